@@ -1,8 +1,10 @@
 //! Allocations by all threads of this process per job: submitting, delivering by hand, and a whole notifier with its
 //! HTTP client. Growing an allocation counts as one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use ringback_core::clock::SystemClock;
 use ringback_core::contract::Options;
 use ringback_core::retry::RetryPolicy;
 use ringback_notifier::Config;
@@ -128,7 +130,7 @@ fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
     let shutdown = Shutdown::new(SOON);
     let health = Health::new(&shutdown);
     let (meter, scrapes) = (opentelemetry::global::meter("guard"), Scrapes::default());
-    let context = Context { shutdown, health, meter, scrapes };
+    let context = Context { shutdown, health, meter, scrapes, clock: Arc::new(SystemClock) };
     let config = Config {
         store: options(server),
         concurrency: 512,

@@ -1,11 +1,13 @@
 //! The model for random operations: the state of each job by name, without queues and times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ringback_core::contract::{Cancelled, Settled, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey};
+use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
+use ringback_core::policy::Policy;
 use ringback_core::state::State;
 
 /// A job is dead when this many leases in a row have expired.
@@ -19,6 +21,8 @@ pub(crate) type LeaseNumber = u64;
 pub(crate) struct Known {
     pub(crate) content: u8,
     pub(crate) state: State,
+    /// Its topic and its origin.
+    pub(crate) lane: String,
     pub(crate) attempts: u32,
     pub(crate) failures: u32,
     /// It is due within a moment, while it is delayed.
@@ -42,6 +46,7 @@ pub(crate) struct Known {
 pub(crate) struct Offered {
     pub(crate) content: u8,
     pub(crate) state: State,
+    pub(crate) origin: &'static str,
     pub(crate) soon: bool,
     pub(crate) if_exists: IfExists,
 }
@@ -50,17 +55,27 @@ pub(crate) struct Offered {
 #[derive(Default)]
 pub(crate) struct Model {
     pub(crate) jobs: BTreeMap<String, Known>,
+    /// The topics that are paused.
+    pub(crate) paused: BTreeSet<String>,
+    /// Topics and their policies.
+    pub(crate) policies: BTreeMap<String, Policy>,
     /// How many former lives were done, and cancelled.
     ended: [u64; 2],
+}
+
+/// The name of the lane of a topic and an origin.
+pub(crate) fn lane(topic: &str, origin: &str) -> String {
+    format!("{topic} {origin}")
 }
 
 impl Model {
     /// A submit, when `leases` were given so far. A lease that is held has zero time left.
     pub(crate) fn submit(&mut self, key: &JobKey, offered: Offered, leases: LeaseNumber) -> SubmitResult {
-        let Offered { content, state, soon, if_exists } = offered;
+        let Offered { content, state, origin, soon, if_exists } = offered;
         let mut job = Known {
             content,
             state,
+            lane: lane(key.topic.as_str(), origin),
             attempts: 0,
             failures: 0,
             soon,
@@ -101,6 +116,11 @@ impl Model {
     /// How many jobs were accepted.
     pub(crate) fn accepted(&self) -> u64 {
         self.jobs.len() as u64 + self.ended.iter().sum::<u64>()
+    }
+
+    /// Whether jobs of a lane are given.
+    pub(crate) fn is_open(&self, lane: &str) -> bool {
+        !self.paused.contains(Lane::topic_of(lane))
     }
 
     pub(crate) fn get(&self, key: &JobKey) -> Option<&Known> {

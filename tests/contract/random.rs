@@ -7,14 +7,15 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Lease, Reserve, Settled, Stats, SubmitResult, Token};
+use ringback_core::contract::{Lease, PolicyPut, Reserve, Settled, Stats, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry};
-use super::model::{LeaseNumber, Model, Offered};
+use super::model::{LeaseNumber, Model, Offered, lane};
+use super::policies::policy;
 use super::workbench::{Workbench, now, until};
 
 /// One that never changes, beside one that always does.
@@ -22,6 +23,8 @@ const SEEDS: [u64; 1] = [20_261_120];
 const STEPS: usize = 2500;
 /// Names in play at a time.
 const WINDOW: usize = 40;
+const TOPICS: [&str; 3] = ["a", "b", "c"];
+const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
 
 struct Run<'a> {
     bench: &'a Workbench,
@@ -63,8 +66,10 @@ pub(crate) async fn thousands_of_random_operations_agree_with_a_simple_model(ben
 impl Run<'_> {
     async fn step(&mut self, step: usize) {
         let name = step / 20 + self.rng.random_range(0..WINDOW);
-        let key = self.bench.key(["a", "b", "c"][name % 3], &format!("job-{name}"));
-        match self.rng.random_range(0..1000) {
+        let key = self.bench.key(TOPICS[name % 3], &format!("job-{name}"));
+        match self.rng.random_range(0..1040) {
+            1000..1020 => self.pause_or_resume().await,
+            1020..1040 => self.policy().await,
             0..350 => self.submit(key).await,
             350..550 => self.reserve().await,
             550..820 => self.settle().await,
@@ -78,11 +83,11 @@ impl Run<'_> {
     async fn submit(&mut self, key: JobKey) {
         let content = if self.rng.random_bool(0.9) { 1 } else { 2 };
         let delay = *[ms(0), ms(0), ms(2), LONG].choose(&mut self.rng).expect("some");
-        let origin = *["http://one.example", "http://two.example"].choose(&mut self.rng).expect("some");
+        let origin = *ORIGINS.choose(&mut self.rng).expect("some");
         let if_exists = self.if_exists();
         let is_ready = delay.is_zero() || if_exists.latest(Timestamp::default()).is_some();
         let state = if is_ready { State::Ready } else { State::Delayed };
-        let offered = Offered { content, state, soon: delay < LONG, if_exists };
+        let offered = Offered { content, state, origin, soon: delay < LONG, if_exists };
         let wanted = self.model.submit(&key, offered, self.leases);
         let job = super::jobs::new_job(key.clone()).content(content).after(delay).to(origin);
         let timeout = *BRIEFEST.choose(&mut self.rng).expect("some");
@@ -118,11 +123,17 @@ impl Run<'_> {
         let brief = self.rng.random_bool(0.3);
         // Other leases outlast the run, however slow the machine is.
         let margin = if brief { Duration::ZERO } else { LONG };
-        let ask = Reserve { margin, ..self.bench.ask(self.rng.random_range(1..8)) };
+        let (limit, lane_limits) = (self.rng.random_range(1..8), self.lane_limits());
+        let ask = Reserve { margin, lane_limits, ..self.bench.ask(limit) };
         let reserved = self.bench.reserve(&ask).await;
+        self.is_within_limits(&ask, &reserved.leases);
         if reserved.leases.is_empty() && !reserved.more {
-            let ready = self.model.jobs.iter().find(|(_, job)| job.state == State::Ready);
-            assert!(ready.is_none(), "{}: nothing is given, but {ready:?}", self.at);
+            let is_closed =
+                |lane: &str| ask.lane_limits.iter().any(|(name, limit)| name == lane && *limit == 0);
+            let is_missed = |lane: &str| self.model.is_open(lane) && !is_closed(lane);
+            let mut ready = self.model.jobs.iter().filter(|(_, job)| job.state == State::Ready);
+            let missed = ready.find(|(_, job)| is_missed(&job.lane));
+            assert!(missed.is_none(), "{}: nothing is given, but {missed:?}", self.at);
         }
         let again =
             if self.rng.random_bool(0.4) { self.bench.reserve(&ask).await.leases } else { Vec::new() };
@@ -143,6 +154,66 @@ impl Run<'_> {
         for lease in again {
             let token = given.get(&lease.key).copied();
             self.hands.push((lease, token.expect("the same jobs are given again")));
+        }
+    }
+
+    /// Fewer jobs of some lanes than there may be, or none.
+    fn lane_limits(&mut self) -> Vec<(String, usize)> {
+        let lanes = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| lane(topic, origin)));
+        let limits = lanes.map(|lane| (lane, self.rng.random_range(0..9)));
+        limits.filter(|(_, limit)| *limit < 3).collect()
+    }
+
+    fn is_within_limits(&self, ask: &Reserve<'_>, leases: &[Lease]) {
+        assert!(leases.len() <= ask.limit, "{}: {leases:?}", self.at);
+        let lane_of = |lease: &Lease| self.model.get(&lease.key).map(|job| job.lane.clone());
+        for (lane, limit) in &ask.lane_limits {
+            let given = leases.iter().filter(|lease| lane_of(lease).as_ref() == Some(lane)).count();
+            assert!(given <= *limit, "{}: {given} of {lane}, not {limit}", self.at);
+        }
+        for lease in leases {
+            let is_open = lane_of(lease).is_some_and(|lane| self.model.is_open(&lane));
+            assert!(is_open, "{}: {} is given, but its topic is paused", self.at, lease.key);
+        }
+    }
+
+    async fn pause_or_resume(&mut self) {
+        let name = *TOPICS.choose(&mut self.rng).expect("some");
+        let topic = name.parse().expect("a topic");
+        if self.rng.random_bool(0.4) {
+            self.bench.store().pause(&topic).await.expect("pause").expect("there is room");
+            self.model.paused.insert(name.to_owned());
+        } else {
+            let known = self.bench.store().resume(&topic).await.expect("resume");
+            let was_paused = self.model.paused.remove(name);
+            assert!(known || !was_paused, "{}: {name} was paused", self.at);
+        }
+    }
+
+    /// Puts, replaces, deletes or reads the policy of a topic.
+    async fn policy(&mut self) {
+        let name = *TOPICS.choose(&mut self.rng).expect("some");
+        let (topic, store) = (name.parse().expect("a topic"), self.bench.store());
+        match self.rng.random_range(0..4) {
+            0..2 => {
+                let timeout = self.rng.random_range(100..10_000);
+                let policy = policy(&format!(r#"{{"timeout":"{timeout}ms"}}"#));
+                let is_new = match store.put_policy(&topic, &policy).await.expect("put") {
+                    PolicyPut::Created(_) => true,
+                    PolicyPut::Replaced(_) => false,
+                    refused => panic!("{}: {refused:?}", self.at),
+                };
+                let before = self.model.policies.insert(name.to_owned(), policy);
+                assert_eq!(is_new, before.is_none(), "{}: {name}", self.at);
+            }
+            2 => {
+                let deleted = store.delete_policy(&topic).await.expect("delete").is_some();
+                assert_eq!(deleted, self.model.policies.remove(name).is_some(), "{}: {name}", self.at);
+            }
+            _ => {
+                let found = store.policy(&topic).await.expect("a policy");
+                assert_eq!(found.as_ref(), self.model.policies.get(name), "{}: {name}", self.at);
+            }
         }
     }
 
@@ -205,7 +276,7 @@ impl Run<'_> {
     async fn all_agree(&mut self) {
         self.ledger_agrees().await;
         for name in 0..STEPS / 20 + WINDOW {
-            let key = self.bench.key(["a", "b", "c"][name % 3], &format!("job-{name}"));
+            let key = self.bench.key(TOPICS[name % 3], &format!("job-{name}"));
             self.get(&key).await;
         }
     }

@@ -154,6 +154,9 @@ impl Pair {
             Op::Reserve { shard, lanes, brief, times } => {
                 self.reserve(*shard, *lanes, *brief, *times).await;
             }
+            Op::ReserveInParts { shard, lanes, brief, limit, lane_limit } => {
+                self.reserve_in_parts(*shard, *lanes, *brief, *limit, *lane_limit).await;
+            }
             Op::Settle { hands, late } => self.settle(hands, *late).await,
             Op::Exchange { hands, late, shard, lanes, brief, times } => {
                 self.exchange(hands, *late, *shard, *lanes, *brief, *times).await;

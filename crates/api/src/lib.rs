@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use ringback_core::clock::SystemClock;
+use axum::Router;
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::http_server::{self, Connections};
@@ -76,13 +76,7 @@ pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
 pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) {
     let address = listener.local_addr().unwrap_or(config.listen);
     tracing::info!(api = %address, store = store.kind(), "listening");
-    let policies = PolicyBook::default();
-    let (book, of) = (policies.clone(), store.clone());
-    context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
-    let retries = Retries { policies, default: config.retry.clone() };
-    let (clock, rng, listeners) = (Arc::new(SystemClock), random::generator(), config.event_listeners);
-    let api = Api::new(store, retries, clock, rng, listeners, context, tasks);
-    let (app, shutdown) = (app::app(Arc::new(api)), context.shutdown.clone());
+    let (app, shutdown) = (router(config, store, context, tasks), context.shutdown.clone());
     let health = context.health.clone();
     tasks.spawn("http", async move {
         until_ready(&health, &shutdown).await;
@@ -101,4 +95,15 @@ async fn until_ready(health: &Health, shutdown: &Shutdown) {
         _ = timeout(READY_WITHIN, is_ready) => {}
         () = shutdown.stopping() => {}
     }
+}
+
+/// The routes of the API, for a caller in the same process. Starts the tasks behind them, which end when
+/// the router is dropped or at the shutdown.
+pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) -> Router {
+    let policies = PolicyBook::default();
+    let (book, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
+    let retries = Retries { policies, default: config.retry.clone() };
+    let (rng, listeners) = (random::generator(), config.event_listeners);
+    app::app(Arc::new(Api::new(store, retries, rng, listeners, context, tasks)))
 }

@@ -71,6 +71,7 @@ impl Pulls {
         let mut found = self.ask_all(&mut waiter, topic, ask).await?;
         while found.is_empty() && Instant::now() < until {
             let woken = tokio::select! {
+                biased;
                 woken = timeout_at(until, waiter.woken()) => woken,
                 () = self.shutdown.stopping() => break,
             };

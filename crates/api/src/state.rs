@@ -63,10 +63,9 @@ impl Api {
     pub(crate) fn new(
         store: &Store,
         retries: Retries,
-        clock: Arc<dyn Clock>,
         rng: StdRng,
         max_listeners: usize,
-        Context { shutdown, meter, .. }: &Context,
+        Context { shutdown, meter, clock, .. }: &Context,
         tasks: &mut Tasks,
     ) -> Self {
         let metrics = Arc::new(Metrics::new(meter));
@@ -86,7 +85,7 @@ impl Api {
             policies,
             audits: Semaphore::new(MAX_AUDITS),
             retries,
-            clock,
+            clock: Arc::clone(clock),
             rng: Mutex::new(rng),
         }
     }
@@ -198,9 +197,9 @@ pub(crate) mod tests {
     fn over(store: &Store, policies: PolicyBook, clock: Arc<dyn Clock>, mut tasks: Tasks) -> Arc<Api> {
         let (rng, shutdown) = (StdRng::seed_from_u64(1), Shutdown::new(Duration::from_secs(30)));
         let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));
-        let context = Context { shutdown, health, meter, scrapes: Scrapes::default() };
+        let context = Context { shutdown, health, meter, scrapes: Scrapes::default(), clock };
         let retries = Retries { policies, default: RetryPolicy::none() };
-        let api = Api::new(store, retries, clock, rng, 100, &context, &mut tasks);
+        let api = Api::new(store, retries, rng, 100, &context, &mut tasks);
         // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

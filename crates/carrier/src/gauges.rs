@@ -105,6 +105,7 @@ impl GaugeReader {
                 }
             };
             tokio::select! {
+                biased;
                 () = read => {}
                 () = shutdown.stopping() => return,
             }

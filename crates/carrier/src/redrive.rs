@@ -79,6 +79,7 @@ impl Redrives {
         let mut sleep = pin!(self.signals.redrives.sleep_until(until));
         loop {
             tokio::select! {
+                biased;
                 () = &mut sleep => return Ok(()),
                 () = self.shutdown.stopping() => return Ok(()),
                 Some(ended) = tasks.join_next() => check(ended)?,

@@ -49,6 +49,7 @@ impl ShardWorker {
         };
         // Both belong to one task, so they end together.
         tokio::select! {
+            biased;
             () = self.run_passes(&outbox) => {}
             () = relay.run() => {}
         }

@@ -4,7 +4,7 @@
 //! To claim a shard a carrier raises its epoch, which fences the previous holder. So two carriers that
 //! briefly disagree do no harm, and nobody waits for a lock.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(crate) struct Shards {
     lock_ttl: Duration,
     /// How long one call to the store may take.
     call_timeout: Duration,
-    held: HashMap<Shard, (Epoch, AbortHandle)>,
+    held: BTreeMap<Shard, (Epoch, AbortHandle)>,
     /// The shards that this carrier holds, for the gauges.
     announced: watch::Sender<HeldShards>,
     workers: JoinSet<Shard>,
@@ -59,7 +59,7 @@ impl Shards {
         context: Context,
     ) -> Self {
         let name = format!("{:016x}", random::generator().random::<u64>());
-        let (held, workers) = (HashMap::new(), JoinSet::new());
+        let (held, workers) = (BTreeMap::new(), JoinSet::new());
         let (lock_ttl, call_timeout) = (config.lock_ttl, config.store.call_timeout);
         Self {
             store,
@@ -171,6 +171,7 @@ impl Shards {
     async fn wait(&mut self, wait: Duration) -> anyhow::Result<()> {
         let shutdown = self.context.shutdown.clone();
         tokio::select! {
+            biased;
             () = sleep(wait) => Ok(()),
             () = self.signals.carriers_changed() => Ok(()),
             () = shutdown.stopping() => Ok(()),

@@ -41,6 +41,7 @@ impl DeadlineSignal {
                 }
             };
             tokio::select! {
+                biased;
                 () = sleep => return,
                 at = self.next() => until = Some(until.map_or(at, |until| until.min(at))),
             }
@@ -94,8 +95,9 @@ impl DeadlineSignals {
     pub(crate) async fn listen(self: Arc<Self>, mut wakes: Wakes, shutdown: Shutdown) {
         loop {
             let wake = tokio::select! {
-                wake = wakes.next() => wake,
+                biased;
                 () = shutdown.stopping() => return,
+                wake = wakes.next() => wake,
             };
             let now = Instant::now();
             match wake {

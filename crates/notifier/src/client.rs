@@ -1,13 +1,15 @@
 //! The HTTP client: no redirects, proxies, retries, decompression or cookies. It reads the head and at
-//! most 64 KiB of the body of a response, and compares the body with the one that the topic expects.
+//! most 64 KiB of the body of a response, and compares the body with the one that the topic expects. In
+//! simulations a [`Receiver`] in this process answers instead of a server.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use reqwest::{Client, Request, Url, redirect, retry};
+use reqwest::{Request, Response, Url, redirect, retry};
 use ringback_core::contract::MAX_ANSWER as MAX_LOGGED;
 use ringback_core::policy::Policy;
 
@@ -21,6 +23,35 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 const OUT_OF_RESOURCES: [i32; 4] = [12, 23, 24, 105];
 /// The error on Linux when no local port is free for a destination.
 const EADDRNOTAVAIL: i32 = 99;
+
+/// Where requests are sent.
+pub(crate) enum Client {
+    Http(reqwest::Client),
+    Local(Arc<dyn Receiver>),
+}
+
+/// Answers requests without a network, in simulations.
+pub trait Receiver: Send + Sync + 'static {
+    /// Answers a request; `None` if the connection breaks before there is an answer.
+    fn receive(&self, request: http::Request<Bytes>) -> LocalAnswer;
+}
+
+/// What a [`Receiver`] returns.
+pub type LocalAnswer = Pin<Box<dyn Future<Output = Option<http::Response<Bytes>>> + Send>>;
+
+impl Client {
+    async fn execute(&self, request: Request) -> Result<Response, PostError> {
+        match self {
+            Self::Http(client) => client.execute(request).await.map_err(|error| classify(&error)),
+            Self::Local(receiver) => {
+                let request = http::Request::try_from(request).map_err(|_| PostError::Broken)?;
+                let request =
+                    request.map(|body| body.as_bytes().map_or_else(Bytes::new, Bytes::copy_from_slice));
+                receiver.receive(request).await.map(Response::from).ok_or(PostError::Broken)
+            }
+        }
+    }
+}
 
 /// A request to send.
 pub(crate) struct PostRequest {
@@ -80,9 +111,9 @@ impl PostError {
     }
 }
 
-/// Creates the client. It keeps at most `idle` idle connections per host.
+/// Creates the HTTP client. It keeps at most `idle` idle connections per host.
 pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
-    Client::builder()
+    reqwest::Client::builder()
         .redirect(redirect::Policy::none())
         .no_proxy()
         .retry(retry::never())
@@ -91,6 +122,7 @@ pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
         .pool_max_idle_per_host(idle)
         .pool_idle_timeout(IDLE_TIMEOUT)
         .build()
+        .map(Client::Http)
 }
 
 /// Sends a POST and reads the response. The caller sets the time limit. `is_logged` decides by the status
@@ -106,7 +138,7 @@ pub(crate) async fn post(
     *request.headers_mut() = post.headers;
     *request.body_mut() = Some(post.body.into());
     let expected = post.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());
-    let mut response = client.execute(request).await.map_err(|e| classify(&e))?;
+    let mut response = client.execute(request).await?;
     let keep = match expected {
         Some(_) => MAX_BODY,
         None if is_logged(response.status()) => MAX_LOGGED,

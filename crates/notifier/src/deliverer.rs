@@ -11,8 +11,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use reqwest::Client;
-use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::clock::Clock;
 use ringback_core::contract::{Attempt, Lease, Note, Renewed};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
@@ -23,7 +22,7 @@ use ringback_store::{Retries, Store};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, debug, warn};
 
-use crate::client::{self, PostError, PostRequest, PostResponse};
+use crate::client::{self, Client, PostError, PostRequest, PostResponse};
 use crate::metrics::{AttemptResult, Metrics};
 use crate::request;
 use crate::store_call::Settlement;
@@ -44,6 +43,8 @@ pub(crate) struct Deliverer {
     pub(crate) call_timeout: Duration,
     pub(crate) metrics: Metrics,
     pub(crate) shutdown: Shutdown,
+    /// The time of day, for a `Retry-After` that names a date.
+    pub(crate) clock: Arc<dyn Clock>,
     /// The name of this process in the attempt log.
     pub(crate) name: Arc<str>,
 }
@@ -151,6 +152,7 @@ impl Deliverer {
         let (failures, successes) = (logging.notes_failure(), logging.notes_success(lease.attempt));
         let is_logged = move |status: StatusCode| if status.is_success() { successes } else { failures };
         tokio::select! {
+            biased;
             response = client::post(&self.client, request, is_logged) => Ending::Answered(response),
             ending = self.expire(lease, timeout) => ending,
             () = self.cut_off() => Ending::CutOff,
@@ -169,6 +171,7 @@ impl Deliverer {
             return if is_timeout { Ending::Answered(Err(PostError::Timeout)) } else { Ending::LeaseLost };
         }
         tokio::select! {
+            biased;
             () = sleep_until(deadline) => Ending::Answered(Err(PostError::Timeout)),
             () = self.keep_lease(lease) => Ending::LeaseLost,
         }
@@ -217,7 +220,7 @@ impl Deliverer {
         let topic = self.policy(lease);
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let retry = lease.delivery.retry.as_ref().or(of_topic).unwrap_or(&self.retries.default);
-        Some(match verdict(answer, SystemClock.now()) {
+        Some(match verdict(answer, self.clock.now()) {
             Verdict::Complete => Outcome::Complete,
             Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
             Verdict::Release(after) => Outcome::Release { after },

@@ -113,6 +113,7 @@ impl Dispatcher {
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let (shutdown, deliverer) = (self.shutdown.clone(), Arc::clone(&self.deliverer));
         tokio::select! {
+            biased;
             // A delivery depends on the policy of its topic.
             () = deliverer.retries.policies.known() => {}
             () = shutdown.stopping() => {}
@@ -137,6 +138,7 @@ impl Dispatcher {
             }
             let at = self.next_settle().map(|(_, at)| at);
             tokio::select! {
+                biased;
                 Some(reply) = self.calls.join_next() => self.replied(reply)?,
                 Some(delivered) = self.deliveries.join_next() => self.delivered(delivered)?,
                 () = sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {}
@@ -240,6 +242,7 @@ impl Dispatcher {
         let at = [held_back.or_else(|| self.refill_at()), settle_at].into_iter().flatten().min();
         let until = at.unwrap_or_else(Instant::now);
         tokio::select! {
+            biased;
             Some(reply) = self.calls.join_next() => self.replied(reply)?,
             Some(delivered) = self.deliveries.join_next() => self.delivered(delivered)?,
             () = self.signals.marked(), if held_back.is_none() => {}

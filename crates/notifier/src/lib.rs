@@ -28,6 +28,8 @@ use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, process_name, random};
 use ringback_store::{PolicyBook, Retries, Store};
 
+use crate::client::Client;
+pub use crate::client::{LocalAnswer, Receiver};
 pub use crate::config::Config;
 use crate::deliverer::Deliverer;
 use crate::dispatcher::Dispatcher;
@@ -57,7 +59,24 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
 /// # Errors
 /// When the HTTP client cannot be created.
 pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks) -> anyhow::Result<()> {
-    let Context { shutdown, meter, .. } = context;
+    let client = client::build(config.lane_concurrency)?;
+    start_with(client, config, store, context, tasks);
+    Ok(())
+}
+
+/// Like [`start`], but sends the callbacks to a receiver in this process, for simulations.
+pub fn start_local(
+    receiver: Arc<dyn Receiver>,
+    config: Config,
+    store: &Store,
+    context: &Context,
+    tasks: &mut Tasks,
+) {
+    start_with(Client::Local(receiver), config, store, context, tasks);
+}
+
+fn start_with(client: Client, config: Config, store: &Store, context: &Context, tasks: &mut Tasks) {
+    let Context { shutdown, meter, clock, .. } = context;
     let metrics = Metrics::new(meter);
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());
@@ -66,17 +85,17 @@ pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks
     let wakes = store.wakes(random::generator());
     tasks.spawn("notifier's wakes", Arc::clone(&signals).listen(wakes, shutdown.clone()));
     let deliverer = Deliverer {
-        client: client::build(config.lane_concurrency)?,
+        client,
         store: store.clone(),
         retries: Retries { policies, default: config.retry },
         margin: config.lease_margin,
         call_timeout: config.store.call_timeout,
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
+        clock: Arc::clone(clock),
         name: process_name().into(),
     };
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
     let dispatcher = Dispatcher::new(signals, lanes, deliverer, metrics, shutdown.clone());
     tasks.spawn("dispatcher", dispatcher.run());
-    Ok(())
 }

@@ -4,7 +4,7 @@
 //! A settle is retried until the lease expires, and for a success some time longer. A job whose lease
 //! has expired is recovered by a carrier.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use ringback_core::contract::{Lease, Settled, Shard, Unsettled};
@@ -50,7 +50,7 @@ struct Retry {
 
 /// All outcomes that are not settled yet.
 pub(crate) struct SettleQueue {
-    shards: HashMap<Shard, ShardQueue>,
+    shards: BTreeMap<Shard, ShardQueue>,
     /// Shards with a settle in flight. Outcomes added meanwhile share the next call.
     in_flight: HashSet<Shard>,
     /// The shards whose last settle failed.
@@ -60,7 +60,7 @@ pub(crate) struct SettleQueue {
 
 impl SettleQueue {
     pub(crate) fn new(metrics: Metrics) -> Self {
-        Self { shards: HashMap::new(), in_flight: HashSet::new(), outage: PartialOutage::default(), metrics }
+        Self { shards: BTreeMap::new(), in_flight: HashSet::new(), outage: PartialOutage::default(), metrics }
     }
 
     pub(crate) fn add(&mut self, settlement: Settlement, now: Instant) {

@@ -124,6 +124,7 @@ impl ShardSignals {
             }
         };
         tokio::select! {
+            biased;
             () = ticks => {}
             () = self.follow_wakes(wakes) => {}
             () = shutdown.stopping() => {}
@@ -137,10 +138,11 @@ impl ShardSignals {
             let wake = loop {
                 let due = backoff.next_due();
                 tokio::select! {
-                    wake = wakes.next() => break wake,
+                    biased;
                     () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                         backoff.due(Instant::now()).into_iter().for_each(|shard| self.mark(shard, Cause::WakeUp));
                     }
+                    wake = wakes.next() => break wake,
                 }
             };
             match wake {

@@ -1,8 +1,10 @@
-//! What a process gives to the roles that run in it: shutdown, health and metrics.
+//! What a process gives to the roles that run in it: shutdown, health, metrics and the clock.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use opentelemetry::metrics::Meter;
+use ringback_core::clock::Clock;
 
 use crate::admin::Health;
 use crate::scrape::Scrapes;
@@ -10,7 +12,7 @@ use crate::shutdown::Shutdown;
 use crate::tasks::Tasks;
 
 /// The handles that a role needs from its process.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Context {
     /// Signals the role to stop.
     pub shutdown: Shutdown,
@@ -20,6 +22,8 @@ pub struct Context {
     pub meter: Meter,
     /// The sources of gauges that are read when `/metrics` is asked for.
     pub scrapes: Scrapes,
+    /// The time of day: the machine's clock, except in simulations.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Context {
@@ -39,6 +43,7 @@ impl Context {
         let task = task(Box::new(move || health.set(name, true, "known")));
         tasks.spawn(name, async move {
             tokio::select! {
+                biased;
                 () = task => {}
                 () = shutdown.stopping() => {}
             }

@@ -85,6 +85,7 @@ where
                 Err(error) => return Err(error.into()),
             };
             tokio::select! {
+                biased;
                 () = sleep(wait) => {}
                 () = shutdown.stopping() => {}
             }
@@ -100,6 +101,7 @@ where
     async fn until_unavailable(&self, watched: &mut Watched, health: &Health, shutdown: &Shutdown) {
         loop {
             tokio::select! {
+                biased;
                 () = sleep(CHECK_INTERVAL) => {}
                 () = shutdown.stopping() => return,
             }

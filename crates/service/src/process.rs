@@ -6,10 +6,12 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
+use ringback_core::clock::SystemClock;
 use tokio::runtime;
 
 use crate::admin::{self, Health};
@@ -98,6 +100,7 @@ impl Process {
             health: health.clone(),
             meter: telemetry.meter(),
             scrapes: scrapes.clone(),
+            clock: Arc::new(SystemClock),
         };
         let code = match (Signals::listen(), admin::bind(self.settings.admin).await) {
             (Ok(mut signals), Ok(listener)) => {

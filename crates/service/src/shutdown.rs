@@ -63,6 +63,7 @@ impl Shutdown {
             }
         };
         tokio::select! {
+            biased;
             () = self.hard.cancelled() => {}
             () = run_out => {}
         }

@@ -14,7 +14,7 @@ use self::repair::{Findings, Fix};
 use self::walk::walk;
 use super::error::Result;
 use super::txn::Txn;
-use super::{EDGE_BYTES, EmbeddedStore, read};
+use super::{EDGE_BYTES, EmbeddedStore};
 
 /// A repair ends after this many walks in a row that repair nothing: their findings cannot be repaired.
 const TRIES: usize = 2;
@@ -47,7 +47,7 @@ impl EmbeddedStore {
         // The walk stops when its caller is gone.
         let (caller, shards) = (Arc::new(()), self.options.shards);
         let waits = Arc::downgrade(&caller);
-        read(snapshot, move |tables| walk(tables, shards, repair, &waits)).await
+        self.read(snapshot, move |tables| walk(tables, shards, repair, &waits)).await
     }
 
     /// Applies repairs of one shard.

@@ -6,6 +6,7 @@
 
 mod answers;
 mod audit;
+mod call_faults;
 mod compact;
 mod edges;
 mod error;
@@ -28,6 +29,7 @@ use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 use tokio::time::timeout;
 
+pub use self::call_faults::{CallFault, CallFaults};
 pub use self::compact::{Compacted, compact};
 use self::error::Result;
 pub use self::streams::{Events, PolicyChanges, Wakes};
@@ -50,6 +52,8 @@ pub struct EmbeddedStore {
     options: Options,
     /// Set by `prepare`, which opens the file and checks it.
     writer: OnceLock<Arc<Handle>>,
+    /// What goes wrong with its calls, in simulations.
+    faults: Option<Arc<dyn CallFaults>>,
 }
 
 impl EmbeddedStore {
@@ -63,11 +67,11 @@ impl EmbeddedStore {
     }
 
     pub fn in_memory(memory: &Memory, options: Options) -> Self {
-        Self::on(Arc::clone(&memory.0), options)
+        Self { faults: memory.faults.clone(), ..Self::on(Arc::clone(&memory.shared), options) }
     }
 
     fn on(shared: Arc<SharedWriter>, options: Options) -> Self {
-        Self { shared, options, writer: OnceLock::new() }
+        Self { shared, options, writer: OnceLock::new(), faults: None }
     }
 
     pub fn profile(&self) -> Profile {
@@ -80,8 +84,7 @@ impl EmbeddedStore {
             return if writer.has_ended() { Err(StoreError::Closed) } else { Ok(()) };
         }
         let (shared, shards) = (Arc::clone(&self.shared), self.options.shards);
-        let opened = tokio::task::spawn_blocking(move || shared.handle(shards)).await;
-        let writer = opened.map_err(|_| StoreError::Closed)??;
+        let writer = self.shared.run_blocking(move || shared.handle(shards)).await??;
         if writer.shards != shards {
             return Err(self.options.shard_mismatch(writer.shards));
         }
@@ -97,8 +100,7 @@ impl EmbeddedStore {
             return Ok(false);
         }
         let location = Arc::clone(&self.shared.location);
-        let free = tokio::task::spawn_blocking(move || location.free_bytes()).await;
-        let free = free.map_err(|_| StoreError::Closed)??;
+        let free = self.shared.run_blocking(move || location.free_bytes()).await??;
         Ok(free.is_some_and(|free| free < least))
     }
 
@@ -136,8 +138,11 @@ impl EmbeddedStore {
         bytes: usize,
         work: impl FnMut(&mut Txn<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let limit = self.options.call_timeout;
-        let answer = timeout(limit, self.writer()?.call(shard, bytes, work)).await;
+        let (limit, call) = (self.options.call_timeout, self.writer()?.call(shard, bytes, work));
+        let answer = match &self.faults {
+            None => timeout(limit, call).await,
+            Some(faults) => timeout(limit, faults.next().around(call)).await,
+        };
         answer.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 
@@ -147,19 +152,19 @@ impl EmbeddedStore {
         timeout(limit, self.writer()?.snapshot()).await.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 
+    /// Reads a snapshot on a thread that may block.
+    async fn read<T: Send + 'static>(
+        &self,
+        snapshot: ReadTransaction,
+        read: impl FnOnce(&Tables<ReadTransaction>) -> Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        Ok(self.shared.run_blocking(move || read(&Tables::open(&snapshot)?)).await??)
+    }
+
     fn keep_tombstones(&self) -> KeepTombstones {
         KeepTombstones {
             time: millis_up(self.options.keep_done),
             count: self.options.tombstones(TOMBSTONE_BYTES),
         }
     }
-}
-
-/// Reads a snapshot on a thread that may block.
-async fn read<T: Send + 'static>(
-    snapshot: ReadTransaction,
-    read: impl FnOnce(&Tables<ReadTransaction>) -> Result<T> + Send + 'static,
-) -> Result<T, StoreError> {
-    let read = tokio::task::spawn_blocking(move || read(&Tables::open(&snapshot)?)).await;
-    Ok(read.map_err(|_| StoreError::Closed)??)
 }

@@ -34,32 +34,23 @@ pub(crate) fn start(
     location: &Arc<StoreLocation>,
     shards: u16,
 ) -> Result<(mpsc::Sender<Request>, JoinHandle<()>, u16)> {
-    let (db, shards) = CheckpointedDb::open(location, shards)?;
-    let rows = Shards::open(&db.snapshot()?)?.all()?;
-    let last_time = rows.into_values().map(|row| row.time_us).max().unwrap_or(0);
     let (sender, requests) = mpsc::channel(WAITING);
-    let writer = Writer {
-        location: Arc::clone(location),
-        db: Some(db),
-        shards,
-        time: Time::new(Arc::clone(&location.clock), last_time),
-        passes: PassTimes::default(),
-        queue: Queue::new(requests)?,
-        snapshot: None,
-        is_failing: false,
-    };
+    let queue = Queue::new(requests)?;
+    let writer = Writer { queue: Some(queue), ..Writer::open(location, shards)? };
+    let shards = writer.shards;
     let thread = std::thread::Builder::new().name("ringback-store".to_owned()).spawn(|| writer.run())?;
     Ok((sender, thread, shards))
 }
 
-struct Writer {
+pub(crate) struct Writer {
     location: Arc<StoreLocation>,
     /// `None` after a failure, until it is opened again.
     db: Option<CheckpointedDb>,
-    shards: u16,
+    pub(crate) shards: u16,
     time: Time,
     passes: PassTimes,
-    queue: Queue,
+    /// `None` if each caller runs its call itself.
+    queue: Option<Queue>,
     /// A request for a snapshot that is not answered yet.
     snapshot: Option<Reply>,
     /// From a group that could not be written until one is.
@@ -80,12 +71,47 @@ impl From<Error> for Failed {
 }
 
 impl Writer {
+    /// Opens a location. The writer has no queue.
+    pub(crate) fn open(location: &Arc<StoreLocation>, shards: u16) -> Result<Self> {
+        let (db, shards) = CheckpointedDb::open(location, shards)?;
+        let rows = Shards::open(&db.snapshot()?)?.all()?;
+        let last_time = rows.into_values().map(|row| row.time_us).max().unwrap_or(0);
+        Ok(Self {
+            location: Arc::clone(location),
+            db: Some(db),
+            shards,
+            time: Time::new(Arc::clone(&location.clock), last_time),
+            passes: PassTimes::default(),
+            queue: None,
+            snapshot: None,
+            is_failing: false,
+        })
+    }
+
+    /// Runs one request on the thread of its caller. Only for a writer without a queue.
+    pub(crate) fn run_one(&mut self, request: Request) {
+        let mut again = match request {
+            Request::Call(member, _bytes) => self.round(vec![member]),
+            Request::Snapshot(reply) => {
+                self.snapshot = Some(reply);
+                self.round(Vec::new())
+            }
+        };
+        while !again.is_empty() {
+            again = self.round(again);
+        }
+    }
+
+    fn next(&mut self, wait: Option<Duration>) -> Next {
+        self.queue.as_mut().map_or(Next::Ended, |queue| queue.next(wait))
+    }
+
     fn run(mut self) {
         let mut again = Vec::new();
         loop {
             if again.is_empty() {
                 let wait = self.db.as_ref().and_then(CheckpointedDb::until_checkpoint);
-                match self.queue.next(wait) {
+                match self.next(wait) {
                     Next::Group(group) => again = group,
                     Next::Snapshot(reply) => self.snapshot = Some(reply),
                     Next::Quiet => {}
@@ -150,7 +176,7 @@ impl Writer {
             if wait == Some(Duration::ZERO) {
                 break Sealed::default();
             }
-            match self.queue.next(wait) {
+            match self.next(wait) {
                 Next::Group(next) => *group = next,
                 Next::Snapshot(reply) => {
                     self.snapshot = Some(reply);

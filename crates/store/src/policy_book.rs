@@ -111,6 +111,7 @@ impl PolicyBook {
         let mut look_at = Instant::now();
         loop {
             tokio::select! {
+                biased;
                 () = changes.next() => {}
                 () = sleep_until(look_at) => {}
             }

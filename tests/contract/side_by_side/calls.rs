@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::{Cancelled, DeadFilter, MoveResult, RedriveStart, Token};
+use ringback_core::contract::{Cancelled, DeadFilter, MoveResult, PolicyPut, RedriveStart, Token};
 use ringback_core::job::{Due, JobKey, Topic};
 
 use super::super::jobs::{LONG, ms};
+use super::super::policies::policy;
 use super::operations::{Call, OnTopic, When};
 use super::{Pair, TIMES, counted};
 
@@ -21,6 +22,26 @@ impl Pair {
             OnTopic::Resume => {
                 let known = redis.resume(topic).await.expect("resume");
                 assert_eq!(known, memory.resume(topic).await.expect("resume"), "{}", self.at);
+            }
+            OnTopic::PutPolicy(number) => {
+                let policy = policy(&format!(r#"{{"ttr":"{number}m"}}"#));
+                let mut created = Vec::new();
+                for store in &self.stores {
+                    let put = store.put_policy(topic, &policy).await.expect("put");
+                    created.push(matches!(put, PolicyPut::Created(_)));
+                    assert_eq!(
+                        store.policy(topic).await.expect("a policy"),
+                        Some(policy.clone()),
+                        "{}",
+                        self.at
+                    );
+                }
+                assert_eq!(created[0], created[1], "{}", self.at);
+            }
+            OnTopic::DeletePolicy => {
+                let redis = redis.delete_policy(topic).await.expect("delete").is_some();
+                let memory = memory.delete_policy(topic).await.expect("delete").is_some();
+                assert_eq!(redis, memory, "{}", self.at);
             }
             OnTopic::Look => {
                 let redis = redis.topic(topic).await.expect("topic").map(|counts| counted(&counts));

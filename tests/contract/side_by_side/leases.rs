@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard};
+use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
 
 use super::{ORIGINS, Pair, RandomOutcome, TOPICS, Times};
 use crate::contract::jobs::{BRIEFEST, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
+
+/// The most reserves that take all jobs that are ready.
+const PARTS: usize = 1000;
 
 /// The same outcomes for each store.
 type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
@@ -40,6 +44,37 @@ impl Pair {
             let memory = self.stores[1].reserve(shard, &ask).await.expect("reserve");
             self.reserved(redis, memory);
         }
+    }
+
+    /// Reserves a few jobs at a time until all are taken. Which ones come first depends on the store, but together
+    /// they are the same.
+    pub(crate) async fn reserve_in_parts(
+        &mut self,
+        shard: usize,
+        lanes: [bool; 4],
+        brief: bool,
+        limit: usize,
+        lane_limit: usize,
+    ) {
+        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
+        let mut taken = [Vec::new(), Vec::new()];
+        for (index, taken) in taken.iter_mut().enumerate() {
+            for part in 0.. {
+                assert!(part < PARTS, "{}: it does not end", self.at);
+                let ask = Reserve { limit, lane_limit, ..self.ask(lanes, brief) };
+                let reserved = self.stores[index].reserve(shard, &ask).await.expect("reserve");
+                let lanes: Vec<_> = reserved.leases.iter().map(lane_of).collect();
+                let most = lanes.iter().map(|lane| lanes.iter().filter(|other| *other == lane).count()).max();
+                assert!(lanes.len() <= limit && most.unwrap_or(0) <= lane_limit, "{}: {lanes:?}", self.at);
+                if reserved.leases.is_empty() && !reserved.more {
+                    break;
+                }
+                taken.extend(reserved.leases);
+            }
+        }
+        self.expired_by = now().plus(BRIEFEST[1] + ms(4));
+        let [redis, memory] = taken;
+        self.pair_up(redis, memory);
     }
 
     fn reserved(&mut self, redis: Reserved, memory: Reserved) {
@@ -143,6 +178,10 @@ impl Pair {
             assert_eq!(one, other, "{}: {}", self.at, redis.key);
         }
     }
+}
+
+fn lane_of(lease: &Lease) -> String {
+    Lane::new(&lease.key.topic, lease.delivery.callback.origin()).name()
 }
 
 fn lateness(late: u8) -> Lateness {

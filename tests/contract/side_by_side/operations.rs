@@ -41,6 +41,9 @@ pub(crate) enum OnTopic {
     Pause,
     Resume,
     Look,
+    /// One of a few policies.
+    PutPolicy(u8),
+    DeletePolicy,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +121,14 @@ pub(crate) enum Op {
         lanes: [bool; 4],
         brief: bool,
         times: Times,
+    },
+    /// Reserves of a few jobs each, until all that are ready are taken.
+    ReserveInParts {
+        shard: usize,
+        lanes: [bool; 4],
+        brief: bool,
+        limit: usize,
+        lane_limit: usize,
     },
     Settle {
         hands: Vec<(usize, RandomOutcome)>,
@@ -202,8 +213,22 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         3 => Just(Call::Revive),
         1 => Just(Call::Purge),
     ];
-    let on_topic =
-        prop_oneof![1 => Just(OnTopic::Pause), 2 => Just(OnTopic::Resume), 2 => Just(OnTopic::Look)];
+    let on_topic = prop_oneof![
+        2 => Just(OnTopic::Pause),
+        4 => Just(OnTopic::Resume),
+        4 => Just(OnTopic::Look),
+        2 => (1..4_u8).prop_map(OnTopic::PutPolicy),
+        1 => Just(OnTopic::DeletePolicy),
+    ];
+    let in_parts = (0..2_usize, any::<[bool; 4]>(), brief(), 1..6_usize, 1..4_usize).prop_map(
+        |(shard, lanes, brief, limit, lane_limit)| Op::ReserveInParts {
+            shard,
+            lanes,
+            brief,
+            limit,
+            lane_limit,
+        },
+    );
     let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
     let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), brief(), times()).prop_map(
         |(hands, late, shard, lanes, brief, times)| Op::Exchange { hands, late, shard, lanes, brief, times },
@@ -217,7 +242,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     });
     prop_oneof![
         30 => submit(),
-        14 => reserve,
+        8 => reserve,
+        8 => in_parts,
         14 => settle,
         18 => exchange,
         3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),

@@ -35,6 +35,7 @@ pub(super) async fn run(bus: Arc<EventBus>, store: Store, shutdown: Shutdown) {
         loop {
             bus.has_listeners().await;
             tokio::select! {
+                biased;
                 () = receive(&bus, &store) => {}
                 () = watch(&bus, &store) => {}
                 () = bus.has_no_listeners() => {}
@@ -42,6 +43,7 @@ pub(super) async fn run(bus: Arc<EventBus>, store: Store, shutdown: Shutdown) {
         }
     };
     tokio::select! {
+        biased;
         () = work => {}
         () = shutdown.stopping() => {}
     }

@@ -169,17 +169,18 @@ impl PullCaller {
         let mut is_open = true;
         while is_open || !calls.is_empty() {
             tokio::select! {
+                biased;
+                () = shutdown.expired() => break,
+                Some(ended) = lost.join_next() => ended?,
+                Some(ended) = calls.join_next() => if let Some(call) = ended? && lost.len() < self.max_lost {
+                    lost.spawn(repeat(self.store.clone(), Arc::clone(&self.ids), call));
+                },
                 command = self.inbox.recv(), if is_open && calls.len() < self.max_calls => match command {
                     Some(command) => {
                         calls.spawn(execute(self.store.clone(), Arc::clone(&self.ids), command));
                     }
                     None => is_open = false,
                 },
-                Some(ended) = calls.join_next() => if let Some(call) = ended? && lost.len() < self.max_lost {
-                    lost.spawn(repeat(self.store.clone(), Arc::clone(&self.ids), call));
-                },
-                Some(ended) = lost.join_next() => ended?,
-                () = shutdown.expired() => break,
             }
         }
         // Aborted calls hold the store until they are dropped.

@@ -26,6 +26,7 @@ const MAX_PAGES: usize = 100;
 /// Wakes the waiters until the shutdown.
 pub(super) async fn listen(store: Store, waiters: Arc<Waiters>, shutdown: Shutdown) {
     tokio::select! {
+        biased;
         () = run(&store, &waiters) => {}
         () = shutdown.stopping() => {}
     }
@@ -39,11 +40,7 @@ async fn run(store: &Store, waiters: &Waiters) {
         let mut reads = FuturesUnordered::new();
         while waited.elapsed() < KEEP {
             tokio::select! {
-                wake = wakes.next() => match wake {
-                    Wake::Pull(shard, lane) => waiters.wake(lane, shard),
-                    Wake::Subscribed => read_at = Instant::now(),
-                    Wake::Ready(_) | Wake::Due(..) | Wake::Carriers | Wake::Redrive => {}
-                },
+                biased;
                 Some(()) = reads.next() => {}
                 () = sleep_until(read_at), if reads.is_empty() => {
                     read_at = Instant::now() + READ_EVERY;
@@ -52,6 +49,11 @@ async fn run(store: &Store, waiters: &Waiters) {
                         reads.extend(store.shards().map(|shard| wake_all(store, waiters, shard)));
                     }
                 }
+                wake = wakes.next() => match wake {
+                    Wake::Pull(shard, lane) => waiters.wake(lane, shard),
+                    Wake::Subscribed => read_at = Instant::now(),
+                    Wake::Ready(_) | Wake::Due(..) | Wake::Carriers | Wake::Redrive => {}
+                },
             }
         }
     }

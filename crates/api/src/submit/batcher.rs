@@ -66,6 +66,7 @@ impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
         };
         tasks.spawn(name, async move {
             tokio::select! {
+                biased;
                 () = worker.run(call) => {}
                 () = cut => {}
             }

@@ -80,6 +80,7 @@ impl RedriveTask {
                         warn!(redrive = %self.redrive.id, error = with_causes(&error), "redrive failed; retrying");
                     }
                     tokio::select! {
+                        biased;
                         () = sleep(outage.wait()) => {}
                         () = self.shutdown.stopping() => {}
                     }
@@ -118,6 +119,7 @@ impl RedriveTask {
         let allowed = rate.allowed(Instant::now());
         if allowed == 0 {
             tokio::select! {
+                biased;
                 () = sleep_until(rate.next().min(latest)) => {}
                 () = self.shutdown.stopping() => {}
             }

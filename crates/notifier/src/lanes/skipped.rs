@@ -1,14 +1,14 @@
 //! Lanes that a reserve skipped because their limit was reached here, and the shards in which their
 //! jobs wait. Pure.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use ringback_core::contract::Shard;
 
 /// Skipped lanes and their shards.
 #[derive(Default)]
 pub(crate) struct SkippedLanes {
-    lanes: HashMap<String, VecDeque<Shard>>,
+    lanes: BTreeMap<String, VecDeque<Shard>>,
     /// The number of skipped lanes per shard.
     shards: HashMap<Shard, usize>,
 }

@@ -14,7 +14,7 @@ use ringback_core::state::State;
 use crate::error::Result;
 use crate::tables::{EndedCounts, Tables};
 use crate::txn::Txn;
-use crate::{ANY_SHARD, EmbeddedStore, read};
+use crate::{ANY_SHARD, EmbeddedStore};
 
 impl EmbeddedStore {
     pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
@@ -42,7 +42,7 @@ impl EmbeddedStore {
     ) -> Result<Vec<TopicShardPage>, StoreError> {
         let (snapshot, now) = self.dated_snapshot().await?;
         let span = span.clone();
-        read(snapshot, move |tables| {
+        self.read(snapshot, move |tables| {
             shards.into_iter().map(|shard| View { tables, shard: shard.0, now }.read(&span)).collect()
         })
         .await

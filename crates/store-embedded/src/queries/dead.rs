@@ -7,7 +7,7 @@ use ringback_core::job::Job;
 
 use crate::error::Result;
 use crate::tables::{Record, Records};
-use crate::{ANY_SHARD, EmbeddedStore, answers, read};
+use crate::{ANY_SHARD, EmbeddedStore, answers};
 
 /// The most entries that one call looks at.
 const MAX_CHECKED: usize = 4000;
@@ -57,7 +57,7 @@ impl EmbeddedStore {
         let behind = from.map_or((0, 0), |from| (from.at, number(from).saturating_add(1)));
         let before = filter.before.map_or(u64::MAX, Timestamp::as_millis);
         let (filter, from) = (filter.clone(), begin.max(behind));
-        read(snapshot, move |tables| {
+        self.read(snapshot, move |tables| {
             let page = |shard: Shard| {
                 let (mut items, mut last) = (Vec::new(), None);
                 for (checked, entry) in tables.dead.range(shard.0, from, before)?.enumerate() {

@@ -9,8 +9,8 @@ use ringback_core::contract::{
 use ringback_core::job::Topic;
 
 use super::counts::View;
+use crate::EmbeddedStore;
 use crate::error::Result;
-use crate::{EmbeddedStore, read};
 
 impl EmbeddedStore {
     /// The gauges of shards; `None` for a shard that another carrier has claimed.
@@ -21,7 +21,7 @@ impl EmbeddedStore {
     ) -> Result<Vec<Option<ShardGauges>>, StoreError> {
         let (snapshot, now) = self.dated_snapshot().await?;
         let topics = topics.to_vec();
-        read(snapshot, move |tables| {
+        self.read(snapshot, move |tables| {
             let gauges =
                 |(shard, epoch): (Shard, Epoch)| View { tables, shard: shard.0, now }.gauges(&epoch, &topics);
             held.into_iter().map(gauges).collect()

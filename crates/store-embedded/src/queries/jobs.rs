@@ -6,7 +6,7 @@ use ringback_core::contract::{
 use ringback_core::job::{ContentHash, Job, JobKey};
 
 use crate::tables::{Body, Record};
-use crate::{EmbeddedStore, answers, read};
+use crate::{EmbeddedStore, answers};
 
 /// A page is full once its bodies have this many bytes.
 const PAGE_BYTES: usize = 1024 * 1024;
@@ -72,9 +72,9 @@ impl EmbeddedStore {
             return Err(StoreError::Outdated);
         }
         let (filter, limit) = (filter.clone(), limit.clamp(1, MAX_PAGE));
-        let (mut found, next) =
-            read(self.snapshot().await?, move |tables| tables.records.page(from.at, limit, PAGE_BYTES))
-                .await?;
+        let (mut found, next) = self
+            .read(self.snapshot().await?, move |tables| tables.records.page(from.at, limit, PAGE_BYTES))
+            .await?;
         found.retain(|(record, _)| {
             filter.topic.as_ref().is_none_or(|topic| topic.as_str() == &*record.topic)
                 && filter.state.is_none_or(|state| state == record.state())

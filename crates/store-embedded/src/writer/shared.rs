@@ -13,7 +13,8 @@ use ringback_core::contract::{Shard, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::queue::{Member, Request};
-use super::start;
+use super::{Writer, start};
+use crate::call_faults::CallFaults;
 use crate::error::Result;
 use crate::location::{Medium, StoreLocation, lock};
 use crate::txn::Txn;
@@ -21,19 +22,49 @@ use crate::txn::Txn;
 /// The memory that a store without a file lives in. It keeps the jobs while it lives, so that a
 /// store can be closed and opened again.
 #[derive(Clone)]
-pub struct Memory(pub(crate) Arc<SharedWriter>);
+pub struct Memory {
+    pub(crate) shared: Arc<SharedWriter>,
+    pub(crate) faults: Option<Arc<dyn CallFaults>>,
+}
 
 impl Memory {
     /// Empty memory. Time comes from the clock.
     pub fn new(clock: impl Clock) -> Self {
-        let medium = Medium::Memory(Arc::new(InMemoryBackend::new()));
-        Self(Arc::new(SharedWriter::new(StoreLocation::new(medium, Arc::new(clock)))))
+        Self::of(clock, RunsOn::Thread)
     }
+
+    /// Empty memory whose calls run on the threads of their callers, one at a time. So a runtime with
+    /// one thread and paused time runs them in an order that is always the same.
+    pub fn inline(clock: impl Clock) -> Self {
+        Self::of(clock, RunsOn::Callers)
+    }
+
+    /// The same memory for a store whose calls have faults.
+    #[must_use]
+    pub fn with_faults(&self, faults: Arc<dyn CallFaults>) -> Self {
+        Self { shared: Arc::clone(&self.shared), faults: Some(faults) }
+    }
+
+    fn of(clock: impl Clock, runs_on: RunsOn) -> Self {
+        let medium = Medium::Memory(Arc::new(InMemoryBackend::new()));
+        let location = StoreLocation::new(medium, Arc::new(clock));
+        Self { shared: Arc::new(SharedWriter { runs_on, ..SharedWriter::new(location) }), faults: None }
+    }
+}
+
+/// Where a writer runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RunsOn {
+    /// On a thread of its own.
+    Thread,
+    /// On the threads of the callers.
+    Callers,
 }
 
 /// A location, with its writer while any store uses it.
 pub(crate) struct SharedWriter {
     pub(crate) location: Arc<StoreLocation>,
+    runs_on: RunsOn,
     current: Mutex<Current>,
 }
 
@@ -45,7 +76,18 @@ struct Current {
 
 impl SharedWriter {
     pub(crate) fn new(location: StoreLocation) -> Self {
-        Self { location: Arc::new(location), current: Mutex::default() }
+        Self { location: Arc::new(location), runs_on: RunsOn::Thread, current: Mutex::default() }
+    }
+
+    /// Runs what blocks on a thread where it may; on that of the caller if calls run there too.
+    pub(crate) async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match self.runs_on {
+            RunsOn::Thread => tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Closed),
+            RunsOn::Callers => Ok(work()),
+        }
     }
 
     /// The writer of a file; the same for all callers that name this file.
@@ -71,9 +113,19 @@ impl SharedWriter {
         }
         // The writer before may be about to end; the file is free once it has.
         join(&current.thread);
-        let (queue, thread, shards) = start(&self.location, shards)?;
-        current.thread = Arc::new(Mutex::new(Some(thread)));
-        let handle = Arc::new(Handle { queue: Some(queue), shards, thread: Arc::clone(&current.thread) });
+        let handle = match self.runs_on {
+            RunsOn::Thread => {
+                let (queue, thread, shards) = start(&self.location, shards)?;
+                current.thread = Arc::new(Mutex::new(Some(thread)));
+                let (queue, thread) = (Some(queue), Arc::clone(&current.thread));
+                Handle { shards, runner: Runner::Thread { queue, thread } }
+            }
+            RunsOn::Callers => {
+                let writer = Writer::open(&self.location, shards)?;
+                Handle { shards: writer.shards, runner: Runner::Callers(Mutex::new(writer)) }
+            }
+        };
+        let handle = Arc::new(handle);
         current.handle = Arc::downgrade(&handle);
         Ok(handle)
     }
@@ -87,11 +139,18 @@ impl SharedWriter {
 
 /// Sends calls and requests for snapshots to the writer, which ends when the handle is dropped.
 pub(crate) struct Handle {
-    /// `None` only while the handle is dropped.
-    queue: Option<mpsc::Sender<Request>>,
     /// The number of shards, which is fixed in the file.
     pub(crate) shards: u16,
-    thread: Arc<Thread>,
+    runner: Runner,
+}
+
+enum Runner {
+    Thread {
+        /// `None` only while the handle is dropped.
+        queue: Option<mpsc::Sender<Request>>,
+        thread: Arc<Thread>,
+    },
+    Callers(Mutex<Writer>),
 }
 
 impl Handle {
@@ -116,19 +175,32 @@ impl Handle {
 
     /// Whether the writer has ended too early, which means that it has panicked.
     pub(crate) fn has_ended(&self) -> bool {
-        self.queue.as_ref().is_none_or(mpsc::Sender::is_closed)
+        match &self.runner {
+            Runner::Thread { queue, .. } => queue.as_ref().is_none_or(mpsc::Sender::is_closed),
+            Runner::Callers(writer) => writer.is_poisoned(),
+        }
     }
 
     async fn send(&self, request: Request) -> Result<(), StoreError> {
-        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue.send(request).await.map_err(|_| StoreError::Closed)
+        match &self.runner {
+            Runner::Thread { queue, .. } => {
+                let queue = queue.as_ref().ok_or(StoreError::Closed)?;
+                queue.send(request).await.map_err(|_| StoreError::Closed)
+            }
+            Runner::Callers(writer) => {
+                writer.lock().map_err(|_| StoreError::Closed)?.run_one(request);
+                Ok(())
+            }
+        }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.queue = None;
-        join(&self.thread);
+        if let Runner::Thread { queue, thread } = &mut self.runner {
+            *queue = None;
+            join(thread);
+        }
     }
 }
 

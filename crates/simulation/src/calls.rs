@@ -1,0 +1,52 @@
+//! The calls of one role to the store: whether they take time, fail, lose their answers, or do not arrive at all.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use ringback_store::{CallFault, CallFaults};
+
+/// How the store is to be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// Every call is answered at once.
+    Good,
+    /// Calls take up to some milliseconds.
+    Slow,
+    /// Of a hundred calls, this many fail, and as many lose their answers.
+    Flaky(u32),
+    /// No call arrives.
+    Cut,
+}
+
+/// Decides about the calls of one role.
+pub(crate) struct RoleCalls(Mutex<(Line, StdRng)>);
+
+impl RoleCalls {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Mutex::new((Line::Good, StdRng::seed_from_u64(seed))))
+    }
+
+    pub(crate) fn set(&self, line: Line) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0 = line;
+    }
+}
+
+impl CallFaults for RoleCalls {
+    fn next(&self) -> CallFault {
+        let (line, rng) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut some_ms = || Duration::from_millis(rng.random_range(0..4));
+        let slow = CallFault::Delayed { request: some_ms(), answer: some_ms() };
+        match *line {
+            Line::Good => CallFault::Delayed { request: Duration::ZERO, answer: Duration::ZERO },
+            Line::Slow => slow,
+            Line::Flaky(percent) => match rng.random_range(0..100) {
+                n if n < percent => CallFault::Failed,
+                n if n < 2 * percent => CallFault::AnswerLost,
+                _ => slow,
+            },
+            Line::Cut => CallFault::Swallowed,
+        }
+    }
+}

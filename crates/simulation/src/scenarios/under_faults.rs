@@ -1,0 +1,106 @@
+//! Random jobs while roles crash, restart, lose the store for longer than a lease, get errors or lose answers, and
+//! while the whole machine is suspended. Nothing is lost, early or invented; after the last fault everything drains.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::time::advance;
+
+use super::jobs::{pick, random_job};
+use super::without_faults::check_all;
+use crate::calls::Line;
+use crate::seeds;
+use crate::world::{Kind, Simulation};
+
+const SEEDS: u64 = 400;
+
+#[test]
+fn jobs_under_faults_are_not_lost() {
+    seeds::run("jobs_under_faults_are_not_lost", SEEDS, jobs_under_faults);
+}
+
+/// Also run by the test that a seed repeats itself.
+pub(super) async fn jobs_under_faults(simulation: &mut Simulation) {
+    simulation.start(2, 2).await;
+    let mut jobs = Vec::new();
+    for number in 0..simulation.rng.random_range(2..6) {
+        let (job, fields) = random_job(simulation, "t", format!("job-{number}"));
+        let fault = simulation.rng.random_bool(0.5);
+        let during = if fault { Some(begin_fault(simulation).await) } else { None };
+        simulation.submit_surely(job.topic, &job.id, &fields).await;
+        jobs.push(job);
+        let pause = pick(&mut simulation.rng, &[0, 1, 40, 700, 9_000, 30_000]);
+        simulation.run_for(Duration::from_millis(pause)).await;
+        if let Some(fault) = during {
+            end_fault(simulation, fault).await;
+        }
+    }
+    simulation.run_to_the_end().await;
+    for job in &mut jobs {
+        // It may have been accepted later than its due time.
+        let found = simulation.jobs().await.into_iter().find(|found| found.key.id.as_str() == job.id);
+        job.due = job.due.max(found.expect("an accepted job is known").created);
+    }
+    check_all(simulation, &jobs).await;
+}
+
+/// A fault that lasts.
+struct Fault {
+    role: usize,
+    what: What,
+    place: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Crash,
+    Line(Line),
+    ShutDown,
+    Suspend,
+}
+
+async fn begin_fault(simulation: &mut Simulation) -> Fault {
+    let role = simulation.rng.random_range(0..simulation.roles());
+    let lines = [Line::Slow, Line::Flaky(5), Line::Flaky(30), Line::Cut].map(What::Line);
+    let what = pick(
+        &mut simulation.rng,
+        &[lines.as_slice(), &[What::Crash, What::Crash, What::ShutDown, What::Suspend]].concat(),
+    );
+    let place = simulation.history.fault(format_args!("{what:?} of {:?} {role}", simulation.kind(role)));
+    match what {
+        What::Crash => {
+            simulation.crash(role);
+            // The API is needed for the next submit.
+            if simulation.kind(role) == Kind::Api {
+                simulation.restart(role).await;
+            }
+        }
+        What::Line(line) => simulation.line(role, line),
+        What::ShutDown => {
+            simulation.shut_down(role).await;
+            if simulation.kind(role) == Kind::Api {
+                simulation.restart(role).await;
+            }
+        }
+        What::Suspend => {
+            let time = pick(&mut simulation.rng, &[1_000, 12_000, 90_000]);
+            advance(Duration::from_millis(time)).await;
+        }
+    }
+    // A client cannot submit without the store.
+    if simulation.kind(role) == Kind::Api && matches!(what, What::Line(Line::Cut)) {
+        simulation.line(role, Line::Flaky(40));
+    }
+    Fault { role, what, place }
+}
+
+async fn end_fault(simulation: &mut Simulation, fault: Fault) {
+    match fault.what {
+        What::Crash | What::ShutDown if simulation.kind(fault.role) != Kind::Api => {
+            simulation.restart(fault.role).await;
+        }
+        What::Line(_) => simulation.line(fault.role, Line::Good),
+        What::Crash | What::ShutDown | What::Suspend => {}
+    }
+    simulation.history.fault_ends(fault.place);
+}

@@ -1,0 +1,57 @@
+//! Runs a scenario with many seeds. A seed that fails is printed with the command that repeats it.
+
+use std::panic::resume_unwind;
+use std::thread;
+
+use ringback_service::random;
+use tokio::runtime::Builder;
+
+use crate::world::Simulation;
+
+/// Seeds that failed once. Every scenario runs them, before new ones.
+const FAILED_ONCE: [u64; 0] = [];
+
+/// Runs a scenario with this many seeds, unless `RINGBACK_SIMULATION_SEEDS` says how many, or
+/// `RINGBACK_SIMULATION_SEED` which one.
+pub(crate) fn run(name: &str, count: u64, scenario: impl AsyncFn(&mut Simulation) + Sync) {
+    let one: Option<u64> = variable("RINGBACK_SIMULATION_SEED");
+    let count = variable("RINGBACK_SIMULATION_SEEDS").unwrap_or(count);
+    let first = first_seed();
+    let seeds = FAILED_ONCE.into_iter().chain(first..first + count);
+    for seed in one.map_or_else(|| seeds.collect(), |seed| vec![seed]) {
+        if let Err(panic) = thread::scope(|scope| scope.spawn(|| drop(simulate(seed, &scenario))).join()) {
+            report(name, seed);
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// Runs a scenario once, on this thread, and returns what happened. The thread must be a new one: some generators
+/// live as long as their thread.
+pub(crate) fn simulate(seed: u64, scenario: &impl AsyncFn(&mut Simulation)) -> String {
+    random::seed_thread(seed);
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+    runtime.block_on(async {
+        let mut simulation = Simulation::new(seed);
+        scenario(&mut simulation).await;
+        simulation.end().await;
+        simulation.history.log()
+    })
+}
+
+/// Other seeds each second, so that each run of the tests tries new ones.
+fn first_seed() -> u64 {
+    use ringback_core::clock::{Clock as _, SystemClock};
+    SystemClock.now().as_millis() / 1000 * 100_000
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var_os(name)?.to_str()?.parse().ok()
+}
+
+#[expect(clippy::print_stderr, reason = "shown with the failure of the test")]
+fn report(name: &str, seed: u64) {
+    eprintln!(
+        "the scenario {name} failed with seed {seed}; to repeat: RINGBACK_SIMULATION_SEED={seed} cargo nextest run --package ringback-simulation {name}"
+    );
+}

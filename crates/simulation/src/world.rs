@@ -1,0 +1,226 @@
+//! A simulation: the store in memory, the roles on it, the receiver, and time that passes when nothing else happens.
+
+mod client;
+mod role;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use ringback_core::clock::{Clock as _, Timestamp};
+use ringback_core::contract::{Filter, Options};
+use ringback_core::job::{Job, JobKey};
+use ringback_core::state::State;
+use ringback_store::{Memory, Store, settings};
+use tokio::time::{advance, sleep};
+
+pub(crate) use self::role::Kind;
+use self::role::Role;
+use crate::calls::{Line, RoleCalls};
+use crate::clock::VirtualClock;
+use crate::history::History;
+use crate::receiver::ScriptedReceiver;
+
+/// For as long the store keeps what has ended: longer than any simulation.
+const KEEP: Duration = Duration::from_secs(100 * 365 * 86_400);
+/// How long before a job is due a leap ends, so that all roles have noticed the time.
+const LEAD: Duration = Duration::from_millis(100);
+/// The lock of a carrier, which is also how long a redrive is claimed.
+const LOCK_TTL: Duration = Duration::from_secs(5);
+/// How much longer than its attempt a lease is.
+const LEASE_MARGIN: Duration = Duration::from_secs(10);
+/// How long a simulation waits for jobs on their way before it looks again, at first and at most.
+const BUSY: Duration = Duration::from_millis(10);
+const LONGEST_BUSY: Duration = Duration::from_secs(2);
+/// How many jobs are looked at in one call.
+const PAGE: usize = 100;
+/// After this time without an end, a job is stuck.
+const STUCK_AFTER: Duration = Duration::from_secs(5_000 * 86_400);
+
+pub(crate) struct Simulation {
+    pub(crate) rng: StdRng,
+    pub(crate) clock: VirtualClock,
+    pub(crate) history: History,
+    pub(crate) receiver: Arc<ScriptedReceiver>,
+    /// For looking at jobs; its calls have no faults.
+    pub(crate) store: Store,
+    /// Every job that a client has submitted.
+    pub(crate) submitted: Vec<JobKey>,
+    memory: Memory,
+    options: Options,
+    roles: Vec<Role>,
+}
+
+impl Simulation {
+    pub(crate) fn new(seed: u64) -> Self {
+        let clock = VirtualClock::start();
+        let history = History::new(clock);
+        let options = Options {
+            shards: 2,
+            keep_done: KEEP,
+            keep_dead: KEEP,
+            keep_free_mib: 0,
+            ..settings::defaults(Duration::from_millis(1500))
+        };
+        let memory = Memory::inline(clock);
+        Self {
+            rng: StdRng::seed_from_u64(seed),
+            clock,
+            receiver: Arc::new(ScriptedReceiver::new(history.clone(), clock)),
+            history,
+            store: Store::in_memory(&memory, options.clone()),
+            submitted: Vec::new(),
+            memory,
+            options,
+            roles: Vec::new(),
+        }
+    }
+
+    /// Starts an API and this many carriers and notifiers.
+    pub(crate) async fn start(&mut self, carriers: usize, notifiers: usize) {
+        self.store.prepare().await.expect("the store is fit");
+        let workers = [(Kind::Carrier, carriers), (Kind::Notifier, notifiers)];
+        let workers = workers.into_iter().flat_map(|(kind, count)| vec![kind; count]);
+        for kind in [Kind::Api].into_iter().chain(workers) {
+            let calls = Arc::new(RoleCalls::new(self.rng.random()));
+            let mut role = Role::new(kind, calls);
+            role.start(self.parts()).await;
+            self.roles.push(role);
+        }
+        // The roles read the policies before they work.
+        sleep(Duration::from_millis(50)).await;
+    }
+
+    /// How many roles there are. The first one is the API.
+    pub(crate) fn roles(&self) -> usize {
+        self.roles.len()
+    }
+
+    pub(crate) fn kind(&self, role: usize) -> Kind {
+        self.roles[role].kind
+    }
+
+    /// Ends a role in the middle of what it does, as `kill -9` would.
+    pub(crate) fn crash(&mut self, role: usize) {
+        self.roles[role].crash();
+    }
+
+    /// Ends a role as a signal would.
+    pub(crate) async fn shut_down(&mut self, role: usize) {
+        self.roles[role].shut_down().await;
+    }
+
+    /// Starts a role that has ended.
+    pub(crate) async fn restart(&mut self, role: usize) {
+        let parts = self.parts();
+        self.roles[role].start(parts).await;
+    }
+
+    /// Sets how a role reaches the store.
+    pub(crate) fn line(&self, role: usize, line: Line) {
+        self.roles[role].calls.set(line);
+    }
+
+    fn parts(&self) -> role::Parts {
+        role::Parts {
+            memory: self.memory.clone(),
+            options: self.options.clone(),
+            clock: self.clock,
+            receiver: Arc::clone(&self.receiver),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Looks at every job that was submitted and is known.
+    pub(crate) async fn jobs(&self) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for key in &self.submitted {
+            jobs.extend(self.store.get(key).await.expect("a look at a job"));
+        }
+        jobs
+    }
+
+    /// Runs for this time. While all jobs wait for a due time, the time until shortly before it passes in one leap, as
+    /// for a machine that was suspended.
+    pub(crate) async fn run_for(&self, time: Duration) {
+        self.run_until(self.now().plus(time)).await;
+    }
+
+    pub(crate) async fn run_until(&self, end: Timestamp) {
+        let mut busy = BUSY;
+        while self.now() < end {
+            let next = self.next().await;
+            self.pass(&mut busy, next.unwrap_or(end).min(end), end).await;
+        }
+    }
+
+    /// Runs until every job has ended.
+    pub(crate) async fn run_to_the_end(&self) {
+        let (latest, mut busy) = (self.now().plus(STUCK_AFTER), BUSY);
+        loop {
+            let Some(next) = self.next().await else { return };
+            assert!(self.now() < latest, "stuck: {:?}\n{}", self.jobs().await, self.history.log());
+            self.pass(&mut busy, next, latest).await;
+        }
+    }
+
+    /// Runs until a job is due, or all have ended.
+    pub(crate) async fn run_to_the_next(&self) {
+        while let Some(next) = self.next().await
+            && next > self.now()
+        {
+            self.pass(&mut BUSY.clone(), next, next).await;
+        }
+    }
+
+    /// When the next job needs its roles; `None` if all have ended.
+    async fn next(&self) -> Option<Timestamp> {
+        let (mut next, mut from) = (None, None);
+        loop {
+            let page = self.store.page(&Filter::default(), from, PAGE).await.expect("a page");
+            let due = page.items.iter().filter_map(|job| self.next_due(job));
+            next = due.chain(next).min();
+            from = page.next;
+            if from.is_none() {
+                return next;
+            }
+        }
+    }
+
+    /// When a job needs its roles; now if it is on its way, never if it has ended.
+    fn next_due(&self, job: &Job) -> Option<Timestamp> {
+        match job.state {
+            State::Delayed => Some(job.due),
+            State::Ready | State::Reserved => Some(self.now()),
+            State::Done | State::Dead | State::Cancelled => None,
+        }
+    }
+
+    /// Lets time pass until shortly before `next`. If that is now, for a time that doubles each time.
+    async fn pass(&self, busy: &mut Duration, next: Timestamp, end: Timestamp) {
+        let (wait, now) = (next.since(self.now()), self.now());
+        if wait > 2 * LEAD {
+            advance(wait - LEAD).await;
+        } else {
+            *busy = if wait.is_zero() { (2 * *busy).min(LONGEST_BUSY) } else { BUSY };
+            sleep((wait + *busy).min(end.since(now))).await;
+        }
+    }
+
+    /// Checks what holds after every simulation, and ends the roles.
+    pub(crate) async fn end(&mut self) {
+        crate::properties::check_store(self).await;
+        for role in &mut self.roles {
+            role.shut_down().await;
+        }
+    }
+}
+
+/// Whether nothing will happen to a job any more.
+pub(crate) fn has_ended(job: &Job) -> bool {
+    matches!(job.state, State::Done | State::Dead | State::Cancelled)
+}

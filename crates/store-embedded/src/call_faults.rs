@@ -1,0 +1,62 @@
+//! Faults of single calls, for simulations: a call that fails, that has no reply, or whose reply comes late.
+//! Only a store in memory can have them.
+
+use std::future::{Future, pending};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_core::contract::StoreError;
+use tokio::time::sleep;
+
+/// Decides what goes wrong with each call of a store.
+pub trait CallFaults: Send + Sync + 'static {
+    /// The fault of the next call.
+    fn next(&self) -> CallFault;
+}
+
+/// What goes wrong with one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFault {
+    /// It takes effect and is answered, after these times.
+    Delayed {
+        /// From the call to its effect.
+        request: Duration,
+        /// From the effect to the answer.
+        answer: Duration,
+    },
+    /// It fails and has no effect.
+    Failed,
+    /// It takes effect, and its answer is an error.
+    AnswerLost,
+    /// It has no effect and no answer.
+    Swallowed,
+}
+
+impl CallFault {
+    /// Makes the call with its fault.
+    pub(crate) async fn around<T>(
+        self,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match self {
+            Self::Delayed { request, answer } => {
+                // A sleep takes a millisecond even if it is for no time.
+                if !request.is_zero() {
+                    sleep(request).await;
+                }
+                let answered = call.await;
+                if !answer.is_zero() {
+                    sleep(answer).await;
+                }
+                answered
+            }
+            Self::Failed => Err(away()),
+            Self::AnswerLost => call.await.and_then(|_| Err(away())),
+            Self::Swallowed => pending().await,
+        }
+    }
+}
+
+fn away() -> StoreError {
+    StoreError::Away(Arc::new(std::io::Error::other("a fault of a simulation")))
+}
