@@ -21,7 +21,7 @@ use crate::witness::{Known, Row, SeenRow};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Losses {
     HaveToBeAccepted,
-    /// Those of jobs that were accepted in the last six seconds are expected.
+    /// Those of jobs that were accepted in the last six seconds before it are expected.
     AreExpectedOfLate,
     AreExpected,
 }

@@ -90,16 +90,17 @@ impl Witness {
     pub(crate) fn saw(&self, shard: Shard, known: Known, accepted: u64) {
         let mut now = self.of(shard);
         if now.generation == known.generation {
-            now.step();
+            // A store that has lost jobs says nothing of the time before.
+            if accepted >= now.accepted {
+                now.step();
+            }
             now.accepted = now.accepted.max(accepted);
         }
     }
 
-    /// How many jobs of a shard were accepted two to six seconds ago.
+    /// How many jobs of a shard were accepted two to six seconds before the last answer that showed no loss.
     pub(crate) fn accepted_before(&self, shard: Shard) -> u64 {
-        let mut now = self.of(shard);
-        now.step();
-        now.steps[1]
+        self.of(shard).steps[1]
     }
 
     /// Knows of no more jobs than there are.
@@ -148,6 +149,7 @@ mod tests {
                 witness.saw(shard, known, known.accepted + 1);
                 accepted.push((Instant::now(), known.accepted + 1));
                 tokio::time::advance(Duration::from_millis(pause)).await;
+                witness.saw(shard, known, known.accepted + 1);
                 let before = witness.accepted_before(shard);
                 for (at, count) in &accepted {
                     let (age, is_before) = (at.elapsed(), *count <= before);
