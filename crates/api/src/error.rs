@@ -72,7 +72,7 @@ impl ApiError {
     pub(crate) fn of_submit(error: &Unavailable, key: &JobKey) -> Self {
         Self::by_outcome(
             error,
-            "it is not known whether the job was accepted; submitting it again with this id is safe",
+            "it is not known whether the job was accepted; submitting it again is safe, with the Idempotency-Key that it had, else with this id",
             NOT_ACCEPTED,
         )
         .about(error, key)

@@ -13,9 +13,11 @@ impl RedisServer {
     pub async fn follow(&self, master: &Self) {
         self.replica_of("127.0.0.1", &master.port().to_string()).await;
         eventually(COPY_DEADLINE, "the replica has the data of its master", async || {
-            let link = self.info_field("replication", "master_link_status").await;
-            let is_online = master.info_field("replication", "slave0").await.contains("state=online");
-            if link == "up" && is_online { Ok(()) } else { Err(link) }
+            // A master sends changes only after the replica has acknowledged the first copy.
+            let offset = master.info_field("replication", "master_repl_offset").await;
+            let replica = master.info_field("replication", "slave0").await;
+            let is_there = replica.contains(&format!("state=online,offset={offset},"));
+            if is_there && offset != "0" { Ok(()) } else { Err(replica) }
         })
         .await;
     }
