@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use ringback_core::clock::SystemClock;
 use ringback_core::contract::{Options, Profile, StoreError, SubmitResult};
-use ringback_core::job::NewJob;
+use ringback_core::job::{JobKey, NewJob, Topic};
 use ringback_store::{Memory, Store, settings};
-use ringback_testkit::{Persistence, RedisServer, eventually};
+use ringback_testkit::{Persistence, RedisCluster, RedisServer, eventually, free_port};
 use tokio::task::JoinSet;
 
-use crate::contract::jobs::{LONG, With};
+use crate::contract::jobs::{LONG, TOPIC, With, new_job};
 use crate::contract::workbench::{SOON, Server, Workbench};
 
 const ASKED: [Profile; 4] = [Profile::Memory, Profile::Everysec, Profile::Disk, Profile::Replicated];
@@ -155,4 +155,69 @@ async fn a_repetition_is_not_acknowledged_before_replicas_have_what_it_repeats()
     let submitted = bench.submit(&[job]).await;
     assert_eq!(submitted[0].answer, SubmitResult::Repeated);
     bench.audit().await;
+}
+
+/// A cluster each of whose masters has a replica.
+async fn cluster() -> (RedisCluster, Vec<RedisServer>) {
+    let options = || RedisServer::options().persistence(Persistence::Always).copies_at_once();
+    let cluster = RedisCluster::start_with(options()).await;
+    let mut replicas = Vec::new();
+    for master in cluster.nodes() {
+        let bus = free_port().to_string();
+        let replica = options().arg("--cluster-enabled", "yes").arg("--cluster-port", &bus).start().await;
+        let port = replica.port().to_string();
+        let mut client = master.client().await;
+        let of_cluster = |words: &[&str]| redis::cmd("CLUSTER").arg(words).to_owned();
+        let id: String = of_cluster(&["MYID"]).query_async(&mut client).await.expect("an id");
+        let meet = of_cluster(&["MEET", "127.0.0.1", &port, &bus]);
+        meet.exec_async(&mut client).await.expect("CLUSTER MEET");
+        eventually(SOON, "a replica is connected", async || {
+            let replicate = of_cluster(&["REPLICATE", &id]);
+            replicate.exec_async(&mut replica.client().await).await.map_err(|error| error.to_string())?;
+            let of_master = master.info_field("replication", "slave0").await;
+            if of_master.contains("state=online") { Ok(()) } else { Err(of_master) }
+        })
+        .await;
+        replicas.push(replica);
+    }
+    (cluster, replicas)
+}
+
+#[tokio::test]
+async fn each_master_of_a_cluster_needs_a_replica_that_confirms() {
+    let (cluster, mut replicas) = cluster().await;
+    let asking = Options {
+        url: cluster.url(),
+        shards: 6,
+        durability: Some(Profile::Replicated),
+        ..settings::defaults(SOON)
+    };
+    let store = Store::open(asking).expect("the options are right");
+    eventually(SOON, "all replicas confirm", async || store.prepare().await).await;
+    assert_eq!(store.profile(), Profile::Replicated);
+    let topic: Topic = TOPIC.parse().expect("a topic");
+    let submit = async |name: &str| {
+        let jobs: Vec<_> = (0..48)
+            .map(|n| {
+                new_job(JobKey { topic: topic.clone(), id: format!("{name}-{n}").parse().expect("an id") })
+            })
+            .collect();
+        let mut results = Vec::new();
+        for shard in store.shards() {
+            let jobs: Vec<_> = jobs.iter().filter(|job| store.shard_of(&job.key) == shard).cloned().collect();
+            results.push(store.submit(shard, &jobs).await.map(drop));
+        }
+        results
+    };
+    assert!(submit("all").await.iter().all(Result::is_ok));
+    replicas[0].stop();
+    // Shards follow the slots: the first two are on the first master.
+    let results = submit("some").await;
+    assert!(matches!(results[0], Err(StoreError::Unreplicated)), "{results:?}");
+    assert!(matches!(results[1], Err(StoreError::NoReplica)), "{results:?}");
+    assert!(results[2..].iter().all(Result::is_ok), "{results:?}");
+    assert!(matches!(store.prepare().await, Err(StoreError::NoReplica)));
+    replicas[0].cont();
+    eventually(SOON, "all replicas confirm again", async || store.prepare().await).await;
+    assert!(submit("some").await.iter().all(Result::is_ok));
 }
