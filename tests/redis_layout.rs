@@ -7,6 +7,7 @@ mod cleaning;
 mod clock_set_back;
 mod damage;
 mod due_slots;
+mod durability;
 mod foreign_keys;
 pub(crate) mod keys;
 mod lost_state;

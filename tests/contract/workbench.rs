@@ -82,6 +82,7 @@ impl Workbench {
             keep_attempts: Duration::from_secs(3600),
             keep_attempts_mib: 64,
             keep_free_mib: 0,
+            durability: None,
             call_timeout: Duration::from_secs(10),
         };
         Self::open(server, options, sum as usize % usize::from(SHARDS)).await

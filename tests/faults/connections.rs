@@ -56,9 +56,9 @@ async fn connections_that_only_swallow_are_left_by_all_processes() {
 
 #[tokio::test]
 async fn a_stopped_master_whose_name_moved_to_its_replica_is_left_by_all_processes() {
-    let at_once = || RedisServer::options().arg("--repl-diskless-sync-delay", "0");
+    let at_once = || RedisServer::options().copies_at_once();
     let (mut master, replica) = (at_once().start().await, at_once().start().await);
-    replica_of(&replica, "127.0.0.1", &master.port().to_string()).await;
+    replica.follow(&master).await;
     let proxy = Proxy::start(master.port());
     let (mut stack, sink) = (Stack::options().store(&url(&proxy)).start().await, Sink::start().await);
     let (ids, before) = jobs(&sink, "before", 20);
@@ -70,15 +70,10 @@ async fn a_stopped_master_whose_name_moved_to_its_replica_is_left_by_all_process
     assert_eq!(replicas, 1);
 
     master.stop();
-    replica_of(&replica, "NO", "ONE").await;
+    replica.promote().await;
     proxy.lead_to(replica.port());
     works_again(&mut stack, &sink, "after").await;
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
-}
-
-async fn replica_of(server: &RedisServer, host: &str, port: &str) {
-    let mut command = redis::cmd("REPLICAOF");
-    command.arg(host).arg(port).exec_async(&mut server.client().await).await.expect("REPLICAOF");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::contract::StoreError;
+use ringback_core::job::JobKey;
 use ringback_core::wire::{FieldError, Problem};
 use ringback_store::PoliciesUnknown;
 use tokio::time::error::Elapsed;
@@ -23,6 +24,8 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 const RETRY_AFTER: &str = "1";
 /// The advice of a 503 to a call that is safe to repeat.
 const RETRY_LATER: &str = "retry later";
+/// The advice of a 503 to a submit that had no effect.
+const NOT_ACCEPTED: &str = "the job was not accepted; retry later";
 
 /// The result of a handler that answers 200 with JSON.
 pub(crate) type JsonResult<T> = Result<Json<T>, ApiError>;
@@ -56,12 +59,33 @@ impl ApiError {
     }
 
     /// The 503 of a call that changes one job: reschedule, run or revive.
-    pub(crate) fn of_job_action(error: &Unavailable) -> Self {
+    pub(crate) fn of_job_action(error: &Unavailable, key: &JobKey) -> Self {
         Self::by_outcome(
             error,
             "it is not known whether this took effect; look at the job before you retry",
             "nothing was changed; retry later",
         )
+        .about(error, key)
+    }
+
+    /// The 503 of a submit of one job.
+    pub(crate) fn of_submit(error: &Unavailable, key: &JobKey) -> Self {
+        Self::by_outcome(
+            error,
+            "it is not known whether the job was accepted; submitting it again is safe, with the Idempotency-Key that it had, else with this id",
+            NOT_ACCEPTED,
+        )
+        .about(error, key)
+    }
+
+    /// The 503 of a call about one job that has the same effect when repeated: cancel or purge.
+    pub(crate) fn of_repeatable(error: &Unavailable, key: &JobKey) -> Self {
+        Self::unavailable(error, RETRY_LATER).about(error, key)
+    }
+
+    /// Names the job, if the call may have taken effect.
+    fn about(self, error: &Unavailable, key: &JobKey) -> Self {
+        if error.outcome_is_unknown() { Self(self.0.about(key)) } else { self }
     }
 
     /// The 503 of a call that starts a redrive.
@@ -106,13 +130,13 @@ impl From<Problem> for ApiError {
     }
 }
 
-/// The 503 of a submit of one job.
+/// The 503 of a job of a batch.
 impl From<Unavailable> for ApiError {
     fn from(error: Unavailable) -> Self {
         Self::by_outcome(
             &error,
             "it is not known whether the job was accepted; submitting it again is safe if it has an id of its own",
-            "the job was not accepted; retry later",
+            NOT_ACCEPTED,
         )
     }
 }
@@ -199,6 +223,17 @@ mod tests {
         assert!(detail(StoreError::Slow(Duration::from_secs(1))).contains("is not known"));
         assert!(detail(StoreError::Full).contains("was not accepted"));
         assert!(detail(StoreError::Unprepared).contains("was not accepted"));
+    }
+
+    #[test]
+    fn a_503_names_the_job_if_the_call_may_have_taken_effect() {
+        let key = JobKey { topic: "t".parse().unwrap(), id: "a".parse().unwrap() };
+        for (error, id) in [(StoreError::Unreplicated, Some("a")), (StoreError::NoReplica, None)] {
+            let error = Unavailable::Store(Arc::new(error));
+            for call in [ApiError::of_submit, ApiError::of_job_action, ApiError::of_repeatable] {
+                assert_eq!(call(&error, &key).0.id.as_deref(), id, "{error}");
+            }
+        }
     }
 
     #[test]

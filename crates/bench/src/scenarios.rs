@@ -11,6 +11,7 @@ mod memory;
 mod one_dead_receiver;
 mod pull;
 mod redis_cpu;
+mod replicated;
 mod revive;
 mod submit_batch;
 mod submit_one;
@@ -38,8 +39,9 @@ macro_rules! scenario {
 }
 
 /// All scenarios, in the order in which they run.
-pub const SCENARIOS: [Scenario; 15] = [
+pub const SCENARIOS: [Scenario; 16] = [
     scenario!(submit_one, "single submits over HTTP, durable, beside a handler that does nothing"),
+    scenario!(replicated, "single submits that a replica has to have, beside those of profile disk"),
     scenario!(submit_batch, "submits of 1,000 jobs per request, beside redis-benchmark"),
     scenario!(drain, "delivery of a backlog of due jobs, beside BullMQ and a bare HTTP client"),
     scenario!(lateness, "time from due to arrival, for jobs due evenly, beside BullMQ"),

@@ -83,6 +83,13 @@ impl EmbeddedStore {
         if let Some(writer) = self.writer.get() {
             return if writer.has_ended() { Err(StoreError::Closed) } else { Ok(()) };
         }
+        let found = self.profile();
+        if let Some(asked) = self.options.durability.filter(|asked| *asked > found) {
+            let (asked, found) = (asked.name(), found.name());
+            return Err(StoreError::Weaker(format!(
+                "RINGBACK_DURABILITY is {asked}, and an embedded store is {found}: set it to {found}, or leave it unset"
+            )));
+        }
         let (shared, shards) = (Arc::clone(&self.shared), self.options.shards);
         let writer = self.shared.run_blocking(move || shared.handle(shards)).await??;
         if writer.shards != shards {

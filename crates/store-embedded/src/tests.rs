@@ -71,6 +71,7 @@ fn options() -> Options {
         keep_attempts: Duration::from_secs(7 * 86_400),
         keep_attempts_mib: 64,
         keep_free_mib: 0,
+        durability: None,
         call_timeout: Duration::from_secs(10),
     }
 }

@@ -2,34 +2,36 @@
 //!
 //! Servers that would lose jobs are refused. What might lose jobs is returned as [`Findings`].
 
-use std::collections::{BTreeSet, HashMap};
-use std::fmt;
+use std::collections::BTreeSet;
 
 use ringback_core::contract::{Profile, StoreError};
 
+use super::durability::{self, Durability};
 use super::info::{self, Info, run_ids};
-use super::reply;
+use super::risk::Risk;
 use super::topology::{Node, Topology};
 
 /// What the servers are like.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Findings {
-    /// How the least safe server keeps data.
-    pub(crate) profile: Profile,
+    /// How the servers keep data.
+    pub(crate) durability: Vec<Durability>,
     /// What an operator should know, for all servers together.
     pub(crate) risks: BTreeSet<Risk>,
     /// The run ids of all servers. A server has another one after each start.
     pub(crate) run_ids: BTreeSet<String>,
     /// The servers whose append-only file has to be rewritten after a start.
     pub(crate) rewritten: Vec<AofServer>,
+    /// Whose data they have.
+    pub(crate) replication: Vec<Replication>,
+    /// Whether a change can be waited for until replicas have synced it: all have WAITAOF, and sync each change.
+    pub(crate) can_wait_for_sync: bool,
 }
 
 impl Findings {
-    /// Logs the risks, each once.
-    pub(crate) fn warn(&self) {
-        for risk in &self.risks {
-            tracing::warn!(profile = self.profile.name(), "{risk}");
-        }
+    /// How the least safe server keeps data, without regard to replicas.
+    pub(crate) fn profile(&self) -> Profile {
+        durability::least(&self.durability)
     }
 }
 
@@ -60,46 +62,6 @@ fn drops_halves(name: &str, version: &str) -> bool {
     name == "Valkey" && [(); 3].map(|()| parts.next().unwrap_or(0)) >= DROPS_HALVES
 }
 
-/// Why jobs may be lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Risk {
-    NoMemoryLimit,
-    NoAppendOnlyFile,
-    NeverSynced,
-    NotSyncedInRewrites,
-    SyncedEverySecond,
-    ReplaysHalves,
-    SettingsUnknown,
-}
-
-impl fmt::Display for Risk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoMemoryLimit => {
-                "the store has no memory limit (maxmemory 0); when the machine runs out, it is killed"
-            }
-            Self::NoAppendOnlyFile => {
-                "the store may lose jobs: it keeps no append-only file, so a restart loses accepted jobs"
-            }
-            Self::NeverSynced => {
-                "the store may lose jobs: it never syncs its append-only file (appendfsync no), so a crash of the machine loses what the operating system has not written; set appendfsync to always"
-            }
-            Self::NotSyncedInRewrites => {
-                "the store may lose jobs: it does not sync its append-only file while it rewrites it or saves a snapshot (no-appendfsync-on-rewrite yes), so a crash of the machine meanwhile loses what the operating system has not written, 30 seconds or more; set no-appendfsync-on-rewrite to no"
-            }
-            Self::SyncedEverySecond => {
-                "the store may lose jobs: it syncs every second, so a crash can lose the last accepted jobs"
-            }
-            Self::ReplaysHalves => {
-                "a crash of the store in the middle of a write can leave half of a change in its append-only file, which this version replays at the second start after it (Redis 7.0.15 does, Valkey 9.1.2 does not); so its file is rewritten after each start"
-            }
-            Self::SettingsUnknown => {
-                "the store may lose jobs: how it keeps data is not known, since CONFIG is not allowed here"
-            }
-        })
-    }
-}
-
 /// Checks every server. Refuses servers that would lose jobs.
 pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError> {
     let all = info::read(topology, &["everything"]).await?;
@@ -111,17 +73,27 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError>
     if all.iter().any(|info| info.get("maxmemory") == Some("0")) {
         risks.insert(Risk::NoMemoryLimit);
     }
-    let judged: Vec<_> = match settings(topology).await {
-        Some(settings) => settings.iter().map(durability).collect(),
-        None => all.iter().map(durability_by_info).collect(),
-    };
-    risks.extend(judged.iter().filter_map(|(_, risk)| *risk));
-    let profile = judged.iter().map(|(profile, _)| *profile).min().unwrap_or(Profile::Unknown);
+    let durability = durability::read(topology, &all).await?;
+    risks.extend(durability.iter().filter_map(|server| server.risk));
     let rewritten: Vec<_> = all.iter().filter_map(AofServer::of).collect();
     if !rewritten.is_empty() {
         risks.insert(Risk::ReplaysHalves);
     }
-    Ok(Findings { profile, risks, run_ids: run_ids(&all), rewritten })
+    let (run_ids, replication) = (run_ids(&all), all.iter().map(Replication::of).collect());
+    let can_wait_for_sync = all.iter().all(has_waitaof) && durability::least(&durability) == Profile::Disk;
+    Ok(Findings { durability, risks, run_ids, rewritten, replication, can_wait_for_sync })
+}
+
+/// How servers are while they are used.
+pub(crate) struct Look {
+    pub(crate) run_ids: BTreeSet<String>,
+    pub(crate) durability: Vec<Durability>,
+}
+
+/// Looks at servers that were found fit before.
+pub(crate) async fn look(topology: &Topology) -> Result<Look, StoreError> {
+    let all = info::read(topology, &["server", "persistence", "replication"]).await?;
+    Ok(Look { run_ids: run_ids(&all), durability: durability::read(topology, &all).await? })
 }
 
 /// The run ids of all servers.
@@ -129,7 +101,13 @@ pub(crate) async fn current_run_ids(topology: &Topology) -> Result<BTreeSet<Stri
     Ok(run_ids(&info::read(topology, &["server"]).await?))
 }
 
+/// Checks that every server takes writes. One whose disk is full (MISCONF) answers INFO, but not PING.
+pub(crate) async fn all_take_writes(topology: &Topology) -> Result<(), StoreError> {
+    topology.call_each(&redis::cmd("PING")).await.map(drop)
+}
+
 /// The data of a server by their replication ids.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Replication {
     /// The id of the data since the server is a master.
     pub(crate) id: Option<String>,
@@ -137,16 +115,19 @@ pub(crate) struct Replication {
     pub(crate) former: Option<String>,
 }
 
-/// Reads whose data the servers have.
-pub(crate) async fn replication(topology: &Topology) -> Result<Vec<Replication>, StoreError> {
-    let id = |info: &Info, name| {
-        info.get(name).filter(|id| id.bytes().any(|digit| digit != b'0')).map(str::to_owned)
-    };
-    let infos = info::read(topology, &["replication"]).await?;
-    Ok(infos
-        .iter()
-        .map(|info| Replication { id: id(info, "master_replid"), former: id(info, "master_replid2") })
-        .collect())
+impl Replication {
+    fn of(info: &Info) -> Self {
+        let id = |name| info.get(name).filter(|id| id.bytes().any(|digit| digit != b'0')).map(str::to_owned);
+        Self { id: id("master_replid"), former: id("master_replid2") }
+    }
+}
+
+/// Whether a server has the command WAITAOF.
+fn has_waitaof(info: &Info) -> bool {
+    let (name, version) = info.version();
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    let version = [(); 2].map(|()| parts.next().unwrap_or(0));
+    name == "Valkey" || version >= [7_u32, 2]
 }
 
 /// The share of its memory limit that the fullest server uses.
@@ -181,39 +162,6 @@ fn eviction(info: &Info) -> Result<(), StoreError> {
     }
 }
 
-/// The settings of a server that decide how it keeps data.
-type Settings = HashMap<String, String>;
-
-/// Reads the settings of every server; `None` if CONFIG may not be read.
-async fn settings(topology: &Topology) -> Option<Vec<Settings>> {
-    let mut config = redis::cmd("CONFIG");
-    config.arg("GET").arg(&["appendonly", "appendfsync", "no-appendfsync-on-rewrite"]);
-    let answers = topology.call_each(&config).await.ok()?;
-    answers.into_iter().map(|(_, answer)| reply::read(answer, "CONFIG").ok()).collect()
-}
-
-/// How a server with these settings keeps data, and what it may lose. It is judged by its worst moments: during a
-/// rewrite, `no-appendfsync-on-rewrite yes` is the same as `appendfsync no`.
-fn durability(settings: &Settings) -> (Profile, Option<Risk>) {
-    let get = |name| settings.get(name).map(String::as_str);
-    match (get("appendonly"), get("appendfsync"), get("no-appendfsync-on-rewrite")) {
-        (Some("no"), ..) => (Profile::Memory, Some(Risk::NoAppendOnlyFile)),
-        (_, Some("no"), _) => (Profile::Memory, Some(Risk::NeverSynced)),
-        (.., Some("yes")) => (Profile::Memory, Some(Risk::NotSyncedInRewrites)),
-        (_, Some("everysec"), _) => (Profile::Everysec, Some(Risk::SyncedEverySecond)),
-        (Some(_), Some("always"), _) => (Profile::Disk, None),
-        _ => (Profile::Unknown, Some(Risk::SettingsUnknown)),
-    }
-}
-
-/// How a server keeps data, as far as INFO shows it.
-fn durability_by_info(info: &Info) -> (Profile, Option<Risk>) {
-    match info.get("aof_enabled") {
-        Some("1") => (Profile::Unknown, Some(Risk::SettingsUnknown)),
-        _ => (Profile::Memory, Some(Risk::NoAppendOnlyFile)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,31 +185,6 @@ mod tests {
             assert!(eviction(&info(&format!("maxmemory_policy:{policy}"))).is_err(), "{policy}");
         }
         assert!(eviction(&info("maxmemory_policy:noeviction")).is_ok());
-    }
-
-    #[test]
-    fn a_server_is_judged_by_its_worst_moments() {
-        let always = [("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no")];
-        let with = |name: &str, value: &str| {
-            let set = |(known, default): (&str, &str)| {
-                (known.to_owned(), if known == name { value.to_owned() } else { default.to_owned() })
-            };
-            durability(&always.map(set).into())
-        };
-        assert_eq!(with("", ""), (Profile::Disk, None));
-        assert_eq!(with("appendonly", "no"), (Profile::Memory, Some(Risk::NoAppendOnlyFile)));
-        assert_eq!(with("appendfsync", "no"), (Profile::Memory, Some(Risk::NeverSynced)));
-        assert_eq!(with("appendfsync", "everysec"), (Profile::Everysec, Some(Risk::SyncedEverySecond)));
-        let in_rewrites = with("no-appendfsync-on-rewrite", "yes");
-        assert_eq!(in_rewrites, (Profile::Memory, Some(Risk::NotSyncedInRewrites)));
-        assert_eq!(durability(&Settings::new()), (Profile::Unknown, Some(Risk::SettingsUnknown)));
-    }
-
-    #[test]
-    fn a_warning_names_the_setting_and_what_to_do() {
-        let warning = Risk::NotSyncedInRewrites.to_string();
-        assert!(warning.contains("(no-appendfsync-on-rewrite yes)"), "{warning}");
-        assert!(warning.ends_with("set no-appendfsync-on-rewrite to no"), "{warning}");
     }
 
     #[test]

@@ -32,6 +32,17 @@ impl Keys {
         &self.bases
     }
 
+    /// All places.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        let shards = u16::try_from(self.bases.len() - 1).unwrap_or(u16::MAX);
+        (0..shards).map(|shard| Place::Shard(Shard(shard))).chain([Place::Installation])
+    }
+
+    /// A key of a place that is written before the confirmation of replicas is waited for.
+    pub(crate) fn mark(&self, place: Place) -> String {
+        format!("{}:mark", self.base(place))
+    }
+
     /// The index of a place among [`Self::bases`].
     pub(crate) fn index(&self, place: Place) -> usize {
         match place {

@@ -5,13 +5,13 @@
 //! process remembers the highest count that it was answered (`witness`) and sends it with each submit. The script adds
 //! nothing to a shard that has accepted fewer.
 //!
-//! Where each accepted job was on disk before it was answered, a loss is noted in the row and has to be accepted by
-//! hand: until then submits are refused. Elsewhere, and after the promotion of a replica that lags, losses are expected:
-//! they are logged and counted, and work goes on.
+//! Where each accepted job was on disk or on a replica before it was answered, a loss is noted in the row and has to be
+//! accepted by hand: until then submits are refused. Elsewhere losses are expected: they are logged and counted, and work
+//! goes on. So are those of the last seconds after the promotion of a replica, unless replicas had to have each job.
 
 use ringback_core::contract::{AcceptLoss, Loss, Profile, Shard, StoreError};
 
-use crate::check;
+use crate::check::Findings;
 use crate::keys::Place;
 use crate::redis_store::RedisStore;
 use crate::script;
@@ -21,6 +21,8 @@ use crate::witness::{Known, Row, SeenRow};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Losses {
     HaveToBeAccepted,
+    /// Those of jobs that were accepted in the last six seconds before it are expected.
+    AreExpectedOfLate,
     AreExpected,
 }
 
@@ -32,7 +34,7 @@ impl RedisStore {
     /// Accepts a loss.
     pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
         let (is_accepted, run_id, jobs): (bool, String, u64) =
-            self.ask_installation(&script::ACCEPT_LOSS, run_id).await?;
+            self.ask_installation_confirmed(&script::ACCEPT_LOSS, run_id).await?;
         let loss = (!run_id.is_empty()).then_some(Loss { run_id, jobs });
         match loss {
             Some(loss) if is_accepted => {
@@ -49,18 +51,22 @@ impl RedisStore {
         self.loss().map_or(Ok(()), |loss| Err(StoreError::Lost(loss)))
     }
 
-    /// How to take losses that are noticed now. Reads which servers they are.
-    pub(crate) async fn losses(&self) -> Result<Losses, StoreError> {
-        let servers = check::replication(&self.topology).await?;
+    /// How to take losses that are noticed now, by whose data the servers have. Without findings a loss was noticed
+    /// before.
+    pub(crate) fn losses(&self, found: Option<&Findings>) -> Losses {
+        let Some(found) = found else { return Losses::HaveToBeAccepted };
         let mut installation = self.witness.installation();
         let is_known =
             |id: &Option<String>| id.as_ref().is_some_and(|id| installation.replication.contains(id));
+        let servers = &found.replication;
         let was_promoted = servers.iter().any(|server| is_known(&server.former) && !is_known(&server.id));
-        installation.replication = servers.into_iter().filter_map(|server| server.id).collect();
-        Ok(match self.profile() {
-            Some(Profile::Disk) if !was_promoted => Losses::HaveToBeAccepted,
-            _ => Losses::AreExpected,
-        })
+        installation.replication = servers.iter().filter_map(|server| server.id.clone()).collect();
+        let is_replicated = self.options.durability == Some(Profile::Replicated);
+        match (self.keeps_all(), was_promoted && !is_replicated) {
+            (false, _) => Losses::AreExpected,
+            (true, true) => Losses::AreExpectedOfLate,
+            (true, false) => Losses::HaveToBeAccepted,
+        }
     }
 
     /// The life of the data that is known; empty before the first look.
@@ -126,7 +132,12 @@ impl RedisStore {
         (accepted, run_id): (u64, String),
         losses: Losses,
     ) -> Result<(), StoreError> {
-        if losses == Losses::HaveToBeAccepted {
+        let has_to_be_accepted = match losses {
+            Losses::HaveToBeAccepted => true,
+            Losses::AreExpectedOfLate => accepted < self.witness.accepted_before(shard),
+            Losses::AreExpected => false,
+        };
+        if has_to_be_accepted {
             let jobs = self.witness.miss(shard, accepted);
             let row = self.run_at(&script::LOSE, Place::Installation, |cmd| {
                 cmd.arg(&run_id).arg(jobs);

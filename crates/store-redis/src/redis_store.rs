@@ -1,4 +1,4 @@
-//! The store itself: opening it, checking it, and running scripts on it.
+//! The store itself: opening it, and running scripts on it.
 
 use std::collections::BTreeSet;
 use std::sync::{PoisonError, RwLock};
@@ -7,10 +7,10 @@ use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
-use super::check::{Findings, Risk};
 use super::keys::{Keys, Place};
+use super::risk::Risk;
 use super::script::{self, Returns, Script};
-use super::topology::{Topology, is_not_loaded};
+use super::topology::{Confirmation, Topology, is_not_loaded};
 use super::witness::{Row, SeenRow, Witness};
 use super::{check, edge_log, record, reply};
 
@@ -25,24 +25,31 @@ pub struct RedisStore {
     pub(crate) options: Options,
     pub(crate) witness: Witness,
     /// Set when the store was found fit.
-    fitness: RwLock<Option<Fitness>>,
+    pub(crate) fitness: RwLock<Option<Fitness>>,
+    /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
+    pub(crate) weakness: RwLock<Option<StoreError>>,
 }
 
 /// What was found when the store was found fit.
-struct Fitness {
-    profile: Profile,
-    risks: BTreeSet<Risk>,
+pub(crate) struct Fitness {
+    pub(crate) profile: Profile,
+    pub(crate) risks: BTreeSet<Risk>,
     /// The run ids of the servers.
-    run_ids: BTreeSet<String>,
+    pub(crate) run_ids: BTreeSet<String>,
 }
 
 impl RedisStore {
     /// Opens a store without connecting to it.
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let keys = Keys::new(&options.prefix, options.shards);
-        let topology = Topology::open(&options.url, options.call_timeout, &keys)?;
+        let confirmation = match options.durability {
+            Some(Profile::Replicated) => Confirmation::ByReplicas,
+            _ => Confirmation::None,
+        };
+        let topology = Topology::open(&options.url, options.call_timeout, &keys, confirmation)?;
         let witness = Witness::new(options.shards);
-        Ok(Self { topology, keys, options, witness, fitness: RwLock::default() })
+        let (fitness, weakness) = (RwLock::default(), RwLock::default());
+        Ok(Self { topology, keys, options, witness, fitness, weakness })
     }
 
     /// The version of the layout of keys and records.
@@ -56,36 +63,9 @@ impl RedisStore {
         self.fitness.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|found| found.profile)
     }
 
-    /// Checks the servers, the settings of the installation, and whether the data are still there. Until this has
-    /// succeeded once, every call fails with [`StoreError::Unprepared`]. While a loss of jobs has to be accepted it
-    /// fails with [`StoreError::Lost`], and submits do.
-    pub async fn prepare(&self) -> Result<(), StoreError> {
-        // The servers were checked when the loss was noticed.
-        let is_lost = self.profile().is_some() && self.loss().is_some();
-        let findings = if is_lost { None } else { Some(check::servers(&self.topology).await?) };
-        let losses = self.losses().await?;
-        self.look_at_installation().await?;
-        self.note_losses(losses).await?;
-        if let Some(findings) = findings {
-            self.rewrite_after_start(&findings.rewritten).await;
-            self.take_findings(findings);
-        }
-        self.check_no_loss()
-    }
-
-    /// Warns of risks, but not at every attempt to reach the store again.
-    fn take_findings(&self, findings: Findings) {
-        let mut fitness = self.fitness.write().unwrap_or_else(PoisonError::into_inner);
-        if fitness.as_ref().is_none_or(|before| before.risks != findings.risks) {
-            findings.warn();
-        }
-        let Findings { profile, risks, run_ids, .. } = findings;
-        *fitness = Some(Fitness { profile, risks, run_ids });
-    }
-
     /// Makes or checks the row of the installation.
     pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
-        let has_to_be_accepted = u8::from(self.profile() == Some(Profile::Disk));
+        let has_to_be_accepted = u8::from(self.keeps_all());
         let args = (record::VERSION, self.options.shards, record::EARLIEST, self.life(), has_to_be_accepted);
         let row: Row = self.ask_unprepared(&script::INSTALL, args).await?;
         let (version, shards) = (&row.0, &row.1);
@@ -103,26 +83,6 @@ impl RedisStore {
 
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
         check::memory_share(&self.topology).await
-    }
-
-    /// Checks that the store answers and is the same. Its call writes, so that it fails on a server that takes no
-    /// writes: a replica after a fail-over, or one whose disk is full (MISCONF).
-    pub async fn ping(&self) -> Result<(), StoreError> {
-        let SeenRow { is_another, run_id } = self.look_at_installation().await?;
-        let run_ids = if self.topology.has_several_servers() {
-            check::current_run_ids(&self.topology).await?
-        } else {
-            BTreeSet::from([run_id])
-        };
-        let has_changed = {
-            let fitness = self.fitness.read().unwrap_or_else(PoisonError::into_inner);
-            fitness.as_ref().is_some_and(|found| found.run_ids != run_ids)
-        };
-        // A server that has started again between two calls may have other settings, and other data.
-        if has_changed || is_another || self.has_next_shard_lost().await? {
-            return self.prepare().await;
-        }
-        self.check_no_loss()
     }
 
     /// Runs a script on a shard, and reads its answer.
@@ -154,6 +114,37 @@ impl RedisStore {
     ) -> Result<T, StoreError> {
         self.check_prepared()?;
         self.ask_unprepared(script, args).await
+    }
+
+    /// Like [`Self::run`], and waits until a replica has what the script changed, if that is asked.
+    pub(crate) async fn run_confirmed<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        shard: Shard,
+        args: impl FnOnce(&mut Cmd),
+    ) -> Result<T, StoreError> {
+        self.check_prepared()?;
+        self.run_on(script, Place::Shard(shard), Confirmation::ByReplicas, args).await
+    }
+
+    /// Like [`Self::ask`], and waits until a replica has what the script changed, if that is asked.
+    pub(crate) async fn ask_confirmed<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        shard: Shard,
+        args: impl ToRedisArgs,
+    ) -> Result<T, StoreError> {
+        self.run_confirmed(script, shard, all(&args)).await
+    }
+
+    /// Like [`Self::ask_installation`], and waits until a replica has what the script changed, if that is asked.
+    pub(crate) async fn ask_installation_confirmed<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        args: impl ToRedisArgs,
+    ) -> Result<T, StoreError> {
+        self.check_prepared()?;
+        self.run_on(script, Place::Installation, Confirmation::ByReplicas, all(&args)).await
     }
 
     /// Runs a script on the installation's keys before the store was found fit.
@@ -196,10 +187,28 @@ impl RedisStore {
         place: Place,
         args: impl FnOnce(&mut Cmd),
     ) -> Result<T, StoreError> {
+        self.run_on(script, place, Confirmation::None, args).await
+    }
+
+    async fn run_on<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        place: Place,
+        confirmation: Confirmation,
+        args: impl FnOnce(&mut Cmd),
+    ) -> Result<T, StoreError> {
         let returns = edge_log::wanted(script);
         let mut call = script.as_function(self.keys.base(place), returns);
         args(&mut call);
-        reply::read(self.call(script, returns, place, &call).await?, script.name())
+        let answer = self.call(script, returns, place, confirmation, &call).await?;
+        reply::read(edge_log::answer(answer, returns)?, script.name())
+    }
+
+    async fn send(&self, cmd: &Cmd, place: Place, confirmation: Confirmation) -> Result<Value, StoreError> {
+        match confirmation {
+            Confirmation::None => self.topology.call(cmd, place).await,
+            Confirmation::ByReplicas => self.topology.call_confirmed(cmd, place).await,
+        }
     }
 
     /// Calls a script as a function. The library is loaded when the server does not have it: at the first
@@ -209,21 +218,22 @@ impl RedisStore {
         script: &Script,
         returns: Returns,
         place: Place,
+        confirmation: Confirmation,
         call: &Cmd,
     ) -> Result<Value, StoreError> {
-        let mut answer = self.topology.call(call, place).await;
-        if answer.as_ref().is_err_and(is_not_loaded) {
-            tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
-            answer = match self.topology.call(&script::load(), place).await {
-                Ok(_) => self.topology.call(call, place).await,
-                Err(error) => {
-                    // Memory may be full, and scripts that make room must run all the same.
-                    tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
-                    self.topology.call(&script.as_text(call, returns), place).await
-                }
-            };
+        let answer = self.send(call, place, confirmation).await;
+        if !answer.as_ref().is_err_and(is_not_loaded) {
+            return answer;
         }
-        edge_log::answer(answer?, returns)
+        tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
+        match self.topology.call(&script::load(), place).await {
+            Ok(_) => self.send(call, place, confirmation).await,
+            Err(error) => {
+                // Memory may be full, and scripts that make room must run all the same.
+                tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
+                self.send(&script.as_text(call, returns), place, confirmation).await
+            }
+        }
     }
 }
 

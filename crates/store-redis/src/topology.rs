@@ -3,10 +3,13 @@
 
 mod address;
 mod cluster;
+mod confirm;
+mod confirm_nodes;
 mod connection;
 mod error;
 mod single;
 
+use std::fmt;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -19,6 +22,8 @@ use tokio::time::timeout;
 
 pub use self::address::Address;
 use self::cluster::Cluster;
+use self::confirm::Confirmed;
+use self::confirm_nodes::ConfirmedNodes;
 use self::error::classify;
 pub(crate) use self::error::{is_not_loaded, is_under_way};
 use self::single::Single;
@@ -30,6 +35,15 @@ const CONNECT: Duration = Duration::from_secs(1);
 /// The servers and the connection to them.
 pub(crate) struct Topology {
     servers: Servers,
+    /// For changes that are waited for until replicas have them; `None` if none is.
+    confirmed: Option<ConfirmedServers>,
+}
+
+/// Whether anybody waits until replicas have a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Confirmation {
+    None,
+    ByReplicas,
 }
 
 /// A master: its address in a cluster, nothing for the only server.
@@ -51,23 +65,50 @@ impl Node {
     }
 }
 
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |(host, port)| write!(f, " at {host}:{port}"))
+    }
+}
+
 enum Servers {
     Single(Box<Single>),
     Cluster(Box<Cluster>),
 }
 
+enum ConfirmedServers {
+    Single(Box<Confirmed>, Keys),
+    Cluster(Box<ConfirmedNodes>),
+}
+
 impl Topology {
     /// Parses the URL. Connects on the first call.
-    pub(crate) fn open(url: &str, call_timeout: Duration, keys: &Keys) -> Result<Self, StoreError> {
-        let rng = StdRng::try_from_rng(&mut SysRng)
-            .map_err(|error| StoreError::Unfit(format!("the system gives no random numbers: {error}")))?;
-        let servers = match Address::parse(url).map_err(StoreError::Unfit)? {
-            Address::Single(info) => Servers::Single(Box::new(Single::open(*info, call_timeout, rng)?)),
-            Address::Cluster(infos) => {
-                Servers::Cluster(Box::new(Cluster::open(infos, call_timeout, keys.clone(), rng)?))
+    pub(crate) fn open(
+        url: &str,
+        call_timeout: Duration,
+        keys: &Keys,
+        confirmation: Confirmation,
+    ) -> Result<Self, StoreError> {
+        let address = Address::parse(url).map_err(StoreError::Unfit)?;
+        let confirmed = match (confirmation, &address) {
+            (Confirmation::None, _) => None,
+            (Confirmation::ByReplicas, Address::Single(info)) => {
+                let server = Single::open((**info).clone(), call_timeout, rng()?)?;
+                let confirmed = Confirmed::new(server, call_timeout);
+                Some(ConfirmedServers::Single(Box::new(confirmed), keys.clone()))
+            }
+            (Confirmation::ByReplicas, Address::Cluster(infos)) => {
+                let nodes = ConfirmedNodes::open(infos, call_timeout, keys.clone(), rng()?)?;
+                Some(ConfirmedServers::Cluster(Box::new(nodes)))
             }
         };
-        Ok(Self { servers })
+        let servers = match address {
+            Address::Single(info) => Servers::Single(Box::new(Single::open(*info, call_timeout, rng()?)?)),
+            Address::Cluster(infos) => {
+                Servers::Cluster(Box::new(Cluster::open(infos, call_timeout, keys.clone(), rng()?)?))
+            }
+        };
+        Ok(Self { servers, confirmed })
     }
 
     /// The kind's name in the API.
@@ -91,6 +132,54 @@ impl Topology {
         match &self.servers {
             Servers::Single(single) => Box::pin(single.call(cmd)),
             Servers::Cluster(cluster) => Box::pin(cluster.call(cmd, place)),
+        }
+    }
+
+    /// Sends one command to the server of a place, and waits until a replica has what it changed, if that is to be
+    /// waited for. [`StoreError::Unreplicated`] if none has it in time.
+    pub(crate) fn call_confirmed<'a>(
+        &'a self,
+        cmd: &'a Cmd,
+        place: Place,
+    ) -> BoxFuture<'a, Result<Value, StoreError>> {
+        match &self.confirmed {
+            None => self.call(cmd, place),
+            Some(ConfirmedServers::Single(server, keys)) => {
+                Box::pin(async move { server.call(cmd, &keys.mark(place)).await })
+            }
+            Some(ConfirmedServers::Cluster(nodes)) => Box::pin(nodes.call(cmd, place)),
+        }
+    }
+
+    /// Waits until replicas have all that the servers have, if that is to be waited for.
+    pub(crate) fn confirm(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            match &self.confirmed {
+                None => Ok(()),
+                Some(ConfirmedServers::Single(server, keys)) => {
+                    let mark = keys.mark(Place::Installation);
+                    server.call(redis::cmd("EXISTS").arg(&mark), &mark).await.map(drop)
+                }
+                Some(ConfirmedServers::Cluster(nodes)) => nodes.confirm().await,
+            }
+        })
+    }
+
+    /// Whether no replica has confirmed the last changes of the server of a place.
+    pub(crate) fn is_behind(&self, place: Place) -> bool {
+        match &self.confirmed {
+            None => false,
+            Some(ConfirmedServers::Single(server, _)) => server.is_behind(),
+            Some(ConfirmedServers::Cluster(nodes)) => nodes.is_behind(place),
+        }
+    }
+
+    /// Lets changes be waited for until replicas have synced them to disk too, or only until they have them.
+    pub(crate) fn wait_for_sync(&self, is_synced: bool) {
+        match &self.confirmed {
+            None => {}
+            Some(ConfirmedServers::Single(server, _)) => server.wait_for_sync(is_synced),
+            Some(ConfirmedServers::Cluster(nodes)) => nodes.wait_for_sync(is_synced),
         }
     }
 
@@ -151,4 +240,9 @@ impl Topology {
         }
         Err(last)
     }
+}
+
+fn rng() -> Result<StdRng, StoreError> {
+    StdRng::try_from_rng(&mut SysRng)
+        .map_err(|error| StoreError::Unfit(format!("the system gives no random numbers: {error}")))
 }

@@ -2,8 +2,10 @@
 //! and a loss that has to be accepted. Plain values; `losses` decides what they mean.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ringback_core::contract::{Loss, Shard};
+use tokio::time::Instant;
 
 /// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs. Then
 /// the `run_id` of its server.
@@ -17,12 +19,18 @@ pub(crate) struct SeenRow {
     pub(crate) run_id: String,
 }
 
+/// How often it is remembered how many jobs were accepted. The last count but one is at most three steps old.
+const STEP: Duration = Duration::from_secs(2);
+
 /// How many accepted jobs of a shard a process knows of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) accepted: u64,
     /// How many of them are missing, while that has to be accepted.
     missing: u64,
+    /// How many were accepted when the last and the last but one step of [`STEP`] began.
+    steps: [u64; 2],
+    step_began: Option<Instant>,
     /// Grows when a loss was taken note of. Answers from before it say nothing of the shard as it is now.
     generation: u32,
 }
@@ -47,6 +55,20 @@ pub(crate) struct Installation {
     turn: u16,
 }
 
+impl Known {
+    /// Begins a step if the last one is over.
+    fn step(&mut self) {
+        let lasts = self.step_began.map_or(Duration::ZERO, |began| began.elapsed());
+        if self.step_began.is_none() {
+            self.step_began = Some(Instant::now());
+        } else if lasts >= 2 * STEP {
+            (self.steps, self.step_began) = ([self.accepted; 2], Some(Instant::now()));
+        } else if lasts >= STEP {
+            (self.steps, self.step_began) = ([self.accepted, self.steps[0]], Some(Instant::now()));
+        }
+    }
+}
+
 impl Witness {
     pub(crate) fn new(shards: u16) -> Self {
         Self { shards: (0..shards).map(|_| Mutex::default()).collect(), installation: Mutex::default() }
@@ -68,14 +90,24 @@ impl Witness {
     pub(crate) fn saw(&self, shard: Shard, known: Known, accepted: u64) {
         let mut now = self.of(shard);
         if now.generation == known.generation {
+            // A store that has lost jobs says nothing of the time before.
+            if accepted >= now.accepted {
+                now.step();
+            }
             now.accepted = now.accepted.max(accepted);
         }
+    }
+
+    /// How many jobs of a shard were accepted two to six seconds before the last answer that showed no loss.
+    pub(crate) fn accepted_before(&self, shard: Shard) -> u64 {
+        self.of(shard).steps[1]
     }
 
     /// Knows of no more jobs than there are.
     pub(crate) fn forget(&self, shard: Shard, accepted: u64) {
         let mut now = self.of(shard);
-        *now = Known { accepted, missing: 0, generation: now.generation.wrapping_add(1) };
+        let generation = now.generation.wrapping_add(1);
+        *now = Known { accepted, generation, ..Known::default() };
     }
 
     /// Notes that jobs of a shard are missing. Returns how many are in all shards.
@@ -100,5 +132,31 @@ impl Witness {
             Shard(turn)
         };
         (self.known(turn).accepted > 0).then_some(turn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_accepted_more_than_six_seconds_ago_is_never_taken_for_late() {
+        let (witness, shard) = (Witness::new(1), Shard(0));
+        for (pause, rounds) in [(100, 300), (1900, 20), (3900, 20), (9000, 3)] {
+            let mut accepted = Vec::new();
+            for _ in 0..rounds {
+                let known = witness.known(shard);
+                witness.saw(shard, known, known.accepted + 1);
+                accepted.push((Instant::now(), known.accepted + 1));
+                tokio::time::advance(Duration::from_millis(pause)).await;
+                witness.saw(shard, known, known.accepted + 1);
+                let before = witness.accepted_before(shard);
+                for (at, count) in &accepted {
+                    let (age, is_before) = (at.elapsed(), *count <= before);
+                    assert!(is_before || age <= 3 * STEP, "{age:?}");
+                    assert!(!is_before || age >= STEP, "{age:?}");
+                }
+            }
+        }
     }
 }

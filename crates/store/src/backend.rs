@@ -72,7 +72,8 @@ impl Store {
     ///
     /// # Errors
     /// A transient error if the store is away; [`StoreError::Unfit`] if it must not be used; [`StoreError::Lost`] if a
-    /// loss of jobs has to be accepted before it takes new ones. Every other call works then.
+    /// loss of jobs has to be accepted before it takes new ones; [`StoreError::Weaker`] or [`StoreError::NoReplica`] if it
+    /// has become less durable than asked. With the last three every call works but submits, if it was fit before.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         dispatch!(self.prepare())
     }

@@ -20,8 +20,8 @@ impl Store {
     /// Jobs with the same key are treated as if submitted one after the other.
     ///
     /// # Errors
-    /// Any [`StoreError`]. No job is accepted, unless the error is [`StoreError::Away`] or
-    /// [`StoreError::Slow`]: then repeating the call shows whether they were.
+    /// Any [`StoreError`]. No job is accepted, unless the error is [`StoreError::Away`], [`StoreError::Slow`] or
+    /// [`StoreError::Unreplicated`]: then repeating the call shows whether they were.
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         dispatch!(self.submit(shard, jobs))
     }

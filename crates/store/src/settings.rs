@@ -6,13 +6,13 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::contract::{MAX_SHARDS, Options};
+use ringback_core::contract::{MAX_SHARDS, Options, Profile};
 use ringback_core::duration::parse_duration;
 use ringback_store_embedded::SCHEME;
 use ringback_store_redis::Address;
 
 /// Name, default and meaning of each setting.
-pub const NAMES: [(&str, &str, &str); 10] = [
+pub const NAMES: [(&str, &str, &str); 11] = [
     (
         "STORE",
         "redis://127.0.0.1:6379",
@@ -38,6 +38,11 @@ pub const NAMES: [(&str, &str, &str); 10] = [
         "KEEP_FREE_MIB",
         "64",
         "How many MiB an embedded store leaves free on its disk: with less, it takes no new jobs; 0 is no limit",
+    ),
+    (
+        "DURABILITY",
+        "",
+        "How safely the store has to keep data: memory, everysec, disk or replicated; a weaker one is refused, and unset takes what is found",
     ),
 ];
 
@@ -66,8 +71,12 @@ pub fn parse(
         keep_attempts: read("KEEP_ATTEMPTS", &mut get, found, at_least_a_minute),
         keep_attempts_mib: read("KEEP_ATTEMPTS_MIB", &mut get, found, |text| number(text, &(0..=MAX_MIB))),
         keep_free_mib: read("KEEP_FREE_MIB", &mut get, found, |text| number(text, &(0..=MAX_MIB))),
+        durability: read("DURABILITY", &mut get, found, durability),
         call_timeout,
     };
+    if options.durability == Some(Profile::Replicated) && options.url.starts_with(SCHEME) {
+        mistakes.push(("DURABILITY", "an embedded store has no replicas; use disk".to_owned()));
+    }
     if mistakes.is_empty() { Ok(options) } else { Err(mistakes) }
 }
 
@@ -96,6 +105,10 @@ fn store(text: &str) -> Result<String, String> {
         Some(_) => Ok(text.to_owned()),
         None => Address::parse(text).map(|_| text.to_owned()),
     }
+}
+
+fn durability(text: &str) -> Result<Option<Profile>, String> {
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
 }
 
 fn prefix(text: &str) -> Result<String, String> {
@@ -133,6 +146,21 @@ mod tests {
     }
 
     #[test]
+    fn an_embedded_store_has_no_replicas() {
+        let asked = |durability: &'static str| {
+            let get = move |name| match name {
+                "STORE" => "embedded:./data".to_owned(),
+                "DURABILITY" => durability.to_owned(),
+                name => NAMES.into_iter().find(|n| n.0 == name).map_or_else(String::new, |n| n.1.to_owned()),
+            };
+            parse(get, MINUTE).map(|options| options.durability)
+        };
+        assert_eq!(asked(""), Ok(None));
+        assert_eq!(asked("disk"), Ok(Some(Profile::Disk)));
+        assert!(asked("replicated").is_err_and(|mistakes| mistakes[0].1.contains("no replicas")));
+    }
+
+    #[test]
     fn all_mistakes_are_found_at_once() {
         let wrong = |name| match name {
             "STORE" => "mysql://a".to_owned(),
@@ -141,7 +169,7 @@ mod tests {
             "KEEP_DONE" => "10s".to_owned(),
             "KEEP_DONE_MIB" | "KEEP_ATTEMPTS_MIB" | "KEEP_FREE_MIB" => "-1".to_owned(),
             "KEEP_DEAD" => "x".to_owned(),
-            "ATTEMPTS" => "some".to_owned(),
+            "ATTEMPTS" | "DURABILITY" => "some".to_owned(),
             "KEEP_ATTEMPTS" => "1s".to_owned(),
             _ => String::new(),
         };

@@ -4,6 +4,7 @@
 
 mod calls;
 mod cluster;
+mod replication;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,6 +78,11 @@ impl RedisOptions {
     pub fn maxmemory_policy(mut self, policy: &str) -> Self {
         policy.clone_into(&mut self.maxmemory_policy);
         self
+    }
+
+    /// As a master, sends its data to a new replica at once.
+    pub fn copies_at_once(self) -> Self {
+        self.arg("--repl-diskless-sync-delay", "0")
     }
 
     /// Adds an option, as in `arg("--maxclients", "64")`. It overrides those set here.

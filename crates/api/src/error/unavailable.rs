@@ -39,11 +39,14 @@ impl Unavailable {
                 StoreError::Away(_)
                 | StoreError::Slow(_)
                 | StoreError::Disk(_)
+                | StoreError::Unreplicated
                 | StoreError::Unreadable(_) => true,
                 StoreError::Unprepared
                 | StoreError::Replica
                 | StoreError::Full
                 | StoreError::Lost(_)
+                | StoreError::Weaker(_)
+                | StoreError::NoReplica
                 | StoreError::Closed
                 | StoreError::Outdated
                 | StoreError::Unfit(_)
@@ -72,8 +75,11 @@ pub(super) fn public_message(error: &StoreError) -> String {
         | StoreError::Full
         | StoreError::Lost(_)
         | StoreError::Disk(_)
+        | StoreError::NoReplica
+        | StoreError::Unreplicated
         | StoreError::Closed
         | StoreError::Outdated => error.to_string(),
+        StoreError::Weaker(_) => "the store keeps data less safely than it has to".to_owned(),
         StoreError::Unfit(_)
         | StoreError::Unreadable(_)
         | StoreError::Unauthorized(_)

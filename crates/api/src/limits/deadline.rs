@@ -46,6 +46,14 @@ impl Deadline {
         timeout_at(self.0, wait).await
     }
 
+    /// Makes a store call about one job.
+    pub(crate) async fn call<T>(
+        self,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, Unavailable> {
+        Ok(self.bound(call).await.map_err(|_elapsed| Unavailable::TooLate)??)
+    }
+
     /// Makes a store call that carries a token, and once more if the connection broke before the
     /// answer. With the same token the store returns the result of the first call.
     pub(crate) async fn idempotent<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(

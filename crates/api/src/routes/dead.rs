@@ -142,7 +142,8 @@ pub(crate) async fn purge_job_named_revive(
 }
 
 async fn purge_job(api: &Api, key: JobKey) -> JsonResult<JobAnswer> {
-    match Deadline::from_now().bound(api.store.purge(&key)).await?? {
+    let purged = Deadline::from_now().call(api.store.purge(&key)).await;
+    match purged.map_err(|error| ApiError::of_repeatable(&error, &key))? {
         MoveResult::Applied(job) => Ok(Json(job.into())),
         MoveResult::Refused(Job { key, state, .. }) => {
             let detail = format!("the job {key} is {state}, not dead: only dead jobs can be purged");

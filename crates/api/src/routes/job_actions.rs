@@ -80,7 +80,7 @@ fn answer(
     key: &JobKey,
     advice: fn(JobState) -> &'static str,
 ) -> JsonResult<JobAnswer> {
-    match moved.map_err(|error| ApiError::of_job_action(&error))? {
+    match moved.map_err(|error| ApiError::of_job_action(&error, key))? {
         MoveResult::Applied(job) => Ok(Json(job.into())),
         MoveResult::Refused(job) => {
             let detail = format!("the job {key} is {}{}", job.state, advice(job.state));

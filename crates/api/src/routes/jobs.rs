@@ -59,8 +59,10 @@ pub(crate) async fn submit(
     let job = if key.is_some() { job.and(Err(key_and_id())) } else { job };
     let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
     drop(bytes);
+    let key = job.key.clone();
     let submitted = api.submits.submit(job, permit, deadline).await;
-    let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1))?;
+    let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1));
+    let submitted = submitted.map_err(|error| ApiError::of_submit(&error, &key))?;
     api.metrics.submitted(submitted.answer.into(), 1);
     let location = HeaderValue::try_from(format!("/v1/jobs/{}", submitted.job.key));
     let location = location.expect("topics and ids are visible ASCII");
@@ -259,7 +261,8 @@ pub(crate) async fn attempts(State(api): ApiState, JobPath(key): JobPath) -> Jso
     ),
 )]
 pub(crate) async fn cancel(State(api): ApiState, JobPath(key): JobPath) -> Result<Response, ApiError> {
-    let cancelled = Deadline::from_now().bound(api.store.cancel(&key)).await??;
+    let cancelled = Deadline::from_now().call(api.store.cancel(&key)).await;
+    let cancelled = cancelled.map_err(|error| ApiError::of_repeatable(&error, &key))?;
     let (status, state, in_flight) = match cancelled {
         Cancelled::Cancelled { in_flight_unknown } => {
             (StatusCode::OK, JobState::Cancelled, in_flight_unknown.then(maybe_in_flight))

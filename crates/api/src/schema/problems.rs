@@ -95,7 +95,7 @@ fn meaning(status: u16) -> &'static str {
         415 => "The content type is not supported",
         422 => "Some fields or parameters are invalid; all of them are listed in errors",
         503 => {
-            "The store is unreachable or full, it has lost jobs and that was not accepted yet, or too many large requests, exports, audits or event streams are in progress; retry later"
+            "The store is unreachable or full, keeps data less safely than RINGBACK_DURABILITY asks, or has lost jobs and that was not accepted yet; or too many large requests, exports, audits or event streams are in progress; retry later"
         }
         _ => "A problem",
     }

@@ -39,6 +39,16 @@ pub enum StoreError {
         "the store has lost {0}; submits are refused until the loss is accepted with `ringback audit --accept-loss`"
     )]
     Lost(Loss),
+    /// The store keeps data less safely than [`Options::durability`](super::Options::durability) asks. Jobs are
+    /// delivered and settled, but no new ones are taken.
+    #[error("{0}")]
+    Weaker(String),
+    /// No replica keeps up with the store, and acknowledged changes have to be on one. Nothing was done.
+    #[error("no replica keeps up with the store, and RINGBACK_DURABILITY=replicated needs one")]
+    NoReplica,
+    /// No replica has confirmed the change in time. The change was made, but it is lost if the server is.
+    #[error("no replica of the store has confirmed the change in time")]
+    Unreplicated,
     /// The store is set up in a way that would lose jobs, or belongs to another installation.
     #[error("{0}")]
     Unfit(String),
@@ -57,8 +67,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later without anybody changing a setting. This includes
-    /// [`Self::Unauthorized`], because a password is not changed everywhere at once.
+    /// Whether the same call may succeed later without anybody changing a setting of this process. This includes
+    /// [`Self::Unauthorized`], because a password is not changed everywhere at once, and [`Self::Weaker`].
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Away(_)
@@ -68,13 +78,17 @@ impl StoreError {
             | Self::Full
             | Self::Disk(_)
             | Self::Lost(_)
+            | Self::Weaker(_)
+            | Self::NoReplica
+            | Self::Unreplicated
             | Self::Unauthorized(_) => true,
             Self::Closed | Self::Outdated | Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
         }
     }
 
-    /// Whether the store refuses this process: its user, its password, or the permission for a call.
+    /// Whether the store and the settings of this process do not fit: the store refuses its user, its password or a
+    /// call, or keeps data less safely than it asks.
     pub const fn is_refusal(&self) -> bool {
-        matches!(self, Self::Unauthorized(_) | Self::Refused(_))
+        matches!(self, Self::Unauthorized(_) | Self::Refused(_) | Self::Weaker(_))
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::attempts::AttemptRetention;
 use super::error::StoreError;
+use super::stats::Profile;
 use crate::clock::millis_up;
 use crate::policy::Logging;
 
@@ -30,6 +31,9 @@ pub struct Options {
     pub keep_attempts_mib: u32,
     /// How many MiB of its disk an embedded store leaves free; 0 is no limit.
     pub keep_free_mib: u32,
+    /// How durable the store has to be at least; `None` takes it as it is. With [`Profile::Replicated`] changes are
+    /// acknowledged when a replica has them.
+    pub durability: Option<Profile>,
     /// How long one store call may take.
     pub call_timeout: Duration,
 }

@@ -1,6 +1,7 @@
 //! Statistics of a shard or of all shards, and how durable a store is.
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,6 +20,8 @@ pub enum Profile {
     Everysec,
     /// Data is synced before a call returns.
     Disk,
+    /// A replica has a change before it is answered, and the server keeps an append-only file.
+    Replicated,
 }
 
 impl Profile {
@@ -29,7 +32,27 @@ impl Profile {
             Self::Unknown => "unknown",
             Self::Everysec => "everysec",
             Self::Disk => "disk",
+            Self::Replicated => "replicated",
         }
+    }
+
+    /// Whether nothing that was acknowledged may get lost.
+    pub const fn keeps_all(self) -> bool {
+        match self {
+            Self::Disk | Self::Replicated => true,
+            Self::Memory | Self::Unknown | Self::Everysec => false,
+        }
+    }
+}
+
+/// What can be asked of a store.
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let asked = [Self::Memory, Self::Everysec, Self::Disk, Self::Replicated];
+        let found = asked.into_iter().find(|profile| profile.name() == text);
+        found.ok_or_else(|| "must be memory, everysec, disk or replicated".to_owned())
     }
 }
 

@@ -69,6 +69,11 @@ impl JobId {
         Self(format!("key-{}", Hex(&digest[..16])).into())
     }
 
+    /// Whether it may be that of an idempotency key.
+    pub fn is_of_key(&self) -> bool {
+        self.0.starts_with("key-")
+    }
+
     /// The part that chooses the shard: everything before the first `~`.
     fn group(&self) -> &str {
         self.0.split('~').next().unwrap_or(&self.0)

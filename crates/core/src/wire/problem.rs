@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::job::JobKey;
+
 /// A field that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FieldError {
@@ -35,6 +37,12 @@ pub struct Problem {
     /// The fields that are wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// The topic of the job that may have been accepted or changed: it is not known. With a 503 only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// The id of that job. A submit with this id and the same content can be repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 impl Problem {
@@ -46,7 +54,15 @@ impl Problem {
             title: status.canonical_reason().unwrap_or("Error").into(),
             detail: detail.into(),
             errors: Vec::new(),
+            topic: None,
+            id: None,
         }
+    }
+
+    /// The problem of a call whose effect on a job is not known.
+    #[must_use]
+    pub fn about(self, key: &JobKey) -> Self {
+        Self { topic: Some(key.topic.to_string()), id: Some(key.id.to_string()), ..self }
     }
 
     /// 400: the body is not readable JSON.

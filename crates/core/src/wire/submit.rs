@@ -2,6 +2,7 @@
 
 pub(super) mod body;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -118,6 +119,9 @@ pub(super) fn judge(
     let on_dead = on_dead(fields, topic.as_ref(), mistakes);
     let if_exists = if_exists(fields, make_token, mistakes);
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
+    // The caller may learn the id and submit the same with it. One with a key is repeated with the key.
+    let made = fields.get("id").is_none() && !id.is_of_key();
+    let content = content_hash(fields, made.then_some(&id));
     Ok(Some(NewJob {
         key: JobKey { topic, id },
         due,
@@ -131,7 +135,7 @@ pub(super) fn judge(
             trace,
             on_dead: on_dead.map(Box::new),
         },
-        content: content_hash(fields),
+        content,
         if_exists,
     }))
 }
@@ -166,25 +170,31 @@ fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
 
 /// Hashes the fields that are content as written, before defaults: sorted by name, scalars as their text,
 /// objects and lists without the white space between their parts, the body byte for byte.
-fn content_hash(fields: &Fields<'_>) -> ContentHash {
+/// An id that was made counts as written.
+fn content_hash(fields: &Fields<'_>, made: Option<&JobId>) -> ContentHash {
     let is_content = |name: &str| KNOWN.contains(&name) && !NO_CONTENT.contains(&name);
     let counts = |name: &str, raw: &RawValue| is_content(name) && (name == "body" || raw.get() != "null");
-    let mut parts: Vec<_> = fields.iter().filter(|(name, raw)| counts(name, raw)).collect();
+    let mut parts: Vec<_> = fields.iter().filter(|(name, raw)| counts(name, raw)).map(as_hashed).collect();
+    parts.extend(made.map(|id| ("id", format!("\"{id}\"").into())));
     parts.sort_unstable_by_key(|(name, _)| *name);
     let mut hash = Sha256::new();
-    for (name, raw) in parts {
-        let text = raw.get();
-        let compact = if name != "body" && text.starts_with(['{', '[']) {
-            read::<serde_json::Value>(raw).map(|v| v.to_string())
-        } else {
-            None
-        };
-        let text = compact.as_deref().unwrap_or(text);
+    for (name, text) in parts {
         hash.update(name);
         hash.update((text.len() as u64).to_be_bytes());
-        hash.update(text);
+        hash.update(text.as_bytes());
     }
     ContentHash::of(hash.finalize().into())
+}
+
+/// A field without the white space between the parts of an object or a list.
+fn as_hashed<'a>((name, raw): (&'a str, &'a RawValue)) -> (&'a str, Cow<'a, str>) {
+    let text = raw.get();
+    let compact = if name != "body" && text.starts_with(['{', '[']) {
+        read::<serde_json::Value>(raw).map(|v| v.to_string())
+    } else {
+        None
+    };
+    (name, compact.map_or(text.into(), Cow::Owned))
 }
 
 #[cfg(test)]

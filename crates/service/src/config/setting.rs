@@ -25,6 +25,7 @@ pub const ALL_NAMES: &[&str] = &[
     "KEEP_ATTEMPTS",
     "KEEP_ATTEMPTS_MIB",
     "KEEP_FREE_MIB",
+    "DURABILITY",
     "URL",
     "EVENT_LISTENERS",
     "LOG",

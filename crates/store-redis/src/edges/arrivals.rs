@@ -91,9 +91,9 @@ impl RedisStore {
         let arrivals: Vec<_> = numbers.into_iter().map(arrival).collect();
         let mut answered = Vec::new();
         for _ in 0..ATTEMPTS {
-            self.check_no_loss()?;
+            self.check_takes_jobs(shard)?;
             let known = self.witness.known(shard);
-            let answer = self.run(script, shard, |cmd| {
+            let answer = self.run_confirmed(script, shard, |cmd| {
                 cmd.arg(known.accepted).arg(lanes.len());
                 for (id, lane) in &lanes {
                     cmd.arg(&id.0).arg(lane.name());

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use redis::Value;
+use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{
     ExpiredLease, LeaseCheck, Pull, Pulled, PulledJob, Receipt, RetryContext, Settled, Shard, StoreError,
@@ -76,7 +76,7 @@ impl RedisStore {
         outcomes: &[(Receipt, Outcome)],
         counting: LeaseCheck,
     ) -> Result<Vec<Settled>, StoreError> {
-        let answers = self.run(&script::SETTLE_RECEIPTS, shard, |cmd| {
+        let push = |cmd: &mut Cmd| {
             self.push_keep(cmd);
             cmd.arg(u8::from(counting == LeaseCheck::Expired));
             for (receipt, outcome) in outcomes {
@@ -84,8 +84,12 @@ impl RedisStore {
                     .arg(&record::pack_lease(receipt.lease))
                     .arg(pack_outcome(outcome, false, None));
             }
-        });
-        let answers: Vec<i64> = answers.await?;
+        };
+        let answers: Vec<i64> = match counting {
+            LeaseCheck::Current => self.run_confirmed(&script::SETTLE_RECEIPTS, shard, push).await?,
+            // Nobody is told of it.
+            LeaseCheck::Expired => self.run(&script::SETTLE_RECEIPTS, shard, push).await?,
+        };
         answers.into_iter().map(reply::settled).collect()
     }
 

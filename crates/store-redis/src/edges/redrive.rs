@@ -35,7 +35,7 @@ impl RedisStore {
     ) -> Result<Option<StoredRedrive>, StoreError> {
         let work = postcard::to_stdvec(&RedriveJob::new(filter, rate)).expect("plain data always serialises");
         let args = (&id.0, work, MAX_REDRIVES, millis_up(ENDED_REDRIVE_RETENTION), MAX_ENDED_REDRIVES);
-        unpack(id, self.ask_installation(&script::BEGIN_REDRIVE, args).await?)
+        unpack(id, self.ask_installation_confirmed(&script::BEGIN_REDRIVE, args).await?)
     }
 
     pub async fn redrives(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
@@ -110,7 +110,7 @@ impl RedisStore {
     }
 
     pub async fn purge_many(&self, shard: Shard, places: &[DeadCursor]) -> Result<u64, StoreError> {
-        self.ask(&script::PURGE_MANY, shard, pack_places(places)).await
+        self.ask_confirmed(&script::PURGE_MANY, shard, pack_places(places)).await
     }
 }
 

@@ -29,13 +29,13 @@ impl RedisStore {
         capacity: TopicCapacity,
     ) -> Result<bool, StoreError> {
         let is_limited = capacity == TopicCapacity::Needed;
-        self.ask(&script::PAUSE, shard, (topic.as_str(), is_limited)).await
+        self.ask_confirmed(&script::PAUSE, shard, (topic.as_str(), is_limited)).await
     }
 
     /// Resumes a topic in a shard. Returns whether the topic is known there.
     pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
         loop {
-            match self.ask(&script::RESUME, shard, (topic.as_str(), MAX_RESUMED_LANES)).await? {
+            match self.ask_confirmed(&script::RESUME, shard, (topic.as_str(), MAX_RESUMED_LANES)).await? {
                 0 => return Ok(false),
                 1 => return Ok(true),
                 _ => {}
@@ -55,7 +55,7 @@ impl RedisStore {
         let replaced = replaced.unwrap_or_default();
         let limits = (MAX_POLICIES, has_metrics, MAX_TOPICS_WITH_METRICS);
         let args = (topic.as_str(), policy.written(), replaced, limits);
-        let parts: Vec<u64> = self.ask_installation(&script::PUT_POLICY, args).await?;
+        let parts: Vec<u64> = self.ask_installation_confirmed(&script::PUT_POLICY, args).await?;
         match parts.as_slice() {
             [] => Ok(PolicyPut::TooMany),
             [0] => Ok(PolicyPut::Outdated),
@@ -67,7 +67,7 @@ impl RedisStore {
     }
 
     pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
-        let version = self.ask_installation(&script::DELETE_POLICY, topic.as_str()).await?;
+        let version = self.ask_installation_confirmed(&script::DELETE_POLICY, topic.as_str()).await?;
         Ok((version > 0).then_some(PolicyVersion(version)))
     }
 

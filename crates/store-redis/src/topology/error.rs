@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
 use redis::RedisError;
-use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
+use redis::ServerErrorKind::{Moved, NoPerm, ReadOnly, ResponseError};
 use ringback_core::contract::StoreError;
 
 use super::CONNECT;
@@ -49,6 +49,17 @@ pub(crate) fn is_under_way(error: &StoreError) -> bool {
     let StoreError::Refused(source) = error else { return false };
     let detail = source.downcast_ref::<RedisError>().and_then(RedisError::detail);
     detail.is_some_and(|detail| detail.contains("already in progress"))
+}
+
+/// The host and the port that a node of a cluster named instead of itself.
+pub(super) fn moved_to(error: &StoreError) -> Option<(&str, u16)> {
+    let StoreError::Away(source) = error else { return None };
+    let error = source.downcast_ref::<RedisError>()?;
+    if error.kind() != Server(Moved) {
+        return None;
+    }
+    let (host, port) = error.redirect_node()?.0.rsplit_once(':')?;
+    Some((host, port.parse().ok()?))
 }
 
 pub(super) fn unfit(error: &RedisError) -> StoreError {

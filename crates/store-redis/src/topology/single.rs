@@ -46,11 +46,22 @@ impl Single {
 
     /// Sends one command.
     pub(super) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
-        let send = async |mut connection: MultiplexedConnection| connection.send_packed_command(cmd).await;
+        Ok(self.call_over(cmd).await?.0)
+    }
+
+    /// Sends one command. Returns the connection that it was sent over too, and the number of that connection.
+    pub(super) async fn call_over(
+        &self,
+        cmd: &Cmd,
+    ) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
+        let send = async |mut connection: MultiplexedConnection| {
+            let answer = connection.send_packed_command(cmd).await?;
+            Ok((answer, connection))
+        };
         let (answer, number) = self.connection.call(PLACE, send).await?;
         let error = match answer {
-            Ok(Value::ServerError(error)) => classify(error.into()),
-            Ok(value) => return Ok(value),
+            Ok((Value::ServerError(error), _)) => classify(error.into()),
+            Ok((value, connection)) => return Ok((value, connection, number)),
             Err(error) => {
                 // The client fails by itself only when the connection is gone.
                 let error = classify(error);

@@ -87,6 +87,13 @@ fn without_loaded_policies_only_jobs_that_need_one_are_postponed() {
 }
 
 #[test]
+fn a_job_is_the_same_with_the_id_that_was_made_for_it() {
+    let made = parse(r#"{"topic":"t","body":1}"#).unwrap();
+    let written = format!(r#"{{"id":"{}","topic":"t","body":1}}"#, made.key.id);
+    assert_eq!(parse(&written).unwrap().content, made.content);
+}
+
+#[test]
 fn a_job_without_id_gets_one_and_null_is_absent() {
     let job = with(r#""id":null,"delay":null,"body":null"#).unwrap();
     assert_eq!(job.key.id.as_str(), "made");

@@ -1,0 +1,201 @@
+//! How servers keep data, and whether that is what is asked of them.
+
+use std::collections::HashMap;
+
+use ringback_core::contract::{Profile, StoreError};
+
+use super::info::Info;
+use super::reply;
+use super::risk::Risk;
+use super::topology::{Node, Topology};
+
+/// How a server keeps data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Durability {
+    node: Node,
+    /// Without regard to replicas.
+    pub(crate) profile: Profile,
+    /// What it may lose.
+    pub(crate) risk: Option<Risk>,
+    replicas: Replicas,
+}
+
+/// The replicas of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replicas {
+    /// It has none, and had none for long.
+    None,
+    /// None is connected; one was.
+    Away,
+    Connected,
+}
+
+impl Replicas {
+    fn of(info: &Info) -> Self {
+        let is_none = |name| info.get(name).is_none_or(|number| number == "0");
+        match (is_none("connected_slaves"), is_none("repl_backlog_active")) {
+            (false, _) => Self::Connected,
+            (true, false) => Self::Away,
+            (true, true) => Self::None,
+        }
+    }
+}
+
+/// Reads how every server keeps data. `infos` are the sections `persistence` and `replication` of all of them.
+pub(crate) async fn read(topology: &Topology, infos: &[Info]) -> Result<Vec<Durability>, StoreError> {
+    let settings = settings(topology).await?;
+    let judged = |info: &Info| {
+        let Some(all) = &settings else { return by_info(info) };
+        let of_node = all.iter().find(|(node, _)| *node == info.node);
+        of_node.map_or_else(|| by_info(info), |(_, settings)| by_settings(settings))
+    };
+    let one = |info: &Info| {
+        let (profile, risk) = judged(info);
+        Durability { node: info.node.clone(), profile, risk, replicas: Replicas::of(info) }
+    };
+    Ok(infos.iter().map(one).collect())
+}
+
+/// How the least safe server keeps data.
+pub(crate) fn least(servers: &[Durability]) -> Profile {
+    servers.iter().map(|server| server.profile).min().unwrap_or(Profile::Unknown)
+}
+
+/// Fails if a server keeps data less safely than is asked.
+pub(crate) fn check(asked: Profile, servers: &[Durability]) -> Result<(), StoreError> {
+    servers.iter().try_for_each(|server| server.check(asked))
+}
+
+impl Durability {
+    /// A server with replicas need not sync each change, but it must keep a file: without one it would begin empty
+    /// after a crash, and so would its replicas.
+    fn check(&self, asked: Profile) -> Result<(), StoreError> {
+        let needed = if asked == Profile::Replicated { Profile::Everysec } else { asked };
+        if self.profile < needed {
+            return Err(self.weaker(asked));
+        }
+        match (asked, self.replicas) {
+            (Profile::Replicated, Replicas::None) => Err(self.without_replica()),
+            (Profile::Replicated, Replicas::Away) => Err(StoreError::NoReplica),
+            _ => Ok(()),
+        }
+    }
+
+    fn weaker(&self, asked: Profile) -> StoreError {
+        let Self { node, profile, risk, .. } = self;
+        let (asked, found) = (asked.name(), profile.name());
+        let remedy = risk.map_or("", Risk::remedy);
+        let other = if *profile == Profile::Unknown { "memory" } else { found };
+        StoreError::Weaker(format!(
+            "RINGBACK_DURABILITY is {asked}, and the store{node} is {found}: {remedy}; or set RINGBACK_DURABILITY to {other}, or leave it unset"
+        ))
+    }
+
+    fn without_replica(&self) -> StoreError {
+        let (node, found) = (&self.node, self.profile.name());
+        StoreError::Weaker(format!(
+            "RINGBACK_DURABILITY is replicated, and the store{node} is {found} and has no replica: start one (REPLICAOF); or set RINGBACK_DURABILITY to {found}, or leave it unset"
+        ))
+    }
+}
+
+/// The settings of a server that decide how it keeps data.
+type Settings = HashMap<String, String>;
+
+/// Reads the settings of every server; `None` if CONFIG may not be read.
+async fn settings(topology: &Topology) -> Result<Option<Vec<(Node, Settings)>>, StoreError> {
+    let mut config = redis::cmd("CONFIG");
+    config.arg("GET").arg(&["appendonly", "appendfsync", "no-appendfsync-on-rewrite"]);
+    match topology.call_each(&config).await {
+        Ok(answers) => {
+            let read = |(node, answer)| Some((node, reply::read(answer, "CONFIG").ok()?));
+            Ok(answers.into_iter().map(read).collect())
+        }
+        Err(StoreError::Refused(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// How a server with these settings keeps data, and what it may lose. It is judged by its worst moments: during a
+/// rewrite, `no-appendfsync-on-rewrite yes` is the same as `appendfsync no`.
+fn by_settings(settings: &Settings) -> (Profile, Option<Risk>) {
+    let get = |name| settings.get(name).map(String::as_str);
+    match (get("appendonly"), get("appendfsync"), get("no-appendfsync-on-rewrite")) {
+        (Some("no"), ..) => (Profile::Memory, Some(Risk::NoAppendOnlyFile)),
+        (_, Some("no"), _) => (Profile::Memory, Some(Risk::NeverSynced)),
+        (.., Some("yes")) => (Profile::Memory, Some(Risk::NotSyncedInRewrites)),
+        (_, Some("everysec"), _) => (Profile::Everysec, Some(Risk::SyncedEverySecond)),
+        (Some(_), Some("always"), _) => (Profile::Disk, None),
+        _ => (Profile::Unknown, Some(Risk::SettingsUnknown)),
+    }
+}
+
+/// How a server keeps data, as far as INFO shows it.
+fn by_info(info: &Info) -> (Profile, Option<Risk>) {
+    match info.get("aof_enabled") {
+        Some("1") => (Profile::Unknown, Some(Risk::SettingsUnknown)),
+        _ => (Profile::Memory, Some(Risk::NoAppendOnlyFile)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_judged_by_its_worst_moments() {
+        let always = [("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no")];
+        let with = |name: &str, value: &str| {
+            let set = |(known, default): (&str, &str)| {
+                (known.to_owned(), if known == name { value.to_owned() } else { default.to_owned() })
+            };
+            by_settings(&always.map(set).into())
+        };
+        assert_eq!(with("", ""), (Profile::Disk, None));
+        assert_eq!(with("appendonly", "no"), (Profile::Memory, Some(Risk::NoAppendOnlyFile)));
+        assert_eq!(with("appendfsync", "no"), (Profile::Memory, Some(Risk::NeverSynced)));
+        assert_eq!(with("appendfsync", "everysec"), (Profile::Everysec, Some(Risk::SyncedEverySecond)));
+        let in_rewrites = with("no-appendfsync-on-rewrite", "yes");
+        assert_eq!(in_rewrites, (Profile::Memory, Some(Risk::NotSyncedInRewrites)));
+        assert_eq!(by_settings(&Settings::new()), (Profile::Unknown, Some(Risk::SettingsUnknown)));
+    }
+
+    fn server(profile: Profile, replicas: Replicas) -> Durability {
+        Durability { node: Node::only(), profile, risk: None, replicas }
+    }
+
+    #[test]
+    fn a_server_that_is_weaker_than_asked_is_refused() {
+        use Profile::{Disk, Everysec, Memory, Replicated, Unknown};
+        let found = [Memory, Unknown, Everysec, Disk];
+        for (asked, fit) in [(Memory, 4), (Everysec, 2), (Disk, 1), (Replicated, 2)] {
+            let is_fit = |profile: &Profile| check(asked, &[server(*profile, Replicas::Connected)]).is_ok();
+            let fit: Vec<_> = found[found.len() - fit..].to_vec();
+            assert_eq!(found.into_iter().filter(is_fit).collect::<Vec<_>>(), fit, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_replica_that_is_away_is_waited_for_and_one_that_never_was_is_not() {
+        let replicated = |text| {
+            let replicas = Replicas::of(&Info::of(text));
+            check(Profile::Replicated, &[server(Profile::Disk, replicas)])
+        };
+        assert!(replicated("connected_slaves:1 repl_backlog_active:1").is_ok());
+        assert!(matches!(replicated("connected_slaves:0 repl_backlog_active:1"), Err(StoreError::NoReplica)));
+        let never = replicated("connected_slaves:0 repl_backlog_active:0");
+        assert!(matches!(never, Err(StoreError::Weaker(why)) if why.contains("REPLICAOF")));
+    }
+
+    #[test]
+    fn a_refusal_names_what_is_asked_what_was_found_and_what_to_change() {
+        let (profile, risk) = (Profile::Everysec, Some(Risk::SyncedEverySecond));
+        let server = Durability { risk, ..server(profile, Replicas::None) };
+        let error = check(Profile::Disk, &[server]).expect_err("it is weaker").to_string();
+        for part in
+            ["RINGBACK_DURABILITY is disk", "is everysec", "appendfsync is everysec: set it to always"]
+        {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Whether the store is fit to keep jobs: checked before it is used, and again and again while it is. A store that
+//! becomes weaker than asked delivers what it has and takes no new jobs.
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+use ringback_core::contract::{Profile, Shard, StoreError};
+
+use crate::check::{self, Findings};
+use crate::durability::{self, Durability};
+use crate::keys::Place;
+use crate::redis_store::{Fitness, RedisStore};
+use crate::risk::Risk;
+use crate::witness::SeenRow;
+
+impl RedisStore {
+    /// Checks the servers, the settings of the installation, and whether the data are still there. Until this has
+    /// succeeded once, every call fails with [`StoreError::Unprepared`]. While a loss of jobs has to be accepted it
+    /// fails with [`StoreError::Lost`], while the store is weaker than asked with [`StoreError::Weaker`] or
+    /// [`StoreError::NoReplica`]; then submits fail with the same.
+    pub async fn prepare(&self) -> Result<(), StoreError> {
+        let was_prepared = self.profile().is_some();
+        // The servers were checked when the loss was noticed.
+        let findings = if was_prepared && self.loss().is_some() {
+            None
+        } else {
+            Some(check::servers(&self.topology).await?)
+        };
+        let is_asked = findings.as_ref().map_or(Ok(()), |found| self.check_durability(&found.durability));
+        if matches!(is_asked, Err(StoreError::Weaker(_))) && !was_prepared {
+            return is_asked;
+        }
+        let losses = self.losses(findings.as_ref());
+        self.look_at_installation().await?;
+        self.note_losses(losses).await?;
+        if let Some(findings) = findings {
+            self.rewrite_after_start(&findings.rewritten).await;
+            self.take_findings(findings, is_asked.is_ok()).await;
+        }
+        self.set_weakness(is_asked.err());
+        self.check_strength()?;
+        self.check_replicas().await?;
+        self.check_no_loss()
+    }
+
+    /// Checks that the store answers and is the same. Its call writes, so that it fails on a server that takes no
+    /// writes: a replica after a fail-over, or one whose disk is full (MISCONF).
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let SeenRow { is_another, run_id } = self.look_at_installation().await?;
+        let has_several = self.topology.has_several_servers();
+        if has_several {
+            check::all_take_writes(&self.topology).await?;
+        }
+        let (run_ids, is_asked) = if self.options.durability.is_some() {
+            let check::Look { run_ids, durability } = check::look(&self.topology).await?;
+            (run_ids, self.is_as_before(&durability))
+        } else if has_several {
+            (check::current_run_ids(&self.topology).await?, true)
+        } else {
+            (BTreeSet::from([run_id]), true)
+        };
+        let has_changed = {
+            let fitness = self.fitness.read().unwrap_or_else(PoisonError::into_inner);
+            fitness.as_ref().is_some_and(|found| found.run_ids != run_ids)
+        };
+        // A server that has started again between two calls may have other settings, and other data.
+        let is_other = has_changed || is_another || !is_asked || self.check_strength().is_err();
+        if is_other || self.has_next_shard_lost().await? {
+            return self.prepare().await;
+        }
+        self.check_replicas().await?;
+        self.check_no_loss()
+    }
+
+    /// Whether servers keep data as they did, and as is asked.
+    fn is_as_before(&self, servers: &[Durability]) -> bool {
+        let found = match self.profile() {
+            Some(Profile::Replicated) => Profile::Replicated,
+            _ => durability::least(servers),
+        };
+        self.check_durability(servers).is_ok() && Some(found) == self.profile()
+    }
+
+    /// Warns of risks, but not at every attempt to reach the store again.
+    async fn take_findings(&self, mut findings: Findings, is_asked: bool) {
+        let is_replicated = is_asked && self.options.durability == Some(Profile::Replicated);
+        if is_replicated && !self.can_wait_for_sync(&findings).await {
+            findings.risks.insert(Risk::ReplicasNotSynced);
+        }
+        let profile = if is_replicated { Profile::Replicated } else { findings.profile() };
+        let Findings { risks, run_ids, .. } = findings;
+        let mut fitness = self.fitness.write().unwrap_or_else(PoisonError::into_inner);
+        if fitness.as_ref().is_none_or(|before| before.risks != risks) {
+            risks.iter().for_each(|risk| tracing::warn!(profile = profile.name(), "{risk}"));
+        }
+        *fitness = Some(Fitness { profile, risks, run_ids });
+    }
+
+    /// Whether replicas sync changes in time, where they can be waited for.
+    async fn can_wait_for_sync(&self, findings: &Findings) -> bool {
+        self.topology.wait_for_sync(findings.can_wait_for_sync);
+        if !findings.can_wait_for_sync {
+            return true;
+        }
+        if self.topology.confirm().await.is_ok() {
+            return true;
+        }
+        self.topology.wait_for_sync(false);
+        let is_only_not_synced = self.topology.confirm().await.is_ok();
+        self.topology.wait_for_sync(!is_only_not_synced);
+        !is_only_not_synced
+    }
+
+    /// Fails if servers are weaker than asked.
+    fn check_durability(&self, servers: &[Durability]) -> Result<(), StoreError> {
+        self.options.durability.map_or(Ok(()), |asked| durability::check(asked, servers))
+    }
+
+    /// Whether nothing that was acknowledged may get lost, as it is or as it is asked.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.profile().is_some_and(|profile| {
+            profile.keeps_all() || self.options.durability.is_some_and(Profile::keeps_all)
+        })
+    }
+
+    fn set_weakness(&self, weakness: Option<StoreError>) {
+        *self.weakness.write().unwrap_or_else(PoisonError::into_inner) = weakness;
+    }
+
+    /// Fails while the store is weaker than asked.
+    fn check_strength(&self) -> Result<(), StoreError> {
+        self.weakness.read().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+    }
+
+    /// Fails if replicas have to have all changes and do not.
+    async fn check_replicas(&self) -> Result<(), StoreError> {
+        match self.topology.confirm().await {
+            Err(StoreError::Unreplicated) => Err(StoreError::NoReplica),
+            confirmed => confirmed,
+        }
+    }
+
+    /// Fails while a shard takes no new jobs.
+    pub(crate) fn check_takes_jobs(&self, shard: Shard) -> Result<(), StoreError> {
+        self.check_no_loss()?;
+        self.check_strength()?;
+        if self.topology.is_behind(Place::Shard(shard)) { Err(StoreError::NoReplica) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,134 @@
+//! Changes that a replica has to have before they are answered, on one server.
+//!
+//! They have a connection of their own, because WAIT holds up what comes after it on its connection. WAIT must be sent
+//! over the connection that wrote: another one may lead to another server, which knows nothing of the change. Calls
+//! share it: one WAIT is sent at a time, and confirms all calls that were answered before it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, Value};
+use ringback_core::contract::StoreError;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::error::classify;
+use super::single::Single;
+
+/// How many replicas have to have a change.
+const REPLICAS: u8 = 1;
+/// How long a replica may take. A call may have to wait for a WAIT that is under way, and then for its own.
+const WAIT: Duration = Duration::from_millis(700);
+/// Adds to the data that are replicated: WAIT waits only for what its own connection wrote last, and a call that
+/// changed nothing may have seen what is not replicated yet. Nothing is added to the append-only file.
+const MARK: &str = "#!lua flags=allow-oom
+redis.set_repl(redis.REPL_REPLICA)
+redis.call('SET', KEYS[1], '1')";
+/// The same, with a line in the append-only file, for which WAITAOF waits.
+const MARK_IN_FILE: &str = "#!lua flags=allow-oom
+redis.call('SET', KEYS[1], '1')";
+
+/// A server whose changes are confirmed by replicas.
+pub(super) struct Confirmed {
+    server: Single,
+    wait: Duration,
+    /// How many calls were answered.
+    answered: AtomicU64,
+    /// The last group of calls. Locked while a group waits.
+    group: Mutex<Group>,
+    /// Whether replicas have to have synced a change.
+    is_synced: AtomicBool,
+    /// Whether no replica confirmed the last group.
+    is_behind: AtomicBool,
+}
+
+/// Calls that shared a WAIT.
+struct Group {
+    connection: u64,
+    /// The number of its last call.
+    last: u64,
+    result: Result<(), StoreError>,
+}
+
+impl Confirmed {
+    pub(super) fn new(server: Single, call_timeout: Duration) -> Self {
+        Self {
+            server,
+            wait: WAIT.min(call_timeout / 2),
+            answered: AtomicU64::new(0),
+            group: Mutex::new(Group { connection: 0, last: 0, result: Ok(()) }),
+            is_synced: AtomicBool::new(false),
+            is_behind: AtomicBool::new(false),
+        }
+    }
+
+    /// Sends a command, and waits until a replica has what it changed. `mark` is a key on this server.
+    pub(super) async fn call(&self, cmd: &Cmd, mark: &str) -> Result<Value, StoreError> {
+        let (answer, connection, number) = self.server.call_over(cmd).await?;
+        self.confirm(connection, number, mark).await?;
+        Ok(answer)
+    }
+
+    /// Whether no replica has confirmed the last changes.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_behind.load(Ordering::Relaxed)
+    }
+
+    /// Lets calls wait until replicas have synced a change, or only until they have it.
+    pub(super) fn wait_for_sync(&self, is_synced: bool) {
+        self.is_synced.store(is_synced, Ordering::Relaxed);
+    }
+
+    async fn confirm(
+        &self,
+        connection: MultiplexedConnection,
+        number: u64,
+        mark: &str,
+    ) -> Result<(), StoreError> {
+        let own = self.answered.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut group = self.group.lock().await;
+        if group.connection == number && own <= group.last {
+            return group.result.clone();
+        }
+        let last = self.answered.load(Ordering::Relaxed);
+        let result = self.wait(connection, mark).await;
+        let is_behind = matches!(result, Err(StoreError::Unreplicated));
+        self.is_behind.store(is_behind, Ordering::Relaxed);
+        *group = Group { connection: number, last, result };
+        group.result.clone()
+    }
+
+    async fn wait(&self, mut connection: MultiplexedConnection, mark: &str) -> Result<(), StoreError> {
+        let is_synced = self.is_synced.load(Ordering::Relaxed);
+        let millis = u64::try_from(self.wait.as_millis()).unwrap_or(u64::MAX);
+        let mut pipe = redis::pipe();
+        pipe.cmd("EVAL").arg(if is_synced { MARK_IN_FILE } else { MARK }).arg(1).arg(mark);
+        if is_synced {
+            pipe.cmd("WAITAOF").arg(1).arg(REPLICAS).arg(millis);
+        } else {
+            pipe.cmd("WAIT").arg(REPLICAS).arg(millis);
+        }
+        let limit = self.wait * 2;
+        let answers = timeout(limit, connection.send_packed_commands(&pipe, 0, 2)).await;
+        let answers = answers.map_err(|_elapsed| StoreError::Slow(limit))?.map_err(classify)?;
+        let mut confirmed = None;
+        for answer in answers {
+            match answer {
+                Value::ServerError(error) => return Err(classify(error.into())),
+                answer => confirmed = Some(answer),
+            }
+        }
+        match confirmed {
+            Some(Value::Int(replicas)) if replicas >= i64::from(REPLICAS) => Ok(()),
+            Some(Value::Array(counts)) if is_enough(&counts) => Ok(()),
+            Some(Value::Int(_) | Value::Array(_)) => Err(StoreError::Unreplicated),
+            _ => Err(StoreError::Unreadable("the answer of a WAIT")),
+        }
+    }
+}
+
+/// Whether the counts of WAITAOF, of the server itself and of replicas, are as asked.
+fn is_enough(counts: &[Value]) -> bool {
+    matches!(counts, [Value::Int(1..), Value::Int(replicas)] if *replicas >= i64::from(REPLICAS))
+}

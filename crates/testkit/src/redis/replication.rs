@@ -1,0 +1,34 @@
+//! Replicas of a server, and their promotion.
+
+use std::time::Duration;
+
+use super::RedisServer;
+use crate::time::eventually;
+
+/// How long a first copy of the data may take.
+const COPY_DEADLINE: Duration = Duration::from_secs(30);
+
+impl RedisServer {
+    /// Makes this server a replica of another, and waits until it has its data.
+    pub async fn follow(&self, master: &Self) {
+        self.replica_of("127.0.0.1", &master.port().to_string()).await;
+        eventually(COPY_DEADLINE, "the replica has the data of its master", async || {
+            // A master sends changes only after the replica has acknowledged the first copy.
+            let offset = master.info_field("replication", "master_repl_offset").await;
+            let replica = master.info_field("replication", "slave0").await;
+            let is_there = replica.contains(&format!("state=online,offset={offset},"));
+            if is_there && offset != "0" { Ok(()) } else { Err(replica) }
+        })
+        .await;
+    }
+
+    /// Makes this replica a master.
+    pub async fn promote(&self) {
+        self.replica_of("NO", "ONE").await;
+    }
+
+    async fn replica_of(&self, host: &str, port: &str) {
+        let mut command = redis::cmd("REPLICAOF");
+        command.arg(host).arg(port).exec_async(&mut self.client().await).await.expect("REPLICAOF");
+    }
+}

@@ -1,0 +1,72 @@
+//! Processes that are asked for a durability: a weaker store is refused at their start, and later waited for.
+
+use std::time::Duration;
+
+use ringback_testkit::{Persistence, Process, RedisServer, Role, Sink, Stack, eventually};
+
+use super::outage::{accepted, still_the_same_processes};
+use crate::sample_jobs::{SOON, job, with};
+
+/// How long it may take until everything works again.
+const RECOVERY: Duration = Duration::from_secs(60);
+const NAME: &str = "RINGBACK_DURABILITY";
+
+/// Waits until a process is not ready, and says so with a word.
+pub(super) async fn unready(process: &Process, word: &str) {
+    let url = format!("http://{}/readyz", process.admin());
+    eventually(RECOVERY, "a process is not ready", async || {
+        let reply = reqwest::get(&url).await.map_err(|error| error.to_string())?;
+        let status = reply.status().as_u16();
+        let text = reply.text().await.map_err(|error| error.to_string())?;
+        if status == 503 && text.contains(word) { Ok(()) } else { Err(format!("{status} {text}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_process_ends_at_its_start_if_the_store_is_weaker_than_asked() {
+    let options = RedisServer::options().persistence(Persistence::EverySec);
+    let stack = Stack::options().redis(options).start().await;
+    for (asked, words) in [("disk", "appendfsync is everysec"), ("replicated", "has no replica")] {
+        for role in [Role::Api, Role::Carrier, Role::Notifier, Role::Up] {
+            let mut process = stack.spec(role).env(NAME, asked).start();
+            assert_eq!(process.wait_exit(SOON).await.code(), Some(1), "{role:?}");
+            let log = process.log();
+            assert!(log.contains(&format!("{NAME} is {asked}")) && log.contains(words), "{log}");
+        }
+    }
+    let embedded = stack.spec(Role::Up).env("RINGBACK_STORE", "embedded:./data").env(NAME, "replicated");
+    let mut process = embedded.start();
+    assert_eq!(process.wait_exit(SOON).await.code(), Some(64));
+    assert!(process.log().contains("an embedded store has no replicas"), "{}", process.log());
+}
+
+#[tokio::test]
+async fn a_store_that_becomes_weaker_takes_no_more_jobs_until_it_is_as_asked() {
+    let options = RedisServer::options().persistence(Persistence::Always);
+    let mut stack = Stack::options().redis(options).env(NAME, "disk").start().await;
+    let sink = Sink::start().await;
+    stack.accept(&with(job(&sink, "before"), "delay", "3s")).await;
+    set_fsync(&stack, "everysec").await;
+    for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers) {
+        unready(process, "appendfsync is everysec: set it to always").await;
+    }
+    let (status, problem) = stack.submit(&job(&sink, "refused")).await;
+    assert_eq!(status, 503, "{problem}");
+    assert!(problem["detail"].as_str().is_some_and(|d| d.contains("was not accepted")), "{problem}");
+    assert!(problem.get("id").is_none(), "{problem}");
+    sink.wait_for_job("before", 1, SOON).await;
+
+    set_fsync(&stack, "always").await;
+    let after = job(&sink, "after");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &after).await).await;
+    sink.wait_for_job("after", 1, SOON).await;
+    stack.ready(RECOVERY).await;
+    still_the_same_processes(&mut stack);
+}
+
+async fn set_fsync(stack: &Stack, value: &str) {
+    let mut config = redis::cmd("CONFIG");
+    config.arg("SET").arg("appendfsync").arg(value);
+    config.exec_async(&mut stack.redis().client().await).await.expect("CONFIG SET");
+}
