@@ -14,6 +14,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use reqwest::Client;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::contract::{Attempt, Lease, Note, Renewed};
+use ringback_core::crash_point;
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
 use ringback_core::outcome::{LastAttempt, Outcome};
@@ -117,7 +118,9 @@ impl Deliverer {
             let lateness = lease.clock().since(lease.due, started);
             self.metrics.lateness.record(lateness.as_secs_f64(), &[]);
             let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
+            crash_point!("notifier.before_post");
             let ending = self.attempt(&mut lease, request, timeout, logging).await;
+            crash_point!("notifier.after_post");
             let took = started.elapsed();
             self.metrics.attempt.record(took.as_secs_f64(), &[]);
             let attempted = Attempted { ending, started, took, lateness };

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use ringback_core::contract::{Lease, Settled, Shard, Unsettled};
+use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::limits::MAX_BATCH;
 use ringback_core::outcome::Outcome;
@@ -67,6 +68,7 @@ impl SettleQueue {
         let queue = self.shards.entry(settlement.lease.shard()).or_default();
         queue.waiting.push(settlement);
         queue.since.get_or_insert(now);
+        crash_point!("notifier.in_settle_queue");
     }
 
     /// Returns true if no outcome waits. Those of calls in flight do not count.

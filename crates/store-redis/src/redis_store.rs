@@ -1,11 +1,13 @@
 //! The store itself: opening it, checking it, and running scripts on it.
 
 use std::collections::BTreeSet;
-use std::sync::{PoisonError, RwLock};
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
+use ringback_core::{crash_point, is_cut};
 
 use super::check::{Findings, Risk};
 use super::keys::{Keys, Place};
@@ -211,10 +213,16 @@ impl RedisStore {
         place: Place,
         call: &Cmd,
     ) -> Result<Value, StoreError> {
+        if is_cut!(script.name(), "before") {
+            return Err(cut());
+        }
         let mut answer = self.topology.call(call, place).await;
         if answer.as_ref().is_err_and(is_not_loaded) {
             tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
-            answer = match self.topology.call(&script::load(), place).await {
+            crash_point!("store.before_load");
+            let loaded = self.topology.call(&script::load(), place).await;
+            crash_point!("store.after_load");
+            answer = match loaded {
                 Ok(_) => self.topology.call(call, place).await,
                 Err(error) => {
                     // Memory may be full, and scripts that make room must run all the same.
@@ -222,6 +230,9 @@ impl RedisStore {
                     self.topology.call(&script.as_text(call, returns), place).await
                 }
             };
+        }
+        if is_cut!(script.name(), "after") {
+            return Err(cut());
         }
         edge_log::answer(answer?, returns)
     }
@@ -232,4 +243,9 @@ fn all(args: &impl ToRedisArgs) -> impl FnOnce(&mut Cmd) {
     move |cmd| {
         cmd.arg(args);
     }
+}
+
+/// The error of a call whose connection a test has cut.
+fn cut() -> StoreError {
+    StoreError::Away(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)))
 }

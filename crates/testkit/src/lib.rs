@@ -13,6 +13,7 @@ pub mod history;
 mod network;
 mod process;
 mod proxy;
+pub mod recorded;
 mod redis;
 mod sink;
 mod stack;
