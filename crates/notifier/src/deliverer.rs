@@ -26,6 +26,8 @@ use tracing::{Instrument as _, debug, warn};
 
 use crate::client::{self, PostError, PostRequest, PostResponse};
 use crate::metrics::{AttemptResult, Metrics};
+#[cfg(debug_assertions)]
+use crate::planted;
 use crate::request;
 use crate::store_call::Settlement;
 use crate::verdict::{Verdict, verdict};
@@ -115,6 +117,12 @@ impl Deliverer {
             let timeout = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
             let logging = self.store.logging(policy.as_deref());
             let request = request::build(&lease, policy, lease.clock().at(started), trace);
+            #[cfg(debug_assertions)]
+            let request = {
+                let mut request = request;
+                planted::change(&mut request, &lease);
+                request
+            };
             let lateness = lease.clock().since(lease.due, started);
             self.metrics.lateness.record(lateness.as_secs_f64(), &[]);
             let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
@@ -151,6 +159,10 @@ impl Deliverer {
         timeout: Duration,
         logging: Logging,
     ) -> Ending {
+        #[cfg(debug_assertions)]
+        if let Some(response) = planted::unsent() {
+            return Ending::Answered(Ok(response));
+        }
         let (failures, successes) = (logging.notes_failure(), logging.notes_success(lease.attempt));
         let is_logged = move |status: StatusCode| if status.is_success() { successes } else { failures };
         tokio::select! {
@@ -220,14 +232,20 @@ impl Deliverer {
         let topic = self.policy(lease);
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let retry = lease.delivery.retry.as_ref().or(of_topic).unwrap_or(&self.retries.default);
-        Some(match verdict(answer, SystemClock.now()) {
+        let verdict = verdict(answer, SystemClock.now());
+        #[cfg(debug_assertions)]
+        let verdict = planted::verdict(answer).unwrap_or(verdict);
+        let outcome = match verdict {
             Verdict::Complete => Outcome::Complete,
             Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
             Verdict::Release(after) => Outcome::Release { after },
             Verdict::Failed { retry_after } => {
                 Outcome::failed(retry, lease.failures, retry_after, last(), rng)
             }
-        })
+        };
+        #[cfg(debug_assertions)]
+        let outcome = planted::outcome(outcome, lease);
+        Some(outcome)
     }
 
     /// Returns the entry for the attempt log. Attempts that sent nothing or were cut off by the

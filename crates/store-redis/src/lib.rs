@@ -12,6 +12,8 @@ mod events;
 mod info;
 mod keys;
 mod losses;
+#[cfg(debug_assertions)]
+mod planted;
 mod queries;
 mod record;
 mod redis_store;

@@ -17,9 +17,7 @@ use tempfile::TempDir;
 use crate::history::{
     ClockReading, Digest, Entry, Fault, FaultClass, Healed, History, Policy, Report, Start, check,
 };
-
-/// How long a client waits for an answer.
-const PATIENT: Duration = Duration::from_secs(10);
+use crate::network::http_client;
 
 /// A run whose clients write a history.
 pub struct Recorded {
@@ -107,8 +105,7 @@ impl Recorded {
         for policy in &bounds.policies {
             history.write(&Entry::Policy(policy.clone()));
         }
-        let http = Client::builder().no_proxy().timeout(PATIENT).build().expect("a client");
-        Self { history, http, dir }
+        Self { history, http: http_client(), dir }
     }
 
     /// The history.

@@ -1,5 +1,7 @@
 //! The calls of clients and consumers, each with its outcome.
 
+use std::time::Duration;
+
 use http::Method;
 use jiff::Timestamp;
 use reqwest::RequestBuilder;
@@ -11,6 +13,9 @@ use crate::history::{
     Answered, Call, Digest, Entry, JobState, Lease, MoveCall, MoveKind, NotAnswered, Rejected, Reserve,
     Settle, SettleKind, Submit,
 };
+
+/// How long a client waits for an answer.
+const CALL: Duration = Duration::from_secs(10);
 
 impl Recorded {
     /// Submits a job at an API, given by its base URL. Returns status and answer, if there was one.
@@ -70,7 +75,7 @@ impl Recorded {
     pub async fn reserve(&self, api: &str, topic: &str, ask: &Value) -> Vec<PulledAnswer> {
         let n = self.history.next();
         self.history.write(&Entry::Reserve(Reserve { t: self.history.t(), n }));
-        let request = self.http.post(format!("{api}/v1/topics/{topic}/reserve")).json(ask);
+        let request = with_json(self.http.post(format!("{api}/v1/topics/{topic}/reserve")), ask);
         let Some((200, text)) = self.answer(request).await else {
             self.history.write(&Entry::Info(NotAnswered { t: self.history.t(), n }));
             return Vec::new();
@@ -104,14 +109,21 @@ impl Recorded {
             SettleKind::Renew => "renew",
         };
         let request = self.http.post(format!("{api}/v1/receipts/{receipt}/{action}"));
-        self.call(n, if kind == SettleKind::Renew { request.json(&json!({"by": "5s"})) } else { request })
-            .await
+        let request =
+            if kind == SettleKind::Renew { with_json(request, &json!({"ttr": "5s"})) } else { request };
+        self.call(n, request).await
     }
 
     /// Any other call, which the history does not need.
     pub async fn other(&self, method: Method, url: &str, body: Option<&Value>) -> Option<(u16, String)> {
         let request = self.http.request(method, url);
-        self.answer(if let Some(body) = body { request.json(body) } else { request }).await
+        self.answer(if let Some(body) = body { with_json(request, body) } else { request }).await
+    }
+
+    /// Posts JSON lines, which the history does not need.
+    pub async fn send_lines(&self, url: &str, lines: &str) -> Option<(u16, String)> {
+        let request = self.http.post(url).header("content-type", "application/x-ndjson");
+        self.answer(request.body(lines.to_owned())).await
     }
 
     /// Makes a call about one job, and writes its outcome.
@@ -144,10 +156,14 @@ impl Recorded {
 
     /// The status and the text of an answer that is complete.
     async fn answer(&self, request: RequestBuilder) -> Option<(u16, String)> {
-        let answer = request.send().await.ok()?;
+        let answer = request.timeout(CALL).send().await.ok()?;
         let status = answer.status().as_u16();
         Some((status, answer.text().await.ok()?))
     }
+}
+
+fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
+    request.header("content-type", "application/json").body(body.to_string())
 }
 
 fn answered(t: u64, n: u64, status: u16) -> Answered<'static> {

@@ -25,21 +25,21 @@ impl Recorded {
         .await;
     }
 
-    /// Writes what is left, what the audit finds and, if asked to, the counts. `is_drained` says whether the run waited
-    /// until nothing was due.
-    pub async fn end(&self, stack: &Stack, has_ledger: bool, is_drained: bool) {
+    /// Writes what is left of some topics, what the audit finds and, if asked to, the counts, which are those of all
+    /// topics. The run has been drained.
+    pub async fn end(&self, stack: &Stack, topics: &[&str], has_ledger: bool) {
         let export = stack.get("/v1/export").await;
         let text = String::from_utf8(export.body.to_vec()).expect("JSON");
-        for line in text.lines() {
-            self.left(&serde_json::from_str(line).expect("a line of an export"));
-        }
+        let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line of an export"));
+        let is_wanted = |job: &Value| job["topic"].as_str().is_some_and(|topic| topics.contains(&topic));
+        lines.filter(is_wanted).for_each(|job| self.left(&job));
         if has_ledger {
             let stats: StatsAnswer = serde_json::from_value(stack.stats().await).expect("the statistics");
             self.ledger(&stats);
         }
         let audit = stack.audit().await;
         self.audited(&audit);
-        self.history.write(&Entry::End(End { t: self.history.t(), dumped: true, drained: is_drained }));
+        self.history.write(&Entry::End(End { t: self.history.t(), dumped: true, drained: true }));
     }
 
     fn left(&self, job: &Value) {
