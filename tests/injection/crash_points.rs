@@ -43,7 +43,7 @@ async fn every_crash_point_of_the_embedded_store_loses_nothing() {
 async fn sweep(name: &str, options: StackOptions, points: &[String]) {
     for round in 0..sweeps() {
         let plan = Plan::new(points, round);
-        let options = plan.give(options.clone().lock_ttl("300ms")).env("RINGBACK_SHARDS", "4");
+        let options = plan.give(options.clone().lock_ttl("500ms")).env("RINGBACK_SHARDS", "4");
         let recorded = Arc::new(Recorded::start(name, &Bounds { live: None, policies: load::policies() }));
         let fault = recorded.fault("crash-points", FaultClass::Process);
         let cuts = recorded.fault("cut", FaultClass::Network);

@@ -5,5 +5,7 @@
 
 mod crash_points;
 mod planted_bugs;
+mod redis_errors;
+mod release;
 mod seed;
 mod sources;

@@ -93,7 +93,13 @@ async fn judged(planned: impl Iterator<Item = (Option<&'static str>, &'static [I
     }
     let mut wrong = Vec::new();
     while let Some(run) = runs.join_next().await {
-        let (bug, violated, report) = run.expect("a run");
+        let (bug, violated, report) = match run {
+            Ok(run) => run,
+            Err(error) => {
+                wrong.push(error.to_string());
+                continue;
+            }
+        };
         let found: BTreeSet<Invariant> =
             report.violations.iter().map(|violation| violation.invariant).collect();
         let name = bug.unwrap_or("no bug");

@@ -1,6 +1,6 @@
 //! Starts processes again that were killed, and continues those that were stopped.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// After this time without a new point a process is ended in order.
 const STUCK: Duration = Duration::from_millis(700);
 /// How long a carrier stays stopped: beyond its lock.
-const BEYOND_LOCK: Duration = Duration::from_millis(450);
+const BEYOND_LOCK: Duration = Duration::from_millis(650);
 /// How long the others stay stopped.
 const MOMENT: Duration = Duration::from_millis(60);
 
@@ -30,7 +30,7 @@ pub(crate) struct Counts {
 /// Runs until the plan is carried out.
 pub(crate) async fn supervise(stack: &mut Stack, counts: &mut Counts, within: Duration, plan: &Plan) {
     let deadline = Instant::now() + within;
-    let mut stopped = HashMap::new();
+    let (mut stopped, mut ended) = (HashMap::new(), HashSet::new());
     let (mut least, mut since, mut turn) = (usize::MAX, Instant::now(), 0);
     loop {
         let left = plan.left();
@@ -40,7 +40,10 @@ pub(crate) async fn supervise(stack: &mut Stack, counts: &mut Counts, within: Du
             // Some points are reached at a start or an orderly end only.
             let mut all: Vec<_> = processes(stack).collect();
             turn = (turn + 1) % all.len();
-            all[turn].term();
+            // A second signal would not wait for the end.
+            if ended.insert(all[turn].pid()) {
+                all[turn].term();
+            }
             since = Instant::now();
         }
         let groups = [

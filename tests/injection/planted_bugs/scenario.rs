@@ -24,7 +24,7 @@ struct Run {
 pub(crate) async fn run(bug: Option<&str>) -> Report {
     let policies = vec![
         Policy { p: 0, delays: vec![100, 200], max: 3, jitter: 0.1 },
-        Policy { p: 1, delays: vec![200], max: 2, jitter: 0.5 },
+        Policy { p: 1, delays: vec![400], max: 2, jitter: 1.0 },
     ];
     let recorded = Recorded::start(bug.unwrap_or("no bug"), &Bounds { live: None, policies });
     let sink = Sink::recorded(recorded.history()).await;
@@ -98,7 +98,7 @@ impl Run {
         for n in 0..FLAKY {
             let id = format!("flaky-{n}");
             self.sink.answer_job(&id, Script::first(1, Answer::status(503)));
-            let retry = json!({"delays": ["200ms"], "max": 2, "jitter": 0.5});
+            let retry = json!({"delays": ["400ms"], "max": 2, "jitter": 1.0});
             self.submit(&RecordedJob { policy: Some((1, retry)), ..self.job(&id, "/hook") }).await;
         }
     }
@@ -112,7 +112,11 @@ impl Run {
         self.sink.answer_path("/fails-slowly", Answer::status(503).after(Duration::from_millis(400)));
         let job = RecordedJob { timeout: Some(1_000), ..self.job("cancelled-in-flight", "/fails-slowly") };
         self.submit(&job).await;
-        self.sink.wait_for_job(&job.id, 1, DRAIN).await;
+        // With some bugs it never arrives.
+        let deadline = Instant::now() + DRAIN;
+        while self.sink.arrivals_of(&job.id).is_empty() && Instant::now() < deadline {
+            sleep(Duration::from_millis(10)).await;
+        }
         self.recorded.cancel(&self.api, &job).await;
     }
 
@@ -132,7 +136,8 @@ impl Run {
         self.submit(&RecordedJob::new("e", "expires", None)).await;
         let first = self.recorded.reserve(&self.api, "e", &ask).await;
         let second = self.recorded.reserve(&self.api, "e", &json!({"max": 1, "ttr": "5s", "wait": 2})).await;
-        for job in first.iter().chain(&second) {
+        // The first receipt is stale by then.
+        for job in first.iter().filter(|_| !second.is_empty()).chain(&second) {
             self.recorded.settle(&self.api, &job.receipt, SettleKind::Finish).await;
         }
         self.submit(&RecordedJob::new("r", "released", None)).await;
