@@ -11,6 +11,7 @@ use ringback_core::contract::{
     AckResult, DeadLetter, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError,
     SubmitResult,
 };
+use ringback_core::crash_point;
 use ringback_core::job::NewJob;
 use ringback_core::limits::MAX_NOTICE_DELAY;
 use ringback_service::backoff::Outage;
@@ -98,12 +99,16 @@ impl OutboxRelay<'_> {
         self.policies.known().await;
         // If the outbox is empty, the call below returns when the next entry is due.
         let outbox = self.store.outbox(self.shard, MAX_NOTICES).await?;
+        crash_point!("carrier.after_read_outbox");
         let results = self.submit(&outbox.pending, rejections).await;
+        crash_point!("carrier.after_publish_notices");
         let ack = self.ack(outbox, &results, rejections);
         // The answer of this call includes every deadline that was set before.
         self.due.clear();
         let asked = Instant::now();
-        match self.store.acknowledge(self.shard, self.epoch, &ack).await? {
+        let acknowledged = self.store.acknowledge(self.shard, self.epoch, &ack).await?;
+        crash_point!("carrier.after_acknowledge");
+        match acknowledged {
             AckResult::Fenced => Ok(Round::Fenced),
             AckResult::Held(Some(Duration::ZERO)) => Ok(Round::More),
             AckResult::Held(next) => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ringback_core::contract::{
     Epoch, ExpiredLease, Note, Pass, PassLimits, Recovered, Settled, Shard, StoreError,
 };
+use ringback_core::crash_point;
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{PoliciesUnknown, Retries, Store};
@@ -70,7 +71,10 @@ impl ShardWorker {
             }
             kind = allowed;
             let started = Instant::now();
-            match self.pass(kind).await {
+            crash_point!("carrier.before_pass");
+            let passed = self.pass(kind).await;
+            crash_point!("carrier.after_pass");
+            match passed {
                 Ok(Pass::Fenced) => return,
                 Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice }) => {
                     self.metrics.pass.record(started.elapsed().as_secs_f64(), &[]);
@@ -129,8 +133,11 @@ impl ShardWorker {
         });
         // The delay of a retry is not known before the policies are.
         let Ok(outcomes) = outcomes.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };
+        crash_point!("carrier.after_recover");
         self.log_attempts(&expired).await;
+        crash_point!("carrier.after_log_expired");
         let settled = self.store.settle_expired(self.shard, &outcomes).await?;
+        crash_point!("carrier.after_settle_expired");
         let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count() as u64;
         self.metrics.expired_pull_leases.add(applied, &[]);
         debug!(shard = self.shard.number(), applied, "pull leases expired");

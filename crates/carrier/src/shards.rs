@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use rand::RngExt as _;
 use ringback_core::contract::{Epoch, LiveCarriers, Shard, StoreError};
+use ringback_core::crash_point;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Context, random};
@@ -130,7 +131,9 @@ impl Shards {
     }
 
     async fn claim(&mut self, shard: Shard) -> Result<(), StoreError> {
+        crash_point!("carrier.before_claim");
         let epoch = self.store.claim(shard, &self.name).await?;
+        crash_point!("carrier.after_claim");
         info!(carrier = self.name, shard = shard.number(), "claimed shard");
         let worker = ShardWorker {
             store: self.store.clone(),
@@ -164,7 +167,9 @@ impl Shards {
         }
         self.announce();
         let store = &self.store;
+        crash_point!("carrier.before_release");
         join_all(released.iter().map(|(shard, epoch)| store.release_shard(*shard, epoch))).await;
+        crash_point!("carrier.after_release");
     }
 
     /// Waits until the next heartbeat, or for a reason to send it earlier.

@@ -18,6 +18,7 @@ pub mod backoff;
 pub mod clock;
 pub mod contract;
 pub mod duration;
+pub mod fault;
 pub mod hex;
 pub mod job;
 pub mod lane;

@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_core::clock::Clock;
 use ringback_core::contract::{Attempt, Lease, Note, Renewed};
+use ringback_core::crash_point;
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
 use ringback_core::outcome::{LastAttempt, Outcome};
@@ -24,6 +25,8 @@ use tracing::{Instrument as _, debug, warn};
 
 use crate::client::{self, Client, PostError, PostRequest, PostResponse};
 use crate::metrics::{AttemptResult, Metrics};
+#[cfg(debug_assertions)]
+use crate::planted;
 use crate::request;
 use crate::store_call::Settlement;
 use crate::verdict::{Verdict, verdict};
@@ -115,10 +118,18 @@ impl Deliverer {
             let timeout = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
             let logging = self.store.logging(policy.as_deref());
             let request = request::build(&lease, policy, lease.clock().at(started), trace);
+            #[cfg(debug_assertions)]
+            let request = {
+                let mut request = request;
+                planted::change(&mut request, &lease);
+                request
+            };
             let lateness = lease.clock().since(lease.due, started);
             self.metrics.lateness.record(lateness.as_secs_f64(), &[]);
             let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
+            crash_point!("notifier.before_post");
             let ending = self.attempt(&mut lease, request, timeout, logging).await;
+            crash_point!("notifier.after_post");
             let took = started.elapsed();
             self.metrics.attempt.record(took.as_secs_f64(), &[]);
             let attempted = Attempted { ending, started, took, lateness };
@@ -149,6 +160,10 @@ impl Deliverer {
         timeout: Duration,
         logging: Logging,
     ) -> Ending {
+        #[cfg(debug_assertions)]
+        if let Some(response) = planted::unsent() {
+            return Ending::Answered(Ok(response));
+        }
         let (failures, successes) = (logging.notes_failure(), logging.notes_success(lease.attempt));
         let is_logged = move |status: StatusCode| if status.is_success() { successes } else { failures };
         tokio::select! {
@@ -220,14 +235,20 @@ impl Deliverer {
         let topic = self.policy(lease);
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let retry = lease.delivery.retry.as_ref().or(of_topic).unwrap_or(&self.retries.default);
-        Some(match verdict(answer, self.clock.now()) {
+        let verdict = verdict(answer, self.clock.now());
+        #[cfg(debug_assertions)]
+        let verdict = planted::verdict(answer).unwrap_or(verdict);
+        let outcome = match verdict {
             Verdict::Complete => Outcome::Complete,
             Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
             Verdict::Release(after) => Outcome::Release { after },
             Verdict::Failed { retry_after } => {
                 Outcome::failed(retry, lease.failures, retry_after, last(), rng)
             }
-        })
+        };
+        #[cfg(debug_assertions)]
+        let outcome = planted::outcome(outcome, lease);
+        Some(outcome)
     }
 
     /// Returns the entry for the attempt log. Attempts that sent nothing or were cut off by the

@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::contract::{Reserved, Shard, StoreError};
+use ringback_core::crash_point;
 use ringback_service::backoff::{Backoff, PartialOutage};
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
@@ -276,6 +277,7 @@ impl Dispatcher {
         if is_out_of_resources && self.resources.record(Instant::now()) == Shortage::Begins {
             warn!("out of file descriptors or memory; releasing jobs and reserving fewer");
         }
+        crash_point!("notifier.before_settle_queue");
         match settlement {
             Some(settlement) => self.settle_queue.add(settlement, Instant::now()),
             None => self.lanes.settled(1),
@@ -296,6 +298,7 @@ impl Dispatcher {
         match result {
             Ok((settled, reserved)) => {
                 if let Some(batch) = batch {
+                    crash_point!("notifier.after_settle");
                     // The outcomes are settled, so there is no retry that could log the rest.
                     self.count_unlogged(batch.unlogged + batch.notes.len());
                     self.settle_queue.succeeded(shard, &batch.jobs, &settled);
@@ -326,6 +329,7 @@ impl Dispatcher {
     }
 
     fn reserved(&mut self, shard: Shard, cause: Cause, reserved: Reserved) {
+        crash_point!("notifier.after_reserve");
         if let Some(sequence) = self.sequences.get_mut(&shard) {
             *sequence += 1;
         }

@@ -13,6 +13,8 @@ mod deliverer;
 mod dispatcher;
 mod lanes;
 mod metrics;
+#[cfg(debug_assertions)]
+mod planted;
 mod request;
 mod resource_backoff;
 mod settle_queue;

@@ -2,6 +2,7 @@
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
+use ringback_core::is_planted;
 
 /// The label `result` of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,7 @@ impl Metrics {
 
     /// Counts one attempt.
     pub(crate) fn count(&self, result: AttemptResult) {
-        self.attempts.add(1, &self.labels[result as usize]);
+        let count = if is_planted!("attempts-counted-twice") { 2 } else { 1 };
+        self.attempts.add(count, &self.labels[result as usize]);
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use ringback_core::contract::{Lease, Settled, Shard, Unsettled};
+use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::limits::MAX_BATCH;
 use ringback_core::outcome::Outcome;
@@ -67,6 +68,7 @@ impl SettleQueue {
         let queue = self.shards.entry(settlement.lease.shard()).or_default();
         queue.waiting.push(settlement);
         queue.since.get_or_insert(now);
+        crash_point!("notifier.in_settle_queue");
     }
 
     /// Returns true if no outcome waits. Those of calls in flight do not count.
@@ -154,6 +156,12 @@ impl SettleQueue {
         let (jobs, error) = (unsettled.items.len(), unsettled.error);
         let (items, expired): (Vec<_>, Vec<_>) =
             unsettled.items.into_iter().partition(|item| now < retry_until(item));
+        #[cfg(debug_assertions)]
+        let items = {
+            let mut items = items;
+            crate::planted::unsettled(&mut items);
+            items
+        };
         self.give_up(&expired);
         if self.outage.failed(shard) {
             warn!(shard = shard.number(), jobs, error = with_causes(&error), "settle failed; retrying");

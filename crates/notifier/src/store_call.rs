@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::contract::{Lateness, Lease, Note, Noted, Reserve, Reserved, Settled, Shard, Unsettled};
+use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_store::Store;
@@ -45,6 +46,9 @@ impl StoreCall {
             Some(batch) => Some(batch.log_attempts(&store, shard).await),
             None => None,
         };
+        if batch.is_some() {
+            crash_point!("notifier.before_settle");
+        }
         let Some(ReserveCall { cause, mut limits, caller, sequence, bits, margin }) = reserve else {
             let SettleBatch { items, lateness, .. } = batch.unwrap_or_default();
             let settled = store.settle(shard, items, &lateness).await;

@@ -11,6 +11,8 @@ pub mod backoff;
 pub mod config;
 mod context;
 pub mod dependency;
+#[cfg(debug_assertions)]
+mod fault_plan;
 pub mod files;
 pub mod flags;
 pub mod http_server;

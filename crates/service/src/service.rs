@@ -50,6 +50,8 @@ impl<C: 'static> Service<C> {
         F: FnOnce(C, Context) -> Fut + 'static,
         Fut: Future<Output = anyhow::Result<()>> + 'static,
     {
+        #[cfg(debug_assertions)]
+        crate::fault_plan::install();
         match self.prepare(args, &config::environment()) {
             Ok((config, process)) => process.run(Box::new(move |context| Box::pin(run(config, context)))),
             Err(code) => code,

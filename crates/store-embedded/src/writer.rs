@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringback_core::contract::{StoreError, edge_log};
+use ringback_core::crash_point;
 use tokio::sync::mpsc;
 
 use self::queue::{Member, Next, Queue, Reply, Request};
@@ -215,6 +216,7 @@ impl Writer {
 
     /// Answers a group whose changes are safe, logs its edges, and publishes its events and wake-ups.
     fn answer(&self, group: &mut Vec<Member>, sealed: Sealed) {
+        crash_point!("embedded.before_answer");
         edge_log::write(&sealed.edges);
         self.location.events.publish(sealed.events);
         for member in group.drain(..) {

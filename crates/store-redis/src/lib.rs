@@ -14,6 +14,8 @@ mod fitness;
 mod info;
 mod keys;
 mod losses;
+#[cfg(debug_assertions)]
+mod planted;
 mod queries;
 mod record;
 mod redis_store;

@@ -1,11 +1,13 @@
 //! The store itself: opening it, and running scripts on it.
 
 use std::collections::BTreeSet;
-use std::sync::{PoisonError, RwLock};
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
+use ringback_core::{crash_point, is_cut};
 
 use super::keys::{Keys, Place};
 use super::risk::Risk;
@@ -221,19 +223,28 @@ impl RedisStore {
         confirmation: Confirmation,
         call: &Cmd,
     ) -> Result<Value, StoreError> {
-        let answer = self.send(call, place, confirmation).await;
-        if !answer.as_ref().is_err_and(is_not_loaded) {
-            return answer;
+        if is_cut!(script.name(), "before") {
+            return Err(cut());
         }
-        tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
-        match self.topology.call(&script::load(), place).await {
-            Ok(_) => self.send(call, place, confirmation).await,
-            Err(error) => {
-                // Memory may be full, and scripts that make room must run all the same.
-                tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
-                self.send(&script.as_text(call, returns), place, confirmation).await
-            }
+        let mut answer = self.send(call, place, confirmation).await;
+        if answer.as_ref().is_err_and(is_not_loaded) {
+            tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
+            crash_point!("store.before_load");
+            let loaded = self.topology.call(&script::load(), place).await;
+            crash_point!("store.after_load");
+            answer = match loaded {
+                Ok(_) => self.send(call, place, confirmation).await,
+                Err(error) => {
+                    // Memory may be full, and scripts that make room must run all the same.
+                    tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
+                    self.send(&script.as_text(call, returns), place, confirmation).await
+                }
+            };
         }
+        if is_cut!(script.name(), "after") {
+            return Err(cut());
+        }
+        answer
     }
 }
 
@@ -242,4 +253,9 @@ fn all(args: &impl ToRedisArgs) -> impl FnOnce(&mut Cmd) {
     move |cmd| {
         cmd.arg(args);
     }
+}
+
+/// The error of a call whose connection a test has cut.
+fn cut() -> StoreError {
+    StoreError::Away(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)))
 }

@@ -4,6 +4,7 @@
 //! close the connection without a response, send garbage. Scripts are in `answer`, connections in `serve`.
 
 mod answer;
+mod recorder;
 mod serve;
 
 use std::collections::HashMap;
@@ -20,6 +21,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use self::answer::{Answer, Script};
+use self::recorder::Recorder;
+use crate::history::History;
 use crate::time::eventually;
 
 /// One request as it arrived.
@@ -70,6 +73,7 @@ pub struct Sink {
 /// The state shared by the connections and the test.
 struct Shared {
     detail: Detail,
+    recorder: Option<Recorder>,
     seen: AtomicUsize,
     hung_up: AtomicUsize,
     arrivals: Mutex<Vec<Arrival>>,
@@ -96,15 +100,20 @@ struct Scripts {
 impl Sink {
     /// Starts a receiver that records every arrival and answers 200 unless a script says otherwise.
     pub async fn start() -> Self {
-        Self::listen(Detail::Everything).await
+        Self::listen(Detail::Everything, None).await
+    }
+
+    /// Starts a receiver that also writes what arrives, and what it answers, into a history.
+    pub async fn recorded(history: &History) -> Self {
+        Self::listen(Detail::Everything, Some(history.clone())).await
     }
 
     /// Starts a receiver for high load, which only counts arrivals by `ringback-job-id`.
     pub async fn counting() -> Self {
-        Self::listen(Detail::CountById).await
+        Self::listen(Detail::CountById, None).await
     }
 
-    async fn listen(detail: Detail) -> Self {
+    async fn listen(detail: Detail, history: Option<History>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let scripts = Scripts {
@@ -114,6 +123,7 @@ impl Sink {
         };
         let shared = Arc::new(Shared {
             detail,
+            recorder: history.map(|history| Recorder { history, address }),
             seen: AtomicUsize::new(0),
             hung_up: AtomicUsize::new(0),
             arrivals: Mutex::default(),

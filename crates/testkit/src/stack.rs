@@ -54,6 +54,13 @@ impl Store {
 impl StackOptions {
     /// Starts the store and all processes, and waits until each is ready.
     pub async fn start(self) -> Stack {
+        let mut stack = self.launch().await;
+        stack.ready(READY_DEADLINE).await;
+        stack
+    }
+
+    /// Starts the store and all processes, without waiting until they are ready.
+    pub async fn launch(self) -> Stack {
         let store = match &self.store {
             StoreOptions::Single(options) => Store::Single(Box::new(options.clone().start().await)),
             StoreOptions::Cluster(options) => Store::Cluster(RedisCluster::start_with(options.clone()).await),
@@ -62,7 +69,7 @@ impl StackOptions {
         let url = store.url();
         let launch =
             |role, count| (0..count).map(|_| self.spec(role, &url).start()).collect::<Vec<Process>>();
-        let mut stack = Stack {
+        Stack {
             apis: launch(Role::Api, self.apis),
             carriers: launch(Role::Carrier, self.carriers),
             notifiers: launch(Role::Notifier, self.notifiers),
@@ -71,9 +78,7 @@ impl StackOptions {
             http: http_client(),
             options: self.clone(),
             is_audited: self.is_audited,
-        };
-        stack.ready(READY_DEADLINE).await;
-        stack
+        }
     }
 }
 
@@ -142,6 +147,12 @@ impl Stack {
     /// The value of `RINGBACK_STORE`.
     pub fn store_url(&self) -> String {
         self.store.url()
+    }
+
+    /// The base URLs of all processes with an API.
+    pub fn api_urls(&self) -> Vec<String> {
+        let apis = self.apis.iter().chain(&self.ups).filter_map(|api| api.setting("RINGBACK_API_LISTEN"));
+        apis.map(|listen| format!("http://{listen}")).collect()
     }
 
     /// The URL of a path of the first api.

@@ -9,6 +9,7 @@ use http::{HeaderValue, StatusCode, header};
 use ringback_core::contract::{
     Cancelled, FoundJob, Limit, MAX_LANES, MAX_TOPICS, StoreError, StoredJob, SubmitResult, Submitted,
 };
+use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::policy::Policies;
 use ringback_core::state::State as JobState;
@@ -64,6 +65,7 @@ pub(crate) async fn submit(
     let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1));
     let submitted = submitted.map_err(|error| ApiError::of_submit(&error, &key))?;
     api.metrics.submitted(submitted.answer.into(), 1);
+    crash_point!("api.before_answer");
     let location = HeaderValue::try_from(format!("/v1/jobs/{}", submitted.job.key));
     let location = location.expect("topics and ids are visible ASCII");
     // When to submit again for a job that is being delivered.

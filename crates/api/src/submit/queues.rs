@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
 use ringback_core::contract::{Shard, Submitted};
+use ringback_core::crash_point;
 use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
 use ringback_service::{Shutdown, Tasks};
 use ringback_store::Store;
@@ -131,7 +132,10 @@ fn queue<J: Item>(
                 parts.into_iter().map(|part| (part.jobs, part.permit)).unzip();
             let jobs: Vec<J> = jobs.into_iter().flatten().collect();
             metrics.call(jobs.len());
-            match J::store(&store, shard, &jobs).await.map_err(Unavailable::from) {
+            crash_point!("api.before_write");
+            let stored = J::store(&store, shard, &jobs).await;
+            crash_point!("api.after_write");
+            match stored.map_err(Unavailable::from) {
                 Ok(results) => {
                     let mut results = results.into_iter();
                     lengths.into_iter().map(|n| Ok(results.by_ref().take(n).collect())).collect()

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ringback_core::contract::{
     DeadCursor, DeadFilter, MAX_DEAD, Redrive, Redriven, Shard, StoreError, WorkerId,
 };
+use ringback_core::crash_point;
 use ringback_service::Shutdown;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
@@ -130,8 +131,10 @@ impl RedriveTask {
             Step::Empty => sleep(EMPTY_PAUSE).await,
             Step::Finished => {
                 let id = self.redrive.id;
+                crash_point!("carrier.before_finish_redrive");
                 if self.store.keep_redrive(id, self.worker, self.ttl).await? {
                     self.store.finish_redrive(id, self.worker).await?;
+                    crash_point!("carrier.after_finish_redrive");
                     info!(redrive = %id, "redrive finished");
                 }
                 return Ok(false);
@@ -153,6 +156,7 @@ impl RedriveTask {
             && let Some(from) = cursor.next
         {
             let page = self.store.dead_cursors(cursor.shard, filter, from, MAX_DEAD).await?;
+            crash_point!("carrier.after_page_of_dead");
             cursor.next = page.next.map(Some);
             cursor.found.extend(page.items);
         }
@@ -163,7 +167,9 @@ impl RedriveTask {
             return Ok(if has_more { Step::Empty } else { Step::Redriven(0) });
         }
         // Jobs are dropped from the cursor only after the answer, so an error repeats them.
-        match self.store.revive_many(cursor.shard, self.redrive.id, &batch).await? {
+        let redriven = self.store.revive_many(cursor.shard, self.redrive.id, &batch).await?;
+        crash_point!("carrier.after_redrive_batch");
+        match redriven {
             Redriven::Jobs(count) => {
                 cursor.found.drain(..batch.len());
                 self.metrics.redriven.add(count, &[]);

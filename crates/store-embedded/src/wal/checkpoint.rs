@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rand::TryRng as _;
 use rand::rngs::SysRng;
 use redb::{Database, Durability, ReadTransaction, ReadableDatabase as _, WriteTransaction};
+use ringback_core::crash_point;
 use tokio::time::{Duration, Instant};
 
 use super::log::{self, Log};
@@ -49,7 +50,9 @@ impl CheckpointedDb {
             format::read_or_create(&database, shards).map_err(|error| location.named(error))?;
         let mut db = Self { database, log: None, path, sequence: checkpoint.sequence, since: None };
         if let Some(path) = db.path.clone() {
+            crash_point!("embedded.before_replay");
             db.sequence = catch_up(&db.database, &path, checkpoint)?;
+            crash_point!("embedded.after_replay");
             if !is_counted {
                 db.recount()?;
             }
@@ -73,10 +76,12 @@ impl CheckpointedDb {
         // A generation of 0 means that there is no log.
         let generation = SysRng.try_next_u64().map_err(std::io::Error::other)?.max(1);
         let log = Log::create(path, generation, |file| location.disk(file))?;
+        crash_point!("embedded.after_create_log");
         let txn = self.begin()?;
         // A file of an earlier version may not have all tables that snapshots read.
         drop(ReplayTables::open(&txn)?);
         Checkpoint { sequence: self.sequence, log: generation }.commit(txn, true)?;
+        crash_point!("embedded.after_note_log");
         Ok(log)
     }
 
@@ -116,7 +121,9 @@ impl CheckpointedDb {
         if self.since.is_none() {
             return Ok(txn.abort()?);
         }
+        crash_point!("embedded.before_checkpoint");
         self.commit(txn)?;
+        crash_point!("embedded.after_commit");
         self.since = None;
         if let Some(log) = &mut self.log {
             log.restart();
@@ -156,6 +163,7 @@ impl CheckpointedDb {
         let (Some(path), Some(log)) = (self.path.take(), self.log.take()) else { return Ok(()) };
         drop(log);
         detach(&self.database, self.sequence)?;
+        crash_point!("embedded.after_detach");
         Ok(log::remove(&path)?)
     }
 }

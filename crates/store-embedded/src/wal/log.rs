@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use ringback_core::crash_point;
+
 use super::frame::{self, BLOCK, Frame};
 
 /// The length of a new log. It doubles whenever it is too short.
@@ -74,8 +76,11 @@ impl Log {
         if end > self.length {
             self.grow(end)?;
         }
+        crash_point!("embedded.before_append");
         self.disk.write(bytes, self.at)?;
+        crash_point!("embedded.after_write");
         self.disk.sync()?;
+        crash_point!("embedded.after_sync");
         self.at = end;
         Ok(())
     }

@@ -42,6 +42,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     while let Some(arrival) = read_request(&mut stream, &mut input, shared.detail).await? {
         // Subscribes before the arrival is visible, because a test that sees it may release it at once.
         let mut releases = shared.releases.subscribe();
+        let delivery = shared.recorder.as_ref().map(|recorder| recorder.arrived(&arrival));
         let answer = shared.arrived(arrival);
         if answer.held || !answer.after.is_zero() {
             let due = async {
@@ -55,10 +56,12 @@ async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
                 // No client sends a second request before the first is answered: close the connection.
                 _ = stream.read_buf(&mut input) => {
                     shared.hung_up.fetch_add(1, Ordering::AcqRel);
+                    delivery.iter().for_each(|delivery| delivery.hung_up());
                     return Ok(());
                 }
             }
         }
+        delivery.iter().for_each(|delivery| delivery.answers(&answer));
         if !write_answer(&mut stream, answer).await? {
             return Ok(());
         }

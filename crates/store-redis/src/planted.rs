@@ -1,0 +1,48 @@
+//! Bugs that tests plant in the scripts: each replaces a line of the library. Only in builds with debug assertions.
+
+use ringback_core::is_planted;
+
+/// Replaces a line if the bug of this name is planted.
+macro_rules! plant {
+    ($library:ident: $($bug:literal, $right:literal => $wrong:literal;)*) => {
+        $(if is_planted!($bug) {
+            assert_eq!($library.matches($right).count(), 1, "{}: the line is there once", $bug);
+            $library = $library.replace($right, $wrong);
+        })*
+    };
+}
+
+/// The library with the planted bug, if there is one.
+pub(crate) fn replaced(mut library: String) -> String {
+    plant! { library:
+        "due-truncated-to-seconds", "return at > 0 and NOW_UP + at or NOW" =>
+            "return at > 0 and math.floor((NOW_UP + at) / 1000) * 1000 or NOW";
+        "delay-ignored", "return at > 0 and NOW_UP + at or NOW" => "return NOW";
+        "promoted-early", "local bound = fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW" =>
+            "local bound = NOW + 150";
+        "popped-and-not-pushed", "ready.push(lane, entries, 'RPUSH')" =>
+            "if n > 1 then ready.push(lane, entries, 'RPUSH') end";
+        "cancel-changes-nothing", "  events.cancelled(loc, lane, from)\n  -- The keys" =>
+            "  if from then return {CANCELLED, maybe_in_flight} end\n  -- The keys";
+        "cancel-ignores-reserved", "jobs.put(loc, state.with_cancel(s))" => "";
+        "accepted-not-counted", "shard.count('accepted', n)" => "shard.count('accepted', n - 1)";
+        "failures-counted-twice", "goes_on_later(loc, state.with_failure(s, sub(o, 9)), o, lane, lease)" =>
+            "goes_on_later(loc, state.with_failure(state.with_failure(s, sub(o, 9)), sub(o, 9)), o, lane, lease)";
+        "stale-receipt-accepted", "if state.code(s) ~= RESERVED or state.receipt(s) ~= held then" =>
+            "if state.code(s) ~= RESERVED then";
+        "expired-lease-kept", "if at <= NOW and #over < limit then" => "if limit < 0 then";
+        "lease-too-short", "pack('>I8', grant.last), NOW_UP + length" => "pack('>I8', grant.last), NOW_UP + 50";
+        "renewal-forgotten", "jobs.put(loc, state.with_deadline(s, deadline))\n  jobs.save()" => "";
+        "released-is-done", "    if kind == COMPLETE then\n      ends(loc" =>
+            "    if kind == COMPLETE or kind == 4 then\n      ends(loc";
+        "conflict-is-repetition", "local status = record.hash(raw) == hash and 200 or 409" => "local status = 200";
+        "repeated-submit-makes-a-job", "if records[loc] or tombstones[loc] then return arrivals.taken(loc, rest) end" =>
+            "";
+        "dead-letter-not-indexed", "    elseif kind == BURY then\n      dead[#dead + 1] = dead_letters.entry(loc, lane)" =>
+            "    elseif kind == BURY then";
+        "retry-not-scheduled", "    schedule.add(lane, at, schedule.entry(loc, six(at)))\n    goes_on(" =>
+            "    goes_on(";
+        "retry-at-once", "local at = NOW_UP + outcomes.delay(o)" => "local at = NOW_UP";
+    }
+    library
+}

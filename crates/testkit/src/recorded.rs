@@ -1,0 +1,156 @@
+//! Clients that write into a [`History`] what they ask for, what they are answered, and what is left at the end.
+//!
+//! A run has one value of this. Receivers that write into the same history are [`Sink::recorded`](crate::Sink::recorded).
+
+mod calls;
+mod ending;
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::BufReader;
+use std::time::Duration;
+
+use reqwest::Client;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::history::{
+    ClockReading, Digest, Entry, Fault, FaultClass, Healed, History, Policy, Report, Start, check,
+};
+use crate::network::http_client;
+
+/// A run whose clients write a history.
+pub struct Recorded {
+    history: History,
+    http: Client,
+    dir: TempDir,
+}
+
+/// The bounds of a run, as its history begins with them.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// How long after its due time, or the end of a fault, a job is delivered at the latest; not checked without.
+    pub live: Option<Duration>,
+    /// The retry policies. That of number 0 counts for jobs that bring none.
+    pub policies: Vec<Policy>,
+}
+
+/// A job to submit.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedJob {
+    /// Its topic.
+    pub topic: String,
+    /// Its id; with an empty one the server chooses it.
+    pub id: String,
+    /// Where it is delivered; `None` for a pull job.
+    pub url: Option<String>,
+    /// Its body as JSON text, which has to arrive as it is.
+    pub body: String,
+    /// Its delay in milliseconds.
+    pub delay: Option<u64>,
+    /// The number of its retry policy, and the policy as the API takes it.
+    pub policy: Option<(u32, Value)>,
+    /// The deadline of an attempt in milliseconds.
+    pub timeout: Option<u32>,
+    /// Its Idempotency-Key.
+    pub key: Option<String>,
+}
+
+impl RecordedJob {
+    /// A job with a body.
+    pub fn new(topic: &str, id: &str, url: Option<String>) -> Self {
+        let body = format!("{{ \"id\" : \"{id}\",\"n\":1.50 }}");
+        Self { topic: topic.to_owned(), id: id.to_owned(), url, body, ..Self::default() }
+    }
+
+    /// `topic/id`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.topic, self.id)
+    }
+
+    /// The text that is sent. The body goes in as it is.
+    fn text(&self) -> String {
+        let mut fields = serde_json::Map::new();
+        fields.insert("topic".to_owned(), self.topic.clone().into());
+        let optional = [
+            ("id", Some(self.id.clone()).filter(|id| !id.is_empty()).map(Value::from)),
+            ("url", self.url.clone().map(Value::from)),
+            ("delay", self.delay.map(|delay| format!("{delay}ms").into())),
+            ("retry", self.policy.clone().map(|(_, policy)| policy)),
+            ("timeout", self.timeout.map(|timeout| format!("{timeout}ms").into())),
+        ];
+        for (name, value) in optional {
+            fields.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        let rest = Value::Object(fields).to_string();
+        format!("{},\"body\":{}}}", rest.trim_end_matches('}'), self.body)
+    }
+}
+
+impl Recorded {
+    /// Begins a history.
+    pub fn start(name: &str, bounds: &Bounds) -> Self {
+        let dir = tempfile::Builder::new().prefix("ringback-history-").tempdir().expect("a temp directory");
+        let history = History::create(&dir.path().join("history.jsonl")).expect("a new file");
+        history.write(&Entry::Start(Start {
+            t: 0,
+            wall: history.wall(),
+            name: Cow::Borrowed(name),
+            epsilon: 2_000,
+            live: bounds.live.map(|live| u64::try_from(live.as_micros()).expect("it is short")),
+            timeout: 10_000,
+            policy: 0,
+            loss: 0,
+        }));
+        for policy in &bounds.policies {
+            history.write(&Entry::Policy(policy.clone()));
+        }
+        Self { history, http: http_client(), dir }
+    }
+
+    /// The history.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Reads how far the clock of a store is ahead, by what it answers.
+    pub async fn read_clock(&self, time: impl AsyncFnOnce() -> (u64, u64)) {
+        let asked = self.history.t();
+        let (seconds, micros) = time().await;
+        let t = self.history.t();
+        let (middle, error) = (asked.midpoint(t), (t - asked) / 2 + 1);
+        let ahead =
+            (seconds * 1_000_000 + micros).cast_signed() - (self.history.wall() + middle).cast_signed();
+        self.history.write(&Entry::Clock(ClockReading { t, store: 0, ahead, error }));
+    }
+
+    /// Writes that a fault begins. Returns its number.
+    pub fn fault(&self, kind: &str, class: FaultClass) -> u64 {
+        let (t, f) = (self.history.t(), self.history.next());
+        self.history.write(&Entry::Fault(Fault { t, f, kind, class, pid: None }));
+        f
+    }
+
+    /// Writes that a fault has ended.
+    pub fn healed(&self, f: u64) {
+        self.history.write(&Entry::Healed(Healed { t: self.history.t(), f }));
+    }
+
+    /// Checks the history as it is now.
+    pub fn check(&self) -> Report {
+        self.history.flush();
+        let file = File::open(self.dir.path().join("history.jsonl")).expect("it was created");
+        check(BufReader::new(file)).unwrap_or_else(|error| panic!("the history cannot be read: {error}"))
+    }
+
+    /// Keeps the file of the history, and returns its path.
+    pub fn keep(self) -> std::path::PathBuf {
+        self.history.flush();
+        self.dir.keep().join("history.jsonl")
+    }
+}
+
+/// The digest of the headers of a job that brings none.
+pub(crate) fn no_headers() -> Digest {
+    Digest::of_headers([])
+}

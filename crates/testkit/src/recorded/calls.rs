@@ -1,0 +1,191 @@
+//! The calls of clients and consumers, each with its outcome.
+
+use std::time::Duration;
+
+use http::Method;
+use jiff::Timestamp;
+use reqwest::RequestBuilder;
+use ringback_core::wire::{PulledAnswer, ReserveAnswer};
+use serde_json::{Value, json};
+
+use super::{Recorded, RecordedJob, no_headers};
+use crate::history::{
+    Answered, Call, Digest, Entry, JobState, Lease, MoveCall, MoveKind, NotAnswered, Rejected, Reserve,
+    Settle, SettleKind, Submit,
+};
+
+/// How long a client waits for an answer.
+const CALL: Duration = Duration::from_secs(10);
+
+impl Recorded {
+    /// Submits a job at an API, given by its base URL. Returns status and answer, if there was one.
+    pub async fn submit(&self, api: &str, job: &RecordedJob) -> Option<(u16, Value)> {
+        let n = self.history.next();
+        self.history.write(&Entry::Submit(Submit {
+            t: self.history.t(),
+            n,
+            job: &job.name(),
+            url: job.url.as_deref(),
+            body: Digest::of(job.body.as_bytes()),
+            headers: no_headers(),
+            at: None,
+            delay: job.delay,
+            policy: job.policy.as_ref().map(|(number, _)| *number),
+            timeout: job.timeout,
+            key: job.key.as_deref(),
+            replace: false,
+            store: 0,
+        }));
+        let mut request = self.http.post(format!("{api}/v1/jobs")).header("content-type", "application/json");
+        if let Some(key) = &job.key {
+            request = request.header("idempotency-key", key);
+        }
+        self.call(n, request.body(job.text())).await
+    }
+
+    /// Cancels a job.
+    pub async fn cancel(&self, api: &str, job: &RecordedJob) -> Option<(u16, Value)> {
+        let n = self.history.next();
+        self.history.write(&Entry::Cancel(Call { t: self.history.t(), n, job: &job.name() }));
+        self.call(n, self.http.delete(format!("{api}/v1/jobs/{}", job.name()))).await
+    }
+
+    /// Makes a job due now, or a dead job due again, or removes a dead one.
+    pub async fn move_job(&self, api: &str, job: &RecordedJob, kind: MoveKind) -> Option<(u16, Value)> {
+        let n = self.history.next();
+        let (at, delay) = (None, None);
+        self.history.write(&Entry::Move(MoveCall {
+            t: self.history.t(),
+            n,
+            job: &job.name(),
+            kind,
+            at,
+            delay,
+        }));
+        let (method, path) = match kind {
+            MoveKind::Run => (Method::POST, format!("jobs/{}/run", job.name())),
+            MoveKind::Revive => (Method::POST, format!("jobs/{}/revive", job.name())),
+            MoveKind::Purge => (Method::DELETE, format!("topics/{}/dead/{}", job.topic, job.id)),
+            MoveKind::Reschedule => panic!("a reschedule needs a time"),
+        };
+        self.call(n, self.http.request(method, format!("{api}/v1/{path}"))).await
+    }
+
+    /// Reserves pull jobs of a topic.
+    pub async fn reserve(&self, api: &str, topic: &str, ask: &Value) -> Vec<PulledAnswer> {
+        let n = self.history.next();
+        self.history.write(&Entry::Reserve(Reserve { t: self.history.t(), n }));
+        let request = with_json(self.http.post(format!("{api}/v1/topics/{topic}/reserve")), ask);
+        let Some((200, text)) = self.answer(request).await else {
+            self.history.write(&Entry::Info(NotAnswered { t: self.history.t(), n }));
+            return Vec::new();
+        };
+        let answer: ReserveAnswer = serde_json::from_str(&text).expect("the answer to a reserve");
+        let t = self.history.t();
+        self.history.write(&Entry::Ok(answered(t, n, 200)));
+        for job in &answer.jobs {
+            self.history.write(&Entry::Lease(Lease {
+                t,
+                n,
+                job: &format!("{}/{}", job.topic, job.id),
+                token: &job.receipt,
+                attempt: job.attempt,
+                deadline: millis(&job.deadline),
+                body: Digest::of(job.body.as_ref().map_or("", |body| body.get()).as_bytes()),
+            }));
+        }
+        answer.jobs
+    }
+
+    /// Settles a pull job by its receipt, or renews its lease.
+    pub async fn settle(&self, api: &str, receipt: &str, kind: SettleKind) -> Option<(u16, Value)> {
+        let n = self.history.next();
+        self.history.write(&Entry::Settle(Settle { t: self.history.t(), n, token: receipt, kind }));
+        let action = match kind {
+            SettleKind::Finish => "finish",
+            SettleKind::Retry => "retry",
+            SettleKind::Bury => "bury",
+            SettleKind::Release => "release",
+            SettleKind::Renew => "renew",
+        };
+        let request = self.http.post(format!("{api}/v1/receipts/{receipt}/{action}"));
+        let request =
+            if kind == SettleKind::Renew { with_json(request, &json!({"ttr": "5s"})) } else { request };
+        self.call(n, request).await
+    }
+
+    /// Any other call, which the history does not need.
+    pub async fn other(&self, method: Method, url: &str, body: Option<&Value>) -> Option<(u16, String)> {
+        let request = self.http.request(method, url);
+        self.answer(if let Some(body) = body { with_json(request, body) } else { request }).await
+    }
+
+    /// Posts JSON lines, which the history does not need.
+    pub async fn send_lines(&self, url: &str, lines: &str) -> Option<(u16, String)> {
+        let request = self.http.post(url).header("content-type", "application/x-ndjson");
+        self.answer(request.body(lines.to_owned())).await
+    }
+
+    /// Makes a call about one job, and writes its outcome.
+    async fn call(&self, n: u64, request: RequestBuilder) -> Option<(u16, Value)> {
+        let answer = self.answer(request).await;
+        let t = self.history.t();
+        let Some((status, text)) = answer else {
+            self.history.write(&Entry::Info(NotAnswered { t, n }));
+            return None;
+        };
+        let json: Value = serde_json::from_str(&text).unwrap_or_default();
+        match status {
+            200..=299 => {
+                let name = json["topic"].as_str().zip(json["id"].as_str());
+                let name = name.map(|(topic, id)| format!("{topic}/{id}"));
+                self.history.write(&Entry::Ok(Answered {
+                    job: name.as_deref(),
+                    state: json["state"].as_str().and_then(state),
+                    due: json["due_at"].as_str().map(millis),
+                    deadline: json["deadline"].as_str().map(millis),
+                    in_flight_unknown: json["in_flight"] == "unknown",
+                    ..answered(t, n, status)
+                }));
+            }
+            400..=499 => self.history.write(&Entry::Fail(Rejected { t, n, status })),
+            _ => self.history.write(&Entry::Info(NotAnswered { t, n })),
+        }
+        Some((status, json))
+    }
+
+    /// The status and the text of an answer that is complete.
+    async fn answer(&self, request: RequestBuilder) -> Option<(u16, String)> {
+        let answer = request.timeout(CALL).send().await.ok()?;
+        let status = answer.status().as_u16();
+        Some((status, answer.text().await.ok()?))
+    }
+}
+
+fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
+    request.header("content-type", "application/json").body(body.to_string())
+}
+
+fn answered(t: u64, n: u64, status: u16) -> Answered<'static> {
+    Answered {
+        t,
+        n,
+        status: Some(status),
+        job: None,
+        state: None,
+        due: None,
+        deadline: None,
+        in_flight_unknown: false,
+    }
+}
+
+/// A state by its name in the API.
+pub(super) fn state(name: &str) -> Option<JobState> {
+    serde_json::from_value(name.into()).ok()
+}
+
+/// A time of the API in milliseconds since 1970.
+pub(super) fn millis(text: &str) -> u64 {
+    let time: Timestamp = text.parse().unwrap_or_else(|error| panic!("{text} is no time: {error}"));
+    u64::try_from(time.as_millisecond()).expect("it is after 1970")
+}

@@ -1,0 +1,87 @@
+//! The end of a run: what is left, the counts and the audit.
+
+use std::time::Duration;
+
+use ringback_core::wire::{AuditAnswer, StatsAnswer};
+use serde_json::Value;
+
+use super::Recorded;
+use super::calls::{millis, state};
+use crate::history::{Audit, End, Entry, Final, Ledger};
+use crate::stack::Stack;
+use crate::time::eventually;
+
+/// The findings of an audit that are about counts.
+const COUNTS: [&str; 2] = ["ledger", "lane_count"];
+
+impl Recorded {
+    /// Waits until no job is delayed, ready or reserved.
+    pub async fn drain(&self, stack: &Stack, within: Duration) {
+        eventually(within, "everything drains", async || {
+            let states = &stack.stats().await["states"];
+            let left = ["delayed", "ready", "reserved"].map(|state| states[state].as_u64().unwrap_or(1));
+            if left == [0; 3] { Ok(()) } else { Err(format!("{states}")) }
+        })
+        .await;
+    }
+
+    /// Writes what is left of some topics, what the audit finds and, if asked to, the counts, which are those of all
+    /// topics. The run has been drained.
+    pub async fn end(&self, stack: &Stack, topics: &[&str], has_ledger: bool) {
+        let export = stack.get("/v1/export").await;
+        let text = String::from_utf8(export.body.to_vec()).expect("JSON");
+        let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line of an export"));
+        let is_wanted = |job: &Value| job["topic"].as_str().is_some_and(|topic| topics.contains(&topic));
+        lines.filter(is_wanted).for_each(|job| self.left(&job));
+        if has_ledger {
+            let stats: StatsAnswer = serde_json::from_value(stack.stats().await).expect("the statistics");
+            self.ledger(&stats);
+        }
+        let audit = stack.audit().await;
+        self.audited(&audit);
+        self.history.write(&Entry::End(End { t: self.history.t(), dumped: true, drained: true }));
+    }
+
+    fn left(&self, job: &Value) {
+        let text = |field: &str| job[field].as_str().unwrap_or_default();
+        let number =
+            |field: &str| job[field].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
+        self.history.write(&Entry::Final(Final {
+            t: self.history.t(),
+            job: &format!("{}/{}", text("topic"), text("id")),
+            state: state(text("state")).unwrap_or_else(|| panic!("no state in {job}")),
+            due: Some(millis(text("at"))),
+            attempts: number("attempts"),
+            failures: number("failures"),
+            reason: text("reason").into(),
+        }));
+    }
+
+    fn ledger(&self, stats: &StatsAnswer) {
+        let states = &stats.states;
+        let (delayed, ready, reserved) = (states.delayed, states.ready, states.reserved);
+        let (done, dead) = (states.done, states.dead);
+        let (cancelled, purged) = (states.cancelled, states.purged);
+        let accepted = delayed + ready + reserved + done + dead + cancelled + purged;
+        let t = self.history.t();
+        self.history.write(&Entry::Ledger(Ledger {
+            t,
+            accepted,
+            delayed,
+            ready,
+            reserved,
+            done,
+            dead,
+            cancelled,
+            purged,
+        }));
+    }
+
+    fn audited(&self, audit: &AuditAnswer) {
+        let miscounts =
+            audit.findings.iter().filter(|found| COUNTS.contains(&found.kind.as_str())).count() as u64;
+        let findings = audit.found.saturating_sub(miscounts);
+        let (t, checked) = (self.history.t(), audit.checked);
+        self.history.write(&Entry::Audit(Audit { t, checked, findings, miscounts, foreign: 0 }));
+    }
+}

@@ -1,0 +1,99 @@
+//! Every crash point of the code, by name: at each the process is killed, stopped beyond its lock, and, at calls of the
+//! store, cut off from its answer, while jobs of all kinds run. Then nothing is lost, early or invented.
+//!
+//! The names are read from the source, so that a new one is swept without being listed. `RINGBACK_TEST_SWEEPS` says how
+//! often all are swept; 1 by default.
+
+mod load;
+mod names;
+mod supervisor;
+mod tour;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ringback_testkit::history::{FaultClass, Invariant, Verdict};
+use ringback_testkit::recorded::{Bounds, Recorded};
+use ringback_testkit::{Persistence, RedisServer, Role, Sink, Stack, StackOptions};
+
+use self::load::Load;
+use self::names::{Plan, embedded_points, redis_points};
+use self::supervisor::{Counts, supervise};
+use self::tour::Tour;
+
+/// How long a sweep may take on a busy machine.
+const SWEEP: Duration = Duration::from_secs(200);
+/// How long everything may take to drain once nothing is armed any more: leases of killed processes run out.
+const DRAIN: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_crash_point_of_the_roles_on_redis_loses_nothing() {
+    let redis = RedisServer::options().persistence(Persistence::EverySec);
+    let options = Stack::options().redis(redis).count(Role::Api, 2).count(Role::Carrier, 2);
+    sweep("roles on redis", options.count(Role::Notifier, 2), &redis_points()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_crash_point_of_the_embedded_store_loses_nothing() {
+    sweep("embedded store", Stack::options().in_one_process().store("embedded:./data"), &embedded_points())
+        .await;
+}
+
+async fn sweep(name: &str, options: StackOptions, points: &[String]) {
+    for round in 0..sweeps() {
+        let plan = Plan::new(points, round);
+        let options = plan.give(options.clone().lock_ttl("500ms")).env("RINGBACK_SHARDS", "4");
+        let recorded = Arc::new(Recorded::start(name, &Bounds { live: None, policies: load::policies() }));
+        let fault = recorded.fault("crash-points", FaultClass::Process);
+        let cuts = recorded.fault("cut", FaultClass::Network);
+        let (sink, aside) = (Sink::recorded(recorded.history()).await, Sink::start().await);
+        let mut stack = options.launch().await;
+        read_clock(&recorded, &stack).await;
+        let apis = stack.api_urls();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let load = tokio::spawn(Load::new(&recorded, &apis, &sink).run(Arc::clone(&is_over)));
+        let tour = Tour::new(&recorded, &apis, &stack, &aside);
+        let tour = tokio::spawn(tour.run(Arc::clone(&is_over)));
+
+        let mut counts = Counts::default();
+        supervise(&mut stack, &mut counts, SWEEP, &plan).await;
+        is_over.store(true, Ordering::SeqCst);
+        let (never, ends) =
+            (Plan::never(), async { (load.await.expect("the load"), tour.await.expect("the tour")) });
+        tokio::select! {
+            _ = ends => {}
+            () = supervise(&mut stack, &mut counts, DRAIN, &never) => {}
+        }
+        stack.ready(DRAIN).await;
+        recorded.drain(&stack, DRAIN).await;
+        read_clock(&recorded, &stack).await;
+        recorded.healed(fault);
+        recorded.healed(cuts);
+        recorded.end(&stack, &load::TOPICS, false).await;
+        let report = recorded.check();
+        show(&format!("{name}, seed {}: {counts:?}\n{report}", plan.seed));
+        assert!(report.clean, "seed {}", plan.seed);
+        let held = |invariant| report.standing(invariant).verdict == Verdict::Held;
+        assert!([Invariant::I1, Invariant::I2, Invariant::I10].into_iter().all(held));
+        assert_eq!((report.totals.lost, report.totals.early, report.totals.invented), (0, 0, 0));
+    }
+}
+
+async fn read_clock(recorded: &Recorded, stack: &Stack) {
+    if stack.ups.is_empty() {
+        let mut client = stack.redis().client().await;
+        let time = async || redis::cmd("TIME").query_async(&mut client).await.expect("TIME");
+        recorded.read_clock(time).await;
+    }
+}
+
+fn sweeps() -> u64 {
+    let wanted = std::env::var_os("RINGBACK_TEST_SWEEPS").and_then(|count| count.to_str()?.parse().ok());
+    wanted.unwrap_or(1)
+}
+
+#[expect(clippy::print_stdout, reason = "the report is read by people")]
+fn show(text: &str) {
+    println!("{text}");
+}

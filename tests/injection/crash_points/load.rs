@@ -1,0 +1,104 @@
+//! Clients under load, whose history is judged: jobs to deliver, to pull and to cancel, and repeated submits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ringback_testkit::history::{Policy, SettleKind};
+use ringback_testkit::recorded::{Recorded, RecordedJob};
+use ringback_testkit::{Answer, Script, Sink};
+use serde_json::json;
+use tokio::time::sleep;
+
+/// The topics of the load.
+pub(crate) const TOPICS: [&str; 2] = ["push", "pull"];
+
+/// How long a client pauses between two jobs.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// The retry policy of a stack.
+pub(crate) fn policies() -> Vec<Policy> {
+    vec![Policy { p: 0, delays: vec![100, 200, 400], max: 4, jitter: 0.1 }]
+}
+
+pub(crate) struct Load {
+    recorded: Arc<Recorded>,
+    apis: Vec<String>,
+    url: String,
+}
+
+impl Load {
+    pub(crate) fn new(recorded: &Arc<Recorded>, apis: &[String], sink: &Sink) -> Self {
+        sink.answer_path("/flaky", Script::first(1, Answer::status(503)));
+        sink.answer_path("/slow", Answer::status(200).after(Duration::from_millis(40)));
+        Self { recorded: Arc::clone(recorded), apis: apis.to_vec(), url: sink.url("") }
+    }
+
+    pub(crate) async fn run(self, is_over: Arc<AtomicBool>) {
+        let deliver = async {
+            let mut number = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                self.push(number).await;
+                number += 1;
+                sleep(PAUSE).await;
+            }
+        };
+        let pull = async {
+            let mut number = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                self.pull(number).await;
+                number += 1;
+                sleep(PAUSE).await;
+            }
+            self.drain_pull().await;
+        };
+        tokio::join!(deliver, pull);
+    }
+
+    fn api(&self, number: usize) -> &str {
+        &self.apis[number % self.apis.len()]
+    }
+
+    async fn push(&self, number: usize) {
+        let path = ["/hook", "/flaky", "/slow"][number % 3];
+        let mut job = RecordedJob::new("push", &format!("job-{number}"), Some(format!("{}{path}", self.url)));
+        job.delay = (!number.is_multiple_of(4)).then_some(number as u64 * 37 % 400);
+        job.timeout = Some(1_000);
+        let first = self.recorded.submit(self.api(number), &job).await;
+        if first.is_none_or(|(status, _)| status >= 500) || number.is_multiple_of(7) {
+            self.recorded.submit(self.api(number + 1), &job).await;
+        }
+        if number.is_multiple_of(5) {
+            self.recorded.cancel(self.api(number), &job).await;
+        }
+    }
+
+    async fn pull(&self, number: usize) {
+        let job = RecordedJob { timeout: None, ..RecordedJob::new("pull", &format!("job-{number}"), None) };
+        self.recorded.submit(self.api(number), &job).await;
+        let ask = json!({"max": 2, "wait": "20ms", "ttr": "1s"});
+        for (place, job) in self.recorded.reserve(self.api(number), "pull", &ask).await.iter().enumerate() {
+            let kind = match (number + place) % 6 {
+                0 => SettleKind::Retry,
+                1 => SettleKind::Release,
+                // This one's lease runs out.
+                2 => continue,
+                _ => SettleKind::Finish,
+            };
+            self.recorded.settle(self.api(number + 1), &job.receipt, kind).await;
+        }
+    }
+
+    /// Finishes the pull jobs that are left.
+    async fn drain_pull(&self) {
+        let mut empty = 0;
+        while empty < 12 {
+            let ask = json!({"max": 50, "wait": "200ms", "ttr": "1s"});
+            let jobs = self.recorded.reserve(self.api(empty), "pull", &ask).await;
+            empty = if jobs.is_empty() { empty + 1 } else { 0 };
+            for job in jobs {
+                self.recorded.settle(self.api(0), &job.receipt, SettleKind::Finish).await;
+            }
+        }
+    }
+}

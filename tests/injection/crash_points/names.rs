@@ -1,0 +1,117 @@
+//! The names of all crash points, from the source, and the plan that arms them.
+
+use std::fs;
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use ringback_testkit::StackOptions;
+use tempfile::TempDir;
+
+use crate::seed::seed;
+use crate::sources::{root, sources};
+
+/// Calls that a sound installation never makes: they mend damage, or accept a loss.
+const UNREACHED: [&str; 9] = [
+    "audit_confirm",
+    "audit_repair",
+    "audit_count",
+    "audit_index",
+    "audit_due",
+    "audit_slot",
+    "lose",
+    "accept_loss",
+    "drop_server",
+];
+
+/// What is done at some points, one after the other at each.
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    dir: TempDir,
+    wanted: Vec<String>,
+}
+
+impl Plan {
+    /// Arms all points, each once for each action.
+    pub(crate) fn new(points: &[String], round: u64) -> Self {
+        let seed = seed().wrapping_add(round);
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut wanted = Vec::new();
+        let mut plan = String::new();
+        for point in points {
+            let is_call = point.starts_with("store.") && !point.ends_with("_load");
+            let mut actions = if is_call { vec!["kill", "stop", "cut"] } else { vec!["kill", "stop"] };
+            actions.shuffle(&mut rng);
+            for action in actions {
+                let passes = rng.random_range(1..=2);
+                plan.push_str(&format!("{point} {action} {passes}\n"));
+                wanted.push(format!("{point} {action}"));
+            }
+        }
+        let dir = tempfile::Builder::new().prefix("ringback-plan-").tempdir().expect("a temp directory");
+        fs::write(dir.path().join("plan"), plan).expect("the plan can be written");
+        Self { seed, dir, wanted }
+    }
+
+    /// A plan that is never carried out.
+    pub(crate) fn never() -> Self {
+        let plan = Self::new(&[], 0);
+        Self { wanted: vec!["nothing".to_owned()], ..plan }
+    }
+
+    /// Gives the plan to all processes of a stack.
+    pub(crate) fn give(&self, options: StackOptions) -> StackOptions {
+        let file = |name: &str| self.dir.path().join(name).display().to_string();
+        options.env("FAULT_PLAN", &file("plan")).env("FAULT_LOG", &file("log"))
+    }
+
+    /// Whether it has anything to do.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.wanted.len() > 1
+    }
+
+    /// What is still to be done.
+    pub(crate) fn left(&self) -> Vec<&str> {
+        let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        let done: std::collections::HashSet<&str> = log.lines().collect();
+        self.wanted.iter().map(String::as_str).filter(|wanted| !done.contains(wanted)).collect()
+    }
+}
+
+/// The points that roles on Redis reach.
+pub(crate) fn redis_points() -> Vec<String> {
+    let is_reached = |call: &String| !UNREACHED.contains(&call.as_str());
+    let calls = store_calls();
+    assert!(UNREACHED.iter().all(|name| calls.iter().any(|call| call == name)), "each is a call");
+    let calls = calls.into_iter().filter(is_reached);
+    let calls = calls.flat_map(|call| ["before", "after"].map(|side| format!("store.{call}.{side}")));
+    calls.chain(points().into_iter().filter(|point| !point.starts_with("embedded."))).collect()
+}
+
+/// The points that a process with an embedded store reaches, beside those of the roles.
+pub(crate) fn embedded_points() -> Vec<String> {
+    points().into_iter().filter(|point| point.starts_with("embedded.")).collect()
+}
+
+/// The literals in `crash_point!` in the source of all crates.
+fn points() -> Vec<String> {
+    let mut names = Vec::new();
+    for file in sources() {
+        let text = fs::read_to_string(&file).expect("a source file");
+        let calls = text.split("crash_point!(\"").skip(1);
+        names.extend(calls.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
+    }
+    names.sort();
+    assert!(names.len() > 30, "{names:?}");
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "each name stands once: {names:?}");
+    names
+}
+
+/// The names of the scripts, which are those of the calls.
+fn store_calls() -> Vec<String> {
+    let file = root().join("crates/store-redis/src/script.rs");
+    let text = fs::read_to_string(file).expect("the list of scripts");
+    let list = text.split("\nscripts! {").nth(1).and_then(|rest| rest.split("\n}").next()).expect("the list");
+    let names = list.lines().filter_map(|line| Some(line.split('"').nth(1)?.to_owned()));
+    names.collect()
+}

@@ -1,0 +1,102 @@
+//! Starts processes again that were killed, and continues those that were stopped.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
+
+use ringback_testkit::{Process, Stack};
+use tokio::time::{Instant, sleep};
+
+use super::names::Plan;
+
+/// How often processes are looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// After this time without a new point a process is ended in order.
+const STUCK: Duration = Duration::from_millis(700);
+/// How long a carrier stays stopped: beyond its lock.
+const BEYOND_LOCK: Duration = Duration::from_millis(650);
+/// How long the others stay stopped.
+const MOMENT: Duration = Duration::from_millis(60);
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) kills: u32,
+    pub(crate) stops: u32,
+    pub(crate) stops_beyond_the_lock: u32,
+}
+
+/// Runs until the plan is carried out.
+pub(crate) async fn supervise(stack: &mut Stack, counts: &mut Counts, within: Duration, plan: &Plan) {
+    let deadline = Instant::now() + within;
+    let (mut stopped, mut ended) = (HashMap::new(), HashSet::new());
+    let (mut least, mut since, mut turn) = (usize::MAX, Instant::now(), 0);
+    loop {
+        let left = plan.left();
+        if left.len() < least {
+            (least, since) = (left.len(), Instant::now());
+        } else if since.elapsed() >= STUCK && stopped.is_empty() && plan.is_armed() {
+            // Some points are reached at a start or an orderly end only.
+            let mut all: Vec<_> = processes(stack).collect();
+            turn = (turn + 1) % all.len();
+            // A second signal would not wait for the end.
+            if ended.insert(all[turn].pid()) {
+                all[turn].term();
+            }
+            since = Instant::now();
+        }
+        let groups = [
+            (&mut stack.apis, MOMENT),
+            (&mut stack.carriers, BEYOND_LOCK),
+            (&mut stack.notifiers, MOMENT),
+            (&mut stack.ups, BEYOND_LOCK),
+        ];
+        for (processes, pause) in groups {
+            for process in processes {
+                look_after(process, pause, counts, &mut stopped);
+            }
+        }
+        if left.is_empty() && stopped.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "seed {}: {counts:?}; not reached: {left:?}", plan.seed);
+        sleep(LOOK).await;
+    }
+}
+
+fn processes(stack: &mut Stack) -> impl Iterator<Item = &mut Process> {
+    let Stack { apis, carriers, notifiers, ups, .. } = stack;
+    apis.iter_mut().chain(carriers).chain(notifiers).chain(ups)
+}
+
+fn look_after(
+    process: &mut Process,
+    pause: Duration,
+    counts: &mut Counts,
+    stopped: &mut HashMap<u32, Instant>,
+) {
+    let pid = process.pid();
+    if let Some(status) = process.exit_status() {
+        let is_kill = status.signal() == Some(9);
+        assert!(is_kill || status.success(), "{status}: {}", process.log());
+        stopped.remove(&pid);
+        counts.kills += u32::from(is_kill);
+        process.restart();
+    } else if let Some(since) = stopped.get(&pid) {
+        if since.elapsed() >= pause {
+            stopped.remove(&pid);
+            process.cont();
+        }
+    } else if is_stopped(pid) {
+        counts.stops += 1;
+        counts.stops_beyond_the_lock += u32::from(pause == BEYOND_LOCK);
+        stopped.insert(pid, Instant::now());
+    }
+}
+
+/// Whether a process is in the state `T`, by the field after its name.
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}

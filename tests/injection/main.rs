@@ -1,0 +1,11 @@
+//! Faults that are injected inside the processes and between them and Redis: crash points, planted bugs, errors of
+//! Redis. Clients and receivers write histories, which are checked.
+//!
+//! The binaries must be built with debug assertions, as `cargo build --workspace --bins` does.
+
+mod crash_points;
+mod planted_bugs;
+mod redis_errors;
+mod release;
+mod seed;
+mod sources;

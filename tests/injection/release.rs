@@ -1,0 +1,42 @@
+//! Builds for use have neither crash points nor planted bugs.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::sources::root;
+
+/// A crash point and a bug of each kind of crate.
+const NAMES: [&str; 4] =
+    ["carrier.after_claim", "notifier.before_post", "embedded.after_commit", "due-truncated-to-seconds"];
+
+#[test]
+fn only_builds_with_debug_assertions_have_crash_points_and_planted_bugs() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    assert!(
+        !manifest.contains("debug-assertions"),
+        "only the profile dev has them, which is Cargo's default"
+    );
+    let fault = fs::read_to_string(root().join("crates/core/src/fault.rs")).expect("the macros");
+    for name in ["crash_point", "is_cut", "is_planted"] {
+        let without = format!("#[cfg(not(debug_assertions))]\n#[macro_export]\nmacro_rules! {name} {{");
+        assert!(fault.contains(&without), "{name} has a variant for other builds");
+    }
+    // The search itself works.
+    assert_eq!(found_in(&root().join("target/debug/ringback")), NAMES);
+    for binary in ["ringback", "ringback-api", "ringback-carrier", "ringback-notifier"] {
+        for profile in ["release", "dist"] {
+            // There need not be such a build.
+            assert_eq!(
+                found_in(&root().join("target").join(profile).join(binary)),
+                [""; 0],
+                "{profile} {binary}"
+            );
+        }
+    }
+}
+
+fn found_in(binary: &PathBuf) -> Vec<&'static str> {
+    let bytes = fs::read(binary).unwrap_or_default();
+    let has = |name: &&str| bytes.windows(name.len()).any(|window| window == name.as_bytes());
+    NAMES.into_iter().filter(has).collect()
+}
