@@ -25,7 +25,7 @@ pub(crate) enum Mood {
 
 /// What a delivery is answered with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Reply {
     after: Duration,
     /// 0 closes the connection.
     status: u16,
@@ -72,11 +72,11 @@ impl Shared {
         format!("http://{}", self.address)
     }
 
-    fn answer(&self, path: &str) -> Answer {
+    fn answer(&self, path: &str) -> Reply {
         let mood = *self.mood.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         let mut millis = |low, high| Duration::from_millis(rng.random_range(low..high));
-        let answer = |status, after| Answer { after, status, retry_after: None };
+        let answer = |status, after| Reply { after, status, retry_after: None };
         match mood {
             Mood::Errors => return answer(500, Duration::ZERO),
             Mood::Hangs => return answer(0, Duration::from_secs(5)),
@@ -87,7 +87,7 @@ impl Shared {
         match path {
             "/flaky" => match millis(0, 100).as_millis() {
                 0..30 => answer(500, Duration::ZERO),
-                30..33 => Answer { retry_after: Some(1), ..answer(503, Duration::ZERO) },
+                30..33 => Reply { retry_after: Some(1), ..answer(503, Duration::ZERO) },
                 33..36 => answer(0, Duration::ZERO),
                 _ => answer(200, Duration::ZERO),
             },

@@ -179,7 +179,7 @@ async fn batch(clients: &Clients, requests: Vec<&Request>) {
         match (status, &outcome) {
             (Some(status @ 200..300), _) => write_ok(history, n, status, &result["job"]),
             (Some(status @ 400..500), _) => {
-                history.write(&Entry::Fail(Rejected { t: history.t(), n, status }))
+                history.write(&Entry::Fail(Rejected { t: history.t(), n, status }));
             }
             (None, Outcome::Refused(_)) => outcome.write(history, n),
             _ => history.write(&Entry::Info(NotAnswered { t: history.t(), n })),

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{Answer, Shared};
+use super::{Reply, Shared};
 
 /// More headers than any job brings.
 const MAX_HEADERS: usize = 64;
@@ -94,7 +94,7 @@ fn arrive(shared: &Shared, d: u64, head: &Head, body: &[u8]) {
     }));
 }
 
-fn respond(shared: &Shared, d: u64, answer: Answer, cut: bool) {
+fn respond(shared: &Shared, d: u64, answer: Reply, cut: bool) {
     shared.history.write(&Entry::Respond(Respond {
         t: shared.history.t(),
         d,
@@ -105,7 +105,7 @@ fn respond(shared: &Shared, d: u64, answer: Answer, cut: bool) {
     }));
 }
 
-fn response(answer: Answer) -> String {
+fn response(answer: Reply) -> String {
     let after = answer.retry_after.map_or_else(String::new, |seconds| format!("retry-after: {seconds}\r\n"));
     format!("HTTP/1.1 {} \r\n{after}content-length: 2\r\n\r\nok", answer.status)
 }
