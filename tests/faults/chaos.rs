@@ -8,11 +8,11 @@ use std::process::Output;
 use ringback_testkit::{ProcessSpec, server_binary};
 
 /// How long load and faults last, unless `RINGBACK_TEST_CHAOS_SECONDS` says another.
-const SECONDS: u64 = 12;
+const SECONDS: u64 = 10;
 
 /// Arguments of runs that failed once, and what was wrong.
 const FAILED_ONCE: [(&str, &str); 1] = [(
-    "--store=redis --seconds=6 --seed=1 --faults=kill-api,kill-carrier,kill-notifier",
+    "--store=redis --seconds=4 --seed=1 --faults=kill-api,kill-carrier,kill-notifier",
     "the checker took the first retry policy of a replaced job for that of its successor",
 )];
 
