@@ -1,7 +1,7 @@
 # What is done with a checkout. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help up stack down demo test openapi-tools guard check bench advisories
+.PHONY: help up stack down demo test chaos soak openapi-tools guard check bench advisories
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -25,6 +25,15 @@ demo: ## Jobs that end in different ways, against what is up, and whether each a
 test: ## Get what the tests need, then run all of them
 	cargo build --locked --workspace --bins
 	@.ci/test
+
+chaos: ## An installation under load and faults, and whether its history is right; SECONDS= SEED= STORE= ARGS=--help
+	cargo build --locked --workspace --bins
+	@server=$$(deploy/local/redis-server.sh) && REDIS_SERVER=$$server target/debug/chaos $(if $(SECONDS),--seconds=$(SECONDS)) \
+	  $(if $(SEED),--seed=$(SEED)) $(if $(STORE),--store=$(STORE)) $(ARGS)
+
+soak: ## The long forms of the tests, and chaos for an hour or for SECONDS=; ONLY= chooses by name
+	cargo build --locked --workspace --bins
+	@SOAK_SECONDS=$(or $(SECONDS),3600) SOAK_ONLY='$(ONLY)' .ci/soak
 
 openapi-tools: ## Install schemathesis and redocly below target/: with them, the tests check the OpenAPI document too
 	@deploy/local/openapi-tools.sh

@@ -19,6 +19,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("bench", &["core", "store", "testkit"]),
     ("model", &[]),
     ("simulation", &[]),
+    ("chaos", &["core", "testkit"]),
 ];
 
 #[test]

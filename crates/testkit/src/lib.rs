@@ -23,7 +23,7 @@ mod time;
 pub use crate::child::Child;
 pub use crate::network::{free_port, http_client};
 pub use crate::process::{Process, ProcessSpec};
-pub use crate::proxy::Proxy;
+pub use crate::proxy::{Proxy, ProxyMode};
 pub use crate::redis::{CallWatch, Persistence, RedisCluster, RedisOptions, RedisServer, server_binary};
 pub use crate::redis_errors::{RedisErrors, RedisFault};
 pub use crate::sink::{Answer, Arrival, Script, Sink};

@@ -1,15 +1,18 @@
-//! A TCP proxy on 127.0.0.1 that can stop to pass on what arrives: it swallows it, or cuts the connection. Where
-//! new connections lead can be changed, as when a host name moves to another address.
+//! A TCP proxy on 127.0.0.1 that can stop to pass on what arrives: it swallows or delays it, or cuts the connection,
+//! whole, in one direction, or in place of a reply. Where new connections lead can be changed, as when a host name
+//! moves to another address.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::network::free_port;
 
@@ -30,20 +33,32 @@ pub struct Proxy {
 struct Shared {
     target: AtomicU16,
     accepted: AtomicUsize,
+    /// That of new connections.
+    mode: Mutex<ProxyMode>,
     connections: Mutex<Vec<Arc<Connection>>>,
 }
 
 /// A connection that was accepted.
 struct Connection {
-    mode: watch::Sender<Mode>,
+    mode: watch::Sender<ProxyMode>,
     is_subscription: AtomicBool,
 }
 
 /// What happens to the bytes of a connection.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProxyMode {
+    /// They are passed on.
+    #[default]
     Pass,
+    /// They are taken, and nothing is given.
     Swallow,
+    /// They are passed on after this time.
+    Delay(Duration),
+    /// The client sees the end of the connection; what it sends is still passed on.
+    HalfClose,
+    /// The next reply is dropped, and the connection closed: the request has had its effect.
+    CutReplies,
+    /// The connection is closed.
     Cut,
 }
 
@@ -80,17 +95,32 @@ impl Proxy {
     /// From now on the connections that exist take everything and give nothing, in both directions. Returns how
     /// many they are.
     pub fn swallow(&self) -> usize {
-        self.set(Mode::Swallow, |_| true)
+        self.set(ProxyMode::Swallow, |_| true)
     }
 
     /// As [`Proxy::swallow`], for those connections on which a client of Redis has subscribed to a channel.
     pub fn swallow_subscriptions(&self) -> usize {
-        self.set(Mode::Swallow, |connection| connection.is_subscription.load(Ordering::SeqCst))
+        self.set(ProxyMode::Swallow, |connection| connection.is_subscription.load(Ordering::SeqCst))
     }
 
     /// Closes the connections that exist.
     pub fn cut(&self) {
-        self.set(Mode::Cut, |_| true);
+        self.set(ProxyMode::Cut, |_| true);
+    }
+
+    /// Puts the connections that exist and new ones into a mode, until [`Proxy::heal`].
+    pub fn fail(&self, mode: ProxyMode) {
+        *self.shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+        self.set(mode, |_| true);
+    }
+
+    /// Passes on what comes on new connections, and on those that were delayed or whose next reply was to be cut.
+    /// Those that have lost bytes stay as they are.
+    pub fn heal(&self) {
+        *self.shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = ProxyMode::Pass;
+        self.set(ProxyMode::Pass, |connection| {
+            matches!(*connection.mode.borrow(), ProxyMode::Delay(_) | ProxyMode::CutReplies)
+        });
     }
 
     /// How many connections were accepted since the start.
@@ -98,7 +128,7 @@ impl Proxy {
         self.shared.accepted.load(Ordering::SeqCst)
     }
 
-    fn set(&self, mode: Mode, which: impl Fn(&Connection) -> bool) -> usize {
+    fn set(&self, mode: ProxyMode, which: impl Fn(&Connection) -> bool) -> usize {
         let mut connections = self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that have ended have nobody who listens.
         connections.retain(|connection| !connection.mode.is_closed());
@@ -131,7 +161,7 @@ async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
         };
         let Ok((client, _)) = accepted else { continue };
         shared.accepted.fetch_add(1, Ordering::SeqCst);
-        let (mode, changes) = watch::channel(Mode::Pass);
+        let (mode, changes) = watch::channel(*shared.mode.lock().unwrap_or_else(PoisonError::into_inner));
         let connection = Arc::new(Connection { mode, is_subscription: AtomicBool::new(false) });
         shared.connections.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&connection));
         let target = shared.target.load(Ordering::SeqCst);
@@ -140,7 +170,12 @@ async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
 }
 
 /// Passes on what either side sends, until one of them closes.
-async fn pass(client: TcpStream, target: u16, connection: Arc<Connection>, changes: watch::Receiver<Mode>) {
+async fn pass(
+    client: TcpStream,
+    target: u16,
+    connection: Arc<Connection>,
+    changes: watch::Receiver<ProxyMode>,
+) {
     // Without a server the client's connection is closed.
     let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else { return };
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
@@ -152,23 +187,55 @@ async fn pass(client: TcpStream, target: u16, connection: Arc<Connection>, chang
     let mut cut = changes.clone();
     tokio::select! {
         () = copy(from_client, to_server, &changes, look) => {}
-        () = copy(from_server, to_client, &changes, |_| {}) => {}
-        _ = cut.wait_for(|mode| *mode == Mode::Cut) => {}
+        () = copy_replies(from_server, to_client, changes.clone()) => {}
+        _ = cut.wait_for(|mode| *mode == ProxyMode::Cut) => {}
     }
 }
 
 async fn copy(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    mode: &watch::Receiver<Mode>,
+    mode: &watch::Receiver<ProxyMode>,
     look: impl Fn(&[u8]),
 ) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         look(&buffer[..read]);
-        let is_passed_on = *mode.borrow() == Mode::Pass;
-        if is_passed_on && to.write_all(&buffer[..read]).await.is_err() {
+        let now = *mode.borrow();
+        if !write(&mut to, &buffer[..read], now).await {
             return;
         }
     }
+}
+
+async fn copy_replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut mode: watch::Receiver<ProxyMode>) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let now = *mode.borrow_and_update();
+        if now == ProxyMode::HalfClose {
+            // Fails only if the client has gone, which ends the other direction too.
+            let _ = to.shutdown().await;
+        }
+        let read = tokio::select! {
+            read = from.read(&mut buffer) => read,
+            _ = mode.changed() => continue,
+        };
+        let now = *mode.borrow();
+        let Ok(read @ 1..) = read else { return };
+        // After the end of its direction, replies go nowhere.
+        let is_ended = now == ProxyMode::HalfClose;
+        if now == ProxyMode::CutReplies || (!is_ended && !write(&mut to, &buffer[..read], now).await) {
+            return;
+        }
+    }
+}
+
+/// Whether the connection goes on.
+async fn write(to: &mut OwnedWriteHalf, bytes: &[u8], mode: ProxyMode) -> bool {
+    match mode {
+        ProxyMode::Swallow => return true,
+        ProxyMode::Delay(time) => sleep(time).await,
+        ProxyMode::Pass | ProxyMode::HalfClose | ProxyMode::CutReplies | ProxyMode::Cut => {}
+    }
+    to.write_all(bytes).await.is_ok()
 }

@@ -102,7 +102,11 @@ impl RedisStore {
             let expired = self.expired_job(shard, Locator(locator), job_state, record, &lane).await;
             expired.inspect_err(|error| {
                 let job = locator.escape_ascii();
-                tracing::error!(shard = shard.0, %job, %error, "a job whose lease has expired cannot be read");
+                if error.is_transient() {
+                    tracing::warn!(shard = shard.0, %job, %error, "an expired lease was not read; it will be again");
+                } else {
+                    tracing::error!(shard = shard.0, %job, %error, "a job whose lease has expired cannot be read");
+                }
             })
         });
         Ok(join_all(read).await.into_iter().flatten().collect())

@@ -194,14 +194,19 @@ impl RedisStore {
 }
 
 /// Waits for granted jobs that are read all at once, so that many large payloads wait no longer than one. A job that
-/// cannot be read is logged and left out: its lease runs out and it is recovered.
+/// cannot be read is logged and left out: its lease runs out and it is recovered. It is an error only if reading it
+/// again will not help.
 pub(crate) async fn all_read<T>(
     shard: Shard,
     jobs: impl Iterator<Item = impl Future<Output = Result<Option<T>, StoreError>>>,
 ) -> Vec<T> {
     let jobs = join_all(jobs).await.into_iter().map(|job| {
         job.unwrap_or_else(|error| {
-            tracing::error!(shard = shard.0, %error, "a reserved job cannot be read");
+            if error.is_transient() {
+                tracing::warn!(shard = shard.0, %error, "a reserved job was not read; its lease will expire");
+            } else {
+                tracing::error!(shard = shard.0, %error, "a reserved job cannot be read");
+            }
             None
         })
     });

@@ -15,7 +15,7 @@ mod retries;
 mod states;
 mod store;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use self::counts::{Counts, Lateness};
 use self::job::Jobs;
@@ -40,8 +40,8 @@ pub(crate) struct Run<'a> {
     /// The faults by kind, for the lateness in each.
     by_kind: BTreeMap<&'a str, Windows>,
     has_policies_with_jitter: bool,
-    /// The idempotency keys whose jobs are known.
-    used_keys: HashSet<u32>,
+    /// The idempotency keys whose jobs are known, and those jobs.
+    used_keys: HashMap<u32, u32>,
 }
 
 impl<'a> Run<'a> {

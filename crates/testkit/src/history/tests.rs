@@ -4,6 +4,7 @@ mod lines;
 mod mutations;
 mod reports;
 mod right;
+mod small;
 mod written;
 
 use super::generator::{Plan, generate};

@@ -149,9 +149,12 @@ fn late(run: &Run<'_>, job: &Job<'_>, delivery: &Delivery, found: &mut Judgement
     }
 }
 
-/// The first attempt is due when the answer to the submit said.
+/// The first attempt is due when the answer to the submit said. A job that was there already may be due again.
 fn check_first_due(job: &Job<'_>, found: &mut Judgement) {
     let [submit] = job.submits else { return };
+    if submit.span.status == 200 {
+        return;
+    }
     let Some(first) = job.deliveries.first().filter(|first| first.attempt == 1) else { return };
     let was_moved = job.possible_calls(|asked| matches!(asked, Asked::Move(_))).next().is_some();
     if let (Some(answered), Some(due), false) = (submit.due, first.due, was_moved)

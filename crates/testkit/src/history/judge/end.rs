@@ -3,7 +3,7 @@
 
 use super::job::{Job, Verdict};
 use super::{Judgement, Run};
-use crate::history::entry::{JobState, MoveKind, SettleKind};
+use crate::history::entry::{JobState, MoveKind, Policy, SettleKind};
 use crate::history::invariant::Invariant::{I1, I9, I11, I12, I16, I17};
 use crate::history::records::{Asked, FinalRecord, NEVER, SubmitRecord};
 
@@ -140,12 +140,13 @@ fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut J
 
 fn check_reason(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
     let reason = run.tables.texts.name(last.reason);
-    let policy = job.accepted().or(job.submits.first()).map(|submit| submit.policy);
-    let policy = policy.and_then(|policy| run.tables.run.policies.get(&policy));
+    // Of a job that was replaced, any of the submits may be the one that counts.
+    let policies = || job.possible_submits().map(|submit| run.tables.run.policies.get(&submit.policy));
+    let is_used_up = |policy: &Policy| policy.max > 0 && last.failures >= policy.max;
     let has_bury_call =
         || job.settles.iter().any(|settle| settle.kind == SettleKind::Bury && settle.span.may_count());
     let is_right = match reason {
-        "exhausted" => policy.is_none_or(|policy| policy.max > 0 && last.failures >= policy.max),
+        "exhausted" => policies().next().is_none() || policies().any(|policy| policy.is_none_or(is_used_up)),
         "gone" => job.deliveries.iter().any(|delivery| delivery.status == 410),
         "lost" => run.explains(job.begin(), last.time) && last.attempts >= 5,
         "forbidden-address" => job.deliveries.is_empty(),

@@ -1,6 +1,6 @@
 //! Idempotency keys: the same key makes one job, and refuses other content (I14).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::I14;
@@ -27,9 +27,9 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     }
 }
 
-/// The keys of submits that were answered with their jobs.
-pub(super) fn used(tables: &Tables) -> HashSet<u32> {
-    with_keys(tables).filter(|submit| submit.job != NONE).map(|submit| submit.key).collect()
+/// The keys of submits that were answered with their jobs, and those jobs.
+pub(super) fn used(tables: &Tables) -> HashMap<u32, u32> {
+    with_keys(tables).filter(|submit| submit.job != NONE).map(|submit| (submit.key, submit.job)).collect()
 }
 
 /// Submits whose key chose the id. Beside an id, a key only marks repetitions.

@@ -1,0 +1,117 @@
+//! Calls of the API, from one process of it after the other, and what their answers mean.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Method;
+use ringback_testkit::history::{Answered, Entry, History, JobState, NotAnswered, Rejected};
+use serde_json::Value;
+
+/// The limit of a call that does not wait for jobs.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// The API of an installation.
+pub(crate) struct Api {
+    http: reqwest::Client,
+    bases: Vec<String>,
+    next: AtomicUsize,
+}
+
+/// What became of a call.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// 2xx.
+    Ok(u16, Bytes),
+    /// 4xx: nothing was changed.
+    Refused(u16),
+    Unknown,
+}
+
+impl Outcome {
+    /// The JSON of a success; null if it is another.
+    pub(crate) fn json(&self) -> Value {
+        match self {
+            Self::Ok(_, body) => serde_json::from_slice(body).unwrap_or_default(),
+            Self::Refused(_) | Self::Unknown => Value::Null,
+        }
+    }
+
+    pub(crate) const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+
+    /// Writes it as the outcome of a call about one job.
+    pub(crate) fn write(&self, history: &History, n: u64) {
+        let answer = self.json();
+        match self {
+            Self::Ok(status, _) => write_ok(history, n, *status, &answer),
+            Self::Refused(status) => {
+                history.write(&Entry::Fail(Rejected { t: history.t(), n, status: *status }));
+            }
+            Self::Unknown => history.write(&Entry::Info(NotAnswered { t: history.t(), n })),
+        }
+    }
+}
+
+impl Api {
+    pub(crate) fn new(bases: Vec<String>) -> Self {
+        Self { http: ringback_testkit::http_client(), bases, next: AtomicUsize::new(0) }
+    }
+
+    /// Makes a call.
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<String>) -> Outcome {
+        self.call_with(method, path, body, None, LIMIT).await
+    }
+
+    pub(crate) async fn call_with(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+        key: Option<&str>,
+        limit: Duration,
+    ) -> Outcome {
+        let base = &self.bases[self.next.fetch_add(1, Ordering::Relaxed) % self.bases.len()];
+        let mut request = self.http.request(method, format!("{base}{path}")).timeout(limit);
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body);
+        }
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let Ok(answer) = request.send().await else { return Outcome::Unknown };
+        let status = answer.status().as_u16();
+        match (status, answer.bytes().await) {
+            (200..300, Ok(body)) => Outcome::Ok(status, body),
+            (400..500, Ok(_)) => Outcome::Refused(status),
+            _ => Outcome::Unknown,
+        }
+    }
+}
+
+/// Writes a success, with the job of the answer.
+pub(crate) fn write_ok(history: &History, n: u64, status: u16, answer: &Value) {
+    let name = answer["topic"].as_str().zip(answer["id"].as_str()).map(|(topic, id)| format!("{topic}/{id}"));
+    history.write(&Entry::Ok(Answered {
+        t: history.t(),
+        n,
+        status: Some(status),
+        job: name.as_deref(),
+        state: state(&answer["state"]),
+        due: millis(&answer["due_at"]),
+        deadline: millis(&answer["deadline"]),
+        in_flight_unknown: answer["in_flight"] == "unknown",
+    }));
+}
+
+/// A state by its name.
+pub(crate) fn state(name: &Value) -> Option<JobState> {
+    serde_json::from_value(name.clone()).ok()
+}
+
+/// A time in ms since 1970.
+pub(crate) fn millis(time: &Value) -> Option<u64> {
+    let time = time.as_str()?.parse::<jiff::Timestamp>().ok()?;
+    u64::try_from(time.as_millisecond()).ok()
+}

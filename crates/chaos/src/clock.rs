@@ -1,0 +1,45 @@
+//! Readings of the store's clock, for the history.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_testkit::history::{ClockReading, Entry, History};
+use tokio::time::{sleep, timeout};
+
+use crate::installation::Installation;
+use crate::redis_client::RedisClient;
+
+/// The pause between two readings.
+const PAUSE: Duration = Duration::from_millis(250);
+/// A reading that took longer says too little, in µs.
+const MAX_ERROR: u64 = 5_000;
+
+/// Reads the clock until it is aborted.
+pub(crate) async fn read(installation: Arc<Installation>) {
+    let mut client = RedisClient::new(installation.redis_port);
+    let history = &installation.history;
+    loop {
+        let before = history.t();
+        let time = if installation.redis.is_some() {
+            timeout(Duration::from_secs(1), client.time()).await.ok().flatten()
+        } else {
+            u64::try_from(ringback_testkit::now().as_microsecond()).ok()
+        };
+        if let Some(time) = time {
+            reading(history, before, time);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn reading(history: &History, before: u64, time: u64) {
+    let after = history.t();
+    // The embedded store's clock has whole milliseconds, as that of Redis has for scripts.
+    let error = (after - before) / 2 + 1;
+    if error <= MAX_ERROR {
+        let t = before.midpoint(after);
+        let ahead =
+            i64::try_from(time).expect("it fits") - i64::try_from(history.wall() + t).expect("it fits");
+        history.write(&Entry::Clock(ClockReading { t, store: 0, ahead, error }));
+    }
+}

@@ -1,0 +1,173 @@
+//! The kinds of faults: their names, what each hits, and on which store it is possible.
+
+use ringback_testkit::Role;
+use ringback_testkit::history::FaultClass;
+
+use crate::store_kind::StoreKind;
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it; docs/design/chaos.md has a table")]
+pub enum Kind {
+    KillApi,
+    KillCarrier,
+    KillNotifier,
+    KillUp,
+    StopApi,
+    StopCarrier,
+    StopNotifier,
+    StopUp,
+    BlockedLog,
+    KillRedis,
+    StopRedis,
+    FullMemory,
+    FlushFunctions,
+    Cut,
+    Swallow,
+    Blackhole,
+    Delay,
+    HalfClose,
+    CutReplies,
+    FullDisk,
+    Receiver500,
+    ReceiverHangs,
+    ReceiverResets,
+    ReceiverSlow,
+}
+
+/// What is done to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessFault {
+    Kill,
+    Stop,
+    BlockLog,
+}
+
+/// What a fault is done to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A process of a role, or of any.
+    Process(ProcessFault, Option<Role>),
+    Redis,
+    /// The connections of a process to Redis.
+    Network,
+    Disk,
+    Receiver,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 24] = [
+        Self::KillApi,
+        Self::KillCarrier,
+        Self::KillNotifier,
+        Self::KillUp,
+        Self::StopApi,
+        Self::StopCarrier,
+        Self::StopNotifier,
+        Self::StopUp,
+        Self::BlockedLog,
+        Self::KillRedis,
+        Self::StopRedis,
+        Self::FullMemory,
+        Self::FlushFunctions,
+        Self::Cut,
+        Self::Swallow,
+        Self::Blackhole,
+        Self::Delay,
+        Self::HalfClose,
+        Self::CutReplies,
+        Self::FullDisk,
+        Self::Receiver500,
+        Self::ReceiverHangs,
+        Self::ReceiverResets,
+        Self::ReceiverSlow,
+    ];
+
+    /// Its name on the command line and in histories.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::KillApi => "kill-api",
+            Self::KillCarrier => "kill-carrier",
+            Self::KillNotifier => "kill-notifier",
+            Self::KillUp => "kill-up",
+            Self::StopApi => "stop-api",
+            Self::StopCarrier => "stop-carrier",
+            Self::StopNotifier => "stop-notifier",
+            Self::StopUp => "stop-up",
+            Self::BlockedLog => "blocked-log",
+            Self::KillRedis => "kill-redis",
+            Self::StopRedis => "stop-redis",
+            Self::FullMemory => "full-memory",
+            Self::FlushFunctions => "flush-functions",
+            Self::Cut => "cut",
+            Self::Swallow => "swallow",
+            Self::Blackhole => "blackhole",
+            Self::Delay => "delay",
+            Self::HalfClose => "half-close",
+            Self::CutReplies => "cut-replies",
+            Self::FullDisk => "full-disk",
+            Self::Receiver500 => "receiver-500",
+            Self::ReceiverHangs => "receiver-hangs",
+            Self::ReceiverResets => "receiver-resets",
+            Self::ReceiverSlow => "receiver-slow",
+        }
+    }
+
+    /// The kinds that a store can have.
+    pub fn of(store: StoreKind) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |kind| kind.is_possible(store))
+    }
+
+    fn is_possible(self, store: StoreKind) -> bool {
+        match self.target() {
+            Target::Process(_, Some(role)) => (role == Role::Up) == (store == StoreKind::Embedded),
+            Target::Redis | Target::Network => store == StoreKind::Redis,
+            Target::Disk => store == StoreKind::Embedded,
+            Target::Process(_, None) | Target::Receiver => true,
+        }
+    }
+
+    pub(crate) const fn target(self) -> Target {
+        use ProcessFault::{BlockLog, Kill, Stop};
+        match self {
+            Self::KillApi => Target::Process(Kill, Some(Role::Api)),
+            Self::KillCarrier => Target::Process(Kill, Some(Role::Carrier)),
+            Self::KillNotifier => Target::Process(Kill, Some(Role::Notifier)),
+            Self::KillUp => Target::Process(Kill, Some(Role::Up)),
+            Self::StopApi => Target::Process(Stop, Some(Role::Api)),
+            Self::StopCarrier => Target::Process(Stop, Some(Role::Carrier)),
+            Self::StopNotifier => Target::Process(Stop, Some(Role::Notifier)),
+            Self::StopUp => Target::Process(Stop, Some(Role::Up)),
+            Self::BlockedLog => Target::Process(BlockLog, None),
+            Self::KillRedis | Self::StopRedis | Self::FullMemory | Self::FlushFunctions => Target::Redis,
+            Self::Cut
+            | Self::Swallow
+            | Self::Blackhole
+            | Self::Delay
+            | Self::HalfClose
+            | Self::CutReplies => Target::Network,
+            Self::FullDisk => Target::Disk,
+            Self::Receiver500 | Self::ReceiverHangs | Self::ReceiverResets | Self::ReceiverSlow => {
+                Target::Receiver
+            }
+        }
+    }
+
+    /// In which of the schedules it is: those of processes, and those of everything else.
+    pub(crate) const fn schedule(self) -> u64 {
+        match self.target() {
+            Target::Process(..) => 0,
+            Target::Redis | Target::Network | Target::Disk | Target::Receiver => 1,
+        }
+    }
+
+    pub(crate) const fn class(self) -> FaultClass {
+        match self.target() {
+            Target::Process(..) => FaultClass::Process,
+            Target::Redis | Target::Disk => FaultClass::Store,
+            Target::Network => FaultClass::Network,
+            Target::Receiver => FaultClass::Receiver,
+        }
+    }
+}

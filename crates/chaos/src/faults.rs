@@ -1,0 +1,145 @@
+//! The schedule of faults: which, when and for how long, from a seed. Each is written to the history before it is made
+//! and after it has ended.
+
+mod process;
+mod redis;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use ringback_testkit::ProxyMode;
+use ringback_testkit::history::{Entry, Fault, FaultClass, Healed, History};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::fault::{Kind, Target};
+use crate::installation::Installation;
+use crate::receiver::{Mood, Receiver};
+
+/// Of how many schedules faults can be at once.
+const SCHEDULES: u64 = 2;
+/// How long after the start the first fault comes.
+const FIRST: Duration = Duration::from_millis(500);
+
+/// What faults are made to.
+pub(crate) struct Faults {
+    pub(crate) installation: Arc<Installation>,
+    pub(crate) receiver: Arc<Receiver>,
+    pub(crate) kinds: Vec<Kind>,
+    pub(crate) until: Instant,
+}
+
+/// A fault that has begun.
+pub(crate) struct Begun<'a> {
+    history: &'a History,
+    f: u64,
+}
+
+impl<'a> Begun<'a> {
+    pub(crate) fn new(history: &'a History, kind: &str, class: FaultClass, pid: Option<u32>) -> Self {
+        let f = history.next();
+        history.write(&Entry::Fault(Fault { t: history.t(), f, kind, class, pid }));
+        Self { history, f }
+    }
+
+    pub(crate) fn healed(self) {
+        self.history.write(&Entry::Healed(Healed { t: self.history.t(), f: self.f }));
+    }
+}
+
+impl Faults {
+    /// Makes faults until the load ends; returns when the last one has ended.
+    pub(crate) async fn run(self, seed: u64) {
+        let (this, mut schedules) = (Arc::new(self), JoinSet::new());
+        // Each schedule has kinds of its own, so that one thing has one fault at a time.
+        for number in 0..SCHEDULES {
+            let is_of = |kind: &Kind| kind.schedule() == number;
+            let kinds: Vec<_> = this.kinds.iter().copied().filter(is_of).collect();
+            if !kinds.is_empty() {
+                let rng = StdRng::seed_from_u64(seed ^ (9 << 48 | number << 40));
+                schedules.spawn(schedule(Arc::clone(&this), kinds, rng));
+            }
+        }
+        while let Some(ended) = schedules.join_next().await {
+            ended.expect("a schedule does not panic");
+        }
+    }
+
+    async fn make(&self, kind: Kind, rng: &mut StdRng) {
+        match kind.target() {
+            Target::Process(what, role) => {
+                process::make(&self.installation, kind, what, role, rng).await;
+            }
+            Target::Redis => redis::make(&self.installation, kind, rng).await,
+            Target::Network => self.network(kind, rng).await,
+            Target::Disk => self.disk(rng).await,
+            Target::Receiver => self.receiver(kind, rng).await,
+        }
+    }
+
+    async fn network(&self, kind: Kind, rng: &mut StdRng) {
+        let members = &self.installation.members;
+        let member = &members[rng.random_range(0..members.len())];
+        let proxy = member.proxy.as_ref().expect("each process on Redis has a proxy");
+        let begun = Begun::new(&self.installation.history, kind.name(), kind.class(), None);
+        match kind {
+            Kind::Cut => proxy.cut(),
+            Kind::Swallow => {
+                proxy.swallow();
+            }
+            Kind::Blackhole => proxy.fail(ProxyMode::Swallow),
+            Kind::Delay => proxy.fail(ProxyMode::Delay(Duration::from_millis(rng.random_range(20..300)))),
+            Kind::HalfClose => proxy.fail(ProxyMode::HalfClose),
+            _ => proxy.fail(ProxyMode::CutReplies),
+        }
+        let length = match kind {
+            Kind::Cut => Duration::ZERO,
+            _ => Duration::from_millis(rng.random_range(200..2_500)),
+        };
+        sleep(length).await;
+        proxy.heal();
+        begun.healed();
+    }
+
+    /// Fills the disk of the embedded store, up to a few pages.
+    async fn disk(&self, rng: &mut StdRng) {
+        let Some(disk) = &self.installation.disk else { return };
+        let begun = Begun::new(&self.installation.history, Kind::FullDisk.name(), FaultClass::Store, None);
+        let (file, left) = (disk.0.join("filler"), rng.random_range(0..3_u64) << 20);
+        if let Ok(free) = disk.free() {
+            // What fits is written, so that a failure to write the rest does not matter.
+            let _ =
+                std::fs::write(&file, vec![1; usize::try_from(free.saturating_sub(left)).expect("it fits")]);
+        }
+        sleep(Duration::from_millis(rng.random_range(500..3_000))).await;
+        let _ = std::fs::remove_file(&file);
+        begun.healed();
+    }
+
+    async fn receiver(&self, kind: Kind, rng: &mut StdRng) {
+        let begun = Begun::new(&self.installation.history, kind.name(), kind.class(), None);
+        self.receiver.set_mood(match kind {
+            Kind::Receiver500 => Mood::Errors,
+            Kind::ReceiverHangs => Mood::Hangs,
+            Kind::ReceiverResets => Mood::Resets,
+            _ => Mood::Slow,
+        });
+        sleep(Duration::from_millis(rng.random_range(200..2_000))).await;
+        self.receiver.set_mood(Mood::Fine);
+        begun.healed();
+    }
+}
+
+async fn schedule(faults: Arc<Faults>, kinds: Vec<Kind>, mut rng: StdRng) {
+    sleep(FIRST).await;
+    while Instant::now() < faults.until {
+        let kind = kinds[rng.random_range(0..kinds.len())];
+        // What a fault draws does not depend on how long it took.
+        let mut own = StdRng::seed_from_u64(rng.random());
+        faults.make(kind, &mut own).await;
+        let pause = Duration::from_millis(rng.random_range(100..1_200));
+        sleep_until((Instant::now() + pause).min(faults.until)).await;
+    }
+}

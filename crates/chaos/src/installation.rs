@@ -1,0 +1,229 @@
+//! The processes of a run and their store: each process has a proxy of its own to Redis, and all starts and exits are
+//! written to the history.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_testkit::history::{Entry, Exit, History, Proc};
+use ringback_testkit::{Persistence, Process, ProcessSpec, Proxy, RedisServer, Role, free_port};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
+
+use crate::logs::LogReader;
+use crate::store_kind::StoreKind;
+
+/// The settings of all processes: short times, and the log of edges.
+const SETTINGS: [(&str, &str); 4] = [
+    ("RINGBACK_RETRY", "100ms 200ms 400ms"),
+    ("RINGBACK_LOG", "info,ringback_store::edges=debug"),
+    ("RINGBACK_LOG_FORMAT", "json"),
+    ("RINGBACK_DRAIN", "2s"),
+];
+const LOCK_TTL: &str = "600ms";
+const LEASE_MARGIN: &str = "800ms";
+/// The limit until a process is ready, if its store is there.
+const READY: Duration = Duration::from_secs(20);
+
+/// The size of the disk of an embedded store, where one can be mounted.
+const DISK: &str = "size=48m";
+
+/// All processes, and the store.
+pub(crate) struct Installation {
+    pub(crate) history: History,
+    pub(crate) members: Vec<Member>,
+    /// The server, for a fault at a time.
+    pub(crate) redis: Option<Mutex<RedisServer>>,
+    pub(crate) redis_port: u16,
+    /// The small disk of the embedded store.
+    pub(crate) disk: Option<Disk>,
+    _data: tempfile::TempDir,
+}
+
+/// A process, with its place in the installation.
+pub(crate) struct Member {
+    pub(crate) role: Role,
+    spec: ProcessSpec,
+    admin: String,
+    /// Where its API listens, if it has one.
+    pub(crate) api: Option<String>,
+    pub(crate) proxy: Option<Proxy>,
+    /// Locked by who does something to it.
+    pub(crate) running: Mutex<Running>,
+}
+
+/// A running process.
+pub(crate) struct Running {
+    pub(crate) process: Process,
+    log: LogReader,
+    has_exited: bool,
+}
+
+impl Installation {
+    pub(crate) async fn start(kind: StoreKind, history: History) -> Arc<Self> {
+        let data = tempfile::Builder::new().prefix("ringback-chaos-").tempdir().expect("a temp directory");
+        let (redis, disk, roles): (_, _, &[Role]) = match kind {
+            StoreKind::Redis => {
+                let server = RedisServer::options().persistence(Persistence::Always).start().await;
+                let two = [Role::Api, Role::Carrier, Role::Notifier];
+                (Some(server), None, &[two, two].concat())
+            }
+            StoreKind::Embedded => (None, Disk::mount(data.path()), &[Role::Up]),
+        };
+        let redis_port = redis.as_ref().map_or(0, RedisServer::port);
+        let embedded = format!("embedded:{}", data.path().join("disk/data").display());
+        std::fs::create_dir_all(data.path().join("disk")).expect("a directory");
+        let member = |role: &Role| {
+            let proxy = redis.as_ref().map(|server| Proxy::start(server.port()));
+            let store = proxy.as_ref().map(|proxy| format!("redis://127.0.0.1:{}", proxy.port()));
+            Member::start(*role, store.as_deref().unwrap_or(&embedded), proxy, &history)
+        };
+        let members: Vec<_> = roles.iter().map(member).collect();
+        for member in &members {
+            assert!(member.wait_ready(READY).await, "a process is not ready");
+        }
+        let redis = redis.map(Mutex::new);
+        Arc::new(Self { history, members, redis, redis_port, disk, _data: data })
+    }
+
+    /// The base URLs of the APIs.
+    pub(crate) fn apis(&self) -> Vec<String> {
+        self.members.iter().filter_map(|member| member.api.clone()).collect()
+    }
+
+    /// Writes exits that nobody asked for, and starts those processes again.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        loop {
+            sleep(Duration::from_millis(100)).await;
+            for member in &self.members {
+                if let Ok(mut running) = member.running.try_lock()
+                    && running.process.exit_status().is_some()
+                {
+                    running.exited(&self.history);
+                    member.restart(&mut running, &self.history);
+                }
+            }
+        }
+    }
+
+    /// Writes what the logs have that was not read yet.
+    pub(crate) async fn read_logs(&self) {
+        for member in &self.members {
+            let running = &mut *member.running.lock().await;
+            running.log.read(&running.process.log(), &self.history);
+        }
+    }
+}
+
+impl Member {
+    fn start(role: Role, store: &str, proxy: Option<Proxy>, history: &History) -> Self {
+        let listen = || format!("127.0.0.1:{}", free_port());
+        let (admin, api) = (listen(), matches!(role, Role::Api | Role::Up).then(listen));
+        let spec = ProcessSpec::new(role.binary());
+        let mut spec = if role == Role::Up { spec.arg("up") } else { spec };
+        spec = spec.env("RINGBACK_STORE", store).env("RINGBACK_ADMIN_LISTEN", &admin);
+        for (name, value) in SETTINGS {
+            spec = spec.env(name, value);
+        }
+        if let Some(api) = &api {
+            spec = spec.env("RINGBACK_API_LISTEN", api);
+        }
+        if matches!(role, Role::Carrier | Role::Up) {
+            spec = spec.env("RINGBACK_LOCK_TTL", LOCK_TTL);
+        }
+        if matches!(role, Role::Notifier | Role::Up) {
+            spec = spec.env("RINGBACK_LEASE_MARGIN", LEASE_MARGIN);
+        }
+        if role == Role::Up {
+            spec = spec.env("RINGBACK_KEEP_FREE_MIB", "16");
+        }
+        let running = Running::start(spec.clone(), role, history);
+        let api = api.map(|api| format!("http://{api}"));
+        Self { role, spec, admin, api, proxy, running: Mutex::new(running) }
+    }
+
+    /// Starts a process that has ended, in the same directory.
+    pub(crate) fn restart(&self, running: &mut Running, history: &History) {
+        running.process.restart();
+        running.begun(self.role, history);
+    }
+
+    /// Kills the process and starts another in its place, whose output nobody reads or everybody can.
+    pub(crate) fn replace(&self, running: &mut Running, is_read: bool, history: &History) {
+        running.kill(history);
+        running.log.read(&running.process.log(), history);
+        let spec = self.spec.clone();
+        *running = Running::start(if is_read { spec } else { spec.unread() }, self.role, history);
+    }
+
+    /// Waits until it is ready; whether it is.
+    pub(crate) async fn wait_ready(&self, within: Duration) -> bool {
+        let (client, url) = (ringback_testkit::http_client(), format!("http://{}/readyz", self.admin));
+        let deadline = Instant::now() + within;
+        while Instant::now() < deadline {
+            let answer = client.get(&url).timeout(Duration::from_secs(1)).send().await;
+            if answer.is_ok_and(|answer| answer.status() == 200) {
+                return true;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        false
+    }
+}
+
+impl Running {
+    fn start(spec: ProcessSpec, role: Role, history: &History) -> Self {
+        let mut running = Self { process: spec.start(), log: LogReader::default(), has_exited: false };
+        running.begun(role, history);
+        running
+    }
+
+    fn begun(&mut self, role: Role, history: &History) {
+        let (t, pid) = (history.t(), self.process.pid());
+        self.has_exited = false;
+        self.log.started(t, pid);
+        history.write(&Entry::Proc(Proc { t, pid, role: role.binary() }));
+    }
+
+    /// Kills it.
+    pub(crate) fn kill(&mut self, history: &History) {
+        self.process.kill();
+        self.exited(history);
+    }
+
+    fn exited(&mut self, history: &History) {
+        let Some(exit) = self.process.exit_status().filter(|_| !self.has_exited) else { return };
+        self.has_exited = true;
+        let (t, pid) = (history.t(), self.process.pid());
+        history.write(&Entry::Exit(Exit { t, pid, status: exit.code(), signal: exit.signal() }));
+    }
+}
+
+/// A file system in memory, of its own size.
+pub(crate) struct Disk(pub(crate) PathBuf);
+
+impl Disk {
+    /// `None` where nothing can be mounted.
+    fn mount(data: &Path) -> Option<Self> {
+        let at = data.join("disk");
+        std::fs::create_dir_all(&at).expect("a directory");
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", DISK, "ringback-chaos"]).arg(&at);
+        let mounted = mount.stderr(std::process::Stdio::null()).status();
+        mounted.is_ok_and(|status| status.success()).then_some(Self(at))
+    }
+
+    /// The bytes that are free.
+    pub(crate) fn free(&self) -> nix::Result<u64> {
+        let stat = nix::sys::statvfs::statvfs(&self.0)?;
+        Ok(stat.blocks_available() * stat.fragment_size())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Lazily: processes are ended before, but the order of fields is not to be relied on.
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}

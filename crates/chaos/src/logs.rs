@@ -1,0 +1,76 @@
+//! What the logs of processes say: edges, and lines of level ERROR.
+
+use ringback_core::contract::EdgeName;
+use ringback_testkit::history::{Edge, Entry, History, JobState, LogLevel, LogLine};
+use serde_json::Value;
+
+/// Messages of level ERROR that a fault of these runs explains, and the class of each.
+const KNOWN: [(&str, &str); 1] = [("the embedded store cannot write its files", "full-disk")];
+
+/// How far a log has been read, and who wrote it from when.
+#[derive(Default)]
+pub(crate) struct LogReader {
+    offset: usize,
+    starts: Vec<(u64, u32)>,
+}
+
+impl LogReader {
+    /// A process was started that writes it now.
+    pub(crate) fn started(&mut self, t: u64, pid: u32) {
+        self.starts.push((t, pid));
+    }
+
+    /// Writes the lines that are new. `log` is the whole log.
+    pub(crate) fn read(&mut self, log: &str, history: &History) {
+        let rest = log.get(self.offset..).unwrap_or_default();
+        let complete = rest.rfind('\n').map_or(0, |end| end + 1);
+        self.offset += complete;
+        for text in rest[..complete].lines() {
+            // What a killed process has left of a line is no JSON.
+            match serde_json::from_str::<Value>(text) {
+                Ok(line) => self.line(text, &line, history),
+                Err(_) if text.contains("panicked at") => {
+                    self.write(history.t(), LogLevel::Panic, text, history);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn line(&self, text: &str, line: &Value, history: &History) {
+        let time = line["timestamp"].as_str().and_then(|time| time.parse::<jiff::Timestamp>().ok());
+        let t = time.map_or(0, |time| u64::try_from(time.as_microsecond()).unwrap_or_default());
+        let t = t.saturating_sub(history.wall());
+        let fields = line.get("fields").unwrap_or(line);
+        if fields["message"] == "job changed" {
+            write_edge(fields, t, history).expect("a line of the log of edges");
+        } else if line["level"] == "ERROR" {
+            let is_panic = text.contains("panicked");
+            let level = if is_panic { LogLevel::Panic } else { LogLevel::Error };
+            self.write(t, level, text, history);
+        }
+    }
+
+    fn write(&self, t: u64, level: LogLevel, text: &str, history: &History) {
+        let writer = self.starts.iter().rfind(|(start, _)| *start <= t).or(self.starts.first());
+        let pid = writer.map_or(0, |(_, pid)| *pid);
+        let known = KNOWN.iter().find(|(message, _)| text.contains(message));
+        let class = known.map(|(_, class)| *class);
+        history.write(&Entry::Log(LogLine { t, pid, level, class, text: text.into() }));
+    }
+}
+
+fn write_edge(fields: &Value, t: u64, history: &History) -> Option<()> {
+    let state = |name: &str| -> Option<JobState> {
+        let name = if fields[name] == "gone" { "nothing" } else { fields[name].as_str()? };
+        serde_json::from_value(name.into()).ok()
+    };
+    history.write(&Entry::Edge(Edge {
+        t,
+        job: &format!("{}/{}", fields["job.topic"].as_str()?, fields["job.id"].as_str()?),
+        edge: EdgeName::from_name(fields["why"].as_str()?)?,
+        from: state("from")?,
+        to: state("to")?,
+    }));
+    Some(())
+}

@@ -1,0 +1,79 @@
+//! One run, from the start of its processes to the last line of its history.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ringback_testkit::history::{Entry, History, Policy, Start};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::clients::{Api, Clients, DEFAULT_POLICY, SHORT_POLICY, TIMEOUT};
+use crate::fault::Kind;
+use crate::faults::Faults;
+use crate::installation::Installation;
+use crate::options::Options;
+use crate::receiver::Receiver;
+use crate::store_kind::StoreKind;
+use crate::{clock, ending};
+
+/// How long after its due time or the end of a fault a job is delivered at the latest, in µs: a lock (0.6 s), a lease
+/// (1.8 s) and a tick, on a machine that is busy with much else.
+const LIVE: u64 = 15_000_000;
+
+/// Makes a run; the path of its history.
+pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
+    let directory = options.keep.clone().unwrap_or_else(std::env::temp_dir);
+    std::fs::create_dir_all(&directory).expect("the directory of histories can be made");
+    let name = format!("chaos-{}-{}-{}.jsonl", store.name(), options.seed, std::process::id());
+    let path = directory.join(name);
+    let history = History::create(&path).expect("the history can be created");
+    begin(&history, store, options);
+
+    let installation = Installation::start(store, history.clone()).await;
+    let receiver = Arc::new(Receiver::start(options.seed, history.clone()).await);
+    let mut watchers = JoinSet::new();
+    watchers.spawn(clock::read(Arc::clone(&installation)));
+    watchers.spawn(Arc::clone(&installation).watch());
+
+    let until = Instant::now() + options.load;
+    let api = Api::new(installation.apis());
+    let clients = Clients::new(api, history.clone(), receiver.base(), until, options.rate);
+    let (mut load, consumers) = (clients.start(options.seed), clients.start_consumers(options.seed));
+    let possible = Kind::of(store).filter(|kind| options.kinds.is_empty() || options.kinds.contains(kind));
+    let faults = Faults {
+        installation: Arc::clone(&installation),
+        receiver: Arc::clone(&receiver),
+        kinds: possible.collect(),
+        until,
+    };
+    faults.run(options.seed).await;
+    sleep_until(until).await;
+    while let Some(ended) = load.join_next().await {
+        ended.expect("a client does not panic");
+    }
+    ending::drain(&clients.api).await;
+    drop(consumers);
+    ending::dump(&installation, &clients.api, clients.known()).await;
+    history.flush();
+    path
+}
+
+fn begin(history: &History, store: StoreKind, options: &Options) {
+    let (store, seed, seconds) = (store.name(), options.seed, options.load.as_secs());
+    history.write(&Entry::Start(Start {
+        t: 0,
+        wall: history.wall(),
+        name: format!("chaos on {store}, seed {seed}, {seconds} s").into(),
+        epsilon: 2_000,
+        live: Some(LIVE),
+        timeout: TIMEOUT,
+        policy: DEFAULT_POLICY,
+        loss: 0,
+    }));
+    let policy = |p, delays: &[u64], jitter| {
+        let max = u32::try_from(delays.len()).expect("they are few") + 1;
+        history.write(&Entry::Policy(Policy { p, delays: delays.to_vec(), max, jitter }));
+    };
+    policy(DEFAULT_POLICY, &[100, 200, 400], 0.1);
+    policy(SHORT_POLICY, &[150, 50], 0.0);
+}

@@ -1,0 +1,49 @@
+//! Small histories that are right, and that the checker once took for wrong ones.
+
+use super::report;
+
+const START: &str = r#"{"start":{"t":0,"wall":1795000000000000,"policy":1}}
+{"policy":{"p":1,"delays":[100,200,400],"max":4,"jitter":0.1}}
+{"policy":{"p":2,"delays":[100],"max":2,"jitter":0.0}}
+{"clock":{"t":0,"ahead":0,"error":10}}
+"#;
+
+/// Replaces `DIGEST` by a digest, and says what is wrong with the history.
+fn wrong(lines: &str) -> Vec<String> {
+    let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let text = format!("{START}{}", lines.replace("DIGEST", digest));
+    report(text.as_bytes()).violations.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_policy_of_any_submit_of_a_replaced_job_can_be_the_one_that_counts() {
+    let lines = r#"{"submit":{"t":1000,"n":1,"job":"a/1","url":"http://h/","body":"DIGEST","headers":"DIGEST","delay":5000}}
+{"ok":{"t":2000,"n":1,"status":201,"job":"a/1"}}
+{"submit":{"t":3000,"n":2,"job":"a/1","url":"http://h/","body":"DIGEST","headers":"DIGEST","policy":2,"replace":true}}
+{"ok":{"t":4000,"n":2,"status":200,"job":"a/1"}}
+{"arrive":{"t":9000,"d":3,"job":"a/1","attempt":1,"due":1795000000004,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"respond":{"t":10000,"d":3,"status":500}}
+{"arrive":{"t":130000,"d":4,"job":"a/1","attempt":2,"due":1795000000120,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"respond":{"t":131000,"d":4,"status":500}}
+{"final":{"t":900000,"job":"a/1","state":"dead","attempts":2,"failures":2,"reason":"exhausted"}}
+{"end":{"t":900000,"dumped":true,"drained":true}}
+"#;
+    assert_eq!(wrong(lines), [""; 0]);
+    let three_failures = lines.replace("\"policy\":2,", "");
+    assert_eq!(wrong(&three_failures).len(), 1, "the other policy allows more");
+}
+
+#[test]
+fn a_job_of_a_key_may_come_before_the_submit_that_is_answered() {
+    let lines = r#"{"submit":{"t":1000,"n":1,"job":"a/","url":"http://h/","body":"DIGEST","headers":"DIGEST","key":"k"}}
+{"info":{"t":50000,"n":1}}
+{"arrive":{"t":9000,"d":3,"job":"a/key-1","attempt":1,"due":1795000000005,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"respond":{"t":10000,"d":3,"status":500}}
+{"submit":{"t":60000,"n":2,"job":"a/","url":"http://h/","body":"DIGEST","headers":"DIGEST","key":"k"}}
+{"ok":{"t":61000,"n":2,"status":200,"job":"a/key-1","state":"delayed","due":1795000000115}}
+{"end":{"t":900000,"dumped":false,"drained":false}}
+"#;
+    assert_eq!(wrong(lines), [""; 0]);
+    let other = lines.replace("\"job\":\"a/key-1\",\"state\"", "\"job\":\"a/key-2\",\"state\"");
+    assert_eq!(wrong(&other).len(), 1, "the key has made another job");
+}

@@ -1,0 +1,66 @@
+//! A short run of `chaos` on each store with a fresh seed, and runs with the seeds that failed once. The program runs
+//! the installation, checks the history and prints the report; these tests only want that it finds nothing.
+//!
+//! `RINGBACK_TEST_CHAOS_SECONDS` is how long load and faults last, `RINGBACK_TEST_CHAOS_SEED` repeats a run.
+
+use std::process::Output;
+
+use ringback_testkit::{ProcessSpec, server_binary};
+
+/// How long load and faults last, unless `RINGBACK_TEST_CHAOS_SECONDS` says another.
+const SECONDS: u64 = 10;
+
+/// Arguments of runs that failed once, and what was wrong.
+const FAILED_ONCE: [(&str, &str); 1] = [(
+    "--store=redis --seconds=4 --seed=1 --faults=kill-api,kill-carrier,kill-notifier",
+    "the checker took the first retry policy of a replaced job for that of its successor",
+)];
+
+#[test]
+fn a_run_on_redis_violates_nothing() {
+    fresh("redis");
+}
+
+#[test]
+fn a_run_on_the_embedded_store_violates_nothing() {
+    fresh("embedded");
+}
+
+#[test]
+fn runs_that_failed_once_violate_nothing() {
+    for (args, why) in FAILED_ONCE {
+        let args: Vec<_> = args.split(' ').map(str::to_owned).collect();
+        let output = chaos(&args);
+        assert!(output.status.success(), "{why}, and is again: {}", text(&output));
+    }
+}
+
+#[test]
+fn a_fault_that_a_store_cannot_have_is_refused() {
+    let output = chaos(&["--faults=kill-everything".to_owned()]);
+    assert_eq!(output.status.code(), Some(64), "{}", text(&output));
+}
+
+fn fresh(store: &str) {
+    let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
+    let seconds = variable("RINGBACK_TEST_CHAOS_SECONDS").unwrap_or_else(|| SECONDS.to_string());
+    let mut args = vec![format!("--store={store}"), format!("--seconds={seconds}")];
+    args.extend(variable("RINGBACK_TEST_CHAOS_SEED").map(|seed| format!("--seed={seed}")));
+    let output = chaos(&args);
+    let report = text(&output);
+    assert!(output.status.success(), "{:?}: {report}", output.status);
+    let first = report.lines().next().unwrap_or_default();
+    let repeat = report.lines().find(|line| line.starts_with("repeat:")).unwrap_or_default();
+    println!("{first}: clean; {repeat}");
+}
+
+fn chaos(args: &[String]) -> Output {
+    let spec = args.iter().fold(ProcessSpec::new("chaos"), |spec, arg| spec.arg(arg));
+    let mut command = spec.command();
+    command.env("REDIS_SERVER", server_binary()).output().expect("chaos is beside the tests")
+}
+
+fn text(output: &Output) -> String {
+    let both = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
