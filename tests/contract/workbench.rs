@@ -109,6 +109,10 @@ impl Workbench {
         self.server.open(options)
     }
 
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(*self.server, Server::Memory(_))
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }

@@ -7,7 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ringback_core::clock::{Clock as _, Timestamp};
 
 use crate::clock::VirtualClock;
-use crate::receiver::Answer;
+
+/// What the receiver does with an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResponseKind {
+    Status(u16),
+    /// 429 with a Retry-After of so many seconds.
+    RetryAfter(u64),
+    /// The connection breaks.
+    Broken,
+    /// There is no answer.
+    Hang,
+}
 
 /// An attempt at the receiver.
 #[derive(Clone, Debug)]
@@ -23,13 +34,13 @@ pub(crate) struct Attempt {
     /// When the answer was sent, or when the notifier gave up; `None` while it runs.
     pub(crate) ended: Option<Timestamp>,
     /// What was answered; `None` if nothing was.
-    pub(crate) answered: Option<Answer>,
+    pub(crate) answered: Option<ResponseKind>,
 }
 
 impl Attempt {
     /// Whether the receiver has accepted the job.
     pub(crate) fn is_success(&self) -> bool {
-        matches!(self.answered, Some(Answer::Status(200..=299)))
+        matches!(self.answered, Some(ResponseKind::Status(200..=299)))
     }
 }
 
@@ -68,7 +79,7 @@ impl History {
     }
 
     /// The attempt ends with this answer, or with none.
-    pub(crate) fn end(&self, place: usize, answer: Option<Answer>) {
+    pub(crate) fn end(&self, place: usize, answer: Option<ResponseKind>) {
         let now = self.clock.now();
         let mut records = self.lock();
         let attempt = &mut records.attempts[place];

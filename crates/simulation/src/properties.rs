@@ -9,8 +9,7 @@ use ringback_core::job::Job;
 use ringback_core::retry::{MAX_RETRY_AFTER, Max, RetryPolicy};
 use ringback_core::state::State;
 
-use crate::history::Attempt;
-use crate::receiver::Answer;
+use crate::history::{Attempt, ResponseKind};
 use crate::world::Simulation;
 
 /// How late an attempt is at most while there are no faults.
@@ -84,7 +83,7 @@ pub(crate) fn check_job(simulation: &Simulation, submitted: &Submitted, job: &Jo
         }
         failures = failures.map(|count| count + 1);
         assert!(!attempt.is_success(), "delivered twice: {}", log());
-        assert!(!matches!(attempt.answered, Some(Answer::Status(410))), "after 410: {}", log());
+        assert!(!matches!(attempt.answered, Some(ResponseKind::Status(410))), "after 410: {}", log());
         let waits = (failures[0]..=failures[1]).filter_map(|n| tier(&submitted.retry, n, attempt.answered));
         let waits: Vec<_> = waits.collect();
         assert!(!waits.is_empty(), "an attempt too many: {}", log());
@@ -110,7 +109,7 @@ fn check_end(
     match (job.state, job.reason.as_deref()) {
         (State::Done, _) => assert!(is_delivered, "done, but never delivered: {}", log()),
         (State::Dead, Some("gone")) => {
-            assert!(attempts.iter().any(|one| one.answered == Some(Answer::Status(410))), "{}", log());
+            assert!(attempts.iter().any(|one| one.answered == Some(ResponseKind::Status(410))), "{}", log());
         }
         (State::Dead, Some("exhausted")) => {
             let all = tier(&submitted.retry, job.failures, None);
@@ -121,7 +120,7 @@ fn check_end(
         _ => panic!("it has not ended: {}", log()),
     }
     if !has_faults {
-        let is_done = last.flatten().is_some_and(|answer| matches!(answer, Answer::Status(200..=299)));
+        let is_done = last.flatten().is_some_and(|answer| matches!(answer, ResponseKind::Status(200..=299)));
         assert_eq!(job.state == State::Done, is_done, "{}", log());
         assert_eq!(job.attempts as usize, attempts.len(), "{}", log());
         assert_eq!(job.failures, failures + u32::from(!is_done), "{}", log());
@@ -129,7 +128,7 @@ fn check_end(
 }
 
 /// The shortest and the longest wait after this failure; `None` if it was the last one.
-fn tier(retry: &RetryPolicy, failures: u32, answered: Option<Answer>) -> Option<[Duration; 2]> {
+fn tier(retry: &RetryPolicy, failures: u32, answered: Option<ResponseKind>) -> Option<[Duration; 2]> {
     let tiers = u32::try_from(retry.delays().len()).expect("few tiers");
     let max = match retry.max() {
         Max::Tiers => tiers + 1,
@@ -141,8 +140,8 @@ fn tier(retry: &RetryPolicy, failures: u32, answered: Option<Answer>) -> Option<
     }
     let tier = retry.delays()[(failures.min(tiers) - 1) as usize];
     let asked = match answered {
-        Some(Answer::RetryAfter(seconds)) => Duration::from_secs(seconds).min(MAX_RETRY_AFTER),
-        Some(Answer::Status(_) | Answer::Broken | Answer::Hang) | None => Duration::ZERO,
+        Some(ResponseKind::RetryAfter(seconds)) => Duration::from_secs(seconds).min(MAX_RETRY_AFTER),
+        Some(ResponseKind::Status(_) | ResponseKind::Broken | ResponseKind::Hang) | None => Duration::ZERO,
     };
     let shortest = tier.max(asked);
     Some([shortest, shortest + tier.mul_f32(retry.jitter())])

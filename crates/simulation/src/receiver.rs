@@ -12,24 +12,12 @@ use ringback_notifier::{LocalAnswer, Receiver};
 use tokio::time::sleep;
 
 use crate::clock::VirtualClock;
-use crate::history::{Attempt, History};
-
-/// What the receiver does with an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Status(u16),
-    /// 429 with a Retry-After of so many seconds.
-    RetryAfter(u64),
-    /// The connection breaks.
-    Broken,
-    /// There is no answer.
-    Hang,
-}
+use crate::history::{Attempt, History, ResponseKind};
 
 /// An answer, and how long it takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
-    pub(crate) answer: Answer,
+    pub(crate) answer: ResponseKind,
     pub(crate) after: Duration,
 }
 
@@ -55,7 +43,7 @@ impl ScriptedReceiver {
 
     fn next(&self, job: &str) -> Reply {
         let mut scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
-        let ok = Reply { answer: Answer::Status(200), after: Duration::ZERO };
+        let ok = Reply { answer: ResponseKind::Status(200), after: Duration::ZERO };
         let Some((script, count)) = scripts.get_mut(job) else { return ok };
         *count += 1;
         script.get(*count - 1).or(script.last()).copied().unwrap_or(ok)
@@ -84,13 +72,13 @@ impl Receiver for ScriptedReceiver {
                 sleep(reply.after).await;
             }
             let (status, headers) = match reply.answer {
-                Answer::Status(status) => (status, None),
-                Answer::RetryAfter(seconds) => (429, Some(seconds)),
-                Answer::Broken => {
+                ResponseKind::Status(status) => (status, None),
+                ResponseKind::RetryAfter(seconds) => (429, Some(seconds)),
+                ResponseKind::Broken => {
                     open.end(reply.answer);
                     return None;
                 }
-                Answer::Hang => std::future::pending().await,
+                ResponseKind::Hang => std::future::pending().await,
             };
             open.end(reply.answer);
             let mut response = Response::builder().status(status);
@@ -109,7 +97,7 @@ struct OpenAttempt {
 }
 
 impl OpenAttempt {
-    fn end(&self, answer: Answer) {
+    fn end(&self, answer: ResponseKind) {
         self.history.end(self.place, Some(answer));
     }
 }

@@ -6,6 +6,7 @@ use std::thread;
 use ringback_service::random;
 use tokio::runtime::Builder;
 
+use crate::properties::check_store;
 use crate::world::Simulation;
 
 /// Seeds that failed once. Every scenario runs them, before new ones.
@@ -13,17 +14,21 @@ const FAILED_ONCE: [u64; 0] = [];
 
 /// Runs a scenario with this many seeds, unless `RINGBACK_SIMULATION_SEEDS` says how many, or
 /// `RINGBACK_SIMULATION_SEED` which one.
-pub(crate) fn run(name: &str, count: u64, scenario: impl AsyncFn(&mut Simulation) + Sync) {
+///
+/// Returns the number of seeds.
+pub(crate) fn run(name: &str, count: u64, scenario: impl AsyncFn(&mut Simulation) + Sync) -> usize {
     let one: Option<u64> = variable("RINGBACK_SIMULATION_SEED");
     let count = variable("RINGBACK_SIMULATION_SEEDS").unwrap_or(count);
     let first = first_seed();
     let seeds = FAILED_ONCE.into_iter().chain(first..first + count);
-    for seed in one.map_or_else(|| seeds.collect(), |seed| vec![seed]) {
+    let seeds: Vec<_> = one.map_or_else(|| seeds.collect(), |seed| vec![seed]);
+    for &seed in &seeds {
         if let Err(panic) = thread::scope(|scope| scope.spawn(|| drop(simulate(seed, &scenario))).join()) {
             report(name, seed);
             resume_unwind(panic);
         }
     }
+    seeds.len()
 }
 
 /// Runs a scenario once, on this thread, and returns what happened. The thread must be a new one: some generators
@@ -34,6 +39,7 @@ pub(crate) fn simulate(seed: u64, scenario: &impl AsyncFn(&mut Simulation)) -> S
     runtime.block_on(async {
         let mut simulation = Simulation::new(seed);
         scenario(&mut simulation).await;
+        check_store(&simulation).await;
         simulation.end().await;
         simulation.history.log()
     })

@@ -211,9 +211,8 @@ impl Simulation {
         }
     }
 
-    /// Checks what holds after every simulation, and ends the roles.
+    /// Ends the roles.
     pub(crate) async fn end(&mut self) {
-        crate::properties::check_store(self).await;
         for role in &mut self.roles {
             role.shut_down().await;
         }

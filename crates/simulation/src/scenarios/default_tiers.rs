@@ -5,8 +5,9 @@ use std::time::Duration;
 use ringback_core::retry::RetryPolicy;
 use serde_json::json;
 
+use crate::history::ResponseKind;
 use crate::properties::{Submitted, by_job, check_job};
-use crate::receiver::{Answer, Reply};
+use crate::receiver::Reply;
 use crate::seeds;
 use crate::world::Simulation;
 
@@ -14,7 +15,7 @@ use crate::world::Simulation;
 fn the_default_tiers_are_exhausted_on_time() {
     seeds::run("the_default_tiers_are_exhausted_on_time", 10, async |simulation: &mut Simulation| {
         simulation.start(1, 1).await;
-        let reply = Reply { answer: Answer::Status(500), after: Duration::from_millis(40) };
+        let reply = Reply { answer: ResponseKind::Status(500), after: Duration::from_millis(40) };
         simulation.receiver.script("t/a", vec![reply]);
         simulation.submit_surely("t", "a", &json!({"url": "http://receiver.example/", "body": 1})).await;
         let due = simulation.now();

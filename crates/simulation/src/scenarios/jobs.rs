@@ -9,8 +9,9 @@ use rand::seq::IndexedRandom as _;
 use ringback_core::retry::{Max, RetryPolicy};
 use serde_json::{Value, json};
 
+use crate::history::ResponseKind;
 use crate::properties::Submitted;
-use crate::receiver::{Answer, Reply, Script};
+use crate::receiver::{Reply, Script};
 use crate::world::Simulation;
 
 /// Waits of policies, in ms.
@@ -63,18 +64,18 @@ pub(super) fn random_policy(rng: &mut StdRng) -> RetryPolicy {
 
 /// Some replies, of which the last one ends the job.
 fn random_script(rng: &mut StdRng, timeout: Duration) -> Script {
-    let mut script: Script = (0..rng.random_range(0..6)).map(|_| random_reply(rng, timeout)).collect();
+    let mut script: Script = (0..rng.random_range(0..4)).map(|_| random_reply(rng, timeout)).collect();
     let status = if rng.random_bool(0.8) { 200 } else { 410 };
-    script.push(Reply { answer: Answer::Status(status), after: latency(rng, timeout) });
+    script.push(Reply { answer: ResponseKind::Status(status), after: latency(rng, timeout) });
     script
 }
 
 fn random_reply(rng: &mut StdRng, timeout: Duration) -> Reply {
     let answer = match rng.random_range(0..10) {
-        0..4 => Answer::Status(pick(rng, &[302, 400, 404, 500, 503])),
-        4..6 => Answer::RetryAfter(pick(rng, &[0, 1, 7, 4_000, 200_000])),
-        6..8 => Answer::Broken,
-        _ => Answer::Hang,
+        0..4 => ResponseKind::Status(pick(rng, &[302, 400, 404, 500, 503])),
+        4..6 => ResponseKind::RetryAfter(pick(rng, &[0, 1, 7, 4_000, 200_000])),
+        6..8 => ResponseKind::Broken,
+        _ => ResponseKind::Hang,
     };
     Reply { answer, after: latency(rng, timeout) }
 }

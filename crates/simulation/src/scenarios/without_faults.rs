@@ -11,7 +11,7 @@ use crate::properties::{Submitted, by_job, check_job};
 use crate::seeds;
 use crate::world::Simulation;
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 500;
 
 #[test]
 fn jobs_without_faults_are_exact() {
@@ -30,7 +30,7 @@ pub(super) async fn exact_jobs(simulation: &mut Simulation) {
 /// Submits a few random jobs, some time apart.
 pub(super) async fn submit_some(simulation: &mut Simulation) -> Vec<Submitted> {
     let mut jobs = Vec::new();
-    for number in 0..simulation.rng.random_range(1..5) {
+    for number in 0..simulation.rng.random_range(1..4) {
         let (mut job, fields) = random_job(simulation, "t", format!("job-{number}"));
         let began = simulation.now();
         simulation.submit_surely(job.topic, &job.id, &fields).await;

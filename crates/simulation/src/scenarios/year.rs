@@ -8,12 +8,13 @@ use serde_json::json;
 
 use super::jobs::retry_json;
 use super::without_faults::check_all;
+use crate::history::ResponseKind;
 use crate::properties::{Submitted, by_job};
-use crate::receiver::{Answer, Reply};
+use crate::receiver::Reply;
 use crate::seeds;
 use crate::world::Simulation;
 
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 5;
 const DAY: Duration = Duration::from_secs(86_400);
 /// Of the polls; the last wait of two weeks repeats.
 const WAITS: [Duration; 3] = [DAY, Duration::from_secs(7 * 86_400), Duration::from_secs(14 * 86_400)];
@@ -25,7 +26,7 @@ fn a_refund_is_polled_for_a_year() {
     seeds::run("a_refund_is_polled_for_a_year", SEEDS, async |simulation: &mut Simulation| {
         simulation.start(1, 1).await;
         let retry = RetryPolicy::new(WAITS.to_vec(), Max::Unlimited, 0.1).expect("a policy");
-        let reply = |status| Reply { answer: Answer::Status(status), after: Duration::from_millis(80) };
+        let reply = |status| Reply { answer: ResponseKind::Status(status), after: Duration::from_millis(80) };
         let script = std::iter::repeat_n(reply(404), POLLS).chain([reply(200)]);
         simulation.receiver.script("refunds/r-1", script.collect());
         let fields = json!({"url": "http://bank.example/refunds", "body": 1, "retry": retry_json(&retry)});
