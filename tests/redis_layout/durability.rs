@@ -42,7 +42,7 @@ async fn prepared(options: Options) -> Result<Profile, String> {
 }
 
 #[tokio::test]
-async fn a_server_that_is_weaker_than_asked_is_refused_and_told_what_to_change() {
+async fn a_server_that_is_weaker_than_asked_is_refused_with_what_to_change() {
     let (master, replica) = (server(Persistence::Always).await, server(Persistence::Always).await);
     let of = async |asked| prepared(asking(&master, asked)).await;
     assert_eq!(of(Profile::Disk).await, Ok(Profile::Disk));

@@ -87,7 +87,7 @@ impl RedisStore {
         };
         let answers: Vec<i64> = match counting {
             LeaseCheck::Current => self.run_confirmed(&script::SETTLE_RECEIPTS, shard, push).await?,
-            // Nobody is told of it.
+            // No client waits for it.
             LeaseCheck::Expired => self.run(&script::SETTLE_RECEIPTS, shard, push).await?,
         };
         answers.into_iter().map(reply::settled).collect()

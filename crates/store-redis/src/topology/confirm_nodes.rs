@@ -1,5 +1,5 @@
 //! Changes that a replica has to have before they are answered, in a cluster: each master has a connection of its own
-//! for them. The client of a cluster does not tell over which of its connections a call went, so this follows the
+//! for them. The client of a cluster does not say over which of its connections a call went, so this follows the
 //! masters itself, by the redirections that they answer.
 
 use std::collections::BTreeSet;
