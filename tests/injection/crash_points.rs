@@ -17,6 +17,8 @@ use ringback_testkit::history::{FaultClass, Invariant, Verdict};
 use ringback_testkit::recorded::{Bounds, Recorded};
 use ringback_testkit::{Persistence, RedisServer, Role, Sink, Stack, StackOptions};
 
+use tokio::time::Instant;
+
 use self::load::Load;
 use self::names::{Plan, embedded_points, redis_points};
 use self::supervisor::{Counts, supervise};
@@ -56,8 +58,9 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
         let tour = Tour::new(&recorded, &apis, &stack, &aside);
         let tour = tokio::spawn(tour.run(Arc::clone(&is_over)));
 
-        let mut counts = Counts::default();
+        let (mut counts, begun) = (Counts::default(), Instant::now());
         supervise(&mut stack, &mut counts, SWEEP, &plan).await;
+        let took = begun.elapsed();
         is_over.store(true, Ordering::SeqCst);
         let (never, ends) =
             (Plan::never(), async { (load.await.expect("the load"), tour.await.expect("the tour")) });
@@ -66,13 +69,13 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
             () = supervise(&mut stack, &mut counts, DRAIN, &never) => {}
         }
         stack.ready(DRAIN).await;
-        recorded.drain(&stack, DRAIN).await;
+        recorded.drain(&stack, &load::TOPICS, DRAIN).await;
         read_clock(&recorded, &stack).await;
         recorded.healed(fault);
         recorded.healed(cuts);
         recorded.end(&stack, &load::TOPICS, false).await;
         let report = recorded.check();
-        show(&format!("{name}, seed {}: {counts:?}\n{report}", plan.seed));
+        show(&format!("{name}, seed {}: {counts:?} in {took:?}\n{report}", plan.seed));
         assert!(report.clean, "seed {}", plan.seed);
         let held = |invariant| report.standing(invariant).verdict == Verdict::Held;
         assert!([Invariant::I1, Invariant::I2, Invariant::I10].into_iter().all(held));

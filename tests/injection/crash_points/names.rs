@@ -24,6 +24,10 @@ const UNREACHED: [&str; 9] = [
     "drop_server",
 ];
 
+/// Calls that are armed but need not be reached: the first is made once per start of a server, the second once dead
+/// jobs are old.
+const SELDOM: [&str; 2] = ["store.note_servers.", "store.evict."];
+
 /// What is done at some points, one after the other at each.
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -45,7 +49,9 @@ impl Plan {
             for action in actions {
                 let passes = rng.random_range(1..=2);
                 plan.push_str(&format!("{point} {action} {passes}\n"));
-                wanted.push(format!("{point} {action}"));
+                if !SELDOM.iter().any(|name| point.starts_with(name)) {
+                    wanted.push(format!("{point} {action}"));
+                }
             }
         }
         let dir = tempfile::Builder::new().prefix("ringback-plan-").tempdir().expect("a temp directory");
