@@ -1,8 +1,9 @@
 //! Every crash point of the code, by name: at each the process is killed, stopped beyond its lock, and, at calls of the
 //! store, cut off from its answer, while jobs of all kinds run. Then nothing is lost, early or invented.
 //!
-//! The names are read from the source, so that a new one is swept without being listed. `RINGBACK_TEST_SWEEPS` says how
-//! often all are swept; 1 by default.
+//! The names are read from the source, so that a new one is swept without being listed. By default the processes are
+//! killed at each, and stopped and cut off at a third, chosen by the seed. `RINGBACK_TEST_SWEEPS` says how often all of
+//! it is done at each.
 
 mod load;
 mod names;
@@ -16,6 +17,8 @@ use std::time::Duration;
 use ringback_testkit::history::{FaultClass, Invariant, Verdict};
 use ringback_testkit::recorded::{Bounds, Recorded};
 use ringback_testkit::{Persistence, RedisServer, Role, Sink, Stack, StackOptions};
+
+use tokio::time::Instant;
 
 use self::load::Load;
 use self::names::{Plan, embedded_points, redis_points};
@@ -41,8 +44,9 @@ async fn every_crash_point_of_the_embedded_store_loses_nothing() {
 }
 
 async fn sweep(name: &str, options: StackOptions, points: &[String]) {
-    for round in 0..sweeps() {
-        let plan = Plan::new(points, round);
+    let sweeps = sweeps();
+    for round in 0..sweeps.unwrap_or(1) {
+        let plan = Plan::new(points, round, sweeps.is_some());
         let options = plan.give(options.clone().lock_ttl("500ms")).env("RINGBACK_SHARDS", "4");
         let recorded = Arc::new(Recorded::start(name, &Bounds { live: None, policies: load::policies() }));
         let fault = recorded.fault("crash-points", FaultClass::Process);
@@ -56,8 +60,9 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
         let tour = Tour::new(&recorded, &apis, &stack, &aside);
         let tour = tokio::spawn(tour.run(Arc::clone(&is_over)));
 
-        let mut counts = Counts::default();
+        let (mut counts, begun) = (Counts::default(), Instant::now());
         supervise(&mut stack, &mut counts, SWEEP, &plan).await;
+        let took = begun.elapsed();
         is_over.store(true, Ordering::SeqCst);
         let (never, ends) =
             (Plan::never(), async { (load.await.expect("the load"), tour.await.expect("the tour")) });
@@ -66,13 +71,17 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
             () = supervise(&mut stack, &mut counts, DRAIN, &never) => {}
         }
         stack.ready(DRAIN).await;
-        recorded.drain(&stack, DRAIN).await;
+        let consumer = Load::new(&recorded, &apis, &sink);
+        tokio::select! {
+            () = recorded.drain(&stack, &load::TOPICS, DRAIN) => {}
+            () = consumer.finish_pull_jobs() => {}
+        }
         read_clock(&recorded, &stack).await;
         recorded.healed(fault);
         recorded.healed(cuts);
         recorded.end(&stack, &load::TOPICS, false).await;
         let report = recorded.check();
-        show(&format!("{name}, seed {}: {counts:?}\n{report}", plan.seed));
+        show(&format!("{name}, seed {}: {counts:?} in {took:?}\n{report}", plan.seed));
         assert!(report.clean, "seed {}", plan.seed);
         let held = |invariant| report.standing(invariant).verdict == Verdict::Held;
         assert!([Invariant::I1, Invariant::I2, Invariant::I10].into_iter().all(held));
@@ -88,9 +97,8 @@ async fn read_clock(recorded: &Recorded, stack: &Stack) {
     }
 }
 
-fn sweeps() -> u64 {
-    let wanted = std::env::var_os("RINGBACK_TEST_SWEEPS").and_then(|count| count.to_str()?.parse().ok());
-    wanted.unwrap_or(1)
+fn sweeps() -> Option<u64> {
+    std::env::var_os("RINGBACK_TEST_SWEEPS").and_then(|count| count.to_str()?.parse().ok())
 }
 
 #[expect(clippy::print_stdout, reason = "the report is read by people")]

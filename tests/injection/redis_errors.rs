@@ -41,13 +41,13 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
         let first = round + usize::try_from(seed % 1_000).expect("it is small");
         for (place, call) in ANSWERED.iter().enumerate() {
             let (name, fault) = FAULTS[(first + place) % FAULTS.len()];
-            let wanted = outcome(fault, true);
+            let wanted = outcome(call, fault);
             client.answered(call, (name, fault), wanted, &format!("{seed}-{round}")).await;
             cells += 1;
         }
         for (place, call) in REPEATED.iter().enumerate() {
             let (_, fault) = FAULTS[(first + place) % FAULTS.len()];
-            assert_eq!(outcome(fault, false), Outcome::Repeated);
+            assert_eq!(outcome(call, fault), Outcome::Repeated);
             proxy.arm(call, fault);
             cells += 1;
         }
@@ -61,7 +61,7 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
         .await;
         stack.ready(SOON).await;
     }
-    recorded.drain(&stack, SOON).await;
+    recorded.drain(&stack, &["push"], SOON).await;
     recorded.healed(fault);
     recorded.end(&stack, &["push"], false).await;
     let report = recorded.check();

@@ -50,7 +50,6 @@ impl Load {
                 number += 1;
                 sleep(PAUSE).await;
             }
-            self.drain_pull().await;
         };
         tokio::join!(deliver, pull);
     }
@@ -89,16 +88,14 @@ impl Load {
         }
     }
 
-    /// Finishes the pull jobs that are left.
-    async fn drain_pull(&self) {
-        let mut empty = 0;
-        while empty < 12 {
+    /// Finishes pull jobs for ever.
+    pub(crate) async fn finish_pull_jobs(&self) {
+        loop {
             let ask = json!({"max": 50, "wait": "200ms", "ttr": "1s"});
-            let jobs = self.recorded.reserve(self.api(empty), "pull", &ask).await;
-            empty = if jobs.is_empty() { empty + 1 } else { 0 };
-            for job in jobs {
+            for job in self.recorded.reserve(self.api(0), "pull", &ask).await {
                 self.recorded.settle(self.api(0), &job.receipt, SettleKind::Finish).await;
             }
+            sleep(PAUSE).await;
         }
     }
 }

@@ -13,7 +13,7 @@ use super::names::Plan;
 /// How often processes are looked at.
 const LOOK: Duration = Duration::from_millis(10);
 /// After this time without a new point a process is ended in order.
-const STUCK: Duration = Duration::from_millis(700);
+const STUCK: Duration = Duration::from_millis(400);
 /// How long a carrier stays stopped: beyond its lock.
 const BEYOND_LOCK: Duration = Duration::from_millis(650);
 /// How long the others stay stopped.

@@ -48,12 +48,20 @@ pub(crate) enum Outcome {
     Repeated,
 }
 
-/// The outcome of an error at a call, for which somebody waits or not.
-pub(crate) fn outcome(fault: RedisFault, is_awaited: bool) -> Outcome {
+/// Calls that carry a token, so that the API makes them once more at once after a broken connection and the like.
+const WITH_TOKEN: [&str; 2] = ["reschedule", "run"];
+
+/// The outcome of an error at a call.
+pub(crate) fn outcome(call: &str, fault: RedisFault) -> Outcome {
     match fault {
-        _ if !is_awaited => Outcome::Repeated,
+        _ if REPEATED.contains(&call) => Outcome::Repeated,
         // The library is loaded again.
         Error(NOT_FOUND) => Outcome::Served,
+        // Would fail again.
+        Error(line) if ["OOM", "READONLY", "NOAUTH", "NOPERM"].iter().any(|code| line.starts_with(code)) => {
+            Outcome::Unavailable
+        }
+        Error(_) | Close | CloseAfter | Garbage | Half if WITH_TOKEN.contains(&call) => Outcome::Served,
         Error(_) | Swallow | Close | CloseAfter | Garbage | Half => Outcome::Unavailable,
     }
 }

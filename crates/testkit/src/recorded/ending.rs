@@ -15,12 +15,15 @@ use crate::time::eventually;
 const COUNTS: [&str; 2] = ["ledger", "lane_count"];
 
 impl Recorded {
-    /// Waits until no job is delayed, ready or reserved.
-    pub async fn drain(&self, stack: &Stack, within: Duration) {
+    /// Waits until no job of some topics is left but dead ones.
+    pub async fn drain(&self, stack: &Stack, topics: &[&str], within: Duration) {
         eventually(within, "everything drains", async || {
-            let states = &stack.stats().await["states"];
-            let left = ["delayed", "ready", "reserved"].map(|state| states[state].as_u64().unwrap_or(1));
-            if left == [0; 3] { Ok(()) } else { Err(format!("{states}")) }
+            let jobs = exported(stack, topics).await;
+            let left: Vec<_> = jobs.into_iter().filter(|job| job["state"] != "dead").collect();
+            match left.first() {
+                None => Ok(()),
+                Some(job) => Err(format!("{} are left, such as {job}", left.len())),
+            }
         })
         .await;
     }
@@ -28,11 +31,9 @@ impl Recorded {
     /// Writes what is left of some topics, what the audit finds and, if asked to, the counts, which are those of all
     /// topics. The run has been drained.
     pub async fn end(&self, stack: &Stack, topics: &[&str], has_ledger: bool) {
-        let export = stack.get("/v1/export").await;
-        let text = String::from_utf8(export.body.to_vec()).expect("JSON");
-        let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line of an export"));
-        let is_wanted = |job: &Value| job["topic"].as_str().is_some_and(|topic| topics.contains(&topic));
-        lines.filter(is_wanted).for_each(|job| self.left(&job));
+        for job in exported(stack, topics).await {
+            self.left(&job);
+        }
         if has_ledger {
             let stats: StatsAnswer = serde_json::from_value(stack.stats().await).expect("the statistics");
             self.ledger(&stats);
@@ -84,4 +85,13 @@ impl Recorded {
         let (t, checked) = (self.history.t(), audit.checked);
         self.history.write(&Entry::Audit(Audit { t, checked, findings, miscounts, foreign: 0 }));
     }
+}
+
+/// The jobs of some topics.
+async fn exported(stack: &Stack, topics: &[&str]) -> Vec<Value> {
+    let export = stack.get("/v1/export").await;
+    let text = String::from_utf8(export.body.to_vec()).expect("JSON");
+    let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line of an export"));
+    let is_wanted = |job: &Value| job["topic"].as_str().is_some_and(|topic| topics.contains(&topic));
+    lines.filter(is_wanted).collect()
 }
