@@ -41,6 +41,7 @@ fn a_fault_that_a_store_cannot_have_is_refused() {
     assert_eq!(output.status.code(), Some(64), "{}", text(&output));
 }
 
+#[expect(clippy::print_stdout, reason = "the seed that repeats the run")]
 fn fresh(store: &str) {
     let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     let seconds = variable("RINGBACK_TEST_CHAOS_SECONDS").unwrap_or_else(|| SECONDS.to_string());
