@@ -12,6 +12,7 @@ mod events;
 mod info;
 mod keys;
 mod losses;
+mod moving;
 mod queries;
 mod record;
 mod redis_store;

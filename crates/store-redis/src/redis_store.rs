@@ -9,6 +9,7 @@ use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
 use super::check::{Findings, Risk};
 use super::keys::{Keys, Place};
+use super::moving::Moving;
 use super::script::{self, Returns, Script};
 use super::topology::{Topology, is_not_loaded};
 use super::witness::{Row, SeenRow, Witness};
@@ -24,6 +25,7 @@ pub struct RedisStore {
     pub(crate) keys: Keys,
     pub(crate) options: Options,
     pub(crate) witness: Witness,
+    pub(crate) moving: Moving,
     /// Set when the store was found fit.
     fitness: RwLock<Option<Fitness>>,
 }
@@ -42,7 +44,8 @@ impl RedisStore {
         let keys = Keys::new(&options.prefix, options.shards);
         let topology = Topology::open(&options.url, options.call_timeout, &keys)?;
         let witness = Witness::new(options.shards);
-        Ok(Self { topology, keys, options, witness, fitness: RwLock::default() })
+        let moving = Moving::new(&keys);
+        Ok(Self { topology, keys, options, witness, moving, fitness: RwLock::default() })
     }
 
     /// The version of the layout of keys and records.
@@ -108,8 +111,10 @@ impl RedisStore {
     /// Checks that the store answers and is the same. Its call writes, so that it fails on a server that takes no
     /// writes: a replica after a fail-over, or one whose disk is full (MISCONF).
     pub async fn ping(&self) -> Result<(), StoreError> {
+        self.topology.look().await;
         let SeenRow { is_another, run_id } = self.look_at_installation().await?;
         let run_ids = if self.topology.has_several_servers() {
+            self.look_at_moves().await?;
             check::current_run_ids(&self.topology).await?
         } else {
             BTreeSet::from([run_id])
@@ -197,9 +202,15 @@ impl RedisStore {
         args: impl FnOnce(&mut Cmd),
     ) -> Result<T, StoreError> {
         let returns = edge_log::wanted(script);
-        let mut call = script.as_function(self.keys.base(place), returns);
+        let mut call = if self.topology.has_several_servers() {
+            script.as_function(&self.keys.absent(place), returns)
+        } else {
+            script.as_function(&[self.keys.base(place)], returns)
+        };
         args(&mut call);
-        reply::read(self.call(script, returns, place, &call).await?, script.name())
+        let answer = self.call(script, returns, place, &call).await;
+        self.moving.take(&self.keys, place, &answer);
+        reply::read(answer?, script.name())
     }
 
     /// Calls a script as a function. The library is loaded when the server does not have it: at the first

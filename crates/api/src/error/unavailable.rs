@@ -41,6 +41,7 @@ impl Unavailable {
                 | StoreError::Disk(_)
                 | StoreError::Unreadable(_) => true,
                 StoreError::Unprepared
+                | StoreError::Moving(_)
                 | StoreError::Replica
                 | StoreError::Full
                 | StoreError::Lost(_)
@@ -68,6 +69,7 @@ pub(super) fn public_message(error: &StoreError) -> String {
         StoreError::Away(_)
         | StoreError::Slow(_)
         | StoreError::Unprepared
+        | StoreError::Moving(_)
         | StoreError::Replica
         | StoreError::Full
         | StoreError::Lost(_)
