@@ -152,7 +152,8 @@ async fn a_wrong_name_ends_a_process_and_sentinels_that_are_away_are_waited_for(
     for sentinel in 0..3 {
         set.sentinel_mut(sentinel).kill();
     }
-    let spec = Stack::options().store(&url).count(Role::Carrier, 0).count(Role::Notifier, 0).count(Role::Api, 0);
+    let spec =
+        Stack::options().store(&url).count(Role::Carrier, 0).count(Role::Notifier, 0).count(Role::Api, 0);
     let stack = spec.start().await;
     let mut process = stack.spec(Role::Carrier).start();
     eventually(SOON, "the process says what it waits for", async || {
@@ -162,4 +163,23 @@ async fn a_wrong_name_ends_a_process_and_sentinels_that_are_away_are_waited_for(
     .await;
     set.sentinel_mut(1).restart().await;
     process.ready(RECOVERY).await;
+}
+
+/// A fail-over by hand leaves the former master as it is for about ten seconds.
+#[tokio::test]
+async fn a_former_master_that_still_answers_is_left_by_all_processes() {
+    let (mut stack, sink) = start().await;
+    works_again(&mut stack, &sink, "before").await;
+    stack.sentinel_mut().fail_over().await;
+    stack.sentinel_mut().another_master(0, 0).await;
+    let former = &stack.sentinel_mut().servers()[0];
+    let calls = async || former.command_calls().await.get("fcall").copied();
+    eventually(SOON, "nobody calls the former master", async || {
+        let before = calls().await;
+        sleep(Duration::from_millis(1_200)).await;
+        if calls().await == before { Ok(()) } else { Err("it is called") }
+    })
+    .await;
+    assert_eq!(former.info_field("replication", "role").await, "master", "it takes writes");
+    works_again(&mut stack, &sink, "after").await;
 }

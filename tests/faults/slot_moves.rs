@@ -88,7 +88,8 @@ async fn a_shard_whose_slot_moves_key_by_key_under_load_is_refused_until_it_is_w
         let from = stack.cluster_mut().master_of(slot).await;
         let mut moving = stack.cluster_mut().begin_move(slot, from, (from + 1) % 3).await;
         let admin = stack.apis[0].admin();
-        let text = readiness(admin, "the API says so", |status, text| status == 200 && text.contains(REFUSED)).await;
+        let text =
+            readiness(admin, "the API says so", |status, text| status == 200 && text.contains(REFUSED)).await;
         assert_eq!(text.matches("shards ").count(), 1, "{text}");
         let stats = stack.get("/v1/stats").await;
         assert_eq!(stats.status, 503, "{:?}", stats.body);
@@ -101,7 +102,10 @@ async fn a_shard_whose_slot_moves_key_by_key_under_load_is_refused_until_it_is_w
             sleep(BETWEEN_KEYS).await;
         }
         moving.end().await;
-        readiness(admin, "the shard is served again", |status, text| status == 200 && !text.contains(REFUSED)).await;
+        readiness(admin, "the shard is served again", |status, text| {
+            status == 200 && !text.contains(REFUSED)
+        })
+        .await;
     }
     ids.extend(load.end().await);
     assert!(ids.len() > 200, "{} jobs are no load", ids.len());
@@ -133,7 +137,44 @@ async fn while_the_slot_of_the_installation_moves_no_process_is_ready_and_afterw
     moving.end().await;
     stack.ready(RECOVERY).await;
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
-    eventually(SOON, "a job is accepted", async || super::outage::accepted(&stack, &job(&sink, "after")).await).await;
+    eventually(SOON, "a job is accepted", async || {
+        super::outage::accepted(&stack, &job(&sink, "after")).await
+    })
+    .await;
     sink.wait_for_job("after", 1, RECOVERY).await;
+    still_the_same_processes(&mut stack);
+}
+
+/// Valkey 9 moves all keys of a slot at once; other servers cannot.
+#[tokio::test]
+async fn a_shard_whose_slot_moves_as_a_whole_under_load_goes_on() {
+    let server = RedisServer::start().await;
+    let known: Vec<Option<redis::Value>> = ask(&server, &["COMMAND", "INFO", "cluster|migrateslots"]).await;
+    if known == [None] {
+        return;
+    }
+    let (mut stack, sink, mut ids) = start().await;
+    let load = SteadyLoad::start(&stack, &sink, "load");
+    sleep(Duration::from_secs(1)).await;
+    for tag in tags(&mut stack).await {
+        let slot = slot(&mut stack, &tag).await;
+        let from = stack.cluster_mut().master_of(slot).await;
+        let to = (from + 1) % 3;
+        let id: String = ask(&stack.cluster_mut().nodes()[to], &["CLUSTER", "MYID"]).await;
+        let slot_text = slot.to_string();
+        let command = ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", &slot_text, &slot_text, "NODE", &id];
+        let _: String = ask(&stack.cluster_mut().nodes()[from], &command).await;
+        eventually(RECOVERY, "the slot has moved", async || {
+            let master = stack.cluster_mut().master_of(slot).await;
+            if master == to { Ok(()) } else { Err(master) }
+        })
+        .await;
+    }
+    ids.extend(load.end().await);
+    assert!(ids.len() > 200, "{} jobs are no load", ids.len());
+    sink.wait_for_jobs(&ids, 1, RECOVERY).await;
+    for state in ["delayed", "ready", "reserved"] {
+        stack.wait_count(state, 0, RECOVERY).await;
+    }
     still_the_same_processes(&mut stack);
 }

@@ -36,8 +36,15 @@ impl SteadyLoad {
                 while !over.load(Ordering::Relaxed) {
                     let id = format!("{name}-{}", accepted.len());
                     let delay = format!("{}ms", accepted.len() % 20 * 100);
-                    let job = json!({"topic": TOPIC, "id": id, "url": hook, "delay": delay, "body": {"id": id}});
-                    let answer = http.post(&to).header(JSON.0, JSON.1).body(job.to_string()).send().await.map(|answer| answer.status().as_u16());
+                    let job =
+                        json!({"topic": TOPIC, "id": id, "url": hook, "delay": delay, "body": {"id": id}});
+                    let answer = http
+                        .post(&to)
+                        .header(JSON.0, JSON.1)
+                        .body(job.to_string())
+                        .send()
+                        .await
+                        .map(|answer| answer.status().as_u16());
                     if matches!(answer, Ok(200 | 201)) {
                         accepted.push(id);
                     }

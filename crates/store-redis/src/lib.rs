@@ -19,6 +19,7 @@ mod redis_store;
 mod reply;
 mod rewrite;
 mod script;
+mod slot_moves;
 mod topology;
 mod witness;
 

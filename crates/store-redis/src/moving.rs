@@ -2,14 +2,11 @@
 //! script would run on half of the keys, so the nodes refuse it ([`Keys::absent`]). They serve it again when the move is
 //! over. Nothing is known of that but what calls were answered, and what the nodes say of their slots.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ringback_core::contract::{Shard, StoreError};
+use ringback_core::contract::StoreError;
 
 use crate::keys::{Keys, Place};
-use crate::redis_store::RedisStore;
-use crate::{reply, script};
 
 /// Which parts were refused when they were called or looked at last.
 pub(crate) struct Moving(Box<[AtomicBool]>);
@@ -28,7 +25,7 @@ impl Moving {
         }
     }
 
-    fn set(&self, keys: &Keys, place: Place, is_moving: bool) {
+    pub(crate) fn set(&self, keys: &Keys, place: Place, is_moving: bool) {
         let flag = &self.0[keys.index(place)];
         // Written only if it changes, because every call comes here.
         if flag.load(Ordering::Relaxed) == is_moving || flag.swap(is_moving, Ordering::Relaxed) == is_moving {
@@ -45,47 +42,13 @@ impl Moving {
         }
     }
 
-    fn is_set(&self, keys: &Keys, place: Place) -> bool {
+    pub(crate) fn is_set(&self, keys: &Keys, place: Place) -> bool {
         self.0[keys.index(place)].load(Ordering::Relaxed)
     }
 }
 
-impl RedisStore {
-    /// The shards that are refused.
-    pub fn moving(&self) -> Vec<Shard> {
-        let shards = (0..self.options.shards).map(Shard);
-        shards.filter(|shard| self.moving.is_set(&self.keys, Place::Shard(*shard))).collect()
-    }
-
-    /// Looks for shards whose slot moves, and whether those that were refused are served again.
-    pub(crate) async fn look_at_moves(&self) -> Result<(), StoreError> {
-        let slots = self.moving_slots().await;
-        for shard in (0..self.options.shards).map(Shard) {
-            let place = Place::Shard(shard);
-            if slots.contains(&self.keys.slot(place)) {
-                self.moving.set(&self.keys, place, true);
-            } else if self.moving.is_set(&self.keys, place) {
-                let asked: Result<(u64, String), _> = self.run_at(&script::ACCEPTED, place, |_| {}).await;
-                match asked {
-                    Ok(_) | Err(StoreError::Moving(_)) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The slots that the masters say are moving; none where the question is not allowed.
-    async fn moving_slots(&self) -> BTreeSet<u32> {
-        let mut ask = redis::cmd("CLUSTER");
-        let answers = self.topology.call_each(ask.arg("NODES")).await.unwrap_or_default();
-        let texts = answers.into_iter().filter_map(|(_, answer)| reply::read::<String>(answer, "CLUSTER NODES").ok());
-        texts.flat_map(|text| moving(&text)).collect()
-    }
-}
-
 /// The slots that a node gives away, `[93->-<node>]`, or takes, `[93-<-<node>]`, in its answer to CLUSTER NODES.
-fn moving(nodes: &str) -> Vec<u32> {
+pub(crate) fn moving_slots(nodes: &str) -> Vec<u32> {
     let marks = nodes.split_whitespace().filter_map(|word| word.strip_prefix('['));
     marks.filter_map(|mark| mark.split('-').next()?.parse().ok()).collect()
 }
@@ -98,7 +61,7 @@ mod tests {
     fn slots_that_a_node_gives_away_or_takes_are_found() {
         let nodes = "e7d1 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-10922\n\
                      07c3 127.0.0.1:30001@31001 myself,master - 0 0 1 connected 0-5460 [93->-e7d1] [77-<-67ed]\n";
-        assert_eq!(moving(nodes), [93, 77]);
-        assert_eq!(moving(""), [] as [u32; 0]);
+        assert_eq!(moving_slots(nodes), [93, 77]);
+        assert_eq!(moving_slots(""), [] as [u32; 0]);
     }
 }

@@ -155,7 +155,10 @@ impl Topology {
 
     /// Opens a connection that listens to a channel, and returns its server. Any node of a cluster will do, since
     /// published messages reach all of them. The names of the servers are looked up each time.
-    pub(crate) fn listen<'a>(&'a self, channel: &'a str) -> BoxFuture<'a, Result<(PubSub, Node), StoreError>> {
+    pub(crate) fn listen<'a>(
+        &'a self,
+        channel: &'a str,
+    ) -> BoxFuture<'a, Result<(PubSub, Node), StoreError>> {
         Box::pin(async move {
             match &self.servers {
                 Servers::Single(single) => {
@@ -165,7 +168,9 @@ impl Topology {
                     let (client, address) = sentinel.client().await?;
                     Ok((listen_to_any(&[client], channel).await?, Node(Some(address))))
                 }
-                Servers::Cluster(cluster) => Ok((listen_to_any(cluster.nodes(), channel).await?, Node::only())),
+                Servers::Cluster(cluster) => {
+                    Ok((listen_to_any(cluster.nodes(), channel).await?, Node::only()))
+                }
             }
         })
     }

@@ -22,7 +22,9 @@ pub use crate::child::Child;
 pub use crate::network::{free_port, http_client};
 pub use crate::process::{Process, ProcessSpec};
 pub use crate::proxy::Proxy;
-pub use crate::redis::{CallWatch, Persistence, RedisCluster, RedisOptions, RedisSentinel, RedisServer, SlotMove, server_binary};
+pub use crate::redis::{
+    CallWatch, Persistence, RedisCluster, RedisOptions, RedisSentinel, RedisServer, SlotMove, server_binary,
+};
 pub use crate::sink::{Answer, Arrival, Script, Sink};
 pub use crate::stack::{Reply, Role, Stack, StackOptions};
 pub use crate::time::{eventually, now};

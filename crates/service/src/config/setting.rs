@@ -130,7 +130,10 @@ mod tests {
     fn the_login_of_sentinels_is_hidden_too() {
         let url = "redis-sentinel://:s3cret@a,b/jobs?sentinel_login=:s3cret&db=1";
         assert_eq!(without_passwords(url), "redis-sentinel://:***@a,b/jobs?sentinel_login=***&db=1");
-        assert_eq!(without_passwords("redis-sentinel://a/m?sentinel_login=u:p@x"), "redis-sentinel://a/m?sentinel_login=***");
+        assert_eq!(
+            without_passwords("redis-sentinel://a/m?sentinel_login=u:p@x"),
+            "redis-sentinel://a/m?sentinel_login=***"
+        );
     }
 
     #[test]

@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn a_watched_master_has_sentinels_a_name_and_two_logins() {
-        let url = "redis-sentinel://user:p%40ss@a,user:p%40ss@b:7,[::1],[::1]:8/jobs?db=2&sentinel_login=:watch";
+        let url =
+            "redis-sentinel://user:p%40ss@a,user:p%40ss@b:7,[::1],[::1]:8/jobs?db=2&sentinel_login=:watch";
         let Ok(Address::Sentinel(watched)) = Address::parse(url) else { panic!("{url}") };
         let addresses: Vec<_> = watched.sentinels.iter().map(|info| info.addr().to_string()).collect();
         assert_eq!(addresses, ["a:26379", "b:7", "::1:26379", "::1:8"]);
@@ -120,7 +121,9 @@ mod tests {
         assert_eq!((sentinel.username(), sentinel.password(), sentinel.db()), (None, Some("watch"), 0));
         assert_eq!(watched.name, "jobs");
         let plain = Address::parse("redis-sentinel://a/jobs");
-        assert!(matches!(plain, Ok(Address::Sentinel(it)) if it.master.redis_settings().password().is_none()));
+        assert!(
+            matches!(plain, Ok(Address::Sentinel(it)) if it.master.redis_settings().password().is_none())
+        );
     }
 
     #[test]

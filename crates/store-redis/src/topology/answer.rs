@@ -44,7 +44,8 @@ mod tests {
 
     #[test]
     fn the_address_and_the_epoch_of_a_master_are_read() {
-        let (fields, address) = (strings(&["name", "m", "config-epoch", "7"]), strings(&["10.0.0.1", "6379"]));
+        let (fields, address) =
+            (strings(&["name", "m", "config-epoch", "7"]), strings(&["10.0.0.1", "6379"]));
         let expected = Master { address: ("10.0.0.1".to_owned(), 6379), epoch: 7 };
         assert_eq!(master(fields.clone(), address.clone()).unwrap(), expected);
         assert!(master(fields, Value::Nil).is_err());

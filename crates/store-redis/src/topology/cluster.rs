@@ -24,9 +24,11 @@ use crate::keys::{Keys, Place};
 
 /// How long it may take to connect to all nodes.
 const CONNECT_ALL: Duration = Duration::from_secs(5);
-/// The shortest and the longest pause before a call that a node refused for now is sent again, in milliseconds. By
-/// default the client waits for more than a second, and the call ends without the reason.
-const RETRY_PAUSES: (u64, u64) = (10, 80);
+/// How often a call is sent again that a node refused for now, or whose node is not known.
+const RETRIES: u32 = 8;
+/// The shortest and the longest pause before that, in milliseconds. By default the client waits for more than a second,
+/// and the call ends without the reason.
+const RETRY_PAUSES: (u64, u64) = (10, 100);
 /// The longest pause between two attempts to connect. An attempt is a connection to each node.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -51,7 +53,7 @@ impl Cluster {
             .connection_timeout(CONNECT)
             .response_timeout(call_timeout)
             .overall_response_timeout(Some(call_timeout))
-            .retries(3)
+            .retries(RETRIES)
             .min_retry_wait(RETRY_PAUSES.0)
             .max_retry_wait(RETRY_PAUSES.1)
             .build()
@@ -71,7 +73,9 @@ impl Cluster {
     /// Sends one command to the master of a place.
     pub(super) async fn call(&self, cmd: &Cmd, place: Place) -> Result<Value, StoreError> {
         let answer = self.send(cmd, route(self.keys.base(place)), self.keys.index(place)).await;
-        answer.map_err(|error| if is_half_moved(&error) { StoreError::Moving(place.to_string()) } else { error })
+        answer.map_err(
+            |error| if is_half_moved(&error) { StoreError::Moving(place.to_string()) } else { error },
+        )
     }
 
     /// Sends a command to every master.

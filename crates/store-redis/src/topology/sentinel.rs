@@ -4,7 +4,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -88,7 +88,9 @@ impl Sentinel {
     /// Leaves a server that is no longer the master. If no sentinel answers, nothing is known, and calls go on.
     pub(super) async fn look(&self) {
         let Ok(address) = self.sentinels.find().await else { return };
-        if let Some((current, number)) = self.connection.current().filter(|(current, _)| current.address != address) {
+        if let Some((current, number)) =
+            self.connection.current().filter(|(current, _)| current.address != address)
+        {
             tracing::warn!(
                 from = %format_args!("{}:{}", current.address.0, current.address.1),
                 to = %format_args!("{}:{}", address.0, address.1),
@@ -141,7 +143,7 @@ impl Sentinels {
         }
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Option<Master>> {
+    fn known(&self) -> MutexGuard<'_, Option<Master>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use redis::{FromRedisValue, RedisResult};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
+use redis::{FromRedisValue, RedisResult};
 
 use super::{RedisOptions, RedisServer};
 use crate::network::free_port;

@@ -1,8 +1,14 @@
 //! Moves a slot of a cluster from one master to another, in the steps that `redis-cli --cluster reshard` takes.
 
+use std::time::Duration;
+
 use redis::aio::MultiplexedConnection;
 
 use super::{RedisCluster, RedisServer};
+use crate::time::eventually;
+
+/// All masters know within this who has a slot.
+const OWNER_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A slot that is on its way from one master to another.
 pub struct SlotMove {
@@ -17,6 +23,11 @@ pub struct SlotMove {
 impl RedisCluster {
     /// The master that has a slot: its index among the nodes.
     pub async fn master_of(&self, slot: u16) -> usize {
+        let found = async || self.find_master_of(slot).await.ok_or("no master has it");
+        eventually(OWNER_DEADLINE, "a slot has a master", found).await
+    }
+
+    async fn find_master_of(&self, slot: u16) -> Option<usize> {
         for (index, node) in self.nodes().iter().enumerate() {
             let mut cluster = redis::cmd("CLUSTER");
             let nodes: String = cluster
@@ -31,10 +42,10 @@ impl RedisCluster {
                 Some((first.parse::<u16>().ok()?, last.parse::<u16>().ok()?))
             });
             if ranges.any(|(first, last)| (first..=last).contains(&slot)) {
-                return index;
+                return Some(index);
             }
         }
-        panic!("no master has slot {slot}")
+        None
     }
 
     /// Begins to move a slot: from now on its keys can be moved.
