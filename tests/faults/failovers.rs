@@ -99,7 +99,8 @@ async fn lost(stack: &mut Stack, sink: &Sink, safe: &[String], around: &[String]
 
 #[tokio::test]
 async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_replica_has_is_lost() {
-    let kills = std::env::var("RINGBACK_TEST_FAILOVERS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
+    let wanted = std::env::var_os("RINGBACK_TEST_FAILOVERS").and_then(|count| count.to_str()?.parse().ok());
+    let kills = wanted.unwrap_or(KILLS);
     let (mut stack, sink) = start().await;
     let mut fences = Fences::new(&stack.store_url()).await;
     let (mut safe, mut around) = (Vec::new(), Vec::new());
@@ -126,11 +127,11 @@ async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_repl
     let lost = lost(&mut stack, &sink, &safe, &around).await;
     assert!(lost <= kills * CALLERS, "{lost} of {} jobs are lost", around.len());
     assert!(around.len() > kills * 20, "{} jobs are no load", around.len());
-    println!(
+    show(&format!(
         "{kills} kills, {} jobs on replicas, {} around kills, {lost} of them lost",
         safe.len(),
         around.len()
-    );
+    ));
 }
 
 #[tokio::test]
@@ -163,9 +164,14 @@ async fn masters_that_are_replaced_by_hand_under_load_lose_nothing_that_a_replic
     }
     let lost = lost(&mut stack, &sink, &safe, &around).await;
     assert!(lost <= around.len() / 10, "{lost} of {} jobs are lost", around.len());
-    println!(
+    show(&format!(
         "{} jobs on replicas, {} around FORCE and TAKEOVER, {lost} of them lost",
         safe.len(),
         around.len()
-    );
+    ));
+}
+
+#[expect(clippy::print_stdout, reason = "how much was accepted and lost")]
+fn show(text: &str) {
+    println!("{text}");
 }

@@ -18,7 +18,7 @@ impl RedisStore {
 
     /// Looks for shards whose slot moves, and whether those that were refused are served again.
     pub(crate) async fn look_at_moves(&self) -> Result<(), StoreError> {
-        let slots = self.moving_slots().await;
+        let slots = self.moving_slots().await?;
         for shard in (0..self.options.shards).map(Shard) {
             let place = Place::Shard(shard);
             if slots.contains(&self.keys.slot(place)) {
@@ -35,11 +35,14 @@ impl RedisStore {
     }
 
     /// The slots that the masters say are moving; none where the question is not allowed.
-    async fn moving_slots(&self) -> BTreeSet<u32> {
+    async fn moving_slots(&self) -> Result<BTreeSet<u32>, StoreError> {
         let mut ask = redis::cmd("CLUSTER");
-        let answers = self.topology.call_each(ask.arg("NODES")).await.unwrap_or_default();
-        let texts =
-            answers.into_iter().filter_map(|(_, answer)| reply::read::<String>(answer, "CLUSTER NODES").ok());
-        texts.flat_map(|text| moving_slots(&text)).collect()
+        let answers = match self.topology.call_each(ask.arg("NODES")).await {
+            Err(error) if error.is_refusal() => Vec::new(),
+            answers => answers?,
+        };
+        let texts = answers.into_iter().map(|(_, answer)| reply::read::<String>(answer, "CLUSTER NODES"));
+        let texts: Vec<_> = texts.collect::<Result<_, _>>()?;
+        Ok(texts.iter().flat_map(|text| moving_slots(text)).collect())
     }
 }
