@@ -1,7 +1,7 @@
 # What is done with a checkout. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help up stack down demo test chaos soak openapi-tools guard check bench advisories
+.PHONY: help up stack down demo test test-server chaos soak openapi-tools guard check bench advisories
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -25,6 +25,12 @@ demo: ## Jobs that end in different ways, against what is up, and whether each a
 test: ## Get what the tests need, then run all of them
 	cargo build --locked --workspace --bins
 	@.ci/test
+
+# The tests whose result depends on the server, on SERVER=valkey-9.1 or another that deploy/local/redis-version.sh knows.
+test-server: ## The contract and the faults on another server: SERVER=redis-8.0, valkey-8.0, valkey-8.1, valkey-9.0 or valkey-9.1
+	cargo build --locked --workspace --bins
+	@server=$$(deploy/local/redis-version.sh $(SERVER)) && REDIS_SERVER=$$server \
+	  cargo test --locked --package e2e --test e2e -- contract::redis contract::cluster redis_layout faults::
 
 chaos: ## An installation under load and faults, and whether its history is right; SECONDS= SEED= STORE= ARGS=--help
 	cargo build --locked --workspace --bins

@@ -143,7 +143,8 @@ async fn who_waits_is_given_jobs_of_the_other_nodes_while_the_first_one_hangs() 
         accept(&stack, &topic(n)).await;
     }
     while let Some(waiter) = timeout(SOON, waiters.join_next()).await.expect("in time") {
-        assert!(matches!(waiter.expect("an answer"), Ok(1..)));
+        let answer = waiter.expect("an answer");
+        assert!(matches!(answer, Ok(1..)), "{answer:?}");
     }
     stack.cluster_mut().node_mut(0).cont();
 }

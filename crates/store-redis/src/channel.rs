@@ -17,6 +17,7 @@ use ringback_core::lane::LaneId;
 use tokio::time::{sleep, timeout};
 
 use super::redis_store::RedisStore;
+use super::topology::Node;
 
 /// The first and the longest pause between two attempts to subscribe, before jitter.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
@@ -48,13 +49,15 @@ pub(crate) struct Channel {
 
 /// Both are kept while nobody waits, so that [`Channel::next`] may be dropped at any time.
 enum State {
-    Subscribing(BoxFuture<'static, Result<PubSub, StoreError>>),
+    Subscribing(BoxFuture<'static, Result<(PubSub, Node), StoreError>>),
     Subscribed(Subscription),
 }
 
 struct Subscription {
     messages: PubSubStream,
     sink: PubSubSink,
+    store: Arc<RedisStore>,
+    server: Node,
     /// Waits until the next sign of life. False if none came.
     probe: BoxFuture<'static, bool>,
 }
@@ -78,8 +81,9 @@ impl Channel {
                     return Heard::Lost;
                 }
                 State::Subscribing(attempt) => match attempt.await {
-                    Ok(pubsub) => {
-                        self.state = State::Subscribed(Subscription::new(pubsub));
+                    Ok((pubsub, server)) => {
+                        let store = Arc::clone(&self.store);
+                        self.state = State::Subscribed(Subscription::new(pubsub, server, store));
                         self.backoff.reset();
                         self.is_failing = false;
                         return Heard::Subscribed;
@@ -122,10 +126,10 @@ fn subscribe(store: &Arc<RedisStore>, name: &str, pause: Duration) -> State {
 }
 
 impl Subscription {
-    fn new(pubsub: PubSub) -> Self {
+    fn new(pubsub: PubSub, server: Node, store: Arc<RedisStore>) -> Self {
         let (sink, messages) = pubsub.split();
         let probe = probe(sink.clone());
-        Self { messages, sink, probe }
+        Self { messages, sink, store, server, probe }
     }
 
     /// The next message; `None` if the subscription is lost.
@@ -135,8 +139,8 @@ impl Subscription {
                 biased;
                 message = self.messages.next() => return message.map(|message| message.get_payload_bytes().to_vec()),
                 is_alive = &mut self.probe => {
-                    if !is_alive {
-                        tracing::debug!("a subscription gives no sign of life; subscribing anew");
+                    if !is_alive || !self.store.topology.publishes_to(&self.server) {
+                        tracing::debug!("nothing more can be heard on a subscription; subscribing anew");
                         return None;
                     }
                     self.probe = probe(self.sink.clone());

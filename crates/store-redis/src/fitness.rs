@@ -46,9 +46,11 @@ impl RedisStore {
     /// Checks that the store answers and is the same. Its call writes, so that it fails on a server that takes no
     /// writes: a replica after a fail-over, or one whose disk is full (MISCONF).
     pub async fn ping(&self) -> Result<(), StoreError> {
+        self.topology.look().await;
         let SeenRow { is_another, run_id } = self.look_at_installation().await?;
         let has_several = self.topology.has_several_servers();
         if has_several {
+            self.look_at_moves().await?;
             check::all_take_writes(&self.topology).await?;
         }
         let (run_ids, is_asked) = if self.options.durability.is_some() {

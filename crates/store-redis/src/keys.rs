@@ -1,6 +1,7 @@
 //! The names of keys and channels. All keys of a shard share a hash tag, so that its scripts stay on one
 //! server, and so do those of the installation.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ringback_core::contract::Shard;
@@ -11,6 +12,15 @@ use ringback_core::job::Locator;
 pub(crate) enum Place {
     Shard(Shard),
     Installation,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shard(shard) => write!(f, "shard {}", shard.0),
+            Self::Installation => f.write_str("the installation's row"),
+        }
+    }
 }
 
 /// The base names of the shards and of the installation.
@@ -53,6 +63,20 @@ impl Keys {
 
     pub(crate) fn base(&self, place: Place) -> &str {
         &self.bases[self.index(place)]
+    }
+
+    /// The keys that a call of a script names on a cluster. No key has these names. So while their slot moves key by
+    /// key, the old node sends each call to the new one, and the new one refuses it (TRYAGAIN), because it does not
+    /// have all of them: no script runs on half a shard.
+    pub(crate) fn absent(&self, place: Place) -> [String; 2] {
+        let base = self.base(place);
+        [base.to_owned(), format!("{base}:")]
+    }
+
+    /// The slot of a place in a cluster.
+    pub(crate) fn slot(&self, place: Place) -> u32 {
+        let tag = self.base(place).split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+        tag.map_or(0, |(tag, _)| slot(tag))
     }
 
     fn installation(&self) -> &str {

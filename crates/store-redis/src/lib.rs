@@ -14,6 +14,7 @@ mod fitness;
 mod info;
 mod keys;
 mod losses;
+mod moving;
 #[cfg(debug_assertions)]
 mod planted;
 mod queries;
@@ -23,6 +24,7 @@ mod reply;
 mod rewrite;
 mod risk;
 mod script;
+mod slot_moves;
 mod topology;
 mod witness;
 

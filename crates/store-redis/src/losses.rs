@@ -103,7 +103,10 @@ impl RedisStore {
     pub(crate) async fn has_next_shard_lost(&self) -> Result<bool, StoreError> {
         let Some(shard) = self.witness.next() else { return Ok(false) };
         let known = self.witness.known(shard);
-        let (accepted, _run_id): (u64, String) = self.ask(&script::ACCEPTED, shard, None::<u8>).await?;
+        let (accepted, _run_id): (u64, String) = match self.ask(&script::ACCEPTED, shard, None::<u8>).await {
+            Err(StoreError::Moving(_)) => return Ok(false),
+            answer => answer?,
+        };
         self.witness.saw(shard, known, accepted);
         // A loss that is noted already is looked at again by those who prepare the store.
         Ok(accepted < known.accepted)
@@ -117,7 +120,11 @@ impl RedisStore {
                 continue;
             }
             let (accepted, run_id): (u64, String) =
-                self.run_at(&script::ACCEPTED, Place::Shard(shard), |_| {}).await?;
+                match self.run_at(&script::ACCEPTED, Place::Shard(shard), |_| {}).await {
+                    // It is looked at when its turn comes.
+                    Err(StoreError::Moving(_)) => continue,
+                    answer => answer?,
+                };
             if accepted < known.accepted {
                 self.note_loss(shard, known, (accepted, run_id), losses).await?;
             }

@@ -10,6 +10,7 @@ use ringback_core::contract::{Options, Profile, Shard, StoreError};
 use ringback_core::{crash_point, is_cut};
 
 use super::keys::{Keys, Place};
+use super::moving::Moving;
 use super::risk::Risk;
 use super::script::{self, Returns, Script};
 use super::topology::{Confirmation, Topology, is_not_loaded};
@@ -26,6 +27,7 @@ pub struct RedisStore {
     pub(crate) keys: Keys,
     pub(crate) options: Options,
     pub(crate) witness: Witness,
+    pub(crate) moving: Moving,
     /// Set when the store was found fit.
     pub(crate) fitness: RwLock<Option<Fitness>>,
     /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
@@ -50,8 +52,8 @@ impl RedisStore {
         };
         let topology = Topology::open(&options.url, options.call_timeout, &keys, confirmation)?;
         let witness = Witness::new(options.shards);
-        let (fitness, weakness) = (RwLock::default(), RwLock::default());
-        Ok(Self { topology, keys, options, witness, fitness, weakness })
+        let (moving, fitness, weakness) = (Moving::new(&keys), RwLock::default(), RwLock::default());
+        Ok(Self { topology, keys, options, witness, moving, fitness, weakness })
     }
 
     /// The version of the layout of keys and records.
@@ -200,10 +202,15 @@ impl RedisStore {
         args: impl FnOnce(&mut Cmd),
     ) -> Result<T, StoreError> {
         let returns = edge_log::wanted(script);
-        let mut call = script.as_function(self.keys.base(place), returns);
+        let mut call = if self.topology.has_several_servers() {
+            script.as_function(&self.keys.absent(place), returns)
+        } else {
+            script.as_function(&[self.keys.base(place)], returns)
+        };
         args(&mut call);
-        let answer = self.call(script, returns, place, confirmation, &call).await?;
-        reply::read(edge_log::answer(answer, returns)?, script.name())
+        let answer = self.call(script, returns, place, confirmation, &call).await;
+        self.moving.take(&self.keys, place, &answer);
+        reply::read(edge_log::answer(answer?, returns)?, script.name())
     }
 
     async fn send(&self, cmd: &Cmd, place: Place, confirmation: Confirmation) -> Result<Value, StoreError> {

@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use redis::{Arg, Cmd};
+use redis::{Arg, Cmd, ToRedisArgs};
 use sha2::{Digest as _, Sha256};
 
 #[cfg(debug_assertions)]
@@ -61,14 +61,14 @@ impl Script {
         TAKE_EDGES.contains(&self.name)
     }
 
-    /// A call of the library's function.
-    pub(crate) fn as_function(&self, key: &str, returns: Returns) -> Cmd {
+    /// A call of the library's function. It uses the first key.
+    pub(crate) fn as_function<K: ToRedisArgs>(&self, keys: &[K], returns: Returns) -> Cmd {
         let mut cmd = redis::cmd("FCALL");
         let name = match returns {
             Returns::Plain => format!("{}_{}", LIBRARY.name, self.name),
             Returns::WithEdges => format!("{}_{}{LOGGED}", LIBRARY.name, self.name),
         };
-        cmd.arg(name).arg(1).arg(key);
+        cmd.arg(name).arg(keys.len()).arg(keys);
         cmd
     }
 

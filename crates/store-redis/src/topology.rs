@@ -1,12 +1,14 @@
-//! The servers and the connections to them: a single server or a cluster, behind one `call`. Sentinel is not
-//! supported. Nothing outside this module knows the difference. Errors of the client become store errors here.
+//! The servers and the connections to them: a single server, a master that sentinels watch, or a cluster, behind one
+//! `call`. Nothing outside this module knows the difference. Errors of the client become store errors here.
 
 mod address;
+mod answer;
 mod cluster;
 mod confirm;
 mod confirm_nodes;
 mod connection;
 mod error;
+mod sentinel;
 mod single;
 
 use std::fmt;
@@ -16,16 +18,17 @@ use futures_util::future::BoxFuture;
 use rand::SeedableRng as _;
 use rand::rngs::{StdRng, SysRng};
 use redis::aio::PubSub;
-use redis::{Cmd, RedisError, Value};
+use redis::{Client, Cmd, RedisError, Value};
 use ringback_core::contract::StoreError;
 use tokio::time::timeout;
 
 pub use self::address::Address;
 use self::cluster::Cluster;
-use self::confirm::Confirmed;
+use self::confirm::{Confirmed, Server};
 use self::confirm_nodes::ConfirmedNodes;
 use self::error::classify;
 pub(crate) use self::error::{is_not_loaded, is_under_way};
+use self::sentinel::Sentinel;
 use self::single::Single;
 use crate::keys::{Keys, Place};
 
@@ -46,7 +49,7 @@ pub(crate) enum Confirmation {
     ByReplicas,
 }
 
-/// A master: its address in a cluster, nothing for the only server.
+/// A master: its address in a cluster or as sentinels name it, nothing for the only server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node(Option<(String, u16)>);
 
@@ -73,6 +76,7 @@ impl fmt::Display for Node {
 
 enum Servers {
     Single(Box<Single>),
+    Sentinel(Box<Sentinel>),
     Cluster(Box<Cluster>),
 }
 
@@ -94,7 +98,12 @@ impl Topology {
             (Confirmation::None, _) => None,
             (Confirmation::ByReplicas, Address::Single(info)) => {
                 let server = Single::open((**info).clone(), call_timeout, rng()?)?;
-                let confirmed = Confirmed::new(server, call_timeout);
+                let confirmed = Confirmed::new(Server::Single(server), call_timeout);
+                Some(ConfirmedServers::Single(Box::new(confirmed), keys.clone()))
+            }
+            (Confirmation::ByReplicas, Address::Sentinel(watched)) => {
+                let server = Sentinel::open((**watched).clone(), call_timeout, rng()?)?;
+                let confirmed = Confirmed::new(Server::Sentinel(server), call_timeout);
                 Some(ConfirmedServers::Single(Box::new(confirmed), keys.clone()))
             }
             (Confirmation::ByReplicas, Address::Cluster(infos)) => {
@@ -104,6 +113,9 @@ impl Topology {
         };
         let servers = match address {
             Address::Single(info) => Servers::Single(Box::new(Single::open(*info, call_timeout, rng()?)?)),
+            Address::Sentinel(watched) => {
+                Servers::Sentinel(Box::new(Sentinel::open(*watched, call_timeout, rng()?)?))
+            }
             Address::Cluster(infos) => {
                 Servers::Cluster(Box::new(Cluster::open(infos, call_timeout, keys.clone(), rng()?)?))
             }
@@ -115,6 +127,7 @@ impl Topology {
     pub(crate) fn kind(&self) -> &'static str {
         match self.servers {
             Servers::Single(_) => "redis",
+            Servers::Sentinel(_) => "redis-sentinel",
             Servers::Cluster(_) => "redis-cluster",
         }
     }
@@ -131,6 +144,7 @@ impl Topology {
     pub(crate) fn call<'a>(&'a self, cmd: &'a Cmd, place: Place) -> BoxFuture<'a, Result<Value, StoreError>> {
         match &self.servers {
             Servers::Single(single) => Box::pin(single.call(cmd)),
+            Servers::Sentinel(sentinel) => Box::pin(sentinel.call(cmd)),
             Servers::Cluster(cluster) => Box::pin(cluster.call(cmd, place)),
         }
     }
@@ -191,6 +205,7 @@ impl Topology {
         Box::pin(async move {
             match &self.servers {
                 Servers::Single(single) => Ok(vec![(Node::only(), single.call(cmd).await?)]),
+                Servers::Sentinel(sentinel) => Ok(vec![(Node::only(), sentinel.call(cmd).await?)]),
                 Servers::Cluster(cluster) => {
                     let answers = cluster.call_each(cmd).await?.into_iter();
                     answers.map(|(address, answer)| Ok((Node::parse(address)?, answer))).collect()
@@ -208,38 +223,69 @@ impl Topology {
         match (&self.servers, &node.0) {
             (Servers::Cluster(cluster), Some(address)) => Box::pin(cluster.call_node(cmd, address)),
             (Servers::Single(single), _) => Box::pin(single.call(cmd)),
+            (Servers::Sentinel(sentinel), _) => Box::pin(sentinel.call(cmd)),
             (Servers::Cluster(_), None) => {
                 Box::pin(async { Err(StoreError::Unreadable("the address of a master")) })
             }
         }
     }
 
-    /// Opens a connection that listens to a channel. Any node of a cluster will do, since published messages
-    /// reach all of them. The names of the servers are looked up each time.
-    pub(crate) fn listen<'a>(&'a self, channel: &'a str) -> BoxFuture<'a, Result<PubSub, StoreError>> {
-        Box::pin(self.listen_to_any(channel))
+    /// Looks for what no call shows: that sentinels name another master now.
+    pub(crate) async fn look(&self) {
+        if let Servers::Sentinel(sentinel) = &self.servers {
+            sentinel.look().await;
+        }
+        if let Some(ConfirmedServers::Single(server, _)) = &self.confirmed {
+            server.look().await;
+        }
     }
 
-    async fn listen_to_any(&self, channel: &str) -> Result<PubSub, StoreError> {
-        let clients = match &self.servers {
-            Servers::Single(single) => std::slice::from_ref(single.client()),
-            Servers::Cluster(cluster) => cluster.nodes(),
-        };
-        let mut last = StoreError::Slow(CONNECT);
-        for client in clients {
-            let subscribed = timeout(2 * CONNECT, async {
-                let mut pubsub = client.get_async_pubsub().await?;
-                pubsub.subscribe(channel).await?;
-                Ok::<_, RedisError>(pubsub)
-            });
-            match subscribed.await {
-                Ok(Ok(pubsub)) => return Ok(pubsub),
-                Ok(Err(e)) => last = classify(e),
-                Err(_) => last = StoreError::Slow(2 * CONNECT),
-            }
+    /// Whether what is published still reaches this server.
+    pub(crate) fn publishes_to(&self, node: &Node) -> bool {
+        match (&self.servers, &node.0) {
+            (Servers::Sentinel(sentinel), Some(address)) => sentinel.is_at(address),
+            _ => true,
         }
-        Err(last)
     }
+
+    /// Opens a connection that listens to a channel, and returns its server. Any node of a cluster will do, since
+    /// published messages reach all of them. The names of the servers are looked up each time.
+    pub(crate) fn listen<'a>(
+        &'a self,
+        channel: &'a str,
+    ) -> BoxFuture<'a, Result<(PubSub, Node), StoreError>> {
+        Box::pin(async move {
+            match &self.servers {
+                Servers::Single(single) => {
+                    Ok((listen_to_any(std::slice::from_ref(single.client()), channel).await?, Node::only()))
+                }
+                Servers::Sentinel(sentinel) => {
+                    let (client, address) = sentinel.client().await?;
+                    Ok((listen_to_any(&[client], channel).await?, Node(Some(address))))
+                }
+                Servers::Cluster(cluster) => {
+                    Ok((listen_to_any(cluster.nodes(), channel).await?, Node::only()))
+                }
+            }
+        })
+    }
+}
+
+async fn listen_to_any(clients: &[Client], channel: &str) -> Result<PubSub, StoreError> {
+    let mut last = StoreError::Slow(CONNECT);
+    for client in clients {
+        let subscribed = timeout(2 * CONNECT, async {
+            let mut pubsub = client.get_async_pubsub().await?;
+            pubsub.subscribe(channel).await?;
+            Ok::<_, RedisError>(pubsub)
+        });
+        match subscribed.await {
+            Ok(Ok(pubsub)) => return Ok(pubsub),
+            Ok(Err(e)) => last = classify(e),
+            Err(_) => last = StoreError::Slow(2 * CONNECT),
+        }
+    }
+    Err(last)
 }
 
 fn rng() -> Result<StdRng, StoreError> {

@@ -105,7 +105,10 @@ impl Store {
             Backend::Redis(_) => None,
             Backend::Embedded(_) => self.shortage().await,
         };
-        let found = format!("{}, {}", self.kind(), self.profile().name());
+        let mut found = format!("{}, {}", self.kind(), self.profile().name());
+        if let Backend::Redis(store) = &self.backend {
+            found.push_str(&refused(&store.moving()));
+        }
         match shortage {
             Some(shortage) => format!("{found}; {shortage}, so submits are refused"),
             None => found,
@@ -179,4 +182,14 @@ impl Store {
     pub fn shard_of(&self, key: &JobKey) -> Shard {
         Shard::of(key, self.shards)
     }
+}
+
+/// That shards are refused, for the text of the store's check.
+fn refused(shards: &[Shard]) -> String {
+    if shards.is_empty() {
+        return String::new();
+    }
+    let numbers: Vec<_> = shards.iter().map(|shard| shard.0.to_string()).collect();
+    let numbers = numbers.join(", ");
+    format!("; refused while their slots move to other nodes of the cluster: shards {numbers}")
 }

@@ -16,7 +16,7 @@ pub const NAMES: [(&str, &str, &str); 11] = [
     (
         "STORE",
         "redis://127.0.0.1:6379",
-        "Where jobs are kept: redis://, rediss://, redis-cluster://a:1,b:2,c:3, or embedded:./directory",
+        "Where jobs are kept: redis://, rediss://, redis-cluster://a:1,b:2,c:3, redis-sentinel://a,b,c/name, or embedded:./directory",
     ),
     (
         "PREFIX",

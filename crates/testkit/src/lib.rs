@@ -24,7 +24,9 @@ pub use crate::child::Child;
 pub use crate::network::{free_port, http_client};
 pub use crate::process::{Process, ProcessSpec};
 pub use crate::proxy::{Proxy, ProxyMode};
-pub use crate::redis::{CallWatch, Persistence, RedisCluster, RedisOptions, RedisServer, server_binary};
+pub use crate::redis::{
+    CallWatch, Persistence, RedisCluster, RedisOptions, RedisSentinel, RedisServer, SlotMove, server_binary,
+};
 pub use crate::redis_errors::{RedisErrors, RedisFault};
 pub use crate::sink::{Answer, Arrival, Script, Sink};
 pub use crate::stack::{Reply, Role, Stack, StackOptions};

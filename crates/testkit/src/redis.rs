@@ -5,6 +5,8 @@
 mod calls;
 mod cluster;
 mod replication;
+mod sentinel;
+mod slots;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,8 +21,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub use self::calls::CallWatch;
 pub use self::cluster::RedisCluster;
+pub use self::sentinel::RedisSentinel;
+pub use self::slots::SlotMove;
 use crate::child::Child;
 use crate::network::free_port;
+use crate::time::eventually;
 
 /// The limit until a server answers its first PING, even if it must load a large append-only file.
 const START_DEADLINE: Duration = Duration::from_secs(20);
@@ -48,6 +53,7 @@ pub struct RedisOptions {
     maxmemory: Option<String>,
     maxmemory_policy: String,
     args: Vec<String>,
+    is_sentinel: bool,
 }
 
 impl Default for RedisOptions {
@@ -57,6 +63,7 @@ impl Default for RedisOptions {
             maxmemory: None,
             maxmemory_policy: "noeviction".to_owned(),
             args: Vec::new(),
+            is_sentinel: false,
         }
     }
 }
@@ -215,6 +222,24 @@ impl RedisServer {
         self.child.signal(Signal::SIGCONT);
     }
 
+    /// Waits until so many replicas have all that it has now.
+    pub async fn is_replicated_to(&self, replicas: usize) {
+        eventually(START_DEADLINE, "replicas have everything", async || {
+            let mut client = self.client().await;
+            // WAIT concerns what was written until the last call of its connection.
+            redis::cmd("PING").exec_async(&mut client).await.map_err(|error| error.to_string())?;
+            let mut wait = redis::cmd("WAIT");
+            let have: usize = wait
+                .arg(replicas)
+                .arg(2_000)
+                .query_async(&mut client)
+                .await
+                .map_err(|error| error.to_string())?;
+            if have >= replicas { Ok(()) } else { Err(format!("{have} have it")) }
+        })
+        .await;
+    }
+
     /// Opens a connection with a response time-out of five seconds.
     pub async fn client(&self) -> MultiplexedConnection {
         connect(self.port).await.unwrap_or_else(|error| panic!("redis-server on port {}: {error}", self.port))
@@ -278,6 +303,15 @@ fn spawn(options: &RedisOptions, port: u16, dir: &Path) -> Child {
         Persistence::Always => ("yes", "always"),
     };
     let mut command = Command::new(server_binary());
+    if options.is_sentinel {
+        // It keeps what it knows in this file.
+        let file = dir.join("sentinel.conf");
+        if !file.exists() {
+            std::fs::write(&file, "bind 127.0.0.1\n").expect("the directory is writable");
+        }
+        command.current_dir(dir).arg(&file).args(["--sentinel", "--port"]).arg(port.to_string());
+        return Child::spawn("redis-sentinel", &mut command, &dir.join("redis.log"));
+    }
     command.current_dir(dir).arg("--port").arg(port.to_string()).arg("--dir").arg(dir);
     command.args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""]);
     command.args(["--enable-debug-command", "local"]);

@@ -13,7 +13,7 @@ pub use self::options::{Role, StackOptions};
 pub use self::requests::Reply;
 use crate::network::http_client;
 use crate::process::{Process, ProcessSpec};
-use crate::redis::{RedisCluster, RedisServer};
+use crate::redis::{RedisCluster, RedisSentinel, RedisServer};
 
 /// The limit until a process answers `/readyz`, on a busy machine too.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
@@ -38,6 +38,7 @@ pub struct Stack {
 enum Store {
     Single(Box<RedisServer>),
     Cluster(RedisCluster),
+    Sentinel(Box<RedisSentinel>),
     Running(String),
 }
 
@@ -46,6 +47,7 @@ impl Store {
         match self {
             Self::Single(server) => server.url(),
             Self::Cluster(cluster) => cluster.url(),
+            Self::Sentinel(sentinel) => sentinel.url(),
             Self::Running(url) => url.clone(),
         }
     }
@@ -64,6 +66,12 @@ impl StackOptions {
         let store = match &self.store {
             StoreOptions::Single(options) => Store::Single(Box::new(options.clone().start().await)),
             StoreOptions::Cluster(options) => Store::Cluster(RedisCluster::start_with(options.clone()).await),
+            StoreOptions::ClusterWithReplicas(options) => {
+                Store::Cluster(RedisCluster::start_with_replicas(options.clone()).await)
+            }
+            StoreOptions::Sentinel(options) => {
+                Store::Sentinel(Box::new(RedisSentinel::start(options.clone()).await))
+            }
             StoreOptions::Running(url) => Store::Running(url.clone()),
         };
         let url = store.url();
@@ -124,7 +132,9 @@ impl Stack {
     pub fn redis(&self) -> &RedisServer {
         match &self.store {
             Store::Single(server) => server,
-            Store::Cluster(_) | Store::Running(_) => panic!("this stack has no server of its own"),
+            Store::Cluster(_) | Store::Sentinel(_) | Store::Running(_) => {
+                panic!("this stack has no server of its own")
+            }
         }
     }
 
@@ -132,15 +142,25 @@ impl Stack {
     pub fn redis_mut(&mut self) -> &mut RedisServer {
         match &mut self.store {
             Store::Single(server) => server,
-            Store::Cluster(_) | Store::Running(_) => panic!("this stack has no server of its own"),
+            Store::Cluster(_) | Store::Sentinel(_) | Store::Running(_) => {
+                panic!("this stack has no server of its own")
+            }
         }
     }
 
     /// The cluster.
     pub fn cluster_mut(&mut self) -> &mut RedisCluster {
         match &mut self.store {
-            Store::Single(_) | Store::Running(_) => panic!("this stack has no cluster of its own"),
             Store::Cluster(cluster) => cluster,
+            _ => panic!("this stack has no cluster of its own"),
+        }
+    }
+
+    /// The master, its replicas and their sentinels.
+    pub fn sentinel_mut(&mut self) -> &mut RedisSentinel {
+        match &mut self.store {
+            Store::Sentinel(sentinel) => sentinel,
+            _ => panic!("this stack has no sentinels of its own"),
         }
     }
 

@@ -42,6 +42,7 @@ impl Unavailable {
                 | StoreError::Unreplicated
                 | StoreError::Unreadable(_) => true,
                 StoreError::Unprepared
+                | StoreError::Moving(_)
                 | StoreError::Replica
                 | StoreError::Full
                 | StoreError::Lost(_)
@@ -71,6 +72,7 @@ pub(super) fn public_message(error: &StoreError) -> String {
         StoreError::Away(_)
         | StoreError::Slow(_)
         | StoreError::Unprepared
+        | StoreError::Moving(_)
         | StoreError::Replica
         | StoreError::Full
         | StoreError::Lost(_)

@@ -42,7 +42,7 @@ pub(crate) struct Header {
     pub(crate) format: u32,
     /// The version of the command line that wrote it.
     pub(crate) version: String,
-    /// The kind of the store that was read: `redis`, `redis-cluster` or `embedded`.
+    /// The kind of the store that was read: `redis`, `redis-sentinel`, `redis-cluster` or `embedded`.
     pub(crate) store: String,
     /// The layout of that store.
     pub(crate) layout: u64,

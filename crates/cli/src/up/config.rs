@@ -14,7 +14,7 @@ const OWN: &[Setting] = &[
     Setting::new(
         "STORE",
         "embedded:./ringback-data",
-        "Store of the jobs: embedded: and a directory on this machine, or redis://, rediss://, redis-cluster://a:1,b:2,c:3",
+        "Store of the jobs: embedded: and a directory on this machine, or redis://, rediss://, redis-cluster://a:1,b:2,c:3, redis-sentinel://a,b,c/name",
     ),
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
 ];

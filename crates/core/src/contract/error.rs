@@ -20,6 +20,10 @@ pub enum StoreError {
     /// The checks at the start have not succeeded yet. Nothing was done.
     #[error("the store has not been reached since the start")]
     Unprepared,
+    /// The slot of this part of the store is on its way from one node of a cluster to another, key by key. Nothing was
+    /// done.
+    #[error("{0} is refused while its slot moves to another node of the cluster")]
+    Moving(String),
     /// The server is a replica, as after a fail-over. Nothing was done.
     #[error("the store is a replica and takes no writes")]
     Replica,
@@ -74,6 +78,7 @@ impl StoreError {
             Self::Away(_)
             | Self::Slow(_)
             | Self::Unprepared
+            | Self::Moving(_)
             | Self::Replica
             | Self::Full
             | Self::Disk(_)

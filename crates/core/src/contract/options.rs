@@ -11,7 +11,7 @@ use crate::policy::Logging;
 /// The address of a store, and the settings of its installation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// `redis://`, `rediss://`, `redis-cluster://`, or `embedded:` and a directory.
+    /// `redis://`, `rediss://`, `redis-cluster://`, `redis-sentinel://`, or `embedded:` and a directory.
     pub url: String,
     /// Prefix of all keys, or name of the embedded store's file: `[A-Za-z0-9._-]{1,32}`.
     pub prefix: String,

@@ -183,7 +183,7 @@ pub struct LatenessAnswer {
 /// Where jobs are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreAnswer {
-    /// `redis`, `redis-cluster` or `embedded`.
+    /// `redis`, `redis-sentinel`, `redis-cluster` or `embedded`.
     pub kind: String,
     /// How durable it is: `disk`, `everysec`, `memory` or `unknown`.
     pub profile: String,

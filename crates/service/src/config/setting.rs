@@ -87,6 +87,8 @@ pub fn distinct(groups: &[&'static [Setting]]) -> Vec<Setting> {
     settings
 }
 
+/// The option of a store's URL with the login of sentinels.
+const SENTINEL_LOGIN: &str = "sentinel_login=";
 /// Replaces a secret.
 const HIDDEN: &str = "***";
 
@@ -100,7 +102,14 @@ pub(crate) fn without_passwords(text: &str) -> String {
         let (user, _password) = userinfo.split_once(':')?;
         Some(format!("{scheme}://{user}:{HIDDEN}@{host}"))
     });
-    hidden.unwrap_or_else(|| text.to_owned())
+    without_sentinel_login(&hidden.unwrap_or_else(|| text.to_owned()))
+}
+
+/// Hides the value of `sentinel_login=…`, which is behind the host.
+fn without_sentinel_login(text: &str) -> String {
+    let Some((before, value)) = text.split_once(SENTINEL_LOGIN) else { return text.to_owned() };
+    let after = value.find('&').map_or("", |end| &value[end..]);
+    format!("{before}{SENTINEL_LOGIN}{HIDDEN}{after}")
 }
 
 #[cfg(test)]
@@ -116,6 +125,16 @@ mod tests {
     #[test]
     fn a_password_that_is_not_encoded_is_hidden_whole() {
         assert_eq!(without_passwords("redis://app:a/b@c, d@db"), "redis://app:***@db");
+    }
+
+    #[test]
+    fn the_login_of_sentinels_is_hidden_too() {
+        let url = "redis-sentinel://:s3cret@a,b/jobs?sentinel_login=:s3cret&db=1";
+        assert_eq!(without_passwords(url), "redis-sentinel://:***@a,b/jobs?sentinel_login=***&db=1");
+        assert_eq!(
+            without_passwords("redis-sentinel://a/m?sentinel_login=u:p@x"),
+            "redis-sentinel://a/m?sentinel_login=***"
+        );
     }
 
     #[test]

@@ -12,16 +12,29 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// broken.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
 
+/// The port of a sentinel that is named without one.
+const SENTINEL_PORT: &str = ":26379";
+
 /// A store's URL, parsed.
 pub enum Address {
     Single(Box<ConnectionInfo>),
     Cluster(Vec<ConnectionInfo>),
+    Sentinel(Box<Watched>),
+}
+
+/// A master that sentinels watch.
+#[derive(Clone)]
+pub struct Watched {
+    pub(super) sentinels: Vec<ConnectionInfo>,
+    pub(super) name: String,
+    /// How to connect to the master, but for its address.
+    pub(super) master: ConnectionInfo,
 }
 
 impl Address {
     /// Parses a store's URL; the error says what is allowed.
     pub fn parse(url: &str) -> Result<Self, String> {
-        const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,... or embedded:directory";
+        const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,..., redis-sentinel://host:port,host:port,.../name or embedded:directory";
         let wrong = |e: RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
         match url.split_once("://") {
             Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),
@@ -34,12 +47,48 @@ impl Address {
                 });
                 Ok(Self::Cluster(urls.collect::<Result<_, _>>().map_err(wrong)?))
             }
-            Some(("redis-sentinel", _)) => {
-                Err(format!("redis-sentinel:// is not supported yet; allowed are {ALLOWED}"))
+            Some(("redis-sentinel", rest)) => {
+                let watched = watched(rest).map_err(|why| format!("{why}; allowed are {ALLOWED}"))?;
+                Ok(Self::Sentinel(Box::new(watched)))
             }
             _ => Err(format!("not a store's URL; allowed are {ALLOWED}")),
         }
     }
+}
+
+/// Reads `[login@]host[:port],…/name[?db=…&sentinel_login=…]`. The login is that of the master.
+fn watched(text: &str) -> Result<Watched, String> {
+    let wrong = |e: RedisError| format!("not a store's URL ({e})");
+    let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    let (hosts, name) = path.rsplit_once('/').unwrap_or((path, ""));
+    if name.is_empty() {
+        return Err("not a store's URL (the name of the master is missing)".to_owned());
+    }
+    // The login of the master may stand before each sentinel.
+    let login = hosts.split(',').next().and_then(|host| Some(host.rsplit_once('@')?.0)).unwrap_or("");
+    let (mut db, mut sentinel_login) = ("0", "");
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        match option.split_once('=') {
+            Some(("db", value)) => db = value,
+            Some(("sentinel_login", value)) => sentinel_login = value,
+            _ => return Err("not a store's URL (only db and sentinel_login may come after ?)".to_owned()),
+        }
+    }
+    let with = |login: &str, host: &str| match login {
+        "" => format!("redis://{host}"),
+        login => format!("redis://{login}@{host}"),
+    };
+    let sentinels = hosts.split(',').map(|host| {
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+        let port = if has_port { "" } else { SENTINEL_PORT };
+        info(&with(sentinel_login, &format!("{host}{port}")))
+    });
+    Ok(Watched {
+        sentinels: sentinels.collect::<Result<_, _>>().map_err(wrong)?,
+        name: name.to_owned(),
+        master: info(&with(login, &format!("master/{db}"))).map_err(wrong)?,
+    })
 }
 
 fn info(url: &str) -> Result<ConnectionInfo, RedisError> {
@@ -62,9 +111,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_and_unsupported_urls_are_refused_with_what_is_allowed() {
+    fn a_watched_master_has_sentinels_a_name_and_two_logins() {
+        let url =
+            "redis-sentinel://user:p%40ss@a,user:p%40ss@b:7,[::1],[::1]:8/jobs?db=2&sentinel_login=:watch";
+        let Ok(Address::Sentinel(watched)) = Address::parse(url) else { panic!("{url}") };
+        let addresses: Vec<_> = watched.sentinels.iter().map(|info| info.addr().to_string()).collect();
+        assert_eq!(addresses, ["a:26379", "b:7", "::1:26379", "::1:8"]);
+        let (master, sentinel) = (watched.master.redis_settings(), watched.sentinels[1].redis_settings());
+        assert_eq!((master.username(), master.password(), master.db()), (Some("user"), Some("p@ss"), 2));
+        assert_eq!((sentinel.username(), sentinel.password(), sentinel.db()), (None, Some("watch"), 0));
+        assert_eq!(watched.name, "jobs");
+        let plain = Address::parse("redis-sentinel://a/jobs");
+        assert!(
+            matches!(plain, Ok(Address::Sentinel(it)) if it.master.redis_settings().password().is_none())
+        );
+    }
+
+    #[test]
+    fn unknown_and_incomplete_urls_are_refused_with_what_is_allowed() {
         for (url, word) in [
-            ("redis-sentinel://a/m", "not supported"),
+            ("redis-sentinel://a,b", "the name of the master is missing"),
+            ("redis-sentinel://a/", "the name of the master is missing"),
+            ("redis-sentinel:///m", "not a store's URL"),
+            ("redis-sentinel://a/m?tls=1", "only db and sentinel_login"),
+            ("redis-sentinel://a/m?db=x", "not a store's URL"),
             ("mysql://a", "not a store's URL"),
             ("x", "not a store's URL"),
             ("redis://", "not a store's URL"),

@@ -19,11 +19,16 @@ use tokio::time::timeout;
 use super::CONNECT;
 use super::address::tcp;
 use super::connection::{FIRST_PAUSE, SharedConnection};
-use super::error::{classify, classify_connect, unfit};
+use super::error::{classify, classify_connect, is_half_moved, unfit};
 use crate::keys::{Keys, Place};
 
 /// How long it may take to connect to all nodes.
 const CONNECT_ALL: Duration = Duration::from_secs(5);
+/// How often a call is sent again that a node refused for now, or whose node is not known.
+const RETRIES: u32 = 8;
+/// The shortest and the longest pause before that, in milliseconds. By default the client waits for more than a second,
+/// and the call ends without the reason.
+const RETRY_PAUSES: (u64, u64) = (10, 100);
 /// The longest pause between two attempts to connect. An attempt is a connection to each node.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -48,7 +53,9 @@ impl Cluster {
             .connection_timeout(CONNECT)
             .response_timeout(call_timeout)
             .overall_response_timeout(Some(call_timeout))
-            .retries(3)
+            .retries(RETRIES)
+            .min_retry_wait(RETRY_PAUSES.0)
+            .max_retry_wait(RETRY_PAUSES.1)
             .build()
             .map_err(|error| unfit(&error))?;
         let backoff = Backoff::between(FIRST_PAUSE, LONGEST_PAUSE, rng);
@@ -65,7 +72,10 @@ impl Cluster {
 
     /// Sends one command to the master of a place.
     pub(super) async fn call(&self, cmd: &Cmd, place: Place) -> Result<Value, StoreError> {
-        self.send(cmd, route(self.keys.base(place)), self.keys.index(place)).await
+        let answer = self.send(cmd, route(self.keys.base(place)), self.keys.index(place)).await;
+        answer.map_err(
+            |error| if is_half_moved(&error) { StoreError::Moving(place.to_string()) } else { error },
+        )
     }
 
     /// Sends a command to every master.

@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::error::classify;
+use super::sentinel::Sentinel;
 use super::single::Single;
 
 /// How many replicas have to have a change.
@@ -29,9 +30,15 @@ redis.call('SET', KEYS[1], '1')";
 const MARK_IN_FILE: &str = "#!lua flags=allow-oom
 redis.call('SET', KEYS[1], '1')";
 
+/// How the server is found.
+pub(super) enum Server {
+    Single(Single),
+    Sentinel(Sentinel),
+}
+
 /// A server whose changes are confirmed by replicas.
 pub(super) struct Confirmed {
-    server: Single,
+    server: Server,
     wait: Duration,
     /// How many calls were answered.
     answered: AtomicU64,
@@ -52,7 +59,7 @@ struct Group {
 }
 
 impl Confirmed {
-    pub(super) fn new(server: Single, call_timeout: Duration) -> Self {
+    pub(super) fn new(server: Server, call_timeout: Duration) -> Self {
         Self {
             server,
             wait: WAIT.min(call_timeout / 2),
@@ -65,9 +72,19 @@ impl Confirmed {
 
     /// Sends a command, and waits until a replica has what it changed. `mark` is a key on this server.
     pub(super) async fn call(&self, cmd: &Cmd, mark: &str) -> Result<Value, StoreError> {
-        let (answer, connection, number) = self.server.call_over(cmd).await?;
+        let (answer, connection, number) = match &self.server {
+            Server::Single(single) => single.call_over(cmd).await?,
+            Server::Sentinel(sentinel) => sentinel.call_over(cmd).await?,
+        };
         self.confirm(connection, number, mark).await?;
         Ok(answer)
+    }
+
+    /// Leaves a server that is no longer the master, as far as the sentinels say.
+    pub(super) async fn look(&self) {
+        if let Server::Sentinel(sentinel) = &self.server {
+            sentinel.look().await;
+        }
     }
 
     /// Whether no replica has confirmed the last changes.

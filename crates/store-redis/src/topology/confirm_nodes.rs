@@ -12,7 +12,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Value};
 use ringback_core::contract::StoreError;
 
-use super::confirm::Confirmed;
+use super::confirm::{Confirmed, Server};
 use super::error::moved_to;
 use super::single::Single;
 use crate::keys::{Keys, Place};
@@ -133,7 +133,7 @@ impl ConfirmedNodes {
         }
         let rng = StdRng::seed_from_u64(known.rng.random());
         let server = Single::open(self.info.clone().set_addr(addr.clone()), self.call_timeout, rng)?;
-        let node = Confirmed::new(server, self.call_timeout);
+        let node = Confirmed::new(Server::Single(server), self.call_timeout);
         node.wait_for_sync(known.is_synced);
         known.nodes.push((addr.clone(), Arc::new(node)));
         Ok(known.nodes.len() - 1)

@@ -133,6 +133,11 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
         Err(slow)
     }
 
+    /// The connection that is used, and its number.
+    pub(super) fn current(&self) -> Option<(C, u64)> {
+        self.read().current.as_ref().map(|current| (current.connection.clone(), current.number))
+    }
+
     /// The connection of this number broke. The next call makes another, without a pause if this one has answered.
     pub(super) fn lost(&self, number: u64, why: &StoreError) {
         self.replace(number, why, self.has_answered.load(Ordering::Relaxed));

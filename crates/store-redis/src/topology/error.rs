@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
 use redis::RedisError;
-use redis::ServerErrorKind::{Moved, NoPerm, ReadOnly, ResponseError};
+use redis::ServerErrorKind::{Ask, Moved, NoPerm, ReadOnly, ResponseError, TryAgain};
 use ringback_core::contract::StoreError;
 
 use super::CONNECT;
@@ -41,6 +41,13 @@ pub(super) fn classify_connect(error: RedisError) -> StoreError {
 pub(crate) fn is_not_loaded(error: &StoreError) -> bool {
     let StoreError::Refused(source) = error else { return false };
     source.downcast_ref::<RedisError>().and_then(RedisError::detail) == Some("Function not found")
+}
+
+/// Whether a cluster refused a call because its slot is on its way between two nodes.
+pub(super) fn is_half_moved(error: &StoreError) -> bool {
+    let StoreError::Away(source) = error else { return false };
+    let kind = source.downcast_ref::<RedisError>().map(RedisError::kind);
+    matches!(kind, Some(Server(Ask | TryAgain)))
 }
 
 /// Whether a rewrite of the append-only file was refused because one is under way. Redis has no error code for that

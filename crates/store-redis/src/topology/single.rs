@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use rand::rngs::StdRng;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, RedisResult, Value};
 use ringback_core::backoff::Backoff;
 use ringback_core::contract::StoreError;
 
@@ -16,11 +16,11 @@ use super::error::{classify, classify_connect, unfit};
 /// Commands that may wait in the connection's queue.
 const PIPELINE: usize = 1024;
 /// The longest pause between two attempts to connect.
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// The number of places that calls go to.
-const PLACES: usize = 1;
+pub(super) const PLACES: usize = 1;
 /// The only place.
-const PLACE: usize = 0;
+pub(super) const PLACE: usize = 0;
 
 pub(super) struct Single {
     client: Client,
@@ -59,26 +59,35 @@ impl Single {
             Ok((answer, connection))
         };
         let (answer, number) = self.connection.call(PLACE, send).await?;
-        let error = match answer {
-            Ok((Value::ServerError(error), _)) => classify(error.into()),
-            Ok((value, connection)) => return Ok((value, connection, number)),
-            Err(error) => {
-                // The client fails by itself only when the connection is gone.
-                let error = classify(error);
-                self.connection.lost(number, &error);
-                return Err(error);
-            }
-        };
-        // The name may lead to another server now, and only a new connection logs in.
-        if matches!(error, StoreError::Replica | StoreError::Unauthorized(_)) {
-            self.connection.refused(number, &error);
-        }
-        Err(error)
+        judge(&self.connection, answer, number)
     }
 }
 
+/// Reads the end of a call on the connection of this number, which may be given up for it.
+pub(super) fn judge<C: Clone + Send + Sync + 'static>(
+    connection: &SharedConnection<C>,
+    answer: RedisResult<(Value, MultiplexedConnection)>,
+    number: u64,
+) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
+    let error = match answer {
+        Ok((Value::ServerError(error), _)) => classify(error.into()),
+        Ok((value, over)) => return Ok((value, over, number)),
+        Err(error) => {
+            // The client fails by itself only when the connection is gone.
+            let error = classify(error);
+            connection.lost(number, &error);
+            return Err(error);
+        }
+    };
+    // The name may lead to another server now, and only a new connection logs in.
+    if matches!(error, StoreError::Replica | StoreError::Unauthorized(_)) {
+        connection.refused(number, &error);
+    }
+    Err(error)
+}
+
 /// Makes a connection. The name of the server is looked up each time.
-async fn connect(client: Client) -> Result<MultiplexedConnection, StoreError> {
+pub(super) async fn connect(client: Client) -> Result<MultiplexedConnection, StoreError> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT))
         // Calls have a time-out of their own.

@@ -1,10 +1,10 @@
-//! A Redis Cluster of three masters without replicas, formed with plain commands.
+//! A Redis Cluster of three masters, with or without a replica of each, formed with plain commands.
 
 use std::time::Duration;
 
-use redis::RedisResult;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
+use redis::{FromRedisValue, RedisResult};
 
 use super::{RedisOptions, RedisServer};
 use crate::network::free_port;
@@ -15,7 +15,7 @@ const SLOTS: [(u16, u16); 3] = [(0, 5_460), (5_461, 10_922), (10_923, 16_383)];
 /// A new master takes writes two seconds after it has seen the cluster complete.
 const FORM_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Three running masters; they are killed when this is dropped.
+/// Three running masters, and a replica of each if there are any; they are killed when this is dropped.
 pub struct RedisCluster {
     nodes: Vec<RedisServer>,
 }
@@ -28,9 +28,32 @@ impl RedisCluster {
 
     /// A cluster of servers with these options.
     pub async fn start_with(options: RedisOptions) -> Self {
+        Self::start_nodes(options, SLOTS.len()).await
+    }
+
+    /// A cluster of servers with these options in which each master has a replica: the fourth node is that of the
+    /// first, and so on.
+    pub async fn start_with_replicas(options: RedisOptions) -> Self {
+        let options = options.arg("--repl-diskless-sync-delay", "0");
+        let cluster = Self::start_nodes(options, 2 * SLOTS.len()).await;
+        for (master, replica) in cluster.nodes.iter().zip(&cluster.nodes[SLOTS.len()..]) {
+            let id: String = ask(master, &["MYID"]).await;
+            let _: String = ask(replica, &["REPLICATE", &id]).await;
+        }
+        for replica in &cluster.nodes[SLOTS.len()..] {
+            eventually(FORM_DEADLINE, "a replica has its data", async || {
+                let link = replica.info_field("replication", "master_link_status").await;
+                if link == "up" { Ok(()) } else { Err(link) }
+            })
+            .await;
+        }
+        cluster
+    }
+
+    async fn start_nodes(options: RedisOptions, count: usize) -> Self {
         let mut nodes = Vec::new();
         let mut buses = Vec::new();
-        for _ in SLOTS {
+        for _ in 0..count {
             let bus = free_port();
             let options = options
                 .clone()
@@ -46,18 +69,18 @@ impl RedisCluster {
         cluster
     }
 
-    /// `redis-cluster://127.0.0.1:p1,127.0.0.1:p2,127.0.0.1:p3`.
+    /// `redis-cluster://127.0.0.1:p1,127.0.0.1:p2,127.0.0.1:p3`, and the replicas.
     pub fn url(&self) -> String {
         let nodes: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
         format!("redis-cluster://{}", nodes.join(","))
     }
 
-    /// The masters, in the order of their slots.
+    /// The masters, in the order of their slots at the start, and then the replicas.
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
 
-    /// One master, to stop or kill it.
+    /// One node, to stop or kill it.
     pub fn node_mut(&mut self, index: usize) -> &mut RedisServer {
         &mut self.nodes[index]
     }
@@ -95,10 +118,13 @@ impl RedisCluster {
 
     /// Assigns the slots and introduces the masters to the first one.
     async fn form(&self, buses: &[u16]) -> RedisResult<()> {
-        for (epoch, (node, (first, last))) in self.nodes.iter().zip(SLOTS).enumerate() {
+        for (epoch, node) in self.nodes.iter().enumerate() {
             let mut client = node.client().await;
             let mut cluster = redis::cmd("CLUSTER");
             cluster.arg("SET-CONFIG-EPOCH").arg(epoch + 1).query_async::<()>(&mut client).await?;
+        }
+        for (node, (first, last)) in self.nodes.iter().zip(SLOTS) {
+            let mut client = node.client().await;
             let mut cluster = redis::cmd("CLUSTER");
             cluster.arg("ADDSLOTSRANGE").arg(first).arg(last).query_async::<()>(&mut client).await?;
         }
@@ -111,7 +137,7 @@ impl RedisCluster {
         Ok(())
     }
 
-    /// Waits until every master sees all three and every slot served.
+    /// Waits until every node sees all of them and every slot served.
     async fn is_ok(&self) {
         for node in &self.nodes {
             let what = format!("cluster_state:ok on port {}", node.port());
@@ -122,11 +148,18 @@ impl RedisCluster {
                     .query_async(&mut client)
                     .await
                     .map_err(|e| e.to_string())?;
-                let wanted = ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:3"];
+                let known = format!("cluster_known_nodes:{}", self.nodes.len());
+                let wanted = ["cluster_state:ok", "cluster_slots_ok:16384", &known];
                 let missing = wanted.iter().find(|line| !info.lines().any(|have| have.trim() == **line));
                 missing.map_or(Ok(()), |line| Err(format!("no {line} in: {info}")))
             })
             .await;
         }
     }
+}
+
+async fn ask<T: FromRedisValue>(node: &RedisServer, what: &[&str]) -> T {
+    let mut cluster = redis::cmd("CLUSTER");
+    let asked = cluster.arg(what).query_async(&mut node.client().await).await;
+    asked.unwrap_or_else(|error| panic!("CLUSTER {what:?}: {error}"))
 }

@@ -58,6 +58,8 @@ pub struct StackOptions {
 pub(crate) enum StoreOptions {
     Single(RedisOptions),
     Cluster(RedisOptions),
+    ClusterWithReplicas(RedisOptions),
+    Sentinel(RedisOptions),
     Running(String),
 }
 
@@ -94,6 +96,18 @@ impl StackOptions {
     /// Uses a cluster of three masters instead of one server.
     pub fn cluster(mut self, options: RedisOptions) -> Self {
         self.store = StoreOptions::Cluster(options);
+        self
+    }
+
+    /// Uses a cluster of three masters, each with a replica, instead of one server.
+    pub fn cluster_with_replicas(mut self, options: RedisOptions) -> Self {
+        self.store = StoreOptions::ClusterWithReplicas(options);
+        self
+    }
+
+    /// Uses a master with two replicas and three sentinels instead of one server.
+    pub fn sentinel(mut self, options: RedisOptions) -> Self {
+        self.store = StoreOptions::Sentinel(options);
         self
     }
 

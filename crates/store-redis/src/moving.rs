@@ -1,0 +1,67 @@
+//! Parts of the store that are refused because their slot moves from one node of a cluster to another, key by key. A
+//! script would run on half of the keys, so the nodes refuse it ([`Keys::absent`]). They serve it again when the move is
+//! over. Nothing is known of that but what calls were answered, and what the nodes say of their slots.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ringback_core::contract::StoreError;
+
+use crate::keys::{Keys, Place};
+
+/// Which parts were refused when they were called or looked at last.
+pub(crate) struct Moving(Box<[AtomicBool]>);
+
+impl Moving {
+    pub(crate) fn new(keys: &Keys) -> Self {
+        Self(keys.bases().iter().map(|_| AtomicBool::new(false)).collect())
+    }
+
+    /// Takes the end of a call.
+    pub(crate) fn take<T>(&self, keys: &Keys, place: Place, answer: &Result<T, StoreError>) {
+        match answer {
+            Ok(_) => self.set(keys, place, false),
+            Err(StoreError::Moving(_)) => self.set(keys, place, true),
+            Err(_) => {}
+        }
+    }
+
+    pub(crate) fn set(&self, keys: &Keys, place: Place, is_moving: bool) {
+        let flag = &self.0[keys.index(place)];
+        // Written only if it changes, because every call comes here.
+        if flag.load(Ordering::Relaxed) == is_moving || flag.swap(is_moving, Ordering::Relaxed) == is_moving {
+            return;
+        }
+        if is_moving {
+            tracing::warn!(
+                part = %place,
+                slot = keys.slot(place),
+                "a part of the store is refused while its slot moves to another node of the cluster"
+            );
+        } else {
+            tracing::info!(part = %place, slot = keys.slot(place), "a part of the store is served again");
+        }
+    }
+
+    pub(crate) fn is_set(&self, keys: &Keys, place: Place) -> bool {
+        self.0[keys.index(place)].load(Ordering::Relaxed)
+    }
+}
+
+/// The slots that a node gives away, `[93->-<node>]`, or takes, `[93-<-<node>]`, in its answer to CLUSTER NODES.
+pub(crate) fn moving_slots(nodes: &str) -> Vec<u32> {
+    let marks = nodes.split_whitespace().filter_map(|word| word.strip_prefix('['));
+    marks.filter_map(|mark| mark.split('-').next()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_that_a_node_gives_away_or_takes_are_found() {
+        let nodes = "e7d1 127.0.0.1:30002@31002 master - 0 1426238316232 2 connected 5461-10922\n\
+                     07c3 127.0.0.1:30001@31001 myself,master - 0 0 1 connected 0-5460 [93->-e7d1] [77-<-67ed]\n";
+        assert_eq!(moving_slots(nodes), [93, 77]);
+        assert_eq!(moving_slots(""), [] as [u32; 0]);
+    }
+}

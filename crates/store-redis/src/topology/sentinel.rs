@@ -1,0 +1,183 @@
+//! A master that sentinels watch: which server it is, how its connection is made, and calls on it. The sentinels are
+//! asked before each connection, and at each look whether it is still the same server: one that was cut off from them
+//! still takes writes, which are lost.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{join, join_all};
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use redis::aio::MultiplexedConnection;
+use redis::{Client, Cmd, ConnectionAddr, ConnectionInfo, Value};
+use ringback_core::backoff::Backoff;
+use ringback_core::contract::StoreError;
+use tokio::time::timeout;
+
+use super::CONNECT;
+use super::address::Watched;
+use super::answer::{self, Master};
+use super::connection::{FIRST_PAUSE, SharedConnection};
+use super::error::{classify_connect, unfit};
+use super::single::{self, LONGEST_PAUSE, PLACE, PLACES, Single};
+
+/// How long the sentinels may take to answer.
+const ASK: Duration = Duration::from_millis(500);
+
+pub(super) struct Sentinel {
+    sentinels: Arc<Sentinels>,
+    connection: SharedConnection<Connected>,
+}
+
+/// A connection to a master, and its address.
+#[derive(Clone)]
+struct Connected {
+    connection: MultiplexedConnection,
+    address: (String, u16),
+}
+
+/// The sentinels, and what they say.
+struct Sentinels {
+    all: Vec<Single>,
+    name: String,
+    /// How to connect to the master, but for its address.
+    info: ConnectionInfo,
+    /// The master of the highest epoch that was heard of.
+    known: Mutex<Option<Master>>,
+    was_known: AtomicBool,
+}
+
+impl Sentinel {
+    pub(super) fn open(
+        watched: Watched,
+        call_timeout: Duration,
+        mut rng: StdRng,
+    ) -> Result<Self, StoreError> {
+        let Watched { sentinels, name, master: info } = watched;
+        let one = |info| Single::open(info, ASK, StdRng::from_rng(&mut rng));
+        let all = sentinels.into_iter().map(one).collect::<Result<_, _>>()?;
+        let (known, was_known) = (Mutex::default(), AtomicBool::new(false));
+        let sentinels = Arc::new(Sentinels { all, name, info, known, was_known });
+        let backoff = Backoff::between(FIRST_PAUSE, LONGEST_PAUSE, rng);
+        let of = Arc::clone(&sentinels);
+        let make = move |_silent: Option<usize>| connect(Arc::clone(&of)).boxed();
+        Ok(Self { sentinels, connection: SharedConnection::new(PLACES, call_timeout, backoff, make) })
+    }
+
+    /// Sends one command to the master.
+    pub(super) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
+        Ok(self.call_over(cmd).await?.0)
+    }
+
+    /// Sends one command to the master. Returns the connection that it was sent over too, and the number of that
+    /// connection.
+    pub(super) async fn call_over(
+        &self,
+        cmd: &Cmd,
+    ) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
+        let send = async |mut master: Connected| {
+            let answer = master.connection.send_packed_command(cmd).await?;
+            Ok((answer, master.connection))
+        };
+        let (answer, number) = self.connection.call(PLACE, send).await?;
+        single::judge(&self.connection, answer, number)
+    }
+
+    /// The master now, for a connection of its own.
+    pub(super) async fn client(&self) -> Result<(Client, (String, u16)), StoreError> {
+        let address = self.sentinels.find().await?;
+        Ok((self.sentinels.client(&address)?, address))
+    }
+
+    /// Whether the master has this address, as far as the sentinels have said.
+    pub(super) fn is_at(&self, address: &(String, u16)) -> bool {
+        self.sentinels.known().as_ref().is_none_or(|master| master.address == *address)
+    }
+
+    /// Leaves a server that is no longer the master. If no sentinel answers, nothing is known, and calls go on.
+    pub(super) async fn look(&self) {
+        let Ok(address) = self.sentinels.find().await else { return };
+        if let Some((current, number)) =
+            self.connection.current().filter(|(current, _)| current.address != address)
+        {
+            tracing::warn!(
+                from = %format_args!("{}:{}", current.address.0, current.address.1),
+                to = %format_args!("{}:{}", address.0, address.1),
+                "the sentinels name another master; connecting to it"
+            );
+            self.connection.refused(number, &away("the sentinels name another master"));
+        }
+    }
+}
+
+impl Sentinels {
+    /// The address of the master: all sentinels are asked, and the highest epoch counts, because one that was cut off
+    /// names the former master.
+    async fn find(&self) -> Result<(String, u16), StoreError> {
+        let ask = |what| redis::cmd("SENTINEL").arg(what).arg(&self.name).to_owned();
+        // Only the second names the new master as soon as it is promoted, and only the first has the epoch.
+        let (master, address) = (ask("MASTER"), ask("GET-MASTER-ADDR-BY-NAME"));
+        let asked = self.all.iter().map(|sentinel| join(sentinel.call(&master), sentinel.call(&address)));
+        let answers = join_all(asked).await;
+        let (mut masters, mut unknown, mut failed) = (Vec::new(), 0, None);
+        for answer in answers {
+            let (master, address) = answer;
+            match master.and_then(|master| answer::master(master, address?)) {
+                Ok(master) => masters.push(master),
+                Err(error) if answer::is_unknown(&error) => unknown += 1,
+                Err(error) => failed = Some(error),
+            }
+        }
+        let heard_all = masters.len() == self.all.len();
+        if let Some(master) = masters.into_iter().max_by_key(|master| master.epoch) {
+            return Ok(self.take(master, heard_all));
+        }
+        Err(match failed {
+            None if !self.was_known.load(Ordering::Relaxed) => {
+                StoreError::Unfit(format!("the sentinels know no master named {:?}", self.name))
+            }
+            Some(refused) if refused.is_refusal() => refused,
+            Some(error) if unknown == 0 => away(&format!("no sentinel answers: {error}")),
+            _ => away(&format!("no sentinel that answers knows a master named {:?}", self.name)),
+        })
+    }
+
+    /// Takes what was heard, unless something newer is known. Epochs begin anew when all sentinels are set up again.
+    fn take(&self, heard: Master, heard_all: bool) -> (String, u16) {
+        self.was_known.store(true, Ordering::Relaxed);
+        let mut known = self.known();
+        match &*known {
+            Some(newer) if newer.epoch > heard.epoch && !heard_all => newer.address.clone(),
+            _ => known.insert(heard).address.clone(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Master>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn client(&self, (host, port): &(String, u16)) -> Result<Client, StoreError> {
+        let address = ConnectionAddr::Tcp(host.clone(), *port);
+        Client::open(self.info.clone().set_addr(address)).map_err(|error| unfit(&error))
+    }
+}
+
+/// Connects to the master, and makes sure that it is one.
+async fn connect(sentinels: Arc<Sentinels>) -> Result<Connected, StoreError> {
+    let address = sentinels.find().await?;
+    let mut connection = single::connect(sentinels.client(&address)?).await?;
+    let mut info = redis::cmd("INFO");
+    let info = timeout(CONNECT, info.arg("replication").query_async::<String>(&mut connection)).await;
+    let info = info.map_err(|_elapsed| StoreError::Slow(CONNECT))?.map_err(classify_connect)?;
+    if !answer::is_of_master(&info) {
+        return Err(StoreError::Replica);
+    }
+    Ok(Connected { connection, address })
+}
+
+fn away(why: &str) -> StoreError {
+    StoreError::Away(Arc::new(io::Error::other(why.to_owned())))
+}

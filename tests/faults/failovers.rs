@@ -1,0 +1,177 @@
+//! Masters of a cluster that are killed or replaced under load, and whose replicas take over.
+//!
+//! Before a master is killed, all that was accepted so far is on its replica: that must not be lost. Of what is accepted
+//! around the kill, what no replica has yet may be.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ringback_core::contract::{Options, Shard};
+use ringback_store::{Store, settings};
+use ringback_testkit::{RedisCluster, RedisServer, Role, Sink, Stack, eventually};
+
+use super::outage::still_the_same_processes;
+use super::steady_load::{CALLERS, SteadyLoad};
+use crate::sample_jobs::SOON;
+
+/// Fail-overs, locks and leases take this long at most.
+const RECOVERY: Duration = Duration::from_secs(60);
+/// How many masters are killed, unless `RINGBACK_TEST_FAILOVERS` says otherwise.
+const KILLS: usize = 5;
+const MASTERS: usize = 3;
+/// How long jobs are submitted before and after something goes wrong.
+const LOAD: Duration = Duration::from_millis(300);
+
+async fn start() -> (Stack, Sink) {
+    let nodes = RedisServer::options().arg("--cluster-node-timeout", "1000");
+    let options = Stack::options().cluster_with_replicas(nodes).env("RINGBACK_SHARDS", "6");
+    let options = options.count(Role::Carrier, 2).count(Role::Notifier, 2);
+    (options.start().await, Sink::counting().await)
+}
+
+/// Waits until the replica of each master has all that was accepted.
+async fn in_sync(cluster: &RedisCluster) {
+    for node in cluster.nodes() {
+        if node.info_field("replication", "role").await == "master" {
+            node.is_replicated_to(1).await;
+        }
+    }
+}
+
+/// The other node of a pair of master and replica.
+fn partner(node: usize) -> usize {
+    (node + MASTERS) % (2 * MASTERS)
+}
+
+async fn is_master(node: &RedisServer) {
+    eventually(RECOVERY, "the replica is a master", async || {
+        let role = node.info_field("replication", "role").await;
+        if role == "master" { Ok(()) } else { Err(role) }
+    })
+    .await;
+}
+
+/// Claims each shard of an installation of its own: its tokens must be higher than all before.
+struct Fences {
+    store: Store,
+    last: HashMap<u16, u64>,
+}
+
+impl Fences {
+    const SHARDS: u16 = 6;
+
+    async fn new(url: &str) -> Self {
+        let options = Options {
+            url: url.to_owned(),
+            prefix: "fences".to_owned(),
+            shards: Self::SHARDS,
+            ..settings::defaults(SOON)
+        };
+        let store = Store::open(options).expect("the URL is good");
+        store.prepare().await.expect("the cluster is fit");
+        Self { store, last: HashMap::new() }
+    }
+
+    async fn rise(&mut self) {
+        for shard in (0..Self::SHARDS).map(Shard) {
+            let epoch = eventually(RECOVERY, "a shard is claimed", async || {
+                self.store.claim(shard, "carrier").await.map_err(|error| error.to_string())
+            })
+            .await;
+            let epoch: u64 = epoch.0.parse().expect("a number");
+            let before = self.last.insert(shard.0, epoch).unwrap_or_default();
+            assert!(epoch > before, "shard {}: {epoch} after {before}", shard.0);
+        }
+    }
+}
+
+/// Waits until everything is delivered that can be, and returns how many of these jobs are lost.
+async fn lost(stack: &mut Stack, sink: &Sink, safe: &[String], around: &[String]) -> usize {
+    sink.wait_for_jobs(safe, 1, RECOVERY).await;
+    for state in ["delayed", "ready", "reserved"] {
+        stack.wait_count(state, 0, RECOVERY).await;
+    }
+    stack.ready(RECOVERY).await;
+    still_the_same_processes(stack);
+    let counts = sink.counts();
+    around.iter().filter(|id| !counts.contains_key(*id)).count()
+}
+
+#[tokio::test]
+async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_replica_has_is_lost() {
+    let wanted = std::env::var_os("RINGBACK_TEST_FAILOVERS").and_then(|count| count.to_str()?.parse().ok());
+    let kills = wanted.unwrap_or(KILLS);
+    let (mut stack, sink) = start().await;
+    let mut fences = Fences::new(&stack.store_url()).await;
+    let (mut safe, mut around) = (Vec::new(), Vec::new());
+    let mut masters: Vec<usize> = (0..MASTERS).collect();
+    for kill in 0..kills {
+        let load = SteadyLoad::start(&stack, &sink, &format!("safe-{kill}"));
+        tokio::time::sleep(LOAD).await;
+        safe.extend(load.end().await);
+        fences.rise().await;
+        in_sync(stack.cluster_mut()).await;
+
+        let load = SteadyLoad::start(&stack, &sink, &format!("around-{kill}"));
+        tokio::time::sleep(LOAD).await;
+        let master = masters[kill % MASTERS];
+        stack.cluster_mut().node_mut(master).kill();
+        is_master(&stack.cluster_mut().nodes()[partner(master)]).await;
+        masters[kill % MASTERS] = partner(master);
+        fences.rise().await;
+        // It comes back as the replica of its replica.
+        stack.cluster_mut().node_mut(master).restart().await;
+        in_sync(stack.cluster_mut()).await;
+        around.extend(load.end().await);
+    }
+    let lost = lost(&mut stack, &sink, &safe, &around).await;
+    assert!(lost <= kills * CALLERS, "{lost} of {} jobs are lost", around.len());
+    assert!(around.len() > kills * 20, "{} jobs are no load", around.len());
+    show(&format!(
+        "{kills} kills, {} jobs on replicas, {} around kills, {lost} of them lost",
+        safe.len(),
+        around.len()
+    ));
+}
+
+#[tokio::test]
+async fn masters_that_are_replaced_by_hand_under_load_lose_nothing_that_a_replica_has() {
+    let (mut stack, sink) = start().await;
+    let mut fences = Fences::new(&stack.store_url()).await;
+    let (mut safe, mut around) = (Vec::new(), Vec::new());
+    for (master, how) in [None, Some("FORCE"), Some("TAKEOVER")].into_iter().enumerate() {
+        let load = SteadyLoad::start(&stack, &sink, &format!("safe-{master}"));
+        tokio::time::sleep(LOAD).await;
+        safe.extend(load.end().await);
+        fences.rise().await;
+        in_sync(stack.cluster_mut()).await;
+
+        let load = SteadyLoad::start(&stack, &sink, &format!("around-{master}"));
+        tokio::time::sleep(LOAD).await;
+        let replica = &stack.cluster_mut().nodes()[partner(master)];
+        let mut cluster = redis::cmd("CLUSTER");
+        cluster
+            .arg("FAILOVER")
+            .arg(how)
+            .exec_async(&mut replica.client().await)
+            .await
+            .expect("CLUSTER FAILOVER");
+        is_master(replica).await;
+        fences.rise().await;
+        in_sync(stack.cluster_mut()).await;
+        let accepted = load.end().await;
+        if how.is_none() { safe.extend(accepted) } else { around.extend(accepted) }
+    }
+    let lost = lost(&mut stack, &sink, &safe, &around).await;
+    assert!(lost <= around.len() / 10, "{lost} of {} jobs are lost", around.len());
+    show(&format!(
+        "{} jobs on replicas, {} around FORCE and TAKEOVER, {lost} of them lost",
+        safe.len(),
+        around.len()
+    ));
+}
+
+#[expect(clippy::print_stdout, reason = "how much was accepted and lost")]
+fn show(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,180 @@
+//! The slot of a shard moves from one master of a cluster to another, key by key, while jobs are submitted and
+//! delivered.
+
+use std::time::Duration;
+
+use redis::FromRedisValue;
+use ringback_testkit::{RedisServer, Role, Sink, Stack, eventually, http_client};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::outage::still_the_same_processes;
+use super::steady_load::SteadyLoad;
+use crate::sample_jobs::{SOON, job, with};
+
+/// Leases and locks run out meanwhile.
+const RECOVERY: Duration = Duration::from_secs(60);
+/// How long a key waits for the next one.
+const BETWEEN_KEYS: Duration = Duration::from_millis(40);
+const SHARDS: usize = 6;
+
+/// A stack on a cluster with jobs in all shards, which are due in a while.
+async fn start() -> (Stack, Sink, Vec<String>) {
+    let options = Stack::options().cluster(RedisServer::options()).count(Role::Carrier, 2);
+    let options = options.count(Role::Notifier, 2).env("RINGBACK_SHARDS", &SHARDS.to_string());
+    let (stack, sink) = (options.start().await, Sink::start().await);
+    // Bodies of this size have keys of their own.
+    let body = "x".repeat(100_000);
+    let ids: Vec<String> = (0..60).map(|n| format!("before-{n}")).collect();
+    let due = |n: usize| format!("{}ms", 500 + n * 100);
+    let jobs: Vec<Value> = ids
+        .iter()
+        .enumerate()
+        .map(|(n, id)| with(with(job(&sink, id), "delay", due(n)), "body", body.as_str()))
+        .collect();
+    let (status, answer) = stack.batch(&jobs).await;
+    assert_eq!((status, &answer["accepted"]), (200, &Value::from(ids.len())), "{answer}");
+    (stack, sink, ids)
+}
+
+/// The hash tags of the keys that all masters have, in order.
+async fn tags(stack: &mut Stack) -> Vec<String> {
+    let mut tags = Vec::new();
+    for node in stack.cluster_mut().nodes() {
+        let keys: Vec<Vec<u8>> = ask(node, &["KEYS", "ringback:*"]).await;
+        let tag = |key: &Vec<u8>| {
+            let key = String::from_utf8_lossy(key).into_owned();
+            Some(key.split_once('{')?.1.split_once('}')?.0.to_owned())
+        };
+        tags.extend(keys.iter().filter_map(tag));
+    }
+    tags.sort_unstable();
+    tags.dedup();
+    tags
+}
+
+async fn slot(stack: &mut Stack, tag: &str) -> u16 {
+    ask(&stack.cluster_mut().nodes()[0], &["CLUSTER", "KEYSLOT", &format!("ringback:{{{tag}}}")]).await
+}
+
+async fn ask<T: FromRedisValue>(node: &RedisServer, words: &[&str]) -> T {
+    let mut command = redis::cmd(words[0]);
+    command.arg(&words[1..]).query_async(&mut node.client().await).await.expect("the node answers")
+}
+
+/// Waits until the readiness check of an API has a text, with a status.
+async fn readiness(admin: std::net::SocketAddr, what: &str, is_so: impl Fn(u16, &str) -> bool) -> String {
+    let url = format!("http://{admin}/readyz");
+    eventually(RECOVERY, what, async || {
+        let answer = http_client().get(&url).send().await.map_err(|e| e.to_string())?;
+        let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap_or_default());
+        if is_so(status, &text) { Ok(text) } else { Err(format!("{status} {text}")) }
+    })
+    .await
+}
+
+const REFUSED: &str = "refused while";
+
+#[tokio::test]
+async fn a_shard_whose_slot_moves_key_by_key_under_load_is_refused_until_it_is_whole_and_nothing_is_lost() {
+    let (mut stack, sink, mut ids) = start().await;
+    let load = SteadyLoad::start(&stack, &sink, "load");
+    sleep(Duration::from_secs(1)).await;
+    let mut tags = tags(&mut stack).await;
+    tags.retain(|tag| tag != "meta");
+    assert_eq!(tags.len(), SHARDS, "{tags:?}");
+    for tag in tags.iter().step_by(3) {
+        let slot = slot(&mut stack, tag).await;
+        let from = stack.cluster_mut().master_of(slot).await;
+        let mut moving = stack.cluster_mut().begin_move(slot, from, (from + 1) % 3).await;
+        let admin = stack.apis[0].admin();
+        let text =
+            readiness(admin, "the API says so", |status, text| status == 200 && text.contains(REFUSED)).await;
+        assert_eq!(text.matches("shards ").count(), 1, "{text}");
+        let stats = stack.get("/v1/stats").await;
+        assert_eq!(stats.status, 503, "{:?}", stats.body);
+        let detail = stats.json()["detail"].to_string();
+        assert!(detail.contains("shard ") && detail.contains(REFUSED), "{detail}");
+        // Those who are new here do as the others do.
+        stack.notifiers[0].restart();
+        stack.carriers[0].restart();
+        while moving.keys(1).await > 0 {
+            sleep(BETWEEN_KEYS).await;
+        }
+        moving.end().await;
+        readiness(admin, "the shard is served again", |status, text| {
+            status == 200 && !text.contains(REFUSED)
+        })
+        .await;
+    }
+    ids.extend(load.end().await);
+    assert!(ids.len() > 200, "{} jobs are no load", ids.len());
+    sink.wait_for_jobs(&ids, 1, RECOVERY).await;
+    for arrival in sink.arrivals() {
+        assert!(arrival.due_at().is_some_and(|due| arrival.at >= due), "{} is early", arrival.job_id());
+    }
+    for state in ["delayed", "ready", "reserved"] {
+        stack.wait_count(state, 0, RECOVERY).await;
+    }
+    stack.ready(RECOVERY).await;
+    still_the_same_processes(&mut stack);
+}
+
+#[tokio::test]
+async fn while_the_slot_of_the_installation_moves_no_process_is_ready_and_afterwards_all_go_on() {
+    let (mut stack, sink, ids) = start().await;
+    let slot = slot(&mut stack, "meta").await;
+    let from = stack.cluster_mut().master_of(slot).await;
+    let mut moving = stack.cluster_mut().begin_move(slot, from, (from + 1) % 3).await;
+    let admin = stack.apis[0].admin();
+    readiness(admin, "the API is not ready", |status, text| {
+        status == 503 && text.contains("the installation's row") && text.contains(REFUSED)
+    })
+    .await;
+    while moving.keys(1).await > 0 {
+        sleep(BETWEEN_KEYS).await;
+    }
+    moving.end().await;
+    stack.ready(RECOVERY).await;
+    sink.wait_for_jobs(&ids, 1, RECOVERY).await;
+    eventually(SOON, "a job is accepted", async || {
+        super::outage::accepted(&stack, &job(&sink, "after")).await
+    })
+    .await;
+    sink.wait_for_job("after", 1, RECOVERY).await;
+    still_the_same_processes(&mut stack);
+}
+
+/// Valkey 9 moves all keys of a slot at once; other servers cannot.
+#[tokio::test]
+async fn a_shard_whose_slot_moves_as_a_whole_under_load_goes_on() {
+    let server = RedisServer::start().await;
+    let known: Vec<Option<redis::Value>> = ask(&server, &["COMMAND", "INFO", "cluster|migrateslots"]).await;
+    if known == [None] {
+        return;
+    }
+    let (mut stack, sink, mut ids) = start().await;
+    let load = SteadyLoad::start(&stack, &sink, "load");
+    sleep(Duration::from_secs(1)).await;
+    for tag in tags(&mut stack).await {
+        let slot = slot(&mut stack, &tag).await;
+        let from = stack.cluster_mut().master_of(slot).await;
+        let to = (from + 1) % 3;
+        let id: String = ask(&stack.cluster_mut().nodes()[to], &["CLUSTER", "MYID"]).await;
+        let slot_text = slot.to_string();
+        let command = ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", &slot_text, &slot_text, "NODE", &id];
+        let _: String = ask(&stack.cluster_mut().nodes()[from], &command).await;
+        eventually(RECOVERY, "the slot has moved", async || {
+            let master = stack.cluster_mut().master_of(slot).await;
+            if master == to { Ok(()) } else { Err(master) }
+        })
+        .await;
+    }
+    ids.extend(load.end().await);
+    assert!(ids.len() > 200, "{} jobs are no load", ids.len());
+    sink.wait_for_jobs(&ids, 1, RECOVERY).await;
+    for state in ["delayed", "ready", "reserved"] {
+        stack.wait_count(state, 0, RECOVERY).await;
+    }
+    still_the_same_processes(&mut stack);
+}

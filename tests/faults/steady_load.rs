@@ -1,0 +1,64 @@
+//! Jobs that are submitted without a pause while something goes wrong. A submit that is refused or not answered is
+//! repeated until it is accepted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ringback_testkit::{Sink, Stack, http_client};
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::raw_post::JSON;
+use crate::sample_jobs::TOPIC;
+
+/// How many submit at the same time.
+pub(super) const CALLERS: usize = 4;
+/// The pause of a caller after a submit.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Callers that submit jobs.
+pub(super) struct SteadyLoad {
+    is_over: Arc<AtomicBool>,
+    callers: JoinSet<Vec<String>>,
+}
+
+impl SteadyLoad {
+    /// Starts to submit jobs, due at once or within two seconds, whose ids begin with a name.
+    pub(super) fn start(stack: &Stack, sink: &Sink, name: &str) -> Self {
+        let (is_over, mut callers) = (Arc::<AtomicBool>::default(), JoinSet::new());
+        for caller in 0..CALLERS {
+            let (to, hook, over) = (stack.url("/v1/jobs"), sink.url("/hook"), Arc::clone(&is_over));
+            let name = format!("{name}-{caller}");
+            callers.spawn(async move {
+                let (http, mut accepted) = (http_client(), Vec::new());
+                while !over.load(Ordering::Relaxed) {
+                    let id = format!("{name}-{}", accepted.len());
+                    let delay = format!("{}ms", accepted.len() % 20 * 100);
+                    let job =
+                        json!({"topic": TOPIC, "id": id, "url": hook, "delay": delay, "body": {"id": id}});
+                    let answer = http
+                        .post(&to)
+                        .header(JSON.0, JSON.1)
+                        .body(job.to_string())
+                        .send()
+                        .await
+                        .map(|answer| answer.status().as_u16());
+                    if matches!(answer, Ok(200 | 201)) {
+                        accepted.push(id);
+                    }
+                    sleep(PAUSE).await;
+                }
+                accepted
+            });
+        }
+        Self { is_over, callers }
+    }
+
+    /// Stops it, and returns the ids of the jobs that were accepted.
+    pub(super) async fn end(self) -> Vec<String> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.callers.join_all().await.concat()
+    }
+}
