@@ -18,6 +18,7 @@ use ringback_testkit::history::{FaultClass, Invariant, Verdict};
 use ringback_testkit::recorded::{Bounds, Recorded};
 use ringback_testkit::{Persistence, RedisServer, Role, Sink, Stack, StackOptions};
 
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::load::Load;
@@ -56,18 +57,23 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
         read_clock(&recorded, &stack).await;
         let apis = stack.api_urls();
         let is_over = Arc::new(AtomicBool::new(false));
-        let load = tokio::spawn(Load::new(&recorded, &apis, &sink).run(Arc::clone(&is_over)));
+        let mut clients = JoinSet::new();
+        clients.spawn(Load::new(&recorded, &apis, &sink).run(Arc::clone(&is_over)));
         let tour = Tour::new(&recorded, &apis, &stack, &aside);
-        let tour = tokio::spawn(tour.run(Arc::clone(&is_over)));
+        clients.spawn(tour.run(Arc::clone(&is_over)));
 
         let (mut counts, begun) = (Counts::default(), Instant::now());
         supervise(&mut stack, &mut counts, SWEEP, &plan).await;
         let took = begun.elapsed();
         is_over.store(true, Ordering::SeqCst);
-        let (never, ends) =
-            (Plan::never(), async { (load.await.expect("the load"), tour.await.expect("the tour")) });
+        let never = Plan::never();
+        let ends = async {
+            while let Some(client) = clients.join_next().await {
+                client.expect("a client does not panic");
+            }
+        };
         tokio::select! {
-            _ = ends => {}
+            () = ends => {}
             () = supervise(&mut stack, &mut counts, DRAIN, &never) => {}
         }
         stack.ready(DRAIN).await;

@@ -27,14 +27,20 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     let redis = RedisServer::start().await;
     let proxy = RedisErrors::start(redis.port()).await;
     let options = Stack::options().store(&format!("redis://127.0.0.1:{}", proxy.port()));
-    let mut stack = options.env("RINGBACK_SHARDS", "1").start().await;
+    // The audit at the end is in the history: the proxy ends with this test.
+    let mut stack = options.env("RINGBACK_SHARDS", "1").unaudited().start().await;
     let policies = vec![Policy { p: 0, delays: vec![100, 200, 400], max: 4, jitter: 0.1 }];
     let recorded = Recorded::start("errors of redis", &Bounds { live: None, policies });
     let fault = recorded.fault("error", FaultClass::Network);
-    let sink = Sink::recorded(recorded.history()).await;
+    let (sink, aside) = (Sink::recorded(recorded.history()).await, Sink::start().await);
     sink.answer_path("/flaky", Script::first(1, Answer::status(503)));
-    let client =
-        Client { recorded: &recorded, api: stack.api_urls().remove(0), url: sink.url(""), proxy: &proxy };
+    let client = Client {
+        recorded: &recorded,
+        api: stack.api_urls().remove(0),
+        url: sink.url(""),
+        aside: aside.url(""),
+        proxy: &proxy,
+    };
 
     let mut cells = 0;
     for round in 0..rounds {

