@@ -55,7 +55,6 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var_os(name)?.to_str()?.parse().ok()
 }
 
-#[expect(clippy::print_stderr, reason = "shown with the failure of the test")]
 fn report(name: &str, seed: u64) {
     eprintln!(
         "the scenario {name} failed with seed {seed}; to repeat: RINGBACK_SIMULATION_SEED={seed} cargo nextest run --package ringback-simulation {name}"

@@ -66,7 +66,10 @@ impl Pair {
                 let lanes: Vec<_> = reserved.leases.iter().map(lane_of).collect();
                 let most = lanes.iter().map(|lane| lanes.iter().filter(|other| *other == lane).count()).max();
                 assert!(lanes.len() <= limit && most.unwrap_or(0) <= lane_limit, "{}: {lanes:?}", self.at);
-                if reserved.leases.is_empty() && !reserved.more {
+                // On Redis the entry of a job that has moved on uses up the limit of its lane, which is skipped then.
+                let is_closed = |lane: &String| ask.lane_limits.iter().any(|(name, _)| name == lane);
+                let is_more = reserved.more || !reserved.skipped.iter().all(is_closed);
+                if reserved.leases.is_empty() && !is_more {
                     break;
                 }
                 taken.extend(reserved.leases);

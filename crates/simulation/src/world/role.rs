@@ -88,6 +88,7 @@ impl Role {
             }
         }
         let of_tasks = shutdown.clone();
+        #[expect(clippy::disallowed_methods, reason = "the role that it is kept in ends it")]
         let tasks = tokio::spawn(async move { tasks.join_all(&of_tasks).await });
         self.running = Some(Running { router, shutdown, tasks });
     }

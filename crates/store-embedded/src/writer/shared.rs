@@ -122,7 +122,7 @@ impl SharedWriter {
             }
             RunsOn::Callers => {
                 let writer = Writer::open(&self.location, shards)?;
-                Handle { shards: writer.shards, runner: Runner::Callers(Mutex::new(writer)) }
+                Handle { shards: writer.shards, runner: Runner::Callers(Box::new(Mutex::new(writer))) }
             }
         };
         let handle = Arc::new(handle);
@@ -150,7 +150,7 @@ enum Runner {
         queue: Option<mpsc::Sender<Request>>,
         thread: Arc<Thread>,
     },
-    Callers(Mutex<Writer>),
+    Callers(Box<Mutex<Writer>>),
 }
 
 impl Handle {
