@@ -10,6 +10,9 @@ pub(crate) const ANSWERED: [&str; 10] =
 pub(crate) const REPEATED: [&str; 7] =
     ["members", "promote", "recover", "reserve", "settle", "exchange", "note"];
 
+/// A settle and a reserve in one call, which a notifier makes only if both are due at the same moment.
+pub(crate) const SELDOM: &str = "exchange";
+
 /// The errors, by name.
 pub(crate) const FAULTS: [(&str, RedisFault); 21] = [
     ("LOADING", Error("LOADING Redis is loading the dataset in memory")),
