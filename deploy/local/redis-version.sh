@@ -31,11 +31,13 @@ PY
 
 # apt COMMAND…: apt-get with sources and lists of its own.
 apt() {
-  local own=$tools/debian
+  local own=$tools/debian archive
+  # The archive that this machine takes its packages from.
+  archive=$(apt-get indextargets --format '$(REPO_URI)' | grep '/debian/*$' | head -n 1) || return 1
   mkdir -p "$own/lists/partial" "$own/archives/partial"
   local suite
   for suite in bookworm bookworm-backports trixie; do
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive $suite main"
   done >"$own/sources.list"
   apt-get -o Dir::Etc::sourcelist="$own/sources.list" -o Dir::Etc::sourceparts=/dev/null \
     -o Dir::State::lists="$own/lists" -o Dir::Cache="$own" -o Dir::Cache::archives="$own/archives" \

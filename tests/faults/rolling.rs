@@ -82,8 +82,6 @@ async fn roll(options: StackOptions, restarts: usize) -> Counts {
     let (counts, missing) = (sink.counts(), submitted.pulled.iter().find(|id| !consumed.contains(id)));
     assert_eq!(missing, None, "every pull job was consumed");
     assert!(submitted.cancelled.iter().all(|id| !counts.contains_key(id)), "no cancelled job was delivered");
-    let total = ended.0 + ended.1;
-    println!("{restarts} restarts, {total} jobs");
     Counts { delivered_twice: counts.values().filter(|count| **count > 1).count() }
 }
 

@@ -1,9 +1,9 @@
 //! Simulations of a whole Ringback: the API, carriers and notifiers in one thread, on the store in memory, in
 //! virtual time. A seed decides everything that is random, so that a run can be repeated.
 //!
-//! [`world`] starts and crashes the roles and makes time pass, [`receiver`] answers callbacks by a script,
-//! [`calls`] lets calls of the store fail, [`history`] keeps what happened, [`properties`] says what must hold, and
-//! [`scenarios`] are the tests. docs/design/simulation.md describes how to use it.
+//! `world` starts and crashes the roles and makes time pass, `receiver` answers callbacks by a script,
+//! `calls` lets calls of the store fail, `history` keeps what happened, `properties` says what must hold, and
+//! `scenarios` are the tests. docs/design/simulation.md describes how to use it.
 
 #![cfg(test)]
 

@@ -55,17 +55,51 @@ impl Deadline {
     }
 
     /// Makes a store call that carries a token, and once more if the connection broke before the
-    /// answer. With the same token the store returns the result of the first call.
+    /// answer. With the same token the store returns the result of the first call, as long as nothing
+    /// else has happened since. A repetition that is not applied says nothing about the first call,
+    /// whose outcome stays unknown.
     pub(crate) async fn idempotent<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
         self,
+        is_applied: impl Fn(&T) -> bool + Send,
         call: impl Fn() -> F + Send,
     ) -> Result<T, Unavailable> {
         let result = self.bound(async {
             match call().await {
-                Err(StoreError::Away(_)) => call().await,
+                Err(StoreError::Away(why)) => match call().await {
+                    Ok(result) if !is_applied(&result) => Err(StoreError::Away(why)),
+                    result => result,
+                },
                 result => result,
             }
         });
         Ok(result.await.map_err(|_elapsed| Unavailable::TooLate)??)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// A call whose first answer is lost, and whose repetition is answered `again`.
+    async fn repeated(again: u16) -> Result<u16, Unavailable> {
+        let calls = AtomicU32::new(0);
+        let call = || {
+            let is_first = calls.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                if is_first { Err(StoreError::Away(Arc::new(io::Error::other("broken")))) } else { Ok(again) }
+            }
+        };
+        Deadline::from_now().idempotent(|status| *status == 200, call).await
+    }
+
+    #[tokio::test]
+    async fn a_repetition_that_is_not_applied_leaves_the_outcome_unknown() {
+        assert_eq!(repeated(200).await.ok(), Some(200));
+        // The first call may have taken effect, and something else has changed the job since.
+        assert!(repeated(409).await.is_err());
     }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn reschedule(
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
 ) -> JsonResult<JobAnswer> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.token());
-    let moved = deadline.idempotent(|| api.store.reschedule(&key, due, token)).await;
+    let moved = deadline.idempotent(is_applied, || api.store.reschedule(&key, due, token)).await;
     answer(moved, &key, cannot_reschedule)
 }
 
@@ -50,7 +50,7 @@ pub(crate) async fn run(
     NoBody(deadline): NoBody,
 ) -> JsonResult<JobAnswer> {
     let token = api.token();
-    let moved = deadline.idempotent(|| api.store.run(&key, token)).await;
+    let moved = deadline.idempotent(is_applied, || api.store.run(&key, token)).await;
     answer(moved, &key, cannot_run)
 }
 
@@ -70,8 +70,12 @@ pub(crate) async fn revive(
     NoBody(deadline): NoBody,
 ) -> JsonResult<JobAnswer> {
     let token = api.token();
-    let moved = deadline.idempotent(|| api.store.revive(&key, token)).await;
+    let moved = deadline.idempotent(is_applied, || api.store.revive(&key, token)).await;
     answer(moved, &key, cannot_revive)
+}
+
+fn is_applied(moved: &MoveResult) -> bool {
+    matches!(moved, MoveResult::Applied(_))
 }
 
 /// The job after the action, or why the action is refused. `advice` ends the message of a 409.

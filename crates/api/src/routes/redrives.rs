@@ -40,7 +40,8 @@ pub(crate) async fn begin(
     let RedriveAsk { reason, after, before, rate } = RedriveAsk::parse(&json)?;
     let (filter, token) = (DeadFilter { topic, reason, after, before }, api.token());
     let begin = || api.store.start_redrive(token, &filter, rate);
-    let begun = Deadline::from_now().idempotent(begin).await;
+    let is_applied = |start: &RedriveStart| matches!(start, RedriveStart::Redrive(_));
+    let begun = Deadline::from_now().idempotent(is_applied, begin).await;
     match begun.map_err(|error| ApiError::of_redrive(&error))? {
         RedriveStart::Redrive(revival) => {
             let location = format!("/v1/topics/{}/revivals/{}", revival.filter.topic, revival.id);

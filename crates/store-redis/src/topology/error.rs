@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
 use redis::RedisError;
-use redis::ServerErrorKind::{Ask, Moved, NoPerm, ReadOnly, ResponseError, TryAgain};
+use redis::ServerErrorKind::{Ask, NoPerm, ReadOnly, ResponseError, TryAgain};
 use ringback_core::contract::StoreError;
 
 use super::CONNECT;
@@ -62,7 +62,7 @@ pub(crate) fn is_under_way(error: &StoreError) -> bool {
 pub(super) fn moved_to(error: &StoreError) -> Option<(&str, u16)> {
     let StoreError::Away(source) = error else { return None };
     let error = source.downcast_ref::<RedisError>()?;
-    if error.kind() != Server(Moved) {
+    if error.code() != Some("MOVED") {
         return None;
     }
     let (host, port) = error.redirect_node()?.0.rsplit_once(':')?;
