@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use http::Method;
@@ -10,6 +11,7 @@ use ringback_core::wire::TopicLine;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use tokio::time::sleep;
 
 use super::super::retry::PatientCalls;
 use super::results::Results;
@@ -17,6 +19,9 @@ use crate::args::Format;
 use crate::backup_file::{Kind, Lines};
 use crate::client::{Call, ClientError, SHORT};
 use crate::response_lines::ResponseLines;
+
+/// After what time all processes of an installation know a new policy.
+const POLICIES_KNOWN: Duration = Duration::from_secs(1);
 
 /// What the installation has for a topic.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +46,7 @@ pub(super) async fn restore(
     results: &mut Results,
 ) -> anyhow::Result<()> {
     let (_, mut lines) = Lines::open(source)?;
-    let mut present = None;
+    let (mut present, mut is_policy_new) = (None, false);
     while let Some(line) = lines.next()?.filter(|line| line.kind == Kind::Topic) {
         let topic: TopicLine =
             serde_json::from_str(line.json).with_context(|| format!("line {}", line.number))?;
@@ -51,6 +56,7 @@ pub(super) async fn restore(
         let before = present.as_ref().and_then(|all| all.get(&topic.topic)).copied().unwrap_or_default();
         let context = || format!("line {}: topic {}", line.number, topic.topic);
         let is_changed = set(calls, &topic, before).await.with_context(context)?;
+        is_policy_new |= topic.policy.is_some() && before.policy.is_none();
         results.lines += 1;
         if is_refused(&topic, before) {
             results.refused += 1;
@@ -60,6 +66,10 @@ pub(super) async fn restore(
         } else {
             results.repeated += 1;
         }
+    }
+    // A job that is due at once must not be sent without the headers of its topic.
+    if is_policy_new {
+        sleep(POLICIES_KNOWN).await;
     }
     Ok(())
 }
