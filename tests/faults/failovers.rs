@@ -32,9 +32,14 @@ async fn start() -> (Stack, Sink) {
 /// Waits until the replica of each master has all that was accepted.
 async fn in_sync(cluster: &RedisCluster) {
     for node in cluster.nodes() {
-        if node.info_field("replication", "role").await == "master" {
-            node.is_replicated_to(1).await;
-        }
+        // One that was replaced is a master for some moments more.
+        eventually(RECOVERY, "replicas have everything", async || {
+            match node.info_field("replication", "role").await.as_str() {
+                "master" => node.replicates_to(1).await,
+                _ => Ok(()),
+            }
+        })
+        .await;
     }
 }
 

@@ -224,20 +224,22 @@ impl RedisServer {
 
     /// Waits until so many replicas have all that it has now.
     pub async fn is_replicated_to(&self, replicas: usize) {
-        eventually(START_DEADLINE, "replicas have everything", async || {
-            let mut client = self.client().await;
-            // WAIT concerns what was written until the last call of its connection.
-            redis::cmd("PING").exec_async(&mut client).await.map_err(|error| error.to_string())?;
-            let mut wait = redis::cmd("WAIT");
-            let have: usize = wait
-                .arg(replicas)
-                .arg(2_000)
-                .query_async(&mut client)
-                .await
-                .map_err(|error| error.to_string())?;
-            if have >= replicas { Ok(()) } else { Err(format!("{have} have it")) }
-        })
-        .await;
+        eventually(START_DEADLINE, "replicas have everything", async || self.replicates_to(replicas).await)
+            .await;
+    }
+
+    /// Whether so many replicas have all that it has now.
+    ///
+    /// # Errors
+    /// If fewer have it within two seconds, or it is a replica itself.
+    pub async fn replicates_to(&self, replicas: usize) -> Result<(), String> {
+        let mut client = self.client().await;
+        // WAIT concerns what was written until the last call of its connection.
+        redis::cmd("PING").exec_async(&mut client).await.map_err(|error| error.to_string())?;
+        let mut wait = redis::cmd("WAIT");
+        let wait = wait.arg(replicas).arg(2_000);
+        let have: usize = wait.query_async(&mut client).await.map_err(|error| error.to_string())?;
+        if have >= replicas { Ok(()) } else { Err(format!("{have} have it")) }
     }
 
     /// Opens a connection with a response time-out of five seconds.

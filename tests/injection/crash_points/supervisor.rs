@@ -57,7 +57,9 @@ pub(crate) async fn supervise(stack: &mut Stack, counts: &mut Counts, within: Du
                 look_after(process, pause, counts, &mut stopped);
             }
         }
-        if left.is_empty() && stopped.is_empty() {
+        // One that was asked to end does so, and is started again.
+        let is_ending = processes(stack).any(|process| ended.contains(&process.pid()));
+        if left.is_empty() && stopped.is_empty() && !is_ending {
             return;
         }
         assert!(Instant::now() < deadline, "seed {}: {counts:?}; not reached: {left:?}", plan.seed);
