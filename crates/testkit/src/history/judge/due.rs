@@ -36,10 +36,13 @@ struct AskedDue {
 fn asked_dues(run: &Run<'_>, job: &Job<'_>) -> Vec<AskedDue> {
     let submits = job.possible_submits().map(|submit| AskedDue {
         span: submit.span,
-        due: submit.due.map_or_else(
-            || bound(run, job, submit.span.sent, submit.at, submit.delay),
-            |due| Some(due * 1_000),
-        ),
+        due: match submit.due {
+            Some(due) if submit.span.status != 200 => Some(due * 1_000),
+            // The answer to a repetition may have the due time of a retry, and what is asked for by a key alone may
+            // have been asked for before.
+            _ if submit.is_anonymous && submit.span.status == 200 => None,
+            _ => bound(run, job, submit.span.sent, submit.at, submit.delay),
+        },
         is_reschedule: false,
     });
     let moves = job.possible_calls(|asked| matches!(asked, Asked::Move(_))).map(|call| AskedDue {

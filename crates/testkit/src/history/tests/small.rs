@@ -47,3 +47,18 @@ fn a_job_of_a_key_may_come_before_the_submit_that_is_answered() {
     let other = lines.replace("\"job\":\"a/key-1\",\"state\"", "\"job\":\"a/key-2\",\"state\"");
     assert_eq!(wrong(&other).len(), 1, "the key has made another job");
 }
+
+#[test]
+fn a_repeated_submit_may_be_answered_with_the_due_time_of_a_retry() {
+    let lines = r#"{"submit":{"t":1000,"n":1,"job":"a/","url":"http://h/","body":"DIGEST","headers":"DIGEST","key":"k"}}
+{"info":{"t":50000,"n":1}}
+{"submit":{"t":60000,"n":2,"job":"a/","url":"http://h/","body":"DIGEST","headers":"DIGEST","key":"k"}}
+{"arrive":{"t":61000,"d":3,"job":"a/key-1","attempt":1,"due":1795000000005,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"respond":{"t":62000,"d":3,"status":500}}
+{"ok":{"t":70000,"n":2,"status":200,"job":"a/key-1","state":"delayed","due":1795000000162}}
+{"end":{"t":900000,"dumped":false,"drained":false}}
+"#;
+    assert_eq!(wrong(lines), [""; 0]);
+    let early = lines.replace("\"due\":1795000000005", "\"due\":1795000000095");
+    assert_eq!(wrong(&early).len(), 1, "its own due time counts");
+}
