@@ -40,7 +40,7 @@ const BUGS: [(&str, &[Invariant]); 38] = [
     ("expired-lease-kept", &[I17]),
     ("failures-counted-twice", &[I16]),
     ("idempotency-key-ignored", &[I14]),
-    ("lease-too-short", &[I8, I13]),
+    ("lease-too-short", &[I8, I13, I6, I11]),
     ("no-jitter", &[I6]),
     ("one-retry-too-few", &[I16]),
     ("one-retry-too-many", &[I5]),
