@@ -19,8 +19,8 @@ const RECOVERY: Duration = Duration::from_secs(60);
 /// How many masters are killed, unless `RINGBACK_TEST_FAILOVERS` says otherwise.
 const KILLS: usize = 5;
 const MASTERS: usize = 3;
-/// How long jobs are submitted before and after something goes wrong.
-const LOAD: Duration = Duration::from_millis(300);
+/// How many jobs are accepted before something goes wrong.
+const JOBS: usize = 40;
 
 async fn start() -> (Stack, Sink) {
     let nodes = RedisServer::options().arg("--cluster-node-timeout", "1000");
@@ -112,13 +112,13 @@ async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_repl
     let mut masters: Vec<usize> = (0..MASTERS).collect();
     for kill in 0..kills {
         let load = SteadyLoad::start(&stack, &sink, &format!("safe-{kill}"));
-        tokio::time::sleep(LOAD).await;
+        load.more(JOBS).await;
         safe.extend(load.end().await);
         fences.rise().await;
         in_sync(stack.cluster_mut()).await;
 
         let load = SteadyLoad::start(&stack, &sink, &format!("around-{kill}"));
-        tokio::time::sleep(LOAD).await;
+        load.more(JOBS).await;
         let master = masters[kill % MASTERS];
         stack.cluster_mut().node_mut(master).kill();
         is_master(&stack.cluster_mut().nodes()[partner(master)]).await;
@@ -146,13 +146,13 @@ async fn masters_that_are_replaced_by_hand_under_load_lose_nothing_that_a_replic
     let (mut safe, mut around) = (Vec::new(), Vec::new());
     for (master, how) in [None, Some("FORCE"), Some("TAKEOVER")].into_iter().enumerate() {
         let load = SteadyLoad::start(&stack, &sink, &format!("safe-{master}"));
-        tokio::time::sleep(LOAD).await;
+        load.more(JOBS).await;
         safe.extend(load.end().await);
         fences.rise().await;
         in_sync(stack.cluster_mut()).await;
 
         let load = SteadyLoad::start(&stack, &sink, &format!("around-{master}"));
-        tokio::time::sleep(LOAD).await;
+        load.more(JOBS).await;
         let replica = &stack.cluster_mut().nodes()[partner(master)];
         let mut cluster = redis::cmd("CLUSTER");
         cluster

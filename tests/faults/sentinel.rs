@@ -12,8 +12,8 @@ use crate::sample_jobs::{SOON, job, with};
 
 /// Fail-overs, time-outs, locks and leases take this long at most.
 const RECOVERY: Duration = Duration::from_secs(60);
-/// How long jobs are submitted before and after something goes wrong.
-const LOAD: Duration = Duration::from_millis(500);
+/// How many jobs are accepted before something goes wrong.
+const JOBS: usize = 60;
 
 async fn start() -> (Stack, Sink) {
     let options = Stack::options().sentinel(RedisServer::options()).env("RINGBACK_SHARDS", "6");
@@ -46,12 +46,12 @@ async fn a_master_that_is_killed_under_load_is_replaced_for_all_processes() {
     let (mut stack, sink) = start().await;
     assert_eq!(stack.stats().await["store"]["kind"], "redis-sentinel");
     let load = SteadyLoad::start(&stack, &sink, "safe");
-    sleep(LOAD).await;
+    load.more(JOBS).await;
     let safe = load.end().await;
     stack.sentinel_mut().are_in_sync(0).await;
 
     let load = SteadyLoad::start(&stack, &sink, "around");
-    sleep(LOAD).await;
+    load.more(JOBS).await;
     stack.sentinel_mut().server_mut(0).kill();
     stack.sentinel_mut().another_master(0, 0).await;
     works_again(&mut stack, &sink, "after").await;
@@ -67,7 +67,7 @@ async fn a_master_that_is_killed_under_load_is_replaced_for_all_processes() {
 async fn a_master_that_is_paused_and_replaced_by_hand_under_load_loses_nothing() {
     let (mut stack, sink) = start().await;
     let load = SteadyLoad::start(&stack, &sink, "load");
-    sleep(LOAD).await;
+    load.more(JOBS).await;
     let mut pause = redis::cmd("CLIENT");
     let pause = pause.arg("PAUSE").arg(20_000).arg("WRITE");
     let mut master = stack.sentinel_mut().servers()[0].client().await;
@@ -176,6 +176,7 @@ async fn a_former_master_that_still_answers_is_left_by_all_processes() {
     let calls = async || former.command_calls().await.get("fcall").copied();
     eventually(SOON, "nobody calls the former master", async || {
         let before = calls().await;
+        // No wait for something: the looks of all processes lie in this window.
         sleep(Duration::from_millis(1_200)).await;
         if calls().await == before { Ok(()) } else { Err("it is called") }
     })

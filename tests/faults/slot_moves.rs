@@ -79,7 +79,7 @@ const REFUSED: &str = "refused while";
 async fn a_shard_whose_slot_moves_key_by_key_under_load_is_refused_until_it_is_whole_and_nothing_is_lost() {
     let (mut stack, sink, mut ids) = start().await;
     let load = SteadyLoad::start(&stack, &sink, "load");
-    sleep(Duration::from_secs(1)).await;
+    load.more(100).await;
     let mut tags = tags(&mut stack).await;
     tags.retain(|tag| tag != "meta");
     assert_eq!(tags.len(), SHARDS, "{tags:?}");
@@ -155,7 +155,7 @@ async fn a_shard_whose_slot_moves_as_a_whole_under_load_goes_on() {
     }
     let (mut stack, sink, mut ids) = start().await;
     let load = SteadyLoad::start(&stack, &sink, "load");
-    sleep(Duration::from_secs(1)).await;
+    load.more(100).await;
     for tag in tags(&mut stack).await {
         let slot = slot(&mut stack, &tag).await;
         let from = stack.cluster_mut().master_of(slot).await;

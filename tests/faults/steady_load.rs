@@ -2,16 +2,16 @@
 //! repeated until it is accepted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringback_testkit::{Sink, Stack, http_client};
+use ringback_testkit::{Sink, Stack, eventually, http_client};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::raw_post::JSON;
-use crate::sample_jobs::TOPIC;
+use crate::sample_jobs::{SOON, TOPIC};
 
 /// How many submit at the same time.
 pub(super) const CALLERS: usize = 4;
@@ -21,15 +21,18 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Callers that submit jobs.
 pub(super) struct SteadyLoad {
     is_over: Arc<AtomicBool>,
+    accepted: Arc<AtomicUsize>,
     callers: JoinSet<Vec<String>>,
 }
 
 impl SteadyLoad {
     /// Starts to submit jobs, due at once or within two seconds, whose ids begin with a name.
     pub(super) fn start(stack: &Stack, sink: &Sink, name: &str) -> Self {
-        let (is_over, mut callers) = (Arc::<AtomicBool>::default(), JoinSet::new());
+        let (is_over, all, mut callers) =
+            (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), JoinSet::new());
         for caller in 0..CALLERS {
-            let (to, hook, over) = (stack.url("/v1/jobs"), sink.url("/hook"), Arc::clone(&is_over));
+            let (to, hook) = (stack.url("/v1/jobs"), sink.url("/hook"));
+            let (over, all) = (Arc::clone(&is_over), Arc::clone(&all));
             let name = format!("{name}-{caller}");
             callers.spawn(async move {
                 let (http, mut accepted) = (http_client(), Vec::new());
@@ -47,13 +50,24 @@ impl SteadyLoad {
                         .map(|answer| answer.status().as_u16());
                     if matches!(answer, Ok(200 | 201)) {
                         accepted.push(id);
+                        all.fetch_add(1, Ordering::Relaxed);
                     }
                     sleep(PAUSE).await;
                 }
                 accepted
             });
         }
-        Self { is_over, callers }
+        Self { is_over, accepted: all, callers }
+    }
+
+    /// Waits until so many more jobs are accepted.
+    pub(super) async fn more(&self, jobs: usize) {
+        let goal = self.accepted.load(Ordering::Relaxed) + jobs;
+        eventually(SOON, "jobs are accepted", async || match self.accepted.load(Ordering::Relaxed) {
+            now if now >= goal => Ok(()),
+            now => Err(format!("{now} of {goal}")),
+        })
+        .await;
     }
 
     /// Stops it, and returns the ids of the jobs that were accepted.

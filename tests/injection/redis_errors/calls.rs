@@ -61,8 +61,16 @@ impl Client<'_> {
         }
         self.ok("POST", "jobs", json!({"topic": "late", "id": round, "retry": {"preset": "none"}})).await;
         let ask = json!({"max": 100, "ttr": "100ms", "wait": 0});
-        self.send(&(Method::POST, format!("{}/v1/topics/late/reserve", self.api), Some(ask))).await;
-        tokio::time::sleep(Duration::from_millis(250)).await;
+        let reserve = (Method::POST, format!("{}/v1/topics/late/reserve", self.api), Some(ask));
+        let look = (Method::GET, format!("{}/v1/jobs/late/{round}", self.api), None);
+        eventually(SOON, "the lease of a consumer has run out", async || {
+            self.send(&reserve).await;
+            match self.send(&look).await {
+                (200, job) if job.contains("\"state\":\"dead\"") => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
     }
 
     async fn prepare(&self, call: &str, id: &str) -> (Method, String, Option<Value>) {

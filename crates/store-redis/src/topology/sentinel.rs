@@ -22,7 +22,7 @@ use super::address::Watched;
 use super::answer::{self, Master};
 use super::connection::{FIRST_PAUSE, SharedConnection};
 use super::error::{classify_connect, unfit};
-use super::single::{self, LONGEST_PAUSE, PLACE, PLACES, Single};
+use super::single::{self, LONGEST_PAUSE, PLACES, Single};
 
 /// How long the sentinels may take to answer.
 const ASK: Duration = Duration::from_millis(500);
@@ -78,12 +78,7 @@ impl Sentinel {
         &self,
         cmd: &Cmd,
     ) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
-        let send = async |mut master: Connected| {
-            let answer = master.connection.send_packed_command(cmd).await?;
-            Ok((answer, master.connection))
-        };
-        let (answer, number) = self.connection.call(PLACE, send).await?;
-        single::judge(&self.connection, answer, number)
+        single::call_over(&self.connection, cmd, |master| master.connection).await
     }
 
     /// The master now, for a connection of its own.

@@ -20,7 +20,7 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// The number of places that calls go to.
 pub(super) const PLACES: usize = 1;
 /// The only place.
-pub(super) const PLACE: usize = 0;
+const PLACE: usize = 0;
 
 pub(super) struct Single {
     client: Client,
@@ -54,17 +54,28 @@ impl Single {
         &self,
         cmd: &Cmd,
     ) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
-        let send = async |mut connection: MultiplexedConnection| {
-            let answer = connection.send_packed_command(cmd).await?;
-            Ok((answer, connection))
-        };
-        let (answer, number) = self.connection.call(PLACE, send).await?;
-        judge(&self.connection, answer, number)
+        call_over(&self.connection, cmd, |connection| connection).await
     }
 }
 
+/// Sends one command over a shared connection, of which `multiplexed` is what it is sent over. Returns that too, and its
+/// number.
+pub(super) async fn call_over<C: Clone + Send + Sync + 'static>(
+    shared: &SharedConnection<C>,
+    cmd: &Cmd,
+    multiplexed: impl FnOnce(C) -> MultiplexedConnection,
+) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
+    let send = async |connection: C| {
+        let mut connection = multiplexed(connection);
+        let answer = connection.send_packed_command(cmd).await?;
+        Ok((answer, connection))
+    };
+    let (answer, number) = shared.call(PLACE, send).await?;
+    judge(shared, answer, number)
+}
+
 /// Reads the end of a call on the connection of this number, which may be given up for it.
-pub(super) fn judge<C: Clone + Send + Sync + 'static>(
+fn judge<C: Clone + Send + Sync + 'static>(
     connection: &SharedConnection<C>,
     answer: RedisResult<(Value, MultiplexedConnection)>,
     number: u64,
