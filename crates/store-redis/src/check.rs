@@ -51,15 +51,11 @@ impl AofServer {
     /// `None` for a server that needs no rewrite.
     fn of(info: &Info) -> Option<Self> {
         let (name, version) = info.version();
-        let may_replay = info.get("aof_enabled") == Some("1") && !drops_halves(name, version);
+        let drops_halves = name == "Valkey" && info.version_numbers() >= DROPS_HALVES;
+        let may_replay = info.get("aof_enabled") == Some("1") && !drops_halves;
         let run_id = info.get("run_id").filter(|_| may_replay)?.to_owned();
         Some(Self { node: info.node.clone(), run_id, server: format!("{name} {version}") })
     }
-}
-
-fn drops_halves(name: &str, version: &str) -> bool {
-    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
-    name == "Valkey" && [(); 3].map(|()| parts.next().unwrap_or(0)) >= DROPS_HALVES
 }
 
 /// Checks every server. Refuses servers that would lose jobs.
@@ -124,10 +120,7 @@ impl Replication {
 
 /// Whether a server has the command WAITAOF.
 fn has_waitaof(info: &Info) -> bool {
-    let (name, version) = info.version();
-    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
-    let version = [(); 2].map(|()| parts.next().unwrap_or(0));
-    name == "Valkey" || version >= [7_u32, 2]
+    info.version().0 == "Valkey" || info.version_numbers() >= [7, 2, 0]
 }
 
 /// The share of its memory limit that the fullest server uses.
@@ -146,8 +139,7 @@ pub(crate) async fn memory_share(topology: &Topology) -> Result<f64, StoreError>
 fn version(info: &Info) -> Result<(), StoreError> {
     let (name, version) = info.version();
     let least = if name == "Valkey" { 8 } else { 7 };
-    let major: u32 = version.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0);
-    if major < least {
+    if info.version_numbers()[0] < least {
         return Err(StoreError::Unfit(format!("{name} {version} is too old; {least}.0 or later is needed")));
     }
     Ok(())

@@ -25,6 +25,12 @@ impl Info {
             None => ("Redis", self.get("redis_version").unwrap_or("0")),
         }
     }
+
+    /// The first three numbers of the version; 0 for one that is missing.
+    pub(crate) fn version_numbers(&self) -> [u32; 3] {
+        let mut parts = self.version().1.split('.').map(|part| part.parse().unwrap_or(0));
+        [(); 3].map(|()| parts.next().unwrap_or(0))
+    }
 }
 
 #[cfg(test)]
