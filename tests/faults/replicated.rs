@@ -44,8 +44,10 @@ async fn what_no_replica_confirms_is_answered_with_503_and_can_be_repeated() {
     replica.stop();
     let unnamed = with(without(job(&sink, "unnamed"), "id"), "delay", "1h");
     let (path, nothing) = (format!("/v1/jobs/{TOPIC}/cancelled"), json!({}));
-    let (submitted, cancelled, finished) = tokio::join!(
+    let batch = json!([&unnamed, &unnamed]);
+    let (submitted, both, cancelled, finished) = tokio::join!(
         stack.post("/v1/jobs", &unnamed),
+        stack.post("/v1/jobs/batch", &batch),
         stack.delete(&path),
         stack.settle(&reserved, "finish", &nothing),
     );
@@ -56,6 +58,9 @@ async fn what_no_replica_confirms_is_answered_with_503_and_can_be_repeated() {
     let (problem, other) = (submitted.json(), cancelled.json());
     assert_eq!((&other["topic"], &other["id"]), (&json!(TOPIC), &json!("cancelled")));
     let id = problem["id"].as_str().expect("the id that was made");
+    // Behind the other submit, or after it.
+    let both = both.json()["jobs"].as_array().cloned().expect("the jobs of the batch");
+    assert_eq!(both.len(), 2, "{both:?}");
 
     // Soon it is known that no replica keeps up: then nothing is written first.
     unready(&stack.apis[0], "no replica keeps up").await;
@@ -67,9 +72,13 @@ async fn what_no_replica_confirms_is_answered_with_503_and_can_be_repeated() {
     stack.ready(RECOVERY).await;
     let repeated = with(unnamed, "id", id);
     assert_eq!(stack.submit(&repeated).await.0, 200);
+    for name in &both {
+        let id = name["id"].as_str().expect("the id that was made");
+        assert_eq!(stack.submit(&with(repeated.clone(), "id", id)).await.0, 200);
+    }
     assert_eq!(stack.cancel(TOPIC, "cancelled").await.0, 200);
     assert_eq!(stack.settle(&reserved, "finish", &json!({})).await.status, 200);
-    assert_eq!(stack.stats().await["states"]["delayed"], 1);
+    assert_eq!(stack.stats().await["states"]["delayed"], 3);
     assert_eq!(stack.job(TOPIC, "refused").await.0, 404);
     still_the_same_processes(&mut stack);
 }

@@ -11,12 +11,13 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::contract::StoreError;
 use ringback_core::job::JobKey;
-use ringback_core::wire::{FieldError, Problem};
+use ringback_core::wire::{FieldError, JobReference, Problem};
 use ringback_store::PoliciesUnknown;
 use tokio::time::error::Elapsed;
 
 use self::unavailable::public_message;
 pub(crate) use self::unavailable::{Unavailable, log};
+use crate::submit::ItemFailure;
 
 /// The media type of problem details.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
@@ -50,12 +51,26 @@ impl ApiError {
     }
 
     /// The 503 of a batch of which no job is known to be accepted.
-    pub(crate) fn of_batch(error: &Unavailable) -> Self {
-        Self::by_outcome(
+    pub(crate) fn of_batch<'a>(error: &Unavailable, unknown: impl Iterator<Item = &'a JobKey>) -> Self {
+        let Self(problem) = Self::by_outcome(
             error,
-            "it is not known which jobs were accepted; submitting those with ids of their own again is safe",
+            "it is not known which of these jobs were accepted; submitting them again with their ids is safe",
             "no job was accepted; retry later",
-        )
+        );
+        Self(Problem { jobs: unknown.map(JobReference::from).collect(), ..problem })
+    }
+
+    /// The 503 of a job of a batch.
+    pub(crate) fn of_item(failure: &ItemFailure) -> Self {
+        let Self(problem) = Self::by_outcome(
+            &failure.error,
+            "it is not known whether the job was accepted; submitting it again with its id is safe",
+            NOT_ACCEPTED,
+        );
+        Self(match &failure.key {
+            Some(key) => problem.about(key),
+            None => problem,
+        })
     }
 
     /// The 503 of a call that changes one job: reschedule, run or revive.
@@ -130,17 +145,6 @@ impl From<Problem> for ApiError {
     }
 }
 
-/// The 503 of a job of a batch.
-impl From<Unavailable> for ApiError {
-    fn from(error: Unavailable) -> Self {
-        Self::by_outcome(
-            &error,
-            "it is not known whether the job was accepted; submitting it again is safe if it has an id of its own",
-            NOT_ACCEPTED,
-        )
-    }
-}
-
 /// The 503 of a call that changes nothing, or has the same effect when repeated.
 impl From<Elapsed> for ApiError {
     fn from(_: Elapsed) -> Self {
@@ -205,7 +209,7 @@ mod tests {
     use super::*;
 
     fn detail(error: StoreError) -> String {
-        ApiError::from(Unavailable::Store(Arc::new(error))).0.detail
+        ApiError::of_item(&ItemFailure { error: Unavailable::Store(Arc::new(error)), key: None }).0.detail
     }
 
     #[test]

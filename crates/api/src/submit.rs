@@ -6,4 +6,4 @@ mod item;
 mod queues;
 
 pub(crate) use self::item::Item;
-pub(crate) use self::queues::{BatchSender, ItemResult, SubmitQueues};
+pub(crate) use self::queues::{BatchSender, ItemFailure, ItemResult, SubmitQueues};

@@ -154,13 +154,14 @@ impl RedisStore {
                 return Ok(());
             }
         }
-        let jobs = known.accepted - accepted;
-        tracing::error!(
-            shard = shard.0,
-            jobs,
-            "the store has lost accepted jobs of a shard, at least so many"
-        );
-        self.witness.forget(shard, accepted);
+        if self.witness.forget(shard, known, accepted) {
+            let jobs = known.accepted - accepted;
+            tracing::error!(
+                shard = shard.0,
+                jobs,
+                "the store has lost accepted jobs of a shard, at least so many"
+            );
+        }
         Ok(())
     }
 }

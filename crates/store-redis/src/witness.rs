@@ -103,11 +103,15 @@ impl Witness {
         self.of(shard).steps[1]
     }
 
-    /// Knows of no more jobs than there are.
-    pub(crate) fn forget(&self, shard: Shard, accepted: u64) {
+    /// Knows of no more jobs than there are. Returns false if another task has noted the loss since `known` was read.
+    pub(crate) fn forget(&self, shard: Shard, known: Known, accepted: u64) -> bool {
         let mut now = self.of(shard);
+        if now.generation != known.generation {
+            return false;
+        }
         let generation = now.generation.wrapping_add(1);
         *now = Known { accepted, generation, ..Known::default() };
+        true
     }
 
     /// Notes that jobs of a shard are missing. Returns how many are in all shards.
@@ -138,6 +142,16 @@ impl Witness {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_loss_that_two_tasks_notice_is_noted_once() {
+        let (witness, shard) = (Witness::new(1), Shard(0));
+        witness.saw(shard, witness.known(shard), 3);
+        let known = witness.known(shard);
+        assert!(witness.forget(shard, known, 1));
+        assert!(!witness.forget(shard, known, 1));
+        assert!(witness.forget(shard, witness.known(shard), 0));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_accepted_more_than_six_seconds_ago_is_never_taken_for_late() {

@@ -8,10 +8,11 @@ use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
-use crate::error::{ApiError, JsonResult, Unavailable};
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{BatchBody, Caller, NoIdempotencyKey};
 use crate::schema::{BatchRequest, BodyProblems, JobRequest};
 use crate::state::ApiState;
+use crate::submit::ItemFailure;
 
 /// Submit many jobs
 ///
@@ -44,10 +45,10 @@ pub(crate) async fn submit_batch(
     Ok(Json(results.into_iter().map(|(_, result)| result).collect::<Vec<_>>().into()))
 }
 
-fn item_result(result: Result<Submitted, Unavailable>) -> BatchResult {
+fn item_result(result: Result<Submitted, ItemFailure>) -> BatchResult {
     match result {
         Ok(submitted) => submit_result(submitted).map_or_else(refused, accepted),
-        Err(error) => refused(ApiError::from(error).0),
+        Err(failure) => refused(ApiError::of_item(&failure).0),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::{ApiError, Unavailable};
 use crate::extract::Items;
 use crate::limits::Deadline;
 use crate::metrics::{Metrics, Outcome};
-use crate::submit::{BatchSender, Item, ItemResult, SubmitQueues};
+use crate::submit::{BatchSender, Item, ItemFailure, ItemResult, SubmitQueues};
 
 /// After parsing this many bytes the task yields to others.
 const YIELD_AFTER: usize = 16 * 1024;
@@ -43,7 +43,8 @@ pub(super) async fn submit_items<J: Item>(
     if results.invalid.is_empty()
         && let Some(failure) = why_all_failed(&results.submitted)
     {
-        return Err(ApiError::of_batch(failure));
+        let failures = results.submitted.iter().filter_map(|(_, result)| result.as_ref().err());
+        return Err(ApiError::of_batch(failure, failures.filter_map(|failure| failure.key.as_ref())));
     }
     Ok(results)
 }
@@ -64,7 +65,7 @@ async fn parse_items<J: Item>(
         }
         since_yield += item.len();
         if sender.has_failed() && deadline.has_passed() {
-            results.submitted.push((number, Err(Unavailable::NotTried)));
+            results.submitted.push((number, Err(ItemFailure::not_tried())));
             continue;
         }
         match parse(&item) {
@@ -98,7 +99,8 @@ fn count_outcomes(metrics: &Metrics, results: &BulkResults) {
 /// The failure to report if the store accepted none of the jobs. If the outcome of one item is
 /// unknown, so is that of the batch.
 fn why_all_failed(results: &[ItemResult]) -> Option<&Unavailable> {
-    let failures: Option<Vec<_>> = results.iter().map(|(_, result)| result.as_ref().err()).collect();
+    let failures = results.iter().map(|(_, result)| Some(&result.as_ref().err()?.error));
+    let failures: Option<Vec<_>> = failures.collect();
     let failures = failures?;
     let unknown = failures.iter().find(|failure| failure.outcome_is_unknown());
     unknown.or(failures.first()).copied()
@@ -149,7 +151,8 @@ mod tests {
     #[test]
     fn an_unknown_outcome_of_one_item_makes_that_of_the_batch_unknown() {
         let failed = |failures: Vec<Unavailable>| -> Vec<ItemResult> {
-            failures.into_iter().enumerate().map(|(number, failure)| (number, Err(failure))).collect()
+            let failures = failures.into_iter().map(|error| Err(ItemFailure { error, key: None }));
+            failures.enumerate().collect()
         };
         let nearly_full = || Unavailable::NearlyFull(Shortage::Memory);
         let known = failed(vec![nearly_full(), Unavailable::NotTried]);

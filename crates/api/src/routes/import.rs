@@ -39,7 +39,7 @@ fn summary(BulkResults { invalid, submitted }: BulkResults) -> ImportAnswer {
             Ok(Ok((StatusCode::CREATED, _))) => summary.created += 1,
             Ok(Ok(_)) => summary.repeated += 1,
             Ok(Err(conflict)) => refuse(&mut summary, line, conflict),
-            Err(error) => refuse(&mut summary, line, ApiError::from(error).0),
+            Err(failure) => refuse(&mut summary, line, ApiError::of_item(&failure).0),
         }
     }
     summary.problems.sort_unstable_by_key(|problem| problem.line);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::future::join_all;
 use ringback_core::contract::{Shard, Submitted};
 use ringback_core::crash_point;
+use ringback_core::job::JobKey;
 use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
 use ringback_service::{Shutdown, Tasks};
 use ringback_store::Store;
@@ -35,7 +36,26 @@ struct Part<J> {
 /// A job of a batch, with its number there.
 type Numbered<J> = (usize, J);
 /// The result for the item of that number.
-pub(crate) type ItemResult = (usize, Result<Submitted, Unavailable>);
+pub(crate) type ItemResult = (usize, Result<Submitted, ItemFailure>);
+
+/// Why a job of a batch was not accepted, or may not have been.
+#[derive(Debug)]
+pub(crate) struct ItemFailure {
+    pub(crate) error: Unavailable,
+    /// The job, if it may have been accepted.
+    pub(crate) key: Option<JobKey>,
+}
+
+impl ItemFailure {
+    /// That of a job that was not submitted because an earlier call failed.
+    pub(crate) fn not_tried() -> Self {
+        Self { error: Unavailable::NotTried, key: None }
+    }
+
+    fn of(error: &Unavailable, key: JobKey) -> Self {
+        Self { error: error.clone(), key: error.outcome_is_unknown().then_some(key) }
+    }
+}
 
 /// One queue per shard.
 pub(crate) struct SubmitQueues<J> {
@@ -97,7 +117,7 @@ impl<J: Item> BatchSender<'_, J> {
     /// Sends a job to its shard. Returns its result at once if that shard has failed before.
     pub(crate) fn send(&self, number: usize, job: J) -> Option<ItemResult> {
         let shard = &self.shards[usize::from(self.store.shard_of(job.key()).number())];
-        shard.send((number, job)).err().map(|_| (number, Err(Unavailable::NotTried)))
+        shard.send((number, job)).err().map(|_| (number, Err(ItemFailure::not_tried())))
     }
 
     /// Whether the store has failed at any shard.
@@ -163,16 +183,18 @@ async fn submit_in_turn<J: Item>(
 ) -> Vec<ItemResult> {
     let mut results = Vec::new();
     while let Some((numbers, jobs)) = inbox.next_call().await {
+        let keys: Vec<_> = jobs.iter().map(|job| job.key().clone()).collect();
         match call(queue, Part { jobs, permit: permit.clone() }, deadlines.next()).await {
             Ok(submitted) => {
                 deadlines.was_answered.store(true, Ordering::Relaxed);
                 results.extend(numbers.into_iter().zip(submitted.into_iter().map(Ok)));
             }
             Err(error) => {
-                results.extend(numbers.into_iter().map(|number| (number, Err(error.clone()))));
+                let failed = numbers.into_iter().zip(keys);
+                results.extend(failed.map(|(number, key)| (number, Err(ItemFailure::of(&error, key)))));
                 inbox.jobs.close();
                 while let Some((number, _)) = inbox.next().await {
-                    results.push((number, Err(Unavailable::NotTried)));
+                    results.push((number, Err(ItemFailure::not_tried())));
                 }
             }
         }
@@ -292,9 +314,18 @@ mod tests {
         let numbers: Vec<_> = results.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, (0..40).collect::<Vec<_>>());
         assert!(results.iter().all(|(_, result)| match result {
-            Err(Unavailable::Store(error)) => matches!(**error, StoreError::Unprepared),
-            Err(error) => matches!(error, Unavailable::NotTried),
+            Err(ItemFailure { error: Unavailable::Store(error), key: None }) => {
+                matches!(**error, StoreError::Unprepared)
+            }
+            Err(failure) => matches!(failure.error, Unavailable::NotTried),
             Ok(_) => false,
         }));
+    }
+
+    #[tokio::test]
+    async fn a_job_that_may_have_been_accepted_is_named() {
+        let key = job(0, 1).1.key;
+        assert_eq!(ItemFailure::of(&Unavailable::TooLate, key.clone()).key, Some(key.clone()));
+        assert_eq!(ItemFailure::of(&Unavailable::NotTried, key).key, None);
     }
 }

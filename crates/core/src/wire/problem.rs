@@ -17,6 +17,21 @@ pub struct FieldError {
     pub allowed: String,
 }
 
+/// A job that a call may have changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct JobReference {
+    /// Its topic.
+    pub topic: String,
+    /// Its id, also if the API made it.
+    pub id: String,
+}
+
+impl From<&JobKey> for JobReference {
+    fn from(key: &JobKey) -> Self {
+        Self { topic: key.topic.to_string(), id: key.id.to_string() }
+    }
+}
+
 /// A problem (RFC 9457, application/problem+json). `type` is `about:blank`: the status says which kind of
 /// problem it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -43,6 +58,9 @@ pub struct Problem {
     /// The id of that job. A submit with this id and the same content can be repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The jobs of a batch or an import that may have been accepted: it is not known. With a 503 only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobReference>,
 }
 
 impl Problem {
@@ -56,6 +74,7 @@ impl Problem {
             errors: Vec::new(),
             topic: None,
             id: None,
+            jobs: Vec::new(),
         }
     }
 
