@@ -13,11 +13,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::logs::LogReader;
 use crate::store_kind::StoreKind;
+use crate::watch::secrets::PASSWORD;
 
 /// The settings of all processes: short times, and the log of edges.
 const SETTINGS: [(&str, &str); 4] = [
     ("RINGBACK_RETRY", "100ms 200ms 400ms"),
-    ("RINGBACK_LOG", "info,ringback_store::edges=debug"),
+    ("RINGBACK_LOG", "info,ringback_store::edges=debug,ringback_carrier::epochs=debug"),
     ("RINGBACK_LOG_FORMAT", "json"),
     ("RINGBACK_DRAIN", "2s"),
 ];
@@ -45,7 +46,7 @@ pub(crate) struct Installation {
 pub(crate) struct Member {
     pub(crate) role: Role,
     spec: ProcessSpec,
-    admin: String,
+    pub(crate) admin: String,
     /// Where its API listens, if it has one.
     pub(crate) api: Option<String>,
     pub(crate) proxy: Option<Proxy>,
@@ -76,7 +77,8 @@ impl Installation {
         std::fs::create_dir_all(data.path().join("disk")).expect("a directory");
         let member = |role: &Role| {
             let proxy = redis.as_ref().map(|server| Proxy::start(server.port()));
-            let store = proxy.as_ref().map(|proxy| format!("redis://127.0.0.1:{}", proxy.port()));
+            let store =
+                proxy.as_ref().map(|proxy| format!("redis://default:{PASSWORD}@127.0.0.1:{}", proxy.port()));
             Member::start(*role, store.as_deref().unwrap_or(&embedded), proxy, &history)
         };
         let members: Vec<_> = roles.iter().map(member).collect();

@@ -2,7 +2,10 @@
 
 use ringback_core::contract::EdgeName;
 use ringback_testkit::history::{Edge, Entry, History, JobState, LogLevel, LogLine};
+use ringback_testkit::recorded::write_epoch;
 use serde_json::Value;
+
+use crate::watch::secrets;
 
 /// Messages of level ERROR that a fault of these runs explains, and the class of each.
 const KNOWN: [(&str, &str); 1] = [("the embedded store cannot write its files", "full-disk")];
@@ -25,6 +28,7 @@ impl LogReader {
         let rest = log.get(self.offset..).unwrap_or_default();
         let complete = rest.rfind('\n').map_or(0, |end| end + 1);
         self.offset += complete;
+        secrets::scan(&rest[..complete], history);
         for text in rest[..complete].lines() {
             // What a killed process has left of a line is no JSON.
             match serde_json::from_str::<Value>(text) {
@@ -44,6 +48,8 @@ impl LogReader {
         let fields = line.get("fields").unwrap_or(line);
         if fields["message"] == "job changed" {
             write_edge(fields, t, history).expect("a line of the log of edges");
+        } else if write_epoch(fields, t, self.pid_at(t), history) {
+            // It is written.
         } else if line["level"] == "ERROR" {
             let is_panic = text.contains("panicked");
             let level = if is_panic { LogLevel::Panic } else { LogLevel::Error };
@@ -51,9 +57,14 @@ impl LogReader {
         }
     }
 
-    fn write(&self, t: u64, level: LogLevel, text: &str, history: &History) {
+    /// Who wrote the log at a time.
+    fn pid_at(&self, t: u64) -> u32 {
         let writer = self.starts.iter().rfind(|(start, _)| *start <= t).or(self.starts.first());
-        let pid = writer.map_or(0, |(_, pid)| *pid);
+        writer.map_or(0, |(_, pid)| *pid)
+    }
+
+    fn write(&self, t: u64, level: LogLevel, text: &str, history: &History) {
+        let pid = self.pid_at(t);
         let known = KNOWN.iter().find(|(message, _)| text.contains(message));
         let class = known.map(|(_, class)| *class);
         history.write(&Entry::Log(LogLine { t, pid, level, class, text: text.into() }));

@@ -14,6 +14,7 @@ use crate::installation::Installation;
 use crate::options::Options;
 use crate::receiver::Receiver;
 use crate::store_kind::StoreKind;
+use crate::watch::Watch;
 use crate::{clock, ending};
 
 /// How long after its due time or the end of a fault a job is delivered at the latest, in µs: a lock (0.6 s), a lease
@@ -38,6 +39,7 @@ pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
     let until = Instant::now() + options.load;
     let api = Api::new(installation.apis());
     let clients = Clients::new(api, history.clone(), receiver.base(), until, options.rate);
+    let watch = Watch::begin(&installation, &clients).await;
     let (mut load, consumers) = (clients.start(options.seed), clients.start_consumers(options.seed));
     let possible = Kind::of(store).filter(|kind| options.kinds.is_empty() || options.kinds.contains(kind));
     let faults = Faults {
@@ -53,6 +55,7 @@ pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
     }
     ending::drain(&clients.api).await;
     drop(consumers);
+    watch.end(&clients.api).await;
     ending::dump(&installation, &clients.api, clients.known()).await;
     history.flush();
     path

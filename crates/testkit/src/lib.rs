@@ -9,6 +9,7 @@
 
 mod child;
 pub mod demo;
+pub mod figures;
 pub mod history;
 mod network;
 mod process;
