@@ -29,7 +29,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
     let due = submit_all(&stack, &jobs).await;
 
     // Each kill waits for progress since the previous one, so the run neither stalls nor ends early.
-    let (step, mut kills) = ((count / 30).max(1), 0);
+    let (step, mut kills) = ((count / 45).max(1), 0);
     for round in 0.. {
         let seen = sink.seen();
         if seen >= count {

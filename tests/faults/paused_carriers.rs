@@ -31,8 +31,9 @@ async fn carriers_that_are_paused_beyond_their_locks_have_no_effect_afterwards()
     let rounds = variable("RINGBACK_TEST_PAUSES").map_or(ROUNDS, |pauses| pauses.div_ceil(CARRIERS - 1));
     let options = Stack::options().count(Role::Carrier, CARRIERS).lock_ttl("500ms");
     let options = options.env("RINGBACK_SHARDS", &SHARDS.to_string());
-    let options =
-        options.env("RINGBACK_LOG_FORMAT", "json").env("RINGBACK_LOG", "info,ringback_carrier::epochs=debug");
+    let options = options
+        .env("RINGBACK_LOG_FORMAT", "json")
+        .env("RINGBACK_LOG", "info,ringback_carrier::epoch_log=debug");
     let mut stack = options.start().await;
     let recorded = Recorded::start("paused carriers", &Bounds { live: Some(SOON), policies: policies() });
     let sink = Sink::recorded(recorded.history()).await;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::recorded_load::{RecordedLoad, TOPIC, policies, read_clock};
 use crate::sample_jobs::SOON;
 
-const ROUNDS: usize = 2;
+const ROUNDS: usize = 4;
 /// A process works within this after its start, also a carrier whose predecessor still has its lock.
 const ALLOWED: Duration = Duration::from_secs(2);
 /// The timeout of jobs and the margin; with a lock and a tick, a job is delivered again within this.

@@ -51,7 +51,7 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
         let plan = Plan::new(points, round, sweeps.is_some());
         let options = plan.give(options.clone().lock_ttl("500ms")).env("RINGBACK_SHARDS", "4");
         let options = options.env("RINGBACK_LOG_FORMAT", "json");
-        let options = options.env("RINGBACK_LOG", "info,ringback_carrier::epochs=debug");
+        let options = options.env("RINGBACK_LOG", "info,ringback_carrier::epoch_log=debug");
         let recorded = Arc::new(Recorded::start(name, &Bounds { live: None, policies: load::policies() }));
         let fault = recorded.fault("crash-points", FaultClass::Process);
         let cuts = recorded.fault("cut", FaultClass::Network);

@@ -1,4 +1,4 @@
-//! A log of epochs, at the level `debug` of the target `ringback_carrier::epochs`: each claim of a shard, and each pass
+//! A log of epochs, at the level `debug`: each claim of a shard, and each pass
 //! under a claim that changed something or was fenced. Two holders of a shard at the same time would show in it.
 
 use ringback_core::clock::{Clock as _, SystemClock};
@@ -18,7 +18,7 @@ impl Asked {
     /// The shard was claimed.
     pub(crate) fn claimed(self, shard: Shard, epoch: &Epoch) {
         let (shard, asked) = (shard.number(), self.0);
-        debug!(target: "ringback_carrier::epochs", shard, epoch = epoch.0, asked, "epoch begins");
+        debug!(shard, epoch = epoch.0, asked, "epoch begins");
     }
 
     /// A pass has ended. Whether one without an answer changed something is not known, so it is left out.
@@ -33,6 +33,6 @@ impl Asked {
     /// Something was done under an epoch, or was fenced.
     pub(crate) fn used(self, shard: Shard, epoch: &Epoch, fenced: bool) {
         let (shard, asked) = (shard.number(), self.0);
-        debug!(target: "ringback_carrier::epochs", shard, epoch = epoch.0, asked, fenced, "epoch used");
+        debug!(shard, epoch = epoch.0, asked, fenced, "epoch used");
     }
 }

@@ -12,13 +12,13 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
 use crate::logs::LogReader;
+use crate::secret::PASSWORD;
 use crate::store_kind::StoreKind;
-use crate::watch::secrets::PASSWORD;
 
 /// The settings of all processes: short times, and the log of edges.
 const SETTINGS: [(&str, &str); 4] = [
     ("RINGBACK_RETRY", "100ms 200ms 400ms"),
-    ("RINGBACK_LOG", "info,ringback_store::edges=debug,ringback_carrier::epochs=debug"),
+    ("RINGBACK_LOG", "info,ringback_store::edges=debug,ringback_carrier::epoch_log=debug"),
     ("RINGBACK_LOG_FORMAT", "json"),
     ("RINGBACK_DRAIN", "2s"),
 ];

@@ -15,6 +15,7 @@ mod options;
 mod receiver;
 mod redis_client;
 mod run;
+mod secret;
 mod store_kind;
 mod verdict;
 mod watch;

@@ -5,7 +5,7 @@ use ringback_testkit::history::{Edge, Entry, History, JobState, LogLevel, LogLin
 use ringback_testkit::recorded::write_epoch;
 use serde_json::Value;
 
-use crate::watch::secrets;
+use crate::secret;
 
 /// Messages of level ERROR that a fault of these runs explains, and the class of each.
 const KNOWN: [(&str, &str); 1] = [("the embedded store cannot write its files", "full-disk")];
@@ -28,7 +28,7 @@ impl LogReader {
         let rest = log.get(self.offset..).unwrap_or_default();
         let complete = rest.rfind('\n').map_or(0, |end| end + 1);
         self.offset += complete;
-        secrets::scan(&rest[..complete], history);
+        secret::scan(&rest[..complete], history);
         for text in rest[..complete].lines() {
             // What a killed process has left of a line is no JSON.
             match serde_json::from_str::<Value>(text) {

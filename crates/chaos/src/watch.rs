@@ -3,7 +3,7 @@
 
 mod counters;
 mod samples;
-pub(crate) mod secrets;
+mod secrets;
 mod states;
 
 use std::sync::Arc;

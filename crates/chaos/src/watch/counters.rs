@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ringback_testkit::history::{Entry, Metric};
 use ringback_testkit::http_client;
 
-use super::secrets;
 use crate::installation::Installation;
+use crate::secret::scan;
 
 /// The counters that the checker compares with the history, and the label that matters.
 const COUNTERS: [(&str, &str); 3] = [
@@ -24,7 +24,7 @@ pub(super) async fn write(installation: &Installation) {
             let answer = http.get(format!("http://{}/{page}", member.admin)).send().await;
             let Ok(answer) = answer else { continue };
             let text = answer.text().await.unwrap_or_default();
-            secrets::scan(&text, history);
+            scan(&text, history);
             for ((name, label), value) in counters(&text) {
                 history.write(&Entry::Metric(Metric { t: history.t(), pid, name, label, value }));
             }

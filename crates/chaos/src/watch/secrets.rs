@@ -1,22 +1,22 @@
 //! Planted secrets: in the password of the store's URL and in the headers of topic policies. Nothing that the product
 //! writes or answers may have them, but deliveries, exports and consumers' jobs.
 
+use std::time::Duration;
+
 use reqwest::Method;
-use ringback_testkit::history::{Canary, Entry, History, Scan};
-use ringback_testkit::http_client;
+use ringback_testkit::history::{Canary, Entry, History};
+use ringback_testkit::{eventually, http_client};
 
 use crate::clients::Api;
 use crate::ending::ask;
 use crate::installation::Installation;
+use crate::secret::{MARK, scan};
 
-/// What all planted secrets contain.
-const MARK: &str = "pl4nted-in-chaos";
-
-/// The password of the store, which Redis takes because its user needs none.
-pub(crate) const PASSWORD: &str = "pl4nted-in-chaos-password";
 /// A policy with headers whose values are secrets.
 const POLICY: &str =
     r#"{"headers":{"authorization":"Bearer pl4nted-in-chaos-1","cookie":"pl4nted-in-chaos-2"}}"#;
+/// How long it may take until the policy is put.
+const PUT: Duration = Duration::from_secs(20);
 /// The topic with the policy.
 const TOPIC: &str = "push";
 
@@ -35,14 +35,13 @@ const QUESTIONS: [&str; 8] = [
 /// Puts the policy, and says in the history what to look for.
 pub(super) async fn plant(api: &Api, history: &History) {
     history.write(&Entry::Canary(Canary { text: MARK.into() }));
-    let put = api.call(Method::PUT, &format!("/v1/topics/{TOPIC}"), Some(POLICY.to_owned())).await;
-    assert!(!put.is_unknown(), "the policy cannot be put");
-}
-
-/// Searches a text.
-pub(crate) fn scan(text: &str, history: &History) {
-    let (bytes, found) = (text.len() as u64, text.matches(MARK).count() as u64);
-    history.write(&Entry::Scan(Scan { t: history.t(), bytes, found }));
+    let put = async || api.call(Method::PUT, &format!("/v1/topics/{TOPIC}"), Some(POLICY.to_owned())).await;
+    eventually(
+        PUT,
+        "the policy is put",
+        async || if put().await.is_unknown() { Err("no answer") } else { Ok(()) },
+    )
+    .await;
 }
 
 /// Searches answers of the API, also those that refuse something.
