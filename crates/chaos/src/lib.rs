@@ -9,6 +9,7 @@ mod clock;
 mod ending;
 mod fault;
 mod faults;
+mod group;
 mod installation;
 mod logs;
 mod options;
@@ -17,6 +18,7 @@ mod redis_client;
 mod run;
 mod store_kind;
 mod verdict;
+mod world;
 
 use std::process::ExitCode;
 

@@ -154,6 +154,17 @@ pub struct Healed {
     pub f: u64,
 }
 
+/// The store comes back without some of what it had: its data were removed, or are older.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// When the store was away, and all that it has later comes after this.
+    pub t: u64,
+    /// What was accepted before this time is there. If it is `t`, every accepted job is there, as it may have been
+    /// earlier.
+    pub since: u64,
+}
+
 /// A process was started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

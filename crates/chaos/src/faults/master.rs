@@ -1,0 +1,117 @@
+//! Faults of masters that have replicas: killed, stopped, replaced by hand; and of sentinels. Each ends when every master
+//! has its replicas again.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use ringback_testkit::RedisServer;
+use tokio::time::{Instant, sleep};
+
+use super::Begun;
+use crate::fault::Kind;
+use crate::group::Group;
+use crate::installation::Installation;
+
+/// Within this servers agree on their masters, and replicas have everything.
+const WHOLE: Duration = Duration::from_secs(30);
+
+pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdRng) {
+    let group = &mut *installation.group.as_ref().expect("a run on several servers").lock().await;
+    let masters = masters(group).await;
+    let master = masters[rng.random_range(0..masters.len())];
+    // Longer and shorter than it takes to replace it.
+    let length = Duration::from_millis(rng.random_range(100..7_000));
+    let begun = Begun::new(&installation.history, kind.name(), kind.class(), None);
+    match kind {
+        Kind::KillMaster => {
+            group.server_mut(master).kill();
+            sleep(length).await;
+            group.server_mut(master).restart().await;
+        }
+        Kind::StopMaster => {
+            group.server_mut(master).stop();
+            sleep(length).await;
+            group.server_mut(master).cont();
+        }
+        _ => fail_over(group, master).await,
+    }
+    wait_whole(group).await;
+    begun.healed();
+}
+
+pub(super) async fn kill_sentinel(installation: &Installation, rng: &mut StdRng) {
+    let group = &mut *installation.group.as_ref().expect("a run on several servers").lock().await;
+    let Group::Sentinel(sentinel) = group else { return };
+    let (kind, one) = (Kind::KillSentinel, rng.random_range(0..3));
+    let begun = Begun::new(&installation.history, kind.name(), kind.class(), None);
+    sentinel.sentinel_mut(one).kill();
+    sleep(Duration::from_millis(rng.random_range(100..4_000))).await;
+    sentinel.sentinel_mut(one).restart().await;
+    begun.healed();
+}
+
+/// The places of the servers that take writes.
+pub(super) async fn masters(group: &Group) -> Vec<usize> {
+    if let Group::Sentinel(sentinel) = group {
+        return vec![sentinel.master_of(0).await];
+    }
+    let mut found = Vec::new();
+    for (place, server) in group.servers().iter().enumerate() {
+        if role(server).await == "master" {
+            found.push(place);
+        }
+    }
+    found
+}
+
+async fn role(server: &RedisServer) -> String {
+    server.info_field("replication", "role").await
+}
+
+/// Replaces a master by its replica, while it works.
+async fn fail_over(group: &Group, master: usize) {
+    match group {
+        Group::Sentinel(sentinel) => sentinel.fail_over().await,
+        Group::Cluster(cluster) => {
+            let port = cluster.nodes()[master].port().to_string();
+            for node in cluster.nodes() {
+                if node.info_field("replication", "master_port").await == port {
+                    let mut command = redis::cmd("CLUSTER");
+                    let asked: Result<(), _> =
+                        command.arg("FAILOVER").query_async(&mut node.client().await).await;
+                    // It is refused while the link to the master is down.
+                    drop(asked);
+                    // Both sides take a while to agree.
+                    sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Waits until every master has all of its replicas, and they have everything.
+async fn wait_whole(group: &Group) {
+    let deadline = Instant::now() + WHOLE;
+    while Instant::now() < deadline {
+        if is_whole(group).await {
+            return;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn is_whole(group: &Group) -> bool {
+    let masters = masters(group).await;
+    let replicas = group.servers().len() / masters.len().max(1) - 1;
+    let mut count = 0;
+    for server in group.servers() {
+        if role(server).await == "master" {
+            count += 1;
+            if server.replicates_to(replicas).await.is_err() {
+                return false;
+            }
+        }
+    }
+    count == masters.len() && count * (replicas + 1) == group.servers().len()
+}
