@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::entry::ClockReading;
+use super::records::NEVER;
 
 /// What readings differ by without a step, in µs.
 const MIN_STEP: u64 = 50_000;
@@ -53,10 +54,10 @@ impl Clocks {
     }
 
     /// The earliest and the latest time that a store's clock can have had between two moments of the host. The second
-    /// can be later than the last reading.
+    /// may be [`NEVER`]: that of the last reading.
     pub(crate) fn between(&self, store: u8, first: u64, last: u64) -> Option<Moment> {
         let readings = self.readings.get(&store)?;
-        let last = last.min(readings.last()?.t).max(first);
+        let last = if last == NEVER { readings.last()?.t.max(first) } else { last };
         let mut all =
             Moment { earliest: self.at(store, first)?.earliest, latest: self.at(store, last)?.latest };
         let around = readings.partition_point(|reading| reading.t < first).saturating_sub(1)

@@ -85,18 +85,19 @@ impl<'a> Run<'a> {
     /// Whether the store can have lost what a submit was answered with.
     fn may_lose(&self, submit: &SubmitRecord) -> bool {
         let (sent, ended) = (submit.span.sent, submit.span.ended);
-        let is_in = |loss: &Loss| loss.since < loss.t && loss.since <= ended && sent <= loss.t;
+        let is_in = |loss: &Loss| loss.has_calls() && loss.since <= ended && sent <= loss.t;
         self.lossy.overlap(ended, ended) || self.tables.run.losses.iter().any(is_in)
     }
 
-    /// Whether the store may lose anything at all.
+    /// Whether the store may lose what clients were answered.
     fn is_lossy(&self) -> bool {
-        !self.lossy.is_empty() || !self.tables.run.losses.is_empty()
+        !self.lossy.is_empty() || self.tables.run.losses.iter().any(Loss::has_calls)
     }
 
-    /// Whether the store has lost something between two times.
+    /// Whether the store lost between two times what clients had been answered.
     fn forgets(&self, first: u64, last: u64) -> bool {
-        self.tables.run.losses.iter().any(|loss| (first..=last).contains(&loss.t))
+        let mut losses = self.tables.run.losses.iter().filter(|loss| loss.has_calls());
+        losses.any(|loss| (first..=last).contains(&loss.t))
     }
 
     fn is_drained(&self) -> bool {

@@ -21,9 +21,10 @@ pub(crate) struct Job<'a> {
     /// How it was at the end.
     pub(crate) last: Option<&'a FinalRecord>,
     timeout: u64,
-    /// When the store lost something in the life of the job, if it did: then it goes on as it was earlier, or not at
-    /// all.
+    /// When the store lost what the job had come to, if it did: then the job goes on as it was earlier.
     lost: Option<u64>,
+    /// When it lost what clients had been answered.
+    lost_calls: Option<u64>,
 }
 
 /// What a delivery came to, as the receiver knows it.
@@ -74,7 +75,13 @@ impl Job<'_> {
         self.lost.is_some_and(|lost| lost <= until)
     }
 
-    fn may_be_another(&self, until: u64) -> bool {
+    /// Whether the store may have forgotten before a time what clients were answered.
+    pub(crate) fn are_calls_forgotten(&self, until: u64) -> bool {
+        self.lost_calls.is_some_and(|lost| lost <= until)
+    }
+
+    /// Whether it may have been revived, or replaced by another job, before a time.
+    pub(crate) fn may_be_another(&self, until: u64) -> bool {
         use crate::history::entry::MoveKind::{Purge, Revive};
         let mut revives = self.possible_calls(|asked| matches!(asked, Asked::Move(Revive | Purge)));
         revives.any(|call| call.span.sent <= until)
@@ -105,9 +112,9 @@ impl Job<'_> {
     }
 
     /// The first loss after its first line and before its last one. What is left of it at the end counts for nothing.
-    fn find_lost(&self, losses: &[Loss]) -> Option<u64> {
+    fn find_lost<'l>(&self, mut losses: impl Iterator<Item = &'l Loss>) -> Option<u64> {
         let begin = self.begin();
-        let loss = losses.iter().find(|loss| loss.t > begin)?;
+        let loss = losses.find(|loss| loss.t > begin)?;
         let is_later = |time: u64| time != NEVER && time > loss.t;
         let spans = self.submits.iter().map(|submit| submit.span);
         let spans = spans.chain(self.calls.iter().map(|call| call.span));
@@ -151,6 +158,7 @@ impl<'a> Jobs<'a> {
             last: None,
             timeout: 0,
             lost: None,
+            lost_calls: None,
         };
         Self { tables, next: 0, rest, finals: &tables.finals }
     }
@@ -179,8 +187,11 @@ impl<'a> Iterator for Jobs<'a> {
             last: cut(&mut self.finals, number).last(),
             timeout: timeout.unwrap_or(self.tables.settings.timeout),
             lost: None,
+            lost_calls: None,
         };
-        job.lost = job.find_lost(&self.tables.run.losses);
+        let losses = &self.tables.run.losses;
+        job.lost = job.find_lost(losses.iter());
+        job.lost_calls = job.find_lost(losses.iter().filter(|loss| loss.has_calls()));
         Some(job)
     }
 }

@@ -182,7 +182,9 @@ fn check_answers(tables: &Tables, fault: &FaultRecord, created: &[&SubmitRecord]
 /// Nobody says that the store has lost data that it has.
 fn check_alarms(tables: &Tables, findings: &mut Findings) {
     let amnesia = tables.run.faults.iter().filter(|fault| fault.class == FaultClass::Amnesia);
-    let losses = amnesia.map(|fault| fault.begin).chain(tables.run.losses.iter().map(|loss| loss.t));
+    let losses = amnesia
+        .map(|fault| fault.begin)
+        .chain(tables.run.losses.iter().filter(|loss| loss.has_calls()).map(|loss| loss.t));
     let first = losses.min().unwrap_or(NEVER);
     for (line, alarm) in tables.run.alarms.iter().filter(|(_, alarm)| alarm.t < first) {
         findings.checked(I24);
