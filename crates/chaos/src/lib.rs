@@ -9,6 +9,7 @@ mod clock;
 mod ending;
 mod fault;
 mod faults;
+mod group;
 mod installation;
 mod logs;
 mod options;
@@ -19,6 +20,7 @@ mod secret;
 mod store_kind;
 mod verdict;
 mod watch;
+mod world;
 
 use std::process::ExitCode;
 

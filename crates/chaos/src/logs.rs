@@ -1,14 +1,20 @@
 //! What the logs of processes say: edges, and lines of level ERROR.
 
 use ringback_core::contract::EdgeName;
-use ringback_testkit::history::{Edge, Entry, History, JobState, LogLevel, LogLine};
+use ringback_testkit::history::{Alarm, Edge, Entry, History, JobState, LogLevel, LogLine};
 use ringback_testkit::recorded::write_epoch;
 use serde_json::Value;
 
 use crate::secret;
 
 /// Messages of level ERROR that a fault of these runs explains, and the class of each.
-const KNOWN: [(&str, &str); 1] = [("the embedded store cannot write its files", "full-disk")];
+const KNOWN: [(&str, &str); 3] = [
+    ("the embedded store cannot write its files", "full-disk"),
+    (LOSSES[0], "lost-data"),
+    (LOSSES[1], "lost-data"),
+];
+/// How messages begin that say that the store lost data. The checker wants that it did.
+const LOSSES: [&str; 2] = ["the store has lost accepted jobs", "the store is not the one that it was"];
 
 /// How far a log has been read, and who wrote it from when.
 #[derive(Default)]
@@ -51,6 +57,10 @@ impl LogReader {
         } else if write_epoch(fields, t, self.pid_at(t), history) {
             // It is written.
         } else if line["level"] == "ERROR" {
+            if LOSSES.iter().any(|message| fields["message"].as_str().is_some_and(|m| m.starts_with(message)))
+            {
+                history.write(&Entry::Alarm(Alarm { t, pid: self.pid_at(t) }));
+            }
             let is_panic = text.contains("panicked");
             let level = if is_panic { LogLevel::Panic } else { LogLevel::Error };
             self.write(t, level, text, history);

@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clients::{Api, Clients, DEFAULT_POLICY, SHORT_POLICY, TIMEOUT};
-use crate::fault::Kind;
 use crate::faults::Faults;
 use crate::installation::Installation;
 use crate::options::Options;
@@ -31,21 +30,22 @@ pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
     begin(&history, store, options);
 
     let installation = Installation::start(store, history.clone()).await;
-    let receiver = Arc::new(Receiver::start(options.seed, history.clone()).await);
+    let receiver = Arc::new(Receiver::start(options.seed, &history).await);
     let mut watchers = JoinSet::new();
     watchers.spawn(clock::read(Arc::clone(&installation)));
     watchers.spawn(Arc::clone(&installation).watch());
 
     let until = Instant::now() + options.load;
     let api = Api::new(installation.apis());
-    let clients = Clients::new(api, history.clone(), receiver.base(), until, options.rate);
+    let base = installation.world.receiver(&receiver.base());
+    let clients = Clients::new(api, history.clone(), base, until, options.rate);
     let watch = Watch::begin(&installation, &clients).await;
     let (mut load, consumers) = (clients.start(options.seed), clients.start_consumers(options.seed));
-    let possible = Kind::of(store).filter(|kind| options.kinds.is_empty() || options.kinds.contains(kind));
     let faults = Faults {
         installation: Arc::clone(&installation),
         receiver: Arc::clone(&receiver),
-        kinds: possible.collect(),
+        clients: Arc::clone(&clients),
+        kinds: options.kinds_on(store),
         until,
     };
     faults.run(options.seed).await;

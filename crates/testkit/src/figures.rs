@@ -65,7 +65,9 @@ impl Figure {
             MasterKills => "masters of a cluster killed; jobs lost that a replica had",
             UnknownOutcomes => "submits whose reply was destroyed; jobs doubled or counted wrongly",
             FullMemory => "cycles of full memory, drained without help; submits that stayed refused",
-            CancelRaces => "cancels within 5 ms of the due time; jobs delivered that were cancelled",
+            CancelRaces => {
+                "cancels under way within 5 ms of the due time; jobs delivered that were cancelled"
+            }
             RandomOperations => "random operations compared with a model or a second store; differences",
             ModelStates => "states of the model of locks and leases; properties violated",
             PlantedBugs => "planted bugs run, and those not caught",
