@@ -16,11 +16,11 @@ use crate::redis_client::RedisClient;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The most of each, and by how many percent a process may have more after the drain than before the load. A process
-/// that has worked keeps connections of its callers, threads that wait for files, and pages of its allocator.
+/// that has worked keeps connections of its callers, threads that wait for files and names, and pages of its allocator.
 const LIMITS: [(&str, u64, Option<u64>); 4] = [
     ("resident_kib", 192 * 1024, Some(100)),
     ("handles", 200, Some(150)),
-    ("threads", 32, Some(50)),
+    ("threads", 48, Some(300)),
     (REDIS, 8 * 1024, None),
 ];
 const REDIS: &str = "redis_bytes_per_job";
