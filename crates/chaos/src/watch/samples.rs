@@ -65,7 +65,7 @@ pub(super) async fn write(installation: &Installation) {
     }
 }
 
-/// The memory of Redis before the load; none without a server.
+/// The memory of the data in Redis before the load; none without a server.
 pub(super) struct Memory(Option<u64>);
 
 impl Memory {
@@ -76,7 +76,7 @@ impl Memory {
         let mut client = RedisClient::new(installation.redis_port);
         let info: Option<String> = client.ask(redis::cmd("INFO").arg("memory")).await;
         let used = info.as_deref().and_then(|info| {
-            let used = info.lines().find_map(|line| line.strip_prefix("used_memory:"))?;
+            let used = info.lines().find_map(|line| line.strip_prefix("used_memory_dataset:"))?;
             used.trim().parse().ok()
         });
         Self(used)
