@@ -32,7 +32,7 @@ test-server: ## The contract and the faults on another server: SERVER=redis-8.0,
 	@server=$$(deploy/local/redis-version.sh $(SERVER)) && REDIS_SERVER=$$server \
 	  cargo test --locked --package e2e --test e2e -- contract::redis contract::cluster redis_layout faults::
 
-chaos: ## An installation under load and faults, and whether its history is right; SECONDS= SEED= STORE= ARGS=--help
+chaos: ## An installation under load and faults, and whether its history is right; SECONDS= SEED= STORE=redis, cluster, sentinel or embedded, ARGS=--help
 	cargo build --locked --workspace --bins
 	@server=$$(deploy/local/redis-server.sh) && REDIS_SERVER=$$server target/debug/chaos $(if $(SECONDS),--seconds=$(SECONDS)) \
 	  $(if $(SEED),--seed=$(SEED)) $(if $(STORE),--store=$(STORE)) $(ARGS)
