@@ -35,7 +35,7 @@ test-server: ## The contract and the faults on another server: SERVER=redis-8.0,
 figures: ## What the last `make test` reached of each fault: kills, pauses, lost replies, recovery times
 	@cargo run --quiet --locked --package ringback-testkit --bin figures
 
-chaos: ## An installation under load and faults, and whether its history is right; SECONDS= SEED= STORE= ARGS=--help
+chaos: ## An installation under load and faults, and whether its history is right; SECONDS= SEED= STORE=redis, cluster, sentinel or embedded, ARGS=--help
 	cargo build --locked --workspace --bins
 	@server=$$(deploy/local/redis-server.sh) && REDIS_SERVER=$$server target/debug/chaos $(if $(SECONDS),--seconds=$(SECONDS)) \
 	  $(if $(SEED),--seed=$(SEED)) $(if $(STORE),--store=$(STORE)) $(ARGS)
