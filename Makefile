@@ -1,7 +1,7 @@
 # What is done with a checkout. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help up stack down demo test test-server chaos soak openapi-tools guard check bench advisories
+.PHONY: help up stack down demo test test-server figures chaos soak openapi-tools guard check bench advisories
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -32,7 +32,10 @@ test-server: ## The contract and the faults on another server: SERVER=redis-8.0,
 	@server=$$(deploy/local/redis-version.sh $(SERVER)) && REDIS_SERVER=$$server \
 	  cargo test --locked --package e2e --test e2e -- contract::redis contract::cluster redis_layout faults::
 
-chaos: ## An installation under load and faults, and whether its history is right; SECONDS= SEED= STORE= ARGS=--help
+figures: ## What the last `make test` reached of each fault: kills, pauses, lost replies, recovery times
+	@cargo run --quiet --locked --package ringback-testkit --bin figures
+
+chaos: ## An installation under load and faults, and whether its history is right; SECONDS= SEED= STORE=redis, cluster, sentinel or embedded, ARGS=--help
 	cargo build --locked --workspace --bins
 	@server=$$(deploy/local/redis-server.sh) && REDIS_SERVER=$$server target/debug/chaos $(if $(SECONDS),--seconds=$(SECONDS)) \
 	  $(if $(SEED),--seed=$(SEED)) $(if $(STORE),--store=$(STORE)) $(ARGS)

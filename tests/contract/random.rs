@@ -12,6 +12,7 @@ use ringback_core::contract::{Lease, PolicyPut, Reserve, Settled, Stats, SubmitR
 use ringback_core::job::{IfExists, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use ringback_testkit::figures::{Figure, Reached};
 use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry};
@@ -68,6 +69,8 @@ pub(crate) async fn thousands_of_random_operations_agree_with_a_simple_model(ben
         run.all_agree().await;
         own.audit().await;
     }
+    let by = format!("random on {}", bench.server_name());
+    Reached::new(Figure::RandomOperations, &by, (runs * STEPS) as u64).write();
 }
 
 impl Run<'_> {

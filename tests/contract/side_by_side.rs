@@ -27,6 +27,7 @@ use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::RedisServer;
+use ringback_testkit::figures::{Figure, Reached};
 
 use self::events::WatchedEvents;
 use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
@@ -72,6 +73,7 @@ fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
         Ok(())
     });
     result.unwrap_or_else(|failure| panic!("{failure}"));
+    Reached::new(Figure::RandomOperations, "side by side", u64::from(cases * RUN)).write();
 }
 
 /// A lease of each store for the same job.

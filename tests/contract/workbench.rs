@@ -109,6 +109,16 @@ impl Workbench {
         self.server.open(options)
     }
 
+    /// What the store under test runs on.
+    pub(crate) fn server_name(&self) -> &'static str {
+        match *self.server {
+            Server::Redis(_) => "redis",
+            Server::Cluster(_) => "a cluster",
+            Server::Disk(_) => "disk",
+            Server::Memory(_) => "memory",
+        }
+    }
+
     pub(crate) fn is_in_memory(&self) -> bool {
         matches!(*self.server, Server::Memory(_))
     }

@@ -9,6 +9,8 @@ use ringback_testkit::{ProcessSpec, server_binary};
 
 /// How long load and faults last, unless `RINGBACK_TEST_CHAOS_SECONDS` says another.
 const SECONDS: u64 = 10;
+/// The same where a run takes longer for its start or its end.
+const SHORT: u64 = 5;
 
 /// Arguments of runs that failed once, and what was wrong.
 const FAILED_ONCE: [(&str, &str); 1] = [(
@@ -18,12 +20,22 @@ const FAILED_ONCE: [(&str, &str); 1] = [(
 
 #[test]
 fn a_run_on_redis_violates_nothing() {
-    fresh("redis");
+    fresh(&["--store=redis"], SECONDS);
+}
+
+#[test]
+fn a_run_on_redis_that_loses_data_violates_nothing() {
+    fresh(&["--store=redis", "--faults=wiped-redis,older-redis,torn-redis"], SHORT);
+}
+
+#[test]
+fn a_run_on_a_cluster_violates_nothing() {
+    fresh(&["--store=cluster"], SHORT);
 }
 
 #[test]
 fn a_run_on_the_embedded_store_violates_nothing() {
-    fresh("embedded");
+    fresh(&["--store=embedded"], SECONDS);
 }
 
 #[test]
@@ -42,10 +54,11 @@ fn a_fault_that_a_store_cannot_have_is_refused() {
 }
 
 #[expect(clippy::print_stdout, reason = "the seed that repeats the run")]
-fn fresh(store: &str) {
+fn fresh(args: &[&str], seconds: u64) {
     let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
-    let seconds = variable("RINGBACK_TEST_CHAOS_SECONDS").unwrap_or_else(|| SECONDS.to_string());
-    let mut args = vec![format!("--store={store}"), format!("--seconds={seconds}")];
+    let seconds = variable("RINGBACK_TEST_CHAOS_SECONDS").unwrap_or_else(|| seconds.to_string());
+    let mut args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    args.push(format!("--seconds={seconds}"));
     args.extend(variable("RINGBACK_TEST_CHAOS_SEED").map(|seed| format!("--seed={seed}")));
     let output = chaos(&args);
     let report = text(&output);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{Answer, Arrival, Role, Sink, Stack, eventually};
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
     let due = submit_all(&stack, &jobs).await;
 
     // Each kill waits for progress since the previous one, so the run neither stalls nor ends early.
-    let step = (count / 30).max(1);
+    let (step, mut kills) = ((count / 45).max(1), 0);
     for round in 0.. {
         let seen = sink.seen();
         if seen >= count {
@@ -37,6 +38,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
         let turn = round / 2 % 2;
         let victim = if round % 2 == 0 { &mut stack.notifiers[turn] } else { &mut stack.carriers[turn] };
         victim.restart();
+        kills += 1;
         victim.ready(SOON).await;
         let goal = (seen + step).min(count);
         eventually(STORM, "the storm goes on", async || match sink.seen() {
@@ -53,6 +55,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
         if stats["states"]["done"] == count { Ok(()) } else { Err(stats) }
     })
     .await;
+    Reached::new(Figure::Kills, "kill 9 again and again", kills).write();
 }
 
 #[tokio::test]

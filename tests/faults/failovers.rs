@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ringback_core::contract::{Options, Shard};
 use ringback_store::{Store, settings};
+use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{RedisCluster, RedisServer, Role, Sink, Stack, eventually};
 
 use super::outage::still_the_same_processes;
@@ -130,6 +131,7 @@ async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_repl
         around.extend(load.end().await);
     }
     let lost = lost(&mut stack, &sink, &safe, &around).await;
+    Reached::new(Figure::MasterKills, "failovers", kills as u64).write();
     assert!(lost <= kills * CALLERS, "{lost} of {} jobs are lost", around.len());
     assert!(around.len() > kills * 20, "{} jobs are no load", around.len());
     show(&format!(

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
+use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{Answer, Persistence, RedisServer, Reply, Role, Sink, Stack, eventually, http_client};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -15,6 +16,8 @@ use crate::sample_jobs::{SOON, TOPIC, job, with};
 const RECOVERY: Duration = Duration::from_secs(60);
 /// Within this the API answers whatever the store does.
 const PROMISED: Duration = Duration::from_secs(2);
+/// How often the memory is filled.
+const FULL_CYCLES: u64 = 3;
 /// The same for a debug build with much to do, on a machine that has much to do.
 const BUSY: Duration = Duration::from_secs(3);
 
@@ -181,8 +184,16 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     // So large that the memory they leave is most of it.
     let body = "x".repeat(100_000);
-    let ids: Vec<String> = (0..200).map(|n| format!("job-{n}")).collect();
-    let jobs: Vec<Value> = ids.iter().map(|id| with(job(&sink, id), "body", body.as_str())).collect();
+    for cycle in 0..FULL_CYCLES {
+        fills_and_drains(&mut stack, &sink, cycle, &body).await;
+    }
+    Reached::new(Figure::FullMemory, "a nearly full redis", FULL_CYCLES).write();
+}
+
+/// Fills the memory, which drains without help, and then takes jobs again. There is no notifier before.
+async fn fills_and_drains(stack: &mut Stack, sink: &Sink, cycle: u64, body: &str) {
+    let ids: Vec<String> = (0..100).map(|n| format!("job-{cycle}-{n}")).collect();
+    let jobs: Vec<Value> = ids.iter().map(|id| with(job(sink, id), "body", body)).collect();
     for chunk in jobs.chunks(20) {
         assert_eq!(stack.batch(chunk).await.1["accepted"], 20);
     }
@@ -190,22 +201,25 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     let mut redis = stack.redis().client().await;
     let limit = stack.redis().used_memory().await + 1024 * 1024;
     set_limit(&mut redis, limit).await;
-    let small = job(&sink, "small");
+    let small = job(sink, &format!("small-{cycle}"));
     eventually(SOON, "submits are refused", async || match stack.submit(&small).await {
         (503, _) => Ok(()),
         (status, answer) => Err(format!("{status} {answer}")),
     })
     .await;
-    is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
-    assert_eq!(stack.batch(&[job(&sink, "refused")]).await.0, 503);
+    is_refused(stack, &job(sink, "refused"), Duration::from_secs(2)).await;
+    assert_eq!(stack.batch(&[job(sink, "refused")]).await.0, 503);
     assert_eq!(stack.job(TOPIC, "refused").await.0, 404);
 
     stack.add(Role::Notifier).await;
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
-    let fits = job(&sink, "fits");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &fits).await).await;
-    sink.wait_for_job("fits", 1, SOON).await;
-    still_the_same_processes(&mut stack);
+    let fits = format!("fits-{cycle}");
+    let job = job(sink, &fits);
+    eventually(RECOVERY, "submits are accepted again", async || accepted(stack, &job).await).await;
+    sink.wait_for_job(&fits, 1, SOON).await;
+    still_the_same_processes(stack);
+    set_limit(&mut redis, 0).await;
+    stack.notifiers.clear();
 }
 
 #[tokio::test]

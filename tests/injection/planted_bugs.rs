@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
+use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{Invariant, Report};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, LocalSet};
@@ -74,9 +75,12 @@ async fn each_planted_bug_is_found_by_what_it_violates_and_nothing_without_one()
     };
     let chosen = BUGS.iter().enumerate().filter(|(place, (name, _))| is_chosen(*place, name));
     let chosen: Vec<_> = chosen.map(|(_, (name, violated))| (Some(*name), *violated)).collect();
-    show(&format!("seed {seed}: {} bugs", chosen.len()));
+    let count = chosen.len() as u64;
+    show(&format!("seed {seed}: {count} bugs"));
     let runs = [(None, &[][..])].into_iter().chain(chosen);
     let wrong = LocalSet::new().run_until(judged(runs)).await;
+    let caught = Reached::new(Figure::PlantedBugs, "planted bugs", count).of(BUGS.len() as u64);
+    caught.wrong(wrong.len() as u64).write();
     assert!(wrong.is_empty(), "seed {seed}: {}", wrong.join("\n"));
 }
 

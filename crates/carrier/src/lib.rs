@@ -4,9 +4,10 @@
 //! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks
 //! `pace` for the next pass and `pass_backoff` for kinds that fail, and an `outbox_relay` runs beside
 //! it. `redrive` works on redrives. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the store
-//! into signals for all of them.
+//! into signals for all of them. `epoch_log` logs claims and what is done under them.
 
 mod config;
+mod epoch_log;
 mod gauges;
 mod metrics;
 mod outbox_relay;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringback_testkit::Seen;
 use ringback_testkit::history::{ClockReading, Entry, History};
 use tokio::time::{sleep, timeout};
 
@@ -16,19 +17,32 @@ const MAX_ERROR: u64 = 5_000;
 
 /// Reads the clock until it is aborted.
 pub(crate) async fn read(installation: Arc<Installation>) {
-    let mut client = RedisClient::new(installation.redis_port);
-    let history = &installation.history;
     loop {
-        let before = history.t();
-        let time = if installation.redis.is_some() {
-            timeout(Duration::from_secs(1), client.time()).await.ok().flatten()
-        } else {
-            u64::try_from(ringback_testkit::now().as_microsecond()).ok()
-        };
-        if let Some(time) = time {
-            reading(history, before, time);
-        }
+        // Not beside a step.
+        read_once(&installation, &mut *installation.clock_client.lock().await).await;
         sleep(PAUSE).await;
+    }
+}
+
+/// Steps the clock of Redis, and reads it right before and after that.
+pub(crate) async fn step(installation: &Installation, seen: &Seen, ahead: i64) {
+    let client = &mut *installation.clock_client.lock().await;
+    read_once(installation, client).await;
+    seen.set_ahead(ahead);
+    read_once(installation, client).await;
+}
+
+async fn read_once(installation: &Installation, client: &mut RedisClient) {
+    let history = &installation.history;
+    let before = history.t();
+    let time = if installation.redis.is_some() {
+        timeout(Duration::from_secs(1), client.time()).await.ok().flatten()
+    } else {
+        // Servers of a group have the clock of this machine.
+        u64::try_from(ringback_testkit::now().as_microsecond()).ok()
+    };
+    if let Some(time) = time {
+        reading(history, before, time);
     }
 }
 

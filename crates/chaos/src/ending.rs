@@ -133,7 +133,7 @@ async fn foreign_keys(installation: &Installation) -> u64 {
 }
 
 /// The answer to a question, which is null if there is none; asked again while the outcome is unknown.
-async fn ask(api: &Api, path: &str) -> Value {
+pub(crate) async fn ask(api: &Api, path: &str) -> Value {
     for _ in 0..TRIES {
         let outcome = api.call(Method::GET, path, None).await;
         if !outcome.is_unknown() {

@@ -33,6 +33,17 @@ pub enum Kind {
     ReceiverHangs,
     ReceiverResets,
     ReceiverSlow,
+    WipedRedis,
+    OlderRedis,
+    TornRedis,
+    ClockBack,
+    ClockAhead,
+    SilentNames,
+    KillMaster,
+    StopMaster,
+    FailOver,
+    KillSentinel,
+    MoveSlot,
 }
 
 /// What is done to a process.
@@ -53,11 +64,22 @@ pub(crate) enum Target {
     Network,
     Disk,
     Receiver,
+    /// The data of Redis.
+    Data,
+    /// The clock of Redis.
+    Clock,
+    /// The names that processes look up.
+    Names,
+    /// A master that has replicas.
+    Master,
+    Sentinel,
+    /// The slot of a shard.
+    Slot,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 35] = [
         Self::KillApi,
         Self::KillCarrier,
         Self::KillNotifier,
@@ -82,6 +104,17 @@ impl Kind {
         Self::ReceiverHangs,
         Self::ReceiverResets,
         Self::ReceiverSlow,
+        Self::WipedRedis,
+        Self::OlderRedis,
+        Self::TornRedis,
+        Self::ClockBack,
+        Self::ClockAhead,
+        Self::SilentNames,
+        Self::KillMaster,
+        Self::StopMaster,
+        Self::FailOver,
+        Self::KillSentinel,
+        Self::MoveSlot,
     ];
 
     /// Its name on the command line and in histories.
@@ -111,6 +144,17 @@ impl Kind {
             Self::ReceiverHangs => "receiver-hangs",
             Self::ReceiverResets => "receiver-resets",
             Self::ReceiverSlow => "receiver-slow",
+            Self::WipedRedis => "wiped-redis",
+            Self::OlderRedis => "older-redis",
+            Self::TornRedis => "torn-redis",
+            Self::ClockBack => "clock-back",
+            Self::ClockAhead => "clock-ahead",
+            Self::SilentNames => "silent-names",
+            Self::KillMaster => "kill-master",
+            Self::StopMaster => "stop-master",
+            Self::FailOver => "fail-over",
+            Self::KillSentinel => "kill-sentinel",
+            Self::MoveSlot => "move-slot",
         }
     }
 
@@ -122,10 +166,18 @@ impl Kind {
     fn is_possible(self, store: StoreKind) -> bool {
         match self.target() {
             Target::Process(_, Some(role)) => (role == Role::Up) == (store == StoreKind::Embedded),
-            Target::Redis | Target::Network => store == StoreKind::Redis,
+            Target::Redis | Target::Network | Target::Data | Target::Clock => store == StoreKind::Redis,
             Target::Disk => store == StoreKind::Embedded,
-            Target::Process(_, None) | Target::Receiver => true,
+            Target::Master => matches!(store, StoreKind::Cluster | StoreKind::Sentinel),
+            Target::Sentinel => store == StoreKind::Sentinel,
+            Target::Slot => store == StoreKind::Cluster,
+            Target::Process(_, None) | Target::Receiver | Target::Names => true,
         }
+    }
+
+    /// Whether it takes accepted jobs away. Such a kind is made only if it is asked for.
+    pub const fn is_lossy(self) -> bool {
+        matches!(self.target(), Target::Data)
     }
 
     pub(crate) const fn target(self) -> Target {
@@ -151,6 +203,12 @@ impl Kind {
             Self::Receiver500 | Self::ReceiverHangs | Self::ReceiverResets | Self::ReceiverSlow => {
                 Target::Receiver
             }
+            Self::WipedRedis | Self::OlderRedis | Self::TornRedis => Target::Data,
+            Self::ClockBack | Self::ClockAhead => Target::Clock,
+            Self::SilentNames => Target::Names,
+            Self::KillMaster | Self::StopMaster | Self::FailOver => Target::Master,
+            Self::KillSentinel => Target::Sentinel,
+            Self::MoveSlot => Target::Slot,
         }
     }
 
@@ -158,15 +216,30 @@ impl Kind {
     pub(crate) const fn schedule(self) -> u64 {
         match self.target() {
             Target::Process(..) => 0,
-            Target::Redis | Target::Network | Target::Disk | Target::Receiver => 1,
+            Target::Redis
+            | Target::Network
+            | Target::Disk
+            | Target::Receiver
+            | Target::Data
+            | Target::Clock
+            | Target::Names
+            | Target::Master
+            | Target::Sentinel
+            | Target::Slot => 1,
         }
     }
 
     pub(crate) const fn class(self) -> FaultClass {
         match self.target() {
             Target::Process(..) => FaultClass::Process,
-            Target::Redis | Target::Disk => FaultClass::Store,
-            Target::Network => FaultClass::Network,
+            Target::Redis
+            | Target::Disk
+            | Target::Data
+            | Target::Clock
+            | Target::Master
+            | Target::Sentinel
+            | Target::Slot => FaultClass::Store,
+            Target::Network | Target::Names => FaultClass::Network,
             Target::Receiver => FaultClass::Receiver,
         }
     }

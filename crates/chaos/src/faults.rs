@@ -1,8 +1,12 @@
 //! The schedule of faults: which, when and for how long, from a seed. Each is written to the history before it is made
 //! and after it has ended.
 
+mod data;
+mod master;
+mod names;
 mod process;
 mod redis;
+mod slot;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +15,14 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_testkit::ProxyMode;
 use ringback_testkit::history::{Entry, Fault, FaultClass, Healed, History};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::clients::Clients;
+use crate::clock;
 use crate::fault::{Kind, Target};
 use crate::installation::Installation;
 use crate::receiver::{Mood, Receiver};
 
-/// Of how many schedules faults can be at once.
-const SCHEDULES: u64 = 2;
 /// How long after the start the first fault comes.
 const FIRST: Duration = Duration::from_millis(500);
 
@@ -27,6 +30,7 @@ const FIRST: Duration = Duration::from_millis(500);
 pub(crate) struct Faults {
     pub(crate) installation: Arc<Installation>,
     pub(crate) receiver: Arc<Receiver>,
+    pub(crate) clients: Arc<Clients>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) until: Instant,
 }
@@ -50,20 +54,24 @@ impl<'a> Begun<'a> {
 }
 
 impl Faults {
-    /// Makes faults until the load ends; returns when the last one has ended.
+    /// Makes faults until the load ends; returns when the last one has ended. Each schedule has kinds of its own, so
+    /// that one thing has one fault at a time.
     pub(crate) async fn run(self, seed: u64) {
-        let (this, mut schedules) = (Arc::new(self), JoinSet::new());
-        // Each schedule has kinds of its own, so that one thing has one fault at a time.
-        for number in 0..SCHEDULES {
-            let is_of = |kind: &Kind| kind.schedule() == number;
-            let kinds: Vec<_> = this.kinds.iter().copied().filter(is_of).collect();
-            if !kinds.is_empty() {
-                let rng = StdRng::seed_from_u64(seed ^ (9 << 48 | number << 40));
-                schedules.spawn(schedule(Arc::clone(&this), kinds, rng));
-            }
-        }
-        while let Some(ended) = schedules.join_next().await {
-            ended.expect("a schedule does not panic");
+        tokio::join!(self.schedule(0, seed), self.schedule(1, seed));
+    }
+
+    async fn schedule(&self, number: u64, seed: u64) {
+        let is_of = |kind: &Kind| kind.schedule() == number;
+        let kinds: Vec<_> = self.kinds.iter().copied().filter(is_of).collect();
+        let mut rng = StdRng::seed_from_u64(seed ^ (9 << 48 | number << 40));
+        sleep(FIRST).await;
+        while !kinds.is_empty() && Instant::now() < self.until {
+            let kind = kinds[rng.random_range(0..kinds.len())];
+            // What a fault draws does not depend on how long it took.
+            let mut own = StdRng::seed_from_u64(rng.random());
+            self.make(kind, &mut own).await;
+            let pause = Duration::from_millis(rng.random_range(100..1_200));
+            sleep_until((Instant::now() + pause).min(self.until)).await;
         }
     }
 
@@ -76,6 +84,12 @@ impl Faults {
             Target::Network => self.network(kind, rng).await,
             Target::Disk => self.disk(rng).await,
             Target::Receiver => self.receiver(kind, rng).await,
+            Target::Data => data::make(&self.installation, &self.clients.api, kind, rng).await,
+            Target::Clock => self.clock(kind, rng).await,
+            Target::Names => names::make(&self.installation, rng).await,
+            Target::Master => master::make(&self.installation, kind, rng).await,
+            Target::Sentinel => master::kill_sentinel(&self.installation, rng).await,
+            Target::Slot => slot::make(&self.installation, rng).await,
         }
     }
 
@@ -118,6 +132,17 @@ impl Faults {
         begun.healed();
     }
 
+    /// Steps the clock of Redis, and later back.
+    async fn clock(&self, kind: Kind, rng: &mut StdRng) {
+        let Some(seen) = &self.installation.clock else { return };
+        let seconds = rng.random_range(1.0..8.0) * if kind == Kind::ClockBack { -1.0 } else { 1.0 };
+        let begun = Begun::new(&self.installation.history, kind.name(), kind.class(), None);
+        clock::step(&self.installation, seen, (seconds * 1e6) as i64).await;
+        sleep(Duration::from_millis(rng.random_range(500..4_000))).await;
+        clock::step(&self.installation, seen, 0).await;
+        begun.healed();
+    }
+
     async fn receiver(&self, kind: Kind, rng: &mut StdRng) {
         let begun = Begun::new(&self.installation.history, kind.name(), kind.class(), None);
         self.receiver.set_mood(match kind {
@@ -129,17 +154,5 @@ impl Faults {
         sleep(Duration::from_millis(rng.random_range(200..2_000))).await;
         self.receiver.set_mood(Mood::Fine);
         begun.healed();
-    }
-}
-
-async fn schedule(faults: Arc<Faults>, kinds: Vec<Kind>, mut rng: StdRng) {
-    sleep(FIRST).await;
-    while Instant::now() < faults.until {
-        let kind = kinds[rng.random_range(0..kinds.len())];
-        // What a fault draws does not depend on how long it took.
-        let mut own = StdRng::seed_from_u64(rng.random());
-        faults.make(kind, &mut own).await;
-        let pause = Duration::from_millis(rng.random_range(100..1_200));
-        sleep_until((Instant::now() + pause).min(faults.until)).await;
     }
 }

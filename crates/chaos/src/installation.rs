@@ -7,22 +7,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_testkit::history::{Entry, Exit, History, Proc};
-use ringback_testkit::{Persistence, Process, ProcessSpec, Proxy, RedisServer, Role, free_port};
-use tokio::sync::Mutex;
+use ringback_testkit::{Persistence, Process, ProcessSpec, Proxy, RedisServer, Role, Seen, free_port};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
+use crate::group::Group;
 use crate::logs::LogReader;
+use crate::redis_client::RedisClient;
 use crate::store_kind::StoreKind;
+use crate::world::{World, of_process, of_server};
 
 /// The settings of all processes: short times, and the log of edges.
 const SETTINGS: [(&str, &str); 4] = [
     ("RINGBACK_RETRY", "100ms 200ms 400ms"),
-    ("RINGBACK_LOG", "info,ringback_store::edges=debug"),
+    ("RINGBACK_LOG", "info,ringback_store::edges=debug,ringback_carrier::epoch_log=debug"),
     ("RINGBACK_LOG_FORMAT", "json"),
     ("RINGBACK_DRAIN", "2s"),
 ];
 const LOCK_TTL: &str = "600ms";
 const LEASE_MARGIN: &str = "800ms";
+/// With more than one server: each master has some shards.
+const GROUP_SHARDS: &str = "6";
 /// The limit until a process is ready, if its store is there.
 const READY: Duration = Duration::from_secs(20);
 
@@ -36,6 +41,13 @@ pub(crate) struct Installation {
     /// The server, for a fault at a time.
     pub(crate) redis: Option<Mutex<RedisServer>>,
     pub(crate) redis_port: u16,
+    /// What Redis sees of the world.
+    pub(crate) clock: Option<Seen>,
+    /// Who reads the clock; locked while it steps.
+    pub(crate) clock_client: Mutex<RedisClient>,
+    /// The servers of a store that has several.
+    pub(crate) group: Option<Mutex<Group>>,
+    pub(crate) world: World,
     /// The small disk of the embedded store.
     pub(crate) disk: Option<Disk>,
     _data: tempfile::TempDir,
@@ -45,10 +57,12 @@ pub(crate) struct Installation {
 pub(crate) struct Member {
     pub(crate) role: Role,
     spec: ProcessSpec,
-    admin: String,
+    pub(crate) admin: String,
     /// Where its API listens, if it has one.
     pub(crate) api: Option<String>,
     pub(crate) proxy: Option<Proxy>,
+    /// What it sees of the world.
+    pub(crate) seen: Option<Seen>,
     /// Locked by who does something to it.
     pub(crate) running: Mutex<Running>,
 }
@@ -63,33 +77,62 @@ pub(crate) struct Running {
 impl Installation {
     pub(crate) async fn start(kind: StoreKind, history: History) -> Arc<Self> {
         let data = tempfile::Builder::new().prefix("ringback-chaos-").tempdir().expect("a temp directory");
-        let (redis, disk, roles): (_, _, &[Role]) = match kind {
+        let world = World::new();
+        let group = Group::start(kind).await;
+        let (mut redis, mut disk, mut clock) = (None, None, None);
+        match kind {
             StoreKind::Redis => {
-                let server = RedisServer::options().persistence(Persistence::Always).start().await;
-                let two = [Role::Api, Role::Carrier, Role::Notifier];
-                (Some(server), None, &[two, two].concat())
+                clock = world.seen();
+                let options = RedisServer::options().persistence(Persistence::Always);
+                redis = Some(of_server(options, clock.as_ref()).start().await);
             }
-            StoreKind::Embedded => (None, Disk::mount(data.path()), &[Role::Up]),
-        };
+            StoreKind::Cluster | StoreKind::Sentinel => {}
+            StoreKind::Embedded => disk = Disk::mount(data.path()),
+        }
+        let two = [Role::Api, Role::Carrier, Role::Notifier];
+        let roles = if kind == StoreKind::Embedded { vec![Role::Up] } else { [two, two].concat() };
         let redis_port = redis.as_ref().map_or(0, RedisServer::port);
         let embedded = format!("embedded:{}", data.path().join("disk/data").display());
         std::fs::create_dir_all(data.path().join("disk")).expect("a directory");
         let member = |role: &Role| {
             let proxy = redis.as_ref().map(|server| Proxy::start(server.port()));
-            let store = proxy.as_ref().map(|proxy| format!("redis://127.0.0.1:{}", proxy.port()));
-            Member::start(*role, store.as_deref().unwrap_or(&embedded), proxy, &history)
+            let (behind, grouped) =
+                (proxy.as_ref().map(|proxy| world.store(proxy.port())), group.as_ref().map(Group::url));
+            let store = behind.or(grouped).unwrap_or_else(|| embedded.clone());
+            Member::start(*role, (kind, &store), proxy, world.seen(), &history)
         };
         let members: Vec<_> = roles.iter().map(member).collect();
         for member in &members {
             assert!(member.wait_ready(READY).await, "a process is not ready");
         }
-        let redis = redis.map(Mutex::new);
-        Arc::new(Self { history, members, redis, redis_port, disk, _data: data })
+        let (redis, group) = (redis.map(Mutex::new), group.map(Mutex::new));
+        let clock_client = Mutex::new(RedisClient::new(redis_port));
+        Arc::new(Self {
+            history,
+            members,
+            redis,
+            redis_port,
+            clock,
+            clock_client,
+            group,
+            world,
+            disk,
+            _data: data,
+        })
     }
 
     /// The base URLs of the APIs.
     pub(crate) fn apis(&self) -> Vec<String> {
         self.members.iter().filter_map(|member| member.api.clone()).collect()
+    }
+
+    /// Holds all processes: while this is kept, no fault is made to one.
+    pub(crate) async fn hold(&self) -> Vec<MutexGuard<'_, Running>> {
+        let mut held = Vec::new();
+        for member in &self.members {
+            held.push(member.running.lock().await);
+        }
+        held
     }
 
     /// Writes exits that nobody asked for, and starts those processes again.
@@ -117,7 +160,13 @@ impl Installation {
 }
 
 impl Member {
-    fn start(role: Role, store: &str, proxy: Option<Proxy>, history: &History) -> Self {
+    fn start(
+        role: Role,
+        (kind, store): (StoreKind, &str),
+        proxy: Option<Proxy>,
+        seen: Option<Seen>,
+        history: &History,
+    ) -> Self {
         let listen = || format!("127.0.0.1:{}", free_port());
         let (admin, api) = (listen(), matches!(role, Role::Api | Role::Up).then(listen));
         let spec = ProcessSpec::new(role.binary());
@@ -126,8 +175,12 @@ impl Member {
         for (name, value) in SETTINGS {
             spec = spec.env(name, value);
         }
+        spec = of_process(spec, seen.as_ref());
         if let Some(api) = &api {
             spec = spec.env("RINGBACK_API_LISTEN", api);
+        }
+        if matches!(kind, StoreKind::Cluster | StoreKind::Sentinel) {
+            spec = spec.env("RINGBACK_DURABILITY", "replicated").env("RINGBACK_SHARDS", GROUP_SHARDS);
         }
         if matches!(role, Role::Carrier | Role::Up) {
             spec = spec.env("RINGBACK_LOCK_TTL", LOCK_TTL);
@@ -140,7 +193,7 @@ impl Member {
         }
         let running = Running::start(spec.clone(), role, history);
         let api = api.map(|api| format!("http://{api}"));
-        Self { role, spec, admin, api, proxy, running: Mutex::new(running) }
+        Self { role, spec, admin, api, proxy, seen, running: Mutex::new(running) }
     }
 
     /// Starts a process that has ended, in the same directory.

@@ -1,22 +1,26 @@
 //! Runs a whole installation of real processes under load and faults, from a seed, and checks the history of the run:
 //! `make chaos`. What is violated is printed with the lines that prove it.
 //!
-//! `installation` has the processes, `clients` and `receiver` the load, `faults` the schedule of faults, `ending` the
-//! dump at the end. The checker is in the testkit.
+//! `installation` has the processes, `clients` and `receiver` the load, `faults` the schedule of faults, `watch` what
+//! is measured meanwhile, `ending` the dump at the end. The checker is in the testkit.
 
 mod clients;
 mod clock;
 mod ending;
 mod fault;
 mod faults;
+mod group;
 mod installation;
 mod logs;
 mod options;
 mod receiver;
 mod redis_client;
 mod run;
+mod secret;
 mod store_kind;
 mod verdict;
+mod watch;
+mod world;
 
 use std::process::ExitCode;
 

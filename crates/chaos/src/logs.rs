@@ -1,11 +1,20 @@
 //! What the logs of processes say: edges, and lines of level ERROR.
 
 use ringback_core::contract::EdgeName;
-use ringback_testkit::history::{Edge, Entry, History, JobState, LogLevel, LogLine};
+use ringback_testkit::history::{Alarm, Edge, Entry, History, JobState, LogLevel, LogLine};
+use ringback_testkit::recorded::write_epoch;
 use serde_json::Value;
 
+use crate::secret;
+
 /// Messages of level ERROR that a fault of these runs explains, and the class of each.
-const KNOWN: [(&str, &str); 1] = [("the embedded store cannot write its files", "full-disk")];
+const KNOWN: [(&str, &str); 3] = [
+    ("the embedded store cannot write its files", "full-disk"),
+    (LOSSES[0], "lost-data"),
+    (LOSSES[1], "lost-data"),
+];
+/// How messages begin that say that the store lost data. The checker wants that it did.
+const LOSSES: [&str; 2] = ["the store has lost accepted jobs", "the store is not the one that it was"];
 
 /// How far a log has been read, and who wrote it from when.
 #[derive(Default)]
@@ -25,6 +34,7 @@ impl LogReader {
         let rest = log.get(self.offset..).unwrap_or_default();
         let complete = rest.rfind('\n').map_or(0, |end| end + 1);
         self.offset += complete;
+        secret::scan(&rest[..complete], history);
         for text in rest[..complete].lines() {
             // What a killed process has left of a line is no JSON.
             match serde_json::from_str::<Value>(text) {
@@ -44,16 +54,27 @@ impl LogReader {
         let fields = line.get("fields").unwrap_or(line);
         if fields["message"] == "job changed" {
             write_edge(fields, t, history).expect("a line of the log of edges");
+        } else if write_epoch(fields, t, self.pid_at(t), history) {
+            // It is written.
         } else if line["level"] == "ERROR" {
+            if LOSSES.iter().any(|message| fields["message"].as_str().is_some_and(|m| m.starts_with(message)))
+            {
+                history.write(&Entry::Alarm(Alarm { t, pid: self.pid_at(t) }));
+            }
             let is_panic = text.contains("panicked");
             let level = if is_panic { LogLevel::Panic } else { LogLevel::Error };
             self.write(t, level, text, history);
         }
     }
 
-    fn write(&self, t: u64, level: LogLevel, text: &str, history: &History) {
+    /// Who wrote the log at a time.
+    fn pid_at(&self, t: u64) -> u32 {
         let writer = self.starts.iter().rfind(|(start, _)| *start <= t).or(self.starts.first());
-        let pid = writer.map_or(0, |(_, pid)| *pid);
+        writer.map_or(0, |(_, pid)| *pid)
+    }
+
+    fn write(&self, t: u64, level: LogLevel, text: &str, history: &History) {
+        let pid = self.pid_at(t);
         let known = KNOWN.iter().find(|(message, _)| text.contains(message));
         let class = known.map(|(_, class)| *class);
         history.write(&Entry::Log(LogLine { t, pid, level, class, text: text.into() }));

@@ -18,12 +18,24 @@ pub struct Options {
     pub seed: u64,
     /// One run after the other.
     pub stores: Vec<StoreKind>,
-    /// The kinds of faults; all that the store has if it is empty.
+    /// The kinds of faults; all that the store has if it is empty, but only [lossy](Kind::is_lossy) ones if asked.
     pub kinds: Vec<Kind>,
+    /// Lossy kinds too.
+    pub is_lossy: bool,
     /// Submits per second.
     pub rate: u64,
     /// Where histories are kept; without it they go, unless something is violated.
     pub keep: Option<PathBuf>,
+}
+
+impl Options {
+    /// The kinds of faults to make on a store.
+    pub(crate) fn kinds_on(&self, store: StoreKind) -> Vec<Kind> {
+        let is_asked = |kind: &Kind| {
+            self.kinds.contains(kind) || (self.kinds.is_empty() && (self.is_lossy || !kind.is_lossy()))
+        };
+        Kind::of(store).filter(is_asked).collect()
+    }
 }
 
 /// What the command line asks for.
@@ -43,8 +55,9 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Asked, String> {
     let mut options = Options {
         load: Duration::from_secs(SECONDS),
         seed: u64::from(rand::random::<u32>()),
-        stores: vec![StoreKind::Redis, StoreKind::Embedded],
+        stores: StoreKind::ALL.to_vec(),
         kinds: Vec::new(),
+        is_lossy: false,
         rate: 60,
         keep: None,
     };
@@ -54,9 +67,9 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Asked, String> {
             ("--seconds", text) => options.load = Duration::from_secs(number(&arg, text)?),
             ("--seed", text) => options.seed = number(&arg, text)?,
             ("--rate", text) => options.rate = number::<u64>(&arg, text)?.max(1),
-            ("--store", "redis") => options.stores = vec![StoreKind::Redis],
-            ("--store", "embedded") => options.stores = vec![StoreKind::Embedded],
-            ("--store", "both") => options.stores = vec![StoreKind::Redis, StoreKind::Embedded],
+            ("--store", "all") => options.stores = StoreKind::ALL.to_vec(),
+            ("--store", name) => options.stores = vec![store(name)?],
+            ("--lossy", "") => options.is_lossy = true,
             ("--faults", names) => options.kinds = kinds(names)?,
             ("--keep", path) if !path.is_empty() => options.keep = Some(path.into()),
             _ => return Err(format!("unknown: {arg}\n\n{}", help())),
@@ -69,6 +82,11 @@ fn number<T: std::str::FromStr>(arg: &str, text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{arg}: not a number"))
 }
 
+fn store(name: &str) -> Result<StoreKind, String> {
+    let found = StoreKind::ALL.into_iter().find(|store| store.name() == name);
+    found.ok_or_else(|| format!("{name} is no store\n\n{}", help()))
+}
+
 fn kinds(names: &str) -> Result<Vec<Kind>, String> {
     let kind = |name: &str| {
         let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
@@ -78,29 +96,31 @@ fn kinds(names: &str) -> Result<Vec<Kind>, String> {
 }
 
 fn help() -> String {
-    let list = |store: StoreKind| {
+    let kinds = |store: StoreKind| {
         let names = Kind::of(store).map(Kind::name);
-        names.collect::<Vec<_>>().join(" ")
+        format!("Faults on {}: {}", store.name(), names.collect::<Vec<_>>().join(" "))
     };
+    let lossy: Vec<_> = Kind::ALL.into_iter().filter(|kind| kind.is_lossy()).map(Kind::name).collect();
     format!(
-        "chaos [--seconds=N] [--seed=N] [--store=redis|embedded|both] [--faults=KIND,…] [--rate=N] [--keep=DIRECTORY]
+        "chaos [--seconds=N] [--seed=N] [--store=redis|cluster|sentinel|embedded|all] [--faults=KIND,…] [--lossy]
+      [--rate=N] [--keep=DIRECTORY]
 
 Runs an installation of real processes under load and faults, waits until nothing is due any more, and checks the
 history of the run. The same seed gives the same schedule of faults.
 
   --seconds  how long there are load and faults, {SECONDS} by default
   --seed     of the load and the faults; a new one each time by default
-  --store    on what; both, one after the other, by default
-  --faults   only these kinds; all by default
+  --store    on what; all, one after the other, by default
+  --faults   only these kinds; by default all but those that take accepted jobs away: {}
+  --lossy    these too
   --rate     submits per second, 60 by default
   --keep     where to keep the history; otherwise it is kept only if something is violated
 
 Exit status: 0 if nothing is violated, 1 if something is, 2 if the run failed.
 
-Faults on redis: {}
-Faults on embedded: {}",
-        list(StoreKind::Redis),
-        list(StoreKind::Embedded)
+{}",
+        lossy.join(" "),
+        StoreKind::ALL.map(kinds).join("\n"),
     )
 }
 

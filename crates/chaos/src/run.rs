@@ -8,12 +8,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clients::{Api, Clients, DEFAULT_POLICY, SHORT_POLICY, TIMEOUT};
-use crate::fault::Kind;
 use crate::faults::Faults;
 use crate::installation::Installation;
 use crate::options::Options;
 use crate::receiver::Receiver;
 use crate::store_kind::StoreKind;
+use crate::watch::Watch;
 use crate::{clock, ending};
 
 /// How long after its due time or the end of a fault a job is delivered at the latest, in µs: a lock (0.6 s), a lease
@@ -30,20 +30,22 @@ pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
     begin(&history, store, options);
 
     let installation = Installation::start(store, history.clone()).await;
-    let receiver = Arc::new(Receiver::start(options.seed, history.clone()).await);
+    let receiver = Arc::new(Receiver::start(options.seed, &history).await);
     let mut watchers = JoinSet::new();
     watchers.spawn(clock::read(Arc::clone(&installation)));
     watchers.spawn(Arc::clone(&installation).watch());
 
     let until = Instant::now() + options.load;
     let api = Api::new(installation.apis());
-    let clients = Clients::new(api, history.clone(), receiver.base(), until, options.rate);
+    let base = installation.world.receiver(&receiver.base());
+    let clients = Clients::new(api, history.clone(), base, until, options.rate);
+    let watch = Watch::begin(&installation, &clients).await;
     let (mut load, consumers) = (clients.start(options.seed), clients.start_consumers(options.seed));
-    let possible = Kind::of(store).filter(|kind| options.kinds.is_empty() || options.kinds.contains(kind));
     let faults = Faults {
         installation: Arc::clone(&installation),
         receiver: Arc::clone(&receiver),
-        kinds: possible.collect(),
+        clients: Arc::clone(&clients),
+        kinds: options.kinds_on(store),
         until,
     };
     faults.run(options.seed).await;
@@ -53,6 +55,7 @@ pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
     }
     ending::drain(&clients.api).await;
     drop(consumers);
+    watch.end(&clients.api).await;
     ending::dump(&installation, &clients.api, clients.known()).await;
     history.flush();
     path

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
+use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{Report, check};
 
 use crate::options::Options;
@@ -24,6 +25,10 @@ pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
             return 2;
         }
     };
+    let totals = &report.totals;
+    let wrong = totals.lost + totals.early + totals.invented;
+    let by = format!("chaos on {}", store.name());
+    Reached::new(Figure::Kills, &by, totals.kills).wrong(wrong).write();
     println!("{report}");
     for (kind, count) in &report.totals.faults {
         println!("{count:>12}  {kind}");

@@ -4,6 +4,7 @@ use ringback_model::models::{
     BATCHES, CLOCK, EVERYTHING, FAIL_OVER, LEASES, PAUSES, SKEWED, SMALL, THREE_JOBS,
 };
 use ringback_model::{Bounds, Planted, Property, Report, Situation, search};
+use ringback_testkit::figures::{Figure, Reached};
 
 /// How many states of a model are visited at most, unless `RINGBACK_MODEL_STATES` says more for the largest ones.
 const STATES: usize = 1_000_000;
@@ -84,6 +85,8 @@ fn all_faults_together_break_nothing() {
     let limit = wanted.unwrap_or(STATES);
     let report = hold(EVERYTHING, limit, 2);
     assert!(report.is_complete || report.visited >= limit, "{report}");
+    let wrong = report.violated.len() as u64;
+    Reached::new(Figure::ModelStates, "all faults", report.visited as u64).wrong(wrong).write();
     if wanted.is_some() {
         hold(THREE_JOBS, limit, 2);
     }

@@ -25,20 +25,31 @@ pub(crate) struct Durability {
 enum Replicas {
     /// It has none, and had none for long.
     None,
-    /// None is connected; one was.
+    /// None is connected; one was, or may have been until the server was started again with its data.
     Away,
     Connected,
 }
 
+/// Within this time the replicas of a server that was started again have found it, in seconds.
+const RECONNECT: u64 = 60;
+
 impl Replicas {
     fn of(info: &Info) -> Self {
         let is_none = |name| info.get(name).is_none_or(|number| number == "0");
-        match (is_none("connected_slaves"), is_none("repl_backlog_active")) {
+        let is_unknown = || has_just_come_back(info);
+        match (is_none("connected_slaves"), is_none("repl_backlog_active") && !is_unknown()) {
             (false, _) => Self::Connected,
             (true, false) => Self::Away,
             (true, true) => Self::None,
         }
     }
+}
+
+/// Whether a server was started a moment ago and is not new: it has data, or is one of a cluster.
+fn has_just_come_back(info: &Info) -> bool {
+    let uptime = info.get("uptime_in_seconds").and_then(|seconds| seconds.parse::<u64>().ok());
+    let is_new = info.get("db0").is_none() && info.get("cluster_enabled") != Some("1");
+    uptime.is_some_and(|seconds| seconds < RECONNECT) && !is_new
 }
 
 /// Reads how every server keeps data. `infos` are the sections `persistence` and `replication` of all of them.
@@ -185,6 +196,21 @@ mod tests {
         assert!(matches!(replicated("connected_slaves:0 repl_backlog_active:1"), Err(StoreError::NoReplica)));
         let never = replicated("connected_slaves:0 repl_backlog_active:0");
         assert!(matches!(never, Err(StoreError::Weaker(why)) if why.contains("REPLICAOF")));
+    }
+
+    #[test]
+    fn a_server_that_has_just_come_back_with_its_data_may_have_replicas() {
+        let is_away = |text: &str| {
+            let info = Info::of(&format!("connected_slaves:0 repl_backlog_active:0 {text}"));
+            Replicas::of(&info) == Replicas::Away
+        };
+        let found = [
+            "uptime_in_seconds:3 db0:keys=9,expires=0,avg_ttl=0",
+            "uptime_in_seconds:3 cluster_enabled:1",
+            "uptime_in_seconds:3 cluster_enabled:0",
+            "uptime_in_seconds:90 cluster_enabled:1 db0:keys=9,expires=0,avg_ttl=0",
+        ];
+        assert_eq!(found.map(is_away), [true, true, false, false]);
     }
 
     #[test]

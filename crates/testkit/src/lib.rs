@@ -9,8 +9,10 @@
 
 mod child;
 pub mod demo;
+pub mod figures;
 pub mod history;
 mod network;
+mod preload;
 mod process;
 mod proxy;
 pub mod recorded;
@@ -22,6 +24,7 @@ mod time;
 
 pub use crate::child::Child;
 pub use crate::network::{free_port, http_client};
+pub use crate::preload::{LookUp, NamesOf, Preload, Seen};
 pub use crate::process::{Process, ProcessSpec};
 pub use crate::proxy::{Proxy, ProxyMode};
 pub use crate::redis::{

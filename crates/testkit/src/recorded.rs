@@ -4,6 +4,7 @@
 
 mod calls;
 mod ending;
+mod epochs;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -14,6 +15,7 @@ use reqwest::Client;
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub use self::epochs::write_epoch;
 use crate::history::{
     ClockReading, Digest, Entry, Fault, FaultClass, Healed, History, Policy, Report, Start, check,
 };
@@ -126,8 +128,17 @@ impl Recorded {
 
     /// Writes that a fault begins. Returns its number.
     pub fn fault(&self, kind: &str, class: FaultClass) -> u64 {
+        self.begin(kind, class, None)
+    }
+
+    /// The same for a fault that hits one process.
+    pub fn fault_of(&self, kind: &str, class: FaultClass, pid: u32) -> u64 {
+        self.begin(kind, class, Some(pid))
+    }
+
+    fn begin(&self, kind: &str, class: FaultClass, pid: Option<u32>) -> u64 {
         let (t, f) = (self.history.t(), self.history.next());
-        self.history.write(&Entry::Fault(Fault { t, f, kind, class, pid: None }));
+        self.history.write(&Entry::Fault(Fault { t, f, kind, class, pid }));
         f
     }
 

@@ -53,6 +53,7 @@ pub struct RedisOptions {
     maxmemory: Option<String>,
     maxmemory_policy: String,
     args: Vec<String>,
+    env: Vec<(String, String)>,
     is_sentinel: bool,
 }
 
@@ -63,6 +64,7 @@ impl Default for RedisOptions {
             maxmemory: None,
             maxmemory_policy: "noeviction".to_owned(),
             args: Vec::new(),
+            env: Vec::new(),
             is_sentinel: false,
         }
     }
@@ -95,6 +97,12 @@ impl RedisOptions {
     /// Adds an option, as in `arg("--maxclients", "64")`. It overrides those set here.
     pub fn arg(mut self, name: &str, value: &str) -> Self {
         self.args.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// Adds an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -189,6 +197,24 @@ impl RedisServer {
         self.child.kill();
         std::fs::remove_dir_all(self.dir.path().join(APPEND_ONLY)).ok();
         self.restart().await;
+    }
+
+    /// The append-only file that it writes now, with its length.
+    ///
+    /// # Panics
+    /// If it keeps none.
+    #[must_use]
+    pub fn append_only_file(&self) -> (PathBuf, u64) {
+        let files = std::fs::read_dir(self.dir.path().join(APPEND_ONLY)).expect("it has an append-only file");
+        let number = |path: &PathBuf| {
+            let name = path.file_name()?.to_str()?.strip_suffix(".incr.aof")?;
+            name.rsplit('.').next()?.parse::<u64>().ok()
+        };
+        let files = files.map(|file| file.expect("a file").path());
+        let last = files.filter_map(|path| Some((number(&path)?, path))).max();
+        let (_, path) = last.expect("it has an incremental file");
+        let length = std::fs::metadata(&path).map_or(0, |file| file.len());
+        (path, length)
     }
 
     /// A copy of its append-only files, as they are now.
@@ -320,7 +346,7 @@ fn spawn(options: &RedisOptions, port: u16, dir: &Path) -> Child {
     command.args(["--appendonly", appendonly, "--appendfsync", appendfsync]);
     command.args(["--maxmemory-policy", &options.maxmemory_policy]);
     command.args(options.maxmemory.iter().flat_map(|limit| ["--maxmemory", limit]));
-    command.args(&options.args);
+    command.args(&options.args).envs(options.env.iter().map(|(name, value)| (name, value)));
     Child::spawn("redis-server", &mut command, &dir.join("redis.log"))
 }
 

@@ -70,9 +70,13 @@ pub struct Sink {
     _listener: JoinSet<()>,
 }
 
+/// Chooses an answer by the path of a request.
+type Choose = Box<dyn Fn(&str) -> Answer + Send + Sync>;
+
 /// The state shared by the connections and the test.
 struct Shared {
     detail: Detail,
+    choose: Option<Choose>,
     recorder: Option<Recorder>,
     seen: AtomicUsize,
     hung_up: AtomicUsize,
@@ -88,6 +92,8 @@ struct Shared {
 enum Detail {
     Everything,
     CountById,
+    /// Only what a history has of it.
+    History,
 }
 
 /// The scripts: that of the job counts, else that of the path, else the default.
@@ -100,20 +106,29 @@ struct Scripts {
 impl Sink {
     /// Starts a receiver that records every arrival and answers 200 unless a script says otherwise.
     pub async fn start() -> Self {
-        Self::listen(Detail::Everything, None).await
+        Self::listen(Detail::Everything, None, None).await
     }
 
     /// Starts a receiver that also writes what arrives, and what it answers, into a history.
     pub async fn recorded(history: &History) -> Self {
-        Self::listen(Detail::Everything, Some(history.clone())).await
+        Self::listen(Detail::Everything, Some(history.clone()), None).await
+    }
+
+    /// Starts a receiver that writes into a history, keeps nothing itself, and answers each request as a function of
+    /// its path says.
+    pub async fn recorded_only(
+        history: &History,
+        choose: impl Fn(&str) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(Detail::History, Some(history.clone()), Some(Box::new(choose))).await
     }
 
     /// Starts a receiver for high load, which only counts arrivals by `ringback-job-id`.
     pub async fn counting() -> Self {
-        Self::listen(Detail::CountById, None).await
+        Self::listen(Detail::CountById, None, None).await
     }
 
-    async fn listen(detail: Detail, history: Option<History>) -> Self {
+    async fn listen(detail: Detail, history: Option<History>, choose: Option<Choose>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let scripts = Scripts {
@@ -123,7 +138,8 @@ impl Sink {
         };
         let shared = Arc::new(Shared {
             detail,
-            recorder: history.map(|history| Recorder { history, address }),
+            choose,
+            recorder: history.map(|history| Recorder { history }),
             seen: AtomicUsize::new(0),
             hung_up: AtomicUsize::new(0),
             arrivals: Mutex::default(),
@@ -220,11 +236,15 @@ impl Sink {
 impl Shared {
     /// Records a request and returns its answer.
     fn arrived(&self, arrival: Arrival) -> Answer {
-        let answer = lock(&self.scripts).next(arrival.job_id(), &arrival.path);
-        *lock(&self.counts).entry(arrival.job_id().to_owned()).or_insert(0) += 1;
-        match self.detail {
-            Detail::Everything => lock(&self.arrivals).push(arrival),
-            Detail::CountById => {}
+        let answer = match &self.choose {
+            Some(choose) => choose(&arrival.path),
+            None => lock(&self.scripts).next(arrival.job_id(), &arrival.path),
+        };
+        if self.detail != Detail::History {
+            *lock(&self.counts).entry(arrival.job_id().to_owned()).or_insert(0) += 1;
+        }
+        if self.detail == Detail::Everything {
+            lock(&self.arrivals).push(arrival);
         }
         self.seen.fetch_add(1, Ordering::AcqRel);
         answer

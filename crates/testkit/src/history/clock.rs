@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::entry::ClockReading;
+use super::records::NEVER;
+
+/// What readings differ by without a step, in µs.
+const MIN_STEP: u64 = 50_000;
 
 /// A moment by the clock of a store, in microseconds since 1970: between these two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +53,33 @@ impl Clocks {
         Some(Moment { earliest: wall.saturating_add_signed(least), latest: wall.saturating_add_signed(most) })
     }
 
+    /// The earliest and the latest time that a store's clock can have had between two moments of the host. The second
+    /// may be [`NEVER`]: that of the last reading.
+    pub(crate) fn between(&self, store: u8, first: u64, last: u64) -> Option<Moment> {
+        let readings = self.readings.get(&store)?;
+        let last = if last == NEVER { readings.last()?.t.max(first) } else { last };
+        let mut all =
+            Moment { earliest: self.at(store, first)?.earliest, latest: self.at(store, last)?.latest };
+        let around = readings.partition_point(|reading| reading.t < first).saturating_sub(1)
+            ..readings.len().min(readings.partition_point(|reading| reading.t <= last) + 1);
+        for pair in readings[around].windows(2).filter(|pair| is_step(pair)) {
+            // The step is anywhere between the two.
+            let (from, to) = (self.wall + pair[0].t.max(first), self.wall + pair[1].t.min(last));
+            all.earliest = all.earliest.min(from.saturating_add_signed(pair[1].ahead));
+            all.latest = all.latest.max(to.saturating_add_signed(pair[0].ahead));
+        }
+        Some(all)
+    }
+
     /// The same, as if the store had the host's clock where no reading says otherwise.
     pub(crate) fn about(&self, store: u8, t: u64) -> u64 {
         self.at(store, t).map_or(self.wall + t, Moment::middle)
     }
+}
+
+/// Whether a clock has stepped between two readings.
+fn is_step(pair: &[ClockReading]) -> bool {
+    pair[0].ahead.abs_diff(pair[1].ahead) > MIN_STEP
 }
 
 #[cfg(test)]
@@ -70,6 +97,16 @@ mod tests {
         assert_eq!(moment(50), Some((999_990, 1_000_010)));
         assert_eq!(moment(150), Some((1_000_090, 1_000_210)));
         assert_eq!(moment(300), Some((1_000_340, 1_000_360)));
+        assert_eq!(clocks.between(1, 50, 300), Some(Moment { earliest: 999_990, latest: 1_000_360 }));
         assert_eq!((clocks.at(0, 50), clocks.about(0, 50)), (None, 1_000_050));
+    }
+    #[test]
+    fn a_clock_that_has_stepped_had_both_times() {
+        let ahead = [(100, 0), (200, 0), (210, -90_000), (300, -90_000), (310, 0)];
+        let clocks = Clocks::new(1_000_000, ahead.map(|(t, ahead)| reading(t, ahead)).to_vec());
+        let between = |first, last| clocks.between(1, first, last).map(|all| (all.earliest, all.latest));
+        assert_eq!(between(120, 180), Some((1_000_110, 1_000_190)));
+        assert_eq!(between(120, 250), Some((910_200, 1_000_210)), "back after 200");
+        assert_eq!(between(220, u64::MAX), Some((910_210, 1_000_320)), "and ahead again");
     }
 }

@@ -18,8 +18,8 @@ pub use self::calls::{
 };
 pub use self::receiver::{Arrive, Respond};
 pub use self::run::{
-    Alarm, Canary, ClockReading, Exit, Fault, FaultClass, Healed, Limit, LogLevel, LogLine, Policy, Proc,
-    Sample, Scan, Start, Tenant,
+    Alarm, Canary, ClockReading, Exit, Fault, FaultClass, Healed, Limit, LogLevel, LogLine, Loss, Policy,
+    Proc, Sample, Scan, Start, Tenant,
 };
 
 /// One line.
@@ -76,6 +76,8 @@ pub enum Entry<'a> {
     Fault(#[serde(borrow)] Fault<'a>),
     /// A fault ends.
     Healed(Healed),
+    /// The store comes back without some of what it had.
+    Loss(Loss),
     /// A process was started.
     Proc(#[serde(borrow)] Proc<'a>),
     /// A process ended.

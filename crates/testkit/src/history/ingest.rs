@@ -111,6 +111,7 @@ impl Ingest {
         for submit in tables.submits.iter().filter(|submit| submit.job == NONE && submit.span.may_count()) {
             tables.anonymous.entry(submit.content).or_default().push(submit.key);
         }
+        tables.run.losses.sort_unstable_by_key(|loss| loss.t);
         tables.sort();
         Ok(self.tables)
     }

@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use self::counts::{Counts, Lateness};
 use self::job::Jobs;
-use super::entry::FaultClass;
+use super::entry::{FaultClass, Loss};
 use super::findings::Findings;
-use super::records::NEVER;
+use super::records::{NEVER, SubmitRecord};
 use super::tables::{FaultRecord, Tables};
 use super::windows::Windows;
 
@@ -35,7 +35,7 @@ pub(crate) struct Run<'a> {
     disturbed: Windows,
     /// When a fault of a network or a receiver explains a failure that no receiver saw.
     unreachable: Windows,
-    /// When the store lost or may lose what it has accepted.
+    /// When the store may lose what it has accepted.
     lossy: Windows,
     /// The faults by kind, for the lateness in each.
     by_kind: BTreeMap<&'a str, Windows>,
@@ -82,6 +82,24 @@ impl<'a> Run<'a> {
         self.tables.run.end.as_ref().is_some_and(|end| end.dumped)
     }
 
+    /// Whether the store can have lost what a submit was answered with.
+    fn may_lose(&self, submit: &SubmitRecord) -> bool {
+        let (sent, ended) = (submit.span.sent, submit.span.ended);
+        let is_in = |loss: &Loss| loss.has_calls() && loss.since <= ended && sent <= loss.t;
+        self.lossy.overlap(ended, ended) || self.tables.run.losses.iter().any(is_in)
+    }
+
+    /// Whether the store may lose what clients were answered.
+    fn is_lossy(&self) -> bool {
+        !self.lossy.is_empty() || self.tables.run.losses.iter().any(Loss::has_calls)
+    }
+
+    /// Whether the store lost between two times what clients had been answered.
+    fn forgets(&self, first: u64, last: u64) -> bool {
+        let mut losses = self.tables.run.losses.iter().filter(|loss| loss.has_calls());
+        losses.any(|loss| (first..=last).contains(&loss.t))
+    }
+
     fn is_drained(&self) -> bool {
         self.tables.run.end.as_ref().is_some_and(|end| end.drained)
     }
@@ -112,7 +130,7 @@ pub(crate) fn judge(tables: &Tables) -> Judgement {
     if run.has_policies_with_jitter {
         spread.check(&mut found.findings);
     }
-    keys::check(tables, &mut found.findings);
+    keys::check(&run, &mut found.findings);
     leases::check_unknown_receipts(tables, &mut found.findings);
     locks::check(tables, &mut found.findings);
     process::check(&run, &mut found);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::clock::Clocks;
-use super::entry::{Alarm, Audit, ClockReading, End, FaultClass, JobState, Ledger, LogLevel, Policy};
+use super::entry::{Alarm, Audit, ClockReading, End, FaultClass, JobState, Ledger, LogLevel, Loss, Policy};
 use super::names::Names;
 use super::records::{
     CallRecord, Content, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, SettleRecord,
@@ -97,13 +97,15 @@ pub(crate) struct RunTables {
     pub(crate) scans: Vec<(u32, u64)>,
     pub(crate) readings: Vec<ClockReading>,
     pub(crate) faults: Vec<FaultRecord>,
+    /// In the order of time.
+    pub(crate) losses: Vec<Loss>,
     pub(crate) starts: HashMap<u32, u32>,
     pub(crate) exits: Vec<ExitRecord>,
     pub(crate) logs: Vec<LogRecord>,
     /// By what was measured: the name, then the process.
     pub(crate) series: BTreeMap<(String, String), Series>,
     pub(crate) locks: Vec<LockRecord>,
-    pub(crate) alarms: Vec<Alarm>,
+    pub(crate) alarms: Vec<(u32, Alarm)>,
     pub(crate) audits: Vec<(u32, Audit)>,
     pub(crate) ledger: Option<(u32, Ledger)>,
     /// Sums over the processes, by name and label, with the line of the last value.

@@ -20,6 +20,47 @@ const CALL: Duration = Duration::from_secs(10);
 impl Recorded {
     /// Submits a job at an API, given by its base URL. Returns status and answer, if there was one.
     pub async fn submit(&self, api: &str, job: &RecordedJob) -> Option<(u16, Value)> {
+        let n = self.submitted(job);
+        let mut request = self.http.post(format!("{api}/v1/jobs")).header("content-type", "application/json");
+        if let Some(key) = &job.key {
+            request = request.header("idempotency-key", key);
+        }
+        self.call(n, request.body(job.text())).await
+    }
+
+    /// Submits jobs as one batch. Returns the status of each; `None` where there was no answer.
+    pub async fn submit_all(&self, api: &str, jobs: &[RecordedJob]) -> Vec<Option<u16>> {
+        let numbers: Vec<_> = jobs.iter().map(|job| self.submitted(job)).collect();
+        let texts: Vec<_> = jobs.iter().map(RecordedJob::text).collect();
+        let request =
+            self.http.post(format!("{api}/v1/jobs/batch")).header("content-type", "application/json");
+        let answer = self.answer(request.body(format!("[{}]", texts.join(",")))).await;
+        let (whole, text) = answer.map_or((None, String::new()), |(status, text)| (Some(status), text));
+        let json: Value = serde_json::from_str(&text).unwrap_or_default();
+        let place = numbers.into_iter().enumerate();
+        place.map(|(place, n)| self.ended(n, whole, &json["results"][place])).collect()
+    }
+
+    /// Writes the outcome of a job in a batch. Returns its status, or that of the whole batch.
+    fn ended(&self, n: u64, whole: Option<u16>, result: &Value) -> Option<u16> {
+        let own = result["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+        let (t, status) = (self.history.t(), own.or(whole.filter(|status| *status >= 400)));
+        let name = result["job"]["topic"].as_str().zip(result["job"]["id"].as_str());
+        let name = name.map(|(topic, id)| format!("{topic}/{id}"));
+        self.history.write(&match status {
+            Some(status @ 200..300) => Entry::Ok(Answered {
+                job: name.as_deref(),
+                due: result["job"]["due_at"].as_str().map(millis),
+                ..answered(t, n, status)
+            }),
+            Some(status @ 400..500) => Entry::Fail(Rejected { t, n, status }),
+            _ => Entry::Info(NotAnswered { t, n }),
+        });
+        status
+    }
+
+    /// Writes that a job is submitted. Returns the number of the call.
+    fn submitted(&self, job: &RecordedJob) -> u64 {
         let n = self.history.next();
         self.history.write(&Entry::Submit(Submit {
             t: self.history.t(),
@@ -36,11 +77,7 @@ impl Recorded {
             replace: false,
             store: 0,
         }));
-        let mut request = self.http.post(format!("{api}/v1/jobs")).header("content-type", "application/json");
-        if let Some(key) = &job.key {
-            request = request.header("idempotency-key", key);
-        }
-        self.call(n, request.body(job.text())).await
+        n
     }
 
     /// Cancels a job.

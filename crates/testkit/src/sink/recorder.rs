@@ -1,7 +1,5 @@
 //! Writes the deliveries of a receiver into a history.
 
-use std::net::SocketAddr;
-
 use http::header::RETRY_AFTER;
 
 use super::Arrival;
@@ -11,7 +9,6 @@ use crate::history::{Arrive, Digest, Entry, History, Respond};
 /// Writes deliveries into a history.
 pub(super) struct Recorder {
     pub(super) history: History,
-    pub(super) address: SocketAddr,
 }
 
 /// A delivery that has arrived.
@@ -34,17 +31,26 @@ impl Recorder {
             webhook: arrival.header("webhook-id"),
             stamp: arrival.header("webhook-timestamp").and_then(|stamp| stamp.parse().ok()),
             signed: None,
-            url: &format!("http://{}{}", self.address, arrival.path),
+            url: &format!("http://{}{}", arrival.header("host").unwrap_or_default(), arrival.path),
             body: Digest::of(&arrival.body),
-            // The jobs of recorded runs bring no headers.
-            headers: Digest::of_headers([]),
+            headers: own_headers(arrival),
         }));
         Delivery { history: &self.history, d }
     }
 }
 
+/// The digest of the headers that the job brought: recorded runs name them so.
+fn own_headers(arrival: &Arrival) -> Digest {
+    let own = arrival.headers.iter().filter_map(|(name, value)| {
+        let name = name.as_str();
+        let is_own = name.starts_with("x-") || name.starts_with("ringback-context-");
+        is_own.then_some((name, value.to_str().unwrap_or_default()))
+    });
+    Digest::of_headers(own)
+}
+
 impl Delivery<'_> {
-    /// The answer is sent now.
+    /// The answer is sent: its last byte comes next.
     pub(super) fn answers(&self, answer: &Answer) {
         match &answer.end {
             End::Response { status, headers, .. } => {

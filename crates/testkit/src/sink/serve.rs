@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::answer::{Answer, End};
+use super::recorder::Delivery;
 use super::{Arrival, Detail, Shared};
 use crate::time::now;
 
@@ -61,8 +62,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
                 }
             }
         }
-        delivery.iter().for_each(|delivery| delivery.answers(&answer));
-        if !write_answer(&mut stream, answer).await? {
+        if !write_answer(&mut stream, &answer, delivery.as_ref()).await? {
             return Ok(());
         }
     }
@@ -117,7 +117,7 @@ fn parse_head(input: &mut BytesMut, detail: Detail) -> io::Result<Option<(Head, 
             let text = str::from_utf8(header.value).map_err(io::Error::other)?;
             length = text.parse().map_err(io::Error::other)?;
         }
-        if detail == Detail::Everything || header.name.eq_ignore_ascii_case("ringback-job-id") {
+        if detail != Detail::CountById || header.name.eq_ignore_ascii_case("ringback-job-id") {
             let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(io::Error::other)?;
             headers.append(name, HeaderValue::from_bytes(header.value).map_err(io::Error::other)?);
         }
@@ -132,19 +132,28 @@ fn parse_head(input: &mut BytesMut, detail: Detail) -> io::Result<Option<(Head, 
     Ok(Some((head, length)))
 }
 
-/// Whether the connection goes on afterwards.
-async fn write_answer(stream: &mut TcpStream, answer: Answer) -> io::Result<bool> {
+/// Whether the connection goes on afterwards. The delivery is recorded before the last byte.
+async fn write_answer(
+    stream: &mut TcpStream,
+    answer: &Answer,
+    delivery: Option<&Delivery<'_>>,
+) -> io::Result<bool> {
+    let bytes = match &answer.end {
+        End::Close => Bytes::new(),
+        End::Raw(bytes) => bytes.clone(),
+        End::Response { status, headers, body } => response(*status, headers, body).into(),
+    };
+    let (first, last) = bytes.split_at(bytes.len().saturating_sub(1));
+    if stream.write_all(first).await.is_err() {
+        delivery.iter().for_each(|delivery| delivery.hung_up());
+        return Ok(false);
+    }
+    delivery.iter().for_each(|delivery| delivery.answers(answer));
+    stream.write_all(last).await?;
     match answer.end {
         End::Close => Ok(false),
-        End::Raw(bytes) => {
-            stream.write_all(&bytes).await?;
-            stream.shutdown().await?;
-            Ok(false)
-        }
-        End::Response { status, headers, body } => {
-            stream.write_all(&response(status, &headers, &body)).await?;
-            Ok(true)
-        }
+        End::Raw(_) => stream.shutdown().await.map(|()| false),
+        End::Response { .. } => Ok(true),
     }
 }
 

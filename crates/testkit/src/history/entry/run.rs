@@ -154,6 +154,24 @@ pub struct Healed {
     pub f: u64,
 }
 
+/// The store goes on without some of what it had: its data were removed, or are older.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// When the store was away, and all that it has later comes after this.
+    pub t: u64,
+    /// What clients were answered before this time is there. If it is `t`, all of that is there, and only attempts and
+    /// their outcomes may not be.
+    pub since: u64,
+}
+
+impl Loss {
+    /// Whether what clients were answered may be lost too.
+    pub(crate) const fn has_calls(&self) -> bool {
+        self.since < self.t
+    }
+}
+
 /// A process was started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -39,6 +39,7 @@ impl Ingest {
                 Some(place) => run.faults[place].end = healed.t,
                 None => return Err(Unreadable::new(line, "no fault with this number has begun")),
             },
+            Entry::Loss(loss) => run.losses.push(loss),
             Entry::Proc(process) => {
                 run.starts.insert(process.pid, line);
             }
@@ -53,7 +54,7 @@ impl Ingest {
                 }
             }
             Entry::Sample(sample) => self.sample(line, &sample),
-            Entry::Alarm(alarm) => run.alarms.push(alarm),
+            Entry::Alarm(alarm) => run.alarms.push((line, alarm)),
             Entry::Scan(scan) => run.scans.push((line, scan.found)),
             Entry::Audit(audit) => run.audits.push((line, audit)),
             Entry::Ledger(ledger) => run.ledger = Some((line, ledger)),

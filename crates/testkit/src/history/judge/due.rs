@@ -11,14 +11,14 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     check_answers(run, job, found);
     let asked = asked_dues(run, job);
     for delivery in job.deliveries {
-        let now = run.tables.clocks.at(job.store(), delivery.start);
+        let now = run.tables.clocks.between(job.store(), job.begin(), delivery.start);
         if !before_header(run, job, delivery, now, found) {
             before_due(run, job, &asked, (delivery.start, delivery.line), now, found);
         }
         late(run, job, delivery, found);
     }
     for lease in job.leases {
-        let now = run.tables.clocks.at(job.store(), lease.granted);
+        let now = run.tables.clocks.between(job.store(), job.begin(), lease.granted);
         before_due(run, job, &asked, (lease.granted, lease.line), now, found);
     }
     check_first_due(job, found);
@@ -41,7 +41,7 @@ fn asked_dues(run: &Run<'_>, job: &Job<'_>) -> Vec<AskedDue> {
             // The answer to a repetition may have the due time of a retry, and what is asked for by a key alone may
             // have been asked for before.
             _ if submit.is_anonymous && submit.span.status == 200 => None,
-            _ => bound(run, job, submit.span.sent, submit.at, submit.delay),
+            _ => bound(run, job, submit.span, submit.at, submit.delay),
         },
         is_reschedule: false,
     });
@@ -49,7 +49,7 @@ fn asked_dues(run: &Run<'_>, job: &Job<'_>) -> Vec<AskedDue> {
         span: call.span,
         due: match call.due {
             Some(due) => Some(due * 1_000),
-            None => bound(run, job, call.span.sent, call.at, call.delay),
+            None => bound(run, job, call.span, call.at, call.delay),
         },
         is_reschedule: call.asked == Asked::Move(MoveKind::Reschedule),
     });
@@ -57,10 +57,13 @@ fn asked_dues(run: &Run<'_>, job: &Job<'_>) -> Vec<AskedDue> {
 }
 
 /// The earliest due time in µs of a request, by the store's clock.
-fn bound(run: &Run<'_>, job: &Job<'_>, sent: u64, at: Option<u64>, delay: u64) -> Option<u64> {
+fn bound(run: &Run<'_>, job: &Job<'_>, span: Span, at: Option<u64>, delay: u64) -> Option<u64> {
     match at {
         Some(at) => Some(at * 1_000),
-        None => Some(run.tables.clocks.at(job.store(), sent)?.earliest + delay * 1_000),
+        None => {
+            let clocks = &run.tables.clocks;
+            Some(clocks.between(job.store(), span.sent, span.ended)?.earliest + delay * 1_000)
+        }
     }
 }
 
@@ -71,8 +74,7 @@ fn check_answers(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     {
         return;
     }
-    let bounds =
-        job.possible_submits().map(|submit| bound(run, job, submit.span.sent, submit.at, submit.delay));
+    let bounds = job.possible_submits().map(|submit| bound(run, job, submit.span, submit.at, submit.delay));
     let Some(bound) = bounds.min().flatten() else { return };
     // A 200 to a submit with a key may be about an earlier one, whose answer with the id was lost.
     let is_known = |submit: &&SubmitRecord| !submit.is_anonymous || submit.span.status == 201;
@@ -120,7 +122,12 @@ fn before_due(
     let Some(now) = now else { return };
     found.findings.checked(I3);
     // A reschedule that was answered puts an end to what was asked before it.
-    let is_base = |asked: &&AskedDue| asked.is_reschedule && asked.span.is_ok() && asked.span.ended <= at;
+    let is_base = |asked: &&AskedDue| {
+        asked.is_reschedule
+            && asked.span.is_ok()
+            && asked.span.ended <= at
+            && !run.forgets(asked.span.sent, at)
+    };
     let base = asked.iter().filter(is_base).map(|asked| asked.span.sent).max().unwrap_or_default();
     let in_force = asked.iter().filter(|asked| asked.span.sent <= at && asked.span.ended > base);
     let Some(earliest) = in_force.min_by_key(|asked| asked.due) else { return };

@@ -50,18 +50,16 @@ fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut
     if succeeded {
         return;
     }
+    let accepts = job.submits.iter().filter(|submit| submit.span.is_ok());
+    let last = accepts.max_by_key(|submit| submit.span.ended);
+    if last.is_some_and(|last| run.may_lose(last)) {
+        found.counts.lost_excused += 1;
+        return;
+    }
     if is_handed_over && !job.is_pull() {
         lines.extend(job.deliveries.iter().flat_map(|delivery| delivery.lines()));
         let what = format_args!("counts as done, although no attempt succeeded");
         return found.findings.violated(I12, Some(job.name), &lines, what);
-    }
-    let since = job.deliveries.len() + job.leases.len();
-    let may_be_lost = |submit: &SubmitRecord| {
-        submit.span.is_ok() && run.lossy.overlap(submit.span.ended, submit.span.ended)
-    };
-    if since == 0 && job.submits.iter().any(may_be_lost) {
-        found.counts.lost_excused += 1;
-        return;
     }
     found.counts.lost += 1;
     lines.extend(job.leases.iter().map(|lease| lease.line));
@@ -117,6 +115,9 @@ fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut J
     let leased = job.leases.iter().map(|lease| lease.attempt);
     let seen = delivered.chain(leased).max().unwrap_or_default();
     let is_calm = !run.explains(job.begin(), last.time);
+    if job.is_forgotten(last.time) {
+        return;
+    }
     if last.attempts < seen || (is_calm && !job.is_pull() && last.attempts != seen) {
         let what =
             format_args!("has {} attempts at the end, but attempt {seen} was seen last", last.attempts);

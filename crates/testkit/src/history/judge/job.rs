@@ -1,8 +1,9 @@
 //! One job after the other, each with its records in the order of time.
 
+use crate::history::entry::Loss;
 use crate::history::records::{
-    Asked, CallRecord, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, SettleRecord, StateRecord,
-    SubmitRecord,
+    Asked, CallRecord, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, NEVER, SettleRecord,
+    StateRecord, SubmitRecord,
 };
 use crate::history::tables::Tables;
 
@@ -20,6 +21,10 @@ pub(crate) struct Job<'a> {
     /// How it was at the end.
     pub(crate) last: Option<&'a FinalRecord>,
     timeout: u64,
+    /// When the store lost what the job had come to, if it did: then the job goes on as it was earlier.
+    lost: Option<u64>,
+    /// When it lost what clients had been answered.
+    lost_calls: Option<u64>,
 }
 
 /// What a delivery came to, as the receiver knows it.
@@ -62,6 +67,21 @@ impl Job<'_> {
 
     /// Whether it may have begun anew before a time: revived, or another job in its place.
     pub(crate) fn may_begin_anew(&self, until: u64) -> bool {
+        self.is_forgotten(until) || self.may_be_another(until)
+    }
+
+    /// Whether the store may have forgotten before a time what the job came to.
+    pub(crate) fn is_forgotten(&self, until: u64) -> bool {
+        self.lost.is_some_and(|lost| lost <= until)
+    }
+
+    /// Whether the store may have forgotten before a time what clients were answered.
+    pub(crate) fn are_calls_forgotten(&self, until: u64) -> bool {
+        self.lost_calls.is_some_and(|lost| lost <= until)
+    }
+
+    /// Whether it may have been revived, or replaced by another job, before a time.
+    pub(crate) fn may_be_another(&self, until: u64) -> bool {
         use crate::history::entry::MoveKind::{Purge, Revive};
         let mut revives = self.possible_calls(|asked| matches!(asked, Asked::Move(Revive | Purge)));
         revives.any(|call| call.span.sent <= until)
@@ -89,6 +109,22 @@ impl Job<'_> {
     /// When it was over at the earliest.
     pub(crate) fn earliest_end_of(&self, delivery: &Delivery) -> u64 {
         delivery.end.min(delivery.start + self.timeout / 10 * 9)
+    }
+
+    /// The first loss after its first line and before its last one. What is left of it at the end counts for nothing.
+    fn find_lost<'l>(&self, mut losses: impl Iterator<Item = &'l Loss>) -> Option<u64> {
+        let begin = self.begin();
+        let loss = losses.find(|loss| loss.t > begin)?;
+        let is_later = |time: u64| time != NEVER && time > loss.t;
+        let spans = self.submits.iter().map(|submit| submit.span);
+        let spans = spans.chain(self.calls.iter().map(|call| call.span));
+        let mut spans = spans.chain(self.settles.iter().map(|settle| settle.span));
+        (spans.any(|span| is_later(span.sent) || is_later(span.ended))
+            || self.deliveries.iter().any(|delivery| is_later(delivery.start) || is_later(delivery.end))
+            || self.leases.iter().any(|lease| is_later(lease.granted))
+            || self.states.iter().any(|state| is_later(state.known))
+            || self.edges.iter().any(|edge| is_later(edge.time)))
+        .then_some(loss.t)
     }
 
     /// The time of its first line.
@@ -121,6 +157,8 @@ impl<'a> Jobs<'a> {
             edges: &tables.edges,
             last: None,
             timeout: 0,
+            lost: None,
+            lost_calls: None,
         };
         Self { tables, next: 0, rest, finals: &tables.finals }
     }
@@ -137,7 +175,7 @@ impl<'a> Iterator for Jobs<'a> {
         self.next += 1;
         let submits = cut(&mut self.rest.submits, number);
         let timeout = submits.iter().map(|submit| submit.timeout).min();
-        Some(Job {
+        let mut job = Job {
             name: self.tables.jobs.name(number),
             submits,
             calls: cut(&mut self.rest.calls, number),
@@ -148,7 +186,13 @@ impl<'a> Iterator for Jobs<'a> {
             edges: cut(&mut self.rest.edges, number),
             last: cut(&mut self.finals, number).last(),
             timeout: timeout.unwrap_or(self.tables.settings.timeout),
-        })
+            lost: None,
+            lost_calls: None,
+        };
+        let losses = &self.tables.run.losses;
+        job.lost = job.find_lost(losses.iter());
+        job.lost_calls = job.find_lost(losses.iter().filter(|loss| loss.has_calls()));
+        Some(job)
     }
 }
 

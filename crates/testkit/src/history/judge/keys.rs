@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 
+use super::Run;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::I14;
 use crate::history::records::{NONE, SubmitRecord};
 use crate::history::tables::Tables;
 
-pub(super) fn check(tables: &Tables, findings: &mut Findings) {
+pub(super) fn check(run: &Run<'_>, findings: &mut Findings) {
+    let tables = run.tables;
     let mut keyed: Vec<&SubmitRecord> = with_keys(tables).filter(|submit| submit.span.is_ok()).collect();
     keyed.sort_unstable_by_key(|submit| (submit.key, submit.span.sent));
     for uses in keyed.chunk_by(|one, other| one.key == other.key) {
         let first = uses[0];
-        for other in &uses[1..] {
+        for other in uses[1..].iter().filter(|other| !run.forgets(first.span.sent, other.span.ended)) {
             findings.checked(I14);
             let name = (first.job != NONE).then(|| tables.jobs.name(first.job));
             let lines = [first.span.lines(), other.span.lines()].concat();

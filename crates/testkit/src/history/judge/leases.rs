@@ -11,6 +11,9 @@ use crate::history::tables::Tables;
 pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let findings = &mut found.findings;
     for (place, lease) in job.leases.iter().enumerate() {
+        if job.is_forgotten(lease.granted) {
+            continue;
+        }
         for earlier in &job.leases[..place] {
             check_tokens(job, earlier, lease, findings);
         }
@@ -18,7 +21,8 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
             check_overlap(run, job, &job.leases[place - 1], lease, findings);
         }
     }
-    for settle in job.settles.iter().filter(|settle| settle.span.is_ok()) {
+    let is_ok = |settle: &&SettleRecord| settle.span.is_ok() && !job.is_forgotten(settle.span.ended);
+    for settle in job.settles.iter().filter(is_ok) {
         findings.checked(I15);
         check_current(job, settle, findings);
         check_only(job, settle, findings);
@@ -79,7 +83,7 @@ fn check_overlap(
     let renewals = job.settles.iter().filter(|settle| settle.token == one.token && settle.span.is_ok());
     let renewed = renewals.filter(|settle| settle.span.ended <= next.granted).map(|settle| settle.deadline);
     let deadline = renewed.max().unwrap_or_default().max(one.deadline) * 1_000;
-    let Some(now) = run.tables.clocks.at(job.store(), next.granted) else { return };
+    let Some(now) = run.tables.clocks.between(job.store(), one.granted, next.granted) else { return };
     if now.latest + run.tables.settings.epsilon < deadline {
         let what =
             format_args!("was reserved as attempt {} while attempt {} held it", next.attempt, one.attempt);

@@ -23,7 +23,7 @@ fn check_submits(job: &Job<'_>, found: &mut Judgement) {
     }
     let mut accepted = job.submits.iter().filter(|submit| submit.span.is_ok());
     let Some(first) = accepted.next() else { return };
-    for other in accepted {
+    for other in accepted.filter(|other| !job.are_calls_forgotten(other.span.ended)) {
         found.findings.checked(I14);
         let lines = [first.span.lines(), other.span.lines()].concat();
         if !other.is_same(first) {

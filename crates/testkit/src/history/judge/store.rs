@@ -34,6 +34,7 @@ pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
         let what = format_args!("was submitted, and the answer was about {answered}");
         findings.violated(I23, Some(asked), &[*line], what);
     }
+    check_alarms(tables, findings);
     let mut created: Vec<_> = tables.submits.iter().filter(|submit| submit.span.status == 201).collect();
     created.sort_unstable_by_key(|submit| submit.span.sent);
     for fault in &tables.run.faults {
@@ -67,7 +68,7 @@ fn check_ledger(run: &Run<'_>, line: u32, ledger: &Ledger, findings: &mut Findin
         findings.violated(I11, None, &[line], what);
     }
     let created = created(run.tables);
-    let may_lose = !run.lossy.is_empty();
+    let may_lose = run.is_lossy();
     if accepted > created.most || (accepted < created.least && !may_lose) {
         let Bounds { least, most } = created;
         let what =
@@ -122,11 +123,10 @@ fn cancels(tables: &Tables) -> Bounds {
     bounds
 }
 
-/// Counters of processes agree with the history, as long as none was killed with what it had counted.
+/// Counters of processes agree with the history. Where one was killed with what it had counted, those that are left are
+/// not more.
 fn check_metrics(tables: &Tables, findings: &mut Findings) {
-    if tables.run.metrics.is_empty() || tables.kills() > 0 {
-        return;
-    }
+    let is_whole = tables.kills() == 0;
     for ((name, label), (value, line)) in &tables.run.metrics {
         let (invariant, bounds) = match (name.as_str(), label.as_str()) {
             ("ringback_api_submitted_jobs_total", "created") => (I11, created(tables)),
@@ -135,7 +135,8 @@ fn check_metrics(tables: &Tables, findings: &mut Findings) {
             _ => continue,
         };
         findings.checked(invariant);
-        let Bounds { least, most } = bounds;
+        let Bounds { most, least } = bounds;
+        let least = if is_whole { least } else { 0 };
         if !(least..=most).contains(value) {
             let what = format_args!("{name}{{{label}}} is {value}, the history has {least} to {most}");
             findings.violated(invariant, None, &[*line], what);
@@ -178,11 +179,25 @@ fn check_answers(tables: &Tables, fault: &FaultRecord, created: &[&SubmitRecord]
     }
 }
 
+/// Nobody says that the store has lost data that it has.
+fn check_alarms(tables: &Tables, findings: &mut Findings) {
+    let amnesia = tables.run.faults.iter().filter(|fault| fault.class == FaultClass::Amnesia);
+    let losses = amnesia
+        .map(|fault| fault.begin)
+        .chain(tables.run.losses.iter().filter(|loss| loss.has_calls()).map(|loss| loss.t));
+    let first = losses.min().unwrap_or(NEVER);
+    for (line, alarm) in tables.run.alarms.iter().filter(|(_, alarm)| alarm.t < first) {
+        findings.checked(I24);
+        let what = format_args!("process {} says that the store lost data, which it has not", alarm.pid);
+        findings.violated(I24, None, &[*line], what);
+    }
+}
+
 /// A loss is noticed in time.
 fn check_alarm(tables: &Tables, fault: &FaultRecord, findings: &mut Findings) {
     findings.checked(I24);
     let in_time = fault.begin..=fault.begin + ALARM_LIMIT;
-    if !tables.run.alarms.iter().any(|alarm| in_time.contains(&alarm.t)) {
+    if !tables.run.alarms.iter().any(|(_, alarm)| in_time.contains(&alarm.t)) {
         let what = format_args!("the store lost data, and no process noticed within a second");
         findings.violated(I24, None, &[fault.line], what);
     }

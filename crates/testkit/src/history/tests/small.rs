@@ -62,3 +62,62 @@ fn a_repeated_submit_may_be_answered_with_the_due_time_of_a_retry() {
     let early = lines.replace("\"due\":1795000000005", "\"due\":1795000000095");
     assert_eq!(wrong(&early).len(), 1, "its own due time counts");
 }
+
+/// A job that was accepted, and a loss at 50 ms.
+const LOSS: &str = r#"{"submit":{"t":1000,"n":1,"job":"a/1","url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"ok":{"t":30000,"n":1,"status":201,"job":"a/1","due":1795000000001}}
+{"loss":{"t":50000,"since":20000}}
+"#;
+const END: &str = r#"{"end":{"t":900000,"dumped":true,"drained":true}}"#;
+
+#[test]
+fn what_was_accepted_in_the_time_that_was_lost_may_be_lost_and_nothing_else() {
+    let lines = format!("{LOSS}{END}\n");
+    assert_eq!(wrong(&lines), [""; 0]);
+    for since in [40_000, 50_000] {
+        let kept = lines.replace(r#""since":20000"#, &format!(r#""since":{since}"#));
+        assert_eq!(wrong(&kept).len(), 1, "it was answered before {since}");
+    }
+    let later = lines.replace("1000,\"n\"", "51000,\"n\"").replace("30000,\"n\"", "55000,\"n\"");
+    let later = later.replace("1795000000001", "1795000000051");
+    assert_eq!(wrong(&later).len(), 1, "it was sent after the loss");
+    let repeated = r#"{"submit":{"t":60000,"n":2,"job":"a/1","url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"ok":{"t":70000,"n":2,"status":201,"job":"a/1","due":1795000000061}}"#;
+    assert_eq!(wrong(&format!("{LOSS}{repeated}\n{END}\n")).len(), 1, "it was accepted once more");
+}
+
+#[test]
+fn after_a_loss_a_job_may_be_as_it_was_earlier() {
+    let attempt = r#"{"arrive":{"t":35000,"d":3,"job":"a/1","attempt":1,"due":1795000000001,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"respond":{"t":36000,"d":3,"status":200}}
+"#;
+    let again = attempt.replace("35000", "80000").replace("36000", "81000").replace("\"d\":3", "\"d\":4");
+    assert_eq!(wrong(&format!("{LOSS}{attempt}{again}{END}\n")), [""; 0]);
+    let both_later = attempt.replace("35000", "75000").replace("36000", "76000");
+    let whole = LOSS.replace(r#""t":50000"#, r#""t":500"#).replace(r#""since":20000"#, r#""since":400"#);
+    assert_eq!(wrong(&format!("{whole}{both_later}{again}{END}\n")).len(), 2, "it came after the loss");
+}
+
+#[test]
+fn an_alarm_without_a_loss_is_wrong() {
+    let alarm = r#"{"alarm":{"t":60000,"pid":1}}"#;
+    assert_eq!(wrong(&format!("{LOSS}{alarm}\n{END}\n")), [""; 0]);
+    let nothing_lost = alarm.replace("60000", "40000");
+    assert_eq!(wrong(&format!("{LOSS}{nothing_lost}\n{END}\n")).len(), 1);
+}
+
+#[test]
+fn a_job_that_was_due_before_the_clock_stepped_back_may_be_delivered_after_that() {
+    let lines = r#"{"submit":{"t":1000,"n":1,"job":"a/1","url":"http://h/","body":"DIGEST","headers":"DIGEST","delay":2000}}
+{"clock":{"t":2000,"ahead":5000000,"error":10}}
+{"ok":{"t":3000,"n":1,"status":201,"job":"a/1","due":1795000002001}}
+{"clock":{"t":60000,"ahead":5000000,"error":10}}
+{"clock":{"t":61000,"ahead":0,"error":10}}
+{"arrive":{"t":70000,"d":3,"job":"a/1","attempt":1,"due":1795000002001,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"respond":{"t":71000,"d":3,"status":200}}
+{"end":{"t":900000,"dumped":true,"drained":true}}
+"#;
+    assert_eq!(wrong(lines), [""; 0]);
+    let early = lines.replace("\"ahead\":5000000", "\"ahead\":1000000");
+    assert_eq!(wrong(&early).len(), 1, "it never was as late as that");
+}

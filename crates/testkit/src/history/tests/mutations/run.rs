@@ -43,6 +43,13 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         let value = lines.number(metric[0], "value");
         lines.set(metric[0], "value", value * 2);
     }),
+    faulty("a process that is left has counted more than there was", &[I11], |lines| {
+        let name = "ringback_notifier_attempts_total";
+        lines.add(
+            "metric",
+            &json!({ "t": 9, "pid": 101, "name": name, "label": "complete", "value": 1_000_000 }),
+        );
+    }),
     calm("memory grows beyond its limit", &[I20], |lines| {
         lines.set(lines.with_tag("sample")[1], "value", 100_001);
     }),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Mutation, calm, faulty};
-use crate::history::Invariant::{I3, I5, I6, I7, I8, I11, I13, I16, I17, I18, I19};
+use crate::history::Invariant::{I3, I5, I6, I7, I8, I11, I13, I16, I17, I18, I19, I24};
 use crate::history::tests::lines::Lines;
 
 pub(super) const MUTATIONS: &[Mutation] = &[
@@ -105,7 +105,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         let end = lines.number(lines.answer(lines.of("arrive", &job)[0]), "t");
         lines.deliver(&job, 2, end + 30_000_000, 200);
     }),
-    faulty("what faults explained happens without them", &[I5, I11, I13, I16], |lines| {
+    faulty("what faults explained happens without them", &[I5, I11, I13, I16, I24], |lines| {
         for tag in ["fault", "healed", "exit"] {
             lines.drop(lines.with_tag(tag));
         }

@@ -1,0 +1,158 @@
+//! Faults of masters that have replicas: killed, stopped, replaced by hand; and of sentinels. Each ends when every master
+//! has its replicas again.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use ringback_testkit::RedisServer;
+use ringback_testkit::history::{Entry, History, Loss};
+use tokio::time::{Instant, sleep};
+
+use super::Begun;
+use crate::fault::Kind;
+use crate::group::Group;
+use crate::installation::Installation;
+
+/// Within this servers agree on their masters, and replicas have everything.
+const WHOLE: Duration = Duration::from_secs(30);
+/// Sentinels do not replace a master that was away for less.
+const SHORT: Duration = Duration::from_millis(1_200);
+
+pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdRng) {
+    let group = &mut *installation.group.as_ref().expect("a run on several servers").lock().await;
+    let masters = masters(group).await;
+    let master = masters[rng.random_range(0..masters.len())];
+    // Longer and shorter than it takes to replace it.
+    let length = Duration::from_millis(rng.random_range(100..7_000));
+    let history = &installation.history;
+    let begun = Begun::new(history, kind.name(), kind.class(), None);
+    match kind {
+        Kind::KillMaster => {
+            group.server_mut(master).kill();
+            forgets(history);
+            sleep(length).await;
+            group.server_mut(master).restart().await;
+        }
+        Kind::StopMaster => {
+            group.server_mut(master).stop();
+            forgets(history);
+            sleep(length).await;
+            wait_replaced(group, master, length).await;
+            group.server_mut(master).cont();
+        }
+        _ => fail_over(group, master).await,
+    }
+    wait_whole(group).await;
+    if kind == Kind::StopMaster {
+        // What it did until it knew of its successor is lost too.
+        forgets(history);
+    }
+    begun.healed();
+}
+
+/// Callbacks and consumers go on without replicas: attempts and their outcomes are not on one when a master is replaced.
+fn forgets(history: &History) {
+    let t = history.t();
+    history.write(&Entry::Loss(Loss { t, since: t }));
+}
+
+/// Sentinels that have begun to replace a master go on when it comes back, and take its replicas away one by one: what
+/// it accepts meanwhile is lost. So a master that was stopped for long stays so until it is replaced.
+async fn wait_replaced(group: &Group, master: usize, length: Duration) {
+    let Group::Sentinel(sentinel) = group else { return };
+    if length > SHORT {
+        let deadline = Instant::now() + WHOLE;
+        while sentinel.master_of(0).await == master && Instant::now() < deadline {
+            sleep(Duration::from_millis(50)).await;
+        }
+        // The other replica follows by then.
+        sleep(Duration::from_secs(2)).await;
+    }
+}
+
+pub(super) async fn kill_sentinel(installation: &Installation, rng: &mut StdRng) {
+    let group = &mut *installation.group.as_ref().expect("a run on several servers").lock().await;
+    let Group::Sentinel(sentinel) = group else { return };
+    let (kind, one) = (Kind::KillSentinel, rng.random_range(0..3));
+    let begun = Begun::new(&installation.history, kind.name(), kind.class(), None);
+    sentinel.sentinel_mut(one).kill();
+    sleep(Duration::from_millis(rng.random_range(100..4_000))).await;
+    sentinel.sentinel_mut(one).restart().await;
+    begun.healed();
+}
+
+/// The places of the servers that take writes.
+pub(super) async fn masters(group: &Group) -> Vec<usize> {
+    if let Group::Sentinel(sentinel) = group {
+        return vec![sentinel.master_of(0).await];
+    }
+    let mut found = Vec::new();
+    for (place, server) in group.servers().iter().enumerate() {
+        if role(server).await == "master" {
+            found.push(place);
+        }
+    }
+    found
+}
+
+async fn role(server: &RedisServer) -> String {
+    server.info_field("replication", "role").await
+}
+
+/// Replaces a master by its replica, while it works.
+async fn fail_over(group: &Group, master: usize) {
+    match group {
+        Group::Sentinel(sentinel) => {
+            // Otherwise it would take writes that its successor does not have.
+            ask(&sentinel.servers()[master], &["CLIENT", "PAUSE", "20000", "WRITE"]).await;
+            sentinel.are_in_sync(master).await;
+            sentinel.fail_over().await;
+            sentinel.another_master(0, master).await;
+            ask(&sentinel.servers()[master], &["CLIENT", "UNPAUSE"]).await;
+        }
+        Group::Cluster(cluster) => {
+            let port = cluster.nodes()[master].port().to_string();
+            for node in cluster.nodes() {
+                if node.info_field("replication", "master_port").await == port {
+                    ask(node, &["CLUSTER", "FAILOVER"]).await;
+                    // Both sides take a while to agree.
+                    sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Asks a server for something that it may refuse: a fail-over while the link to the master is down.
+async fn ask(server: &RedisServer, words: &[&str]) {
+    let mut command = redis::cmd(words[0]);
+    let asked: Result<(), _> = command.arg(&words[1..]).query_async(&mut server.client().await).await;
+    drop(asked);
+}
+
+/// Waits until every master has all of its replicas, and they have everything.
+async fn wait_whole(group: &Group) {
+    let deadline = Instant::now() + WHOLE;
+    while Instant::now() < deadline {
+        if is_whole(group).await {
+            return;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn is_whole(group: &Group) -> bool {
+    let masters = masters(group).await;
+    let replicas = group.servers().len() / masters.len().max(1) - 1;
+    let mut count = 0;
+    for server in group.servers() {
+        if role(server).await == "master" {
+            count += 1;
+            if server.replicates_to(replicas).await.is_err() {
+                return false;
+            }
+        }
+    }
+    count == masters.len() && count * (replicas + 1) == group.servers().len()
+}

@@ -1,0 +1,45 @@
+//! Stores of several servers: a cluster with replicas, or a master that sentinels watch.
+
+use ringback_testkit::{Persistence, RedisCluster, RedisSentinel, RedisServer};
+
+use crate::store_kind::StoreKind;
+
+/// The servers of a store.
+pub(crate) enum Group {
+    Cluster(RedisCluster),
+    Sentinel(RedisSentinel),
+}
+
+impl Group {
+    /// Starts the servers that a kind of store has, if it has several.
+    pub(crate) async fn start(kind: StoreKind) -> Option<Self> {
+        let options = RedisServer::options().persistence(Persistence::Always);
+        match kind {
+            StoreKind::Redis | StoreKind::Embedded => None,
+            StoreKind::Cluster => Some(Self::Cluster(RedisCluster::start_with_replicas(options).await)),
+            StoreKind::Sentinel => Some(Self::Sentinel(RedisSentinel::start(options).await)),
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Cluster(cluster) => cluster.url(),
+            Self::Sentinel(sentinel) => sentinel.url(),
+        }
+    }
+
+    /// The servers that have data.
+    pub(crate) fn servers(&self) -> &[RedisServer] {
+        match self {
+            Self::Cluster(cluster) => cluster.nodes(),
+            Self::Sentinel(sentinel) => sentinel.servers(),
+        }
+    }
+
+    pub(crate) fn server_mut(&mut self, index: usize) -> &mut RedisServer {
+        match self {
+            Self::Cluster(cluster) => cluster.node_mut(index),
+            Self::Sentinel(sentinel) => sentinel.server_mut(index),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a run looks at beside what its clients and receivers see: what processes use, the states of jobs, counters, and
+//! whether a secret got out. All of it goes into the history.
+
+mod counters;
+mod samples;
+mod secrets;
+mod states;
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use self::samples::Memory;
+use crate::clients::{Api, Clients};
+use crate::installation::Installation;
+
+/// What watches a run.
+pub(crate) struct Watch {
+    installation: Arc<Installation>,
+    memory: Memory,
+    /// They look again and again, until this is dropped.
+    tasks: JoinSet<()>,
+}
+
+impl Watch {
+    /// Plants the secrets, and begins to watch. The load begins afterwards.
+    pub(crate) async fn begin(installation: &Arc<Installation>, clients: &Arc<Clients>) -> Self {
+        secrets::plant(&clients.api, &installation.history).await;
+        samples::write_limits(&installation.history);
+        samples::write(installation).await;
+        let memory = Memory::read(installation).await;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(samples::repeat(Arc::clone(installation)));
+        for number in 0..states::OBSERVERS {
+            tasks.spawn(states::observe(Arc::clone(clients), number));
+        }
+        Self { installation: Arc::clone(installation), memory, tasks }
+    }
+
+    /// Looks a last time, once nothing is due any more.
+    pub(crate) async fn end(mut self, api: &Api) {
+        self.tasks.shutdown().await;
+        let installation = &self.installation;
+        samples::write(installation).await;
+        self.memory.write(installation, api).await;
+        counters::write(installation).await;
+        secrets::scan_answers(installation, api).await;
+    }
+}

@@ -1,0 +1,99 @@
+//! What processes use: memory, file descriptors, threads; and how much memory Redis needs for a job.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_testkit::history::{Entry, History, Limit, Sample};
+use tokio::time::sleep;
+
+use crate::clients::Api;
+use crate::ending::ask;
+use crate::installation::Installation;
+use crate::redis_client::RedisClient;
+
+/// The pause between two samples.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The most of each, and by how many percent a process may have more after the drain than before the load. A process
+/// that has worked keeps connections of its callers, threads that wait for files and names, and pages of its allocator.
+const LIMITS: [(&str, u64, Option<u64>); 4] = [
+    ("resident_kib", 192 * 1024, Some(100)),
+    ("handles", 200, Some(150)),
+    ("threads", 48, Some(300)),
+    (REDIS, 8 * 1024, None),
+];
+const REDIS: &str = "redis_bytes_per_job";
+
+pub(super) fn write_limits(history: &History) {
+    for (name, most, leak) in LIMITS {
+        history.write(&Entry::Limit(Limit { name, most, leak }));
+    }
+}
+
+/// Writes samples until it is dropped.
+pub(super) async fn repeat(installation: Arc<Installation>) {
+    loop {
+        sleep(PAUSE).await;
+        write(&installation).await;
+    }
+}
+
+/// Writes a sample of each process that runs.
+pub(super) async fn write(installation: &Installation) {
+    let history = &installation.history;
+    for (place, member) in installation.members.iter().enumerate() {
+        // While a fault is made to it, it is looked at the next time.
+        let Ok(running) = member.running.try_lock() else { continue };
+        let pid = running.process.pid();
+        drop(running);
+        let of = format!("{}-{place}", member.role.binary());
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        let handles = fs::read_dir(format!("/proc/{pid}/fd")).ok().map(|files| files.count() as u64);
+        let values =
+            [("resident_kib", field("VmRSS:")), ("threads", field("Threads:")), ("handles", handles)];
+        for (name, value) in values {
+            // One that was killed has none.
+            if let Some(value) = value {
+                history.write(&Entry::Sample(Sample { t: history.t(), of: &of, name, value }));
+            }
+        }
+    }
+}
+
+/// The memory of the data in Redis before the load; none without a server.
+pub(super) struct Memory(Option<u64>);
+
+impl Memory {
+    pub(super) async fn read(installation: &Installation) -> Self {
+        if installation.redis.is_none() {
+            return Self(None);
+        }
+        let mut client = RedisClient::new(installation.redis_port);
+        let info: Option<String> = client.ask(redis::cmd("INFO").arg("memory")).await;
+        let used = info.as_deref().and_then(|info| {
+            let used = info.lines().find_map(|line| line.strip_prefix("used_memory_dataset:"))?;
+            used.trim().parse().ok()
+        });
+        Self(used)
+    }
+
+    /// Writes how much more there is now, for each job that was accepted.
+    pub(super) async fn write(&self, installation: &Installation, api: &Api) {
+        let (Some(before), Some(now)) = (self.0, Self::read(installation).await.0) else { return };
+        let states = ask(api, "/v1/stats").await;
+        let jobs: u64 = states["states"]
+            .as_object()
+            .into_iter()
+            .flat_map(|all| all.values())
+            .filter_map(|n| n.as_u64())
+            .sum();
+        let history = &installation.history;
+        let value = now.saturating_sub(before) / jobs.max(1);
+        history.write(&Entry::Sample(Sample { t: history.t(), of: "redis", name: REDIS, value }));
+    }
+}

@@ -1,0 +1,51 @@
+//! Observers that look at jobs during a run, and write the state that each was in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use reqwest::Method;
+use ringback_testkit::history::{Entry, JobState, Observed};
+use tokio::time::sleep;
+
+use crate::clients::{Clients, Known, Outcome, state};
+
+/// How many observers there are.
+pub(super) const OBSERVERS: u64 = 2;
+/// The pause between two looks of an observer.
+const PAUSE: Duration = Duration::from_millis(40);
+/// Among how many of the latest jobs it chooses.
+const LATEST: usize = 200;
+/// How often a job is looked at in a row.
+const LOOKS: usize = 3;
+
+/// Looks at jobs until it is dropped.
+pub(super) async fn observe(clients: Arc<Clients>, number: u64) {
+    let mut rng = StdRng::seed_from_u64(number);
+    loop {
+        let known = clients.known();
+        let latest = &known[known.len().saturating_sub(LATEST)..];
+        if !latest.is_empty() {
+            let job = &latest[rng.random_range(0..latest.len())];
+            for _ in 0..LOOKS {
+                look(&clients, job).await;
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn look(clients: &Clients, job: &Known) {
+    let (history, name) = (&clients.history, job.name());
+    let asked = history.t();
+    let outcome = clients.api.call(Method::GET, &format!("/v1/jobs/{name}"), None).await;
+    let state = match &outcome {
+        Outcome::Ok(..) => state(&outcome.json()["state"]),
+        Outcome::Refused(404) => Some(JobState::Nothing),
+        Outcome::Refused(_) | Outcome::Unknown => None,
+    };
+    if let Some(state) = state {
+        history.write(&Entry::State(Observed { t: history.t(), asked, job: &name, state, places: 1 }));
+    }
+}

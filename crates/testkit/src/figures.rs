@@ -1,0 +1,177 @@
+//! The figures of the fault suite: how often each fault was made in a run of the tests, and what it cost. Each test
+//! writes what it has reached below `target/figures`; the program `figures` adds it up.
+
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::table::table;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "`Figure::meaning` has a sentence for each")]
+pub enum Figure {
+    Kills,
+    Pauses,
+    RedisKills,
+    MasterKills,
+    UnknownOutcomes,
+    FullMemory,
+    CancelRaces,
+    RandomOperations,
+    ModelStates,
+    PlantedBugs,
+    ProcessRecovery,
+    StoreRecovery,
+    LockRecovery,
+    LeaseRecovery,
+}
+
+use Figure::{
+    CancelRaces, FullMemory, Kills, LeaseRecovery, LockRecovery, MasterKills, ModelStates, Pauses,
+    PlantedBugs, ProcessRecovery, RandomOperations, RedisKills, StoreRecovery, UnknownOutcomes,
+};
+
+impl Figure {
+    /// All figures, in the order of the table.
+    pub const ALL: [Self; 14] = [
+        Kills,
+        Pauses,
+        RedisKills,
+        MasterKills,
+        UnknownOutcomes,
+        FullMemory,
+        CancelRaces,
+        RandomOperations,
+        ModelStates,
+        PlantedBugs,
+        ProcessRecovery,
+        StoreRecovery,
+        LockRecovery,
+        LeaseRecovery,
+    ];
+
+    /// What is counted, and what is wrong.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Kills => "processes of Ringback killed; jobs lost, early or invented",
+            Pauses => "holders of locks paused beyond the TTL; effects of stale holders",
+            RedisKills => "kills and restarts of Redis with appendfsync always; accepted jobs lost",
+            MasterKills => "masters of a cluster killed; jobs lost that a replica had",
+            UnknownOutcomes => "submits whose reply was destroyed; jobs doubled or counted wrongly",
+            FullMemory => "cycles of full memory, drained without help; submits that stayed refused",
+            CancelRaces => {
+                "cancels under way within 5 ms of the due time; jobs delivered that were cancelled"
+            }
+            RandomOperations => "random operations compared with a model or a second store; differences",
+            ModelStates => "states of the model of locks and leases; properties violated",
+            PlantedBugs => "planted bugs run, and those not caught",
+            ProcessRecovery => "starts of killed processes; ms until there was an effect again",
+            StoreRecovery => "starts of a killed Redis; ms until a submit was accepted again",
+            LockRecovery => "holders of locks that stayed away; ms until another held all of them",
+            LeaseRecovery => "leases of killed notifiers; ms until a job was delivered again",
+        }
+    }
+
+    /// How much a run of the tests has to reach.
+    pub const fn wanted(self) -> u64 {
+        match self {
+            Kills => 200,
+            Pauses => 50,
+            RedisKills | StoreRecovery => 30,
+            MasterKills => 5,
+            UnknownOutcomes => 1_000,
+            FullMemory => 3,
+            CancelRaces => 10_000,
+            RandomOperations => 100_000,
+            ModelStates => 1_000_000,
+            PlantedBugs | ProcessRecovery | LockRecovery | LeaseRecovery => 1,
+        }
+    }
+
+    fn name(self) -> String {
+        serde_json::to_value(self).ok().and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
+    }
+}
+
+/// What one test has reached.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reached {
+    /// The figure.
+    pub figure: Figure,
+    /// The name of the test, or a part of it.
+    pub by: String,
+    /// How many there were.
+    pub count: u64,
+    /// How many of all possible ones are a whole sweep, where the test chooses some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<u64>,
+    /// How much went wrong.
+    #[serde(default)]
+    pub wrong: u64,
+    /// For a recovery, the longest and the longest that is allowed, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest: Option<(u64, u64)>,
+}
+
+impl Reached {
+    /// A count without anything wrong.
+    pub fn new(figure: Figure, by: &str, count: u64) -> Self {
+        Self { figure, by: by.to_owned(), count, of: None, wrong: 0, longest: None }
+    }
+
+    /// How much went wrong.
+    #[must_use]
+    pub fn wrong(self, wrong: u64) -> Self {
+        Self { wrong, ..self }
+    }
+
+    /// How many there are of which some were chosen.
+    #[must_use]
+    pub fn of(self, all: u64) -> Self {
+        Self { of: Some(all), ..self }
+    }
+
+    /// How long a recovery took at the longest, and may take.
+    #[must_use]
+    pub fn took(self, longest: Duration, allowed: Duration) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self { longest: Some((millis(longest), millis(allowed))), ..self }
+    }
+
+    /// Writes it, in place of what the same test has written before. A program that is not below `target` writes nothing.
+    pub fn write(&self) {
+        let Some(directory) = directory() else { return };
+        fs::create_dir_all(&directory).expect("target/figures can be made");
+        let file =
+            directory.join(format!("{}-{}.json", self.figure.name(), self.by.replace(['/', ' '], "-")));
+        let text = serde_json::to_string(self).expect("it is JSON");
+        fs::write(file, text).expect("a figure can be written");
+    }
+}
+
+/// What was written, by figure.
+///
+/// # Errors
+/// The file that cannot be read.
+pub fn read() -> anyhow::Result<Vec<Reached>> {
+    let Some(Ok(files)) = directory().map(fs::read_dir) else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for file in files {
+        all.push(serde_json::from_str(&fs::read_to_string(file?.path())?)?);
+    }
+    all.sort_by(|one: &Reached, other: &Reached| (one.figure, &one.by).cmp(&(other.figure, &other.by)));
+    Ok(all)
+}
+
+/// `target/figures`: beside `target/debug`, in which this program is, or below which.
+fn directory() -> Option<PathBuf> {
+    let exe = std::env::current_exe().expect("this program knows its own path");
+    let target = exe.ancestors().find(|directory| directory.join("debug").is_dir());
+    target.map(|target| target.join("figures"))
+}

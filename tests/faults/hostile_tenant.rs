@@ -1,0 +1,61 @@
+//! A topic beside another whose receiver takes every call and never answers: its jobs are about as punctual as alone.
+
+use std::time::Duration;
+
+use ringback_testkit::history::{Entry, Invariant, Policy, Report, Tenant, Verdict};
+use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
+use ringback_testkit::{Answer, Sink, Stack};
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::recorded_load::{policies, read_clock};
+
+/// The topic that must not suffer, and how many jobs it has.
+const CALM: &str = "calm";
+const JOBS: usize = 120;
+/// The other, which has as many.
+const HOSTILE: &str = "hostile";
+/// A job comes every so often.
+const PAUSE: Duration = Duration::from_millis(15);
+/// What becomes of the hostile jobs waits for their timeouts.
+const DRAIN: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn a_receiver_that_never_answers_does_not_delay_another_topic() {
+    let alone = run(None).await;
+    assert!(alone.clean, "{alone}");
+    let beside = run(Some(alone.lateness_ms.p99)).await;
+    assert!(beside.clean, "{beside}");
+    assert_eq!(beside.standing(Invariant::I18).verdict, Verdict::Held, "{beside}");
+}
+
+/// A run of the calm topic: alone, or beside the other, if it is known how late it was alone in ms.
+async fn run(alone: Option<f64>) -> Report {
+    let stack = Stack::start().await;
+    let mut policies = policies();
+    policies.push(Policy { p: 1, delays: Vec::new(), max: 1, jitter: 0.0 });
+    let recorded = Recorded::start("hostile tenant", &Bounds { live: Some(DRAIN), policies });
+    let (sink, hole) = (Sink::recorded(recorded.history()).await, Sink::recorded(recorded.history()).await);
+    hole.answer(Answer::status(200).held());
+    read_clock(&recorded, &stack).await;
+    if let Some(alone) = alone {
+        recorded.history().write(&Entry::Tenant(Tenant { topic: CALM, alone: (alone * 1_000.0) as u64 }));
+    }
+    let api = stack.api_urls().remove(0);
+    for n in 0..JOBS {
+        if alone.is_some() {
+            let mut job = RecordedJob::new(HOSTILE, &n.to_string(), Some(hole.url("/hook")));
+            job.timeout = Some(1_000);
+            job.policy = Some((1, json!({"preset": "none"})));
+            recorded.submit(&api, &job).await;
+        }
+        let mut job = RecordedJob::new(CALM, &n.to_string(), Some(sink.url("/hook")));
+        job.delay = Some(300);
+        recorded.submit(&api, &job).await;
+        sleep(PAUSE).await;
+    }
+    recorded.drain(&stack, &[CALM, HOSTILE], DRAIN).await;
+    read_clock(&recorded, &stack).await;
+    recorded.end(&stack, &[CALM, HOSTILE], true).await;
+    recorded.check()
+}

@@ -1,0 +1,83 @@
+//! Jobs for runs whose history is judged.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ringback_testkit::history::Policy;
+use ringback_testkit::recorded::{Recorded, RecordedJob};
+use ringback_testkit::{Stack, eventually};
+use tokio::time::sleep;
+
+use crate::sample_jobs::SOON;
+
+/// The topic of all jobs.
+pub(super) const TOPIC: &str = "push";
+/// The pause of a caller between two calls.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The retry policy of a stack.
+pub(super) fn policies() -> Vec<Policy> {
+    vec![Policy { p: 0, delays: vec![100, 200, 400], max: 4, jitter: 0.1 }]
+}
+
+/// Reads the clock of the server of a stack.
+pub(super) async fn read_clock(recorded: &Recorded, stack: &Stack) {
+    let mut client = stack.redis().client().await;
+    recorded.read_clock(async || redis::cmd("TIME").query_async(&mut client).await.expect("TIME")).await;
+}
+
+/// A number in the environment.
+pub(super) fn variable(name: &str) -> Option<usize> {
+    std::env::var_os(name)?.to_str()?.parse().ok()
+}
+
+/// Submits jobs, due at once or soon, and each again until it is accepted.
+pub(super) struct RecordedLoad<'a> {
+    pub(super) recorded: &'a Recorded,
+    pub(super) api: String,
+    pub(super) url: String,
+    pub(super) is_over: AtomicBool,
+    accepted: AtomicUsize,
+}
+
+impl<'a> RecordedLoad<'a> {
+    pub(super) fn new(recorded: &'a Recorded, stack: &Stack, url: String) -> Self {
+        let api = stack.api_urls().remove(0);
+        Self { recorded, api, url, is_over: AtomicBool::new(false), accepted: AtomicUsize::new(0) }
+    }
+
+    /// Goes on until it is over.
+    pub(super) async fn run(&self, caller: &str) {
+        for n in 0_u64.. {
+            if self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            self.submit(&format!("{caller}-{n}"), n * 37 % 400).await;
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Submits a job until it is accepted.
+    pub(super) async fn submit(&self, id: &str, delay: u64) {
+        let mut job = RecordedJob::new(TOPIC, id, Some(self.url.clone()));
+        (job.delay, job.timeout) = (Some(delay), Some(500));
+        while !matches!(self.recorded.submit(&self.api, &job).await, Some((200 | 201, _))) {
+            sleep(PAUSE).await;
+        }
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until so many more jobs are accepted.
+    pub(super) async fn more(&self, jobs: usize) {
+        let goal = self.accepted.load(Ordering::Relaxed) + jobs;
+        eventually(SOON, "jobs are accepted", async || match self.accepted.load(Ordering::Relaxed) {
+            now if now >= goal => Ok(()),
+            now => Err(format!("{now} of {goal}")),
+        })
+        .await;
+    }
+
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
