@@ -29,8 +29,8 @@ test: ## Get what the tests need, then run all of them
 # The tests whose result depends on the server, on SERVER=valkey-9.1 or another that deploy/local/redis-version.sh knows.
 test-server: ## The contract and the faults on another server: SERVER=redis-8.0, valkey-8.0, valkey-8.1, valkey-9.0 or valkey-9.1
 	cargo build --locked --workspace --bins
-	@server=$$(deploy/local/redis-version.sh $(SERVER)) && REDIS_SERVER=$$server \
-	  cargo test --locked --package e2e --test e2e -- contract::redis contract::cluster redis_layout faults::
+	@server=$$(deploy/local/redis-version.sh $(SERVER)) && REDIS_SERVER=$$server RINGBACK_TEST_TOPOLOGIES=all \
+	  cargo test --locked --package e2e --test e2e -- contract::redis contract::cluster contract::sentinel redis_layout faults::
 
 figures: ## What the last `make test` reached of each fault: kills, pauses, lost replies, recovery times
 	@cargo run --quiet --locked --package ringback-testkit --bin figures

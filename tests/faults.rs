@@ -2,6 +2,7 @@
 
 mod chaos;
 mod cluster;
+mod cluster_nodes;
 mod connections;
 mod crash;
 mod credentials;
@@ -13,6 +14,7 @@ mod installations;
 mod load;
 mod logs;
 mod lost_data;
+mod misconf;
 mod outage;
 mod paused_carriers;
 mod promoted;
@@ -26,3 +28,8 @@ mod sentinel;
 mod shutdown;
 mod slot_moves;
 mod steady_load;
+
+/// Whether tests of replaced and missing servers run that `make test` leaves out: `RINGBACK_TEST_TOPOLOGIES=all`.
+pub(crate) fn runs_all_topologies() -> bool {
+    std::env::var_os("RINGBACK_TEST_TOPOLOGIES").is_some_and(|value| value == "all")
+}

@@ -1,10 +1,11 @@
 //! How the table of cases becomes tests: each case on a redis-server of its own, on an embedded store in a file and on
-//! one in memory; each group of cases on one cluster, where the names of failed cases are reported.
+//! one in memory; each group of cases on one cluster, and all groups on one master that sentinels watch. There the names
+//! of failed cases are reported.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use ringback_testkit::{RedisCluster, RedisServer};
+use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::audit;
@@ -35,10 +36,34 @@ pub(crate) async fn in_memory(name: &'static str, case: Case) {
 /// When one fails, with the names of all that do; their messages are printed before.
 pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
     let server = Arc::new(Server::Cluster(RedisCluster::start().await));
+    let failed = side_by_side(&server, cases).await;
+    assert!(failed.is_empty(), "on a cluster these cases fail: {}", failed.join(", "));
+}
+
+/// The groups of cases that run on a master that sentinels watch, unless `RINGBACK_TEST_TOPOLOGIES=all` asks for all of
+/// them. Each kind of call is in one of these.
+const ON_SENTINEL: [&str; 6] = ["prepare", "exchange", "carriers", "cancel", "wakes", "redrive"];
+
+/// Groups of cases on one master that sentinels watch.
+///
+/// # Panics
+/// When a case fails, with the names of all that do; their messages are printed before.
+pub(crate) async fn on_sentinel(groups: &[(&'static str, &[(&'static str, Case)])]) {
+    let is_all = crate::faults::runs_all_topologies();
+    let server = Arc::new(Server::Sentinel(RedisSentinel::start(RedisServer::options()).await));
+    let mut failed = Vec::new();
+    for (_, cases) in groups.iter().filter(|(group, _)| is_all || ON_SENTINEL.contains(group)) {
+        failed.extend(side_by_side(&server, cases).await);
+    }
+    assert!(failed.is_empty(), "with sentinels these cases fail: {}", failed.join(", "));
+}
+
+/// Runs cases at the same time, audits what they leave, and returns the names of those that failed.
+async fn side_by_side(server: &Arc<Server>, cases: &[(&'static str, Case)]) -> Vec<&'static str> {
     let (here, mut running) = (LocalSet::new(), JoinSet::new());
     let mut names = std::collections::HashMap::new();
     for &(name, case) in cases {
-        let handle = running.spawn_local_on(run(Arc::clone(&server), name, case), &here);
+        let handle = running.spawn_local_on(run(Arc::clone(server), name, case), &here);
         names.insert(handle.id(), name);
     }
     let (mut failed, mut ended) = (Vec::new(), Vec::new());
@@ -51,10 +76,10 @@ pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
         }
     })
     .await;
-    assert!(failed.is_empty(), "on a cluster these cases fail: {}", failed.join(", "));
     for bench in ended {
         audit::own(bench.store()).await;
     }
+    failed
 }
 
 async fn run(server: Arc<Server>, name: &'static str, case: Case) -> Workbench {
@@ -78,6 +103,16 @@ macro_rules! contract {
                     &[$((stringify!($case), |bench| Box::pin(crate::contract::$group::$case(bench)))),*];
                 crate::contract::runner::on_cluster(cases).await;
             })*
+        }
+
+        #[tokio::test]
+        async fn sentinel() {
+            use crate::contract::runner::{Case, on_sentinel};
+            let groups: &[(&'static str, &[(&'static str, Case)])] = &[$((
+                stringify!($group),
+                &[$((stringify!($case), |bench| Box::pin(crate::contract::$group::$case(bench)))),*],
+            )),*];
+            on_sentinel(groups).await;
         }
     };
     (@$backend:ident $run:ident $($group:ident { $($case:ident)* })*) => {

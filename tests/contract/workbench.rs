@@ -19,7 +19,7 @@ use ringback_core::outcome::Outcome;
 use ringback_core::policy::Logging;
 use ringback_core::state::State;
 use ringback_store::{Memory, Store, Wakes};
-use ringback_testkit::{RedisCluster, RedisServer, eventually};
+use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer, eventually};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
@@ -40,6 +40,7 @@ const SHARDS: u16 = 3;
 pub(crate) enum Server {
     Redis(RedisServer),
     Cluster(RedisCluster),
+    Sentinel(RedisSentinel),
     /// Embedded stores in files of a directory.
     Disk(TempDir),
     /// Embedded stores in memory, by prefix.
@@ -341,8 +342,8 @@ impl Workbench {
     /// Checks that the ledger adds up and agrees with the keys, where these can be read.
     pub(crate) async fn audit(&self) {
         audit::ledger(&self.stats().await);
-        // On a cluster cases run side by side, and some of them mind the time: theirs come last.
-        if !matches!(&*self.server, Server::Cluster(_)) {
+        // Here cases run side by side, and some of them mind the time: theirs come last.
+        if !matches!(&*self.server, Server::Cluster(_) | Server::Sentinel(_)) {
             audit::own(&self.store).await;
         }
         match &*self.server {
@@ -354,6 +355,9 @@ impl Workbench {
                     redis_layout::audit::keys(&mut node.client().await, &self.options.prefix).await;
                 }
             }
+            Server::Sentinel(set) => {
+                redis_layout::audit::keys(&mut set.servers()[0].client().await, &self.options.prefix).await;
+            }
             Server::Disk(_) | Server::Memory(_) => audit::tables(&self.store).await,
         }
     }
@@ -364,6 +368,7 @@ impl Server {
         match self {
             Self::Redis(server) => server.url(),
             Self::Cluster(cluster) => cluster.url(),
+            Self::Sentinel(set) => set.url(),
             Self::Disk(directory) => format!("embedded:{}", directory.path().display()),
             Self::Memory(_) => "in memory".to_owned(),
         }

@@ -1,7 +1,7 @@
 //! Masters of a cluster that are killed or replaced under load, and whose replicas take over.
 //!
 //! Before a master is killed, all that was accepted so far is on its replica: that must not be lost. Of what is accepted
-//! around the kill, what no replica has yet may be.
+//! around the kill, what no replica has yet may be, unless `RINGBACK_DURABILITY` is `replicated`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use ringback_core::contract::{Options, Shard};
 use ringback_store::{Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{RedisCluster, RedisServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{Persistence, RedisCluster, RedisServer, Role, Sink, Stack, eventually};
 
 use super::outage::still_the_same_processes;
 use super::steady_load::{CALLERS, SteadyLoad};
@@ -17,16 +17,19 @@ use crate::sample_jobs::SOON;
 
 /// Fail-overs, locks and leases take this long at most.
 const RECOVERY: Duration = Duration::from_secs(60);
-/// How many masters are killed, unless `RINGBACK_TEST_FAILOVERS` says otherwise.
+/// How many masters are killed with `replicated`, unless `RINGBACK_TEST_FAILOVERS` says otherwise.
 const KILLS: usize = 5;
+/// How many are killed without it.
+const PLAIN_KILLS: usize = 2;
 const MASTERS: usize = 3;
 /// How many jobs are accepted before something goes wrong.
 const JOBS: usize = 40;
 
-async fn start() -> (Stack, Sink) {
-    let nodes = RedisServer::options().arg("--cluster-node-timeout", "1000");
+async fn start(durability: &str) -> (Stack, Sink) {
+    let nodes = RedisServer::options().persistence(Persistence::Always).arg("--cluster-node-timeout", "1000");
     let options = Stack::options().cluster_with_replicas(nodes).env("RINGBACK_SHARDS", "6");
-    let options = options.count(Role::Carrier, 2).count(Role::Notifier, 2);
+    let options =
+        options.env("RINGBACK_DURABILITY", durability).count(Role::Carrier, 2).count(Role::Notifier, 2);
     (options.start().await, Sink::counting().await)
 }
 
@@ -47,6 +50,12 @@ async fn in_sync(cluster: &RedisCluster) {
 /// The other node of a pair of master and replica.
 fn partner(node: usize) -> usize {
     (node + MASTERS) % (2 * MASTERS)
+}
+
+/// Lets a master accept what its replica does not get.
+async fn fall_behind(cluster: &mut RedisCluster, master: usize) {
+    cluster.node_mut(partner(master)).stop();
+    cluster.nodes()[master].writes_without_replicas().await;
 }
 
 async fn is_master(node: &RedisServer) {
@@ -103,11 +112,9 @@ async fn lost(stack: &mut Stack, sink: &Sink, safe: &[String], around: &[String]
     around.iter().filter(|id| !counts.contains_key(*id)).count()
 }
 
-#[tokio::test]
-async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_replica_has_is_lost() {
-    let wanted = std::env::var_os("RINGBACK_TEST_FAILOVERS").and_then(|count| count.to_str()?.parse().ok());
-    let kills = wanted.unwrap_or(KILLS);
-    let (mut stack, sink) = start().await;
+/// Kills one master after the other. Returns how many jobs were accepted around kills, and how many of them are lost.
+async fn kill_masters(kills: usize, durability: &str) -> (usize, usize) {
+    let (mut stack, sink) = start(durability).await;
     let mut fences = Fences::new(&stack.store_url()).await;
     let (mut safe, mut around) = (Vec::new(), Vec::new());
     let mut masters: Vec<usize> = (0..MASTERS).collect();
@@ -121,7 +128,11 @@ async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_repl
         let load = SteadyLoad::start(&stack, &sink, &format!("around-{kill}"));
         load.more(JOBS).await;
         let master = masters[kill % MASTERS];
+        if durability == "replicated" {
+            fall_behind(stack.cluster_mut(), master).await;
+        }
         stack.cluster_mut().node_mut(master).kill();
+        stack.cluster_mut().node_mut(partner(master)).cont();
         is_master(&stack.cluster_mut().nodes()[partner(master)]).await;
         masters[kill % MASTERS] = partner(master);
         fences.rise().await;
@@ -131,19 +142,33 @@ async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_repl
         around.extend(load.end().await);
     }
     let lost = lost(&mut stack, &sink, &safe, &around).await;
-    Reached::new(Figure::MasterKills, "failovers", kills as u64).write();
-    assert!(lost <= kills * CALLERS, "{lost} of {} jobs are lost", around.len());
     assert!(around.len() > kills * 20, "{} jobs are no load", around.len());
     show(&format!(
-        "{kills} kills, {} jobs on replicas, {} around kills, {lost} of them lost",
+        "{durability}: {kills} kills, {} jobs on replicas, {} around kills, {lost} of them lost",
         safe.len(),
         around.len()
     ));
+    (around.len(), lost)
+}
+
+#[tokio::test]
+async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_replica_has_is_lost() {
+    let (around, lost) = kill_masters(PLAIN_KILLS, "disk").await;
+    assert!(lost <= PLAIN_KILLS * CALLERS, "{lost} of {around} jobs are lost");
+}
+
+#[tokio::test]
+async fn with_replicated_nothing_accepted_is_lost_when_masters_are_killed_under_load() {
+    let wanted = std::env::var_os("RINGBACK_TEST_FAILOVERS").and_then(|count| count.to_str()?.parse().ok());
+    let kills = wanted.unwrap_or(KILLS);
+    let (around, lost) = kill_masters(kills, "replicated").await;
+    Reached::new(Figure::MasterKills, "failovers", kills as u64).wrong(lost as u64).write();
+    assert_eq!(lost, 0, "of {around} jobs");
 }
 
 #[tokio::test]
 async fn masters_that_are_replaced_by_hand_under_load_lose_nothing_that_a_replica_has() {
-    let (mut stack, sink) = start().await;
+    let (mut stack, sink) = start("disk").await;
     let mut fences = Fences::new(&stack.store_url()).await;
     let (mut safe, mut around) = (Vec::new(), Vec::new());
     for (master, how) in [None, Some("FORCE"), Some("TAKEOVER")].into_iter().enumerate() {

@@ -1,5 +1,9 @@
 //! `RINGBACK_DURABILITY=replicated`: what is acknowledged is on a replica, and what is not says so.
 
+mod cluster;
+mod partition;
+mod sentinel;
+
 use std::time::Duration;
 
 use ringback_testkit::{Persistence, Proxy, RedisServer, Sink, Stack, eventually};

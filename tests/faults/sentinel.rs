@@ -1,5 +1,8 @@
 //! A master that sentinels watch: killed, stopped, replaced by hand, and replaced by a replica that lags.
 
+mod disagreement;
+mod users;
+
 use std::time::Duration;
 
 use ringback_testkit::{RedisSentinel, RedisServer, Role, Sink, Stack, eventually};

@@ -221,3 +221,60 @@ async fn each_master_of_a_cluster_needs_a_replica_that_confirms() {
     eventually(SOON, "all replicas confirm again", async || store.prepare().await).await;
     assert!(submit("some").await.iter().all(Result::is_ok));
 }
+
+/// The mark that is waited for is refused, as by a server that became a replica after the change.
+#[tokio::test]
+async fn a_change_whose_confirmation_is_refused_is_not_said_to_be_undone() {
+    let (bench, server, _replica) = replicated().await;
+    let Server::Redis(master) = &*server else { panic!("a single server") };
+    let acl = async |rule: &str| {
+        let mut acl = redis::cmd("ACL");
+        acl.arg("SETUSER")
+            .arg("default")
+            .arg(rule)
+            .exec_async(&mut master.client().await)
+            .await
+            .expect("ACL");
+    };
+    acl("-eval").await;
+    let job = bench.job("a").after(LONG);
+    let submitted = bench.store().submit(bench.shard(), std::slice::from_ref(&job)).await;
+    assert!(matches!(submitted, Err(StoreError::Unreplicated)), "{submitted:?}");
+    acl("+eval").await;
+    assert_eq!(bench.submit(&[job]).await[0].answer, SubmitResult::Repeated);
+    bench.audit().await;
+}
+
+/// Redis before 7.2 has no WAITAOF.
+#[tokio::test]
+async fn a_change_is_on_the_disk_of_a_replica_where_that_can_be_waited_for() {
+    let (bench, server, mut replica) = replicated().await;
+    let Server::Redis(master) = &*server else { panic!("a single server") };
+    let info: Vec<Option<redis::Value>> = redis::cmd("COMMAND")
+        .arg("INFO")
+        .arg("waitaof")
+        .query_async(&mut master.client().await)
+        .await
+        .expect("INFO");
+    let has_waitaof = info != [None];
+    let calls = master.watch_calls().await;
+    let jobs: Vec<NewJob> = (0..20).map(|n| bench.job(&format!("job-{n}")).after(LONG)).collect();
+    for job in &jobs {
+        bench.submit(std::slice::from_ref(job)).await;
+    }
+    let made = calls.by_command();
+    let count = |name: &str| made.get(name).copied().unwrap_or_default();
+    assert_eq!((count("wait") > 0, count("waitaof") > 0), (!has_waitaof, has_waitaof), "{made:?}");
+    if !has_waitaof {
+        return;
+    }
+    replica.kill();
+    replica.restart().await;
+    replica.promote().await;
+    let copy = Store::open(Options { url: replica.url(), durability: None, ..bench.options() });
+    let copy = copy.expect("the options are right");
+    copy.prepare().await.expect("the copy is fit");
+    for NewJob { key, .. } in jobs {
+        assert!(copy.get(&key).await.expect("get").is_some(), "{key} is lost");
+    }
+}

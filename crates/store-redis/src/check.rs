@@ -3,6 +3,8 @@
 //! Servers that would lose jobs are refused. What might lose jobs is returned as [`Findings`].
 
 use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
 
 use ringback_core::contract::{Profile, StoreError};
 
@@ -32,6 +34,11 @@ impl Findings {
     /// How the least safe server keeps data, without regard to replicas.
     pub(crate) fn profile(&self) -> Profile {
         durability::least(&self.durability)
+    }
+
+    /// The replication ids of the servers.
+    pub(crate) fn replication_ids(&self) -> Vec<String> {
+        self.replication.iter().filter_map(|server| server.id.clone()).collect()
     }
 }
 
@@ -97,9 +104,18 @@ pub(crate) async fn current_run_ids(topology: &Topology) -> Result<BTreeSet<Stri
     Ok(run_ids(&info::read(topology, &["server"]).await?))
 }
 
-/// Checks that every server takes writes. One whose disk is full (MISCONF) answers INFO, but not PING.
+/// Checks that every server takes writes. One whose disk is full (MISCONF) answers INFO, but not PING. The error names
+/// it.
 pub(crate) async fn all_take_writes(topology: &Topology) -> Result<(), StoreError> {
-    topology.call_each(&redis::cmd("PING")).await.map(drop)
+    let ping = redis::cmd("PING");
+    let Err(error) = topology.call_each(&ping).await else { return Ok(()) };
+    for info in info::read(topology, &["server"]).await? {
+        if let Err(StoreError::Away(why)) = topology.call_node(&ping, &info.node).await {
+            let named = format!("the master{} takes no writes: {why}", info.node);
+            return Err(StoreError::Away(Arc::new(io::Error::other(named))));
+        }
+    }
+    Err(error)
 }
 
 /// The data of a server by their replication ids.

@@ -18,7 +18,10 @@ impl RedisStore {
     /// succeeded once, every call fails with [`StoreError::Unprepared`]. While a loss of jobs has to be accepted it
     /// fails with [`StoreError::Lost`], while the store is weaker than asked with [`StoreError::Weaker`] or
     /// [`StoreError::NoReplica`]; then submits fail with the same.
+    ///
+    /// One call at a time: the first one after a promotion knows that losses of the last moment are expected.
     pub async fn prepare(&self) -> Result<(), StoreError> {
+        let _alone = self.preparing.lock().await;
         let was_prepared = self.profile().is_some();
         // The servers were checked when the loss was noticed.
         let findings = if was_prepared && self.loss().is_some() {
@@ -30,15 +33,18 @@ impl RedisStore {
         if matches!(is_asked, Err(StoreError::Weaker(_))) && !was_prepared {
             return is_asked;
         }
-        let losses = self.losses(findings.as_ref());
         self.look_at_installation().await?;
-        self.note_losses(losses).await?;
+        self.note_losses(findings.as_ref()).await?;
         if let Some(findings) = findings {
+            self.witness.installation().replication = findings.replication_ids();
             self.rewrite_after_start(&findings.rewritten).await;
             self.take_findings(findings, is_asked.is_ok()).await;
         }
         self.set_weakness(is_asked.err());
         self.check_strength()?;
+        if self.topology.has_several_servers() {
+            check::all_take_writes(&self.topology).await?;
+        }
         self.check_replicas().await?;
         self.check_no_loss()
     }

@@ -9,6 +9,9 @@
 //! accepted by hand: until then submits are refused. Elsewhere losses are expected: they are logged and counted, and work
 //! goes on. So are those of the last seconds after the promotion of a replica, unless replicas had to have each job.
 
+use std::io;
+use std::sync::Arc;
+
 use ringback_core::contract::{AcceptLoss, Loss, Profile, Shard, StoreError};
 
 use crate::check::Findings;
@@ -19,7 +22,7 @@ use crate::witness::{Known, Row, SeenRow};
 
 /// Whether losses are noted in the row and have to be accepted by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Losses {
+enum Losses {
     HaveToBeAccepted,
     /// Those of jobs that were accepted in the last six seconds before it are expected.
     AreExpectedOfLate,
@@ -53,14 +56,13 @@ impl RedisStore {
 
     /// How to take losses that are noticed now, by whose data the servers have. Without findings a loss was noticed
     /// before.
-    pub(crate) fn losses(&self, found: Option<&Findings>) -> Losses {
+    fn losses(&self, found: Option<&Findings>) -> Losses {
         let Some(found) = found else { return Losses::HaveToBeAccepted };
-        let mut installation = self.witness.installation();
+        let installation = self.witness.installation();
         let is_known =
             |id: &Option<String>| id.as_ref().is_some_and(|id| installation.replication.contains(id));
         let servers = &found.replication;
         let was_promoted = servers.iter().any(|server| is_known(&server.former) && !is_known(&server.id));
-        installation.replication = servers.iter().filter_map(|server| server.id.clone()).collect();
         let is_replicated = self.options.durability == Some(Profile::Replicated);
         match (self.keeps_all(), was_promoted && !is_replicated) {
             (false, _) => Losses::AreExpected,
@@ -112,8 +114,10 @@ impl RedisStore {
         Ok(accepted < known.accepted)
     }
 
-    /// Looks at all shards of which something is known, and takes note of what they have lost.
-    pub(crate) async fn note_losses(&self, losses: Losses) -> Result<(), StoreError> {
+    /// Looks at all shards of which something is known, and takes note of what they have lost. Fails if a shard has
+    /// lost jobs and its server is none of those that were found: it has just taken over.
+    pub(crate) async fn note_losses(&self, found: Option<&Findings>) -> Result<(), StoreError> {
+        let losses = self.losses(found);
         for shard in (0..self.options.shards).map(Shard) {
             let known = self.witness.known(shard);
             if known.accepted == 0 {
@@ -126,6 +130,11 @@ impl RedisStore {
                     answer => answer?,
                 };
             if accepted < known.accepted {
+                if found.is_some_and(|found| !found.run_ids.contains(&run_id)) {
+                    return Err(StoreError::Away(Arc::new(io::Error::other(
+                        "another server has taken over",
+                    ))));
+                }
                 self.note_loss(shard, known, (accepted, run_id), losses).await?;
             }
         }

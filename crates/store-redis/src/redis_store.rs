@@ -8,6 +8,7 @@ use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 use ringback_core::{crash_point, is_cut};
+use tokio::sync::Mutex;
 
 use super::keys::{Keys, Place};
 use super::moving::Moving;
@@ -28,6 +29,8 @@ pub struct RedisStore {
     pub(crate) options: Options,
     pub(crate) witness: Witness,
     pub(crate) moving: Moving,
+    /// Locked while the servers are checked.
+    pub(crate) preparing: Mutex<()>,
     /// Set when the store was found fit.
     pub(crate) fitness: RwLock<Option<Fitness>>,
     /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
@@ -52,8 +55,9 @@ impl RedisStore {
         };
         let topology = Topology::open(&options.url, options.call_timeout, &keys, confirmation)?;
         let witness = Witness::new(options.shards);
-        let (moving, fitness, weakness) = (Moving::new(&keys), RwLock::default(), RwLock::default());
-        Ok(Self { topology, keys, options, witness, moving, fitness, weakness })
+        let (moving, preparing) = (Moving::new(&keys), Mutex::default());
+        let (fitness, weakness) = (RwLock::default(), RwLock::default());
+        Ok(Self { topology, keys, options, witness, moving, preparing, fitness, weakness })
     }
 
     /// The version of the layout of keys and records.

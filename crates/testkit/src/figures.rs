@@ -62,7 +62,7 @@ impl Figure {
             Kills => "processes of Ringback killed; jobs lost, early or invented",
             Pauses => "holders of locks paused beyond the TTL; effects of stale holders",
             RedisKills => "kills and restarts of Redis with appendfsync always; accepted jobs lost",
-            MasterKills => "masters of a cluster killed; jobs lost that a replica had",
+            MasterKills => "masters of a cluster killed with `replicated`; accepted jobs lost",
             UnknownOutcomes => "submits whose reply was destroyed; jobs doubled or counted wrongly",
             FullMemory => "cycles of full memory, drained without help; submits that stayed refused",
             CancelRaces => {

@@ -11,9 +11,10 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
 use ringback_core::contract::StoreError;
 use tokio::sync::Mutex;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use super::error::classify;
+use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
 use super::single::Single;
 
@@ -108,10 +109,13 @@ impl Confirmed {
         if group.connection == number && own <= group.last {
             return group.result.clone();
         }
+        // Calls that were answered at the same time are counted first.
+        yield_now().await;
         let last = self.answered.load(Ordering::Relaxed);
-        let result = self.wait(connection, mark).await;
-        let is_behind = matches!(result, Err(StoreError::Unreplicated));
+        let waited = self.wait(connection, mark).await;
+        let is_behind = matches!(waited, Err(StoreError::Unreplicated));
         self.is_behind.store(is_behind, Ordering::Relaxed);
+        let result = waited.map_err(after_the_change);
         *group = Group { connection: number, last, result };
         group.result.clone()
     }
@@ -142,6 +146,16 @@ impl Confirmed {
             Some(Value::Int(_) | Value::Array(_)) => Err(StoreError::Unreplicated),
             _ => Err(StoreError::Unreadable("the answer of a WAIT")),
         }
+    }
+}
+
+/// The error of calls that were answered before a wait failed. None that says that nothing was done: a server that became
+/// a replica meanwhile refuses the mark, and so does one whose slot has moved.
+fn after_the_change(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Slow(_) | StoreError::Unreadable(_) => error,
+        StoreError::Away(_) if moved_to(&error).is_none() && !is_half_moved(&error) => error,
+        _ => StoreError::Unreplicated,
     }
 }
 

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Value};
 use ringback_core::contract::StoreError;
 
 use super::confirm::{Confirmed, Server};
-use super::error::moved_to;
+use super::error::{is_half_moved, moved_to};
 use super::single::Single;
 use crate::keys::{Keys, Place};
 
@@ -65,6 +65,9 @@ impl ConfirmedNodes {
             match moved_to(&error) {
                 Some((host, port)) => self.moved(place, host, port)?,
                 None => {
+                    if is_half_moved(&error) {
+                        return Err(StoreError::Moving(place.to_string()));
+                    }
                     if matches!(error, StoreError::Away(_) | StoreError::Slow(_) | StoreError::Replica) {
                         self.try_another(place);
                     }
@@ -75,20 +78,30 @@ impl ConfirmedNodes {
         Err(StoreError::Slow(self.call_timeout))
     }
 
-    /// Waits until replicas have all that every master has.
+    /// Waits until replicas have all that every master has. One place of each master is called, and every place of a
+    /// master that is behind: it may have been replaced, and places are refused until they have left it.
     pub(super) async fn confirm(&self) -> Result<(), StoreError> {
         let mut met = BTreeSet::new();
         let places: Vec<_> = {
             let known = self.known();
-            let is_new = |place: &Place| met.insert(known.of_places[self.keys.index(*place)]);
-            self.keys.places().filter(is_new).collect()
+            let is_called = |place: &Place| {
+                let index = known.of_places[self.keys.index(*place)];
+                met.insert(index) || known.nodes[index].1.is_behind()
+            };
+            self.keys.places().filter(is_called).collect()
         };
-        try_join_all(places.into_iter().map(async |place| {
+        let called = join_all(places.into_iter().map(async |place| {
             let mut cmd = redis::cmd("EXISTS");
             self.call(cmd.arg(self.keys.mark(place)), place).await
-        }))
-        .await
-        .map(drop)
+        }));
+        for answer in called.await {
+            match answer {
+                // A part whose slot moves is refused by itself.
+                Ok(_) | Err(StoreError::Moving(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn is_behind(&self, place: Place) -> bool {

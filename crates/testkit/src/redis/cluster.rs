@@ -55,12 +55,7 @@ impl RedisCluster {
         let mut buses = Vec::new();
         for _ in 0..count {
             let bus = free_port();
-            let options = options
-                .clone()
-                .arg("--cluster-enabled", "yes")
-                .arg("--cluster-port", &bus.to_string())
-                .arg("--cluster-node-timeout", "2000");
-            nodes.push(options.start().await);
+            nodes.push(node(options.clone(), bus).start().await);
             buses.push(bus);
         }
         let cluster = Self { nodes };
@@ -78,6 +73,37 @@ impl RedisCluster {
     /// The masters, in the order of their slots at the start, and then the replicas.
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
+    }
+
+    /// Adds a node with these options as a replica of a master, and waits until it has its data. Returns its index.
+    pub async fn add_replica(&mut self, options: RedisOptions, master: usize) -> usize {
+        let bus = free_port();
+        let node = node(options.arg("--repl-diskless-sync-delay", "0"), bus).start().await;
+        let known = &self.nodes[master];
+        let id: String = ask(known, &["MYID"]).await;
+        let (port, bus) = (node.port().to_string(), bus.to_string());
+        let _: String = ask(known, &["MEET", "127.0.0.1", &port, &bus]).await;
+        eventually(FORM_DEADLINE, "the new node knows its master and follows it", async || {
+            let mut cluster = redis::cmd("CLUSTER");
+            let follow = cluster.arg("REPLICATE").arg(&id);
+            follow.exec_async(&mut node.client().await).await.map_err(|error| error.to_string())
+        })
+        .await;
+        eventually(FORM_DEADLINE, "a replica has its data", async || {
+            let link = node.info_field("replication", "master_link_status").await;
+            if link == "up" { Ok(()) } else { Err(link) }
+        })
+        .await;
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// Lets these nodes forget another one.
+    pub async fn forget(&self, gone: usize, by: &[usize]) {
+        let id: String = ask(&self.nodes[gone], &["MYID"]).await;
+        for node in by {
+            let _: String = ask(&self.nodes[*node], &["FORGET", &id]).await;
+        }
     }
 
     /// One node, to stop or kill it.
@@ -156,6 +182,14 @@ impl RedisCluster {
             .await;
         }
     }
+}
+
+/// The options of a node.
+fn node(options: RedisOptions, bus: u16) -> RedisOptions {
+    options
+        .arg("--cluster-enabled", "yes")
+        .arg("--cluster-port", &bus.to_string())
+        .arg("--cluster-node-timeout", "2000")
 }
 
 async fn ask<T: FromRedisValue>(node: &RedisServer, what: &[&str]) -> T {
