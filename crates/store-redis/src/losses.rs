@@ -10,6 +10,7 @@
 //! goes on. So are those of the last seconds after the promotion of a replica, unless replicas had to have each job.
 
 use ringback_core::contract::{AcceptLoss, Loss, Profile, Shard, StoreError};
+use ringback_core::is_planted;
 
 use crate::check::Findings;
 use crate::keys::Place;
@@ -71,6 +72,9 @@ impl RedisStore {
 
     /// The life of the data that is known; empty before the first look.
     pub(crate) fn life(&self) -> String {
+        if is_planted!("empty-store-accepted") {
+            return String::new();
+        }
         self.witness.installation().life.clone()
     }
 

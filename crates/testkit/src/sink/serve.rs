@@ -142,7 +142,9 @@ async fn write_answer(stream: &mut TcpStream, answer: Answer) -> io::Result<bool
             Ok(false)
         }
         End::Response { status, headers, body } => {
-            stream.write_all(&response(status, &headers, &body)).await?;
+            let mut bytes = response(status, &headers, &body);
+            bytes.extend_from_slice(&answer.extra);
+            stream.write_all(&bytes).await?;
             Ok(true)
         }
     }
