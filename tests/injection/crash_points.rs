@@ -5,6 +5,7 @@
 //! killed at each, and stopped and cut off at a third, chosen by the seed. `RINGBACK_TEST_SWEEPS` says how often all of
 //! it is done at each.
 
+mod commands;
 mod load;
 mod names;
 mod supervisor;
@@ -23,9 +24,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::load::Load;
-use self::names::{Plan, embedded_points, redis_points};
-use self::supervisor::{Counts, supervise};
-use self::tour::Tour;
+pub(crate) use self::names::{Plan, mending_points, store_calls};
+use self::names::{embedded_points, redis_points};
+pub(crate) use self::supervisor::{Counts, supervise};
+pub(crate) use self::tour::Tour;
 
 /// How long a sweep may take on a busy machine.
 const SWEEP: Duration = Duration::from_secs(200);
@@ -120,11 +122,12 @@ async fn read_clock(recorded: &Recorded, stack: &Stack) {
     }
 }
 
-fn sweeps() -> Option<u64> {
+/// How often all is swept, if that is asked for.
+pub(crate) fn sweeps() -> Option<u64> {
     std::env::var_os("RINGBACK_TEST_SWEEPS").and_then(|count| count.to_str()?.parse().ok())
 }
 
 #[expect(clippy::print_stdout, reason = "the report is read by people")]
-fn show(text: &str) {
+pub(crate) fn show(text: &str) {
     println!("{text}");
 }

@@ -4,7 +4,9 @@
 //! The binaries must be built with debug assertions, as `cargo build --workspace --bins` does.
 
 mod crash_points;
+mod mends;
 mod planted_bugs;
+mod processes;
 mod redis_errors;
 mod release;
 mod seed;

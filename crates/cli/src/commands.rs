@@ -197,6 +197,8 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    #[cfg(debug_assertions)]
+    ringback_service::install_fault_plan();
     let remote = cli.remote;
     match cli.command {
         Command::Up(args) => Ok(up::main(args, remote.format(), Times::of_stdout(remote.utc))),

@@ -62,6 +62,8 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
 /// When the HTTP client cannot be created.
 pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks) -> anyhow::Result<()> {
     let client = client::build(config.lane_concurrency)?;
+    #[cfg(debug_assertions)]
+    let client = planted::client().unwrap_or(client);
     start_with(client, config, store, context, tasks);
     Ok(())
 }

@@ -1,12 +1,22 @@
 //! Bugs that tests plant in the notifier. Only in builds with debug assertions.
 
+mod extra_bytes;
+
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderValue, StatusCode};
 use ringback_core::contract::Lease;
 use ringback_core::is_planted;
 use ringback_core::outcome::{Outcome, Reason};
 
-use crate::client::{PostError, PostRequest, PostResponse};
+use crate::client::{Client, PostError, PostRequest, PostResponse};
 use crate::verdict::Verdict;
+
+/// A client in place of the right one.
+pub(crate) fn client() -> Option<Client> {
+    is_planted!("connection-kept-after-extra-bytes")
+        .then(|| Client::Local(Arc::new(extra_bytes::KeepingClient::default())))
+}
 
 /// Changes a request.
 pub(crate) fn change(request: &mut PostRequest, lease: &Lease) {

@@ -52,7 +52,7 @@ struct Planned {
 }
 
 /// Installs what the environment asks for.
-pub(crate) fn install() {
+pub fn install() {
     let text = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     let hook = text("FAULT_PLAN").zip(text("FAULT_LOG")).map(|(plan, log)| hook(&plan, log.into()));
     fault::install(hook, text("FAULT_PLANTED"));

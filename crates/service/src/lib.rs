@@ -29,6 +29,8 @@ pub mod trace;
 pub use crate::admin::Health;
 pub use crate::config::{Lookup, Setting};
 pub use crate::context::Context;
+#[cfg(debug_assertions)]
+pub use crate::fault_plan::install as install_fault_plan;
 pub use crate::process::{USAGE, process_name};
 pub use crate::scrape::{GaugeValues, Scrapes};
 pub use crate::service::Service;

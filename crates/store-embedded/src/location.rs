@@ -3,7 +3,7 @@
 //! events, and the live carriers.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +12,7 @@ use nix::sys::statvfs::statvfs;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 use ringback_core::clock::Clock;
 use ringback_core::contract::{Profile, StoreError, Wake};
+use ringback_core::crash_point;
 use tokio::sync::{broadcast, watch};
 
 use super::error::{Error, Result};
@@ -134,25 +135,61 @@ fn directory(file: &Path) -> &Path {
 
 fn open_file(builder: &Builder, file: &Path) -> Result<Database> {
     let directory = directory(file);
-    std::fs::create_dir_all(directory)
+    fs::create_dir_all(directory)
         .map_err(|error| unfit(format!("the directory {} cannot be made: {error}", directory.display())))?;
-    let is_new = !file.exists();
-    let database = builder.create(file).map_err(|error| match error {
+    if !file.exists() {
+        create_file(builder, file)?;
+    }
+    builder.create(file).map_err(|error| opened(error, file))
+}
+
+/// Creates the database. It gets its name when it is whole, because a half of one, which a crash or a full disk leaves,
+/// could not be opened.
+fn create_file(builder: &Builder, file: &Path) -> Result<()> {
+    // Two processes may do so at once. The first one counts.
+    let new = file.with_extension(format!("{}.new", std::process::id()));
+    remove_if_there(&new)?;
+    let created = builder.create(&new).map_err(|error| opened(error, &new));
+    crash_point!("create.before_name");
+    let named = created.and_then(|database| {
+        drop(database);
+        match fs::hard_link(&new, file) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            // Not all file systems have links.
+            Err(_) => Ok(fs::rename(&new, file)?),
+            Ok(()) => Ok(()),
+        }
+    });
+    remove_if_there(&new)?;
+    named?;
+    Ok(log::sync_directory(file)?)
+}
+
+fn remove_if_there(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The error of a database that cannot be opened.
+fn opened(error: DatabaseError, file: &Path) -> Error {
+    match error {
         DatabaseError::DatabaseAlreadyOpen => unfit(format!(
             "the directory {} is in use by another process; stop that, or choose another directory",
-            directory.display()
+            directory(file).display()
         )),
         DatabaseError::Storage(StorageError::Io(error))
-            if !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied) =>
+            if !matches!(
+                error.kind(),
+                // The last: the file is shorter than its head says.
+                ErrorKind::InvalidData | ErrorKind::PermissionDenied | ErrorKind::UnexpectedEof
+            ) =>
         {
             error.into()
         }
         error => unfit(format!("the file {} cannot be opened as a store: {error}", file.display())),
-    })?;
-    if is_new {
-        log::sync_directory(file)?;
     }
-    Ok(database)
 }
 
 fn unfit(why: String) -> Error {

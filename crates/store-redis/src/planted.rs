@@ -1,6 +1,11 @@
-//! Bugs that tests plant in the scripts: each replaces a line of the library. Only in builds with debug assertions.
+//! Bugs that tests plant in the scripts: each replaces a line of the library. Those in the calls are in `calls`. Only
+//! in builds with debug assertions.
+
+mod calls;
 
 use ringback_core::is_planted;
+
+pub(crate) use self::calls::{count, found_before, move_on, taken_though_full};
 
 /// Replaces a line if the bug of this name is planted.
 macro_rules! plant {
@@ -43,6 +48,24 @@ pub(crate) fn replaced(mut library: String) -> String {
         "retry-not-scheduled", "    schedule.add(lane, at, schedule.entry(loc, six(at)))\n    goes_on(" =>
             "    goes_on(";
         "retry-at-once", "local at = NOW_UP + outcomes.delay(o)" => "local at = NOW_UP";
+        "retries-at-one-time", "local at = NOW_UP + outcomes.delay(o)" =>
+            "local at = ceil((NOW_UP + outcomes.delay(o)) / 500) * 500";
+        // That of a process whose clock is behind.
+        "due-by-another-clock", "return at > 0 and NOW_UP + at or NOW" =>
+            "return at > 0 and NOW_UP - 300 + at or NOW - 300";
+        "lease-is-timeout", "min(timeout == 0 and default or timeout, longest) + margin end" =>
+            "min(timeout == 0 and default or timeout, longest) end";
+        "idempotency-not-atomic", "if records[loc] or tombstones[loc] then return arrivals.taken(loc, rest) end" =>
+            "";
+        "counted-outside-the-script", "shard.count('accepted', n)" => "";
+        "counted-again-when-repeated", "answer = known and tombs.lease(known) == lease and REPLAYED" =>
+            "answer = known and tombs.lease(known) == lease and (shard.count('done', 1) or REPLAYED)";
+        "two-call-move", "ready.push(lane, entries, 'RPUSH')" =>
+            "fields.taken = fields.taken or {}\n      fields.taken[#fields.taken + 1] = {lane, entries}";
+        "two-call-move", "return {promoted, 0, unpack(waits)}" =>
+            "local all = {promoted, 0, unpack(waits)}\n  all[7] = fields.taken\n  return all";
+        "fence-not-compared", "return fields.epoch ~= tonumber(epoch)" => "return false";
+        "fence-from-a-lost-counter", "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1";
     }
     library
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
-use ringback_core::{crash_point, is_cut};
+use ringback_core::{crash_point, is_cut, is_planted};
 use tokio::sync::Mutex;
 
 use super::keys::{Keys, Place};
@@ -238,7 +238,8 @@ impl RedisStore {
             return Err(cut());
         }
         let mut answer = self.send(call, place, confirmation).await;
-        if answer.as_ref().is_err_and(is_not_loaded) {
+        let is_forgotten = is_planted!("library-not-loaded-again") && self.profile().is_some();
+        if answer.as_ref().is_err_and(is_not_loaded) && !is_forgotten {
             tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
             crash_point!("store.before_load");
             let loaded = self.topology.call(&script::load(), place).await;

@@ -1,5 +1,5 @@
-//! A proxy to a redis-server that speaks its protocol: it passes calls on one by one, and answers chosen calls of
-//! chosen functions with an error, with garbage, with half an answer, or not at all.
+//! A proxy to a redis-server that speaks its protocol: it passes calls on one by one, and answers chosen calls with an
+//! error, with garbage, with half an answer, or not at all.
 
 mod frame;
 
@@ -53,7 +53,8 @@ impl RedisErrors {
         self.port
     }
 
-    /// The next call of a function, by the name of its script, gets this.
+    /// The next call of a function, by the name of its script, or of a command, such as `GET` or `FUNCTION LOAD`, gets
+    /// this.
     pub fn arm(&self, call: &str, fault: RedisFault) {
         lock(&self.armed).insert(call.to_owned(), fault);
     }
@@ -97,13 +98,14 @@ async fn converse(mut client: TcpStream, target: u16, armed: &Armed) -> io::Resu
     let (mut calls, mut answers) = (BytesMut::new(), BytesMut::new());
     loop {
         let call = read_frame(&mut client, &mut calls).await?;
-        if frame::command(&call).is_some_and(|name| name.eq_ignore_ascii_case("SUBSCRIBE")) {
+        let name = frame::name(&call);
+        let fault = name.as_ref().and_then(|name| lock(armed).remove(name));
+        if fault.is_none() && name.is_some_and(|name| name == "SUBSCRIBE") {
             server.write_all(&call).await?;
             server.write_all(&calls).await?;
             copy_bidirectional(&mut client, &mut server).await?;
             return Ok(());
         }
-        let fault = frame::function(&call).and_then(|name| lock(armed).remove(&name));
         match fault {
             Some(RedisFault::Error(line)) => {
                 client.write_all(format!("-{line}\r\n").as_bytes()).await?;

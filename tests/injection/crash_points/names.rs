@@ -2,17 +2,17 @@
 
 use std::fs;
 
-use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
 use ringback_testkit::StackOptions;
 use tempfile::TempDir;
 
 use crate::seed::seed;
 use crate::sources::{root, sources};
 
-/// Calls that a sound installation never makes: they mend damage, or accept a loss.
-const UNREACHED: [&str; 9] = [
+/// Calls that a sound installation never makes: they mend damage, or accept a loss. `mends` sweeps them.
+const MENDING: [&str; 8] = [
     "audit_confirm",
     "audit_repair",
     "audit_count",
@@ -21,12 +21,20 @@ const UNREACHED: [&str; 9] = [
     "audit_slot",
     "lose",
     "accept_loss",
-    "drop_server",
 ];
+
+/// A call that is made if a server refuses to rewrite its append-only file.
+const UNREACHED: &str = "drop_server";
+
+/// The points of commands, which `commands` sweeps.
+const COMMANDS: [&str; 5] = ["backup.", "restore.", "import.", "compact.", "create."];
 
 /// Calls that are armed but need not be reached: the first is made once per start of a server, the second once dead
 /// jobs are old.
 const SELDOM: [&str; 2] = ["store.note_servers.", "store.evict."];
+
+/// The latest pass at which something is done.
+const LATEST: u32 = 4;
 
 /// What is done at some points, one after the other at each.
 pub(crate) struct Plan {
@@ -36,7 +44,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Arms all points: each is killed at, and each is stopped and cut at if the sweep is whole, else a third of them.
+    /// Arms all points: each is killed at, and each is stopped and cut at if the sweep is whole, else a third of them,
+    /// at one of its first passes.
     pub(crate) fn new(points: &[String], round: u64, is_whole: bool) -> Self {
         let seed = seed().wrapping_add(round);
         let mut rng = StdRng::seed_from_u64(seed);
@@ -49,8 +58,8 @@ impl Plan {
             actions.retain(|action| is_all || *action == "kill");
             actions.shuffle(&mut rng);
             for action in actions {
-                // Some points are passed once in the life of a process.
-                plan.push_str(&format!("{point} {action} 1\n"));
+                let pass = rng.random_range(1..=if is_all { LATEST } else { 1 });
+                plan.push_str(&format!("{point} {action} {pass}\n"));
                 if !SELDOM.iter().any(|name| point.starts_with(name)) {
                     wanted.push(format!("{point} {action}"));
                 }
@@ -59,6 +68,17 @@ impl Plan {
         let dir = tempfile::Builder::new().prefix("ringback-plan-").tempdir().expect("a temp directory");
         fs::write(dir.path().join("plan"), plan).expect("the plan can be written");
         Self { seed, dir, wanted }
+    }
+
+    /// Arms what is left at the next pass: some points are passed once in the life of a process. Counts for processes
+    /// that are started from now on.
+    pub(crate) fn arm_first_passes(&self) {
+        let file = self.dir.path().join("plan");
+        let plan = fs::read_to_string(&file).expect("the plan can be read");
+        let first = plan.lines().filter_map(|line| Some(format!("{} 1\n", line.rsplit_once(' ')?.0)));
+        // In one step, because a process may read it.
+        let new = self.dir.path().join("new");
+        fs::write(&new, first.collect::<String>()).and_then(|()| fs::rename(&new, &file)).expect("a plan");
     }
 
     /// A plan that is never carried out.
@@ -88,12 +108,30 @@ impl Plan {
 
 /// The points that roles on Redis reach.
 pub(crate) fn redis_points() -> Vec<String> {
-    let is_reached = |call: &String| !UNREACHED.contains(&call.as_str());
+    let is_reached = |call: &String| !MENDING.contains(&call.as_str()) && call != UNREACHED;
     let calls = store_calls();
-    assert!(UNREACHED.iter().all(|name| calls.iter().any(|call| call == name)), "each is a call");
-    let calls = calls.into_iter().filter(is_reached);
-    let calls = calls.flat_map(|call| ["before", "after"].map(|side| format!("store.{call}.{side}")));
-    calls.chain(points().into_iter().filter(|point| !point.starts_with("embedded."))).collect()
+    let is_call = |name: &&str| calls.iter().any(|call| call == name);
+    assert!(MENDING.iter().chain([&UNREACHED]).all(is_call), "each is a call");
+    let calls = calls.into_iter().filter(is_reached).flat_map(sides);
+    let is_of_roles = |point: &String| {
+        !point.starts_with("embedded.") && !COMMANDS.iter().any(|command| point.starts_with(command))
+    };
+    calls.chain(points().into_iter().filter(is_of_roles)).collect()
+}
+
+/// The points of calls that mend damage.
+pub(crate) fn mending_points() -> Vec<String> {
+    MENDING.map(str::to_owned).into_iter().flat_map(sides).collect()
+}
+
+fn sides(call: String) -> [String; 2] {
+    ["before", "after"].map(|side| format!("store.{call}.{side}"))
+}
+
+/// The points of the commands.
+pub(crate) fn command_points() -> Vec<String> {
+    let is_of_command = |point: &String| COMMANDS.iter().any(|command| point.starts_with(command));
+    points().into_iter().filter(is_of_command).collect()
 }
 
 /// The points that a process with an embedded store reaches, beside those of the roles.
@@ -116,7 +154,7 @@ fn points() -> Vec<String> {
 }
 
 /// The names of the scripts, which are those of the calls.
-fn store_calls() -> Vec<String> {
+pub(crate) fn store_calls() -> Vec<String> {
     let file = root().join("crates/store-redis/src/script.rs");
     let text = fs::read_to_string(file).expect("the list of scripts");
     let list = text.split("\nscripts! {").nth(1).and_then(|rest| rest.split("\n}").next()).expect("the list");

@@ -1,7 +1,6 @@
 //! Starts processes again that were killed, and continues those that were stopped.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use ringback_testkit::{Process, Stack};
 use tokio::time::{Instant, sleep};
 
 use super::names::Plan;
+use crate::processes::is_stopped;
 
 /// How often processes are looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -37,7 +37,8 @@ pub(crate) async fn supervise(stack: &mut Stack, counts: &mut Counts, within: Du
         if left.len() < least {
             (least, since) = (left.len(), Instant::now());
         } else if since.elapsed() >= STUCK && stopped.is_empty() && plan.is_armed() {
-            // Some points are reached at a start or an orderly end only.
+            // Some points are reached at a start or an orderly end only, and so once in the life of a process.
+            plan.arm_first_passes();
             let mut all: Vec<_> = processes(stack).collect();
             turn = (turn + 1) % all.len();
             // A second signal would not wait for the end.
@@ -95,10 +96,4 @@ fn look_after(
         counts.stops_beyond_the_lock += u32::from(pause == BEYOND_LOCK);
         stopped.insert(pid, Instant::now());
     }
-}
-
-/// Whether a process is in the state `T`, by the field after its name.
-fn is_stopped(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }

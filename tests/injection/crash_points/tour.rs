@@ -43,7 +43,8 @@ impl Tour {
         }
     }
 
-    async fn round(&self, n: usize) {
+    /// Makes every call once.
+    pub(crate) async fn round(&self, n: usize) {
         tokio::join!(self.jobs(n), self.dead_jobs(n), self.pull_jobs(n), self.topics(n), self.reads());
         if n % 4 == 1 {
             self.flush_functions().await;

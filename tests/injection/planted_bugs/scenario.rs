@@ -78,6 +78,11 @@ impl Run {
         }
         self.sink.answer_path("/slow", Answer::status(200).after(Duration::from_millis(300)));
         self.submit(&RecordedJob { timeout: Some(1_000), ..self.job("slow", "/slow") }).await;
+        let second = "HTTP/1.1 200 \r\ncontent-length: 0\r\n\r\n";
+        self.sink.answer_path("/two-answers", Answer::status(200).with_extra_bytes(second));
+        for n in 0..5 {
+            self.submit(&self.job(&format!("two-answers-{n}"), "/two-answers")).await;
+        }
     }
 
     async fn failures(&self) {
@@ -92,6 +97,10 @@ impl Run {
         for (path, answer) in always {
             self.sink.answer_path(path, answer);
             self.submit(&RecordedJob { timeout: Some(150), ..self.job(&path[1..], path) }).await;
+        }
+        for n in 0..6 {
+            let job = self.job(&format!("hangs-{n}"), "/hangs");
+            self.submit(&RecordedJob { timeout: Some(150 + n), ..job }).await;
         }
         self.sink.answer_path("/later", Script::first(1, Answer::status(503).header("retry-after", "1")));
         self.submit(&self.job("later", "/later")).await;
@@ -125,6 +134,10 @@ impl Run {
         self.submit(&job).await;
         self.submit(&job).await;
         self.submit(&RecordedJob { body: "{\"other\":1}".to_owned(), ..job }).await;
+        for n in 0..8 {
+            let job = RecordedJob { delay: Some(300), ..self.job(&format!("twice-{n}"), "/hook") };
+            tokio::join!(self.submit(&job), self.submit(&job));
+        }
         let keyed = RecordedJob { key: Some("key-1".to_owned()), delay: Some(200), ..self.job("", "/hook") };
         self.submit(&keyed).await;
         self.submit(&keyed).await;

@@ -2,16 +2,105 @@
 
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
-/// Calls for which somebody waits at the API.
-pub(crate) const ANSWERED: [&str; 10] =
-    ["submit", "replace", "cancel", "reschedule", "run", "get", "page", "pull", "settle_receipts", "renew"];
+/// Calls for which somebody waits at the API, each with what leads to it in `requests`.
+pub(crate) const ANSWERED: [&str; 38] = [
+    "submit",
+    "replace",
+    "import",
+    "cancel",
+    "reschedule",
+    "run",
+    "revive",
+    "purge",
+    "purge_many",
+    "pull",
+    "lease_info",
+    "settle_receipts",
+    "renew",
+    "pause",
+    "resume",
+    "put_policy",
+    "delete_policy",
+    "begin_redrive",
+    "redrives",
+    "get",
+    "get_stored",
+    "page",
+    "dead",
+    "attempts",
+    "stats",
+    "topics",
+    "HGET",
+    "accept_loss",
+    "audit_shard",
+    "audit_jobs",
+    "audit_states",
+    "audit_lanes",
+    "audit_entries",
+    "audit_lists",
+    "audit_confirm",
+    "audit_repair",
+    "audit_count",
+    "audit_slots",
+];
 
-/// Calls that carriers and notifiers make by themselves, again and again.
-pub(crate) const REPEATED: [&str; 7] =
-    ["members", "promote", "recover", "reserve", "settle", "exchange", "note"];
+/// Calls that the processes make by themselves, again and again, or that several requests share.
+pub(crate) const REPEATED: [&str; 35] = [
+    "members",
+    "claim",
+    "release_shard",
+    "promote",
+    "recover",
+    "evict",
+    "reserve",
+    "settle",
+    "exchange",
+    "note",
+    "outbox",
+    "acknowledge",
+    "take_redrive",
+    "keep_redrive",
+    "end_redrive",
+    "redrive_jobs",
+    "redrive_progress",
+    "gauges",
+    "topic_gauges",
+    "pull_lanes",
+    "watch",
+    "accepted",
+    "install",
+    "lose",
+    "audit_index",
+    "audit_due",
+    "audit_slot",
+    "GET",
+    "GETRANGE",
+    "HKEYS",
+    "HMGET",
+    "INFO",
+    "CONFIG GET",
+    "SUBSCRIBE",
+    "FUNCTION LOAD",
+];
 
-/// A settle and a reserve in one call, which a notifier makes only if both are due at the same moment.
-pub(crate) const SELDOM: &str = "exchange";
+/// Calls that nothing here leads to, each with the reason.
+pub(crate) const ELSEWHERE: [(&str, &str); 9] = [
+    (
+        "note_servers",
+        "once for each start of a server, and without it a file is not rewritten: tests of torn files",
+    ),
+    ("BGREWRITEAOF", "as note_servers"),
+    ("drop_server", "as note_servers, if the server refuses to rewrite its file"),
+    ("EVAL", "the text of a script, if FUNCTION LOAD fails: its errors are those of the function"),
+    ("PING", "on clusters"),
+    ("CLUSTER", "on clusters: tests of moving slots"),
+    ("SENTINEL", "of sentinels: tests of sentinels"),
+    ("EXISTS", "a key that replicas confirm: tests of replicated stores"),
+    ("FCALL", "each of the scripts"),
+];
+
+/// Calls that are made so seldom that a round does not wait long for them.
+pub(crate) const SELDOM: [&str; 4] = ["exchange", "HMGET", "topic_gauges", "keep_redrive"];
 
 /// The errors, by name.
 pub(crate) const FAULTS: [(&str, RedisFault); 21] = [
@@ -47,19 +136,24 @@ pub(crate) enum Outcome {
     Unavailable,
     /// The call is made again at once, so nobody notices.
     Served,
+    /// One of the two: by whether the store has answered the same request before, or has a newer answer.
+    Either,
     /// The role makes the call again later; the process goes on and stays or becomes ready.
     Repeated,
 }
 
 /// Calls that carry a token, so that the API makes them once more at once after a broken connection and the like.
-const WITH_TOKEN: [&str; 2] = ["reschedule", "run"];
+const WITH_TOKEN: [&str; 3] = ["reschedule", "run", "begin_redrive"];
 
 /// The outcome of an error at a call.
 pub(crate) fn outcome(call: &str, fault: RedisFault) -> Outcome {
     match fault {
         _ if REPEATED.contains(&call) => Outcome::Repeated,
+        // Plain commands need no library.
+        Error(NOT_FOUND) if call.bytes().all(|byte| byte.is_ascii_uppercase()) => Outcome::Unavailable,
         // The library is loaded again.
         Error(NOT_FOUND) => Outcome::Served,
+        _ if call.starts_with("audit_") => Outcome::Either,
         // Would fail again.
         Error(line) if ["OOM", "READONLY", "NOAUTH", "NOPERM"].iter().any(|code| line.starts_with(code)) => {
             Outcome::Unavailable

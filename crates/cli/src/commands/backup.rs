@@ -12,6 +12,7 @@ use bytes::Bytes;
 use clap::Args;
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::crash_point;
 use ringback_core::wire::StatsAnswer;
 use serde::Deserialize;
 
@@ -69,7 +70,9 @@ async fn to_file(calls: PatientCalls<'_>, path: &Path, out: &mut Output) -> anyh
     let mut file = PartialFile::create(path)?;
     let directory = file.directory();
     let summary = save(calls, &directory, |bytes| file.write(bytes)).await?;
+    crash_point!("backup.before_finish");
     file.finish()?;
+    crash_point!("backup.after_finish");
     calls.progress.clear();
     match out.format {
         Format::Json => out.line(serde_json::to_string(&summary)?),
@@ -95,6 +98,7 @@ async fn save(
     while let Some(line) = topics.next().await.map_err(|error| incomplete(&error, calls.progress))? {
         writer.line(Kind::Topic, &line)?;
     }
+    crash_point!("backup.after_topics");
     let spill = || format!("a temporary file in {}", directory.display());
     let mut jobs = lines(calls, &["v1", "export"]).await?;
     let mut sorter = Sorter::new(directory);

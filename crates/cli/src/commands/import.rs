@@ -15,6 +15,7 @@ use anyhow::Context as _;
 use clap::Args;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use ringback_core::crash_point;
 use tokio::sync::mpsc;
 
 use self::read::Batches;
@@ -124,6 +125,7 @@ pub(super) async fn feed(
                 None => reading = false,
             },
             Some(sent) = flying.next(), if !flying.is_empty() => {
+                crash_point!("import.after_batch");
                 tally.add(&sent, calls.progress);
                 if let Some(error) = sent.stopped {
                     reading = false;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use ringback_core::crash_point;
 
 use self::batches::Batches;
 use self::results::{Restored, Results};
@@ -54,6 +55,7 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
     };
     let mut file = open(&args.file).with_context(|| name.clone())?;
     let length = check(&mut file).map_err(|damage| refusal(&name, damage))?;
+    crash_point!("restore.after_check");
     let progress = Progress::new("restored", Some(length));
     let Session { client, out } = session;
     let calls = PatientCalls { client, retry_for: args.retry_for, progress: &progress };
@@ -132,11 +134,13 @@ async fn restore(
 ) -> anyhow::Result<()> {
     let reader = BufReader::with_capacity(BUFFER, &mut file);
     topics::restore(calls, reader, format, &mut restored.topics).await?;
+    crash_point!("restore.after_topics");
     file.rewind().with_context(|| name.clone())?;
     let batches = Batches::new(BufReader::with_capacity(BUFFER, file));
     let batches = batches.map(move |batch| batch.with_context(|| name.clone()));
     let mut tally = Tally::new(format);
     let stopped = feed(calls, read_on_a_thread(batches), &mut tally).await;
+    crash_point!("restore.after_jobs");
     let import::Counts { lines, created, repeated, refused, .. } = tally.counts();
     restored.jobs = Results { lines, created, repeated, refused };
     stopped

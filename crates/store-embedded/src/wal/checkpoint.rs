@@ -155,7 +155,9 @@ impl CheckpointedDb {
     /// Closes the database after its file was made as small as its contents allow.
     pub(crate) fn compact(mut self) -> Result<()> {
         self.close_log()?;
+        crash_point!("compact.before_moving");
         self.database.compact()?;
+        crash_point!("compact.after_moving");
         Ok(())
     }
 

@@ -12,6 +12,8 @@ use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 
+#[cfg(debug_assertions)]
+use crate::planted;
 use crate::record::{self, Packed, number, six};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
@@ -37,6 +39,9 @@ struct Arrival<'a> {
 impl RedisStore {
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let jobs: Vec<&NewJob> = jobs.iter().collect();
+        #[cfg(debug_assertions)]
+        let mut answers = planted::found_before(self, shard, &jobs).await?;
+        #[cfg(not(debug_assertions))]
         let mut answers = vec![None; jobs.len()];
         let replaces = |job: &NewJob| job.if_exists != IfExists::Refuse;
         let is_mixed = jobs.iter().any(|job| replaces(job));
@@ -46,6 +51,8 @@ impl RedisStore {
             } else {
                 (Vec::new(), round)
             };
+            #[cfg(debug_assertions)]
+            let plain = plain.into_iter().filter(|number| answers[*number].is_none()).collect();
             self.arrive(&script::SUBMIT, shard, &jobs, plain, push_groups, &mut answers).await?;
             self.arrive(&script::REPLACE, shard, &jobs, replacing, push_replacing, &mut answers).await?;
         }
@@ -100,11 +107,23 @@ impl RedisStore {
                 }
                 push(cmd, &arrivals);
             });
-            answered = take::list(answer.await?)?;
+            let answer = answer.await;
+            #[cfg(debug_assertions)]
+            if let Some(taken) = arrivals
+                .iter()
+                .map(|new| planted::taken_though_full(&answer, new.job))
+                .collect::<Option<Vec<_>>>()
+            {
+                arrivals.iter().zip(taken).for_each(|(new, taken)| answers[new.number] = Some(taken));
+                return Ok(());
+            }
+            answered = take::list(answer?)?;
             let accepted = answered.pop().ok_or(UNREADABLE)?;
             let accepted = u64::try_from(take::int(&accepted)?).map_err(|_| UNREADABLE)?;
             if !has_lost(&answered) {
                 self.witness.saw(shard, known, accepted);
+                #[cfg(debug_assertions)]
+                planted::count(self, shard, &answered).await?;
                 break;
             }
             // Fails if the loss has to be accepted.

@@ -1,4 +1,4 @@
-//! Frames of the protocol of Redis (RESP2 and RESP3): where one ends, and which function a call names.
+//! Frames of the protocol of Redis (RESP2 and RESP3): where one ends, and the name of a call.
 
 /// The length of the first frame; `None` if it is not complete.
 pub(super) fn length(bytes: &[u8]) -> Option<usize> {
@@ -26,14 +26,19 @@ fn frames(bytes: &[u8], mut at: usize, count: i64) -> Option<usize> {
 }
 
 /// The name of the command of a call.
-pub(super) fn command(call: &[u8]) -> Option<String> {
+fn command(call: &[u8]) -> Option<String> {
     word(call, 0)
 }
 
-/// The name of the script whose function a call calls.
-pub(super) fn function(call: &[u8]) -> Option<String> {
-    if !command(call)?.eq_ignore_ascii_case("FCALL") {
-        return None;
+/// The name of a call: of the script whose function it calls, else of the command in capitals; of two words for
+/// `FUNCTION LOAD` and the like.
+pub(super) fn name(call: &[u8]) -> Option<String> {
+    let command = command(call)?.to_ascii_uppercase();
+    if matches!(command.as_str(), "FUNCTION" | "CONFIG") {
+        return Some(format!("{command} {}", word(call, 1)?.to_ascii_uppercase()));
+    }
+    if command != "FCALL" {
+        return Some(command);
     }
     let function = word(call, 1)?;
     // `ringback_`, a digest, and for a call that returns its edges an ending.
@@ -61,7 +66,10 @@ mod tests {
         let call = b"*3\r\n$5\r\nFCALL\r\n$31\r\nringback_0a1b2c3d_submit_logged\r\n$1\r\n1\r\n";
         assert_eq!(length(call), Some(call.len()));
         assert_eq!((0..call.len()).find_map(|end| length(&call[..end])), None);
-        assert_eq!((command(call).as_deref(), function(call).as_deref()), (Some("FCALL"), Some("submit")));
+        assert_eq!((command(call).as_deref(), name(call).as_deref()), (Some("FCALL"), Some("submit")));
+        let call = b"*3\r\n$8\r\nfunction\r\n$4\r\nLOAD\r\n$1\r\nx\r\n";
+        assert_eq!(name(call).as_deref(), Some("FUNCTION LOAD"));
+        assert_eq!(name(b"*2\r\n$3\r\nget\r\n$1\r\nx\r\n").as_deref(), Some("GET"));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use bytes::Bytes;
 pub struct Answer {
     pub(crate) after: Duration,
     pub(crate) held: bool,
+    /// Bytes behind a response. The connection stays open.
+    pub(crate) extra: Bytes,
     pub(crate) end: End,
 }
 
@@ -40,7 +42,7 @@ impl Answer {
     }
 
     fn of(end: End) -> Self {
-        Self { after: Duration::ZERO, held: false, end }
+        Self { after: Duration::ZERO, held: false, extra: Bytes::new(), end }
     }
 
     /// Adds a header to a response.
@@ -58,6 +60,12 @@ impl Answer {
             End::Response { body, .. } => *body = bytes.into(),
             End::Raw(_) | End::Close => panic!("only a response has a body"),
         }
+        self
+    }
+
+    /// Sends more bytes behind a response, and keeps the connection open.
+    pub fn with_extra_bytes(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.extra = bytes.into();
         self
     }
 

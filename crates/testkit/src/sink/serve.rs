@@ -138,12 +138,14 @@ async fn write_answer(
     answer: &Answer,
     delivery: Option<&Delivery<'_>>,
 ) -> io::Result<bool> {
-    let bytes = match &answer.end {
-        End::Close => Bytes::new(),
-        End::Raw(bytes) => bytes.clone(),
-        End::Response { status, headers, body } => response(*status, headers, body).into(),
+    let mut bytes = match &answer.end {
+        End::Close => Vec::new(),
+        End::Raw(bytes) => bytes.to_vec(),
+        End::Response { status, headers, body } => response(*status, headers, body),
     };
-    let (first, last) = bytes.split_at(bytes.len().saturating_sub(1));
+    let until_last = bytes.len().saturating_sub(1);
+    bytes.extend_from_slice(&answer.extra);
+    let (first, last) = bytes.split_at(until_last);
     if stream.write_all(first).await.is_err() {
         delivery.iter().for_each(|delivery| delivery.hung_up());
         return Ok(false);

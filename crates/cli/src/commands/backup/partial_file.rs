@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use ringback_core::crash_point;
 
 use crate::scratch::PRIVATE;
 
@@ -59,6 +60,7 @@ impl PartialFile {
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         let flushed = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         flushed.with_context(|| self.part.display().to_string())?;
+        crash_point!("backup.before_rename");
         rename(&self.part, &self.path).with_context(|| self.path.display().to_string())?;
         // The name is safe when the directory is.
         let synced = File::open(self.directory()).and_then(|directory| directory.sync_all());

@@ -127,9 +127,9 @@ impl Wait<'_> {
     }
 }
 
-/// How the waits of each policy spread over their jitter: the share of it that was used.
+/// How the waits of each policy spread over their jitter: the share of it that was used. Each with its due time and line.
 #[derive(Default)]
-pub(super) struct Spread(BTreeMap<u32, Vec<(f64, u32)>>);
+pub(super) struct Spread(BTreeMap<u32, Vec<(f64, u64, u32)>>);
 
 impl Spread {
     fn add(&mut self, run: &Run<'_>, job: &Job<'_>, wait: &Wait<'_>) {
@@ -143,7 +143,7 @@ impl Spread {
         if waits.len() < MAX_WAITS {
             let end = run.tables.clocks.about(job.store(), job.end_of(wait.delivery));
             let over = (due * 1_000) as f64 - (end + tier) as f64;
-            waits.push((over / jitter, wait.next.line));
+            waits.push((over / jitter, due, wait.next.line));
         }
     }
 
@@ -154,7 +154,17 @@ impl Spread {
                 continue;
             }
             findings.checked(I6);
-            waits.sort_unstable_by(|(one, _), (other, _)| one.total_cmp(other));
+            waits.sort_unstable_by_key(|(_, due, _)| *due);
+            let same =
+                waits.chunk_by(|(_, one, _), (_, other, _)| one == other).max_by_key(|same| same.len());
+            if let Some(same) = same.filter(|same| same.len() * 5 > waits.len()) {
+                let (count, all, (_, due, line)) = (same.len(), waits.len(), same[0]);
+                let what = format_args!(
+                    "{count} of {all} retries of policy {policy} were due at the same time, {due}"
+                );
+                findings.violated(I6, None, &[line, same[count - 1].2], what);
+            }
+            waits.sort_unstable_by(|(one, ..), (other, ..)| one.total_cmp(other));
             let (low, high) = (waits[waits.len() / 10], waits[waits.len() * 9 / 10]);
             // Evenly spread, eight tenths of the jitter lie between the two.
             if high.0 - low.0 < 0.2 {
@@ -162,7 +172,7 @@ impl Spread {
                 let what = format_args!(
                     "the waits of policy {policy} spread over only {percent:.0} % of their jitter, not 80 %"
                 );
-                findings.violated(I6, None, &[low.1, high.1], what);
+                findings.violated(I6, None, &[low.2, high.2], what);
             }
         }
     }

@@ -1,0 +1,58 @@
+//! The crash points of calls that mend damage or accept a loss: a process is killed, stopped or cut off at each while
+//! jobs lose their index entries, entries their jobs, and the store some of what it had accepted. Afterwards a repair
+//! finds nothing more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ringback_testkit::recorded::{Bounds, Recorded};
+use ringback_testkit::{Persistence, RedisServer, Role, Sink, StackOptions};
+
+use crate::crash_points::{Counts, Plan, mending_points, show, supervise, sweeps};
+use crate::redis_errors::Client;
+
+/// How long a sweep, and its end, may take on a busy machine.
+const SWEEP: Duration = Duration::from_secs(120);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_mend_damage_may_be_cut_short() {
+    let plan = Plan::new(&mending_points(), 0, sweeps().is_some());
+    let redis = RedisServer::options().persistence(Persistence::Always);
+    let options = StackOptions::api_only().redis(redis).count(Role::Api, 2).env("RINGBACK_SHARDS", "1");
+    let mut stack = plan.give(options).start().await;
+    let recorded = Arc::new(Recorded::start("mends", &Bounds { live: None, policies: Vec::new() }));
+    let aside = Sink::start().await;
+    let client = Client {
+        recorded: &recorded,
+        api: stack.api_urls().remove(0),
+        url: aside.url(""),
+        aside: aside.url(""),
+        redis: stack.redis().client().await,
+    };
+    let (is_over, mut counts) = (AtomicBool::new(false), Counts::default());
+    let mending = async {
+        let mut round = 0;
+        while !is_over.load(Ordering::SeqCst) {
+            client.damage(&format!("round-{round}")).await;
+            client.repaired().await;
+            client.lose_accepted().await;
+            round += 1;
+        }
+    };
+    let never = Plan::never();
+    let supervising = async {
+        supervise(&mut stack, &mut counts, SWEEP, &plan).await;
+        is_over.store(true, Ordering::SeqCst);
+        supervise(&mut stack, &mut counts, SWEEP, &never).await;
+    };
+    tokio::select! {
+        () = mending => {}
+        () = supervising => {}
+    }
+    stack.ready(SWEEP).await;
+    client.repaired().await;
+    show(&format!("mends, seed {}: {counts:?}", plan.seed));
+    let audit = stack.audit().await;
+    assert!(audit.clean, "seed {}: {audit:?}", plan.seed);
+}

@@ -1,0 +1,186 @@
+//! A short run under faults, in which the planted bugs show that matter only then: answers of the store are lost, the
+//! carrier of the shard is killed and the next one is stopped beyond its lock, the memory of the store is full, its
+//! functions are gone, and at the end all of its data.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::Method;
+use redis::aio::MultiplexedConnection;
+use redis::{FromRedisValue, ToRedisArgs};
+use ringback_testkit::history::{Alarm, Entry, FaultClass, Policy, Report};
+use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
+use ringback_testkit::{Persistence, Process, RedisServer, Role, Sink, Stack};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::locks::LockWatch;
+use crate::processes::is_stopped;
+
+/// Some passes of the first carrier are left out, so that jobs are due. A carrier begins to count at its start.
+const PLAN: &str = "\
+store.submit.after cut 5
+store.settle.after cut 2
+store.exchange.after cut 2
+store.promote.after cut 9
+store.promote.after kill 3
+carrier.before_pass stop 45
+";
+/// How long after its due time a job is delivered at the latest: within the lock, the lease and a tick.
+const LIVE: Duration = Duration::from_secs(4);
+/// How long the plan may take. With some bugs it is not carried out.
+const PLANNED: Duration = Duration::from_secs(8);
+/// How long a stopped carrier stays so: beyond its lock.
+const BEYOND_LOCK: Duration = Duration::from_millis(800);
+/// The pause between two submits.
+const PAUSE: Duration = Duration::from_millis(12);
+
+struct Run {
+    recorded: Recorded,
+    api: String,
+    sink: Sink,
+    redis: MultiplexedConnection,
+}
+
+/// Runs it with a bug, or without one, and checks its history.
+pub(crate) async fn run(bug: Option<&str>) -> Report {
+    let policies = vec![Policy { p: 0, delays: vec![100, 200, 400], max: 4, jitter: 0.1 }];
+    let name = bug.unwrap_or("no bug, under faults");
+    let recorded = Recorded::start(name, &Bounds { live: Some(LIVE), policies });
+    let sink = Sink::recorded(recorded.history()).await;
+    let files = tempfile::tempdir().expect("a folder");
+    let (plan, log) = (files.path().join("plan"), files.path().join("log"));
+    fs::write(&plan, PLAN).expect("a file");
+    let redis = RedisServer::options().persistence(Persistence::Always);
+    let options = Stack::options().redis(redis).count(Role::Carrier, 2).lock_ttl("500ms").unaudited();
+    let options = options.env("RINGBACK_SHARDS", "1").env("FAULT_PLANTED", bug.unwrap_or_default());
+    let options =
+        options.env("FAULT_PLAN", &plan.display().to_string()).env("FAULT_LOG", &log.display().to_string());
+    let mut stack = options.start().await;
+    let locks = LockWatch::start(stack.redis().port()).await;
+    let (api, redis) = (stack.api_urls().remove(0), stack.redis().client().await);
+    let run = Run { recorded, api, sink, redis };
+    let is_over = AtomicBool::new(false);
+    let faults = async {
+        run.lose_carriers(&mut stack.carriers, &log).await;
+        run.fill_memory().await;
+        let functions = run.flush_functions().await;
+        sleep(Duration::from_millis(300)).await;
+        is_over.store(true, Ordering::SeqCst);
+        functions
+    };
+    let ((), functions) = tokio::join!(run.load(&is_over), faults);
+    if !run.drains(LIVE + Duration::from_secs(2)).await {
+        // Whatever is left must be readable.
+        run.ask::<redis::Value, _>("FUNCTION", ("RESTORE", functions, "REPLACE")).await;
+        run.drains(LIVE).await;
+    }
+    run.recorded.end(&stack, &["t"], false).await;
+    run.wipe(&stack).await;
+    locks.finish(run.recorded.history());
+    run.recorded.check()
+}
+
+impl Run {
+    async fn submit(&self, id: &str, delay: u64) -> Option<(u16, serde_json::Value)> {
+        let job = RecordedJob::new("t", id, Some(self.sink.url("/hook")));
+        self.recorded.submit(&self.api, &RecordedJob { delay: Some(delay), ..job }).await
+    }
+
+    async fn ask<T: FromRedisValue, A: ToRedisArgs>(&self, command: &str, args: A) -> T {
+        let mut redis = self.redis.clone();
+        let answer = redis::cmd(command).arg(args).query_async(&mut redis).await;
+        answer.unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+
+    async fn load(&self, is_over: &AtomicBool) {
+        let mut number = 0;
+        while !is_over.load(Ordering::SeqCst) {
+            self.submit(&format!("job-{number}"), 20 + number * 37 % 300).await;
+            number += 1;
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Starts the carrier again that is killed, and continues the one that is stopped.
+    async fn lose_carriers(&self, carriers: &mut [Process], log: &Path) {
+        let fault = self.recorded.fault("carriers", FaultClass::Process);
+        let (deadline, mut stopped) = (Instant::now() + PLANNED, HashMap::new());
+        loop {
+            for carrier in &mut *carriers {
+                let pid = carrier.pid();
+                if carrier.exit_status().is_some() {
+                    carrier.restart();
+                } else if is_stopped(pid) {
+                    let since = stopped.entry(pid).or_insert_with(Instant::now);
+                    if since.elapsed() >= BEYOND_LOCK {
+                        carrier.cont();
+                        stopped.insert(pid, Instant::now() + BEYOND_LOCK);
+                    }
+                }
+            }
+            let done = fs::read_to_string(log).unwrap_or_default();
+            let is_done = ["kill", "stop"].iter().all(|action| done.contains(action));
+            let is_running = !carriers.iter().any(|carrier| is_stopped(carrier.pid()));
+            if is_done && is_running || Instant::now() > deadline {
+                break;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+        self.recorded.healed(fault);
+    }
+
+    async fn fill_memory(&self) {
+        self.ask::<(), _>("CONFIG", ("SET", "maxmemory", 1)).await;
+        let fault = self.recorded.fault("full-memory", FaultClass::StoreDown);
+        for n in 0..5 {
+            self.submit(&format!("full-{n}"), 50).await;
+        }
+        self.recorded.healed(fault);
+        self.ask::<(), _>("CONFIG", ("SET", "maxmemory", 0)).await;
+    }
+
+    /// Returns the functions.
+    async fn flush_functions(&self) -> Vec<u8> {
+        let functions = self.ask("FUNCTION", "DUMP").await;
+        let fault = self.recorded.fault("flush", FaultClass::Store);
+        self.ask::<(), _>("FUNCTION", "FLUSH").await;
+        self.recorded.healed(fault);
+        functions
+    }
+
+    /// Whether all jobs have ended in time.
+    async fn drains(&self, within: Duration) -> bool {
+        let deadline = Instant::now() + within;
+        while Instant::now() < deadline {
+            let export = self.recorded.other(Method::GET, &format!("{}/v1/export", self.api), None).await;
+            if export.is_some_and(|(status, jobs)| status == 200 && jobs.is_empty()) {
+                return true;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        false
+    }
+
+    /// Empties the store, accepts the loss, and looks whether all goes on.
+    async fn wipe(&self, stack: &Stack) {
+        let fault = self.recorded.fault("wipe", FaultClass::Amnesia);
+        self.ask::<(), _>("FLUSHALL", None::<u8>).await;
+        let answer = self.submit("refused", 50).await;
+        if answer.is_some_and(|(_, problem)| problem.to_string().contains("has lost")) {
+            let history = self.recorded.history();
+            history.write(&Entry::Alarm(Alarm { t: history.t(), pid: stack.apis[0].pid() }));
+        }
+        if let Some(loss) = stack.audit().await.loss {
+            let accepted = json!({"run_id": loss.run_id});
+            let url = format!("{}/v1/audit/accept-loss", self.api);
+            self.recorded.other(Method::POST, &url, Some(&accepted)).await;
+        }
+        self.recorded.healed(fault);
+        self.submit("last", 50).await;
+        self.drains(LIVE).await;
+    }
+}

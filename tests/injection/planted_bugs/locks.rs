@@ -1,0 +1,106 @@
+//! The claims of a shard, and what was done under them, as Redis itself shows it: MONITOR lists all calls in their order,
+//! each with the commands that its script runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ringback_testkit::history::{Entry, History, LockUse};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// The calls that bring the fencing token of a shard as their first argument.
+const FENCED: [&str; 5] = ["promote", "recover", "evict", "acknowledge", "release_shard"];
+
+/// A claim, or a call under one.
+struct Use {
+    /// In microseconds since 1970.
+    at: u64,
+    token: u64,
+    is_claim: bool,
+    /// Whether it has written nothing.
+    is_fenced: bool,
+}
+
+/// Reads along until it is finished.
+pub(crate) struct LockWatch {
+    seen: Arc<Mutex<Seen>>,
+    // Ends with this value.
+    _reader: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Seen {
+    uses: Vec<Use>,
+    /// Whether the call that runs is a claim, or one under a claim, which is then the last of `uses`.
+    call: Option<Call>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Claim,
+    Fenced,
+}
+
+impl LockWatch {
+    pub(crate) async fn start(port: u16) -> Self {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the server runs");
+        stream.write_all(b"MONITOR\r\n").await.expect("the server runs");
+        let mut lines = BufReader::new(stream).lines();
+        lines.next_line().await.expect("the server runs");
+        let seen = Arc::<Mutex<Seen>>::default();
+        let (mut reader, to) = (JoinSet::new(), Arc::clone(&seen));
+        reader.spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                to.lock().unwrap_or_else(PoisonError::into_inner).take(&line);
+            }
+        });
+        Self { seen, _reader: reader }
+    }
+
+    /// Writes what was seen.
+    pub(crate) fn finish(self, history: &History) {
+        for Use { at, token, is_claim, is_fenced } in
+            &self.seen.lock().unwrap_or_else(PoisonError::into_inner).uses
+        {
+            let t = at.saturating_sub(history.wall());
+            let used = LockUse { t, asked: t, lock: "shard-0", token: *token, pid: 0, fenced: *is_fenced };
+            history.write(&if *is_claim { Entry::Claim(used) } else { Entry::Effect(used) });
+        }
+    }
+}
+
+impl Seen {
+    /// Takes a line such as `+1700000000.123456 [0 127.0.0.1:5] "FCALL" "ringback_0a_claim" "1" "ringback:{0}" "me"`.
+    fn take(&mut self, line: &str) {
+        let Some((head, command)) = line.split_once("] \"") else { return };
+        let words: Vec<&str> = command.trim_end_matches('"').split("\" \"").collect();
+        let time = head.trim_start_matches('+').split(' ').next().unwrap_or_default().replace('.', "");
+        let at = time.parse().unwrap_or_default();
+        if !head.ends_with(" lua") {
+            self.call = None;
+            if let ["FCALL", function, "1", _, token, ..] = words.as_slice() {
+                let is_call = |name: &&str| {
+                    function.split_once(name).is_some_and(|(_, rest)| matches!(rest, "" | "_logged"))
+                };
+                if is_call(&"_claim") {
+                    self.call = Some(Call::Claim);
+                } else if FENCED.iter().any(|name| is_call(&format!("_{name}").as_str())) {
+                    let token = token.parse().unwrap_or_default();
+                    self.uses.push(Use { at, token, is_claim: false, is_fenced: true });
+                    self.call = Some(Call::Fenced);
+                }
+            }
+            return;
+        }
+        match (self.call, words.as_slice()) {
+            (Some(Call::Claim), ["HSET", _, "epoch", token, ..]) => {
+                let token = token.parse().unwrap_or_default();
+                self.uses.push(Use { at, token, is_claim: true, is_fenced: false });
+            }
+            (Some(Call::Fenced), ["HSET", ..]) => {
+                self.uses.iter_mut().next_back().expect("the call").is_fenced = false;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The state of processes.
+
+use std::fs;
+
+/// Whether a process is in the state `T`, by the field after its name.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}

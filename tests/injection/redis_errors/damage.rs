@@ -1,0 +1,100 @@
+//! Damage at the server itself, so that calls are made that mend it.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use redis::{FromRedisValue, ToRedisArgs};
+use ringback_testkit::eventually;
+use serde_json::{Value, json};
+
+use super::calls::{Client, SOON};
+
+impl Client<'_> {
+    /// Leaves jobs that no index has, entries of jobs that are gone, and wrong counts.
+    pub(crate) async fn damage(&self, id: &str) {
+        let base = self.base().await;
+        let (pool, dues) = (format!("{base}:pool"), format!("{base}:due:*"));
+        let known: BTreeSet<Vec<u8>> = self.ask("KEYS", &dues).await;
+        self.far_job(&format!("{id}-lost"), "40s").await;
+        let now: BTreeSet<Vec<u8>> = self.ask("KEYS", &dues).await;
+        for due in now.difference(&known) {
+            self.ask::<(), _>("DEL", due).await;
+        }
+        let known: BTreeSet<Vec<u8>> = self.ask("HKEYS", &pool).await;
+        self.far_job(&format!("{id}-gone"), "2h").await;
+        self.far_job(&format!("{id}-near"), "50s").await;
+        let now: BTreeSet<Vec<u8>> = self.ask("HKEYS", &pool).await;
+        for locator in now.difference(&known) {
+            self.ask::<(), _>("HDEL", (&pool, locator)).await;
+        }
+    }
+
+    async fn far_job(&self, topic: &str, delay: &str) {
+        let job = json!({"topic": topic, "id": "one", "url": format!("{}/hook", self.aside), "delay": delay});
+        self.ok("POST", "jobs", job).await;
+    }
+
+    /// Makes the carrier look for old dead jobs.
+    pub(crate) async fn make_old(&self) {
+        let shard = format!("{}:shard", self.base().await);
+        let dead_at: Option<u64> = self.ask("HGET", (&shard, "dead_at")).await;
+        if dead_at.is_some_and(|at| at > 0) {
+            self.ask::<(), _>("HSET", (&shard, "dead_at", 1)).await;
+        }
+    }
+
+    /// Makes the processes notice that the store has accepted fewer jobs than it had, and accepts that. The count is
+    /// right again afterwards.
+    pub(crate) async fn lose_accepted(&self) {
+        let shard = format!("{}:shard", self.base().await);
+        self.ask::<(), _>("HINCRBY", (&shard, "accepted", -20)).await;
+        let audit = (Method::GET, format!("{}/v1/audit", self.api), None);
+        let run_id = eventually(SOON, "the loss is noticed", async || {
+            // The next submit notices it.
+            let far = json!({"topic": "far", "id": "refused", "url": "http://127.0.0.1:9/", "delay": "1h"});
+            self.send(&(Method::POST, format!("{}/v1/jobs", self.api), Some(far))).await;
+            let (_, audit) = self.send(&audit).await;
+            let audit: Value = serde_json::from_str(&audit).unwrap_or_default();
+            audit["loss"]["run_id"].as_str().map(str::to_owned).ok_or_else(|| audit.to_string())
+        })
+        .await;
+        let accepted = json!({"run_id": run_id});
+        self.ok("POST", "audit/accept-loss", accepted).await;
+        self.ask::<(), _>("HINCRBY", (&shard, "accepted", 20)).await;
+        // Two losses in one run of a server are one.
+        let installation: Vec<String> = self.ask("KEYS", "*:install").await;
+        self.ask::<(), _>("HDEL", (&installation[0], "accepted_losses")).await;
+    }
+
+    /// Repairs until all is clean.
+    pub(crate) async fn repaired(&self) {
+        let repair = (Method::POST, format!("{}/v1/audit/repair", self.api), None);
+        eventually(SOON, "a repair finds nothing more", async || match self.send(&repair).await {
+            (200, answer) if answer.contains("\"clean\":true") => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    }
+
+    /// Ends all subscriptions, so that the processes look at what they may have missed.
+    pub(crate) async fn end_subscriptions(&self) {
+        self.ask::<(), _>("CLIENT", ("KILL", "TYPE", "pubsub")).await;
+    }
+
+    /// The server forgets the library.
+    pub(crate) async fn flush_functions(&self) {
+        self.ask::<(), _>("FUNCTION", "FLUSH").await;
+    }
+
+    /// The beginning of the keys of the only shard.
+    async fn base(&self) -> String {
+        let shards: Vec<String> = self.ask("KEYS", "*:shard").await;
+        shards[0].trim_end_matches(":shard").to_owned()
+    }
+
+    pub(crate) async fn ask<T: FromRedisValue, A: ToRedisArgs>(&self, command: &str, args: A) -> T {
+        let mut redis = self.redis.clone();
+        let answer = redis::cmd(command).arg(args).query_async(&mut redis).await;
+        answer.unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+}

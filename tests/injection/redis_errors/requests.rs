@@ -1,0 +1,111 @@
+//! The request that leads to each call of the store, and what has to be there before it.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::calls::Client;
+
+/// A request: method, URL and body. A text is JSON lines.
+pub(crate) type Request = (Method, String, Option<Value>);
+
+impl Client<'_> {
+    /// Prepares and returns the request that leads to a call. `id` occurs nowhere else.
+    pub(crate) async fn request(&self, call: &str, id: &str) -> Request {
+        let path = |path: &str| format!("{}/v1/{path}", self.api);
+        let far = json!({"topic": "far", "id": id, "url": "http://127.0.0.1:9/", "delay": "1h"});
+        let job = path(&format!("jobs/far/{id}"));
+        match call {
+            "submit" => return (Method::POST, path("jobs"), Some(far)),
+            "import" => return (Method::POST, path("import"), Some(far.to_string().into())),
+            "cancel" | "reschedule" | "get" | "get_stored" | "replace" | "page" | "attempts" => {
+                self.ok("POST", "jobs", far.clone()).await;
+            }
+            "run" => self.ok("POST", "jobs", with(far.clone(), "url", format!("{}/hook", self.aside))).await,
+            _ => {}
+        }
+        match call {
+            "replace" => (Method::POST, path("jobs"), Some(with(far, "if_exists", "replace".to_owned()))),
+            "cancel" => (Method::DELETE, job, None),
+            "reschedule" => (Method::PATCH, job, Some(json!({"delay": "2h"}))),
+            "run" => (Method::POST, format!("{job}/run"), None),
+            "get" => (Method::GET, job, None),
+            "get_stored" => (Method::GET, format!("{job}?include=request"), None),
+            "attempts" => (Method::GET, format!("{job}/attempts"), None),
+            "page" => (Method::GET, path("jobs"), None),
+            "stats" => (Method::GET, path("stats"), None),
+            "topics" => (Method::GET, path("topics"), None),
+            "accept_loss" => (Method::POST, path("audit/accept-loss"), Some(json!({"run_id": "0123abcd"}))),
+            "audit_confirm" | "audit_repair" | "audit_count" => {
+                self.damage(id).await;
+                (Method::POST, path("audit/repair"), None)
+            }
+            "audit_slots" => (Method::POST, path("audit/repair"), None),
+            _ if call.starts_with("audit_") => (Method::GET, path("audit"), None),
+            "pull" | "lease_info" | "settle_receipts" | "renew" => self.of_consumer(call, id).await,
+            "revive" | "purge" | "purge_many" | "dead" | "begin_redrive" | "redrives" => {
+                self.of_dead_jobs(call, id).await
+            }
+            _ => self.of_topic(call, id).await,
+        }
+    }
+
+    async fn of_consumer(&self, call: &str, id: &str) -> Request {
+        self.ok("POST", "jobs", json!({"topic": id, "id": "one"})).await;
+        let reserve = (
+            Method::POST,
+            format!("{}/v1/topics/{id}/reserve", self.api),
+            Some(json!({"ttr": "30s", "wait": 0})),
+        );
+        if call == "pull" {
+            return reserve;
+        }
+        let (status, answer) = self.send(&reserve).await;
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        let receipt = answer["jobs"][0]["receipt"].as_str();
+        let receipt = receipt.unwrap_or_else(|| panic!("{status} {answer}"));
+        let action = match call {
+            "renew" => "renew",
+            "lease_info" => "retry",
+            _ => "finish",
+        };
+        (Method::POST, format!("{}/v1/receipts/{receipt}/{action}", self.api), None)
+    }
+
+    async fn of_dead_jobs(&self, call: &str, id: &str) -> Request {
+        let dead = json!({"topic": id, "id": "one", "url": format!("{}/hook", self.aside), "state": "dead",
+            "reason": "exhausted"});
+        self.ok("POST", "import", dead.to_string().into()).await;
+        let topic = format!("{}/v1/topics/{id}", self.api);
+        match call {
+            "revive" => (Method::POST, format!("{}/v1/jobs/{id}/one/revive", self.api), None),
+            "purge" => (Method::DELETE, format!("{topic}/dead/one"), None),
+            "purge_many" => (Method::DELETE, format!("{topic}/dead"), None),
+            "dead" => (Method::GET, format!("{topic}/dead"), None),
+            "begin_redrive" => (Method::POST, format!("{topic}/dead/revive"), Some(json!({}))),
+            _ => (Method::GET, format!("{topic}/revivals"), None),
+        }
+    }
+
+    async fn of_topic(&self, call: &str, id: &str) -> Request {
+        let topic = format!("{}/v1/topics/{id}", self.api);
+        let policy = Some(json!({"timeout": "2s"}));
+        if matches!(call, "resume" | "pause") {
+            self.ok("POST", &format!("topics/{id}/pause"), Value::Null).await;
+        } else if call != "put_policy" {
+            self.ok("PUT", &format!("topics/{id}"), json!({"timeout": "3s"})).await;
+        }
+        match call {
+            "pause" => (Method::POST, format!("{topic}/pause"), None),
+            "resume" => (Method::POST, format!("{topic}/resume"), None),
+            "put_policy" => (Method::PUT, topic, policy),
+            "delete_policy" => (Method::DELETE, topic, None),
+            "HGET" => (Method::GET, topic, None),
+            other => panic!("no request leads to {other}"),
+        }
+    }
+}
+
+fn with(mut job: Value, field: &str, value: String) -> Value {
+    job[field] = value.into();
+    job
+}
