@@ -115,6 +115,7 @@ impl Workbench {
         match *self.server {
             Server::Redis(_) => "redis",
             Server::Cluster(_) => "a cluster",
+            Server::Sentinel(_) => "sentinels",
             Server::Disk(_) => "disk",
             Server::Memory(_) => "memory",
         }

@@ -145,6 +145,15 @@ mod tests {
     }
 
     #[test]
+    fn faults_that_lose_jobs_are_made_only_if_they_are_asked_for() {
+        let has_wipe = |line: &str| match parsed(line) {
+            Ok(Asked::Run(options)) => options.kinds_on(StoreKind::Redis).contains(&Kind::WipedRedis),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(["", "--lossy", "--faults=wiped-redis"].map(has_wipe), [false, true, true]);
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for wrong in ["--seconds=x", "--store=file", "--faults=nothing", "more"] {
             assert!(parsed(wrong).is_err(), "{wrong}");

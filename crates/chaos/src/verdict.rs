@@ -56,7 +56,8 @@ pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
 fn rest(options: &Options) -> String {
     let kinds: Vec<_> = options.kinds.iter().map(|kind| kind.name()).collect();
     let faults = if kinds.is_empty() { String::new() } else { format!(" --faults={}", kinds.join(",")) };
-    format!(" --rate={}{faults}", options.rate)
+    let lossy = if options.is_lossy { " --lossy" } else { "" };
+    format!(" --rate={}{faults}{lossy}", options.rate)
 }
 
 /// Prints the lines that violations name.

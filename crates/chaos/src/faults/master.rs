@@ -48,6 +48,8 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
         // What it did until it knew of its successor is lost too.
         forgets(history);
     }
+    // Not before it is a replica.
+    ask(&group.servers()[master], &["CLIENT", "UNPAUSE"]).await;
     begun.healed();
 }
 
@@ -109,7 +111,6 @@ async fn fail_over(group: &Group, master: usize) {
             sentinel.are_in_sync(master).await;
             sentinel.fail_over().await;
             sentinel.another_master(0, master).await;
-            ask(&sentinel.servers()[master], &["CLIENT", "UNPAUSE"]).await;
         }
         Group::Cluster(cluster) => {
             let port = cluster.nodes()[master].port().to_string();
@@ -154,5 +155,9 @@ async fn is_whole(group: &Group) -> bool {
             }
         }
     }
-    count == masters.len() && count * (replicas + 1) == group.servers().len()
+    let is_ok = match group {
+        Group::Sentinel(_) => true,
+        Group::Cluster(cluster) => cluster.serves_all_slots().await,
+    };
+    is_ok && count == masters.len() && count * (replicas + 1) == group.servers().len()
 }

@@ -106,6 +106,17 @@ impl RedisCluster {
         }
     }
 
+    /// Whether every node sees all slots served.
+    pub async fn serves_all_slots(&self) -> bool {
+        for node in &self.nodes {
+            let info: String = ask(node, &["INFO"]).await;
+            if !info.contains("cluster_state:ok") {
+                return false;
+            }
+        }
+        true
+    }
+
     /// One node, to stop or kill it.
     pub fn node_mut(&mut self, index: usize) -> &mut RedisServer {
         &mut self.nodes[index]
