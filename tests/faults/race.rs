@@ -62,14 +62,13 @@ fn moment(n: usize, due: Timestamp) -> Timestamp {
 fn calls(n: usize) -> Vec<Call> {
     let (soon, later) = (Call::Reschedule(200), Call::Reschedule(1500));
     match n % 10 {
-        0 => vec![Call::Cancel, Call::Cancel],
+        0 | 7 => vec![Call::Cancel, Call::Cancel],
         1 => vec![later],
         2 => vec![Call::Run],
         3 => vec![Call::Cancel, later],
         4 => vec![Call::Cancel, Call::Run],
         5 => vec![Call::Run, later],
         6 => vec![later, soon],
-        7 => vec![Call::Cancel, Call::Cancel],
         8 => vec![Call::Cancel, soon],
         _ if n % 20 == 9 => vec![Call::Cancel],
         _ => Vec::new(),
