@@ -24,10 +24,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::load::Load;
-pub(crate) use self::names::{Plan, mending_points, store_calls};
+pub(crate) use self::names::{Plan, mending_points, share, store_calls};
 use self::names::{embedded_points, redis_points};
-pub(crate) use self::supervisor::{Counts, supervise};
+pub(crate) use self::supervisor::{Counts, Ends, supervise};
 pub(crate) use self::tour::Tour;
+use crate::seed::seed;
 
 /// How long a sweep may take on a busy machine.
 const SWEEP: Duration = Duration::from_secs(200);
@@ -50,7 +51,7 @@ async fn every_crash_point_of_the_embedded_store_loses_nothing() {
 async fn sweep(name: &str, options: StackOptions, points: &[String]) {
     let sweeps = sweeps();
     for round in 0..sweeps.unwrap_or(1) {
-        let plan = Plan::new(points, round, sweeps.is_some());
+        let plan = Plan::new(points, seed().wrapping_add(round), sweeps.is_some());
         let options = plan.give(options.clone().lock_ttl("500ms")).env("RINGBACK_SHARDS", "4");
         let options = options.env("RINGBACK_LOG_FORMAT", "json");
         let options = options.env("RINGBACK_LOG", "info,ringback_carrier::epoch_log=debug");
@@ -68,7 +69,7 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
         clients.spawn(tour.run(Arc::clone(&is_over)));
 
         let (mut counts, begun) = (Counts::default(), Instant::now());
-        supervise(&mut stack, &mut counts, SWEEP, &plan).await;
+        supervise(&mut stack, &mut counts, SWEEP, &plan, Ends::IfStuck).await;
         let took = begun.elapsed();
         is_over.store(true, Ordering::SeqCst);
         let never = Plan::never();
@@ -79,7 +80,7 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
         };
         tokio::select! {
             () = ends => {}
-            () = supervise(&mut stack, &mut counts, DRAIN, &never) => {}
+            () = supervise(&mut stack, &mut counts, DRAIN, &never, Ends::Never) => {}
         }
         stack.ready(DRAIN).await;
         let consumer = Load::new(&recorded, &apis, &sink);

@@ -27,7 +27,7 @@ use crate::sources::root;
 /// How long it may take until the roles have made each of their calls, and until everything has drained.
 const SOON: Duration = Duration::from_secs(30);
 /// After so many passes of work a call that is made seldom is waited for no longer.
-const MANY: usize = 8;
+const MANY: usize = 3;
 /// The rounds that are run by default.
 const ROUNDS: usize = 1;
 
@@ -106,6 +106,10 @@ async fn make_all(client: &Client<'_>, proxy: &RedisErrors, stack: &mut Stack, a
             client.lose_accepted().await;
         }
         tour.round(pass).await;
+        // One that is refused at its start, as with NOAUTH, ends.
+        if stack.carriers[0].exit_status().is_some() {
+            stack.carriers[0].restart();
+        }
         client.work(&format!("{round}-{pass}")).await;
         client.damage(&format!("{round}-{pass}")).await;
         client.repaired().await;

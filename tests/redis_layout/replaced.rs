@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::{MoveResult, Settled, StoreError, SubmitResult};
+use ringback_core::contract::{FoundJob, MoveResult, Settled, StoreError, SubmitResult};
 use ringback_core::job::{Due, IfExists, Job, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -266,6 +266,27 @@ async fn a_large_payload_goes_with_the_content_that_it_belongs_to() {
         let lease = bench.take_one(&key).await;
         assert!(lease.delivery.body.bytes == body, "the body of another content");
         bench.settle(lease, bury()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_former_record_never_goes_with_a_new_payload() {
+    let (bench, mut redis) = bench().await;
+    // With eight bytes less, the new payload and its token are as long as the former one.
+    for (id, was, is) in [("a", 5_008, 5_000), ("b", 5_000, 5_000), ("c", 5_000, 9_000), ("d", 9_000, 5_000)]
+    {
+        let job = |letter, length| bench.job(id).after(HOURS).body(vec![letter; length]);
+        let former = bench.accept(job(b'a', was)).await;
+        let pool = key(&mut redis, "pool").await;
+        let locator = former.key.locator().0;
+        let record: Vec<u8> = ask(&mut redis, &[b"HGET", pool.as_bytes(), &locator]).await;
+        submit(&bench, replace(&bench, job(b'b', is)), SubmitResult::Replaced).await;
+        let new = bench.store().get_stored(&former.key).await;
+        assert!(matches!(new, Ok(Some(FoundJob::Stored(new))) if new.delivery.body.bytes == vec![b'b'; is]));
+        // What the end of an append-only file can leave of the call.
+        run(&mut redis, &[b"HSET", pool.as_bytes(), &locator, &record]).await;
+        let torn = bench.store().get_stored(&former.key).await;
+        assert!(matches!(torn, Err(StoreError::Unreadable(_))), "{id}: {torn:?}");
     }
 }
 

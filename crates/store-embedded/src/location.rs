@@ -137,32 +137,31 @@ fn open_file(builder: &Builder, file: &Path) -> Result<Database> {
     let directory = directory(file);
     fs::create_dir_all(directory)
         .map_err(|error| unfit(format!("the directory {} cannot be made: {error}", directory.display())))?;
-    if !file.exists() {
-        create_file(builder, file)?;
+    if !file.exists()
+        && let Some(database) = create_file(builder, file)?
+    {
+        return Ok(database);
     }
     builder.create(file).map_err(|error| opened(error, file))
 }
 
 /// Creates the database. It gets its name when it is whole, because a half of one, which a crash or a full disk leaves,
-/// could not be opened.
-fn create_file(builder: &Builder, file: &Path) -> Result<()> {
-    // Two processes may do so at once. The first one counts.
+/// could not be opened. `None` if another process has created it meanwhile.
+fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
     let new = file.with_extension(format!("{}.new", std::process::id()));
     remove_if_there(&new)?;
     let created = builder.create(&new).map_err(|error| opened(error, &new));
     crash_point!("create.before_name");
-    let named = created.and_then(|database| {
-        drop(database);
-        match fs::hard_link(&new, file) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-            // Not all file systems have links.
-            Err(_) => Ok(fs::rename(&new, file)?),
-            Ok(()) => Ok(()),
-        }
+    let named = created.and_then(|database| match fs::hard_link(&new, file) {
+        Ok(()) => Ok(Some(database)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+        // Not all file systems have links.
+        Err(_) => Ok(fs::rename(&new, file).map(|()| Some(database))?),
     });
     remove_if_there(&new)?;
-    named?;
-    Ok(log::sync_directory(file)?)
+    let named = named?;
+    log::sync_directory(file)?;
+    Ok(named)
 }
 
 fn remove_if_there(file: &Path) -> io::Result<()> {

@@ -245,8 +245,12 @@ impl Tail {
         let size = u32::from_be_bytes(*self.payload.last_chunk()?);
         let size = usize::try_from(size).ok().filter(|size| *size <= stored.len())?;
         let payload = stored.split_to(size);
-        let token = self.token.as_ref().map_or(&[][..], |token| &token.0);
-        (stored == token).then_some(payload)
+        let is_of_this = match &self.token {
+            // The script may have added a byte, so that the payload has another length than the one before it.
+            Some(token) => stored.starts_with(&token.0),
+            None => stored.is_empty(),
+        };
+        is_of_this.then_some(payload)
     }
 }
 
@@ -378,6 +382,8 @@ mod tests {
                 assert_eq!(tail.external(stored.clone()).is_some(), stored == external);
             }
             assert!(tail.external(Bytes::new()).is_none());
+            let longer = [&external[..], b"\0"].concat().into();
+            assert_eq!(tail.external(longer).is_some(), token.is_some());
         }
     }
 

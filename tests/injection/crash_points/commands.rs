@@ -1,6 +1,6 @@
 //! The crash points of `ringback backup`, `restore` and `compact`, and of the first start of an embedded store: each
 //! command is killed at each of them and run again. A backup that has its name is whole, a restore that is run again restores the rest, and a compacted store keeps its
-//! jobs.
+//! jobs. By default a third of the points, by the seed.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,7 +10,9 @@ use std::process::Output;
 use ringback_testkit::{ProcessSpec, Role, Stack};
 use serde_json::{Value, json};
 
-use super::names::command_points;
+use super::names::{command_points, share};
+use super::{show, sweeps};
+use crate::seed::seed;
 
 /// More than one request of a restore takes.
 const JOBS: usize = 1_200;
@@ -23,7 +25,9 @@ async fn a_command_that_is_killed_is_run_again_and_nothing_is_missing() {
     let whole = dir.path().join("whole");
     assert!(run(&stack, &["backup", &text(&whole)], None).status.success());
 
-    let points = command_points();
+    let seed = seed();
+    let points = share(command_points(), seed, sweeps().is_some());
+    show(&format!("seed {seed}: {points:?}"));
     let of = |command: &str| -> Vec<&String> {
         points.iter().filter(|point| point.starts_with(command)).collect()
     };

@@ -8,7 +8,6 @@ use rand::{RngExt as _, SeedableRng as _};
 use ringback_testkit::StackOptions;
 use tempfile::TempDir;
 
-use crate::seed::seed;
 use crate::sources::{root, sources};
 
 /// Calls that a sound installation never makes: they mend damage, or accept a loss. `mends` sweeps them.
@@ -46,8 +45,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Arms all points: each is killed at, and each is stopped and cut at if the sweep is whole, else a third of them,
     /// at one of its first passes.
-    pub(crate) fn new(points: &[String], round: u64, is_whole: bool) -> Self {
-        let seed = seed().wrapping_add(round);
+    pub(crate) fn new(points: &[String], seed: u64, is_whole: bool) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut wanted = Vec::new();
         let mut plan = String::new();
@@ -122,6 +120,12 @@ pub(crate) fn redis_points() -> Vec<String> {
 /// The points of calls that mend damage.
 pub(crate) fn mending_points() -> Vec<String> {
     MENDING.map(str::to_owned).into_iter().flat_map(sides).collect()
+}
+
+/// A third of some points, by the seed; all of them in a whole sweep.
+pub(crate) fn share(points: Vec<String>, seed: u64, is_whole: bool) -> Vec<String> {
+    let is_chosen = |place: u64| is_whole || seed.wrapping_add(place).is_multiple_of(3);
+    points.into_iter().zip(0..).filter(|(_, place)| is_chosen(*place)).map(|(point, _)| point).collect()
 }
 
 fn sides(call: String) -> [String; 2] {

@@ -27,8 +27,22 @@ pub(crate) struct Counts {
     pub(crate) stops_beyond_the_lock: u32,
 }
 
+/// Whether processes are ended in order from time to time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// If no new point was reached for a while.
+    IfStuck,
+    Never,
+}
+
 /// Runs until the plan is carried out.
-pub(crate) async fn supervise(stack: &mut Stack, counts: &mut Counts, within: Duration, plan: &Plan) {
+pub(crate) async fn supervise(
+    stack: &mut Stack,
+    counts: &mut Counts,
+    within: Duration,
+    plan: &Plan,
+    ends: Ends,
+) {
     let deadline = Instant::now() + within;
     let (mut stopped, mut ended) = (HashMap::new(), HashSet::new());
     let (mut least, mut since, mut turn) = (usize::MAX, Instant::now(), 0);
@@ -36,10 +50,13 @@ pub(crate) async fn supervise(stack: &mut Stack, counts: &mut Counts, within: Du
         let left = plan.left();
         if left.len() < least {
             (least, since) = (left.len(), Instant::now());
-        } else if since.elapsed() >= STUCK && stopped.is_empty() && plan.is_armed() {
-            // Some points are reached at a start or an orderly end only, and so once in the life of a process.
-            plan.arm_first_passes();
+        } else if since.elapsed() >= STUCK && stopped.is_empty() && plan.is_armed() && ends == Ends::IfStuck {
+            // Some points are reached at a start or an orderly end only,
             let mut all: Vec<_> = processes(stack).collect();
+            if ended.len() > all.len() {
+                // and so once in the life of a process.
+                plan.arm_first_passes();
+            }
             turn = (turn + 1) % all.len();
             // A second signal would not wait for the end.
             if ended.insert(all[turn].pid()) {
@@ -82,7 +99,9 @@ fn look_after(
     let pid = process.pid();
     if let Some(status) = process.exit_status() {
         let is_kill = status.signal() == Some(9);
-        assert!(is_kill || status.success(), "{status}: {}", process.log());
+        // Before it has a handler, SIGTERM ends a process too.
+        let is_ended = status.success() || status.signal() == Some(15);
+        assert!(is_kill || is_ended, "{status}: {}", process.log());
         stopped.remove(&pid);
         counts.kills += u32::from(is_kill);
         process.restart();

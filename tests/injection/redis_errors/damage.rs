@@ -12,6 +12,7 @@ use super::calls::{Client, SOON};
 impl Client<'_> {
     /// Leaves jobs that no index has, entries of jobs that are gone, and wrong counts.
     pub(crate) async fn damage(&self, id: &str) {
+        self.far_job(&format!("{id}-kept"), "3h").await;
         let base = self.base().await;
         let (pool, dues) = (format!("{base}:pool"), format!("{base}:due:*"));
         let known: BTreeSet<Vec<u8>> = self.ask("KEYS", &dues).await;
@@ -47,20 +48,27 @@ impl Client<'_> {
     /// right again afterwards.
     pub(crate) async fn lose_accepted(&self) {
         let shard = format!("{}:shard", self.base().await);
-        self.ask::<(), _>("HINCRBY", (&shard, "accepted", -20)).await;
+        let count = async |n: i64| self.ask::<(), _>("HINCRBY", (&shard, "accepted", n)).await;
         let audit = (Method::GET, format!("{}/v1/audit", self.api), None);
+        let far = json!({"topic": "far", "id": "known", "url": "http://127.0.0.1:9/", "delay": "1h"});
+        let submit = (Method::POST, format!("{}/v1/jobs", self.api), Some(far));
         let run_id = eventually(SOON, "the loss is noticed", async || {
-            // The next submit notices it.
-            let far = json!({"topic": "far", "id": "refused", "url": "http://127.0.0.1:9/", "delay": "1h"});
-            self.send(&(Method::POST, format!("{}/v1/jobs", self.api), Some(far))).await;
+            // A process that has just been started knows of no jobs before its first submit.
+            self.send(&submit).await;
+            count(-1).await;
+            self.send(&submit).await;
             let (_, audit) = self.send(&audit).await;
             let audit: Value = serde_json::from_str(&audit).unwrap_or_default();
-            audit["loss"]["run_id"].as_str().map(str::to_owned).ok_or_else(|| audit.to_string())
+            let Some(run_id) = audit["loss"]["run_id"].as_str() else {
+                count(1).await;
+                return Err(audit.to_string());
+            };
+            Ok(run_id.to_owned())
         })
         .await;
         let accepted = json!({"run_id": run_id});
         self.ok("POST", "audit/accept-loss", accepted).await;
-        self.ask::<(), _>("HINCRBY", (&shard, "accepted", 20)).await;
+        count(1).await;
         // Two losses in one run of a server are one.
         let installation: Vec<String> = self.ask("KEYS", "*:install").await;
         self.ask::<(), _>("HDEL", (&installation[0], "accepted_losses")).await;

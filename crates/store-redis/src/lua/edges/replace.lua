@@ -56,6 +56,11 @@ local function plan(new)
   -- The key of a payload is touched before the first write, as all others are.
   if new.external ~= '' then call('EXISTS', KEY.body .. new.loc) end
   if not raw then return end
+  -- A reader of the former record, or half of this call, may meet the new payload. Where only its length shows whose it
+  -- is, it must be another one.
+  local is_of_length = new.external ~= '' and record.is_external(raw) and record.token(raw) == ''
+    and read('>I4', raw, #raw - 3) == #new.external
+  if is_of_length then new.external = new.external .. '\0' end
   local due, lane = jobs.due(raw, s), record.lane(raw)
   new.old, new.leaves_body = {raw = raw, state = s, lane = lane}, record.is_external(raw) and new.external == ''
   local is_in_place = new.code == new.group.code and lane == new.lane
