@@ -51,6 +51,12 @@ fn partner(node: usize) -> usize {
     (node + MASTERS) % (2 * MASTERS)
 }
 
+/// Lets a master accept what its replica does not get.
+async fn fall_behind(cluster: &mut RedisCluster, master: usize) {
+    cluster.node_mut(partner(master)).stop();
+    cluster.nodes()[master].writes_without_replicas().await;
+}
+
 async fn is_master(node: &RedisServer) {
     eventually(RECOVERY, "the replica is a master", async || {
         let role = node.info_field("replication", "role").await;
@@ -121,7 +127,11 @@ async fn kill_masters(kills: usize, durability: &str) -> (usize, usize) {
         let load = SteadyLoad::start(&stack, &sink, &format!("around-{kill}"));
         load.more(JOBS).await;
         let master = masters[kill % MASTERS];
+        if durability == "replicated" {
+            fall_behind(stack.cluster_mut(), master).await;
+        }
         stack.cluster_mut().node_mut(master).kill();
+        stack.cluster_mut().node_mut(partner(master)).cont();
         is_master(&stack.cluster_mut().nodes()[partner(master)]).await;
         masters[kill % MASTERS] = partner(master);
         fences.rise().await;

@@ -68,12 +68,17 @@ async fn a_replica_that_misses_only_the_last_moment_takes_over_without_anybodys_
     let (mut master, replica, proxy, mut stack, sink) = start("disk").await;
     accept(&stack, &sink, "kept", 10).await;
     replica.promote().await;
-    accept(&stack, &sink, "lost", 3).await;
+    accept(&stack, &sink, "lost", 12).await;
     master.kill();
     proxy.lead_to(replica.port());
-    let after = job(&sink, "after");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &after).await).await;
-    sink.wait_for_job("after", 1, SOON).await;
+    // Calls to all shards notice their losses at the same time.
+    let after: Vec<_> = (0..40).map(|n| job(&sink, &format!("after-{n}"))).collect();
+    eventually(RECOVERY, "submits are accepted again", async || match stack.batch(&after).await {
+        (_, answer) if answer["accepted"] == 40 => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await;
+    sink.wait_for_job("after-0", 1, SOON).await;
     stack.ready(RECOVERY).await;
     assert!(stack.audit().await.loss.is_none());
     assert!(stack.apis[0].log().contains("the store has lost accepted jobs of a shard"));

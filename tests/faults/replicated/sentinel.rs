@@ -38,7 +38,14 @@ async fn nothing_acknowledged_is_lost_when_a_master_that_sentinels_watch_is_kill
     assert_eq!(stack.stats().await["store"]["profile"], "replicated");
     let load = SteadyLoad::start(&stack, &sink, "load");
     load.more(JOBS).await;
+    for replica in [1, 2] {
+        stack.sentinel_mut().server_mut(replica).stop();
+    }
+    stack.sentinel_mut().servers()[0].writes_without_replicas().await;
     stack.sentinel_mut().server_mut(0).kill();
+    for replica in [1, 2] {
+        stack.sentinel_mut().server_mut(replica).cont();
+    }
     stack.sentinel_mut().another_master(0, 0).await;
     load.more(JOBS).await;
     is_whole(stack, &sink, &load.end().await).await;

@@ -22,6 +22,23 @@ impl RedisServer {
         .await;
     }
 
+    /// Closes the connections to its replicas, and waits until it has written something after that. Replicas that are
+    /// stopped never get it, if it is killed before they go on.
+    ///
+    /// # Panics
+    /// If nobody writes.
+    pub async fn writes_without_replicas(&self) {
+        let mut kill = redis::cmd("CLIENT");
+        let kill = kill.arg("KILL").arg("TYPE").arg("replica");
+        kill.exec_async(&mut self.client().await).await.expect("CLIENT KILL");
+        let before = self.info_field("replication", "master_repl_offset").await;
+        eventually(COPY_DEADLINE, "the master writes", async || {
+            let offset = self.info_field("replication", "master_repl_offset").await;
+            if offset == before { Err(offset) } else { Ok(()) }
+        })
+        .await;
+    }
+
     /// Makes this replica a master.
     pub async fn promote(&self) {
         self.replica_of("NO", "ONE").await;
