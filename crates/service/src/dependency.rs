@@ -114,7 +114,7 @@ where
 
     /// Logs the begin of an outage, and once in it that the dependency refuses this process.
     fn report_unavailable(&self, error: &E, watched: &mut Watched, health: &Health) {
-        health.set(self.name, false, error.to_string());
+        health.set(self.name, false, in_one_line(error));
         let (name, begins) = (self.name, watched.outage.begins());
         if (self.is_refusal)(error) {
             if !std::mem::replace(&mut watched.is_refusal_logged, true) {
@@ -129,6 +129,12 @@ where
             warn!(dependency = name, error = with_causes(error), "the {name} is unavailable; retrying");
         }
     }
+}
+
+/// An error and its causes.
+fn in_one_line(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 impl Watched {

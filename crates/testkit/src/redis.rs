@@ -87,9 +87,9 @@ impl RedisOptions {
         self
     }
 
-    /// As a master, sends its data to a new replica at once.
+    /// As a master, sends its data to a new replica at once, and a first change soon after.
     pub fn copies_at_once(self) -> Self {
-        self.arg("--repl-diskless-sync-delay", "0")
+        self.arg("--repl-diskless-sync-delay", "0").arg("--repl-ping-replica-period", "1")
     }
 
     /// Adds an option, as in `arg("--maxclients", "64")`. It overrides those set here.

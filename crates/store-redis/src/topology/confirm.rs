@@ -11,6 +11,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
 use ringback_core::contract::StoreError;
 use tokio::sync::Mutex;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::error::{classify, is_half_moved, moved_to};
@@ -108,6 +109,8 @@ impl Confirmed {
         if group.connection == number && own <= group.last {
             return group.result.clone();
         }
+        // Calls that were answered at the same time are counted first.
+        yield_now().await;
         let last = self.answered.load(Ordering::Relaxed);
         let waited = self.wait(connection, mark).await;
         let is_behind = matches!(waited, Err(StoreError::Unreplicated));
