@@ -114,7 +114,7 @@ async fn calls_in_flight_share_a_wait() {
     let calls = master.watch_calls().await;
     let waits = || {
         let calls = calls.by_command();
-        ["wait", "waitaof"].iter().filter_map(|name| calls.get(*name)).sum::<u64>()
+        calls.get("wait").copied().unwrap_or_default()
     };
     bench.submit(&jobs).await;
     let once = async || if waits() == 1 { Ok(()) } else { Err(waits()) };
@@ -245,18 +245,45 @@ async fn a_change_whose_confirmation_is_refused_is_not_said_to_be_undone() {
     bench.audit().await;
 }
 
+/// Whether a server has WAITAOF, as Redis since 7.2 and Valkey have.
+async fn has_waitaof(server: &RedisServer) -> bool {
+    let mut command = redis::cmd("COMMAND");
+    let command = command.arg("INFO").arg("waitaof");
+    let info: Vec<Option<redis::Value>> =
+        command.query_async(&mut server.client().await).await.expect("INFO");
+    info != [None]
+}
+
+#[tokio::test]
+async fn replicas_that_begin_to_sync_are_waited_for_again() {
+    let (master, replica) = (server(Persistence::Always).await, server(Persistence::Off).await);
+    if !has_waitaof(&master).await {
+        return;
+    }
+    replica.follow(&master).await;
+    let store = Store::open(asking(&master, Profile::Replicated)).expect("the options are right");
+    store.prepare().await.expect("it is fit");
+    assert!(master.command_calls().await.contains_key("waitaof"), "it was tried");
+    set(&replica, "appendfsync", "always").await;
+    set(&replica, "appendonly", "yes").await;
+    let waited = async || master.command_calls().await["waitaof"];
+    eventually(SOON, "replicas are waited for until they have synced", async || {
+        let before = waited().await;
+        for _ in 0..2 {
+            store.clone().answers().await.map_err(|error| error.to_string())?;
+        }
+        // One may be the trial.
+        if waited().await >= before + 2 { Ok(()) } else { Err("WAIT alone is sent".to_owned()) }
+    })
+    .await;
+}
+
 /// Redis before 7.2 has no WAITAOF.
 #[tokio::test]
 async fn a_change_is_on_the_disk_of_a_replica_where_that_can_be_waited_for() {
     let (bench, server, mut replica) = replicated().await;
     let Server::Redis(master) = &*server else { panic!("a single server") };
-    let info: Vec<Option<redis::Value>> = redis::cmd("COMMAND")
-        .arg("INFO")
-        .arg("waitaof")
-        .query_async(&mut master.client().await)
-        .await
-        .expect("INFO");
-    let has_waitaof = info != [None];
+    let has_waitaof = has_waitaof(master).await;
     let calls = master.watch_calls().await;
     let jobs: Vec<NewJob> = (0..20).map(|n| bench.job(&format!("job-{n}")).after(LONG)).collect();
     for job in &jobs {
@@ -264,7 +291,8 @@ async fn a_change_is_on_the_disk_of_a_replica_where_that_can_be_waited_for() {
     }
     let made = calls.by_command();
     let count = |name: &str| made.get(name).copied().unwrap_or_default();
-    assert_eq!((count("wait") > 0, count("waitaof") > 0), (!has_waitaof, has_waitaof), "{made:?}");
+    let waitaof = if has_waitaof { jobs.len() as u64 } else { 0 };
+    assert_eq!((count("wait"), count("waitaof")), (jobs.len() as u64, waitaof), "{made:?}");
     if !has_waitaof {
         return;
     }

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use ringback_core::contract::{Profile, Shard, StoreError};
+use tokio::time::Instant;
 
 use crate::check::{self, Findings};
 use crate::durability::{self, Durability};
@@ -12,6 +14,9 @@ use crate::keys::Place;
 use crate::redis_store::{Fitness, RedisStore};
 use crate::risk::Risk;
 use crate::witness::SeenRow;
+
+/// How often it is tried whether replicas sync in time, while they do not. Confirmed calls wait meanwhile.
+const TRY_SYNC: Duration = Duration::from_secs(10);
 
 impl RedisStore {
     /// Checks the servers, the settings of the installation, and whether the data are still there. Until this has
@@ -77,6 +82,7 @@ impl RedisStore {
             return self.prepare().await;
         }
         self.check_replicas().await?;
+        self.try_sync_again().await;
         self.check_no_loss()
     }
 
@@ -101,7 +107,7 @@ impl RedisStore {
         if fitness.as_ref().is_none_or(|before| before.risks != risks) {
             risks.iter().for_each(|risk| tracing::warn!(profile = profile.name(), "{risk}"));
         }
-        *fitness = Some(Fitness { profile, risks, run_ids });
+        *fitness = Some(Fitness { profile, risks, run_ids, sync_tried: Instant::now() });
     }
 
     /// Whether replicas sync changes in time, where they can be waited for.
@@ -117,6 +123,25 @@ impl RedisStore {
         let is_only_not_synced = self.topology.confirm().await.is_ok();
         self.topology.wait_for_sync(!is_only_not_synced);
         !is_only_not_synced
+    }
+
+    /// Waits for syncs again if replicas sync in time now. One that has just copied the data does not, before it has
+    /// rewritten its file.
+    async fn try_sync_again(&self) {
+        let is_due = {
+            let mut fitness = self.fitness.write().unwrap_or_else(PoisonError::into_inner);
+            let found = fitness.as_mut().filter(|found| found.risks.contains(&Risk::ReplicasNotSynced));
+            let found = found.filter(|found| found.sync_tried.elapsed() >= TRY_SYNC);
+            found.map(|found| found.sync_tried = Instant::now()).is_some()
+        };
+        if !is_due || self.topology.confirm_synced().await.is_err() {
+            return;
+        }
+        self.topology.wait_for_sync(true);
+        if let Some(found) = self.fitness.write().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            found.risks.remove(&Risk::ReplicasNotSynced);
+        }
+        tracing::info!("replicas sync in time again: a change is acknowledged when one has it on disk");
     }
 
     /// Fails if servers are weaker than asked.

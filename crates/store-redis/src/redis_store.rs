@@ -9,6 +9,7 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 use ringback_core::{crash_point, is_cut};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::keys::{Keys, Place};
 use super::moving::Moving;
@@ -43,6 +44,8 @@ pub(crate) struct Fitness {
     pub(crate) risks: BTreeSet<Risk>,
     /// The run ids of the servers.
     pub(crate) run_ids: BTreeSet<String>,
+    /// When it was last tried whether replicas sync in time.
+    pub(crate) sync_tried: Instant,
 }
 
 impl RedisStore {

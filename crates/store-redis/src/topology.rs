@@ -197,6 +197,19 @@ impl Topology {
         }
     }
 
+    /// Waits until replicas have synced all that the servers have, whatever calls wait for.
+    pub(crate) fn confirm_synced(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            match &self.confirmed {
+                None => Ok(()),
+                Some(ConfirmedServers::Single(server, keys)) => {
+                    server.confirm_synced(&keys.mark(Place::Installation)).await
+                }
+                Some(ConfirmedServers::Cluster(nodes)) => nodes.confirm_synced().await,
+            }
+        })
+    }
+
     /// Sends a command that names no key to every master.
     pub(crate) fn call_each<'a>(
         &'a self,

@@ -73,12 +73,24 @@ impl Confirmed {
 
     /// Sends a command, and waits until a replica has what it changed. `mark` is a key on this server.
     pub(super) async fn call(&self, cmd: &Cmd, mark: &str) -> Result<Value, StoreError> {
-        let (answer, connection, number) = match &self.server {
-            Server::Single(single) => single.call_over(cmd).await?,
-            Server::Sentinel(sentinel) => sentinel.call_over(cmd).await?,
-        };
+        let (answer, connection, number) = self.call_over(cmd).await?;
         self.confirm(connection, number, mark).await?;
         Ok(answer)
+    }
+
+    /// Waits until a replica has synced all that the server has, whatever calls wait for.
+    pub(super) async fn confirm_synced(&self, mark: &str) -> Result<(), StoreError> {
+        let mut cmd = redis::cmd("EXISTS");
+        let (_, connection, _) = self.call_over(cmd.arg(mark)).await?;
+        let _alone = self.group.lock().await;
+        self.wait(connection, mark, true).await
+    }
+
+    async fn call_over(&self, cmd: &Cmd) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
+        match &self.server {
+            Server::Single(single) => single.call_over(cmd).await,
+            Server::Sentinel(sentinel) => sentinel.call_over(cmd).await,
+        }
     }
 
     /// Leaves a server that is no longer the master, as far as the sentinels say.
@@ -112,7 +124,8 @@ impl Confirmed {
         // Calls that were answered at the same time are counted first.
         yield_now().await;
         let last = self.answered.load(Ordering::Relaxed);
-        let waited = self.wait(connection, mark).await;
+        let is_synced = self.is_synced.load(Ordering::Relaxed);
+        let waited = self.wait(connection, mark, is_synced).await;
         let is_behind = matches!(waited, Err(StoreError::Unreplicated));
         self.is_behind.store(is_behind, Ordering::Relaxed);
         let result = waited.map_err(after_the_change);
@@ -120,18 +133,25 @@ impl Confirmed {
         group.result.clone()
     }
 
-    async fn wait(&self, mut connection: MultiplexedConnection, mark: &str) -> Result<(), StoreError> {
-        let is_synced = self.is_synced.load(Ordering::Relaxed);
-        let millis = u64::try_from(self.wait.as_millis()).unwrap_or(u64::MAX);
+    /// Replicas answer at once how far they have synced, but sync a change only after that answer: the next one comes
+    /// within a second. So WAITAOF comes after a WAIT, which makes it ask once more.
+    async fn wait(
+        &self,
+        mut connection: MultiplexedConnection,
+        mark: &str,
+        is_synced: bool,
+    ) -> Result<(), StoreError> {
+        let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let (received, synced) =
+            if is_synced { (self.wait / 3, self.wait * 2 / 3) } else { (self.wait, self.wait) };
         let mut pipe = redis::pipe();
         pipe.cmd("EVAL").arg(if is_synced { MARK_IN_FILE } else { MARK }).arg(1).arg(mark);
+        pipe.cmd("WAIT").arg(REPLICAS).arg(millis(received));
         if is_synced {
-            pipe.cmd("WAITAOF").arg(1).arg(REPLICAS).arg(millis);
-        } else {
-            pipe.cmd("WAIT").arg(REPLICAS).arg(millis);
+            pipe.cmd("WAITAOF").arg(1).arg(REPLICAS).arg(millis(synced));
         }
-        let limit = self.wait * 2;
-        let answers = timeout(limit, connection.send_packed_commands(&pipe, 0, 2)).await;
+        let (limit, count) = (self.wait * 2, if is_synced { 3 } else { 2 });
+        let answers = timeout(limit, connection.send_packed_commands(&pipe, 0, count)).await;
         let answers = answers.map_err(|_elapsed| StoreError::Slow(limit))?.map_err(classify)?;
         let mut confirmed = None;
         for answer in answers {

@@ -104,6 +104,21 @@ impl ConfirmedNodes {
         Ok(())
     }
 
+    /// Waits until replicas have synced all that every master has, whatever calls wait for.
+    pub(super) async fn confirm_synced(&self) -> Result<(), StoreError> {
+        let mut met = BTreeSet::new();
+        let nodes: Vec<_> = {
+            let known = self.known();
+            let of = |place: Place| known.of_places[self.keys.index(place)];
+            let places = self.keys.places().filter(|place| met.insert(of(*place)));
+            places.map(|place| (Arc::clone(&known.nodes[of(place)].1), self.keys.mark(place))).collect()
+        };
+        for (node, mark) in nodes {
+            node.confirm_synced(&mark).await?;
+        }
+        Ok(())
+    }
+
     pub(super) fn is_behind(&self, place: Place) -> bool {
         self.node(place).is_behind()
     }

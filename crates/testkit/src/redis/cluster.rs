@@ -98,11 +98,17 @@ impl RedisCluster {
         self.nodes.len() - 1
     }
 
-    /// Lets these nodes forget another one.
+    /// Lets these nodes forget another one, as soon as it is the master of none of them.
     pub async fn forget(&self, gone: usize, by: &[usize]) {
         let id: String = ask(&self.nodes[gone], &["MYID"]).await;
         for node in by {
-            let _: String = ask(&self.nodes[*node], &["FORGET", &id]).await;
+            eventually(FORM_DEADLINE, "a node is forgotten", async || {
+                let mut cluster = redis::cmd("CLUSTER");
+                let forget = cluster.arg("FORGET").arg(&id);
+                let asked = forget.exec_async(&mut self.nodes[*node].client().await).await;
+                asked.map_err(|error| error.to_string())
+            })
+            .await;
         }
     }
 

@@ -20,6 +20,16 @@ impl RedisServer {
             if is_there && offset != "0" { Ok(()) } else { Err(replica) }
         })
         .await;
+        eventually(COPY_DEADLINE, "the replica has written its file anew", async || {
+            let fields = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"];
+            for field in fields {
+                if self.info_field("persistence", field).await != "0" {
+                    return Err(field);
+                }
+            }
+            Ok(())
+        })
+        .await;
     }
 
     /// Closes the connections to its replicas, and waits until it has written something after that. Replicas that are
