@@ -87,7 +87,7 @@ async fn fill(stack: &Stack) {
     let job =
         |n| json!({"topic": "t", "id": format!("job-{n}"), "url": "http://127.0.0.1:9/", "delay": "1h"});
     for batch in (0..JOBS).collect::<Vec<_>>().chunks(400) {
-        let batch: Value = batch.iter().map(|n| job(n)).collect();
+        let batch: Value = batch.iter().map(&job).collect();
         let answer = stack.post("/v1/jobs/batch", &batch).await;
         assert!(answer.status < 300, "{answer:?}");
     }

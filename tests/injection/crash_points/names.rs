@@ -106,11 +106,11 @@ impl Plan {
 
 /// The points that roles on Redis reach.
 pub(crate) fn redis_points() -> Vec<String> {
-    let is_reached = |call: &String| !MENDING.contains(&call.as_str()) && call != UNREACHED;
+    let is_reached = |call: &str| !MENDING.contains(&call) && call != UNREACHED;
     let calls = store_calls();
     let is_call = |name: &&str| calls.iter().any(|call| call == name);
     assert!(MENDING.iter().chain([&UNREACHED]).all(is_call), "each is a call");
-    let calls = calls.into_iter().filter(is_reached).flat_map(sides);
+    let calls = calls.iter().filter(|call| is_reached(call)).flat_map(|call| sides(call));
     let is_of_roles = |point: &String| {
         !point.starts_with("embedded.") && !COMMANDS.iter().any(|command| point.starts_with(command))
     };
@@ -119,7 +119,7 @@ pub(crate) fn redis_points() -> Vec<String> {
 
 /// The points of calls that mend damage.
 pub(crate) fn mending_points() -> Vec<String> {
-    MENDING.map(str::to_owned).into_iter().flat_map(sides).collect()
+    MENDING.into_iter().flat_map(sides).collect()
 }
 
 /// A third of some points, by the seed; all of them in a whole sweep.
@@ -128,7 +128,7 @@ pub(crate) fn share(points: Vec<String>, seed: u64, is_whole: bool) -> Vec<Strin
     points.into_iter().zip(0..).filter(|(_, place)| is_chosen(*place)).map(|(point, _)| point).collect()
 }
 
-fn sides(call: String) -> [String; 2] {
+fn sides(call: &str) -> [String; 2] {
     ["before", "after"].map(|side| format!("store.{call}.{side}"))
 }
 

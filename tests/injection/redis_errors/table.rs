@@ -143,7 +143,7 @@ pub(crate) enum Outcome {
 }
 
 /// Calls that carry a token, so that the API makes them once more at once after a broken connection and the like.
-const WITH_TOKEN: [&str; 3] = ["reschedule", "run", "begin_redrive"];
+const WITH_TOKEN: [&str; 4] = ["reschedule", "run", "revive", "begin_redrive"];
 
 /// The outcome of an error at a call.
 pub(crate) fn outcome(call: &str, fault: RedisFault) -> Outcome {
