@@ -21,7 +21,7 @@ pub(crate) use self::counts::{Counts, Lateness};
 use self::job::Jobs;
 use super::entry::{FaultClass, Loss};
 use super::findings::Findings;
-use super::records::{NEVER, SubmitRecord};
+use super::records::{NEVER, Span};
 use super::tables::{FaultRecord, Tables};
 use super::windows::Windows;
 
@@ -82,9 +82,9 @@ impl<'a> Run<'a> {
         self.tables.run.end.as_ref().is_some_and(|end| end.dumped)
     }
 
-    /// Whether the store can have lost what a submit was answered with.
-    fn may_lose(&self, submit: &SubmitRecord) -> bool {
-        let (sent, ended) = (submit.span.sent, submit.span.ended);
+    /// Whether the store can have lost what a call was answered with.
+    fn may_lose(&self, call: &Span) -> bool {
+        let (sent, ended) = (call.sent, call.ended);
         let is_in = |loss: &Loss| loss.has_calls() && loss.since <= ended && sent <= loss.t;
         self.lossy.overlap(ended, ended) || self.tables.run.losses.iter().any(is_in)
     }

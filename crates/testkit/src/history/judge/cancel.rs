@@ -14,7 +14,8 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
             found.findings.violated(I4, Some(job.name), &cancel.span.lines(), what);
             continue;
         }
-        if job.may_be_another(u64::MAX) || job.are_calls_forgotten(u64::MAX) {
+        let is_forgotten = job.are_calls_forgotten(u64::MAX) || run.may_lose(&cancel.span);
+        if is_forgotten || job.may_be_another(u64::MAX) {
             continue;
         }
         match cancel.state {

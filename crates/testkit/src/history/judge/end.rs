@@ -52,7 +52,7 @@ fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut
     }
     let accepts = job.submits.iter().filter(|submit| submit.span.is_ok());
     let last = accepts.max_by_key(|submit| submit.span.ended);
-    if last.is_some_and(|last| run.may_lose(last)) {
+    if last.is_some_and(|last| run.may_lose(&last.span)) {
         found.counts.lost_excused += 1;
         return;
     }
