@@ -9,6 +9,7 @@ mod runner;
 mod attempts;
 pub(crate) mod audit;
 mod cancel;
+mod cancel_races;
 mod carriers;
 mod dead_letters;
 pub(crate) mod edge_log;
@@ -406,6 +407,9 @@ contract! {
         a_fenced_acknowledgement_changes_nothing,
         a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_notice_is_due,
         a_job_done_after_its_death_has_a_notice_of_that_death,
+    }
+    cancel_races {
+        a_job_is_either_cancelled_or_reserved,
     }
     attempts {
         recorded_attempts_are_shown_and_a_job_without_attempts_has_none,

@@ -19,9 +19,9 @@ use crate::contract::audit;
 use crate::redis_layout;
 use crate::sample_jobs::{TOPIC, job, time, with};
 
-const JOBS: usize = 10_000;
+const JOBS: usize = 5_000;
 /// All of them are due within this, evenly: what a debug build on a busy machine keeps up with.
-const WITHIN: Duration = Duration::from_secs(20);
+const WITHIN: Duration = Duration::from_secs(12);
 /// The first is due so long after they begin to be submitted.
 const AHEAD: Duration = Duration::from_secs(8);
 /// A job's calls are made so long before it is due at the earliest, and so long after at the latest.

@@ -45,7 +45,6 @@ const STAYS: [(&str, &str, &str); 6] = [
     ("crates/testkit/", "Answer", "what a receiver answers"),
     ("crates/chaos/", "Answer", "what a receiver of the testkit answers"),
     ("tests/", "Answer", "what a receiver of the testkit answers"),
-    ("crates/chaos/src/receiver.rs", "Answer", "what a receiver of the testkit answers"),
 ];
 
 #[test]

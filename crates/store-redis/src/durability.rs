@@ -25,19 +25,21 @@ pub(crate) struct Durability {
 enum Replicas {
     /// It has none, and had none for long.
     None,
-    /// None is connected; one was, or may have been until the server was started again with its data.
+    /// None is connected; one was, or may have been before the server was started again.
     Away,
     Connected,
 }
 
-/// Within this time the replicas of a server that was started again have found it, in seconds.
+/// Within this time the replicas of a server that was started again have found it, in seconds. Waited for where masters
+/// are replaced, so that a process can start meanwhile.
 const RECONNECT: u64 = 60;
 
 impl Replicas {
-    fn of(info: &Info) -> Self {
+    /// Of a server of a cluster, or one that sentinels watch, if `is_replaced` is set.
+    fn of(info: &Info, is_replaced: bool) -> Self {
         let is_none = |name| info.get(name).is_none_or(|number| number == "0");
-        let is_unknown = || has_just_come_back(info);
-        match (is_none("connected_slaves"), is_none("repl_backlog_active") && !is_unknown()) {
+        let has_had_none = is_none("repl_backlog_active") && !(is_replaced && has_just_started(info));
+        match (is_none("connected_slaves"), has_had_none) {
             (false, _) => Self::Connected,
             (true, false) => Self::Away,
             (true, true) => Self::None,
@@ -45,11 +47,9 @@ impl Replicas {
     }
 }
 
-/// Whether a server was started a moment ago and is not new: it has data, or is one of a cluster.
-fn has_just_come_back(info: &Info) -> bool {
+fn has_just_started(info: &Info) -> bool {
     let uptime = info.get("uptime_in_seconds").and_then(|seconds| seconds.parse::<u64>().ok());
-    let is_new = info.get("db0").is_none() && info.get("cluster_enabled") != Some("1");
-    uptime.is_some_and(|seconds| seconds < RECONNECT) && !is_new
+    uptime.is_some_and(|seconds| seconds < RECONNECT)
 }
 
 /// Reads how every server keeps data. `infos` are the sections `persistence` and `replication` of all of them.
@@ -62,7 +62,8 @@ pub(crate) async fn read(topology: &Topology, infos: &[Info]) -> Result<Vec<Dura
     };
     let one = |info: &Info| {
         let (profile, risk) = judged(info);
-        Durability { node: info.node.clone(), profile, risk, replicas: Replicas::of(info) }
+        let replicas = Replicas::of(info, topology.replaces_masters());
+        Durability { node: info.node.clone(), profile, risk, replicas }
     };
     Ok(infos.iter().map(one).collect())
 }
@@ -189,7 +190,7 @@ mod tests {
     #[test]
     fn a_replica_that_is_away_is_waited_for_and_one_that_never_was_is_not() {
         let replicated = |text| {
-            let replicas = Replicas::of(&Info::of(text));
+            let replicas = Replicas::of(&Info::of(text), true);
             check(Profile::Replicated, &[server(Profile::Disk, replicas)])
         };
         assert!(replicated("connected_slaves:1 repl_backlog_active:1").is_ok());
@@ -199,18 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_has_just_come_back_with_its_data_may_have_replicas() {
-        let is_away = |text: &str| {
-            let info = Info::of(&format!("connected_slaves:0 repl_backlog_active:0 {text}"));
-            Replicas::of(&info) == Replicas::Away
+    fn a_master_that_has_just_started_may_have_replicas_where_masters_are_replaced() {
+        let is_away = |uptime: u64, is_replaced| {
+            let info = format!("connected_slaves:0 repl_backlog_active:0 uptime_in_seconds:{uptime}");
+            Replicas::of(&Info::of(&info), is_replaced) == Replicas::Away
         };
-        let found = [
-            "uptime_in_seconds:3 db0:keys=9,expires=0,avg_ttl=0",
-            "uptime_in_seconds:3 cluster_enabled:1",
-            "uptime_in_seconds:3 cluster_enabled:0",
-            "uptime_in_seconds:90 cluster_enabled:1 db0:keys=9,expires=0,avg_ttl=0",
-        ];
-        assert_eq!(found.map(is_away), [true, true, false, false]);
+        assert!(is_away(3, true));
+        assert!(!is_away(3, false) && !is_away(90, true));
     }
 
     #[test]

@@ -137,6 +137,11 @@ impl Topology {
         matches!(self.servers, Servers::Cluster(_))
     }
 
+    /// Whether a replica takes over by itself when a master fails.
+    pub(crate) fn replaces_masters(&self) -> bool {
+        !matches!(self.servers, Servers::Single(_))
+    }
+
     /// Sends one command to the server of a place. Answers or fails within the time given to a call.
     ///
     /// Boxed, as [`Self::call_each`] is, so that the client of Redis is compiled into this crate only, and not into

@@ -17,6 +17,9 @@ const LARGE: usize = 100_000;
 /// How long it may take until a repeated request succeeds.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
+/// How often a request is prepared and sent until it makes its call.
+const TRIES: usize = 3;
+
 pub(crate) struct Client<'a> {
     pub(crate) recorded: &'a Arc<Recorded>,
     pub(crate) api: String,
@@ -38,10 +41,18 @@ impl Client<'_> {
         wanted: Outcome,
         round: &str,
     ) -> Option<String> {
-        let id = format!("{call}-{round}");
-        let request = self.request(call, &id).await;
-        proxy.arm(call, fault);
-        let (status, answer) = self.send(&request).await;
+        let mut tries = 0;
+        let (request, status, answer) = loop {
+            tries += 1;
+            let request = self.request(call, &format!("{call}-{round}-{tries}")).await;
+            proxy.arm(call, fault);
+            let (status, answer) = self.send(&request).await;
+            // A repair counts nothing while jobs move.
+            if proxy.left().is_empty() || tries == TRIES {
+                break (request, status, answer);
+            }
+            proxy.disarm();
+        };
         let is_unavailable = status == 503 && answer.contains("\"detail\"");
         let is_served = (200..300).contains(&status) || call == "accept_loss" && status == 409;
         let is_right = match wanted {

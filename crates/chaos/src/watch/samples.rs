@@ -19,11 +19,13 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// that has worked keeps connections of its callers, threads that wait for files and names, and pages of its allocator.
 const LIMITS: [(&str, u64, Option<u64>); 4] = [
     ("resident_kib", 192 * 1024, Some(100)),
-    ("handles", 200, Some(150)),
+    ("handles", 200, Some(300)),
     ("threads", 48, Some(300)),
     (REDIS, 8 * 1024, None),
 ];
 const REDIS: &str = "redis_bytes_per_job";
+/// Fewer jobs say nothing of the memory for each: a server that was started again uses a megabyte more or less.
+const ENOUGH_JOBS: u64 = 500;
 
 pub(super) fn write_limits(history: &History) {
     for (name, most, leak) in LIMITS {
@@ -92,8 +94,11 @@ impl Memory {
             .flat_map(|all| all.values())
             .filter_map(|n| n.as_u64())
             .sum();
+        if jobs < ENOUGH_JOBS {
+            return;
+        }
         let history = &installation.history;
-        let value = now.saturating_sub(before) / jobs.max(1);
+        let value = now.saturating_sub(before) / jobs;
         history.write(&Entry::Sample(Sample { t: history.t(), of: "redis", name: REDIS, value }));
     }
 }
