@@ -35,6 +35,8 @@ const LIVE: Duration = Duration::from_secs(4);
 const PLANNED: Duration = Duration::from_secs(8);
 /// How long a stopped carrier stays so: beyond its lock.
 const BEYOND_LOCK: Duration = Duration::from_millis(800);
+/// Within this time a submit is answered that the store has lost jobs.
+const NOTICED: Duration = Duration::from_millis(950);
 /// The pause between two submits.
 const PAUSE: Duration = Duration::from_millis(12);
 
@@ -169,10 +171,14 @@ impl Run {
     async fn wipe(&self, stack: &Stack) {
         let fault = self.recorded.fault("wipe", FaultClass::Amnesia);
         self.ask::<(), _>("FLUSHALL", None::<u8>).await;
-        let answer = self.submit("refused", 50).await;
-        if answer.is_some_and(|(_, problem)| problem.to_string().contains("has lost")) {
-            let history = self.recorded.history();
-            history.write(&Entry::Alarm(Alarm { t: history.t(), pid: stack.apis[0].pid() }));
+        let (began, history) = (Instant::now(), self.recorded.history());
+        while began.elapsed() < NOTICED {
+            let answer = self.submit("refused", 50).await;
+            if answer.is_some_and(|(_, problem)| problem.to_string().contains("has lost")) {
+                history.write(&Entry::Alarm(Alarm { t: history.t(), pid: stack.apis[0].pid() }));
+                break;
+            }
+            sleep(PAUSE).await;
         }
         if let Some(loss) = stack.audit().await.loss {
             let accepted = json!({"run_id": loss.run_id});
