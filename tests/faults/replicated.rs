@@ -87,6 +87,42 @@ async fn what_no_replica_confirms_is_answered_with_503_and_can_be_repeated() {
     still_the_same_processes(&mut stack);
 }
 
+#[tokio::test]
+async fn jobs_that_no_replica_had_are_no_loss_when_a_replica_takes_over() {
+    let (mut master, mut replica, proxy, mut stack, sink) = start("replicated").await;
+    let far = |id: &str| with(job(&sink, id), "delay", "1h");
+    for n in 0..40 {
+        stack.accept(&far(&format!("kept-{n}"))).await;
+    }
+    replica.stop();
+    master.writes_without_replicas().await;
+    let mut unconfirmed: JoinSet<_> = (0..40)
+        .map(|n| raw_post(stack.url("/v1/jobs"), &[JSON], far(&format!("unknown-{n}")).to_string()))
+        .collect();
+    while let Some(reply) = unconfirmed.join_next().await {
+        assert_eq!(reply.expect("a client ends").status, 503);
+    }
+    // It has looked at a shard again since.
+    unready(&stack.apis[0], "no replica keeps up").await;
+
+    master.kill();
+    replica.cont();
+    replica.promote().await;
+    proxy.lead_to(replica.port());
+    let second = server().await;
+    second.follow(&replica).await;
+    let after = far("after");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &after).await).await;
+    stack.ready(RECOVERY).await;
+    for n in 0..40 {
+        assert_eq!(stack.job(TOPIC, &format!("kept-{n}")).await.0, 200);
+    }
+    let audit = stack.audit().await;
+    assert!(audit.clean && audit.loss.is_none(), "{audit:?}");
+    assert!(!stack.apis[0].log().contains("has lost accepted jobs"), "{}", stack.apis[0].log());
+    still_the_same_processes(&mut stack);
+}
+
 /// Submits jobs until it is stopped. Returns the ids that were accepted.
 fn submit_on(stack: &Stack, sink: &Sink, client: usize) -> impl Future<Output = Vec<String>> + use<> {
     let (url, sample) = (stack.url("/v1/jobs"), with(job(sink, ""), "delay", "1h"));

@@ -13,7 +13,7 @@ use crate::durability::{self, Durability};
 use crate::keys::Place;
 use crate::redis_store::{Fitness, RedisStore};
 use crate::risk::Risk;
-use crate::witness::SeenRow;
+use crate::witness::{SeenRow, SeenShard};
 
 /// How often it is tried whether replicas sync in time, while they do not. Confirmed calls wait meanwhile.
 const TRY_SYNC: Duration = Duration::from_secs(10);
@@ -78,10 +78,18 @@ impl RedisStore {
         };
         // A server that has started again between two calls may have other settings, and other data.
         let is_other = has_changed || is_another || !is_asked || self.check_strength().is_err();
-        if is_other || self.has_next_shard_lost().await? {
+        if is_other {
+            return self.prepare().await;
+        }
+        let seen = self.look_at_next_shard().await?;
+        if seen.as_ref().is_some_and(SeenShard::has_lost) {
             return self.prepare().await;
         }
         self.check_replicas().await?;
+        // Not before: jobs that no replica had are not acknowledged, and may be gone when one takes over.
+        if let Some(SeenShard { shard, known, accepted }) = seen {
+            self.witness.saw(shard, known, accepted);
+        }
         self.try_sync_again().await;
         self.check_no_loss()
     }

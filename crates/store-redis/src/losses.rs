@@ -19,7 +19,7 @@ use crate::check::Findings;
 use crate::keys::Place;
 use crate::redis_store::RedisStore;
 use crate::script;
-use crate::witness::{Known, Row, SeenRow};
+use crate::witness::{Known, Row, SeenRow, SeenShard};
 
 /// Whether losses are noted in the row and have to be accepted by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,17 +105,15 @@ impl RedisStore {
         SeenRow { is_another, run_id }
     }
 
-    /// Looks at one shard of which something is known, all in turn. Returns whether it has lost jobs.
-    pub(crate) async fn has_next_shard_lost(&self) -> Result<bool, StoreError> {
-        let Some(shard) = self.witness.next() else { return Ok(false) };
+    /// Looks at one shard of which something is known, all in turn.
+    pub(crate) async fn look_at_next_shard(&self) -> Result<Option<SeenShard>, StoreError> {
+        let Some(shard) = self.witness.next() else { return Ok(None) };
         let known = self.witness.known(shard);
         let (accepted, _run_id): (u64, String) = match self.ask(&script::ACCEPTED, shard, None::<u8>).await {
-            Err(StoreError::Moving(_)) => return Ok(false),
+            Err(StoreError::Moving(_)) => return Ok(None),
             answer => answer?,
         };
-        self.witness.saw(shard, known, accepted);
-        // A loss that is noted already is looked at again by those who prepare the store.
-        Ok(accepted < known.accepted)
+        Ok(Some(SeenShard { shard, known, accepted }))
     }
 
     /// Looks at all shards of which something is known, and takes note of what they have lost. Fails if a shard has

@@ -20,6 +20,21 @@ pub(crate) struct SeenRow {
     pub(crate) run_id: String,
 }
 
+/// What a look at a shard shows.
+pub(crate) struct SeenShard {
+    pub(crate) shard: Shard,
+    /// What was known before.
+    pub(crate) known: Known,
+    pub(crate) accepted: u64,
+}
+
+impl SeenShard {
+    /// Whether it has lost jobs. A loss that is noted already is looked at again by those who prepare the store.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.accepted < self.known.accepted
+    }
+}
+
 /// How often it is remembered how many jobs were accepted. The last count but one is at most three steps old.
 const STEP: Duration = Duration::from_secs(2);
 
