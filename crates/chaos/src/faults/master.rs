@@ -32,6 +32,7 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
             group.server_mut(master).kill();
             forgets(history);
             sleep(length).await;
+            wait_replaced(group, master, length).await;
             group.server_mut(master).restart().await;
         }
         Kind::StopMaster => {
@@ -60,7 +61,7 @@ fn forgets(history: &History) {
 }
 
 /// Sentinels that have begun to replace a master go on when it comes back, and take its replicas away one by one: what
-/// it accepts meanwhile is lost. So a master that was stopped for long stays so until it is replaced.
+/// it accepts meanwhile is lost. So a master that was away for long stays so until it is replaced.
 async fn wait_replaced(group: &Group, master: usize, length: Duration) {
     let Group::Sentinel(sentinel) = group else { return };
     if length > SHORT {
