@@ -55,7 +55,7 @@ end
 
 -- Begins a new segment. The oldest one is freed off the main thread.
 function logs.next_segment()
-  shard.set('attempts_segment', fields.attempts_segment + 1)
+  shard.write('attempts_segment', fields.attempts_segment + 1)
   shard.set('attempts_at', NOW)
   shard.set('attempts_size', 0)
   call('UNLINK', KEY.attempts .. (fields.attempts_segment - 3))

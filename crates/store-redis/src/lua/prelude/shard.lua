@@ -36,6 +36,13 @@ function shard.set(name, value)
   changes[n + 1], changes[n + 2] = name, value
 end
 
+-- Writes fields before anything else of the edge that they lead to.
+function shard.write(...)
+  local names = {...}
+  for i = 1, #names, 2 do fields[names[i]] = names[i + 1] end
+  call('HSET', KEY.shard, ...)
+end
+
 function shard.count(name, n) tally[name] = (tally[name] or 0) + n end
 
 -- Makes the carrier look at the shard at `at` (ms) or earlier. The field `next` is the time of its next look;

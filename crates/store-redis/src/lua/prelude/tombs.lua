@@ -88,10 +88,8 @@ local function next_segment(keep, cap)
   local old = KEY.done .. (fields.segment - 2)
   -- Nothing was added to it since the segment before the current one began.
   if fields.segment_was + keep > NOW then shard.count('forgotten_early', call('HLEN', old)) end
-  shard.set('segment_was', fields.segment_at)
-  shard.set('segment', fields.segment + 1)
-  shard.set('segment_at', NOW)
-  shard.set('segment_size', 0)
+  -- At once: tombstones in a segment that the shard does not name would not be found.
+  shard.write('segment_was', fields.segment_at, 'segment', fields.segment + 1, 'segment_at', NOW, 'segment_size', 0)
   call('UNLINK', old)
 end
 
