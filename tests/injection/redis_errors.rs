@@ -105,6 +105,9 @@ async fn make_all(client: &Client<'_>, proxy: &RedisErrors, stack: &mut Stack, a
         if proxy.left().iter().any(|call| call == "lose") {
             client.lose_accepted().await;
         }
+        if proxy.left().iter().any(|call| call == "pull_lanes") {
+            client.wait_in_vain().await;
+        }
         tour.round(pass).await;
         // One that is refused at its start, as with NOAUTH, ends.
         if stack.carriers[0].exit_status().is_some() {

@@ -104,6 +104,12 @@ impl Client<'_> {
         .await;
     }
 
+    /// Waits at an empty topic for so long that the API looks whether it has missed an announcement.
+    pub(crate) async fn wait_in_vain(&self) {
+        let ask = json!({"wait": "4s"});
+        self.ok("POST", "topics/empty/reserve", ask).await;
+    }
+
     /// A call that has to succeed, sooner or later.
     pub(crate) async fn ok(&self, method: &str, path: &str, body: Value) {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use ringback_core::state::State;
-use tokio::time::advance;
+use tokio::time::{advance, sleep};
 
 use super::jobs::{pick, random_job};
 use super::without_faults::check_all;
@@ -17,6 +17,9 @@ use crate::world::{Kind, Simulation};
 const SEEDS: u64 = 400;
 /// With this many seeds some faults have an effect.
 const ENOUGH: usize = 300;
+/// For as long the roles run on after a fault: calls that got no answer end, and what waits after an error is tried
+/// again. A leap of time before that would only prolong the fault.
+const AFTERMATH: Duration = Duration::from_secs(10);
 /// How many attempts ended neither as a success nor as a failure: only faults do that.
 static UNSETTLED: AtomicU32 = AtomicU32::new(0);
 
@@ -115,4 +118,5 @@ async fn end_fault(simulation: &mut Simulation, fault: Fault) {
         What::Crash | What::ShutDown | What::Suspend => {}
     }
     simulation.history.fault_ends(fault.place);
+    sleep(AFTERMATH).await;
 }
