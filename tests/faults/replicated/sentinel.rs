@@ -92,9 +92,9 @@ async fn nothing_acknowledged_is_lost_when_a_master_comes_back_while_it_is_repla
         stack.sentinel_mut().server_mut(master).kill();
         sleep(Duration::from_millis(away)).await;
         stack.sentinel_mut().server_mut(master).restart().await;
-        // It may not have been replaced at all.
-        load.more(JOBS).await;
+        // Sentinels may take a while to agree what is to come of it, or may not have replaced it at all.
         stack.ready(RECOVERY).await;
+        load.more(JOBS).await;
         master = stack.sentinel_mut().master_of(0).await;
     }
     nothing_is_lost(stack, &sink, &load.end().await).await;

@@ -23,6 +23,7 @@ pub(super) struct Master {
 /// A replica as a sentinel describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replica {
+    pub(super) address: (String, u16),
     pub(super) is_reachable: bool,
     /// Whether its connection to the master works.
     pub(super) is_linked: bool,
@@ -34,13 +35,17 @@ impl Replica {
     fn of(fields: &HashMap<String, String>) -> Self {
         let field = |name| fields.get(name).map_or("", String::as_str);
         let is_silent = field("last-ok-ping-reply").parse().is_ok_and(|millis: u64| millis > SILENT);
-        let is_unreachable = field("flags").split(',').any(|flag| UNREACHABLE.contains(&flag));
         Self {
-            is_reachable: !is_unreachable && !is_silent,
+            address: (field("ip").to_owned(), field("port").parse().unwrap_or(0)),
+            is_reachable: !is_unreachable(field("flags")) && !is_silent,
             is_linked: field("master-link-status") == "ok",
             says_master: field("role-reported") == "master",
         }
     }
+}
+
+fn is_unreachable(flags: &str) -> bool {
+    flags.split(',').any(|flag| UNREACHABLE.contains(&flag))
 }
 
 /// What one sentinel says of the master and its replicas.
@@ -49,8 +54,8 @@ pub(super) struct Heard {
     /// Without candidates: they are counted by what several sentinels say.
     pub(super) master: Master,
     pub(super) replicas: Vec<Replica>,
-    /// Whether this sentinel is replacing the master.
-    pub(super) is_failing_over: bool,
+    /// Whether this sentinel is replacing the master, or cannot reach it.
+    pub(super) doubts_master: bool,
 }
 
 /// Reads the answers to SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and REPLICAS.
@@ -58,12 +63,13 @@ pub(super) fn heard(master: Value, address: Value, replicas: Value) -> Result<He
     let unreadable = || StoreError::Unreadable("the answer of a sentinel");
     let fields: HashMap<String, String> = redis::from_redis_value(master).map_err(|_| unreadable())?;
     let epoch = fields.get("config-epoch").and_then(|epoch| epoch.parse().ok()).ok_or_else(unreadable)?;
-    let is_failing_over = fields.get("flags").is_some_and(|flags| flags.contains("failover_in_progress"));
+    let flags = fields.get("flags").map_or("", String::as_str);
+    let doubts_master = is_unreachable(flags) || flags.split(',').any(|flag| flag == "failover_in_progress");
     let address = redis::from_redis_value(address).map_err(|_| unreadable())?;
     let replicas: Vec<HashMap<String, String>> =
         redis::from_redis_value(replicas).map_err(|_| unreadable())?;
     let master = Master { address, epoch, candidates: 0 };
-    Ok(Heard { master, replicas: replicas.iter().map(Replica::of).collect(), is_failing_over })
+    Ok(Heard { master, replicas: replicas.iter().map(Replica::of).collect(), doubts_master })
 }
 
 /// Whether a sentinel does not know the name of the master. It has no error code for that.
@@ -93,9 +99,10 @@ mod tests {
         let address = strings(&["10.0.0.1", "6379"]);
         let expected = Master { address: ("10.0.0.1".to_owned(), 6379), epoch: 7, candidates: 0 };
         let read = heard(flags("master"), address.clone(), replicas.clone()).unwrap();
-        assert_eq!((read.master, read.replicas.len(), read.is_failing_over), (expected, 1, false));
-        let during = heard(flags("master,o_down,failover_in_progress"), address.clone(), replicas.clone());
-        assert!(during.unwrap().is_failing_over);
+        assert_eq!((read.master, read.replicas.len(), read.doubts_master), (expected, 1, false));
+        for doubts in ["master,failover_in_progress", "master,s_down", "s_down,o_down,master"] {
+            assert!(heard(flags(doubts), address.clone(), replicas.clone()).unwrap().doubts_master);
+        }
         assert!(heard(flags("master"), Value::Nil, replicas.clone()).is_err());
         assert!(heard(strings(&["name", "m"]), address, replicas).is_err());
     }
@@ -103,11 +110,12 @@ mod tests {
     #[test]
     fn a_replica_that_is_away_that_copies_or_that_was_promoted_differs_from_others() {
         let read = |flags: &str, silent: &str, link: &str, role: &str| {
-            let names = ["flags", "last-ok-ping-reply", "master-link-status", "role-reported"];
-            let fields = names.into_iter().zip([flags, silent, link, role]);
+            let names = ["ip", "port", "flags", "last-ok-ping-reply", "master-link-status", "role-reported"];
+            let fields = names.into_iter().zip(["10.0.0.2", "6379", flags, silent, link, role]);
             Replica::of(&fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
         };
-        let good = Replica { is_reachable: true, is_linked: true, says_master: false };
+        let address = ("10.0.0.2".to_owned(), 6379);
+        let good = Replica { address, is_reachable: true, is_linked: true, says_master: false };
         assert_eq!(read("slave", "80", "ok", "slave"), good);
         for away in ["s_down,slave", "slave,disconnected", "o_down,slave"] {
             assert_eq!(read(away, "80", "ok", "slave"), Replica { is_reachable: false, ..good.clone() });

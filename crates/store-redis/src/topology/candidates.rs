@@ -8,17 +8,22 @@ use super::answer::{Heard, Replica};
 
 /// The candidates by what these sentinels say, which name the same master. `all` is how many sentinels there are.
 ///
-/// Most of them must answer before a replica is left out: the others may have elected it. A former master that is up
-/// again still says that it is one, but so does a replica that is being promoted.
+/// Most of them must answer before a replica that they cannot reach is left out: the others may have elected it. One
+/// without a link to the master, or that says that it is a master itself, as a former one does, is left out only if all
+/// sentinels answer and none doubts the master: while it is away no replica has a link, and while it is replaced the one
+/// that is promoted says so first. Until all others follow that one, it is among the replicas.
 pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> usize {
     let is_majority = heard.len() > all / 2;
-    let is_failing_over = heard.len() < all || heard.iter().any(|one| one.is_failing_over);
+    let is_quiet = heard.len() == all && !heard.iter().any(|one| one.doubts_master);
     let is_candidate = |replica: &&Replica| {
-        let is_former = replica.says_master && !is_failing_over;
-        !is_majority || (replica.is_reachable && replica.is_linked && !is_former)
+        let follows = replica.is_linked && !replica.says_master;
+        (replica.is_reachable || !is_majority) && (follows || !is_quiet)
     };
-    let counts = heard.iter().map(|one| one.replicas.iter().filter(is_candidate).count());
-    counts.max().unwrap_or(0)
+    let of_one = |one: &&Heard| {
+        let others = one.replicas.iter().filter(|replica| replica.address != one.master.address);
+        others.filter(is_candidate).count()
+    };
+    heard.iter().map(of_one).max().unwrap_or(0)
 }
 
 /// The candidates by what a master of a cluster answers to CLUSTER NODES and to INFO replication. One that copies the
@@ -43,11 +48,12 @@ mod tests {
     use super::super::answer::Master;
     use super::*;
 
-    const GOOD: Replica = Replica { is_reachable: true, is_linked: true, says_master: false };
+    const GOOD: Replica =
+        Replica { address: (String::new(), 0), is_reachable: true, is_linked: true, says_master: false };
 
-    fn heard(replicas: &[Replica], is_failing_over: bool) -> Heard {
+    fn heard(replicas: &[Replica], doubts_master: bool) -> Heard {
         let master = Master { address: ("a".to_owned(), 1), epoch: 1, candidates: 0 };
-        Heard { master, replicas: replicas.to_vec(), is_failing_over }
+        Heard { master, replicas: replicas.to_vec(), doubts_master }
     }
 
     #[test]
@@ -61,19 +67,26 @@ mod tests {
             assert_eq!(of_sentinels(&[&one, &one, &one], 3), 1, "{other:?}");
             assert_eq!(of_sentinels(&[&one, &both, &one], 3), 2, "one sentinel would promote it");
         }
+        assert_eq!(of_sentinels(&[], 3), 0);
     }
 
     #[test]
     fn no_replica_is_left_out_while_others_may_be_about_to_promote_it() {
-        let down = heard(&[GOOD, Replica { is_reachable: false, ..GOOD }], false);
-        assert_eq!(of_sentinels(&[&down], 3), 2, "most sentinels are silent");
-        assert_eq!(of_sentinels(&[&down, &down], 3), 1);
-        let promoted = [GOOD, Replica { says_master: true, ..GOOD }];
-        let (quiet, busy) = (heard(&promoted, false), heard(&promoted, true));
-        assert_eq!(of_sentinels(&[&quiet, &quiet], 3), 2, "the third one may replace the master");
-        assert_eq!(of_sentinels(&[&quiet, &busy, &quiet], 3), 2);
-        assert_eq!(of_sentinels(&[&quiet, &quiet, &quiet], 3), 1);
-        assert_eq!(of_sentinels(&[], 3), 0);
+        let away = heard(&[GOOD, Replica { is_reachable: false, ..GOOD }], false);
+        assert_eq!(of_sentinels(&[&away], 3), 2, "most sentinels are silent");
+        assert_eq!(of_sentinels(&[&away, &away], 3), 1);
+        for other in [Replica { is_linked: false, ..GOOD }, Replica { says_master: true, ..GOOD }] {
+            let [calm, doubts] = [false, true].map(|doubts| heard(&[GOOD, other.clone()], doubts));
+            assert_eq!(of_sentinels(&[&calm, &calm], 3), 2, "the third sentinel may replace the master");
+            assert_eq!(of_sentinels(&[&calm, &doubts, &calm], 3), 2, "a sentinel doubts the master");
+            assert_eq!(of_sentinels(&[&calm, &calm, &calm], 3), 1);
+        }
+    }
+
+    #[test]
+    fn one_that_has_been_promoted_is_no_replica_of_itself() {
+        let itself = Replica { address: ("a".to_owned(), 1), says_master: true, ..GOOD };
+        assert_eq!(of_sentinels(&[&heard(&[GOOD, itself], true)], 3), 1);
     }
 
     #[test]
