@@ -17,8 +17,10 @@ const WRITTEN: TableDefinition<'_, u64, u64> = TableDefinition::new("written");
 
 /// Opens the database once all are ready for that.
 fn open(file: &Path, ready: &Barrier) -> Result<Database, StoreError> {
-    let location =
-        StoreLocation::new(Medium::File(file.to_owned(), Box::new(|log| Box::new(log))), Arc::new(SystemClock));
+    let location = StoreLocation::new(
+        Medium::File(file.to_owned(), Box::new(|log| Box::new(log))),
+        Arc::new(SystemClock),
+    );
     ready.wait();
     Ok(location.open_database()?)
 }
