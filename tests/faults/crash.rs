@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{Answer, Arrival, Role, Sink, Stack, eventually};
+use ringback_testkit::{Answer, Arrival, Role, Sink, Stack, eventually, variable};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, job, sentinel, time, with};
@@ -29,7 +29,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
     let due = submit_all(&stack, &jobs).await;
 
     // Each kill waits for progress since the previous one, so the run neither stalls nor ends early.
-    let (step, mut kills) = ((count / 45).max(1), 0);
+    let (step, mut kills) = ((count / 60).max(1), 0);
     for round in 0.. {
         let seen = sink.seen();
         if seen >= count {
@@ -206,6 +206,5 @@ async fn wakes_up(stack: &mut Stack, sink: &Sink) {
 }
 
 fn storm_jobs() -> usize {
-    let wanted = std::env::var_os("RINGBACK_TEST_JOBS").and_then(|count| count.to_str()?.parse().ok());
-    wanted.unwrap_or(STORM_JOBS)
+    variable("RINGBACK_TEST_JOBS").unwrap_or(STORM_JOBS)
 }
