@@ -40,7 +40,7 @@ pub(crate) async fn run(bug: Option<&str>) -> Report {
     }
     let mut stack = options.start().await;
     let run = Run { recorded: Arc::new(recorded), api: stack.api_urls().remove(0), sink };
-    run.read_clock(&stack).await;
+    run.recorded.read_clock(stack.redis()).await;
     tokio::join!(
         run.deliveries(),
         run.failures(),
@@ -50,19 +50,13 @@ pub(crate) async fn run(bug: Option<&str>) -> Report {
         run.renewed()
     );
     run.drain(&stack).await;
-    run.read_clock(&stack).await;
+    run.recorded.read_clock(stack.redis()).await;
     run.processes(&mut stack).await;
     run.recorded.end(&stack, &["t", "e", "r", "n"], true).await;
     run.recorded.check()
 }
 
 impl Run {
-    async fn read_clock(&self, stack: &Stack) {
-        let mut client = stack.redis().client().await;
-        let time = async || redis::cmd("TIME").query_async(&mut client).await.expect("TIME");
-        self.recorded.read_clock(time).await;
-    }
-
     fn job(&self, id: &str, path: &str) -> RecordedJob {
         RecordedJob::new("t", id, Some(self.sink.url(path)))
     }
