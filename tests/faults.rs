@@ -1,5 +1,6 @@
 //! What goes wrong around Ringback: processes die, stores fail, nodes change, callers race, load is high.
 
+mod accepted_count;
 mod chaos;
 mod cluster;
 mod cluster_nodes;

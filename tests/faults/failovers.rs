@@ -11,7 +11,7 @@ use ringback_store::{Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{Persistence, RedisCluster, RedisServer, Role, Sink, Stack, eventually, variable};
 
-use super::outage::still_the_same_processes;
+use super::outage::nothing_waits;
 use super::steady_load::{CALLERS, SteadyLoad};
 use crate::sample_jobs::SOON;
 
@@ -38,10 +38,7 @@ async fn in_sync(cluster: &RedisCluster) {
     for node in cluster.nodes() {
         // One that was replaced is a master for some moments more.
         eventually(RECOVERY, "replicas have everything", async || {
-            match node.info_field("replication", "role").await.as_str() {
-                "master" => node.replicates_to(1).await,
-                _ => Ok(()),
-            }
+            if node.is_master().await { node.replicates_to(1).await } else { Ok(()) }
         })
         .await;
     }
@@ -56,14 +53,6 @@ fn partner(node: usize) -> usize {
 async fn fall_behind(cluster: &mut RedisCluster, master: usize) {
     cluster.node_mut(partner(master)).stop();
     cluster.nodes()[master].writes_without_replicas().await;
-}
-
-async fn is_master(node: &RedisServer) {
-    eventually(RECOVERY, "the replica is a master", async || {
-        let role = node.info_field("replication", "role").await;
-        if role == "master" { Ok(()) } else { Err(role) }
-    })
-    .await;
 }
 
 /// Claims each shard of an installation of its own: its tokens must be higher than all before.
@@ -103,11 +92,7 @@ impl Fences {
 /// Waits until everything is delivered that can be, and returns how many of these jobs are lost.
 async fn lost(stack: &mut Stack, sink: &Sink, safe: &[String], around: &[String]) -> usize {
     sink.wait_for_jobs(safe, 1, RECOVERY).await;
-    for state in ["delayed", "ready", "reserved"] {
-        stack.wait_count(state, 0, RECOVERY).await;
-    }
-    stack.ready(RECOVERY).await;
-    still_the_same_processes(stack);
+    nothing_waits(stack).await;
     let counts = sink.counts();
     around.iter().filter(|id| !counts.contains_key(*id)).count()
 }
@@ -133,7 +118,7 @@ async fn kill_masters(kills: usize, durability: &str) -> (usize, usize) {
         }
         stack.cluster_mut().node_mut(master).kill();
         stack.cluster_mut().node_mut(partner(master)).cont();
-        is_master(&stack.cluster_mut().nodes()[partner(master)]).await;
+        stack.cluster_mut().nodes()[partner(master)].becomes_master().await;
         masters[kill % MASTERS] = partner(master);
         fences.rise().await;
         // It comes back as the replica of its replica.
@@ -188,7 +173,7 @@ async fn masters_that_are_replaced_by_hand_under_load_lose_nothing_that_a_replic
             .exec_async(&mut replica.client().await)
             .await
             .expect("CLUSTER FAILOVER");
-        is_master(replica).await;
+        replica.becomes_master().await;
         fences.rise().await;
         in_sync(stack.cluster_mut()).await;
         let accepted = load.end().await;

@@ -296,3 +296,20 @@ pub(super) fn still_the_same_processes(stack: &mut Stack) {
         assert_eq!(process.exit_status(), None, "{}", process.log());
     }
 }
+
+/// Waits until no job waits or is under way and all processes are ready. None has ended.
+pub(super) async fn nothing_waits(stack: &mut Stack) {
+    for state in ["delayed", "ready", "reserved"] {
+        stack.wait_count(state, 0, RECOVERY).await;
+    }
+    stack.ready(RECOVERY).await;
+    still_the_same_processes(stack);
+}
+
+/// Everything that was acknowledged is delivered, and no loss is noticed.
+pub(super) async fn nothing_is_lost(mut stack: Stack, sink: &Sink, acknowledged: &[String]) {
+    sink.wait_for_jobs(acknowledged, 1, RECOVERY).await;
+    nothing_waits(&mut stack).await;
+    let audit = stack.audit().await;
+    assert!(audit.clean && audit.loss.is_none(), "{audit:?}");
+}

@@ -1,13 +1,13 @@
 //! Jobs for runs whose history is judged.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ringback_testkit::Stack;
 use ringback_testkit::recorded::{Recorded, RecordedJob};
-use ringback_testkit::{Stack, eventually};
 use tokio::time::sleep;
 
-use crate::sample_jobs::SOON;
+use super::accepted_count::AcceptedCount;
 
 /// The topic of all jobs.
 pub(super) const TOPIC: &str = "push";
@@ -20,13 +20,13 @@ pub(super) struct RecordedLoad<'a> {
     pub(super) api: String,
     pub(super) url: String,
     pub(super) is_over: AtomicBool,
-    accepted: AtomicUsize,
+    pub(super) accepted: AcceptedCount,
 }
 
 impl<'a> RecordedLoad<'a> {
     pub(super) fn new(recorded: &'a Recorded, stack: &Stack, url: String) -> Self {
         let api = stack.api_urls().remove(0);
-        Self { recorded, api, url, is_over: AtomicBool::new(false), accepted: AtomicUsize::new(0) }
+        Self { recorded, api, url, is_over: AtomicBool::new(false), accepted: AcceptedCount::default() }
     }
 
     /// Goes on until it is over.
@@ -47,17 +47,7 @@ impl<'a> RecordedLoad<'a> {
         while !matches!(self.recorded.submit(&self.api, &job).await, Some((200 | 201, _))) {
             sleep(PAUSE).await;
         }
-        self.accepted.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Waits until so many more jobs are accepted.
-    pub(super) async fn more(&self, jobs: usize) {
-        let goal = self.accepted.load(Ordering::Relaxed) + jobs;
-        eventually(SOON, "jobs are accepted", async || match self.accepted.load(Ordering::Relaxed) {
-            now if now >= goal => Ok(()),
-            now => Err(format!("{now} of {goal}")),
-        })
-        .await;
+        self.accepted.add();
     }
 
     pub(super) fn end(&self) {

@@ -32,7 +32,7 @@ async fn redis_is_killed_again_and_again_and_loses_nothing_that_was_accepted() {
     let killing = async {
         let mut longest = Duration::ZERO;
         for _ in 0..kills {
-            load.more(JOBS_BETWEEN).await;
+            load.accepted.more(JOBS_BETWEEN).await;
             let fault = recorded.fault("kill-redis", FaultClass::Store);
             stack.redis_mut().kill();
             let away = recorded.fault("redis-away", FaultClass::StoreDown);
@@ -40,7 +40,7 @@ async fn redis_is_killed_again_and_again_and_loses_nothing_that_was_accepted() {
             stack.redis_mut().restart().await;
             recorded.healed(fault);
             let started = Instant::now();
-            load.more(1).await;
+            load.accepted.more(1).await;
             longest = longest.max(started.elapsed());
         }
         load.end();

@@ -34,7 +34,9 @@ pub(super) async fn start(durability: &str) -> (RedisServer, RedisServer, Proxy,
 }
 
 fn is_unknown(problem: &Value) -> bool {
-    problem["detail"].as_str().is_some_and(|detail| detail.contains("no replica of the store has confirmed"))
+    problem["detail"]
+        .as_str()
+        .is_some_and(|detail| detail.contains("too few replicas of the store have confirmed"))
 }
 
 #[tokio::test]
@@ -61,8 +63,8 @@ async fn what_no_replica_confirms_is_answered_with_503_and_can_be_repeated() {
     assert_eq!((&other["topic"], &other["id"]), (&json!(TOPIC), &json!("cancelled")));
     let id = problem["id"].as_str().expect("the id that was made");
 
-    // Soon it is known that no replica keeps up: then nothing is written first.
-    unready(&stack.apis[0], "no replica keeps up").await;
+    // Soon it is known that too few replicas keep up: then nothing is written first.
+    unready(&stack.apis[0], "too few replicas keep up").await;
     let (status, refused) = stack.submit(&job(&sink, "refused")).await;
     assert!(status == 503 && refused.get("id").is_none(), "{refused}");
     sink.wait_for_job("pending", 1, SOON).await;
@@ -92,7 +94,7 @@ async fn jobs_that_no_replica_had_are_no_loss_when_a_replica_takes_over() {
     let unknown = batch.json()["jobs"].as_array().cloned().unwrap_or_default();
     assert!(!unknown.is_empty() && unknown.iter().all(|job| job["topic"] == TOPIC), "{batch:?}");
     // It has looked at a shard again since.
-    unready(&stack.apis[0], "no replica keeps up").await;
+    unready(&stack.apis[0], "too few replicas keep up").await;
 
     master.kill();
     // What was on its way to the replica is gone with it.
@@ -156,7 +158,7 @@ async fn nothing_acknowledged_is_lost_when_the_master_is_killed_and_its_replica_
     assert!(ids.len() >= 100, "{}", ids.len());
 
     // The promoted replica has no replica of its own yet.
-    unready(&stack.apis[0], "no replica keeps up").await;
+    unready(&stack.apis[0], "too few replicas keep up").await;
     sink.wait_for_job("due", 1, RECOVERY).await;
     let second = server().await;
     second.follow(&replica).await;

@@ -11,6 +11,7 @@ use ringback_testkit::{Process, Role, Sink, Stack, StackOptions, eventually, htt
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::accepted_count::AcceptedCount;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// How many processes are restarted, unless `RINGBACK_TEST_RESTARTS` is set.
@@ -50,7 +51,7 @@ async fn roll(options: StackOptions, restarts: usize) -> Counts {
     let load = Load {
         balancer: Balancer { apis, next: AtomicUsize::new(0) },
         sink: &sink,
-        submitted: AtomicUsize::new(0),
+        submitted: AcceptedCount::default(),
         is_over: AtomicBool::new(false),
     };
     let restarting = async {
@@ -62,7 +63,7 @@ async fn roll(options: StackOptions, restarts: usize) -> Counts {
             process.use_binaries_of(other_build().filter(|_| n / 6 % 2 == 0));
             process.restart();
             process.ready(SOON).await;
-            load.more(JOBS_BETWEEN).await;
+            load.submitted.more(JOBS_BETWEEN).await;
         }
         load.is_over.store(true, Ordering::Relaxed);
     };
@@ -167,21 +168,11 @@ impl Balancer {
 struct Load<'a> {
     balancer: Balancer,
     sink: &'a Sink,
-    submitted: AtomicUsize,
+    submitted: AcceptedCount,
     is_over: AtomicBool,
 }
 
 impl Load<'_> {
-    /// Waits until so many more jobs are submitted.
-    async fn more(&self, jobs: usize) {
-        let goal = self.submitted.load(Ordering::Relaxed) + jobs;
-        eventually(SOON, "jobs are submitted", async || match self.submitted.load(Ordering::Relaxed) {
-            now if now >= goal => Ok(()),
-            now => Err(format!("{now} of {goal}")),
-        })
-        .await;
-    }
-
     /// Submits jobs of all kinds until it is over.
     async fn submit(&self, caller: usize) -> Submitted {
         let (client, mut submitted, mut n) = (http_client(), Submitted::default(), 0);
@@ -206,7 +197,7 @@ impl Load<'_> {
                 &mut submitted.pushed
             };
             ids.push(id);
-            self.submitted.fetch_add(1, Ordering::Relaxed);
+            self.submitted.add();
             sleep(Duration::from_millis(5)).await;
         }
         submitted

@@ -2,16 +2,17 @@
 //! repeated until it is accepted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ringback_testkit::{Sink, Stack, eventually, http_client};
+use ringback_testkit::{Sink, Stack, http_client};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::accepted_count::AcceptedCount;
 use crate::raw_post::JSON;
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::sample_jobs::TOPIC;
 
 /// How many submit at the same time.
 pub(super) const CALLERS: usize = 4;
@@ -21,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Callers that submit jobs.
 pub(super) struct SteadyLoad {
     is_over: Arc<AtomicBool>,
-    accepted: Arc<AtomicUsize>,
+    accepted: Arc<AcceptedCount>,
     callers: JoinSet<Vec<String>>,
 }
 
@@ -29,7 +30,7 @@ impl SteadyLoad {
     /// Starts to submit jobs, due at once or within two seconds, whose ids begin with a name.
     pub(super) fn start(stack: &Stack, sink: &Sink, name: &str) -> Self {
         let (is_over, all, mut callers) =
-            (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), JoinSet::new());
+            (Arc::<AtomicBool>::default(), Arc::<AcceptedCount>::default(), JoinSet::new());
         for caller in 0..CALLERS {
             let (to, hook) = (stack.url("/v1/jobs"), sink.url("/hook"));
             let (over, all) = (Arc::clone(&is_over), Arc::clone(&all));
@@ -50,7 +51,7 @@ impl SteadyLoad {
                         .map(|answer| answer.status().as_u16());
                     if matches!(answer, Ok(200 | 201)) {
                         accepted.push(id);
-                        all.fetch_add(1, Ordering::Relaxed);
+                        all.add();
                     }
                     sleep(PAUSE).await;
                 }
@@ -62,12 +63,7 @@ impl SteadyLoad {
 
     /// Waits until so many more jobs are accepted.
     pub(super) async fn more(&self, jobs: usize) {
-        let goal = self.accepted.load(Ordering::Relaxed) + jobs;
-        eventually(SOON, "jobs are accepted", async || match self.accepted.load(Ordering::Relaxed) {
-            now if now >= goal => Ok(()),
-            now => Err(format!("{now} of {goal}")),
-        })
-        .await;
+        self.accepted.more(jobs).await;
     }
 
     /// Stops it, and returns the ids of the jobs that were accepted.

@@ -145,7 +145,7 @@ async fn a_repetition_is_not_acknowledged_before_replicas_have_what_it_repeats()
     for store in [bench.store(), &another] {
         let submitted = store.submit(bench.shard(), std::slice::from_ref(&job)).await;
         assert!(matches!(submitted, Err(StoreError::Unreplicated)), "{submitted:?}");
-        // Now it is known that no replica keeps up.
+        // Now it is known that too few replicas keep up.
         let refused = store.submit(bench.shard(), &[bench.job("b")]).await;
         assert!(matches!(refused, Err(StoreError::NoReplica)), "{refused:?}");
         assert!(matches!(store.cancel(&bench.job("c").key).await, Err(StoreError::Unreplicated)));

@@ -1,5 +1,6 @@
 //! What Redis loses by a fail-over, a restart or `FUNCTION FLUSH`: counters, functions, cursors, lane rows.
 
+use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::contract::{Filter, Options, Renewed, Settled, StoreError};
 use ringback_core::outcome::Outcome;
@@ -9,7 +10,7 @@ use ringback_testkit::{Persistence, RedisServer, eventually};
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench};
-use crate::redis_layout::keys::{bench, key, lane, run};
+use crate::redis_layout::keys::{ask, bench, key, lane, run};
 
 /// Beyond every lease number that a clock gives for the next hundred years.
 const FAR: u64 = 5_000_000_000_000_000;
@@ -41,6 +42,44 @@ async fn leases_still_grow_while_the_clock_is_behind_the_last_number() {
         assert_eq!(last, number);
     }
     bench.audit().await;
+}
+
+/// All keys with their values.
+async fn dump(redis: &mut MultiplexedConnection) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut dumped = Vec::new();
+    for key in ask::<Vec<Vec<u8>>>(redis, &[b"KEYS", b"*"]).await {
+        let value = ask(redis, &[b"DUMP", &key]).await;
+        dumped.push((key, value));
+    }
+    dumped
+}
+
+/// The data are again what they were.
+async fn go_back(redis: &mut MultiplexedConnection, dumped: &[(Vec<u8>, Vec<u8>)]) {
+    run(redis, &[b"FLUSHDB"]).await;
+    for (key, value) in dumped {
+        run(redis, &[b"RESTORE", key, b"0", value]).await;
+    }
+}
+
+/// Whoever settles counts the jobs of a batch that it has settled, and has no way to know which of that was lost.
+#[tokio::test]
+async fn a_job_whose_settle_is_lost_is_recovered_though_the_rest_of_its_batch_is_settled() {
+    for outcome in [Outcome::Complete, retry(LONG)] {
+        let (bench, mut redis) = bench().await;
+        for name in ["a", "b", "c"] {
+            bench.accept(bench.job(name).timeout(BRIEF)).await;
+        }
+        let mut leases = bench.take(3).await;
+        bench.settle(leases.remove(0), Outcome::Complete).await;
+        let dumped = dump(&mut redis).await;
+        let lost = leases[0].key.clone();
+        assert_eq!(bench.settle(leases.remove(0), outcome.clone()).await, Settled::Applied);
+        go_back(&mut redis, &dumped).await;
+        assert_eq!(bench.settle(leases.remove(0), outcome).await, Settled::Applied);
+        bench.recover_until(&lost, State::Ready).await;
+        bench.audit().await;
+    }
 }
 
 #[tokio::test]

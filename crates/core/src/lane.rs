@@ -89,6 +89,15 @@ pub struct SettleHint {
     pub is_external: bool,
     /// The token of the submit, if it could take a job's place.
     pub token: Option<Token>,
-    /// How many jobs of the same reserve are not settled yet.
-    pub unsettled: Arc<AtomicUsize>,
+    /// The jobs that were reserved with it.
+    pub batch: Arc<GrantedBatch>,
+}
+
+/// The jobs that one reserve granted with the same deadline.
+#[derive(Debug, Default)]
+pub struct GrantedBatch {
+    /// How many there are.
+    pub size: usize,
+    /// How many of them are not settled yet, as far as this process knows.
+    pub unsettled: AtomicUsize,
 }

@@ -30,8 +30,8 @@ enum Replicas {
     Connected,
 }
 
-/// Within this time the replicas of a server that was started again have found it, in seconds. Waited for where masters
-/// are replaced, so that a process can start meanwhile.
+/// How long the replicas of a master that was started again may take to connect, in seconds. Until then a process that
+/// starts waits for them, where masters are replaced automatically.
 const RECONNECT: u64 = 60;
 
 impl Replicas {

@@ -13,7 +13,7 @@ use crate::durability::{self, Durability};
 use crate::keys::Place;
 use crate::redis_store::{Fitness, RedisStore};
 use crate::risk::Risk;
-use crate::witness::{SeenRow, SeenShard};
+use crate::witness::{Known, SeenRow};
 
 /// How often it is tried whether replicas sync in time, while they do not. Confirmed calls wait meanwhile.
 const TRY_SYNC: Duration = Duration::from_secs(10);
@@ -27,6 +27,21 @@ impl RedisStore {
     /// One call at a time: the first one after a promotion knows that losses of the last moment are expected.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let _alone = self.preparing.lock().await;
+        self.prepare_alone().await
+    }
+
+    /// Takes note of a loss that a call with `known` has met, unless another one has done so meanwhile. Fails if it has
+    /// to be accepted.
+    pub(crate) async fn take_note_of_loss(&self, shard: Shard, known: Known) -> Result<(), StoreError> {
+        let _alone = self.preparing.lock().await;
+        if self.loss().is_some() || self.witness.is_outdated(shard, known) {
+            return self.check_no_loss();
+        }
+        self.prepare_alone().await
+    }
+
+    async fn prepare_alone(&self) -> Result<(), StoreError> {
+        self.topology.look().await;
         let was_prepared = self.profile().is_some();
         // The servers were checked when the loss was noticed.
         let findings = if was_prepared && self.loss().is_some() {
@@ -47,10 +62,12 @@ impl RedisStore {
         }
         self.set_weakness(is_asked.err());
         self.check_strength()?;
+        // First, because it frees the masters that take writes.
+        let replicas = self.check_replicas().await;
         if self.topology.has_several_servers() {
             check::all_take_writes(&self.topology).await?;
         }
-        self.check_replicas().await?;
+        replicas?;
         self.check_no_loss()
     }
 
@@ -58,6 +75,8 @@ impl RedisStore {
     /// writes: a replica after a fail-over, or one whose disk is full (MISCONF).
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.topology.look().await;
+        // First, because it frees the masters that take writes.
+        let replicas = self.check_replicas().await;
         let SeenRow { is_another, run_id } = self.look_at_installation().await?;
         let has_several = self.topology.has_several_servers();
         if has_several {
@@ -81,14 +100,9 @@ impl RedisStore {
         if is_other {
             return self.prepare().await;
         }
-        let seen = self.look_at_next_shard().await?;
-        if seen.as_ref().is_some_and(SeenShard::has_lost) {
+        replicas?;
+        if self.has_next_shard_lost().await? {
             return self.prepare().await;
-        }
-        self.check_replicas().await?;
-        // Not before: jobs that no replica had are not acknowledged, and may be gone when one takes over.
-        if let Some(SeenShard { shard, known, accepted }) = seen {
-            self.witness.saw(shard, known, accepted);
         }
         self.try_sync_again().await;
         self.check_no_loss()
@@ -124,11 +138,11 @@ impl RedisStore {
         if !findings.can_wait_for_sync {
             return true;
         }
-        if self.topology.confirm().await.is_ok() {
+        if self.topology.check_replicas().await.is_ok() {
             return true;
         }
         self.topology.wait_for_sync(false);
-        let is_only_not_synced = self.topology.confirm().await.is_ok();
+        let is_only_not_synced = self.topology.check_replicas().await.is_ok();
         self.topology.wait_for_sync(!is_only_not_synced);
         !is_only_not_synced
     }
@@ -142,7 +156,7 @@ impl RedisStore {
             let found = found.filter(|found| found.sync_tried.elapsed() >= TRY_SYNC);
             found.map(|found| found.sync_tried = Instant::now()).is_some()
         };
-        if !is_due || self.topology.confirm_synced().await.is_err() {
+        if !is_due || self.topology.check_replicas_synced().await.is_err() {
             return;
         }
         self.topology.wait_for_sync(true);
@@ -175,10 +189,7 @@ impl RedisStore {
 
     /// Fails if replicas have to have all changes and do not.
     async fn check_replicas(&self) -> Result<(), StoreError> {
-        match self.topology.confirm().await {
-            Err(StoreError::Unreplicated) => Err(StoreError::NoReplica),
-            confirmed => confirmed,
-        }
+        no_replica(self.topology.check_replicas().await)
     }
 
     /// Fails while a shard takes no new jobs.
@@ -187,4 +198,12 @@ impl RedisStore {
         self.check_strength()?;
         if self.topology.is_behind(Place::Shard(shard)) { Err(StoreError::NoReplica) } else { Ok(()) }
     }
+}
+
+/// A check changes nothing, so what is not confirmed is no unknown outcome.
+pub(crate) fn no_replica<T>(checked: Result<T, StoreError>) -> Result<T, StoreError> {
+    checked.map_err(|error| match error {
+        StoreError::Unreplicated => StoreError::NoReplica,
+        error => error,
+    })
 }

@@ -1,4 +1,4 @@
-//! Answers to INFO: what servers tell of themselves.
+//! Answers to INFO, read.
 
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@ use ringback_core::contract::Shard;
 use ringback_core::job::Locator;
 
 /// Whose keys a call names. They are on one server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Shard(Shard),
     Installation,

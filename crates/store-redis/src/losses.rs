@@ -16,10 +16,11 @@ use ringback_core::contract::{AcceptLoss, Loss, Profile, Shard, StoreError};
 use ringback_core::is_planted;
 
 use crate::check::Findings;
+use crate::fitness::no_replica;
 use crate::keys::Place;
 use crate::redis_store::RedisStore;
 use crate::script;
-use crate::witness::{Known, Row, SeenRow, SeenShard};
+use crate::witness::{Known, Row, SeenRow};
 
 /// Whether losses are noted in the row and have to be accepted by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +43,21 @@ impl RedisStore {
         let loss = (!run_id.is_empty()).then_some(Loss { run_id, jobs });
         match loss {
             Some(loss) if is_accepted => {
-                // Submits go on at once; the other processes notice it at their next look.
-                self.prepare().await?;
+                // Submits go on at once. The other processes notice it at their next look, as this one does if it
+                // cannot look now.
+                if let Err(error) = self.look_at_losses().await {
+                    tracing::debug!(%error, "the loss is accepted, and the store cannot be looked at");
+                }
                 Ok(AcceptLoss::Accepted(loss))
             }
             loss => Ok(AcceptLoss::Unknown(loss)),
         }
+    }
+
+    async fn look_at_losses(&self) -> Result<(), StoreError> {
+        let _alone = self.preparing.lock().await;
+        self.look_at_installation().await?;
+        self.note_losses(None).await
     }
 
     /// Fails while a loss has to be accepted.
@@ -105,19 +115,22 @@ impl RedisStore {
         SeenRow { is_another, run_id }
     }
 
-    /// Looks at one shard of which something is known, all in turn.
-    pub(crate) async fn look_at_next_shard(&self) -> Result<Option<SeenShard>, StoreError> {
-        let Some(shard) = self.witness.next() else { return Ok(None) };
+    /// Looks at one shard of which something is known, all in turn, and whether it has lost jobs. Jobs that no replica has
+    /// do not count: they are not acknowledged, and may be gone when one takes over.
+    pub(crate) async fn has_next_shard_lost(&self) -> Result<bool, StoreError> {
+        let Some(shard) = self.witness.next() else { return Ok(false) };
         let known = self.witness.known(shard);
-        let (accepted, _run_id): (u64, String) = match self.ask(&script::ACCEPTED, shard, None::<u8>).await {
-            Err(StoreError::Moving(_)) => return Ok(None),
+        let asked = self.ask_confirmed(&script::ACCEPTED, shard, None::<u8>).await;
+        let (accepted, _run_id): (u64, String) = match no_replica(asked) {
+            Err(StoreError::Moving(_)) => return Ok(false),
             answer => answer?,
         };
-        Ok(Some(SeenShard { shard, known, accepted }))
+        self.witness.saw(shard, known, accepted);
+        Ok(accepted < known.accepted)
     }
 
     /// Looks at all shards of which something is known, and takes note of what they have lost. Fails if a shard has
-    /// lost jobs and its server is none of those that were found: it has just taken over.
+    /// lost jobs and its server is not one that was checked: another has taken over since.
     pub(crate) async fn note_losses(&self, found: Option<&Findings>) -> Result<(), StoreError> {
         let losses = self.losses(found);
         for shard in (0..self.options.shards).map(Shard) {

@@ -2,14 +2,13 @@
 //! `tombs.lua`.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, LeaseId, StoreError, payload};
 use ringback_core::job::{ContentHash, Job, JobKey, Locator, NewJob};
-use ringback_core::lane::{Lane, LaneId, SettleHint};
+use ringback_core::lane::{GrantedBatch, Lane, LaneId, SettleHint};
 use ringback_core::limits::{MAX_ERROR, MAX_REASON, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
@@ -201,9 +200,9 @@ impl Head {
         self.timeout
     }
 
-    pub(crate) fn settle_hint(&self, token: Option<Token>, unsettled: Arc<AtomicUsize>) -> SettleHint {
+    pub(crate) fn settle_hint(&self, token: Option<Token>, batch: Arc<GrantedBatch>) -> SettleHint {
         let (lane, content, is_external) = (self.lane, self.content, self.is_external());
-        SettleHint { lane, content, is_external, token, unsettled }
+        SettleHint { lane, content, is_external, token, batch }
     }
 
     pub(crate) fn into_job(self, key: JobKey) -> Job {

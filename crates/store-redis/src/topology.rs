@@ -3,6 +3,7 @@
 
 mod address;
 mod answer;
+mod candidates;
 mod cluster;
 mod confirm;
 mod confirm_nodes;
@@ -171,20 +172,19 @@ impl Topology {
     }
 
     /// Waits until replicas have all that the servers have, if that is to be waited for.
-    pub(crate) fn confirm(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+    pub(crate) fn check_replicas(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             match &self.confirmed {
                 None => Ok(()),
                 Some(ConfirmedServers::Single(server, keys)) => {
-                    let mark = keys.mark(Place::Installation);
-                    server.call(redis::cmd("EXISTS").arg(&mark), &mark).await.map(drop)
+                    server.check(&keys.mark(Place::Installation)).await
                 }
-                Some(ConfirmedServers::Cluster(nodes)) => nodes.confirm().await,
+                Some(ConfirmedServers::Cluster(nodes)) => nodes.check().await,
             }
         })
     }
 
-    /// Whether no replica has confirmed the last changes of the server of a place.
+    /// Whether too few replicas have confirmed the last changes of the server of a place.
     pub(crate) fn is_behind(&self, place: Place) -> bool {
         match &self.confirmed {
             None => false,
@@ -203,14 +203,14 @@ impl Topology {
     }
 
     /// Waits until replicas have synced all that the servers have, whatever calls wait for.
-    pub(crate) fn confirm_synced(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+    pub(crate) fn check_replicas_synced(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             match &self.confirmed {
                 None => Ok(()),
                 Some(ConfirmedServers::Single(server, keys)) => {
-                    server.confirm_synced(&keys.mark(Place::Installation)).await
+                    server.check_synced(&keys.mark(Place::Installation)).await
                 }
-                Some(ConfirmedServers::Cluster(nodes)) => nodes.confirm_synced().await,
+                Some(ConfirmedServers::Cluster(nodes)) => nodes.check_synced().await,
             }
         })
     }
@@ -248,13 +248,15 @@ impl Topology {
         }
     }
 
-    /// Looks for what no call shows: that sentinels name another master now.
+    /// Looks for what no call shows: that sentinels name another master now, and which replicas may take over.
     pub(crate) async fn look(&self) {
         if let Servers::Sentinel(sentinel) = &self.servers {
             sentinel.look().await;
         }
-        if let Some(ConfirmedServers::Single(server, _)) = &self.confirmed {
-            server.look().await;
+        match &self.confirmed {
+            None => {}
+            Some(ConfirmedServers::Single(server, _)) => server.look().await,
+            Some(ConfirmedServers::Cluster(nodes)) => nodes.look().await,
         }
     }
 

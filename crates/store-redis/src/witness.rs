@@ -20,21 +20,6 @@ pub(crate) struct SeenRow {
     pub(crate) run_id: String,
 }
 
-/// What a look at a shard shows.
-pub(crate) struct SeenShard {
-    pub(crate) shard: Shard,
-    /// What was known before.
-    pub(crate) known: Known,
-    pub(crate) accepted: u64,
-}
-
-impl SeenShard {
-    /// Whether it has lost jobs. A loss that is noted already is looked at again by those who prepare the store.
-    pub(crate) fn has_lost(&self) -> bool {
-        self.accepted < self.known.accepted
-    }
-}
-
 /// How often it is remembered how many jobs were accepted. The last count but one is at most three steps old.
 const STEP: Duration = Duration::from_secs(2);
 
@@ -112,6 +97,11 @@ impl Witness {
             }
             now.accepted = now.accepted.max(accepted);
         }
+    }
+
+    /// Whether a loss was taken note of since `known` was read.
+    pub(crate) fn is_outdated(&self, shard: Shard, known: Known) -> bool {
+        self.of(shard).generation != known.generation
     }
 
     /// How many jobs of a shard were accepted two to six seconds before the last answer that showed no loss.

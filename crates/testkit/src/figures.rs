@@ -11,89 +11,56 @@ use serde::{Deserialize, Serialize};
 
 pub use self::table::table;
 
-/// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "`Figure::meaning` has a sentence for each")]
-pub enum Figure {
-    Kills,
-    Pauses,
-    RedisKills,
-    MasterKills,
-    UnknownOutcomes,
-    FullMemory,
-    CancelRaces,
-    RandomOperations,
-    ModelStates,
-    PlantedBugs,
-    ProcessRecovery,
-    StoreRecovery,
-    LockRecovery,
-    LeaseRecovery,
+/// Declares the figures, in the order of the table: how much a run of the tests has to reach; what is counted, and what is
+/// wrong.
+macro_rules! figures {
+    ($($name:ident: $wanted:literal, $meaning:literal;)*) => {
+        /// What is counted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Figure {
+            $(#[doc = $meaning] $name,)*
+        }
+
+        impl Figure {
+            /// All figures, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// What is counted, and what is wrong.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$name => $meaning,)*
+                }
+            }
+
+            /// How much a run of the tests has to reach.
+            pub const fn wanted(self) -> u64 {
+                match self {
+                    $(Self::$name => $wanted,)*
+                }
+            }
+        }
+    };
 }
 
-use Figure::{
-    CancelRaces, FullMemory, Kills, LeaseRecovery, LockRecovery, MasterKills, ModelStates, Pauses,
-    PlantedBugs, ProcessRecovery, RandomOperations, RedisKills, StoreRecovery, UnknownOutcomes,
-};
+figures! {
+    Kills: 200, "processes of Ringback killed; jobs lost, early or invented";
+    Pauses: 50, "holders of locks paused beyond the TTL; effects of stale holders";
+    RedisKills: 30, "kills and restarts of Redis with appendfsync always; accepted jobs lost";
+    MasterKills: 5, "masters of a cluster killed with `replicated`; accepted jobs lost";
+    UnknownOutcomes: 1_000, "submits whose reply was destroyed; jobs doubled or counted wrongly";
+    FullMemory: 3, "cycles of full memory, drained without help; submits that stayed refused";
+    CancelRaces: 10_000, "cancels under way within 5 ms of the due time; jobs delivered that were cancelled";
+    RandomOperations: 100_000, "random operations compared with a model or a second store; differences";
+    ModelStates: 1_000_000, "states of the model of locks and leases; properties violated";
+    PlantedBugs: 1, "planted bugs run, and those not caught";
+    ProcessRecovery: 1, "starts of killed processes; ms until there was an effect again";
+    StoreRecovery: 30, "starts of a killed Redis; ms until a submit was accepted again";
+    LockRecovery: 1, "holders of locks that stayed away; ms until another held all of them";
+    LeaseRecovery: 1, "leases of killed notifiers; ms until a job was delivered again";
+}
 
 impl Figure {
-    /// All figures, in the order of the table.
-    pub const ALL: [Self; 14] = [
-        Kills,
-        Pauses,
-        RedisKills,
-        MasterKills,
-        UnknownOutcomes,
-        FullMemory,
-        CancelRaces,
-        RandomOperations,
-        ModelStates,
-        PlantedBugs,
-        ProcessRecovery,
-        StoreRecovery,
-        LockRecovery,
-        LeaseRecovery,
-    ];
-
-    /// What is counted, and what is wrong.
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Kills => "processes of Ringback killed; jobs lost, early or invented",
-            Pauses => "holders of locks paused beyond the TTL; effects of stale holders",
-            RedisKills => "kills and restarts of Redis with appendfsync always; accepted jobs lost",
-            MasterKills => "masters of a cluster killed with `replicated`; accepted jobs lost",
-            UnknownOutcomes => "submits whose reply was destroyed; jobs doubled or counted wrongly",
-            FullMemory => "cycles of full memory, drained without help; submits that stayed refused",
-            CancelRaces => {
-                "cancels under way within 5 ms of the due time; jobs delivered that were cancelled"
-            }
-            RandomOperations => "random operations compared with a model or a second store; differences",
-            ModelStates => "states of the model of locks and leases; properties violated",
-            PlantedBugs => "planted bugs run, and those not caught",
-            ProcessRecovery => "starts of killed processes; ms until there was an effect again",
-            StoreRecovery => "starts of a killed Redis; ms until a submit was accepted again",
-            LockRecovery => "holders of locks that stayed away; ms until another held all of them",
-            LeaseRecovery => "leases of killed notifiers; ms until a job was delivered again",
-        }
-    }
-
-    /// How much a run of the tests has to reach.
-    pub const fn wanted(self) -> u64 {
-        match self {
-            Kills => 200,
-            Pauses => 50,
-            RedisKills | StoreRecovery => 30,
-            MasterKills => 5,
-            UnknownOutcomes => 1_000,
-            FullMemory => 3,
-            CancelRaces => 10_000,
-            RandomOperations => 100_000,
-            ModelStates => 1_000_000,
-            PlantedBugs | ProcessRecovery | LockRecovery | LeaseRecovery => 1,
-        }
-    }
-
     fn name(self) -> String {
         serde_json::to_value(self).ok().and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
     }

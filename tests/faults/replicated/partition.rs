@@ -42,9 +42,9 @@ async fn nothing_acknowledged_is_lost_when_the_master_is_cut_off_from_its_replic
     third.follow(&new).await;
     far_way.lead_to(new.port());
     far_way.cut();
-    unready(&near.apis[0], "no replica keeps up").await;
+    unready(&near.apis[0], "too few replicas keep up").await;
     loads[1].more(JOBS).await;
-    unready(&near.apis[0], "no replica keeps up").await;
+    unready(&near.apis[0], "too few replicas keep up").await;
 
     // What the former master has alone is gone.
     old.follow(&new).await;

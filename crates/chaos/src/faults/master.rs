@@ -92,15 +92,11 @@ pub(super) async fn masters(group: &Group) -> Vec<usize> {
     }
     let mut found = Vec::new();
     for (place, server) in group.servers().iter().enumerate() {
-        if role(server).await == "master" {
+        if server.is_master().await {
             found.push(place);
         }
     }
     found
-}
-
-async fn role(server: &RedisServer) -> String {
-    server.info_field("replication", "role").await
 }
 
 /// Replaces a master by its replica, while it works.
@@ -149,7 +145,7 @@ async fn is_whole(group: &Group) -> bool {
     let replicas = group.servers().len() / masters.len().max(1) - 1;
     let mut count = 0;
     for server in group.servers() {
-        if role(server).await == "master" {
+        if server.is_master().await {
             count += 1;
             if server.replicates_to(replicas).await.is_err() {
                 return false;

@@ -47,11 +47,11 @@ pub enum StoreError {
     /// delivered and settled, but no new ones are taken.
     #[error("{0}")]
     Weaker(String),
-    /// No replica keeps up with the store, and acknowledged changes have to be on one. Nothing was done.
-    #[error("no replica keeps up with the store, and RINGBACK_DURABILITY=replicated needs one")]
+    /// Too few replicas keep up with the store, and acknowledged changes have to be on them. Nothing was done.
+    #[error("too few replicas keep up with the store for RINGBACK_DURABILITY=replicated")]
     NoReplica,
-    /// No replica has confirmed the change in time. The change was made, but it is lost if the server is.
-    #[error("no replica of the store has confirmed the change in time")]
+    /// Too few replicas have confirmed the change in time. The change was made, but it is lost if the server is.
+    #[error("too few replicas of the store have confirmed the change in time")]
     Unreplicated,
     /// The store is set up in a way that would lose jobs, or belongs to another installation.
     #[error("{0}")]

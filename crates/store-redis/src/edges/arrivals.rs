@@ -126,8 +126,7 @@ impl RedisStore {
                 planted::count(self, shard, &answered).await?;
                 break;
             }
-            // Fails if the loss has to be accepted.
-            self.prepare().await?;
+            self.take_note_of_loss(shard, known).await.map_err(nothing_was_added)?;
         }
         if answered.len() != arrivals.len() || has_lost(&answered) {
             return Err(UNREADABLE);
@@ -142,6 +141,14 @@ impl RedisStore {
 /// Whether the shard has lost accepted jobs: it has added nothing.
 fn has_lost(answered: &[Value]) -> bool {
     matches!(answered, [Value::BulkString(word)] if word == b"lost")
+}
+
+/// The error of a look at the store after a call that added nothing.
+fn nothing_was_added(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Away(_) | StoreError::Slow(_) | StoreError::Unreadable(_) => StoreError::Unprepared,
+        error => error,
+    }
 }
 
 /// Adds jobs as submit.lua takes them. Neighbours share lane and due time.

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +13,7 @@ use ringback_core::contract::{
     Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
 };
 use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, JobKey, Locator};
-use ringback_core::lane::{Lane, LaneId};
+use ringback_core::lane::{GrantedBatch, Lane, LaneId};
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
 use tokio::time::Instant;
@@ -127,15 +126,17 @@ impl RedisStore {
         let Grant { now_us, has_more, is_watched, skipped, jobs } = Grant::parse(answer)?;
         let clock = StoreClock { shown_us: now_us, asked };
         // All granted jobs count: a job that cannot be read is not settled either.
-        let mut batches: HashMap<u64, Arc<AtomicUsize>> = HashMap::new();
+        let mut sizes: HashMap<u64, usize> = HashMap::new();
         for job in &jobs {
             let number = record::lease_number(&job.job_state).ok_or(StoreError::Unreadable("a job state"))?;
-            batches.entry(number).or_default().fetch_add(1, Ordering::Relaxed);
+            *sizes.entry(number).or_default() += 1;
         }
+        let batch = |(number, size)| (number, Arc::new(GrantedBatch { size, unsettled: size.into() }));
+        let mut batches: HashMap<_, _> = sizes.into_iter().map(batch).collect();
         let mut leases = all_read(shard, jobs.into_iter().map(|job| self.lease(shard, job, clock))).await;
         for lease in &mut leases {
             lease.grant_mut().is_watched = is_watched;
-            lease.grant_mut().hint.unsettled =
+            lease.grant_mut().hint.batch =
                 Arc::clone(batches.entry(lease.grant().receipt.lease.number).or_default());
         }
         Ok(Reserved { leases, more: has_more, skipped })

@@ -9,7 +9,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
-use ringback_core::lane::LaneId;
+use ringback_core::lane::{GrantedBatch, LaneId};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use tokio::time::Instant;
 
@@ -104,10 +104,12 @@ impl RedisStore {
         settling.lanes.iter().for_each(|lane| {
             cmd.arg(&lane.0);
         });
-        cmd.arg(settling.over.len());
-        settling.over.iter().for_each(|number| {
-            cmd.arg(&number.to_be_bytes());
-        });
+        for numbers in [&settling.whole, &settling.over] {
+            cmd.arg(numbers.len());
+            numbers.iter().for_each(|number| {
+                cmd.arg(&number.to_be_bytes());
+            });
+        }
         settling.groups.iter().for_each(|(group, numbers)| push(cmd, group, numbers, rounds.items));
     }
 }
@@ -117,7 +119,9 @@ struct Settling {
     /// Jobs by their numbers.
     groups: BTreeMap<Group, Vec<usize>>,
     lanes: HashSet<LaneId>,
-    /// Batches that have no other job left.
+    /// Batches that it settles as a whole.
+    whole: Vec<u64>,
+    /// Batches of which the others were settled before.
     over: Vec<u64>,
 }
 
@@ -147,12 +151,12 @@ impl<'a> Rounds<'a> {
             std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator()));
         self.left = later;
         let lanes = now.iter().map(|n| items[*n].0.grant().hint.lane).collect();
-        let over = over(items, &now);
+        let (whole, over) = batches_over(items, &now);
         let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
         for n in now {
             groups.entry(group_of(&items[n])).or_default().push(n);
         }
-        Some(Settling { groups, lanes, over })
+        Some(Settling { groups, lanes, whole, over })
     }
 
     fn answered(&mut self, settling: Settling, answer: Value) -> Result<(), StoreError> {
@@ -169,7 +173,7 @@ impl<'a> Rounds<'a> {
             self.answers[n] = settled;
             // A replay was counted before.
             if settled == Settled::Applied {
-                self.items[n].0.grant().hint.unsettled.fetch_sub(1, Ordering::Relaxed);
+                self.items[n].0.grant().hint.batch.unsettled.fetch_sub(1, Ordering::Relaxed);
             }
             if matches!(settled, Settled::Applied | Settled::Late) {
                 self.lateness.clear();
@@ -179,16 +183,22 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// The batches that have no other job left. A count is wrong after the answer to a call was lost; then the
-/// store looks at the batch when its leases run out.
-fn over(items: &[(Lease, Outcome)], numbers: &[usize]) -> Vec<u64> {
-    let mut counts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+/// The batches that have no other job left: those that are settled as a whole, and those of which the others were
+/// settled before. A count is wrong after the answer to a call was lost; then the store looks at the batch when its
+/// leases run out.
+fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec<u64>) {
+    let mut counts: BTreeMap<u64, (&GrantedBatch, usize)> = BTreeMap::new();
     for n in numbers {
-        let lease = &items[*n].0;
-        let left = lease.grant().hint.unsettled.load(Ordering::Relaxed);
-        counts.entry(lease.grant().receipt.lease.number).or_insert((left, 0)).1 += 1;
+        let grant = items[*n].0.grant();
+        counts.entry(grant.receipt.lease.number).or_insert((&grant.hint.batch, 0)).1 += 1;
     }
-    counts.into_iter().filter(|(_, (left, here))| left == here).map(|(number, _)| number).collect()
+    let over = |(number, (batch, here)): (u64, (&GrantedBatch, usize))| {
+        (batch.unsettled.load(Ordering::Relaxed) == here).then_some((number, batch.size == here))
+    };
+    let (whole, rest): (Vec<_>, Vec<_>) =
+        counts.into_iter().filter_map(over).partition(|(_, is_whole)| *is_whole);
+    let numbers = |batches: Vec<(u64, bool)>| batches.into_iter().map(|(number, _)| number).collect();
+    (numbers(whole), numbers(rest))
 }
 
 fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {

@@ -5,21 +5,65 @@ use std::collections::HashMap;
 use redis::{RedisError, Value};
 use ringback_core::contract::StoreError;
 
+/// Sentinels promote no replica that was silent for longer, in milliseconds.
+const SILENT: u64 = 5_000;
+/// The flags of a server that a sentinel cannot reach.
+const UNREACHABLE: [&str; 3] = ["s_down", "o_down", "disconnected"];
+
 /// A master as a sentinel names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Master {
     pub(super) address: (String, u16),
     /// Grows with each fail-over.
     pub(super) epoch: u64,
+    /// How many replicas may take over.
+    pub(super) candidates: usize,
 }
 
-/// Reads the answers to SENTINEL MASTER and SENTINEL GET-MASTER-ADDR-BY-NAME.
-pub(super) fn master(master: Value, address: Value) -> Result<Master, StoreError> {
+/// A replica as a sentinel describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Replica {
+    pub(super) is_reachable: bool,
+    /// Whether its connection to the master works.
+    pub(super) is_linked: bool,
+    /// Whether it says that it is a master itself.
+    pub(super) says_master: bool,
+}
+
+impl Replica {
+    fn of(fields: &HashMap<String, String>) -> Self {
+        let field = |name| fields.get(name).map_or("", String::as_str);
+        let is_silent = field("last-ok-ping-reply").parse().is_ok_and(|millis: u64| millis > SILENT);
+        let is_unreachable = field("flags").split(',').any(|flag| UNREACHABLE.contains(&flag));
+        Self {
+            is_reachable: !is_unreachable && !is_silent,
+            is_linked: field("master-link-status") == "ok",
+            says_master: field("role-reported") == "master",
+        }
+    }
+}
+
+/// What one sentinel says of the master and its replicas.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// Without candidates: they are counted by what several sentinels say.
+    pub(super) master: Master,
+    pub(super) replicas: Vec<Replica>,
+    /// Whether this sentinel is replacing the master.
+    pub(super) is_failing_over: bool,
+}
+
+/// Reads the answers to SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and REPLICAS.
+pub(super) fn heard(master: Value, address: Value, replicas: Value) -> Result<Heard, StoreError> {
     let unreadable = || StoreError::Unreadable("the answer of a sentinel");
     let fields: HashMap<String, String> = redis::from_redis_value(master).map_err(|_| unreadable())?;
     let epoch = fields.get("config-epoch").and_then(|epoch| epoch.parse().ok()).ok_or_else(unreadable)?;
+    let is_failing_over = fields.get("flags").is_some_and(|flags| flags.contains("failover_in_progress"));
     let address = redis::from_redis_value(address).map_err(|_| unreadable())?;
-    Ok(Master { address, epoch })
+    let replicas: Vec<HashMap<String, String>> =
+        redis::from_redis_value(replicas).map_err(|_| unreadable())?;
+    let master = Master { address, epoch, candidates: 0 };
+    Ok(Heard { master, replicas: replicas.iter().map(Replica::of).collect(), is_failing_over })
 }
 
 /// Whether a sentinel does not know the name of the master. It has no error code for that.
@@ -43,13 +87,34 @@ mod tests {
     }
 
     #[test]
-    fn the_address_and_the_epoch_of_a_master_are_read() {
-        let (fields, address) =
-            (strings(&["name", "m", "config-epoch", "7"]), strings(&["10.0.0.1", "6379"]));
-        let expected = Master { address: ("10.0.0.1".to_owned(), 6379), epoch: 7 };
-        assert_eq!(master(fields.clone(), address.clone()).unwrap(), expected);
-        assert!(master(fields, Value::Nil).is_err());
-        assert!(master(strings(&["name", "m"]), address).is_err());
+    fn what_a_sentinel_says_of_a_master_is_read() {
+        let replicas = Value::Array(vec![strings(&["name", "r", "flags", "slave"])]);
+        let flags = |flags| strings(&["name", "m", "flags", flags, "config-epoch", "7"]);
+        let address = strings(&["10.0.0.1", "6379"]);
+        let expected = Master { address: ("10.0.0.1".to_owned(), 6379), epoch: 7, candidates: 0 };
+        let read = heard(flags("master"), address.clone(), replicas.clone()).unwrap();
+        assert_eq!((read.master, read.replicas.len(), read.is_failing_over), (expected, 1, false));
+        let during = heard(flags("master,o_down,failover_in_progress"), address.clone(), replicas.clone());
+        assert!(during.unwrap().is_failing_over);
+        assert!(heard(flags("master"), Value::Nil, replicas.clone()).is_err());
+        assert!(heard(strings(&["name", "m"]), address, replicas).is_err());
+    }
+
+    #[test]
+    fn a_replica_that_is_away_that_copies_or_that_was_promoted_differs_from_others() {
+        let read = |flags: &str, silent: &str, link: &str, role: &str| {
+            let names = ["flags", "last-ok-ping-reply", "master-link-status", "role-reported"];
+            let fields = names.into_iter().zip([flags, silent, link, role]);
+            Replica::of(&fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+        };
+        let good = Replica { is_reachable: true, is_linked: true, says_master: false };
+        assert_eq!(read("slave", "80", "ok", "slave"), good);
+        for away in ["s_down,slave", "slave,disconnected", "o_down,slave"] {
+            assert_eq!(read(away, "80", "ok", "slave"), Replica { is_reachable: false, ..good.clone() });
+        }
+        assert!(!read("slave", "5001", "ok", "slave").is_reachable);
+        assert!(!read("slave", "80", "err", "slave").is_linked);
+        assert!(read("slave", "80", "ok", "master").says_master);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Changes that a replica has to have before they are answered, on one server.
+//! Changes that replicas have to have before they are answered, on one server: each one that may take over.
 //!
 //! They have a connection of their own, because WAIT holds up what comes after it on its connection. WAIT must be sent
 //! over the connection that wrote: another one may lead to another server, which knows nothing of the change. Calls
 //! share it: one WAIT is sent at a time, and confirms all calls that were answered before it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -14,14 +14,17 @@ use tokio::sync::Mutex;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
+use super::candidates;
 use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
-use super::single::Single;
+use super::single::{self, Single};
 
-/// How many replicas have to have a change.
-const REPLICAS: u8 = 1;
+/// How many replicas have to have a change where nobody replaces the server by itself, and at least.
+const ONE: usize = 1;
 /// How long a replica may take. A call may have to wait for a WAIT that is under way, and then for its own.
 const WAIT: Duration = Duration::from_millis(700);
+/// The candidates of a master of a cluster that was not asked yet.
+const UNKNOWN: usize = usize::MAX;
 /// Adds to the data that are replicated: WAIT waits only for what its own connection wrote last, and a call that
 /// changed nothing may have seen what is not replicated yet. Nothing is added to the append-only file.
 const MARK: &str = "#!lua flags=allow-oom
@@ -31,10 +34,19 @@ redis.call('SET', KEYS[1], '1')";
 const MARK_IN_FILE: &str = "#!lua flags=allow-oom
 redis.call('SET', KEYS[1], '1')";
 
-/// How the server is found.
+/// How the server is found, and which of its replicas may take over.
 pub(super) enum Server {
     Single(Single),
     Sentinel(Sentinel),
+    /// A master of a cluster, and how many of its replicas may take over.
+    Node(Single, AtomicUsize),
+}
+
+impl Server {
+    /// A master of a cluster.
+    pub(super) fn node(single: Single) -> Self {
+        Self::Node(single, AtomicUsize::new(UNKNOWN))
+    }
 }
 
 /// A server whose changes are confirmed by replicas.
@@ -47,7 +59,7 @@ pub(super) struct Confirmed {
     group: Mutex<Group>,
     /// Whether replicas have to have synced a change.
     is_synced: AtomicBool,
-    /// Whether no replica confirmed the last group.
+    /// Whether too few replicas confirmed the last group.
     is_behind: AtomicBool,
 }
 
@@ -71,36 +83,67 @@ impl Confirmed {
         }
     }
 
-    /// Sends a command, and waits until a replica has what it changed. `mark` is a key on this server.
+    /// Sends a command, and waits until replicas have what it changed. `mark` is a key on this server.
     pub(super) async fn call(&self, cmd: &Cmd, mark: &str) -> Result<Value, StoreError> {
         let (answer, connection, number) = self.call_over(cmd).await?;
-        self.confirm(connection, number, mark).await?;
+        self.confirm(connection, number, mark).await.map_err(after_the_change)?;
         Ok(answer)
     }
 
-    /// Waits until a replica has synced all that the server has, whatever calls wait for.
-    pub(super) async fn confirm_synced(&self, mark: &str) -> Result<(), StoreError> {
-        let mut cmd = redis::cmd("EXISTS");
-        let (_, connection, _) = self.call_over(cmd.arg(mark)).await?;
-        let _alone = self.group.lock().await;
-        self.wait(connection, mark, true).await
+    /// Waits until replicas have all that the server has.
+    pub(super) async fn check(&self, mark: &str) -> Result<(), StoreError> {
+        let (_, connection, number) = self.call_over(redis::cmd("EXISTS").arg(mark)).await?;
+        self.confirm(connection, number, mark).await
+    }
+
+    /// Waits until replicas have synced all that the server has, whatever calls wait for. On a connection of its own,
+    /// so that no call waits behind it.
+    pub(super) async fn check_synced(&self, mark: &str) -> Result<(), StoreError> {
+        let client = match &self.server {
+            Server::Single(single) | Server::Node(single, _) => single.client().clone(),
+            Server::Sentinel(sentinel) => sentinel.client().await?.0,
+        };
+        self.wait(single::connect(client).await?, mark, true).await
     }
 
     async fn call_over(&self, cmd: &Cmd) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
         match &self.server {
-            Server::Single(single) => single.call_over(cmd).await,
+            Server::Single(single) | Server::Node(single, _) => single.call_over(cmd).await,
             Server::Sentinel(sentinel) => sentinel.call_over(cmd).await,
         }
     }
 
-    /// Leaves a server that is no longer the master, as far as the sentinels say.
+    /// Looks which replicas may take over, and leaves a server that is no longer the master, as far as sentinels say.
     pub(super) async fn look(&self) {
-        if let Server::Sentinel(sentinel) = &self.server {
-            sentinel.look().await;
+        match &self.server {
+            Server::Single(_) => {}
+            Server::Sentinel(sentinel) => sentinel.look().await,
+            Server::Node(node, known) => {
+                if let Ok(candidates) = candidates_of(node).await {
+                    known.store(candidates, Ordering::Relaxed);
+                }
+            }
         }
     }
 
-    /// Whether no replica has confirmed the last changes.
+    /// How many replicas have to have a change.
+    async fn needed(&self) -> Result<usize, StoreError> {
+        let candidates = match &self.server {
+            Server::Single(_) => ONE,
+            Server::Sentinel(sentinel) => sentinel.candidates(),
+            Server::Node(node, known) => match known.load(Ordering::Relaxed) {
+                UNKNOWN => {
+                    let candidates = candidates_of(node).await?;
+                    known.store(candidates, Ordering::Relaxed);
+                    candidates
+                }
+                candidates => candidates,
+            },
+        };
+        Ok(candidates.max(ONE))
+    }
+
+    /// Whether too few replicas have confirmed the last changes.
     pub(super) fn is_behind(&self) -> bool {
         self.is_behind.load(Ordering::Relaxed)
     }
@@ -128,13 +171,12 @@ impl Confirmed {
         let waited = self.wait(connection, mark, is_synced).await;
         let is_behind = matches!(waited, Err(StoreError::Unreplicated));
         self.is_behind.store(is_behind, Ordering::Relaxed);
-        let result = waited.map_err(after_the_change);
-        *group = Group { connection: number, last, result };
+        *group = Group { connection: number, last, result: waited };
         group.result.clone()
     }
 
-    /// Replicas answer at once how far they have synced, but sync a change only after that answer: the next one comes
-    /// within a second. So WAITAOF comes after a WAIT, which makes it ask once more.
+    /// A replica reports how far it has synced before it syncs new data, and then once a second. The WAIT makes the
+    /// master ask again, so that WAITAOF does not wait for that second.
     async fn wait(
         &self,
         mut connection: MultiplexedConnection,
@@ -144,11 +186,11 @@ impl Confirmed {
         let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let (received, synced) =
             if is_synced { (self.wait / 3, self.wait * 2 / 3) } else { (self.wait, self.wait) };
-        let mut pipe = redis::pipe();
+        let (mut pipe, replicas) = (redis::pipe(), self.needed().await?);
         pipe.cmd("EVAL").arg(if is_synced { MARK_IN_FILE } else { MARK }).arg(1).arg(mark);
-        pipe.cmd("WAIT").arg(REPLICAS).arg(millis(received));
+        pipe.cmd("WAIT").arg(replicas).arg(millis(received));
         if is_synced {
-            pipe.cmd("WAITAOF").arg(1).arg(REPLICAS).arg(millis(synced));
+            pipe.cmd("WAITAOF").arg(1).arg(replicas).arg(millis(synced));
         }
         let (limit, count) = (self.wait * 2, if is_synced { 3 } else { 2 });
         let answers = timeout(limit, connection.send_packed_commands(&pipe, 0, count)).await;
@@ -161,16 +203,19 @@ impl Confirmed {
             }
         }
         match confirmed {
-            Some(Value::Int(replicas)) if replicas >= i64::from(REPLICAS) => Ok(()),
-            Some(Value::Array(counts)) if is_enough(&counts) => Ok(()),
+            Some(Value::Int(count)) if is_enough(count, replicas) => Ok(()),
+            // The server itself, and replicas.
+            Some(Value::Array(counts)) if matches!(counts[..], [Value::Int(1..), Value::Int(count)] if is_enough(count, replicas)) => {
+                Ok(())
+            }
             Some(Value::Int(_) | Value::Array(_)) => Err(StoreError::Unreplicated),
             _ => Err(StoreError::Unreadable("the answer of a WAIT")),
         }
     }
 }
 
-/// The error of calls that were answered before a wait failed. None that says that nothing was done: a server that became
-/// a replica meanwhile refuses the mark, and so does one whose slot has moved.
+/// The error of a call that was executed but not confirmed. Never one that means "nothing was done": a server that
+/// became a replica meanwhile refuses the mark, and so does one whose slot has moved.
 fn after_the_change(error: StoreError) -> StoreError {
     match error {
         StoreError::Slow(_) | StoreError::Unreadable(_) => error,
@@ -179,7 +224,18 @@ fn after_the_change(error: StoreError) -> StoreError {
     }
 }
 
-/// Whether the counts of WAITAOF, of the server itself and of replicas, are as asked.
-fn is_enough(counts: &[Value]) -> bool {
-    matches!(counts, [Value::Int(1..), Value::Int(replicas)] if *replicas >= i64::from(REPLICAS))
+fn is_enough(count: i64, replicas: usize) -> bool {
+    usize::try_from(count).is_ok_and(|count| count >= replicas)
+}
+
+/// Asks a master of a cluster how many of its replicas may take over. None, if it does not allow the question.
+async fn candidates_of(node: &Single) -> Result<usize, StoreError> {
+    let text = async |cmd: &Cmd| match node.call(cmd).await {
+        Err(error) if error.is_refusal() => Ok(String::new()),
+        answer => {
+            redis::from_redis_value(answer?).map_err(|_| StoreError::Unreadable("the nodes of a cluster"))
+        }
+    };
+    let nodes = text(redis::cmd("CLUSTER").arg("NODES")).await?;
+    Ok(candidates::of_cluster(&nodes, &text(redis::cmd("INFO").arg("replication")).await?))
 }

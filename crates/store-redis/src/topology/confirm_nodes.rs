@@ -1,4 +1,4 @@
-//! Changes that a replica has to have before they are answered, in a cluster: each master has a connection of its own
+//! Changes that replicas have to have before they are answered, in a cluster: each master has a connection of its own
 //! for them. The client of a cluster does not say over which of its connections a call went, so this follows the
 //! masters itself, by the redirections that they answer.
 
@@ -54,47 +54,19 @@ impl ConfirmedNodes {
         Ok(nodes)
     }
 
-    /// Sends a command to the master of a place, and waits until a replica of it has what it changed.
+    /// Sends a command to the master of a place, and waits until replicas of it have what it changed.
     pub(super) async fn call(&self, cmd: &Cmd, place: Place) -> Result<Value, StoreError> {
-        let mark = self.keys.mark(place);
-        for _ in 0..MAX_REDIRECTIONS {
-            let error = match self.node(place).call(cmd, &mark).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            match moved_to(&error) {
-                Some((host, port)) => self.moved(place, host, port)?,
-                None => {
-                    if is_half_moved(&error) {
-                        return Err(StoreError::Moving(place.to_string()));
-                    }
-                    if matches!(error, StoreError::Away(_) | StoreError::Slow(_) | StoreError::Replica) {
-                        self.try_another(place);
-                    }
-                    return Err(error);
-                }
-            }
-        }
-        Err(StoreError::Slow(self.call_timeout))
+        self.at_master(place, Some(cmd)).await
     }
 
-    /// Waits until replicas have all that every master has. One place of each master is called, and every place of a
-    /// master that is behind: it may have been replaced, and places are refused until they have left it.
-    pub(super) async fn confirm(&self) -> Result<(), StoreError> {
-        let mut met = BTreeSet::new();
-        let places: Vec<_> = {
-            let known = self.known();
-            let is_called = |place: &Place| {
-                let index = known.of_places[self.keys.index(*place)];
-                met.insert(index) || known.nodes[index].1.is_behind()
-            };
-            self.keys.places().filter(is_called).collect()
-        };
-        let called = join_all(places.into_iter().map(async |place| {
-            let mut cmd = redis::cmd("EXISTS");
-            self.call(cmd.arg(self.keys.mark(place)), place).await
-        }));
-        for answer in called.await {
+    /// Waits until replicas have all that every master has. One place of each master is asked for, and every place of
+    /// a master that is behind: it may have been replaced, and places are refused until they have left it.
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
+        let behind = self.keys.places().filter(|place| self.is_behind(*place));
+        let mut places: Vec<_> = self.masters().into_iter().map(|(_, place)| place).chain(behind).collect();
+        places.sort_unstable();
+        places.dedup();
+        for answer in join_all(places.into_iter().map(|place| self.at_master(place, None))).await {
             match answer {
                 // A part whose slot moves is refused by itself.
                 Ok(_) | Err(StoreError::Moving(_)) => {}
@@ -105,22 +77,57 @@ impl ConfirmedNodes {
     }
 
     /// Waits until replicas have synced all that every master has, whatever calls wait for.
-    pub(super) async fn confirm_synced(&self) -> Result<(), StoreError> {
-        let mut met = BTreeSet::new();
-        let nodes: Vec<_> = {
-            let known = self.known();
-            let of = |place: Place| known.of_places[self.keys.index(place)];
-            let places = self.keys.places().filter(|place| met.insert(of(*place)));
-            places.map(|place| (Arc::clone(&known.nodes[of(place)].1), self.keys.mark(place))).collect()
-        };
-        for (node, mark) in nodes {
-            node.confirm_synced(&mark).await?;
+    pub(super) async fn check_synced(&self) -> Result<(), StoreError> {
+        let masters = self.masters();
+        let checked =
+            masters.iter().map(async |(node, place)| node.check_synced(&self.keys.mark(*place)).await);
+        join_all(checked).await.into_iter().collect()
+    }
+
+    /// Looks for the master of a place among the nodes, and sends it a command or checks its replicas.
+    async fn at_master(&self, place: Place, cmd: Option<&Cmd>) -> Result<Value, StoreError> {
+        let mark = self.keys.mark(place);
+        for _ in 0..MAX_REDIRECTIONS {
+            let (index, node) = self.node(place);
+            let answer = match cmd {
+                Some(cmd) => node.call(cmd, &mark).await,
+                None => node.check(&mark).await.map(|()| Value::Nil),
+            };
+            let error = match answer {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            match moved_to(&error) {
+                Some((host, port)) => self.moved(place, host, port)?,
+                None => {
+                    if is_half_moved(&error) {
+                        return Err(StoreError::Moving(place.to_string()));
+                    }
+                    if matches!(error, StoreError::Away(_) | StoreError::Slow(_) | StoreError::Replica) {
+                        self.leave(index);
+                    }
+                    return Err(error);
+                }
+            }
         }
-        Ok(())
+        Err(StoreError::Slow(self.call_timeout))
+    }
+
+    /// Looks which replicas may take over from each master.
+    pub(super) async fn look(&self) {
+        join_all(self.masters().iter().map(|(node, _)| node.look())).await;
+    }
+
+    /// The masters that are called, each with one of its places.
+    fn masters(&self) -> Vec<(Arc<Confirmed>, Place)> {
+        let (mut met, known) = (BTreeSet::new(), self.known());
+        let index = |place: Place| known.of_places[self.keys.index(place)];
+        let places = self.keys.places().filter(|place| met.insert(index(*place)));
+        places.map(|place| (Arc::clone(&known.nodes[index(place)].1), place)).collect()
     }
 
     pub(super) fn is_behind(&self, place: Place) -> bool {
-        self.node(place).is_behind()
+        self.node(place).1.is_behind()
     }
 
     pub(super) fn wait_for_sync(&self, is_synced: bool) {
@@ -129,9 +136,11 @@ impl ConfirmedNodes {
         known.nodes.iter().for_each(|(_, node)| node.wait_for_sync(is_synced));
     }
 
-    fn node(&self, place: Place) -> Arc<Confirmed> {
+    /// The node that may have a place, and its index.
+    fn node(&self, place: Place) -> (usize, Arc<Confirmed>) {
         let known = self.known();
-        Arc::clone(&known.nodes[known.of_places[self.keys.index(place)]].1)
+        let index = known.of_places[self.keys.index(place)];
+        (index, Arc::clone(&known.nodes[index].1))
     }
 
     fn moved(&self, place: Place, host: &str, port: u16) -> Result<(), StoreError> {
@@ -146,12 +155,11 @@ impl ConfirmedNodes {
         Ok(())
     }
 
-    /// The master of a place may have ended: any other node knows the one that took over.
-    fn try_another(&self, place: Place) {
+    /// Asks the next node for all places of one that may have ended: any other knows the one that took over.
+    fn leave(&self, node: usize) {
         let mut known = self.known();
-        let count = known.nodes.len();
-        let index = &mut known.of_places[self.keys.index(place)];
-        *index = (*index + 1) % count;
+        let next = (node + 1) % known.nodes.len();
+        known.of_places.iter_mut().filter(|index| **index == node).for_each(|index| *index = next);
     }
 
     /// The index of a node, which is added if it is new.
@@ -161,7 +169,7 @@ impl ConfirmedNodes {
         }
         let rng = StdRng::seed_from_u64(known.rng.random());
         let server = Single::open(self.info.clone().set_addr(addr.clone()), self.call_timeout, rng)?;
-        let node = Confirmed::new(Server::Single(server), self.call_timeout);
+        let node = Confirmed::new(Server::node(server), self.call_timeout);
         node.wait_for_sync(known.is_synced);
         known.nodes.push((addr.clone(), Arc::new(node)));
         Ok(known.nodes.len() - 1)

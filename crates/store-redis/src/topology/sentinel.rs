@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{join, join_all};
+use futures_util::future::{join_all, join3};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use redis::aio::MultiplexedConnection;
@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use super::CONNECT;
 use super::address::Watched;
 use super::answer::{self, Master};
+use super::candidates;
 use super::connection::{FIRST_PAUSE, SharedConnection};
 use super::error::{classify_connect, unfit};
 use super::single::{self, LONGEST_PAUSE, PLACES, Single};
@@ -87,6 +88,11 @@ impl Sentinel {
         Ok((self.sentinels.client(&address)?, address))
     }
 
+    /// How many replicas may take over, as far as the sentinels have said.
+    pub(super) fn candidates(&self) -> usize {
+        self.sentinels.known().as_ref().map_or(0, |master| master.candidates)
+    }
+
     /// Whether the master has this address, as far as the sentinels have said.
     pub(super) fn is_at(&self, address: &(String, u16)) -> bool {
         self.sentinels.known().as_ref().is_none_or(|master| master.address == *address)
@@ -114,21 +120,24 @@ impl Sentinels {
     async fn find(&self) -> Result<(String, u16), StoreError> {
         let ask = |what| redis::cmd("SENTINEL").arg(what).arg(&self.name).to_owned();
         // Only the second names the new master as soon as it is promoted, and only the first has the epoch.
-        let (master, address) = (ask("MASTER"), ask("GET-MASTER-ADDR-BY-NAME"));
-        let asked = self.all.iter().map(|sentinel| join(sentinel.call(&master), sentinel.call(&address)));
-        let answers = join_all(asked).await;
-        let (mut masters, mut unknown, mut failed) = (Vec::new(), 0, None);
-        for answer in answers {
-            let (master, address) = answer;
-            match master.and_then(|master| answer::master(master, address?)) {
-                Ok(master) => masters.push(master),
+        let (master, address, replicas) = (ask("MASTER"), ask("GET-MASTER-ADDR-BY-NAME"), ask("REPLICAS"));
+        let asked = self
+            .all
+            .iter()
+            .map(|sentinel| join3(sentinel.call(&master), sentinel.call(&address), sentinel.call(&replicas)));
+        let (mut heard, mut unknown, mut failed) = (Vec::new(), 0, None);
+        for (master, address, replicas) in join_all(asked).await {
+            match master.and_then(|master| answer::heard(master, address?, replicas?)) {
+                Ok(one) => heard.push(one),
                 Err(error) if answer::is_unknown(&error) => unknown += 1,
                 Err(error) => failed = Some(error),
             }
         }
-        let heard_all = masters.len() == self.all.len();
-        if let Some(master) = masters.into_iter().max_by_key(|master| master.epoch) {
-            return Ok(self.take(master, heard_all));
+        if let Some(newest) = heard.iter().map(|one| &one.master).max_by_key(|master| master.epoch) {
+            let agreeing: Vec<_> = heard.iter().filter(|one| one.master == *newest).collect();
+            let candidates = candidates::of_sentinels(&agreeing, self.all.len());
+            let master = Master { candidates, ..newest.clone() };
+            return Ok(self.take(master, heard.len() == self.all.len()));
         }
         Err(match failed {
             None if !self.was_known.load(Ordering::Relaxed) => {

@@ -7,7 +7,7 @@ use super::{Figure, Reached};
 pub fn table(all: &[Reached]) -> (String, bool) {
     let (mut text, mut is_complete) = (format!("{:>10} {:>10} {:>6}\n", "reached", "wanted", "wrong"), true);
     for figure in Figure::ALL {
-        let of_figure: Vec<_> = all.iter().filter(|reached| reached.figure == figure).collect();
+        let of_figure: Vec<_> = all.iter().filter(|reached| reached.figure == *figure).collect();
         let count: u64 = of_figure.iter().map(|reached| reached.count).sum();
         let wrong: u64 = of_figure.iter().map(|reached| reached.wrong).sum();
         let wanted = of_figure.iter().filter_map(|reached| reached.of).max().unwrap_or(figure.wanted());
@@ -34,7 +34,7 @@ mod tests {
 
     /// What reaches all figures.
     fn all() -> Vec<Reached> {
-        Figure::ALL.map(|figure| Reached::new(figure, "a test", figure.wanted())).to_vec()
+        Figure::ALL.iter().map(|figure| Reached::new(*figure, "a test", figure.wanted())).collect()
     }
 
     #[test]
@@ -49,7 +49,7 @@ mod tests {
         let changes: [fn(&mut Reached); 3] =
             [|one| one.count -= 1, |one| one.wrong = 1, |one| one.of = Some(one.count + 1)];
         for figure in Figure::ALL {
-            let place = all().iter().position(|one| one.figure == figure).expect("it is there");
+            let place = all().iter().position(|one| one.figure == *figure).expect("it is there");
             for change in changes {
                 let mut all = all();
                 change(&mut all[place]);

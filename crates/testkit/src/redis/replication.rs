@@ -7,6 +7,8 @@ use crate::time::eventually;
 
 /// How long a first copy of the data may take.
 const COPY_DEADLINE: Duration = Duration::from_secs(30);
+/// Within this a server is what the others have agreed on.
+const AGREE_DEADLINE: Duration = Duration::from_secs(60);
 
 impl RedisServer {
     /// Makes this server a replica of another, and waits until it has its data.
@@ -45,6 +47,27 @@ impl RedisServer {
         eventually(COPY_DEADLINE, "the master writes", async || {
             let offset = self.info_field("replication", "master_repl_offset").await;
             if offset == before { Err(offset) } else { Ok(()) }
+        })
+        .await;
+    }
+
+    /// Whether it says that it is a master.
+    pub async fn is_master(&self) -> bool {
+        self.info_field("replication", "role").await == "master"
+    }
+
+    /// Waits until it is a master.
+    pub async fn becomes_master(&self) {
+        eventually(AGREE_DEADLINE, "the replica takes over", async || {
+            if self.is_master().await { Ok(()) } else { Err("it is a replica") }
+        })
+        .await;
+    }
+
+    /// Waits until it is a replica.
+    pub async fn becomes_replica(&self) {
+        eventually(AGREE_DEADLINE, "the server becomes a replica", async || {
+            if self.is_master().await { Err("it is a master") } else { Ok(()) }
         })
         .await;
     }

@@ -6,9 +6,9 @@ local EXCHANGE = union(outcomes.FIELDS, grants.FIELDS)
 
 function edges.exchange(args)
   local n = tonumber(table.remove(args))
-  local names, over, from = outcomes.settle_args(args, n)
+  local names, whole, over, from = outcomes.settle_args(args, n)
   shard.begin(EXCHANGE, names)
-  local settled = outcomes.settle(args, n, over, from)
+  local settled = outcomes.settle(args, n, whole, over, from)
   -- The settle has written its changes; what it has read of jobs is older.
   jobs.discard()
   -- Where the reserve fails, what the settle has moved must still be counted.

@@ -2,22 +2,27 @@
 --   without or with a delay). A job must be there only once.
 -- KEYS  shard
 -- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many lanes, their
---   ids, how many batches have no other job left, their numbers; then per group: 'complete' or 'other',
---   lane id, receipt (16 bytes), how many jobs; and per job: locator, the tombstone that it will have as
---   done; in an 'other' group also the outcome, as outcomes.lua says
+--   ids, how many batches are settled as a whole, their numbers, how many batches have no other job left as
+--   far as the caller knows, their numbers; then per group: 'complete' or 'other', lane id, receipt (16
+--   bytes), how many jobs; and per job: locator, the tombstone that it will have as done; in an 'other'
+--   group also the outcome, as outcomes.lua says
 -- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied,
 --   4 stale
 
--- Reads the arguments behind the first `base`: lanes, batches that are over, where the groups begin.
+-- Reads the arguments behind the first `base`: lanes, batches that are settled as a whole, those whose other jobs
+-- were settled before, where the groups begin.
 function outcomes.settle_args(args, base)
-  local names, over, from = {}, {}, base + 5 + tonumber(args[base + 4])
-  for i = base + 5, from - 1 do names[#names + 1] = args[i] end
-  for i = from + 1, from + tonumber(args[from]) do over[#over + 1] = args[i] end
-  return names, over, from + 1 + #over
+  local at, lists = base + 4, {}
+  for i = 1, 3 do
+    local n, list = tonumber(args[at]), {}
+    for j = 1, n do list[j] = args[at + j] end
+    lists[i], at = list, at + n + 1
+  end
+  return lists[1], lists[2], lists[3], at
 end
 
 -- All of the edge between `begin` and `close`.
-function outcomes.settle(args, base, over, from)
+function outcomes.settle(args, base, whole, over, from)
   local locs, at = {}, from
   while at < #args do
     local step, n = args[at] == 'complete' and 2 or 3, tonumber(args[at + 3])
@@ -69,17 +74,19 @@ function outcomes.settle(args, base, over, from)
     at = at + 4 + step * n
   end
 
+  over = is_all and #over > 0 and leases.over(over, locs) or {}
   outcomes.save(dead, undelayed, args[base + 1], args[base + 2])
-  if is_all then leases.drop(over) end
+  if is_all then leases.drop(whole) end
+  leases.drop(over)
   dead_letters.remove(undead)
   if counts_lateness then lateness.add(args[base + 3]) end
   return is_all and {} or answers
 end
 
 function edges.settle(args)
-  local names, over, from = outcomes.settle_args(args, 0)
+  local names, whole, over, from = outcomes.settle_args(args, 0)
   shard.begin(outcomes.FIELDS, names)
-  local answer = outcomes.settle(args, 0, over, from)
+  local answer = outcomes.settle(args, 0, whole, over, from)
   shard.close()
   return answer
 end

@@ -61,6 +61,23 @@ function leases.anew(number, s, longest)
   return min(state.deadline(s), NOW_UP + length)
 end
 
+-- Those of these batches of which no job but `settled` is reserved. Whoever settles counts what it has settled of a
+-- batch, but after a fail-over or a crash some of that may be undone.
+function leases.over(numbers, settled)
+  local over, is_settled = {}, {}
+  for _, loc in ipairs(settled) do is_settled[loc] = true end
+  for i, batch in ipairs(fetch(KEY.batches, numbers)) do
+    local number, others, is_held = numbers[i], {}, false
+    for at = 1, batch and #batch or 0, 12 do
+      local loc = sub(batch, at, at + 11)
+      if not is_settled[loc] then others[#others + 1] = loc end
+    end
+    for _, s in ipairs(fetch(KEY.states, others)) do is_held = is_held or leases.holds(number, s) end
+    if not is_held then over[#over + 1] = number end
+  end
+  return over
+end
+
 -- Removes batches. `lease_at` may then be too early, which costs one look.
 function leases.drop(numbers)
   sliced('ZREM', KEY.leases, numbers)

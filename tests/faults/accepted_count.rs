@@ -1,0 +1,28 @@
+//! How many jobs a load has submitted and seen accepted, to wait for some more of them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ringback_testkit::eventually;
+
+use crate::sample_jobs::SOON;
+
+/// Counts accepted jobs.
+#[derive(Default)]
+pub(super) struct AcceptedCount(AtomicUsize);
+
+impl AcceptedCount {
+    /// One more is accepted.
+    pub(super) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until so many more are accepted.
+    pub(super) async fn more(&self, jobs: usize) {
+        let goal = self.0.load(Ordering::Relaxed) + jobs;
+        eventually(SOON, "jobs are accepted", async || match self.0.load(Ordering::Relaxed) {
+            now if now >= goal => Ok(()),
+            now => Err(format!("{now} of {goal}")),
+        })
+        .await;
+    }
+}
