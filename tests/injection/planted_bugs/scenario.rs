@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use ringback_testkit::history::{Entry, Exit, Metric, Policy, Report, SettleKind};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
 use ringback_testkit::{Answer, Script, Sink, Stack};
@@ -98,12 +99,14 @@ impl Run {
         }
         self.sink.answer_path("/later", Script::first(1, Answer::status(503).header("retry-after", "1")));
         self.submit(&self.job("later", "/later")).await;
-        for n in 0..FLAKY {
+        // They fail at about the same time, so that what their retries have in common shows on a busy machine too.
+        let flaky = (0..FLAKY).map(async |n| {
             let id = format!("flaky-{n}");
             self.sink.answer_job(&id, Script::first(1, Answer::status(503)));
-            let retry = json!({"delays": ["400ms"], "max": 2, "jitter": 1.0});
-            self.submit(&RecordedJob { policy: Some((1, retry)), ..self.job(&id, "/hook") }).await;
-        }
+            let policy = Some((1, json!({"delays": ["400ms"], "max": 2, "jitter": 1.0})));
+            self.submit(&RecordedJob { policy, delay: Some(300), ..self.job(&id, "/hook") }).await;
+        });
+        join_all(flaky).await;
     }
 
     async fn cancels(&self) {
