@@ -13,6 +13,7 @@ use ringback_core::job::{IfExists, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_testkit::figures::{Figure, Reached};
+use ringback_testkit::{seed, variable};
 use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry};
@@ -47,10 +48,10 @@ struct Run<'a> {
 }
 
 pub(crate) async fn thousands_of_random_operations_agree_with_a_simple_model(bench: &Workbench) {
-    let wanted = std::env::var_os("RINGBACK_TEST_OPERATIONS").and_then(|n| n.to_str()?.parse().ok());
+    let wanted = variable("RINGBACK_TEST_OPERATIONS");
     let usual = if bench.is_in_memory() { OPERATIONS_IN_MEMORY } else { OPERATIONS };
     let runs = wanted.unwrap_or(usual).div_ceil(STEPS);
-    for seed in SEEDS.into_iter().chain(now().as_millis()..).take(runs) {
+    for seed in SEEDS.into_iter().chain(seed("RINGBACK_TEST_SEED")..).take(runs) {
         let own = bench.with(|options| options.prefix = format!("random-{seed}")).await;
         let mut run = Run {
             bench: &own,

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
 use ringback_core::contract::{
     DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, SubmitResult, TopicCounts,
@@ -26,8 +26,8 @@ use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
-use ringback_testkit::RedisServer;
 use ringback_testkit::figures::{Figure, Reached};
+use ringback_testkit::{RedisServer, seed, variable};
 
 use self::events::WatchedEvents;
 use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
@@ -52,14 +52,18 @@ const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
 
 #[test]
 fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
-    let wanted = std::env::var_os("RINGBACK_TEST_OPERATIONS").and_then(|n| n.to_str()?.parse().ok());
+    let wanted = variable("RINGBACK_TEST_OPERATIONS");
     let cases = wanted.unwrap_or(OPERATIONS).div_ceil(RUN);
     let config = Config { cases, failure_persistence: None, max_shrink_time: 60_000, ..Config::default() };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let server = runtime.block_on(RedisServer::start());
     let number = std::cell::Cell::new(0);
     let strategy = prop::collection::vec(op(), RUN as usize);
-    let result = TestRunner::new(config).run(&strategy, |ops| {
+    let seed = seed("RINGBACK_TEST_SEED");
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let result = TestRunner::new_with_rng(config, rng).run(&strategy, |ops| {
         number.set(number.get() + 1);
         runtime.block_on(async {
             let mut pair = Pair::new(&server, number.get()).await;
@@ -72,7 +76,7 @@ fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
         });
         Ok(())
     });
-    result.unwrap_or_else(|failure| panic!("{failure}"));
+    result.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
     Reached::new(Figure::RandomOperations, "side by side", u64::from(cases * RUN)).write();
 }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::FaultClass;
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
-use ringback_testkit::{RedisErrors, RedisFault, RedisServer, Role, Sink, Stack};
+use ringback_testkit::{RedisErrors, RedisFault, RedisServer, Role, Sink, Stack, variable};
 use tokio::time::sleep;
 
-use super::recorded_load::{TOPIC, policies, variable};
+use super::recorded_load::TOPIC;
 use crate::sample_jobs::SOON;
 
 /// How many replies are destroyed, unless `RINGBACK_TEST_DESTROYED_REPLIES` says another.
@@ -30,7 +30,7 @@ async fn jobs_whose_submits_lost_their_replies_exist_once_and_are_counted_once()
     let options = Stack::options().store(&redis.url()).role_env(Role::Api, "RINGBACK_STORE", &behind);
     // One shard, so that all jobs of a batch are in one call. The audit at the end is in the history.
     let stack = options.env("RINGBACK_SHARDS", "1").unaudited().start().await;
-    let recorded = Recorded::start("destroyed replies", &Bounds { live: None, policies: policies() });
+    let recorded = Recorded::start("destroyed replies", &Bounds::default());
     let (sink, api) = (Sink::recorded(recorded.history()).await, stack.api_urls().remove(0));
 
     let (mut destroyed, mut ids) = (0, Vec::new());
@@ -69,6 +69,6 @@ async fn jobs_whose_submits_lost_their_replies_exist_once_and_are_counted_once()
     let miscounted = accepted.abs_diff(ids.len() as u64);
     let wrong = doubled as u64 + miscounted;
     Reached::new(Figure::UnknownOutcomes, "destroyed replies", destroyed as u64).wrong(wrong).write();
-    assert!(report.clean, "{report}");
+    recorded.assert_clean(&report, "");
     assert_eq!((doubled, miscounted), (0, 0), "{states}");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ringback_core::contract::{Options, Shard};
 use ringback_store::{Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{Persistence, RedisCluster, RedisServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{Persistence, RedisCluster, RedisServer, Role, Sink, Stack, eventually, variable};
 
 use super::outage::nothing_waits;
 use super::steady_load::{CALLERS, SteadyLoad};
@@ -144,7 +144,7 @@ async fn masters_that_are_killed_under_load_are_replaced_and_nothing_that_a_repl
 
 #[tokio::test]
 async fn with_replicated_nothing_accepted_is_lost_when_masters_are_killed_under_load() {
-    let wanted = std::env::var_os("RINGBACK_TEST_FAILOVERS").and_then(|count| count.to_str()?.parse().ok());
+    let wanted = variable("RINGBACK_TEST_FAILOVERS");
     let kills = wanted.unwrap_or(KILLS);
     let (around, lost) = kill_masters(kills, "replicated").await;
     Reached::new(Figure::MasterKills, "failovers", kills as u64).wrong(lost as u64).write();

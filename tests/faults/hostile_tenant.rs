@@ -8,8 +8,6 @@ use ringback_testkit::{Answer, Sink, Stack};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::recorded_load::{policies, read_clock};
-
 /// The topic that must not suffer, and how many jobs it has.
 const CALM: &str = "calm";
 const JOBS: usize = 120;
@@ -32,12 +30,12 @@ async fn a_receiver_that_never_answers_does_not_delay_another_topic() {
 /// A run of the calm topic: alone, or beside the other, if it is known how late it was alone in ms.
 async fn run(alone: Option<f64>) -> Report {
     let stack = Stack::start().await;
-    let mut policies = policies();
-    policies.push(Policy { p: 1, delays: Vec::new(), max: 1, jitter: 0.0 });
-    let recorded = Recorded::start("hostile tenant", &Bounds { live: Some(DRAIN), policies });
+    let mut bounds = Bounds { live: Some(DRAIN), ..Bounds::default() };
+    bounds.policies.push(Policy { p: 1, delays: Vec::new(), max: 1, jitter: 0.0 });
+    let recorded = Recorded::start("hostile tenant", &bounds);
     let (sink, hole) = (Sink::recorded(recorded.history()).await, Sink::recorded(recorded.history()).await);
     hole.answer(Answer::status(200).held());
-    read_clock(&recorded, &stack).await;
+    recorded.read_clock(stack.redis()).await;
     if let Some(alone) = alone {
         recorded.history().write(&Entry::Tenant(Tenant { topic: CALM, alone: (alone * 1_000.0) as u64 }));
     }
@@ -55,7 +53,7 @@ async fn run(alone: Option<f64>) -> Report {
         sleep(PAUSE).await;
     }
     recorded.drain(&stack, &[CALM, HOSTILE], DRAIN).await;
-    read_clock(&recorded, &stack).await;
+    recorded.read_clock(stack.redis()).await;
     recorded.end(&stack, &[CALM, HOSTILE], true).await;
     recorded.check()
 }

@@ -6,6 +6,7 @@ use ringback_testkit::{RedisServer, Role, Sink, Stack, eventually};
 
 use super::durability::unready;
 use super::outage::{self, still_the_same_processes};
+use super::refusals::is_accepted;
 use crate::sample_jobs::{job, with};
 
 /// How long it may take until everything works again.
@@ -33,10 +34,8 @@ async fn a_master_of_a_cluster_that_takes_no_writes_is_named_and_its_shards_alon
         stack.accept(&with(job(&sink, id), "delay", "2s")).await;
     }
     // One that does not have the installation's row.
-    let mut keyslot = redis::cmd("CLUSTER");
-    let keyslot = keyslot.arg("KEYSLOT").arg("ringback:{meta}");
-    let slot = keyslot.query_async(&mut stack.cluster_mut().nodes()[0].client().await).await;
-    let row = stack.cluster_mut().master_of(slot.expect("CLUSTER KEYSLOT")).await;
+    let slot = stack.cluster_mut().slot_of("{meta}").await;
+    let row = stack.cluster_mut().master_of(slot).await;
     let node = &stack.cluster_mut().nodes()[(row + 1) % 3];
     let (port, snapshot) = (node.port(), node.directory().join("dump.rdb"));
     std::fs::create_dir(&snapshot).expect("a directory where the snapshot should be");
@@ -60,11 +59,8 @@ async fn a_master_of_a_cluster_that_takes_no_writes_is_named_and_its_shards_alon
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());
     for n in 0..JOBS {
         let id = format!("meanwhile-{n}");
-        match stack.submit(&job(&sink, &id)).await {
-            (201, _) => accepted.push(id),
-            (503, _) => refused.push(id),
-            (status, answer) => panic!("{status} {answer}"),
-        }
+        let is_accepted = is_accepted(&stack, &job(&sink, &id), "the store cannot be reached").await;
+        if is_accepted { accepted.push(id) } else { refused.push(id) }
     }
     assert!(accepted.len() > refused.len() && !refused.is_empty(), "{accepted:?} {refused:?}");
     sink.wait_for_jobs(&accepted, 1, RECOVERY).await;

@@ -9,6 +9,7 @@ use ringback_testkit::{Answer, Persistence, RedisServer, Reply, Role, Sink, Stac
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::refusals::is_because;
 use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
@@ -203,7 +204,7 @@ async fn fills_and_drains(stack: &mut Stack, sink: &Sink, cycle: u64, body: &str
     set_limit(&mut redis, limit).await;
     let small = job(sink, &format!("small-{cycle}"));
     eventually(SOON, "submits are refused", async || match stack.submit(&small).await {
-        (503, _) => Ok(()),
+        (503, problem) if is_because(&problem, "memory limit") => Ok(()),
         (status, answer) => Err(format!("{status} {answer}")),
     })
     .await;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{FaultClass, Invariant, Verdict};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
-use ringback_testkit::{Process, Role, Sink, Stack, eventually};
+use ringback_testkit::{Process, Role, Sink, Stack, eventually, variable};
 use tokio::time::{Instant, sleep};
 
-use super::recorded_load::{TOPIC, policies, read_clock, variable};
+use super::recorded_load::TOPIC;
 use crate::sample_jobs::SOON;
 
 /// How many carriers there are; of these all but one are paused at a time.
@@ -28,16 +28,17 @@ const PAUSE: Duration = Duration::from_millis(15);
 
 #[tokio::test]
 async fn carriers_that_are_paused_beyond_their_locks_have_no_effect_afterwards() {
-    let rounds = variable("RINGBACK_TEST_PAUSES").map_or(ROUNDS, |pauses| pauses.div_ceil(CARRIERS - 1));
+    let pauses: Option<usize> = variable("RINGBACK_TEST_PAUSES");
+    let rounds = pauses.map_or(ROUNDS, |pauses| pauses.div_ceil(CARRIERS - 1));
     let options = Stack::options().count(Role::Carrier, CARRIERS).lock_ttl("500ms");
     let options = options.env("RINGBACK_SHARDS", &SHARDS.to_string());
     let options = options
         .env("RINGBACK_LOG_FORMAT", "json")
         .env("RINGBACK_LOG", "info,ringback_carrier::epoch_log=debug");
     let mut stack = options.start().await;
-    let recorded = Recorded::start("paused carriers", &Bounds { live: Some(SOON), policies: policies() });
+    let recorded = Recorded::start("paused carriers", &Bounds { live: Some(SOON), ..Bounds::default() });
     let sink = Sink::recorded(recorded.history()).await;
-    read_clock(&recorded, &stack).await;
+    recorded.read_clock(stack.redis()).await;
 
     let (api, url, is_over) = (stack.api_urls().remove(0), sink.url("/hook"), AtomicBool::new(false));
     let load = async {
@@ -64,7 +65,7 @@ async fn carriers_that_are_paused_beyond_their_locks_have_no_effect_afterwards()
     };
     let ((), longest) = tokio::join!(load, pauses);
     recorded.drain(&stack, &[TOPIC], SOON).await;
-    read_clock(&recorded, &stack).await;
+    recorded.read_clock(stack.redis()).await;
     let carriers = stack.carriers.iter();
     let fenced: usize = carriers.map(|carrier| recorded.epochs(&carrier.log(), carrier.pid())).sum();
     recorded.end(&stack, &[TOPIC], true).await;
@@ -73,7 +74,7 @@ async fn carriers_that_are_paused_beyond_their_locks_have_no_effect_afterwards()
     let stale = report.standing(Invariant::I7);
     Reached::new(Figure::Pauses, "paused carriers", count as u64).wrong(stale.violations).write();
     Reached::new(Figure::LockRecovery, "paused carriers", rounds as u64).took(longest, LOCK + TICK).write();
-    assert!(report.clean, "{report}");
+    recorded.assert_clean(&report, "");
     assert!(stale.verdict == Verdict::Held && report.standing(Invariant::I1).verdict == Verdict::Held);
     assert!(fenced > 0, "no paused carrier has tried anything");
 }

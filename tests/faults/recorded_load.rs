@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringback_testkit::Stack;
-use ringback_testkit::history::Policy;
 use ringback_testkit::recorded::{Recorded, RecordedJob};
 use tokio::time::sleep;
 
@@ -14,22 +13,6 @@ use super::accepted_count::AcceptedCount;
 pub(super) const TOPIC: &str = "push";
 /// The pause of a caller between two calls.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// The retry policy of a stack.
-pub(super) fn policies() -> Vec<Policy> {
-    vec![Policy { p: 0, delays: vec![100, 200, 400], max: 4, jitter: 0.1 }]
-}
-
-/// Reads the clock of the server of a stack.
-pub(super) async fn read_clock(recorded: &Recorded, stack: &Stack) {
-    let mut client = stack.redis().client().await;
-    recorded.read_clock(async || redis::cmd("TIME").query_async(&mut client).await.expect("TIME")).await;
-}
-
-/// A number in the environment.
-pub(super) fn variable(name: &str) -> Option<usize> {
-    std::env::var_os(name)?.to_str()?.parse().ok()
-}
 
 /// Submits jobs, due at once or soon, and each again until it is accepted.
 pub(super) struct RecordedLoad<'a> {

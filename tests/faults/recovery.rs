@@ -9,7 +9,7 @@ use ringback_testkit::recorded::{Bounds, Recorded};
 use ringback_testkit::{Answer, Process, Sink, Stack};
 use tokio::time::Instant;
 
-use super::recorded_load::{RecordedLoad, TOPIC, policies, read_clock};
+use super::recorded_load::{RecordedLoad, TOPIC};
 use crate::sample_jobs::SOON;
 
 const ROUNDS: usize = 4;
@@ -23,9 +23,9 @@ const TICK: Duration = Duration::from_secs(1);
 #[tokio::test]
 async fn killed_processes_and_lost_leases_recover_without_losing_a_job() {
     let mut stack = Stack::options().lock_ttl("500ms").lease_margin("800ms").start().await;
-    let recorded = Recorded::start("recovery", &Bounds { live: Some(SOON), policies: policies() });
+    let recorded = Recorded::start("recovery", &Bounds { live: Some(SOON), ..Bounds::default() });
     let sink = Sink::recorded(recorded.history()).await;
-    read_clock(&recorded, &stack).await;
+    recorded.read_clock(stack.redis()).await;
     let load = RecordedLoad::new(&recorded, &stack, sink.url("/hook"));
     let (mut of_process, mut of_lease) = (Duration::ZERO, Duration::ZERO);
     for round in 0..ROUNDS {
@@ -54,7 +54,7 @@ async fn killed_processes_and_lost_leases_recover_without_losing_a_job() {
         }
     }
     recorded.drain(&stack, &[TOPIC], SOON).await;
-    read_clock(&recorded, &stack).await;
+    recorded.read_clock(stack.redis()).await;
     recorded.end(&stack, &[TOPIC], true).await;
 
     let (report, kills) = (recorded.check(), 3 * ROUNDS as u64);
@@ -64,7 +64,7 @@ async fn killed_processes_and_lost_leases_recover_without_losing_a_job() {
     Reached::new(Figure::ProcessRecovery, "recovery", kills).took(of_process, ALLOWED).write();
     let leases = Reached::new(Figure::LeaseRecovery, "recovery", ROUNDS as u64);
     leases.took(of_lease, LEASE + LOCK + TICK).write();
-    assert!(report.clean, "{report}");
+    recorded.assert_clean(&report, "");
     assert_eq!((totals.kills, wrong), (kills, 0));
 }
 

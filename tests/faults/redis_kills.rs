@@ -5,10 +5,10 @@ use std::time::Duration;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{FaultClass, Invariant, Verdict};
 use ringback_testkit::recorded::{Bounds, Recorded};
-use ringback_testkit::{Persistence, RedisServer, Sink, Stack};
+use ringback_testkit::{Persistence, RedisServer, Sink, Stack, variable};
 use tokio::time::Instant;
 
-use super::recorded_load::{RecordedLoad, TOPIC, policies, read_clock, variable};
+use super::recorded_load::{RecordedLoad, TOPIC};
 
 /// How often, unless `RINGBACK_TEST_REDIS_KILLS` says another.
 const KILLS: usize = 30;
@@ -24,9 +24,9 @@ async fn redis_is_killed_again_and_again_and_loses_nothing_that_was_accepted() {
     let kills = variable("RINGBACK_TEST_REDIS_KILLS").unwrap_or(KILLS);
     let redis = RedisServer::options().persistence(Persistence::Always);
     let mut stack = Stack::options().redis(redis).lock_ttl("500ms").start().await;
-    let recorded = Recorded::start("killed redis", &Bounds { live: Some(DRAIN), policies: policies() });
+    let recorded = Recorded::start("killed redis", &Bounds { live: Some(DRAIN), ..Bounds::default() });
     let sink = Sink::recorded(recorded.history()).await;
-    read_clock(&recorded, &stack).await;
+    recorded.read_clock(stack.redis()).await;
 
     let load = RecordedLoad::new(&recorded, &stack, sink.url("/hook"));
     let killing = async {
@@ -48,13 +48,13 @@ async fn redis_is_killed_again_and_again_and_loses_nothing_that_was_accepted() {
     };
     let ((), (), (), longest) = tokio::join!(load.run("a"), load.run("b"), load.run("c"), killing);
     recorded.drain(&stack, &[TOPIC], DRAIN).await;
-    read_clock(&recorded, &stack).await;
+    recorded.read_clock(stack.redis()).await;
     recorded.end(&stack, &[TOPIC], true).await;
 
     let report = recorded.check();
     Reached::new(Figure::RedisKills, "killed redis", kills as u64).wrong(report.totals.lost).write();
     Reached::new(Figure::StoreRecovery, "killed redis", kills as u64).took(longest, ALLOWED).write();
-    assert!(report.clean, "{report}");
+    recorded.assert_clean(&report, "");
     let held = |invariant| report.standing(invariant).verdict == Verdict::Held;
     assert!(
         [Invariant::I1, Invariant::I11, Invariant::I17, Invariant::I23].into_iter().all(held),

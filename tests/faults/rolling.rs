@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use ringback_testkit::{Process, Role, Sink, Stack, StackOptions, eventually, http_client};
+use ringback_testkit::{Process, Role, Sink, Stack, StackOptions, eventually, http_client, variable};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -234,17 +234,11 @@ impl Load<'_> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a variable of the tests, which are no service")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
 fn restarts() -> usize {
-    variable("RINGBACK_TEST_RESTARTS")
-        .map_or(RESTARTS, |count| count.parse().expect("RINGBACK_TEST_RESTARTS is a number"))
+    variable("RINGBACK_TEST_RESTARTS").unwrap_or(RESTARTS)
 }
 
 /// The directory with the binaries of another build.
 fn other_build() -> Option<PathBuf> {
-    variable("RINGBACK_TEST_OTHER_BUILD").map(PathBuf::from)
+    variable("RINGBACK_TEST_OTHER_BUILD")
 }

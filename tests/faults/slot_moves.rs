@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::outage::still_the_same_processes;
+use super::show_left_out;
 use super::steady_load::SteadyLoad;
 use crate::sample_jobs::{SOON, job, with};
 
@@ -53,10 +54,6 @@ async fn tags(stack: &mut Stack) -> Vec<String> {
     tags
 }
 
-async fn slot(stack: &mut Stack, tag: &str) -> u16 {
-    ask(&stack.cluster_mut().nodes()[0], &["CLUSTER", "KEYSLOT", &format!("ringback:{{{tag}}}")]).await
-}
-
 async fn ask<T: FromRedisValue>(node: &RedisServer, words: &[&str]) -> T {
     let mut command = redis::cmd(words[0]);
     command.arg(&words[1..]).query_async(&mut node.client().await).await.expect("the node answers")
@@ -84,7 +81,7 @@ async fn a_shard_whose_slot_moves_key_by_key_under_load_is_refused_until_it_is_w
     tags.retain(|tag| tag != "meta");
     assert_eq!(tags.len(), SHARDS, "{tags:?}");
     for tag in tags.iter().step_by(3) {
-        let slot = slot(&mut stack, tag).await;
+        let slot = stack.cluster_mut().slot_of(&format!("{{{tag}}}")).await;
         let from = stack.cluster_mut().master_of(slot).await;
         let mut moving = stack.cluster_mut().begin_move(slot, from, (from + 1) % 3).await;
         let admin = stack.apis[0].admin();
@@ -123,7 +120,7 @@ async fn a_shard_whose_slot_moves_key_by_key_under_load_is_refused_until_it_is_w
 #[tokio::test]
 async fn while_the_slot_of_the_installation_moves_no_process_is_ready_and_afterwards_all_go_on() {
     let (mut stack, sink, ids) = start().await;
-    let slot = slot(&mut stack, "meta").await;
+    let slot = stack.cluster_mut().slot_of("{meta}").await;
     let from = stack.cluster_mut().master_of(slot).await;
     let mut moving = stack.cluster_mut().begin_move(slot, from, (from + 1) % 3).await;
     let admin = stack.apis[0].admin();
@@ -151,13 +148,14 @@ async fn a_shard_whose_slot_moves_as_a_whole_under_load_goes_on() {
     let server = RedisServer::start().await;
     let known: Vec<Option<redis::Value>> = ask(&server, &["COMMAND", "INFO", "cluster|migrateslots"]).await;
     if known == [None] {
+        show_left_out("the server has no CLUSTER MIGRATESLOTS");
         return;
     }
     let (mut stack, sink, mut ids) = start().await;
     let load = SteadyLoad::start(&stack, &sink, "load");
     load.more(100).await;
     for tag in tags(&mut stack).await {
-        let slot = slot(&mut stack, &tag).await;
+        let slot = stack.cluster_mut().slot_of(&format!("{{{tag}}}")).await;
         let from = stack.cluster_mut().master_of(slot).await;
         let to = (from + 1) % 3;
         let id: String = ask(&stack.cluster_mut().nodes()[to], &["CLUSTER", "MYID"]).await;

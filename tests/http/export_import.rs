@@ -195,7 +195,7 @@ async fn a_redis_that_is_nearly_full_takes_no_imports() {
     let mut config = redis::cmd("CONFIG");
     config.arg("SET").arg("maxmemory").arg(limit).query_async::<()>(&mut redis).await.expect("CONFIG SET");
     eventually(SOON, "imports are refused", async || match stack.import_lines(line.clone()).await {
-        reply if reply.status == 503 => Ok(()),
+        reply if reply.status == 503 && reply.json()["detail"].to_string().contains("memory limit") => Ok(()),
         reply => Err(format!("{} {:?}", reply.status, reply.body)),
     })
     .await;

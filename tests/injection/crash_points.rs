@@ -18,7 +18,7 @@ use std::time::Duration;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{FaultClass, Invariant, Verdict};
 use ringback_testkit::recorded::{Bounds, Recorded};
-use ringback_testkit::{Persistence, RedisServer, Role, Sink, Stack, StackOptions};
+use ringback_testkit::{Persistence, RedisServer, Role, Sink, Stack, StackOptions, variable};
 
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -55,7 +55,7 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
         let options = plan.give(options.clone().lock_ttl("500ms")).env("RINGBACK_SHARDS", "4");
         let options = options.env("RINGBACK_LOG_FORMAT", "json");
         let options = options.env("RINGBACK_LOG", "info,ringback_carrier::epoch_log=debug");
-        let recorded = Arc::new(Recorded::start(name, &Bounds { live: None, policies: load::policies() }));
+        let recorded = Arc::new(Recorded::start(name, &Bounds::default()));
         let fault = recorded.fault("crash-points", FaultClass::Process);
         let cuts = recorded.fault("cut", FaultClass::Network);
         let (sink, aside) = (Sink::recorded(recorded.history()).await, Sink::start().await);
@@ -108,24 +108,23 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
             counts.stops_beyond_the_lock.into(),
         );
         pauses.wrong(stale.violations).write();
-        assert!(report.clean, "seed {}", plan.seed);
+        recorded.assert_clean(&report, &format!("seed {}", plan.seed));
         let held = |invariant| report.standing(invariant).verdict == Verdict::Held;
         assert!([Invariant::I1, Invariant::I2, Invariant::I7, Invariant::I10].into_iter().all(held));
         assert_eq!((report.totals.lost, report.totals.early, report.totals.invented), (0, 0, 0));
     }
 }
 
+/// An embedded store has the clock of the machine.
 async fn read_clock(recorded: &Recorded, stack: &Stack) {
     if stack.ups.is_empty() {
-        let mut client = stack.redis().client().await;
-        let time = async || redis::cmd("TIME").query_async(&mut client).await.expect("TIME");
-        recorded.read_clock(time).await;
+        recorded.read_clock(stack.redis()).await;
     }
 }
 
 /// How often all is swept, if that is asked for.
 pub(crate) fn sweeps() -> Option<u64> {
-    std::env::var_os("RINGBACK_TEST_SWEEPS").and_then(|count| count.to_str()?.parse().ok())
+    variable("RINGBACK_TEST_SWEEPS")
 }
 
 #[expect(clippy::print_stdout, reason = "the report is read by people")]

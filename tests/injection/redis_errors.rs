@@ -13,9 +13,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_testkit::history::{FaultClass, Policy};
+use ringback_testkit::history::FaultClass;
 use ringback_testkit::recorded::{Bounds, Recorded};
-use ringback_testkit::{Answer, Persistence, RedisErrors, RedisServer, Script, Sink, Stack};
+use ringback_testkit::{Answer, Persistence, RedisErrors, RedisServer, Script, Sink, Stack, variable};
 use tokio::time::Instant;
 
 pub(crate) use self::calls::Client;
@@ -39,8 +39,7 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     let options = Stack::options().store(&format!("redis://127.0.0.1:{}", proxy.port()));
     // The audit at the end is in the history: the proxy ends with this test.
     let mut stack = options.env("RINGBACK_SHARDS", "1").unaudited().start().await;
-    let policies = vec![Policy { p: 0, delays: vec![100, 200, 400], max: 4, jitter: 0.1 }];
-    let recorded = Arc::new(Recorded::start("errors of redis", &Bounds { live: None, policies }));
+    let recorded = Arc::new(Recorded::start("errors of redis", &Bounds::default()));
     let fault = recorded.fault("error", FaultClass::Network);
     let (sink, aside) = (Sink::recorded(recorded.history()).await, Sink::start().await);
     // A job that is done before its `run` is repeated would be answered with 409.
@@ -83,7 +82,7 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     recorded.end(&stack, &["push"], false).await;
     let report = recorded.check();
     show(&format!("seed {seed}: {cells} cells\n{report}"));
-    assert!(report.clean, "seed {seed}");
+    recorded.assert_clean(&report, &format!("seed {seed}"));
     assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
     for process in stack.apis.iter_mut().chain(&mut stack.carriers).chain(&mut stack.notifiers) {
         assert_eq!(process.exit_status(), None, "{}", process.log());
@@ -155,7 +154,7 @@ fn each_call_of_the_store_is_in_the_table() {
 }
 
 fn rounds() -> Option<usize> {
-    std::env::var_os("RINGBACK_TEST_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok())
+    variable("RINGBACK_TEST_ROUNDS")
 }
 
 #[expect(clippy::print_stdout, reason = "the report is read by people")]

@@ -16,12 +16,12 @@ use ringback_core::job::DEFAULT_TTR;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
-use ringback_testkit::{Persistence, RedisServer, eventually};
+use ringback_testkit::{Persistence, RedisServer, eventually, seed, variable};
 
 use self::cuts::{Cut, Files};
 use self::workload::{Recorded, TOPICS};
 use crate::contract::jobs::{BRIEF, LONG, With, ms, retry};
-use crate::contract::workbench::{SOON, Server, Workbench, at_most, now};
+use crate::contract::workbench::{SOON, Server, Workbench, at_most};
 
 /// The installation, which all servers of these tests share.
 const NAME: &str = "torn-file";
@@ -80,13 +80,13 @@ async fn every_job_before_a_torn_end_is_found_after_a_repair() {
     drop(source);
 
     let mut cuts = cuts::all(&files.last);
-    let wanted = std::env::var_os("RINGBACK_TEST_CUTS").and_then(|cuts| cuts.into_string().ok());
+    let wanted = variable::<String>("RINGBACK_TEST_CUTS");
     let wanted = match wanted.as_deref() {
         Some("all") => cuts.len(),
         Some(number) => number.parse().expect("a number of cuts"),
         None => CUTS,
     };
-    let seed = now().as_millis();
+    let seed = seed("RINGBACK_TEST_SEED");
     cuts.shuffle(&mut StdRng::seed_from_u64(seed));
     let mut server = server().await;
     let mut damaged = 0;

@@ -1,24 +1,24 @@
 //! A log of epochs, at the level `debug`: each claim of a shard, and each pass
 //! under a claim that changed something or was fenced. Two holders of a shard at the same time would show in it.
 
-use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::clock::Clock;
 use ringback_core::contract::{Epoch, Pass, Shard, StoreError};
-use tracing::debug;
+use tracing::{Level, debug, enabled};
 
-/// A call to the store that has begun.
+/// When a call to the store began, in µs; `None` if that is not logged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked(u64);
+pub(crate) struct Asked(Option<u64>);
 
 impl Asked {
     /// Begins now.
-    pub(crate) fn now() -> Self {
-        Self(SystemClock.micros())
+    pub(crate) fn now(clock: &dyn Clock) -> Self {
+        Self(enabled!(Level::DEBUG).then(|| clock.micros()))
     }
 
     /// The shard was claimed.
     pub(crate) fn claimed(self, shard: Shard, epoch: &Epoch) {
-        let (shard, asked) = (shard.number(), self.0);
-        debug!(shard, epoch = epoch.0, asked, "epoch begins");
+        let Some(asked) = self.0 else { return };
+        debug!(shard = shard.number(), epoch = epoch.0, asked, "epoch begins");
     }
 
     /// A pass has ended. Whether one without an answer changed something is not known, so it is left out.
@@ -32,7 +32,7 @@ impl Asked {
 
     /// Something was done under an epoch, or was fenced.
     pub(crate) fn used(self, shard: Shard, epoch: &Epoch, fenced: bool) {
-        let (shard, asked) = (shard.number(), self.0);
-        debug!(shard, epoch = epoch.0, asked, fenced, "epoch used");
+        let Some(asked) = self.0 else { return };
+        debug!(shard = shard.number(), epoch = epoch.0, asked, fenced, "epoch used");
     }
 }

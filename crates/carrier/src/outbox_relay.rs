@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use ringback_core::clock::Clock;
 use ringback_core::contract::{
     AckResult, DeadLetter, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError,
     SubmitResult,
@@ -43,6 +44,7 @@ pub(crate) struct OutboxRelay<'a> {
     pub(crate) epoch: &'a Epoch,
     /// Set to the time at which an entry is due.
     pub(crate) due: &'a DeadlineSignal,
+    pub(crate) clock: &'a dyn Clock,
 }
 
 /// The result for one entry.
@@ -106,7 +108,7 @@ impl OutboxRelay<'_> {
         let ack = self.ack(outbox, &results, rejections);
         // The answer of this call includes every deadline that was set before.
         self.due.clear();
-        let (asked, begun) = (Instant::now(), Asked::now());
+        let (asked, begun) = (Instant::now(), Asked::now(self.clock));
         let acknowledged = self.store.acknowledge(self.shard, self.epoch, &ack).await?;
         crash_point!("carrier.after_acknowledge");
         begun.used(self.shard, self.epoch, matches!(acknowledged, AckResult::Fenced));

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringback_core::clock::Clock;
 use ringback_core::contract::{
     Epoch, ExpiredLease, Note, Pass, PassLimits, Recovered, Settled, Shard, StoreError,
 };
@@ -35,6 +36,7 @@ pub(crate) struct ShardWorker {
     pub(crate) shard: Shard,
     pub(crate) epoch: Epoch,
     pub(crate) retries: Retries,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl ShardWorker {
@@ -48,6 +50,7 @@ impl ShardWorker {
             shard: self.shard,
             epoch: &self.epoch,
             due: &outbox,
+            clock: &*self.clock,
         };
         // Both belong to one task, so they end together.
         tokio::select! {
@@ -73,7 +76,7 @@ impl ShardWorker {
             kind = allowed;
             let started = Instant::now();
             crash_point!("carrier.before_pass");
-            let asked = Asked::now();
+            let asked = Asked::now(&*self.clock);
             let passed = self.pass(kind).await;
             crash_point!("carrier.after_pass");
             asked.passed(self.shard, &self.epoch, &passed);

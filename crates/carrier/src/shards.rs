@@ -133,7 +133,7 @@ impl Shards {
 
     async fn claim(&mut self, shard: Shard) -> Result<(), StoreError> {
         crash_point!("carrier.before_claim");
-        let asked = Asked::now();
+        let asked = Asked::now(&*self.context.clock);
         let epoch = self.store.claim(shard, &self.name).await?;
         crash_point!("carrier.after_claim");
         asked.claimed(shard, &epoch);
@@ -145,6 +145,7 @@ impl Shards {
             shard,
             epoch: epoch.clone(),
             retries: self.retries.clone(),
+            clock: Arc::clone(&self.context.clock),
         };
         let handle = self.workers.spawn(async move {
             worker.run().await;

@@ -27,7 +27,9 @@ pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
     };
     let totals = &report.totals;
     let wrong = totals.lost + totals.early + totals.invented;
-    let by = format!("chaos on {}", store.name());
+    // Runs on the same store with other faults count too.
+    let by =
+        format!("chaos on {}, seed {}, {} chosen faults", store.name(), options.seed, options.kinds.len());
     Reached::new(Figure::Kills, &by, totals.kills).wrong(wrong).write();
     println!("{report}");
     for (kind, count) in &report.totals.faults {

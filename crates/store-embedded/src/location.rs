@@ -3,7 +3,7 @@
 //! events, and the live carriers.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -148,20 +148,38 @@ fn open_file(builder: &Builder, file: &Path) -> Result<Database> {
 /// Creates the database. It gets its name when it is whole, because a half of one, which a crash or a full disk leaves,
 /// could not be opened. `None` if another process has created it meanwhile.
 fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
-    let new = file.with_extension(format!("{}.new", std::process::id()));
+    // The lock is held until the end, and given up with this value.
+    let lock = file.with_extension("lock");
+    let _held = lock_creation(&lock, file)?;
+    if file.exists() {
+        return Ok(None);
+    }
+    let new = file.with_extension("new");
     remove_if_there(&new)?;
     let created = builder.create(&new).map_err(|error| opened(error, &new));
     crash_point!("create.before_name");
-    let named = created.and_then(|database| match fs::hard_link(&new, file) {
-        Ok(()) => Ok(Some(database)),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
-        // Not all file systems have links.
-        Err(_) => Ok(fs::rename(&new, file).map(|()| Some(database))?),
-    });
-    remove_if_there(&new)?;
-    let named = named?;
+    let named = created.and_then(|database| Ok(fs::rename(&new, file).map(|()| database)?));
+    if named.is_err() {
+        remove_if_there(&new)?;
+    }
+    let database = named?;
+    crash_point!("create.after_name");
+    // Whoever waits with this file open finds the database under its name.
+    remove_if_there(&lock)?;
     log::sync_directory(file)?;
-    Ok(named)
+    Ok(Some(database))
+}
+
+/// Keeps other processes from creating the same database.
+fn lock_creation(lock: &Path, file: &Path) -> Result<File> {
+    let held = File::options().write(true).create(true).truncate(false).open(lock)?;
+    match held.try_lock() {
+        Ok(()) => Ok(held),
+        Err(TryLockError::WouldBlock) => Err(in_use(file)),
+        // Such a file system has no lock for the database either.
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(held),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
 }
 
 fn remove_if_there(file: &Path) -> io::Result<()> {
@@ -174,10 +192,7 @@ fn remove_if_there(file: &Path) -> io::Result<()> {
 /// The error of a database that cannot be opened.
 fn opened(error: DatabaseError, file: &Path) -> Error {
     match error {
-        DatabaseError::DatabaseAlreadyOpen => unfit(format!(
-            "the directory {} is in use by another process; stop that, or choose another directory",
-            directory(file).display()
-        )),
+        DatabaseError::DatabaseAlreadyOpen => in_use(file),
         DatabaseError::Storage(StorageError::Io(error))
             if !matches!(
                 error.kind(),
@@ -189,6 +204,13 @@ fn opened(error: DatabaseError, file: &Path) -> Error {
         }
         error => unfit(format!("the file {} cannot be opened as a store: {error}", file.display())),
     }
+}
+
+fn in_use(file: &Path) -> Error {
+    unfit(format!(
+        "the directory {} is in use by another process; stop that, or choose another directory",
+        directory(file).display()
+    ))
 }
 
 fn unfit(why: String) -> Error {

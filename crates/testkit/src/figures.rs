@@ -75,7 +75,7 @@ pub struct Reached {
     pub by: String,
     /// How many there were.
     pub count: u64,
-    /// How many of all possible ones are a whole sweep, where the test chooses some.
+    /// How many the test has chosen for this run, where that is not the same in each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
     /// How much went wrong.
@@ -98,10 +98,10 @@ impl Reached {
         Self { wrong, ..self }
     }
 
-    /// How many there are of which some were chosen.
+    /// How many were chosen for this run.
     #[must_use]
-    pub fn of(self, all: u64) -> Self {
-        Self { of: Some(all), ..self }
+    pub fn of(self, chosen: u64) -> Self {
+        Self { of: Some(chosen), ..self }
     }
 
     /// How long a recovery took at the longest, and may take.

@@ -7,8 +7,10 @@
 //! and benchmarks call this crate. The exceptions are the demo, which is for users, and the checker of histories: they
 //! return errors.
 
+pub mod attempts;
 mod child;
 pub mod demo;
+mod environment;
 pub mod figures;
 pub mod history;
 mod network;
@@ -23,6 +25,7 @@ mod stack;
 mod time;
 
 pub use crate::child::Child;
+pub use crate::environment::{seed, variable};
 pub use crate::network::{free_port, http_client};
 pub use crate::preload::{LookUp, NamesOf, Preload, Seen};
 pub use crate::process::{Process, ProcessSpec};

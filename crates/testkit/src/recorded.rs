@@ -16,13 +16,16 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub use self::epochs::write_epoch;
+use crate::attempts;
 use crate::history::{
     ClockReading, Digest, Entry, Fault, FaultClass, Healed, History, Policy, Report, Start, check,
 };
 use crate::network::http_client;
+use crate::redis::RedisServer;
 
 /// A run whose clients write a history.
 pub struct Recorded {
+    name: String,
     history: History,
     http: Client,
     dir: TempDir,
@@ -58,6 +61,14 @@ pub struct RecordedJob {
     pub key: Option<String>,
 }
 
+impl Default for Bounds {
+    /// Without a time, and with the retry policy of a stack that sets no other.
+    fn default() -> Self {
+        let policy = Policy { p: 0, delays: vec![100, 200, 400], max: 4, jitter: 0.1 };
+        Self { live: None, policies: vec![policy] }
+    }
+}
+
 impl RecordedJob {
     /// A job with a body.
     pub fn new(topic: &str, id: &str, url: Option<String>) -> Self {
@@ -90,8 +101,9 @@ impl RecordedJob {
 }
 
 impl Recorded {
-    /// Begins a history.
+    /// Begins a history. Fails if [`Self::assert_clean`] did in an earlier attempt.
     pub fn start(name: &str, bounds: &Bounds) -> Self {
+        attempts::fail_if_found(name);
         let dir = tempfile::Builder::new().prefix("ringback-history-").tempdir().expect("a temp directory");
         let history = History::create(&dir.path().join("history.jsonl")).expect("a new file");
         history.write(&Entry::Start(Start {
@@ -107,7 +119,7 @@ impl Recorded {
         for policy in &bounds.policies {
             history.write(&Entry::Policy(policy.clone()));
         }
-        Self { history, http: http_client(), dir }
+        Self { name: name.to_owned(), history, http: http_client(), dir }
     }
 
     /// The history.
@@ -115,10 +127,12 @@ impl Recorded {
         &self.history
     }
 
-    /// Reads how far the clock of a store is ahead, by what it answers.
-    pub async fn read_clock(&self, time: impl AsyncFnOnce() -> (u64, u64)) {
+    /// Reads how far the clock of a server is ahead.
+    pub async fn read_clock(&self, server: &RedisServer) {
+        let mut client = server.client().await;
         let asked = self.history.t();
-        let (seconds, micros) = time().await;
+        let time: (u64, u64) = redis::cmd("TIME").query_async(&mut client).await.expect("TIME");
+        let (seconds, micros) = time;
         let t = self.history.t();
         let (middle, error) = (asked.midpoint(t), (t - asked) / 2 + 1);
         let ahead =
@@ -152,6 +166,15 @@ impl Recorded {
         self.history.flush();
         let file = File::open(self.dir.path().join("history.jsonl")).expect("it was created");
         check(BufReader::new(file)).unwrap_or_else(|error| panic!("the history cannot be read: {error}"))
+    }
+
+    /// Fails if a report on this history has violations. Then further attempts of this test fail too.
+    pub fn assert_clean(&self, report: &Report, at: &str) {
+        if !report.clean {
+            let found: Vec<_> = report.violations.iter().map(ToString::to_string).collect();
+            attempts::remember(&self.name, &found.join("\n"));
+            panic!("{at}: {report}");
+        }
     }
 
     /// Keeps the file of the history, and returns its path.

@@ -63,7 +63,7 @@ async fn a_shard_whose_slot_moves_is_refused_with_its_name_and_the_process_stays
     let keys: Vec<String> =
         redis::cmd("KEYS").arg("ringback:*").query_async(&mut client).await.expect("KEYS");
     let key = keys.into_iter().find(|key| !key.contains("{meta}")).expect("a shard on the first master");
-    let slot = redis::cmd("CLUSTER").arg("KEYSLOT").arg(key).query_async(&mut client).await.expect("KEYSLOT");
+    let slot = stack.cluster_mut().slot_of(&key).await;
     let mut moving = stack.cluster_mut().begin_move(slot, 0, 1).await;
     let during = jobs("during");
     loop {

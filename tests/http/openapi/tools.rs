@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ringback_testkit::{Stack, StackOptions};
+use ringback_testkit::{Stack, StackOptions, variable};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
@@ -54,8 +54,7 @@ async fn schemathesis(options: StackOptions, phases: &str) {
     let config = directory.path().join("schemathesis.toml");
     std::fs::write(&config, schemathesis_config()).expect("a file");
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("http/openapi");
-    let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
-    let cases = variable("RINGBACK_TEST_CASES");
+    let cases = variable::<String>("RINGBACK_TEST_CASES");
     let mut command = Command::new(tool);
     command.arg("--config-file").arg(config).args(["run", &stack.url("/openapi.json"), "--no-color"]);
     let phases = if cases.is_some() { "examples,coverage,fuzzing" } else { phases };
@@ -64,7 +63,7 @@ async fn schemathesis(options: StackOptions, phases: &str) {
         command.args(["--exclude-name", name]);
     }
     command.args(["--max-examples", cases.as_deref().unwrap_or(CASES)]);
-    command.args(["--seed", variable("RINGBACK_TEST_SEED").as_deref().unwrap_or(SEED)]);
+    command.args(["--seed", variable::<String>("RINGBACK_TEST_SEED").as_deref().unwrap_or(SEED)]);
     command.current_dir(directory.path()).env("SCHEMATHESIS_HOOKS", here.join("schemathesis_hooks.py"));
     run(command).await;
 }

@@ -1,14 +1,19 @@
 //! The crash points of `ringback backup`, `restore` and `compact`, and of the first start of an embedded store: each
-//! command is killed at each of them and run again. A backup that has its name is whole, a restore that is run again restores the rest, and a compacted store keeps its
-//! jobs. By default a third of the points, by the seed.
+//! command is killed at each of them and run again. A backup that has its name is whole, a restore that is run again
+//! restores the rest, and a compacted store keeps its jobs. By default a third of the points, by the seed.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use ringback_testkit::{ProcessSpec, Role, Stack};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::names::{command_points, share};
 use super::{show, sweeps};
@@ -16,6 +21,8 @@ use crate::seed::seed;
 
 /// More than one request of a restore takes.
 const JOBS: usize = 1_200;
+/// Within this a command ends on a busy machine.
+const ENDS: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_command_that_is_killed_is_run_again_and_nothing_is_missing() {
@@ -23,7 +30,7 @@ async fn a_command_that_is_killed_is_run_again_and_nothing_is_missing() {
     let mut stack = api_only().start().await;
     fill(&stack).await;
     let whole = dir.path().join("whole");
-    assert!(run(&stack, &["backup", &text(&whole)], None).status.success());
+    assert!(run(&stack, &["backup", &text(&whole)], None).await.status.success());
 
     let seed = seed();
     let points = share(command_points(), seed, sweeps().is_some());
@@ -33,9 +40,9 @@ async fn a_command_that_is_killed_is_run_again_and_nothing_is_missing() {
     };
     for (number, point) in of("backup.").iter().enumerate() {
         let file = dir.path().join(format!("backup-{number}"));
-        assert_killed(&run(&stack, &["backup", &text(&file)], Some(point)), point);
+        assert_killed(&run(&stack, &["backup", &text(&file)], Some(point)).await, point);
         assert_eq!(file.exists(), *point == "backup.after_finish", "{point}");
-        let again = run(&stack, &["backup", &text(&file)], None);
+        let again = run(&stack, &["backup", &text(&file)], None).await;
         assert!(again.status.success(), "{point}: {again:?}");
         assert_eq!(jobs(&file), jobs(&whole), "{point}");
     }
@@ -50,16 +57,17 @@ async fn a_command_that_is_killed_is_run_again_and_nothing_is_missing() {
             "--admin-listen",
             "127.0.0.1:0",
         ];
-        assert_killed(&run(&stack, &up, Some(point)), point);
-        // What is left is no store, and does not keep one from being made.
-        assert!(!Path::new(&new).join("ringback.redb").exists(), "{point}");
-        assert_killed(&run(&stack, &up, Some("embedded.after_note_log")), point);
+        assert_killed(&run(&stack, &up, Some(point)).await, point);
+        // What is left before it has its name is no store, and does not keep one from being made.
+        let is_named = Path::new(&new).join("ringback.redb").exists();
+        assert_eq!(is_named, *point == "create.after_name", "{point}");
+        assert_killed(&run(&stack, &up, Some("embedded.after_note_log")).await, point);
     }
     for point in [of("restore."), of("import.")].concat() {
         let other = api_only().start().await;
         let restore = ["restore", &text(&whole), "--json"];
-        assert_killed(&run(&other, &restore, Some(point)), point);
-        let again = run(&other, &restore, None);
+        assert_killed(&run(&other, &restore, Some(point)).await, point);
+        let again = run(&other, &restore, None).await;
         assert!(again.status.success(), "{point}: {again:?}");
         let result: Value = serde_json::from_slice(&again.stdout).expect("JSON");
         let (created, repeated) = (&result["jobs"]["created"], &result["jobs"]["repeated"]);
@@ -70,10 +78,10 @@ async fn a_command_that_is_killed_is_run_again_and_nothing_is_missing() {
     for point in of("compact.") {
         stack.apis[0].kill();
         let data = text(&stack.apis[0].directory().join("data"));
-        assert_killed(&run(&stack, &["compact", &data], Some(point)), point);
-        assert!(run(&stack, &["compact", &data], None).status.success(), "{point}");
+        assert_killed(&run(&stack, &["compact", &data], Some(point)).await, point);
+        assert!(run(&stack, &["compact", &data], None).await.status.success(), "{point}");
         stack.apis[0].restart();
-        stack.ready(std::time::Duration::from_secs(30)).await;
+        stack.ready(ENDS).await;
         assert_eq!(stack.stats().await["states"]["delayed"], JOBS, "{point}");
     }
 }
@@ -94,14 +102,22 @@ async fn fill(stack: &Stack) {
 }
 
 /// Runs a command to its end, or to a point.
-fn run(stack: &Stack, words: &[&str], point: Option<&str>) -> Output {
+async fn run(stack: &Stack, words: &[&str], point: Option<&str>) -> Output {
     let dir = tempfile::tempdir().expect("a directory");
     let (plan, log) = (dir.path().join("plan"), dir.path().join("log"));
     fs::write(&plan, point.map(|point| format!("{point} kill 1\n")).unwrap_or_default()).expect("a plan");
     let spec = ProcessSpec::new("ringback").env("RINGBACK_URL", &stack.url(""));
     let spec = spec.env("FAULT_PLAN", &text(&plan)).env("FAULT_LOG", &text(&log));
     let spec = words.iter().fold(spec, |spec, word| spec.arg(word));
-    spec.command().output().expect("the binary starts")
+    let child = spec.command().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("the binary starts");
+    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid fits"));
+    let output = spawn_blocking(move || child.wait_with_output());
+    let Ok(output) = timeout(ENDS, output).await else {
+        kill(pid, Signal::SIGKILL).expect("it runs");
+        panic!("{words:?}, armed with {point:?}, goes on after {ENDS:?}");
+    };
+    output.expect("it does not panic").expect("its outputs can be read")
 }
 
 fn assert_killed(output: &Output, point: &str) {

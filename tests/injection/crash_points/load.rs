@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ringback_testkit::history::{Policy, SettleKind};
+use ringback_testkit::history::SettleKind;
 use ringback_testkit::recorded::{Recorded, RecordedJob};
 use ringback_testkit::{Answer, Script, Sink};
 use serde_json::json;
@@ -15,11 +15,6 @@ pub(crate) const TOPICS: [&str; 2] = ["push", "pull"];
 
 /// How long a client pauses between two jobs.
 const PAUSE: Duration = Duration::from_millis(15);
-
-/// The retry policy of a stack.
-pub(crate) fn policies() -> Vec<Policy> {
-    vec![Policy { p: 0, delays: vec![100, 200, 400], max: 4, jitter: 0.1 }]
-}
 
 pub(crate) struct Load {
     recorded: Arc<Recorded>,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use ringback_testkit::history::{Entry, Exit, Metric, Policy, Report, SettleKind};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
 use ringback_testkit::{Answer, Script, Sink, Stack};
@@ -40,7 +41,7 @@ pub(crate) async fn run(bug: Option<&str>) -> Report {
     }
     let mut stack = options.start().await;
     let run = Run { recorded: Arc::new(recorded), api: stack.api_urls().remove(0), sink };
-    run.read_clock(&stack).await;
+    run.recorded.read_clock(stack.redis()).await;
     tokio::join!(
         run.deliveries(),
         run.failures(),
@@ -50,19 +51,13 @@ pub(crate) async fn run(bug: Option<&str>) -> Report {
         run.renewed()
     );
     run.drain(&stack).await;
-    run.read_clock(&stack).await;
+    run.recorded.read_clock(stack.redis()).await;
     run.processes(&mut stack).await;
     run.recorded.end(&stack, &["t", "e", "r", "n"], true).await;
     run.recorded.check()
 }
 
 impl Run {
-    async fn read_clock(&self, stack: &Stack) {
-        let mut client = stack.redis().client().await;
-        let time = async || redis::cmd("TIME").query_async(&mut client).await.expect("TIME");
-        self.recorded.read_clock(time).await;
-    }
-
     fn job(&self, id: &str, path: &str) -> RecordedJob {
         RecordedJob::new("t", id, Some(self.sink.url(path)))
     }
@@ -104,12 +99,14 @@ impl Run {
         }
         self.sink.answer_path("/later", Script::first(1, Answer::status(503).header("retry-after", "1")));
         self.submit(&self.job("later", "/later")).await;
-        for n in 0..FLAKY {
+        // They fail at about the same time, so that what their retries have in common shows on a busy machine too.
+        let flaky = (0..FLAKY).map(async |n| {
             let id = format!("flaky-{n}");
             self.sink.answer_job(&id, Script::first(1, Answer::status(503)));
-            let retry = json!({"delays": ["400ms"], "max": 2, "jitter": 1.0});
-            self.submit(&RecordedJob { policy: Some((1, retry)), ..self.job(&id, "/hook") }).await;
-        }
+            let policy = Some((1, json!({"delays": ["400ms"], "max": 2, "jitter": 1.0})));
+            self.submit(&RecordedJob { policy, delay: Some(300), ..self.job(&id, "/hook") }).await;
+        });
+        join_all(flaky).await;
     }
 
     async fn cancels(&self) {

@@ -39,7 +39,7 @@ pub(super) async fn make(installation: &Installation, api: &Api, kind: Kind, rng
     let begun = Begun::new(history, kind.name(), kind.class(), None);
     let (since, data) = before(history.t(), kind, server, rng).await;
     server.kill();
-    history.write(&Entry::Loss(Loss { t: history.t(), since }));
+    let t = history.t();
     sleep(Duration::from_millis(rng.random_range(0..1_000))).await;
     let is_certain = !matches!(data, Data::Cut(_));
     let lost = is_certain.then(|| Begun::new(history, "lost-data", FaultClass::Amnesia, None));
@@ -51,6 +51,7 @@ pub(super) async fn make(installation: &Installation, api: &Api, kind: Kind, rng
             server.restart().await;
         }
     }
+    history.write(&Entry::Loss(Loss { t, since, answered: Some(history.t()) }));
     let wait = Duration::from_millis(rng.random_range(0..3_000));
     accept(api, lost, wait).await;
     begun.healed();

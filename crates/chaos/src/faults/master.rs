@@ -57,7 +57,7 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
 /// Callbacks and consumers go on without replicas: attempts and their outcomes are not on one when a master is replaced.
 fn forgets(history: &History) {
     let t = history.t();
-    history.write(&Entry::Loss(Loss { t, since: t }));
+    history.write(&Entry::Loss(Loss { t, since: t, answered: None }));
 }
 
 /// Sentinels that have begun to replace a master go on when it comes back, and take its replicas away one by one: what

@@ -19,7 +19,8 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     if tags.is_empty() {
         return;
     }
-    let slot = slot(cluster, &tags[rng.random_range(0..tags.len())]).await;
+    let tag = &tags[rng.random_range(0..tags.len())];
+    let slot = cluster.slot_of(&format!("{{{tag}}}")).await;
     let from = cluster.master_of(slot).await;
     let others: Vec<_> = masters.into_iter().filter(|master| *master != from).collect();
     let to = others[rng.random_range(0..others.len())];
@@ -49,10 +50,4 @@ async fn tags(cluster: &RedisCluster) -> Vec<String> {
     tags.sort_unstable();
     tags.dedup();
     tags
-}
-
-async fn slot(cluster: &RedisCluster, tag: &str) -> u16 {
-    let mut command = redis::cmd("CLUSTER");
-    let asked = command.arg("KEYSLOT").arg(format!("ringback:{{{tag}}}"));
-    asked.query_async(&mut cluster.nodes()[0].client().await).await.expect("CLUSTER KEYSLOT")
 }

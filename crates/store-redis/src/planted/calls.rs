@@ -1,15 +1,21 @@
 //! Bugs that tests plant in the calls of the store.
 
+use std::time::Duration;
+
 use redis::Value;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::contract::{Shard, StoreError, SubmitResult, Submitted};
-use ringback_core::is_planted;
 use ringback_core::job::{Due, Job, NewJob};
 use ringback_core::state::State;
+use ringback_core::{is_cut, is_planted};
+use tokio::time::sleep;
 
 use crate::keys::Place;
 use crate::redis_store::RedisStore;
 use crate::reply;
+
+/// In this time another submit of the same job finds nothing either.
+const OVERLAP: Duration = Duration::from_millis(50);
 
 /// Puts the entries of a lane that a promotion has taken into its ready queue.
 const PUSH: &str = "
@@ -26,6 +32,8 @@ pub(crate) async fn move_on(
     taken: Option<Value>,
 ) -> Result<(), StoreError> {
     let Some(taken) = taken.filter(|_| is_planted!("two-call-move")) else { return Ok(()) };
+    // Here a process is killed that has taken something.
+    let _ = is_cut!("move_on", "before");
     let lanes: Vec<(Vec<u8>, Vec<Vec<u8>>)> = reply::read(taken, "promote")?;
     for (lane, entries) in lanes {
         let mut cmd = redis::cmd("EVAL");
@@ -47,6 +55,7 @@ pub(crate) async fn found_before(
             let known = store.get(shard, &job.key).await?;
             *found = known.map(|job| Submitted { answer: SubmitResult::Repeated, job });
         }
+        sleep(OVERLAP).await;
     }
     Ok(found)
 }

@@ -1,6 +1,7 @@
 //! Tests of the checker: it accepts histories that are right, and names what is wrong with others.
 
 mod lines;
+mod losses;
 mod mutations;
 mod reports;
 mod right;

@@ -75,6 +75,11 @@ impl RedisCluster {
         &self.nodes
     }
 
+    /// The slot of a key, which may be only a hash tag in braces.
+    pub async fn slot_of(&self, key: &str) -> u16 {
+        ask(&self.nodes[0], &["KEYSLOT", key]).await
+    }
+
     /// Adds a node with these options as a replica of a master, and waits until it has its data. Returns its index.
     pub async fn add_replica(&mut self, options: RedisOptions, master: usize) -> usize {
         let bus = free_port();

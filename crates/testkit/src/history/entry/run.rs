@@ -163,6 +163,9 @@ pub struct Loss {
     /// What clients were answered before this time is there. If it is `t`, all of that is there, and only attempts and
     /// their outcomes may not be.
     pub since: u64,
+    /// When it answered again with what it had left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<u64>,
 }
 
 impl Loss {

@@ -1,14 +1,13 @@
 //! The store: its indexes (I10) and counts (I11, I19), honest answers (I23), and that a loss is noticed (I24).
 
+mod alarms;
+
 use super::{Judgement, Run};
 use crate::history::entry::{FaultClass, JobState, Ledger};
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::{I10, I11, I19, I23, I24};
 use crate::history::records::{Asked, NEVER, NONE, SubmitRecord};
 use crate::history::tables::{FaultRecord, Tables};
-
-/// How soon a loss has to be noticed, in µs.
-const ALARM_LIMIT: u64 = 1_000_000;
 
 pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
     let (tables, findings) = (run.tables, &mut found.findings);
@@ -34,14 +33,11 @@ pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
         let what = format_args!("was submitted, and the answer was about {answered}");
         findings.violated(I23, Some(asked), &[*line], what);
     }
-    check_alarms(tables, findings);
+    alarms::check(tables, findings);
     let mut created: Vec<_> = tables.submits.iter().filter(|submit| submit.span.status == 201).collect();
     created.sort_unstable_by_key(|submit| submit.span.sent);
     for fault in &tables.run.faults {
         check_answers(tables, fault, &created, findings);
-        if fault.class == FaultClass::Amnesia {
-            check_alarm(tables, fault, findings);
-        }
     }
 }
 
@@ -165,7 +161,7 @@ fn deliveries(tables: &Tables) -> Bounds {
 fn check_answers(tables: &Tables, fault: &FaultRecord, created: &[&SubmitRecord], findings: &mut Findings) {
     let (begin, invariant, what) = match fault.class {
         FaultClass::StoreDown => (fault.begin, I23, "accepted no writes"),
-        FaultClass::Amnesia => (fault.begin + ALARM_LIMIT, I24, "had lost its data"),
+        FaultClass::Amnesia => (alarms::deadline(tables, fault), I24, "had lost its data"),
         FaultClass::Process | FaultClass::Store | FaultClass::Network | FaultClass::Receiver => return,
     };
     findings.checked(I23);
@@ -176,29 +172,5 @@ fn check_answers(tables: &Tables, fault: &FaultRecord, created: &[&SubmitRecord]
         let job = (submit.job != NONE).then(|| tables.jobs.name(submit.job));
         let lines = [vec![fault.line], submit.span.lines()].concat();
         findings.violated(invariant, job, &lines, format_args!("was accepted while the store {what}"));
-    }
-}
-
-/// Nobody says that the store has lost data that it has.
-fn check_alarms(tables: &Tables, findings: &mut Findings) {
-    let amnesia = tables.run.faults.iter().filter(|fault| fault.class == FaultClass::Amnesia);
-    let losses = amnesia
-        .map(|fault| fault.begin)
-        .chain(tables.run.losses.iter().filter(|loss| loss.has_calls()).map(|loss| loss.t));
-    let first = losses.min().unwrap_or(NEVER);
-    for (line, alarm) in tables.run.alarms.iter().filter(|(_, alarm)| alarm.t < first) {
-        findings.checked(I24);
-        let what = format_args!("process {} says that the store lost data, which it has not", alarm.pid);
-        findings.violated(I24, None, &[*line], what);
-    }
-}
-
-/// A loss is noticed in time.
-fn check_alarm(tables: &Tables, fault: &FaultRecord, findings: &mut Findings) {
-    findings.checked(I24);
-    let in_time = fault.begin..=fault.begin + ALARM_LIMIT;
-    if !tables.run.alarms.iter().any(|(_, alarm)| in_time.contains(&alarm.t)) {
-        let what = format_args!("the store lost data, and no process noticed within a second");
-        findings.violated(I24, None, &[fault.line], what);
     }
 }

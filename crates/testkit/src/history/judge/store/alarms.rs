@@ -1,0 +1,51 @@
+//! Alarms (I24): a loss of the store is noticed in time, and no process says so of a store that has all of its data.
+
+use crate::history::entry::FaultClass;
+use crate::history::findings::Findings;
+use crate::history::invariant::Invariant::I24;
+use crate::history::records::NEVER;
+use crate::history::tables::{FaultRecord, Tables};
+
+/// How soon a loss has to be noticed, in µs.
+const LIMIT: u64 = 1_000_000;
+/// How long a process may still speak of a loss that was accepted, in µs: it looks about once a second.
+const GRACE: u64 = 2_500_000;
+
+pub(super) fn check(tables: &Tables, findings: &mut Findings) {
+    let amnesia = || tables.run.faults.iter().filter(|fault| fault.class == FaultClass::Amnesia);
+    let losses = tables.run.losses.iter().filter(|loss| loss.has_calls());
+    let open: Vec<_> = amnesia()
+        .map(|fault| (fault.begin, fault.end))
+        .chain(losses.map(|loss| (loss.t, end(tables, loss.t))))
+        .map(|(begin, end)| begin..=end.saturating_add(GRACE))
+        .collect();
+    for (line, alarm) in &tables.run.alarms {
+        findings.checked(I24);
+        if !open.iter().any(|open| open.contains(&alarm.t)) {
+            let what = format_args!("process {} says that the store lost data, which it has not", alarm.pid);
+            findings.violated(I24, None, &[*line], what);
+        }
+    }
+    for fault in amnesia() {
+        findings.checked(I24);
+        let in_time = fault.begin..=deadline(tables, fault);
+        if !tables.run.alarms.iter().any(|(_, alarm)| in_time.contains(&alarm.t)) {
+            let what = format_args!("the store lost data, and no process noticed within a second");
+            findings.violated(I24, None, &[fault.line], what);
+        }
+    }
+}
+
+/// When a loss has to be noticed at the latest: a second after it, or after the store answered again.
+pub(super) fn deadline(tables: &Tables, fault: &FaultRecord) -> u64 {
+    let losses = tables.run.losses.iter().filter(|loss| loss.t <= fault.end);
+    let answered = losses.filter_map(|loss| loss.answered).filter(|answered| *answered <= fault.end).max();
+    answered.unwrap_or_default().max(fault.begin).saturating_add(LIMIT)
+}
+
+/// When the fault of the store has ended to which a loss belongs.
+fn end(tables: &Tables, loss: u64) -> u64 {
+    let faults = tables.run.faults.iter().filter(|fault| fault.class.is_store());
+    let around = faults.filter(|fault| (fault.begin..=fault.end).contains(&loss));
+    around.map(|fault| fault.end).max().unwrap_or(NEVER)
+}

@@ -1,0 +1,56 @@
+//! When a store that lost its data has to be noticed, and when nobody may say so.
+
+use super::report;
+use crate::history::{Invariant, Verdict};
+
+/// The data are gone at 2 s; the store answers again at 4 s, and the loss is accepted at 7 s.
+const LOSS: &str = r#"{"start":{"t":0,"wall":1795000000000000}}
+{"fault":{"t":1500000,"f":1,"kind":"wiped-redis","class":"store"}}
+{"loss":{"t":2000000,"since":0,"answered":4000000}}
+{"fault":{"t":2500000,"f":2,"kind":"lost-data","class":"amnesia"}}
+{"healed":{"t":7000000,"f":2}}
+{"healed":{"t":9000000,"f":1}}
+"#;
+
+/// What becomes of the invariant if a process says at these times that the store lost data.
+fn verdict(lines: &str, alarms: &[u64]) -> Verdict {
+    let alarms: String =
+        alarms.iter().map(|t| format!("{{\"alarm\":{{\"t\":{t},\"pid\":101}}}}\n")).collect();
+    let report = report(format!("{lines}{alarms}").as_bytes());
+    let violations = report.violations.iter().filter(|one| one.invariant == Invariant::I24).count();
+    assert_eq!(violations, report.violations.len(), "{report}");
+    report.standing(Invariant::I24).verdict
+}
+
+#[test]
+fn a_loss_is_noticed_within_a_second_of_the_first_answer() {
+    for alarm in [2_600_000, 4_100_000, 5_000_000] {
+        assert_eq!(verdict(LOSS, &[alarm]), Verdict::Held, "{alarm}");
+    }
+    assert_eq!(verdict(LOSS, &[]), Verdict::Violated);
+    assert_eq!(verdict(LOSS, &[5_000_001]), Verdict::Violated);
+    let unknown = LOSS.replace(",\"answered\":4000000", "");
+    assert_eq!(verdict(&unknown, &[3_500_000]), Verdict::Held);
+    assert_eq!(verdict(&unknown, &[3_500_001]), Verdict::Violated, "a second after the fault begins");
+    let earlier =
+        unknown.replace("\"f\":1}}\n", "\"f\":1}}\n{\"loss\":{\"t\":1,\"since\":1,\"answered\":9}}\n");
+    assert_eq!(verdict(&earlier, &[3_500_001]), Verdict::Violated, "another loss does not count");
+}
+
+#[test]
+fn nobody_speaks_of_a_loss_before_it_or_long_after_it_was_accepted() {
+    let in_time = 4_500_000;
+    for alarm in [2_000_000, 9_000_000, 11_500_000] {
+        assert_eq!(verdict(LOSS, &[in_time, alarm]), Verdict::Held, "{alarm}");
+    }
+    for alarm in [1_999_999, 11_500_001, 60_000_000] {
+        assert_eq!(verdict(LOSS, &[in_time, alarm]), Verdict::Violated, "{alarm}");
+    }
+    // That what no replica had is gone does not explain it.
+    let failed_over = r#"{"start":{"t":0,"wall":1795000000000000}}
+{"fault":{"t":1500000,"f":1,"kind":"kill-master","class":"store"}}
+{"loss":{"t":2000000,"since":2000000}}
+{"healed":{"t":9000000,"f":1}}
+"#;
+    assert_eq!(verdict(failed_over, &[2_100_000]), Verdict::Violated);
+}
