@@ -84,6 +84,17 @@ pub(super) fn is_of_master(info: &str) -> bool {
     info.lines().any(|line| line.trim() == "role:master")
 }
 
+/// How many replicas a master has that answer it, by its answer to INFO replication.
+pub(super) fn answering_replicas(info: &str) -> usize {
+    let answers = |line: &str| {
+        let mut fields = line.strip_prefix("slave")?.trim_end().split_once(':')?.1.split(',');
+        let is_online = fields.any(|field| field == "state=online");
+        let lag: u64 = fields.find_map(|field| field.strip_prefix("lag="))?.parse().ok()?;
+        Some(is_online && lag * 1_000 <= SILENT)
+    };
+    info.lines().filter(|line| answers(line) == Some(true)).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,5 +140,16 @@ mod tests {
     fn only_a_master_says_that_it_is_one() {
         assert!(is_of_master("# Replication\r\nrole:master\r\nconnected_slaves:2\r\n"));
         assert!(!is_of_master("# Replication\r\nrole:slave\r\nmaster_host:a\r\n"));
+    }
+
+    #[test]
+    fn replicas_that_answer_their_master_are_counted() {
+        let info = "role:master\r\nconnected_slaves:4\r\n\
+            slave0:ip=10.0.0.2,port=6379,state=online,offset=5,lag=0\r\n\
+            slave1:ip=10.0.0.3,port=6379,state=online,offset=5,lag=6\r\n\
+            slave2:ip=10.0.0.4,port=6379,state=wait_bgsave,offset=0,lag=0\r\n\
+            slave3:ip=10.0.0.5,port=6379,state=online,offset=5,lag=5,type=replica\r\n";
+        assert_eq!(answering_replicas(info), 2);
+        assert_eq!(answering_replicas("role:slave\r\nslave_repl_offset:7\r\n"), 0);
     }
 }

@@ -117,7 +117,10 @@ impl Confirmed {
     pub(super) async fn look(&self) {
         match &self.server {
             Server::Single(_) => {}
-            Server::Sentinel(sentinel) => sentinel.look().await,
+            Server::Sentinel(sentinel) => {
+                sentinel.look().await;
+                sentinel.look_at_replicas().await;
+            }
             Server::Node(node, known) => {
                 if let Ok(candidates) = candidates_of(node).await {
                     known.store(candidates, Ordering::Relaxed);

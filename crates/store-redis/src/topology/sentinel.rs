@@ -3,7 +3,7 @@
 //! still takes writes, which are lost.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ struct Sentinels {
     /// The master of the highest epoch that was heard of.
     known: Mutex<Option<Master>>,
     was_known: AtomicBool,
+    /// How many replicas answered the master when it was asked last.
+    answering: AtomicUsize,
 }
 
 impl Sentinel {
@@ -60,8 +62,8 @@ impl Sentinel {
         let Watched { sentinels, name, master: info } = watched;
         let one = |info| Single::open(info, ASK, StdRng::from_rng(&mut rng));
         let all = sentinels.into_iter().map(one).collect::<Result<_, _>>()?;
-        let (known, was_known) = (Mutex::default(), AtomicBool::new(false));
-        let sentinels = Arc::new(Sentinels { all, name, info, known, was_known });
+        let (known, was_known, answering) = (Mutex::default(), AtomicBool::new(false), AtomicUsize::new(0));
+        let sentinels = Arc::new(Sentinels { all, name, info, known, was_known, answering });
         let backoff = Backoff::between(FIRST_PAUSE, LONGEST_PAUSE, rng);
         let of = Arc::clone(&sentinels);
         let make = move |_silent: Option<usize>| connect(Arc::clone(&of)).boxed();
@@ -88,9 +90,19 @@ impl Sentinel {
         Ok((self.sentinels.client(&address)?, address))
     }
 
-    /// How many replicas may take over, as far as the sentinels have said.
+    /// How many replicas may take over, as far as the sentinels have said. Those that answer the master do, even if the
+    /// sentinels do not know it yet.
     pub(super) fn candidates(&self) -> usize {
-        self.sentinels.known().as_ref().map_or(0, |master| master.candidates)
+        let said = self.sentinels.known().as_ref().map_or(0, |master| master.candidates);
+        said.max(self.sentinels.answering.load(Ordering::Relaxed))
+    }
+
+    /// Asks the master which replicas answer it.
+    pub(super) async fn look_at_replicas(&self) {
+        let answer = self.call(redis::cmd("INFO").arg("replication")).await;
+        if let Some(info) = answer.ok().and_then(|info| redis::from_redis_value::<String>(info).ok()) {
+            self.sentinels.take_replicas(&info);
+        }
     }
 
     /// Whether the master has this address, as far as the sentinels have said.
@@ -163,6 +175,10 @@ impl Sentinels {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn take_replicas(&self, info: &str) {
+        self.answering.store(answer::answering_replicas(info), Ordering::Relaxed);
+    }
+
     fn client(&self, (host, port): &(String, u16)) -> Result<Client, StoreError> {
         let address = ConnectionAddr::Tcp(host.clone(), *port);
         Client::open(self.info.clone().set_addr(address)).map_err(|error| unfit(&error))
@@ -179,6 +195,7 @@ async fn connect(sentinels: Arc<Sentinels>) -> Result<Connected, StoreError> {
     if !answer::is_of_master(&info) {
         return Err(StoreError::Replica);
     }
+    sentinels.take_replicas(&info);
     Ok(Connected { connection, address })
 }
 
