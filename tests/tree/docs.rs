@@ -81,6 +81,7 @@ const START: [&str; 7] = [
     "ringback_notifier_",
     "ringback_log_",
     "ringback_jobs",
+    "ringback_missing_jobs",
     "ringback_oldest_ready",
     "ringback_topic_",
 ];
