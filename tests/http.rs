@@ -17,6 +17,7 @@ mod lifecycle;
 mod list;
 mod masks;
 mod metrics_and_logs;
+mod missing_jobs;
 mod openapi;
 mod policies;
 mod pull_jobs;

@@ -5,10 +5,10 @@
 use ringback_core::contract::{Repair, Stats};
 use ringback_store::Store;
 
-/// accepted = done + cancelled + purged + delayed + ready + reserved + dead.
+/// accepted = done + cancelled + purged + delayed + ready + reserved + dead + missing.
 pub(crate) fn ledger(stats: &Stats) {
     let s = &stats.states;
-    let sum = s.done + s.cancelled + s.purged + s.delayed + s.ready + s.reserved + s.dead;
+    let sum = s.done + s.cancelled + s.purged + s.delayed + s.ready + s.reserved + s.dead + s.missing;
     assert_eq!(stats.accepted, sum, "the ledger does not add up: {stats:?}");
 }
 
@@ -23,6 +23,7 @@ pub(crate) async fn own(store: &Store) {
     let audit = store.audit(Repair::No).await.expect("audit");
     assert!(audit.is_clean() && audit.findings.is_empty(), "{audit:#?}");
     let states = store.stats().await.expect("stats").states;
+    assert_eq!(audit.missing, states.missing);
     assert_eq!(audit.checked, states.delayed + states.ready + states.reserved + states.dead);
     assert_eq!((audit.shards, audit.compared), (audit.shards, audit.shards), "nothing moves here");
 }

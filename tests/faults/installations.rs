@@ -31,7 +31,7 @@ async fn installations_with_different_prefixes_do_not_see_each_other() {
     one.wait_state(TOPIC, "now", "done", SOON).await;
     assert_eq!((sink.seen(), other_sink.seen()), (2, 3), "a job is delivered by its own installation only");
     let counts = |delayed, done, dead, cancelled| {
-        let ended = json!({"done": done, "dead": dead, "cancelled": cancelled, "purged": 0});
+        let ended = json!({"done": done, "dead": dead, "cancelled": cancelled, "purged": 0, "missing": 0});
         with(with(with(ended, "delayed", delayed), "ready", 0), "reserved", 0)
     };
     assert_eq!(one.stats().await["states"], counts(1, 1, 1, 1));

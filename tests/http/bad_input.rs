@@ -321,7 +321,7 @@ async fn no_job_was_accepted(stack: &Stack) {
     let stats = stack.stats().await;
     let states = stats["states"].as_object().expect("states");
     assert!(states.values().all(|count| *count == 0), "{stats}");
-    assert_eq!(states.len(), 7, "{stats}");
+    assert_eq!(states.len(), 8, "{stats}");
 }
 
 fn shorten(text: &str) -> String {

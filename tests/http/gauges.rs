@@ -10,8 +10,9 @@ use crate::sample_jobs::{SOON, TOPIC, between, job, with};
 
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
 /// The metrics of jobs that carriers show. Their names do not begin with the role.
-pub(super) const GAUGES: [&str; 4] = [
+pub(super) const GAUGES: [&str; 5] = [
     "ringback_jobs",
+    "ringback_missing_jobs",
     "ringback_oldest_ready_seconds",
     "ringback_topic_jobs",
     "ringback_topic_oldest_ready_seconds",

@@ -266,8 +266,7 @@ async fn the_stats_count_every_job_in_its_state() {
     }
     stack.accept(&with(job(&sink, "far"), "delay", "1h")).await;
     let stats = stack.stats().await;
-    let states =
-        json!({"delayed": 1, "ready": 0, "reserved": 0, "done": 3, "dead": 0, "cancelled": 0, "purged": 0});
+    let states = json!({"delayed": 1, "ready": 0, "reserved": 0, "done": 3, "dead": 0, "cancelled": 0, "purged": 0, "missing": 0});
     assert_eq!(stats["states"], states);
     assert_eq!(stats["topics"], 1, "{stats}");
     assert_eq!(stats["store"], json!({"kind": "redis", "profile": "memory", "layout": 7}));

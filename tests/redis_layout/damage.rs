@@ -3,6 +3,7 @@
 mod counts;
 mod expired_leases;
 mod leases;
+mod missing;
 mod topics;
 mod under_load;
 
@@ -293,20 +294,6 @@ async fn damage_that_cannot_be_repaired_is_reported_and_stays() {
     ground.run(&[b"HSET", &pool, b"too short", b"\x01\x00"]).await;
     ground.run(&[b"HSET", &runs, &ground.near.key.locator().0, b"\x01\x00"]).await;
     assert_eq!(ground.kept("unreadable", DamageKind::Unreadable).await.found[&DamageKind::Unreadable], 2);
-}
-
-#[tokio::test]
-async fn a_job_whose_record_is_gone_counts_as_purged_after_a_repair() {
-    let mut ground = Ground::new().await;
-    let pool = ground.key("pool").await;
-    let locator = ground.reserved.key.locator().0;
-    ground.run(&[b"HDEL", &pool, &locator]).await;
-    let found = ground.audit(Repair::No).await;
-    let detail = "1 more jobs were accepted than are there or have ended";
-    assert!(found.findings.iter().any(|finding| finding.detail.contains(detail)), "{found:#?}");
-    let kinds = [DamageKind::Ledger, DamageKind::LaneCount, DamageKind::StateRecord];
-    ground.mended("a record that is gone", &kinds).await;
-    assert_eq!(ground.bench.stats().await.states.purged, 1);
 }
 
 #[tokio::test]

@@ -75,12 +75,13 @@ fn every_alarm_is_on_a_metric_of_the_code() {
 }
 
 /// How the names of metrics begin: with the role that they are of, or with what they count.
-const START: [&str; 7] = [
+const START: [&str; 8] = [
     "ringback_api_",
     "ringback_carrier_",
     "ringback_notifier_",
     "ringback_log_",
     "ringback_jobs",
+    "ringback_missing_jobs",
     "ringback_oldest_ready",
     "ringback_topic_",
 ];

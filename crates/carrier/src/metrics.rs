@@ -5,6 +5,7 @@ use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 /// Gauges that are read from the store when metrics are asked for. Their sums and maxima over all carriers are
 /// those of the installation.
 pub(crate) const JOBS: &str = "ringback_jobs";
+pub(crate) const MISSING_JOBS: &str = "ringback_missing_jobs";
 pub(crate) const OLDEST_READY: &str = "ringback_oldest_ready_seconds";
 pub(crate) const TOPIC_JOBS: &str = "ringback_topic_jobs";
 pub(crate) const TOPIC_OLDEST_READY: &str = "ringback_topic_oldest_ready_seconds";

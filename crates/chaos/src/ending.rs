@@ -93,7 +93,7 @@ fn write_final(history: &History, t: u64, job: &Value, due: &Value) {
 
 fn ledger(history: &History, stats: &Value) {
     let count = |name: &str| stats["states"][name].as_u64().unwrap_or_default();
-    let states = ["delayed", "ready", "reserved", "done", "dead", "cancelled", "purged"];
+    let states = ["delayed", "ready", "reserved", "done", "dead", "cancelled", "purged", "missing"];
     history.write(&Entry::Ledger(Ledger {
         t: history.t(),
         accepted: states.iter().map(|name| count(name)).sum(),
@@ -104,6 +104,7 @@ fn ledger(history: &History, stats: &Value) {
         dead: count("dead"),
         cancelled: count("cancelled"),
         purged: count("purged"),
+        missing: count("missing"),
     }));
 }
 

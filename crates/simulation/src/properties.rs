@@ -43,6 +43,7 @@ pub(crate) async fn check_store(simulation: &Simulation) {
     let states = &stats.states;
     let sum = states.delayed + states.ready + states.reserved + states.done + states.dead + states.cancelled;
     assert_eq!(stats.accepted, sum + states.purged, "{stats:?}\n{}", simulation.history.log());
+    assert_eq!(states.missing, 0, "{stats:?}\n{}", simulation.history.log());
 }
 
 /// The attempts of each job, in order.

@@ -329,7 +329,7 @@ impl Walk<'_> {
         }
         self.audit.compared += 1;
         let mut states = count.wrong_states(after.states());
-        states.extend(count.uncounted(after.jobs_by_end()));
+        states.extend(count.uncounted(after.jobs_by_end(), after.uncounted_tombstones));
         let wrong = recorded.and_then(|recorded| recorded.wrong(count, after.sums)).unwrap_or_default();
         if states.is_empty() && wrong.is_right() {
             return Ok(());
@@ -350,11 +350,12 @@ impl Walk<'_> {
     /// Checks that every accepted job is in one state.
     fn ledger(&mut self, overview: &Overview) {
         let Overview { ledger, .. } = overview;
-        let [accepted, rest @ .., _lease, _pauses, _replaced] = ledger;
-        let sum: i64 = rest.iter().sum();
+        let [accepted, rest @ .., missing, _lease, _pauses, _replaced] = ledger;
+        self.audit.missing += u64::try_from(*missing).unwrap_or(0);
+        let sum = rest.iter().sum::<i64>() + missing;
         if *accepted != sum || ledger.iter().any(|n| *n < 0) {
             let detail = format!(
-                "{accepted} jobs were accepted, and the counts of all states add up to {sum}: {rest:?}"
+                "{accepted} jobs were accepted, and the counts of all states add up to {sum}: {rest:?}, {missing} missing"
             );
             self.audit.find(Finding::new(DamageKind::Ledger, self.shard, detail));
         }

@@ -31,8 +31,8 @@ pub(crate) async fn audit(State(api): ApiState) -> JsonResult<AuditAnswer> {
 
 /// Audit and repair the store
 ///
-/// Audits, adds missing index entries of jobs, and corrects counts if they can be known exactly. It
-/// never removes a job. It is safe to repeat.
+/// Audits, adds missing index entries of jobs, and corrects counts if they can be known exactly. Accepted jobs that
+/// have no record and no end are counted as missing from then on. It never removes a job. It is safe to repeat.
 #[utoipa::path(
     post, path = "/v1/audit/repair", tag = "stats", operation_id = "repair",
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
@@ -86,11 +86,11 @@ async fn run(api: &Api, repair: Repair) -> JsonResult<AuditAnswer> {
 
 /// Logs the result for the operator, who may not be the caller.
 fn log(audit: &Audit, took: Duration) {
-    let (checked, found, repaired) = (audit.checked, audit.total(), audit.repaired);
+    let (checked, found, repaired, missing) = (audit.checked, audit.total(), audit.repaired, audit.missing);
     if found == 0 {
-        tracing::info!(checked, took_ms = took.as_millis(), "audit found no inconsistencies");
+        tracing::info!(checked, missing, took_ms = took.as_millis(), "audit found no inconsistencies");
     } else {
         let kinds = audit.kinds();
-        tracing::warn!(checked, found, repaired, kinds, "audit found inconsistencies");
+        tracing::warn!(checked, found, repaired, missing, kinds, "audit found inconsistencies");
     }
 }

@@ -5,15 +5,17 @@ use ringback_core::job::Topic;
 use ringback_core::state::State;
 use ringback_service::GaugeValues;
 
-use crate::metrics::{COUNTED_SHARDS, JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY};
+use crate::metrics::{COUNTED_SHARDS, JOBS, MISSING_JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY};
 
 /// The metrics of these shards, and of these topics in them. Without shards there are none, except for the
 /// number of shards, which is 0.
 pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic]) -> Vec<GaugeValues> {
-    let (mut jobs, mut oldest, mut topic_jobs, mut topic_oldest) = (vec![], vec![], vec![], vec![]);
+    let (mut jobs, mut missing, mut oldest) = (vec![], vec![], vec![]);
+    let (mut topic_jobs, mut topic_oldest) = (vec![], vec![]);
     if !shards.is_empty() {
         let all = sum(shards.iter().map(|shard| &shard.all));
         add(&all, &[], &mut jobs, &mut oldest);
+        missing.push((Vec::new(), shards.iter().map(|shard| shard.missing).sum::<u64>() as f64));
         for (n, topic) in topics.iter().enumerate() {
             let of_topic = sum(shards.iter().filter_map(|shard| shard.topics.get(n)));
             add(&of_topic, &[topic.as_str()], &mut topic_jobs, &mut topic_oldest);
@@ -22,6 +24,12 @@ pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic]) -> Vec<GaugeValues> 
     let counted = vec![(Vec::new(), shards.len() as f64)];
     vec![
         gauge(JOBS, "Jobs by state in the shards held by this carrier", &["state"], jobs),
+        gauge(
+            MISSING_JOBS,
+            "Accepted jobs of the shards held by this carrier that repairs have found to be missing",
+            &[],
+            missing,
+        ),
         gauge(
             OLDEST_READY,
             "How long the oldest ready job in the shards held by this carrier has been due",
@@ -93,6 +101,7 @@ mod tests {
     fn shards_add_up_and_the_oldest_job_counts() {
         let shard = |ready, oldest| ShardGauges {
             all: job_gauge(ready, Some(oldest)),
+            missing: ready,
             topics: vec![job_gauge(1, Some(500)), job_gauge(0, None)],
         };
         let (one, two) = (shard(2, 1500), shard(3, 250));
@@ -101,6 +110,7 @@ mod tests {
         let jobs = values(&gauges, JOBS);
         assert_eq!(jobs.len(), 6);
         assert!(jobs.contains(&("ready".to_owned(), 5.0)) && jobs.contains(&("dead".to_owned(), 2.0)));
+        assert_eq!(values(&gauges, MISSING_JOBS), [(String::new(), 5.0)]);
         assert_eq!(values(&gauges, OLDEST_READY), [(String::new(), 1.5)]);
         assert!(values(&gauges, TOPIC_JOBS).contains(&("a ready".to_owned(), 2.0)));
         assert_eq!(values(&gauges, TOPIC_OLDEST_READY), [("a".to_owned(), 0.5)], "that of b is not known");

@@ -107,7 +107,7 @@ fn tables(audit: &AuditAnswer, colour: Colour) -> String {
              ringback audit --accept-loss={run_id}\n\n"
         );
     }
-    let rows = [
+    let mut rows = vec![
         [Cell::from("clean"), Cell::from(if audit.clean { "yes" } else { "no" })],
         [Cell::from("findings"), Cell::from(format!("{}, {} repaired", audit.found, audit.repaired))],
         [Cell::from("jobs checked"), Cell::from(checked(audit))],
@@ -118,6 +118,9 @@ fn tables(audit: &AuditAnswer, colour: Colour) -> String {
         ],
         [Cell::from("duration"), Cell::from(format!("{} ms", audit.duration_ms))],
     ];
+    if audit.missing > 0 {
+        rows.insert(3, [Cell::from("missing jobs"), Cell::from(missing(audit))]);
+    }
     text + &Table::new([""; 2], colour).page(&rows)
 }
 
@@ -129,6 +132,10 @@ fn checked(audit: &AuditAnswer) -> String {
             audit.checked
         ),
     }
+}
+
+fn missing(audit: &AuditAnswer) -> String {
+    format!("{}, accepted and found to be gone by repairs; they will not be delivered", audit.missing)
 }
 
 fn row(finding: &FindingAnswer) -> [Cell; 5] {

@@ -17,7 +17,8 @@ pub(crate) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
 }
 
 fn tables(stats: &StatsAnswer, colour: Colour) -> String {
-    let StateCounts { delayed, ready, reserved, done, dead, cancelled, purged } = stats.states.clone();
+    let StateCounts { delayed, ready, reserved, done, dead, cancelled, purged, missing } =
+        stats.states.clone();
     let named = [
         ("delayed", delayed),
         ("ready", ready),
@@ -26,8 +27,10 @@ fn tables(stats: &StatsAnswer, colour: Colour) -> String {
         ("dead", dead),
         ("cancelled", cancelled),
         ("purged", purged),
+        ("missing", missing),
     ];
-    let rows: Vec<_> = named.into_iter().map(|(name, count)| [state(name), Cell::from(count)]).collect();
+    let shown = named.into_iter().filter(|(name, count)| *name != "missing" || *count > 0);
+    let rows: Vec<_> = shown.map(|(name, count)| [state(name), Cell::from(count)]).collect();
     let states = Table::new(["STATE", ">JOBS"], colour).page(&rows);
     let ms = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
     let late = &stats.lateness_ms;

@@ -9,7 +9,7 @@ use super::{Cell, Table, View};
 pub(crate) fn state(name: &str) -> Cell {
     let style = match name {
         "done" => AnsiColor::Green.on_default(),
-        "dead" => AnsiColor::Red.on_default(),
+        "dead" | "missing" => AnsiColor::Red.on_default(),
         "ready" | "reserved" | "running" => AnsiColor::Yellow.on_default(),
         "cancelled" => Style::new().dimmed(),
         _ => Style::new(),

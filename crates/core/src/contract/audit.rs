@@ -126,6 +126,8 @@ pub struct Audit {
     pub repaired: u64,
     /// The first [`MAX_FINDINGS`] of them.
     pub findings: Vec<Finding>,
+    /// Accepted jobs that repairs, this one included, have found to have no record and no end.
+    pub missing: u64,
     /// A loss that was not accepted yet.
     pub loss: Option<Loss>,
 }
@@ -164,6 +166,42 @@ impl Audit {
         if self.findings.len() < MAX_FINDINGS {
             self.findings.push(finding);
         }
+    }
+}
+
+/// Jobs that are in no count of a ledger, or in more than one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uncounted {
+    /// How many were accepted and are in no state, not purged and not missing; below zero, how many are counted
+    /// beyond those that were accepted.
+    pub jobs: i64,
+    /// How many count as missing.
+    pub missing: i64,
+    /// Tombstones of jobs that do not count as ended.
+    pub tombstones: u64,
+}
+
+impl Uncounted {
+    /// What is wrong, and what a repair does about it; nothing if each accepted job is counted once.
+    pub fn finding(self) -> Option<String> {
+        let jobs = self.jobs.unsigned_abs();
+        let (what, first, first_as, rest_as) = match self.jobs {
+            0 => return None,
+            1.. => {
+                let ended = jobs.min(self.tombstones);
+                ("were accepted than are there or have ended", ended, "ended, by their tombstones", "missing")
+            }
+            ..0 => {
+                let back = jobs.min(self.missing.max(0).unsigned_abs());
+                ("are there or have ended than were accepted", back, "missing no longer", "accepted")
+            }
+        };
+        let counts = match (first, jobs - first) {
+            (0, _) => format!("them as {rest_as}"),
+            (_, 0) => format!("them as {first_as}"),
+            (first, rest) => format!("{first} of them as {first_as}, and {rest} as {rest_as}"),
+        };
+        Some(format!("{jobs} more jobs {what}; a repair counts {counts}"))
     }
 }
 
@@ -217,6 +255,21 @@ mod tests {
         assert_eq!((audit.checked, audit.total(), audit.repaired), (7, 2, 1));
         let details: Vec<_> = audit.findings.iter().map(|finding| finding.detail.as_str()).collect();
         assert_eq!(details, ["repaired", "left"]);
+    }
+
+    #[test]
+    fn a_finding_about_uncounted_jobs_says_what_they_count_as_after_a_repair() {
+        let finding = |jobs, missing, tombstones| {
+            let finding = Uncounted { jobs, missing, tombstones }.finding().unwrap_or_default();
+            finding.split_once("; a repair counts ").map(|(_, counts)| counts.to_owned()).unwrap_or_default()
+        };
+        assert_eq!(finding(0, 7, 1), "");
+        assert_eq!(finding(2, 7, 0), "them as missing");
+        assert_eq!(finding(2, 7, 2), "them as ended, by their tombstones");
+        assert_eq!(finding(3, 7, 2), "2 of them as ended, by their tombstones, and 1 as missing");
+        assert_eq!(finding(-2, 0, 1), "them as accepted");
+        assert_eq!(finding(-2, 7, 1), "them as missing no longer");
+        assert_eq!(finding(-3, 1, 1), "1 of them as missing no longer, and 2 as accepted");
     }
 
     #[test]

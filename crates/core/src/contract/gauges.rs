@@ -14,7 +14,7 @@ pub const MAX_HEAD_SEARCHED: usize = 100;
 /// The jobs of a shard, or those of one topic in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobGauge {
-    /// Jobs by state. Purged jobs are not counted here.
+    /// Jobs by state. Purged and missing jobs are not counted here.
     pub states: StateCounts,
     /// How long the oldest ready job has been due; zero if none is ready. `None` if jobs are ready, but
     /// none was found among the first entries of the first
@@ -46,6 +46,8 @@ impl JobGauge {
 pub struct ShardGauges {
     /// All its jobs, by its ledger.
     pub all: JobGauge,
+    /// Its missing jobs, by its ledger.
+    pub missing: u64,
     /// The jobs of the topics that were asked for, in their order. Done and cancelled jobs are counted
     /// since the topic became known, as in [`TopicCounts`](super::TopicCounts).
     pub topics: Vec<JobGauge>,

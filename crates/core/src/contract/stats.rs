@@ -56,8 +56,8 @@ impl FromStr for Profile {
     }
 }
 
-/// Jobs by state. Done, cancelled and purged jobs are counted since the installation began. The API
-/// answers with them as they are.
+/// Jobs by state, and those that are in none any more. Done, cancelled and purged jobs are counted since the
+/// installation began. The API answers with them as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = StatesAnswer)]
 pub struct StateCounts {
@@ -73,8 +73,11 @@ pub struct StateCounts {
     pub dead: u64,
     /// Cancelled.
     pub cancelled: u64,
-    /// Dead and then removed; or gone, as a repair has found.
+    /// Dead and then removed.
     pub purged: u64,
+    /// Accepted, and found by a repair to have no record and no end: they will not be delivered.
+    #[serde(default)]
+    pub missing: u64,
 }
 
 impl StateCounts {
@@ -92,7 +95,7 @@ impl StateCounts {
 
     /// Adds the counts of another shard.
     pub fn add(&mut self, other: &Self) {
-        let Self { delayed, ready, reserved, done, dead, cancelled, purged } = other;
+        let Self { delayed, ready, reserved, done, dead, cancelled, purged, missing } = other;
         self.delayed += delayed;
         self.ready += ready;
         self.reserved += reserved;
@@ -100,6 +103,7 @@ impl StateCounts {
         self.dead += dead;
         self.cancelled += cancelled;
         self.purged += purged;
+        self.missing += missing;
     }
 }
 

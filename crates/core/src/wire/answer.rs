@@ -140,7 +140,8 @@ pub enum InFlight {
 /// The answer to GET /v1/stats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StatsAnswer {
-    /// Jobs by state. Done, cancelled and purged jobs are counted since the installation began.
+    /// Jobs by state, and those that are in none any more. Done, cancelled and purged jobs are counted since the
+    /// installation began.
     pub states: StateCounts,
     /// How many topics had a job or are paused; on Redis at most the 10,000 latest of each shard count.
     pub topics: u64,

@@ -35,6 +35,10 @@ pub struct AuditAnswer {
     /// Waiting jobs that could not be judged, because their lists moved each time they were read. Audit again.
     #[serde(default)]
     pub unjudged: u64,
+    /// Accepted jobs that repairs, this one included, have found to have no record and no end, since the installation
+    /// began: they will not be delivered. The audit is clean beside them.
+    #[serde(default)]
+    pub missing: u64,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// A loss of accepted jobs that was noticed and has to be accepted before submits are taken again.
@@ -47,7 +51,7 @@ pub struct AuditAnswer {
 pub struct LossAnswer {
     /// The `run_id` of the store's server as it runs without the jobs. It names the loss.
     pub run_id: String,
-    /// How many jobs are missing, as far as the API processes know.
+    /// How many jobs are lost, as far as the API processes know.
     pub jobs: u64,
 }
 
@@ -97,6 +101,7 @@ impl AuditAnswer {
             shards: audit.shards,
             compared: audit.compared,
             unjudged: audit.unjudged,
+            missing: audit.missing,
             findings: audit.findings.into_iter().map(FindingAnswer::from).collect(),
             duration_ms: millis(duration),
         }

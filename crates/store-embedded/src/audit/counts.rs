@@ -23,16 +23,25 @@ pub(crate) fn check_ledgers(
     mut rows: BTreeMap<u16, ShardRow>,
     counts: &StateCounts,
 ) {
+    // A record that cannot be read is not missing.
+    let can_balance = !findings.audit.found.contains_key(&DamageKind::Unreadable);
     for (shard, _) in counts.keys() {
         rows.entry(*shard).or_default();
     }
     for (shard, row) in rows {
         let count = |state: State| counts.get(&(shard, state.name())).copied().unwrap_or(0);
-        check_ledger(findings, Shard(shard), &row, count);
+        findings.audit.missing += row.ledger.missing();
+        check_ledger(findings, Shard(shard), &row, count, can_balance);
     }
 }
 
-fn check_ledger(findings: &mut Findings, shard: Shard, row: &ShardRow, count: impl Fn(State) -> i64) {
+fn check_ledger(
+    findings: &mut Findings,
+    shard: Shard,
+    row: &ShardRow,
+    count: impl Fn(State) -> i64,
+    can_balance: bool,
+) {
     let (mut off, mut wrong, mut after) = (Vec::new(), Vec::new(), row.ledger.clone());
     for state in State::ALL {
         let (jobs, counted) = (count(state), i64::try_from(row.ledger.of(state)).unwrap_or(i64::MAX));
@@ -43,16 +52,12 @@ fn check_ledger(findings: &mut Findings, shard: Shard, row: &ShardRow, count: im
             after.shift(state, jobs - counted);
         }
     }
-    // Lost jobs and jobs that were counted twice look the same, so a ledger that would not add up
-    // after the repair stays as it is.
-    let can_repair = after.adds_up();
+    let uncounted = after.uncounted().finding();
+    let can_repair = can_balance || uncounted.is_none();
+    wrong.extend(uncounted);
     if !wrong.is_empty() {
         let finding = Finding::new(DamageKind::Ledger, shard, wrong.join("; "));
         findings.add(finding, can_repair.then_some(Action::ShiftLedger(off)));
-    }
-    if !row.ledger.adds_up() && !can_repair {
-        let detail = format!("the counts of all states do not add up to the accepted jobs: {:?}", row.ledger);
-        findings.add(Finding::new(DamageKind::Ledger, shard, detail), None);
     }
     let tombstones = count(State::Done) + count(State::Cancelled);
     let counted = i64::try_from(row.tombstones).unwrap_or(i64::MAX);

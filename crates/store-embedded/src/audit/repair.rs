@@ -49,6 +49,7 @@ pub(crate) enum Action {
     RelinkTopic(Box<str>),
     /// Gives a lane its turn.
     RelinkLane(Box<str>),
+    /// Corrects the counts of states, and then those of accepted and missing jobs.
     ShiftLedger(Vec<(State, i64)>),
     ShiftTombstones(i64),
     ShiftLane(Box<str>, LaneCounts),
@@ -68,6 +69,7 @@ impl Action {
             Self::RelinkLane(lane) => return txn.relink_lane(lane),
             Self::ShiftLedger(counts) => {
                 counts.iter().for_each(|(state, by)| txn.row.ledger.shift(*state, *by));
+                txn.row.ledger.balance();
             }
             Self::ShiftTombstones(by) => {
                 txn.row.tombstones = txn.row.tombstones.saturating_add_signed(*by);

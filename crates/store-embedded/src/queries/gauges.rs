@@ -36,7 +36,7 @@ impl View<'_> {
         if row.is_fenced(epoch) {
             return Ok(None);
         }
-        let states = StateCounts { purged: 0, ..row.ledger.counts() };
+        let states = StateCounts { purged: 0, missing: 0, ..row.ledger.counts() };
         let oldest = if states.ready > 0 { self.oldest_of_all()? } else { None };
         let mut lanes_left = MAX_LANES_SEARCHED;
         let topic = |topic: &Topic| {
@@ -44,7 +44,7 @@ impl View<'_> {
             Ok(self.gauge(states_of(&counts), oldest))
         };
         let topics = topics.iter().map(topic).collect::<Result<_>>()?;
-        Ok(Some(ShardGauges { all: self.gauge(states, oldest), topics }))
+        Ok(Some(ShardGauges { all: self.gauge(states, oldest), missing: row.ledger.missing(), topics }))
     }
 
     /// The earliest due time of the first ready jobs of all lanes.
@@ -64,5 +64,5 @@ impl View<'_> {
 
 fn states_of(counts: &TopicCounts) -> StateCounts {
     let &TopicCounts { delayed, ready, reserved, done, dead, cancelled, .. } = counts;
-    StateCounts { delayed, ready, reserved, done, dead, cancelled, purged: 0 }
+    StateCounts { delayed, ready, reserved, done, dead, cancelled, ..StateCounts::default() }
 }

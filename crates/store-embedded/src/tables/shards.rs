@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ringback_core::contract::{Epoch, StateCounts, StoreError};
+use ringback_core::contract::{Epoch, StateCounts, StoreError, Uncounted};
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -34,14 +34,18 @@ impl ShardRow {
     }
 }
 
-/// How many jobs are in each state, and how many were ever accepted, purged, or evicted early as
-/// tombstones.
+/// How many jobs are in each state, how many were ever accepted, purged, or evicted early as
+/// tombstones, and how many are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     pub(crate) accepted: u64,
     states: [u64; State::ALL.len()],
     pub(crate) purged: u64,
     pub(crate) evicted_early: u64,
+    /// Accepted jobs that a repair has found to have no record and no end. Stored behind the row, and only
+    /// if there are any: rows of earlier versions end before it.
+    #[serde(skip)]
+    missing: u64,
 }
 
 impl Ledger {
@@ -51,7 +55,8 @@ impl Ledger {
 
     /// All counts of states.
     pub(crate) fn counts(&self) -> StateCounts {
-        let mut counts = StateCounts { purged: self.purged, ..StateCounts::default() };
+        let Self { purged, missing, .. } = *self;
+        let mut counts = StateCounts { purged, missing, ..StateCounts::default() };
         for state in State::ALL {
             *counts.of(state) = self.of(state);
         }
@@ -74,9 +79,28 @@ impl Ledger {
         *count = count.saturating_add_signed(by);
     }
 
-    /// Whether each accepted job is counted in exactly one place.
-    pub(crate) fn adds_up(&self) -> bool {
-        self.accepted == self.states.iter().sum::<u64>() + self.purged
+    pub(crate) fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// How many jobs are not counted in exactly one place.
+    pub(crate) fn uncounted(&self) -> Uncounted {
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let missing = number(self.missing);
+        let jobs = number(self.accepted).saturating_sub(number(self.known())).saturating_sub(missing);
+        Uncounted { jobs, missing, tombstones: 0 }
+    }
+
+    /// Counts accepted jobs that are in no state as missing. If more jobs are there than were accepted, none
+    /// is missing, and all of them count as accepted.
+    pub(crate) fn balance(&mut self) {
+        self.missing = self.accepted.saturating_sub(self.known());
+        self.accepted = self.accepted.max(self.known());
+    }
+
+    /// Jobs that are there, have ended, or were purged.
+    fn known(&self) -> u64 {
+        self.states.iter().sum::<u64>() + self.purged
     }
 }
 
@@ -115,10 +139,71 @@ impl<A: Access> Shards<A> {
 
 impl Shards<Writing<'_>> {
     pub(crate) fn put(&mut self, shard: u16, row: &ShardRow) -> Result<()> {
-        self.0.insert(shard, pack(row).as_slice())
+        self.0.insert(shard, pack_row(row).as_slice())
     }
 }
 
+fn pack_row(row: &ShardRow) -> Vec<u8> {
+    let (mut raw, missing) = (pack(row), row.ledger.missing);
+    if missing > 0 {
+        raw.extend(pack(&missing));
+    }
+    raw
+}
+
 fn unpack(raw: &[u8]) -> Result<ShardRow> {
-    Ok(postcard::from_bytes(raw).map_err(|_| StoreError::Unreadable("a shard's row"))?)
+    let unreadable = |_| StoreError::Unreadable("a shard's row");
+    let (mut row, rest): (ShardRow, _) = postcard::take_from_bytes(raw).map_err(unreadable)?;
+    if !rest.is_empty() {
+        row.ledger.missing = postcard::from_bytes(rest).map_err(unreadable)?;
+    }
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row with the counts 1 to 6 of states, 25 accepted jobs, 3 purged ones, and nothing behind that.
+    const EARLIER: [u8; 14] = [7, 6, 5, 4, 3, 25, 1, 2, 3, 4, 5, 6, 3, 2];
+
+    fn ledger(accepted: u64, ready: u64, missing: u64) -> Ledger {
+        let mut ledger = Ledger { accepted, missing, ..Ledger::default() };
+        (0..ready).for_each(|_| ledger.enter(State::Ready));
+        ledger
+    }
+
+    #[test]
+    fn a_row_without_missing_jobs_is_stored_as_before() {
+        let row = unpack(&EARLIER).unwrap();
+        assert_eq!((row.ledger.accepted, row.ledger.purged, row.ledger.evicted_early), (25, 3, 2));
+        assert_eq!((row.ledger.missing(), row.ledger.uncounted().jobs), (0, 1));
+        assert_eq!(pack_row(&row), EARLIER);
+    }
+
+    #[test]
+    fn missing_jobs_are_stored_behind_the_row_where_earlier_versions_do_not_read() {
+        let mut row = unpack(&EARLIER).unwrap();
+        row.ledger.missing = 300;
+        let raw = pack_row(&row);
+        assert_eq!(unpack(&raw).unwrap(), row);
+        assert_eq!(raw[..EARLIER.len()], EARLIER);
+        // An earlier version reads what it knows, and ignores the rest.
+        let known: ShardRow = postcard::from_bytes(&raw).unwrap();
+        assert_eq!(known, unpack(&EARLIER).unwrap());
+    }
+
+    #[test]
+    fn jobs_that_were_accepted_and_are_nowhere_are_missing_until_they_are_there() {
+        let balanced = |mut ledger: Ledger| {
+            ledger.balance();
+            assert_eq!(ledger.uncounted().jobs, 0);
+            (ledger.accepted, ledger.missing())
+        };
+        assert_eq!(balanced(ledger(5, 5, 0)), (5, 0));
+        assert_eq!(balanced(ledger(5, 3, 0)), (5, 2));
+        assert_eq!(balanced(ledger(5, 3, 1)), (5, 2));
+        assert_eq!(balanced(ledger(5, 4, 2)), (5, 1));
+        assert_eq!(balanced(ledger(5, 7, 1)), (7, 0));
+    }
 }

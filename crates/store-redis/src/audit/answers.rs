@@ -15,10 +15,10 @@ pub(crate) const PAUSED: usize = 8;
 
 /// A shard's own counts, as of one moment.
 pub(crate) struct Overview {
-    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged, the last lease, how often a topic was
-    /// paused or resumed, and how many jobs were replaced. No job can move and leave all of them unchanged: every
+    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged, missing, the last lease, how often a topic
+    /// was paused or resumed, and how many jobs were replaced. No job can move and leave all of them unchanged: every
     /// way back to the same counts needs a lease or a replacement.
-    pub(crate) ledger: [i64; 11],
+    pub(crate) ledger: [i64; 12],
     /// Lanes with jobs, topics that have jobs or are paused, and paused topics.
     pub(crate) sums: [i64; 3],
     /// The number of records.
@@ -27,12 +27,14 @@ pub(crate) struct Overview {
     /// The entries of the two lists of topics: by name, and by hour.
     pub(crate) index_entries: u64,
     pub(crate) topic_entries: u64,
+    /// Tombstones of jobs that count as waiting: half an edge has left them.
+    pub(crate) uncounted_tombstones: u64,
     pub(crate) wrong_times: Vec<String>,
 }
 
 impl Overview {
-    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged.
-    pub(crate) fn jobs_by_end(&self) -> [i64; 8] {
+    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged, missing.
+    pub(crate) fn jobs_by_end(&self) -> [i64; 9] {
         let [jobs @ .., _lease, _pauses, _replaced] = self.ledger;
         jobs
     }

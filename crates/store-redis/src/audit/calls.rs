@@ -110,8 +110,17 @@ impl Calls<'_> {
 
     pub(crate) async fn overview(&self) -> Result<Overview, StoreError> {
         let (ledger, sums, sizes, wrong_times) = self.call(&script::AUDIT_SHARD, None::<u8>).await?;
-        let [jobs, dead_entries, index_entries, topic_entries] = sizes;
-        Ok(Overview { ledger, sums, jobs, dead_entries, index_entries, topic_entries, wrong_times })
+        let [jobs, dead_entries, index_entries, topic_entries, uncounted_tombstones] = sizes;
+        Ok(Overview {
+            ledger,
+            sums,
+            jobs,
+            dead_entries,
+            index_entries,
+            topic_entries,
+            uncounted_tombstones,
+            wrong_times,
+        })
     }
 
     pub(crate) async fn jobs_page(&self, scan: &mut Scan) -> Result<Records, StoreError> {

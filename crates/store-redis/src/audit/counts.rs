@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ringback_core::contract::{DamageKind, Finding, Shard};
+use ringback_core::contract::{DamageKind, Finding, Shard, Uncounted};
 use ringback_core::state::State;
 
 /// In a shard with more lanes their counts are not compared.
@@ -46,18 +46,13 @@ impl Count {
     }
 
     /// In words, how many accepted jobs are gone without an end, or were stored without being counted.
-    pub(crate) fn uncounted(&self, [accepted, _, _, _, _, ended @ ..]: [i64; 8]) -> Option<String> {
+    pub(crate) fn uncounted(
+        &self,
+        [accepted, _, _, _, _, ended @ .., missing]: [i64; 9],
+        tombstones: u64,
+    ) -> Option<String> {
         let known: i64 = self.states.iter().chain(&ended).sum();
-        match accepted - known {
-            0 => None,
-            gone @ 1.. => Some(format!(
-                "{gone} more jobs were accepted than are there or have ended; a repair counts them as purged"
-            )),
-            more => Some(format!(
-                "{} more jobs are there or have ended than were accepted; a repair counts them as accepted",
-                more.unsigned_abs()
-            )),
-        }
+        Uncounted { jobs: accepted - known - missing, missing, tombstones }.finding()
     }
 
     /// The differences from the ledger, in words.

@@ -29,23 +29,27 @@ impl RedisStore {
         epoch: &Epoch,
         topics: &[Topic],
     ) -> Result<Option<ShardGauges>, StoreError> {
-        let Some(all) = self.shard_gauge(shard, epoch).await? else { return Ok(None) };
+        let Some((all, missing)) = self.shard_gauge(shard, epoch).await? else { return Ok(None) };
         let topics = self.topic_gauges(shard, epoch, topics).await?;
-        Ok(topics.map(|topics| ShardGauges { all, topics }))
+        Ok(topics.map(|topics| ShardGauges { all, missing, topics }))
     }
 
-    async fn shard_gauge(&self, shard: Shard, epoch: &Epoch) -> Result<Option<JobGauge>, StoreError> {
+    /// The gauge of all jobs, and how many are missing.
+    async fn shard_gauge(&self, shard: Shard, epoch: &Epoch) -> Result<Option<(JobGauge, u64)>, StoreError> {
         let (mut first, mut oldest, mut skipped): (Option<StateCounts>, i64, usize) = (None, -1, 0);
         loop {
             let args = (&epoch.0, skipped, LOOKED_INTO);
             let counts: Vec<i64> = self.ask(&script::GAUGES, shard, args).await?;
-            let [states @ .., late, looked] = counts.as_slice() else { return Ok(None) };
+            let [states @ .., missing, late, looked] = counts.as_slice() else { return Ok(None) };
             oldest = oldest.max(*late);
             // The counts of the first call are used: later calls only look into more lanes.
             let states = first.get_or_insert(state_counts(states)?);
             match usize::try_from(*looked) {
                 Ok(looked) if skipped + looked < MAX_LANES_SEARCHED => skipped += looked.max(1),
-                Ok(_) | Err(_) => return Ok(Some(gauge(states.clone(), oldest))),
+                Ok(_) | Err(_) => {
+                    let missing = u64::try_from(*missing).unwrap_or(0);
+                    return Ok(Some((gauge(states.clone(), oldest), missing)));
+                }
             }
         }
     }

@@ -32,6 +32,7 @@ impl RedisStore {
             match (name.as_str(), State::ALL.into_iter().find(|s| s.name() == name)) {
                 (_, Some(state)) => *stats.states.of(state) += n,
                 ("purged", None) => stats.states.purged += n,
+                ("missing", None) => stats.states.missing += n,
                 ("accepted", None) => stats.accepted += n,
                 ("forgotten_early", None) => stats.evicted_early += n,
                 _ => {}

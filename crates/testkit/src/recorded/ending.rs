@@ -62,8 +62,8 @@ impl Recorded {
         let states = &stats.states;
         let (delayed, ready, reserved) = (states.delayed, states.ready, states.reserved);
         let (done, dead) = (states.done, states.dead);
-        let (cancelled, purged) = (states.cancelled, states.purged);
-        let accepted = delayed + ready + reserved + done + dead + cancelled + purged;
+        let (cancelled, purged, missing) = (states.cancelled, states.purged, states.missing);
+        let accepted = delayed + ready + reserved + done + dead + cancelled + purged + missing;
         let t = self.history.t();
         self.history.write(&Entry::Ledger(Ledger {
             t,
@@ -75,6 +75,7 @@ impl Recorded {
             dead,
             cancelled,
             purged,
+            missing,
         }));
     }
 

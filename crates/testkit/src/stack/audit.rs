@@ -34,7 +34,10 @@ impl Drop for Stack {
             runtime.expect("a runtime can be built").block_on(target.audit())
         });
         match audit.join().expect("the audit does not panic") {
-            Ok(audit) => assert!(audit.clean, "the audit at the end has findings: {audit:#?}"),
+            Ok(audit) => {
+                assert!(audit.clean, "the audit at the end has findings: {audit:#?}");
+                assert_eq!(audit.missing, 0, "a repair has found jobs to be missing: {audit:#?}");
+            }
             Err(why) => panic!(
                 "the store cannot be audited at the end; call forgo_audit() when it is gone on purpose: {why}"
             ),

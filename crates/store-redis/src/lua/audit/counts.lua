@@ -4,9 +4,9 @@
 -- KEYS  shard
 -- ARGV  none
 -- Returns {{the counts of LEDGER}, {how many lanes have jobs, how many topics have jobs or are paused, how
---   many are paused}, {jobs, dead entries, members of `index`, members of `topics`}, {name of a wrong time of
---   the next look, ...}}
-local SHARD = union(audit.TIMES, audit.SUMS, audit.LEDGER)
+--   many are paused}, {jobs, dead entries, members of `index`, members of `topics`, uncounted tombstones}, {name of a
+--   wrong time of the next look, ...}}
+local SHARD = union(audit.TIMES, audit.SUMS, audit.LEDGER, tombs.SIZE_FIELDS)
 
 local function values(names)
   local list = {}
@@ -19,6 +19,7 @@ function edges.audit_shard()
   local ledger, sums = values(audit.LEDGER), values(audit.SUMS)
   local sizes, wrong = {call('HLEN', KEY.pool)}, {}
   for i, key in ipairs({KEY.dead, KEY.index, KEY.topics}) do sizes[1 + i] = call('ZCARD', key) end
+  sizes[5] = tombs.uncounted()
   for name in pairs(audit.wrong_times()) do wrong[#wrong + 1] = name end
   return {ledger, sums, sizes, wrong}
 end
@@ -31,7 +32,7 @@ end
 -- Returns {1 if the states' counts were corrected, how many lanes and topics were}; {} if something
 --   has moved since the jobs were counted
 local STATES = {'delayed', 'ready', 'reserved', 'dead'}
-local COUNT = union(audit.SUMS, audit.LEDGER)
+local COUNT = union(audit.SUMS, audit.LEDGER, tombs.SIZE_FIELDS)
 -- How many arguments are before those of the states, the sums, and the lanes.
 local OF_STATES = #audit.LEDGER
 local OF_SUMS, OF_LANES = OF_STATES + 4, OF_STATES + 8
@@ -61,8 +62,9 @@ local function correct_topics(args, from)
   return #names
 end
 
--- Sets the counts of the states. A job that was accepted and is gone without having been counted since counts as purged;
--- a job that was stored and never counted counts as accepted.
+-- Sets the counts of the states. Jobs that were accepted and are in no state have ended, if they have left tombstones
+-- that were not counted, and else are missing. If more jobs are there than were accepted, none is missing, and all of
+-- them count as accepted.
 local function correct_states(args)
   local sum = fields.done + fields.cancelled + fields.purged
   for i, name in ipairs(STATES) do
@@ -70,8 +72,15 @@ local function correct_states(args)
     sum = sum + n
     shard.set(name, n)
   end
+  local ended = min(max(fields.accepted - sum - fields.missing, 0), tombs.uncounted())
+  if ended > 0 then
+    shard.set('done', fields.done + ended)
+    shard.set('segment_size', fields.segment_size + ended)
+    sum = sum + ended
+  end
+  local missing = max(fields.accepted - sum, 0)
   if sum > fields.accepted then shard.set('accepted', sum) end
-  if sum < fields.accepted then shard.set('purged', fields.purged + fields.accepted - sum) end
+  if missing ~= fields.missing then shard.set('missing', missing) end
 end
 
 function edges.audit_count(args)

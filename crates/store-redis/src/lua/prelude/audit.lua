@@ -3,7 +3,8 @@
 local audit = {
   SUMS = {'lanes', 'topics', 'paused'},
   LEDGER = {
-    'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'lease', 'pauses', 'replaced',
+    'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'missing', 'lease', 'pauses',
+    'replaced',
   },
   -- The fields that hold times of the next look.
   TIMES = {'lease_at', 'dead_at', 'tell_at', 'slot'},

@@ -1,6 +1,6 @@
 -- The shard's hash: its fields, its rows, and how a call begins and closes.
 --
--- Fields are the ledger (how many jobs are in each state, and how many were ever accepted or purged),
+-- Fields are the ledger (how many jobs are in each state, how many were ever accepted or purged, and how many are missing),
 -- the numbers of lanes and topics with jobs, the carrier's epoch, when it looks next, the last lease
 -- number, the tombstones' segment, the first slot, and when the first lease ends and the first job died.
 -- A call reads the fields that it needs with one command, first of all, and writes the changed ones

@@ -6,8 +6,9 @@
 -- submit if it has one. Its state has MAYBE_IN_FLIGHT added if a delivery began and was never settled.
 local MAYBE_IN_FLIGHT = 128
 local tombs = {
-  -- The fields that finding a tombstone reads, and those that adding one reads.
+  -- The fields that finding a tombstone reads, those that counting them reads, and those that adding one reads.
   FIELDS = {'segment'},
+  SIZE_FIELDS = {'segment', 'segment_size'},
   ADD_FIELDS = {'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early'},
 }
 -- Tombstones by locator, false for none; and the tombstones to be written.
@@ -92,6 +93,9 @@ local function next_segment(keep, cap)
   shard.write('segment_was', fields.segment_at, 'segment', fields.segment + 1, 'segment_at', NOW, 'segment_size', 0)
   call('UNLINK', old)
 end
+
+-- How many tombstones of the current segment no edge has counted: half an edge has left them.
+function tombs.uncounted() return max(call('HLEN', KEY.done .. fields.segment) - fields.segment_size, 0) end
 
 -- Writes the added tombstones.
 function tombs.save(keep, cap)

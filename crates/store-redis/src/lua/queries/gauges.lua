@@ -1,7 +1,7 @@
 -- Gauges of a shard: how many jobs are in each state, and when the oldest ready job was due. Only the carrier that
 -- holds the shard asks, so that each shard is counted once.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER)
+local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing'})
 local TOPIC_GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS)
 
 -- At most `most` lanes with ready jobs, behind the first `skip`: those that wait for a turn, the longest first, then
@@ -25,8 +25,8 @@ local function age(first) return first < math.huge and max(0, NOW - first) or -1
 -- gauges: the ledger, and the oldest ready job of some lanes.
 -- KEYS  shard
 -- ARGV  epoch, how many lanes to skip, how many lanes to look at
--- Returns {} fenced, or {jobs in each state, for how long the oldest ready job of these lanes has been due (ms), -1
---   if there is none; how many lanes were looked at, -1 if there are no others}
+-- Returns {} fenced, or {jobs in each state, how many are missing, for how long the oldest ready job of these lanes has
+--   been due (ms), -1 if there is none; how many lanes were looked at, -1 if there are no others}
 function edges.gauges(args)
   shard.begin(GAUGES)
   if carrier.is_fenced(args[1]) then return {} end
@@ -39,8 +39,9 @@ function edges.gauges(args)
     first = oldest.of(lane, first) or first
     looked = looked + 1
   end
-  answer[7] = age(first)
-  answer[8] = (#found == most or looked < #found) and looked or -1
+  answer[7] = fields.missing
+  answer[8] = age(first)
+  answer[9] = (#found == most or looked < #found) and looked or -1
   return answer
 end
 

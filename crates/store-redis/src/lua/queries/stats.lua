@@ -2,7 +2,9 @@
 -- KEYS  shard
 -- ARGV  none
 -- Returns {{name, number, ...}, topics, {lateness of a minute, ...}, pending dead-letter notices}
-local STATS = {'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'forgotten_early'}
+local STATS = {
+  'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'missing', 'forgotten_early',
+}
 
 function edges.stats()
   shard.begin(STATS)

@@ -141,6 +141,8 @@ pub struct Ledger {
     pub dead: u64,
     pub cancelled: u64,
     pub purged: u64,
+    #[serde(default)]
+    pub missing: u64,
 }
 
 /// A counter of one process, by its name in the metrics and the value of its label.

@@ -57,14 +57,18 @@ impl Bounds {
 
 fn check_ledger(run: &Run<'_>, line: u32, ledger: &Ledger, findings: &mut Findings) {
     findings.checked(I11);
-    let Ledger { accepted, delayed, ready, reserved, done, dead, cancelled, purged, .. } = *ledger;
-    let sum = delayed + ready + reserved + done + dead + cancelled + purged;
+    let Ledger { accepted, delayed, ready, reserved, done, dead, cancelled, purged, missing, .. } = *ledger;
+    let sum = delayed + ready + reserved + done + dead + cancelled + purged + missing;
     if accepted != sum {
         let what = format_args!("the ledger has accepted {accepted} jobs, but its states add up to {sum}");
         findings.violated(I11, None, &[line], what);
     }
     let created = created(run.tables);
     let may_lose = run.is_lossy();
+    if missing > 0 && !may_lose {
+        let what = format_args!("a repair has found {missing} accepted jobs to be missing");
+        findings.violated(I11, None, &[line], what);
+    }
     if accepted > created.most || (accepted < created.least && !may_lose) {
         let Bounds { least, most } = created;
         let what =

@@ -24,6 +24,10 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     calm("a counter is changed outside the script, and lost", &[I11], |lines| {
         lines.count("done", -1);
     }),
+    calm("a repair counts a delivered job as missing", &[I11], |lines| {
+        lines.count("done", -1);
+        lines.set(lines.with_tag("ledger")[0], "missing", 1);
+    }),
     calm("a dead job counts as done", &[I11], |lines| {
         lines.count("dead", -1);
         lines.count("done", 1);

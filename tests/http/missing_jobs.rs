@@ -1,0 +1,51 @@
+//! Accepted jobs that are gone from the store: after a repair they stay counted as missing, and every place shows it.
+
+use ringback_testkit::{Persistence, RedisServer, Role, Stack, eventually};
+use serde_json::json;
+
+use crate::cli::ringback;
+use crate::redis_layout::keys;
+use crate::sample_jobs::SOON;
+
+#[tokio::test]
+async fn a_job_that_a_repair_finds_gone_is_shown_as_missing_after_all_were_restarted() {
+    let redis = RedisServer::options().persistence(Persistence::Always);
+    let mut stack = Stack::options().redis(redis).count(Role::Notifier, 0).start().await;
+    let server = stack.url("");
+    let job = json!({"topic": "t", "id": "gone", "delay": "1h", "url": "http://127.0.0.1:9/"});
+    stack.accept(&job).await;
+    for command in ["audit", "stats"] {
+        let run = ringback(&server, &[command]).await;
+        assert!(run.code == Some(0) && !run.out.contains("missing"), "{run:?}");
+    }
+    let mut client = stack.redis().client().await;
+    for pool in keys::all::<Vec<u8>>(&mut client, "pool").await {
+        keys::run(&mut client, &[b"DEL", &pool]).await;
+    }
+    let run = ringback(&server, &["audit"]).await;
+    assert!(run.code == Some(1) && run.out.contains("a repair counts them as missing"), "{run:?}");
+    let run = ringback(&server, &["audit", "--repair"]).await;
+    assert!(run.code == Some(0) && run.out.contains("missing jobs        1, "), "{run:?}");
+
+    stack.redis_mut().restart().await;
+    stack.apis[0].restart();
+    stack.carriers[0].restart();
+    stack.ready(SOON).await;
+    let audit = stack.audit().await;
+    assert_eq!((audit.clean, audit.found, audit.missing), (true, 0, 1), "{audit:?}");
+    let states = stack.stats().await["states"].clone();
+    assert_eq!((&states["missing"], &states["purged"]), (&json!(1), &json!(0)), "{states}");
+    let run = ringback(&server, &["stats"]).await;
+    assert!(run.out.contains("missing       1\n"), "{run:?}");
+    eventually(SOON, "the carrier counts it", async || {
+        let metrics = stack.carriers[0].metrics().await;
+        let line = metrics.lines().find(|line| line.starts_with("ringback_missing_jobs"));
+        if line == Some("ringback_missing_jobs 1") { Ok(()) } else { Err(format!("{line:?}")) }
+    })
+    .await;
+    // It can be submitted again, and is then another job.
+    assert_eq!(stack.submit(&job).await.0, 201);
+    let audit = stack.audit().await;
+    assert_eq!((audit.clean, audit.checked, audit.missing), (true, 1, 1), "{audit:?}");
+    stack.forgo_audit();
+}

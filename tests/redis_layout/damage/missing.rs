@@ -1,0 +1,74 @@
+//! Accepted jobs whose records were removed by hand: a repair counts them as missing, and no longer once they are back.
+
+use ringback_core::contract::{DamageKind, Repair};
+
+use super::Ground;
+use crate::redis_layout::keys::ask;
+
+impl Ground {
+    /// The counts of accepted and missing jobs.
+    async fn accepted_and_missing(&self) -> (u64, u64) {
+        let (stats, audit) = (self.bench.stats().await, self.audit(Repair::No).await);
+        assert_eq!(audit.missing, stats.states.missing, "{audit:#?}");
+        assert_eq!(stats.states.purged, 0);
+        let held = vec![(self.bench.shard(), self.bench.epoch().clone())];
+        let (_, gauges) = self.bench.store().gauges(held, &[]).await.remove(0);
+        let gauges = gauges.expect("the store answers").expect("the shard is held");
+        assert_eq!(gauges.missing, audit.missing);
+        (stats.accepted, audit.missing)
+    }
+}
+
+#[tokio::test]
+async fn a_job_whose_record_is_gone_counts_as_missing_after_a_repair() {
+    let mut ground = Ground::new().await;
+    let (pool, shard) = (ground.key("pool").await, ground.key("shard").await);
+    let accepted = ground.bench.stats().await.accepted;
+    let is_counted = ask::<bool>(&mut ground.redis, &[b"HEXISTS", &shard, b"missing"]).await;
+    assert!(!is_counted, "a shard without missing jobs is that of earlier versions");
+    let locator = ground.reserved.key.locator().0;
+    ground.run(&[b"HDEL", &pool, &locator]).await;
+    let found = ground.audit(Repair::No).await;
+    let detail = "1 more jobs were accepted than are there or have ended; a repair counts them as missing";
+    assert!(found.findings.iter().any(|finding| finding.detail == detail), "{found:#?}");
+    assert_eq!(found.missing, 0);
+    let kinds = [DamageKind::Ledger, DamageKind::LaneCount, DamageKind::StateRecord];
+    ground.mended("a record that is gone", &kinds).await;
+    assert_eq!(ground.accepted_and_missing().await, (accepted, 1));
+
+    let locator = ground.near.key.locator().0;
+    ground.run(&[b"HDEL", &pool, &locator]).await;
+    ground.mended("another one", &[DamageKind::Ledger, DamageKind::LaneCount]).await;
+    assert_eq!(ground.accepted_and_missing().await, (accepted, 2));
+}
+
+#[tokio::test]
+async fn jobs_that_are_back_are_no_longer_missing_and_never_fewer_than_none() {
+    let mut ground = Ground::new().await;
+    let (pool, shard) = (ground.key("pool").await, ground.key("shard").await);
+    let accepted = ground.bench.stats().await.accepted;
+    let kinds = [DamageKind::Ledger, DamageKind::LaneCount];
+    let mut records = Vec::new();
+    for locator in [&ground.near, &ground.far].map(|job| job.key.locator().0) {
+        records.push((locator, ground.read(&pool, &locator).await));
+        ground.run(&[b"HDEL", &pool, &locator]).await;
+    }
+    ground.mended("two records that are gone", &kinds).await;
+    assert_eq!(ground.accepted_and_missing().await, (accepted, 2));
+
+    let (locator, record) = records.remove(0);
+    ground.run(&[b"HSET", &pool, &locator, &record]).await;
+    let kinds = [DamageKind::Unindexed, DamageKind::Ledger, DamageKind::LaneCount];
+    ground.mended("one of them is back", &kinds).await;
+    assert_eq!(ground.accepted_and_missing().await, (accepted, 1));
+
+    // More than were ever missing.
+    let (locator, record) = records.remove(0);
+    ground.run(&[b"HSET", &pool, &locator, &record]).await;
+    ground.run(&[b"HINCRBY", &shard, b"accepted", b"-1"]).await;
+    ground.mended("the other one is back, and one was never counted", &kinds).await;
+    assert_eq!(ground.accepted_and_missing().await, (accepted, 0));
+    ground.run(&[b"HINCRBY", &shard, b"missing", b"3"]).await;
+    ground.mended("a wrong count", &[DamageKind::Ledger]).await;
+    assert_eq!(ground.accepted_and_missing().await, (accepted, 0));
+}
