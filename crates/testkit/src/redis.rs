@@ -25,6 +25,8 @@ pub use self::sentinel::RedisSentinel;
 pub use self::slots::SlotMove;
 use crate::child::Child;
 use crate::network::free_port;
+use crate::preload::{Preload, Seen};
+use crate::proxy::Proxy;
 use crate::time::eventually;
 
 /// The limit until a server answers its first PING, even if it must load a large append-only file.
@@ -55,6 +57,9 @@ pub struct RedisOptions {
     args: Vec<String>,
     env: Vec<(String, String)>,
     is_sentinel: bool,
+    /// That of a node of a cluster.
+    bus: Option<u16>,
+    preload: Option<Preload>,
 }
 
 impl Default for RedisOptions {
@@ -66,6 +71,8 @@ impl Default for RedisOptions {
             args: Vec::new(),
             env: Vec::new(),
             is_sentinel: false,
+            bus: None,
+            preload: None,
         }
     }
 }
@@ -106,6 +113,13 @@ impl RedisOptions {
         self
     }
 
+    /// Loads the library into the server, and leads connections of all programs that have it to proxies of the server:
+    /// those of other servers too.
+    pub fn behind_proxies(mut self, preload: Preload) -> Self {
+        self.preload = Some(preload);
+        self
+    }
+
     /// Starts a server with these options and waits until it answers.
     pub async fn start(self) -> RedisServer {
         let mut last = String::new();
@@ -124,6 +138,8 @@ impl RedisOptions {
 pub struct RedisServer {
     options: RedisOptions,
     port: u16,
+    seen: Option<Seen>,
+    proxies: Vec<Proxy>,
     child: Child,
     // After the child: the directory goes when nobody writes into it any more.
     dir: TempDir,
@@ -142,10 +158,22 @@ impl RedisServer {
 
     async fn launch(options: RedisOptions, port: u16) -> Result<Self, String> {
         let dir = tempfile::Builder::new().prefix("ringback-redis-").tempdir().expect("a temp directory");
-        let child = spawn(&options, port, dir.path());
-        let mut server = Self { options, port, child, dir };
+        let seen = options.preload.as_ref().map(Preload::seen);
+        let child = spawn(&options, seen.as_ref(), port, dir.path());
+        let mut server = Self { options, port, seen, proxies: Vec::new(), child, dir };
         server.answers().await?;
+        server.start_proxies();
         Ok(server)
+    }
+
+    /// One for each port that others connect to.
+    fn start_proxies(&mut self) {
+        let Some(preload) = &self.options.preload else { return };
+        for port in [Some(self.port), self.options.bus].into_iter().flatten() {
+            let proxy = Proxy::start(port);
+            preload.lead(port, proxy.port());
+            self.proxies.push(proxy);
+        }
     }
 
     /// `redis://127.0.0.1:<port>`.
@@ -156,6 +184,16 @@ impl RedisServer {
     /// The port it listens on, the same over restarts.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// What it sees of the world, if it is [behind proxies](RedisOptions::behind_proxies).
+    pub fn seen(&self) -> Option<&Seen> {
+        self.seen.as_ref()
+    }
+
+    /// The proxies that it is behind: that of its port, and that of its cluster bus.
+    pub fn proxies(&self) -> &[Proxy] {
+        &self.proxies
     }
 
     /// The process id, another one after each restart.
@@ -188,7 +226,7 @@ impl RedisServer {
     /// Kills it if it runs, starts it again on the same port and data, and waits until it answers.
     pub async fn restart(&mut self) {
         self.child.kill();
-        self.child = spawn(&self.options, self.port, self.dir.path());
+        self.child = spawn(&self.options, self.seen.as_ref(), self.port, self.dir.path());
         self.answers().await.unwrap_or_else(|reason| panic!("{reason}"));
     }
 
@@ -324,18 +362,20 @@ impl RedisServer {
     }
 }
 
-fn spawn(options: &RedisOptions, port: u16, dir: &Path) -> Child {
+fn spawn(options: &RedisOptions, seen: Option<&Seen>, port: u16, dir: &Path) -> Child {
     let (appendonly, appendfsync) = match options.persistence {
         Persistence::Off => ("no", "no"),
         Persistence::EverySec => ("yes", "everysec"),
         Persistence::Always => ("yes", "always"),
     };
     let mut command = Command::new(server_binary());
+    command.envs(seen.iter().flat_map(|seen| seen.env()).map(|(name, value)| (name, value)));
     if options.is_sentinel {
         // It keeps what it knows in this file.
         let file = dir.join("sentinel.conf");
         if !file.exists() {
-            std::fs::write(&file, "bind 127.0.0.1\n").expect("the directory is writable");
+            let text = "bind 127.0.0.1\nsentinel announce-ip 127.0.0.1\n";
+            std::fs::write(&file, text).expect("the directory is writable");
         }
         command.current_dir(dir).arg(&file).args(["--sentinel", "--port"]).arg(port.to_string());
         return Child::spawn("redis-sentinel", &mut command, &dir.join("redis.log"));
@@ -346,6 +386,8 @@ fn spawn(options: &RedisOptions, port: u16, dir: &Path) -> Child {
     command.args(["--appendonly", appendonly, "--appendfsync", appendfsync]);
     command.args(["--maxmemory-policy", &options.maxmemory_policy]);
     command.args(options.maxmemory.iter().flat_map(|limit| ["--maxmemory", limit]));
+    let bus = options.bus.map(|bus| bus.to_string());
+    command.args(bus.iter().flat_map(|bus| ["--cluster-enabled", "yes", "--cluster-port", bus]));
     command.args(&options.args).envs(options.env.iter().map(|(name, value)| (name, value)));
     Child::spawn("redis-server", &mut command, &dir.join("redis.log"))
 }

@@ -55,14 +55,14 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
 }
 
 /// Callbacks and consumers go on without replicas: attempts and their outcomes are not on one when a master is replaced.
-fn forgets(history: &History) {
+pub(super) fn forgets(history: &History) {
     let t = history.t();
     history.write(&Entry::Loss(Loss { t, since: t }));
 }
 
 /// Sentinels that have begun to replace a master go on when it comes back, and take its replicas away one by one: what
 /// it accepts meanwhile is lost. So a master that was away for long stays so until it is replaced.
-async fn wait_replaced(group: &Group, master: usize, length: Duration) {
+pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration) {
     let Group::Sentinel(sentinel) = group else { return };
     if length > SHORT {
         let deadline = Instant::now() + WHOLE;
@@ -134,7 +134,7 @@ async fn ask(server: &RedisServer, words: &[&str]) {
 }
 
 /// Waits until every master has all of its replicas, and they have everything.
-async fn wait_whole(group: &Group) {
+pub(super) async fn wait_whole(group: &Group) {
     let deadline = Instant::now() + WHOLE;
     while Instant::now() < deadline {
         if is_whole(group).await {

@@ -1,0 +1,108 @@
+//! A master is cut off from the other servers, so that a replica takes its place, while some processes reach both sides.
+//! Nothing is dropped: what was sent arrives when the partition ends, as with TCP.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use ringback_testkit::{ProxyMode, RedisServer};
+use tokio::time::sleep;
+
+use super::{Begun, master};
+use crate::fault::Kind;
+use crate::group::Group;
+use crate::installation::Installation;
+
+/// Where a server or a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Master,
+    Others,
+    /// Nothing is in its way.
+    Both,
+}
+
+impl Side {
+    fn reaches(self, other: Self) -> bool {
+        self == other || self == Self::Both || other == Self::Both
+    }
+
+    fn any(rng: &mut StdRng) -> Self {
+        match rng.random_range(0..4) {
+            0 => Self::Master,
+            1 => Self::Others,
+            _ => Self::Both,
+        }
+    }
+}
+
+pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
+    let group = &*installation.group.as_ref().expect("a run on several servers").lock().await;
+    let masters = master::masters(group).await;
+    let master = masters[rng.random_range(0..masters.len())];
+    let beside = beside(group, master, rng).await;
+    let side = |at| if at == master || beside == Some(at) { Side::Master } else { Side::Others };
+    let servers: Vec<_> = (0..).map(side).zip(group.all()).collect();
+    // Without a compiler there is nothing in between.
+    let addresses = servers.iter().filter_map(|(side, server)| Some((*side, server.seen()?.address())));
+    let mut ends: Vec<_> = addresses.collect();
+    for member in &installation.members {
+        let side = Side::any(rng);
+        ends.extend(member.seen.as_ref().map(|seen| (side, seen.address())));
+    }
+    if ends.is_empty() {
+        return;
+    }
+    // Longer and shorter than it takes to replace it.
+    let length = Duration::from_millis(rng.random_range(500..9_000));
+
+    let history = &installation.history;
+    let (kind, class) = (Kind::Partition.name(), Kind::Partition.class());
+    let begun = Begun::new(history, kind, class, None);
+    for (side, server) in &servers {
+        part(server, *side, &ends);
+    }
+    master::forgets(history);
+    sleep(length).await;
+    master::wait_replaced(group, master, length).await;
+    for proxy in servers.iter().flat_map(|(_, server)| server.proxies()) {
+        proxy.heal();
+    }
+    master::wait_whole(group).await;
+    // What it did until it knew of its successor is lost too.
+    master::forgets(history);
+    begun.healed();
+}
+
+/// Holds what a server is sent from the other side, and what it sends back there.
+fn part(server: &RedisServer, side: Side, ends: &[(Side, IpAddr)]) {
+    let beyond = ends.iter().filter(|(other, _)| !other.reaches(side));
+    let from: Vec<_> = beyond.map(|(_, address)| *address).collect();
+    for proxy in server.proxies() {
+        proxy.fail_from(Some(&from), ProxyMode::Hold);
+    }
+}
+
+/// Who is on the side of the master, if anybody: a sentinel, or a replica of another master of a cluster. With
+/// sentinels a replica is not, because it would confirm what the other one, which takes over, does not have.
+async fn beside(group: &Group, master: usize, rng: &mut StdRng) -> Option<usize> {
+    let (is_alone, draw) = (rng.random_range(0..2) == 0, rng.random_range(0..usize::MAX));
+    if is_alone {
+        return None;
+    }
+    let mut found = Vec::new();
+    match group {
+        Group::Sentinel(_) => found.extend(group.servers().len()..group.all().len()),
+        Group::Cluster(cluster) => {
+            let port = cluster.nodes()[master].port().to_string();
+            for (at, node) in cluster.nodes().iter().enumerate() {
+                let of = node.info_field("replication", "master_port").await;
+                if !of.is_empty() && of != port {
+                    found.push(at);
+                }
+            }
+        }
+    }
+    found.get(draw % found.len().max(1)).copied()
+}
