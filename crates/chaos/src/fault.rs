@@ -254,8 +254,8 @@ impl Kind {
             | Target::Clock
             | Target::Master
             | Target::Sentinel
-            | Target::Slot
-            | Target::Links => FaultClass::Store,
+            | Target::Slot => FaultClass::Store,
+            Target::Links => FaultClass::Split,
             Target::Network | Target::Names => FaultClass::Network,
             Target::Receiver => FaultClass::Receiver,
         }

@@ -27,6 +27,8 @@ impl RedisStore {
     /// One call at a time: the first one after a promotion knows that losses of the last moment are expected.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let _alone = self.preparing.lock().await;
+        // A master that was cut off from its replicas stays unfit, and another one may have taken its place.
+        self.topology.look().await;
         let was_prepared = self.profile().is_some();
         // The servers were checked when the loss was noticed.
         let findings = if was_prepared && self.loss().is_some() {

@@ -4,6 +4,8 @@
 
 mod calls;
 mod cluster;
+mod links;
+mod options;
 mod replication;
 mod sentinel;
 mod slots;
@@ -21,10 +23,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub use self::calls::CallWatch;
 pub use self::cluster::RedisCluster;
+pub use self::options::{Persistence, RedisOptions};
 pub use self::sentinel::RedisSentinel;
 pub use self::slots::SlotMove;
 use crate::child::Child;
-use crate::network::free_port;
 use crate::preload::{Preload, Seen};
 use crate::proxy::Proxy;
 use crate::time::eventually;
@@ -35,104 +37,6 @@ const START_DEADLINE: Duration = Duration::from_secs(20);
 const APPEND_ONLY: &str = "appendonlydir";
 /// The number of ports to try, because another process may take a free one first.
 const PORT_TRIES: usize = 5;
-
-/// The data that a server keeps on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Persistence {
-    /// Nothing: a restart begins empty.
-    Off,
-    /// An append-only file, synced once a second.
-    EverySec,
-    /// An append-only file, synced before each response.
-    Always,
-}
-
-/// How a server is started.
-#[must_use]
-#[derive(Clone, Debug)]
-pub struct RedisOptions {
-    persistence: Persistence,
-    maxmemory: Option<String>,
-    maxmemory_policy: String,
-    args: Vec<String>,
-    env: Vec<(String, String)>,
-    is_sentinel: bool,
-    /// That of a node of a cluster.
-    bus: Option<u16>,
-    preload: Option<Preload>,
-}
-
-impl Default for RedisOptions {
-    fn default() -> Self {
-        Self {
-            persistence: Persistence::Off,
-            maxmemory: None,
-            maxmemory_policy: "noeviction".to_owned(),
-            args: Vec::new(),
-            env: Vec::new(),
-            is_sentinel: false,
-            bus: None,
-            preload: None,
-        }
-    }
-}
-
-impl RedisOptions {
-    /// Sets what is kept on disk; nothing by default.
-    pub fn persistence(mut self, persistence: Persistence) -> Self {
-        self.persistence = persistence;
-        self
-    }
-
-    /// The memory limit as Redis writes it, such as `64mb`; none by default.
-    pub fn maxmemory(mut self, limit: &str) -> Self {
-        self.maxmemory = Some(limit.to_owned());
-        self
-    }
-
-    /// The policy at the memory limit; `noeviction` by default.
-    pub fn maxmemory_policy(mut self, policy: &str) -> Self {
-        policy.clone_into(&mut self.maxmemory_policy);
-        self
-    }
-
-    /// As a master, sends its data to a new replica at once, and a first change soon after.
-    pub fn copies_at_once(self) -> Self {
-        self.arg("--repl-diskless-sync-delay", "0").arg("--repl-ping-replica-period", "1")
-    }
-
-    /// Adds an option, as in `arg("--maxclients", "64")`. It overrides those set here.
-    pub fn arg(mut self, name: &str, value: &str) -> Self {
-        self.args.extend([name.to_owned(), value.to_owned()]);
-        self
-    }
-
-    /// Adds an environment variable.
-    pub fn env(mut self, name: &str, value: &str) -> Self {
-        self.env.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    /// Loads the library into the server, and leads connections of all programs that have it to proxies of the server:
-    /// those of other servers too.
-    pub fn behind_proxies(mut self, preload: Preload) -> Self {
-        self.preload = Some(preload);
-        self
-    }
-
-    /// Starts a server with these options and waits until it answers.
-    pub async fn start(self) -> RedisServer {
-        let mut last = String::new();
-        for _ in 0..PORT_TRIES {
-            match RedisServer::launch(self.clone(), free_port()).await {
-                Ok(server) => return server,
-                Err(reason) if reason.contains("Address already in use") => last = reason,
-                Err(reason) => panic!("{reason}"),
-            }
-        }
-        panic!("{last}");
-    }
-}
 
 /// A running server; it is killed when this is dropped.
 pub struct RedisServer {
@@ -166,16 +70,6 @@ impl RedisServer {
         Ok(server)
     }
 
-    /// One for each port that others connect to.
-    fn start_proxies(&mut self) {
-        let Some(preload) = &self.options.preload else { return };
-        for port in [Some(self.port), self.options.bus].into_iter().flatten() {
-            let proxy = Proxy::start(port);
-            preload.lead(port, proxy.port());
-            self.proxies.push(proxy);
-        }
-    }
-
     /// `redis://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
@@ -184,16 +78,6 @@ impl RedisServer {
     /// The port it listens on, the same over restarts.
     pub fn port(&self) -> u16 {
         self.port
-    }
-
-    /// What it sees of the world, if it is [behind proxies](RedisOptions::behind_proxies).
-    pub fn seen(&self) -> Option<&Seen> {
-        self.seen.as_ref()
-    }
-
-    /// The proxies that it is behind: that of its port, and that of its cluster bus.
-    pub fn proxies(&self) -> &[Proxy] {
-        &self.proxies
     }
 
     /// The process id, another one after each restart.

@@ -32,14 +32,14 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
             group.server_mut(master).kill();
             forgets(history);
             sleep(length).await;
-            wait_replaced(group, master, length).await;
+            wait_replaced(group, master, length, 0).await;
             group.server_mut(master).restart().await;
         }
         Kind::StopMaster => {
             group.server_mut(master).stop();
             forgets(history);
             sleep(length).await;
-            wait_replaced(group, master, length).await;
+            wait_replaced(group, master, length, 0).await;
             group.server_mut(master).cont();
         }
         _ => fail_over(group, master).await,
@@ -61,12 +61,12 @@ pub(super) fn forgets(history: &History) {
 }
 
 /// Sentinels that have begun to replace a master go on when it comes back, and take its replicas away one by one: what
-/// it accepts meanwhile is lost. So a master that was away for long stays so until it is replaced.
-pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration) {
-    let Group::Sentinel(sentinel) = group else { return };
+/// it accepts meanwhile is lost. So a master that was away for long stays so until it is replaced, by one sentinel.
+pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration, sentinel: usize) {
+    let Group::Sentinel(group) = group else { return };
     if length > SHORT {
         let deadline = Instant::now() + WHOLE;
-        while sentinel.master_of(0).await == master && Instant::now() < deadline {
+        while group.master_of(sentinel).await == master && Instant::now() < deadline {
             sleep(Duration::from_millis(50)).await;
         }
         // The other replica follows by then.

@@ -1,12 +1,10 @@
 //! A master is cut off from the other servers, so that a replica takes its place, while some processes reach both sides.
 //! Nothing is dropped: what was sent arrives when the partition ends, as with TCP.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use ringback_testkit::{ProxyMode, RedisServer};
 use tokio::time::sleep;
 
 use super::{Begun, master};
@@ -61,27 +59,19 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     let (kind, class) = (Kind::Partition.name(), Kind::Partition.class());
     let begun = Begun::new(history, kind, class, None);
     for (side, server) in &servers {
-        part(server, *side, &ends);
+        let beyond = ends.iter().filter(|(other, _)| !other.reaches(*side));
+        server.hold_links(&beyond.map(|(_, address)| *address).collect::<Vec<_>>());
     }
     master::forgets(history);
     sleep(length).await;
-    master::wait_replaced(group, master, length).await;
-    for proxy in servers.iter().flat_map(|(_, server)| server.proxies()) {
-        proxy.heal();
-    }
+    // Not the sentinel on the side of the master.
+    let sentinel = usize::from(beside == Some(group.servers().len()));
+    master::wait_replaced(group, master, length, sentinel).await;
+    servers.iter().for_each(|(_, server)| server.heal_links());
     master::wait_whole(group).await;
     // What it did until it knew of its successor is lost too.
     master::forgets(history);
     begun.healed();
-}
-
-/// Holds what a server is sent from the other side, and what it sends back there.
-fn part(server: &RedisServer, side: Side, ends: &[(Side, IpAddr)]) {
-    let beyond = ends.iter().filter(|(other, _)| !other.reaches(side));
-    let from: Vec<_> = beyond.map(|(_, address)| *address).collect();
-    for proxy in server.proxies() {
-        proxy.fail_from(Some(&from), ProxyMode::Hold);
-    }
 }
 
 /// Who is on the side of the master, if anybody: a sentinel, or a replica of another master of a cluster. With

@@ -73,6 +73,22 @@ impl RedisSentinel {
         &self.sentinels
     }
 
+    /// Cuts a server and a sentinel off from all others, if they are [behind proxies](RedisOptions::behind_proxies).
+    pub fn part(&self, server: usize, sentinel: usize) {
+        let is_near = |at: usize| at == server || at == SERVERS + sentinel;
+        let all: Vec<_> = self.servers.iter().chain(&self.sentinels).enumerate().collect();
+        for (at, one) in &all {
+            let beyond = all.iter().filter(|(other, _)| is_near(*other) != is_near(*at));
+            let from: Vec<_> = beyond.filter_map(|(_, other)| Some(other.seen()?.address())).collect();
+            one.hold_links(&from);
+        }
+    }
+
+    /// Ends a partition.
+    pub fn join(&self) {
+        self.servers.iter().chain(&self.sentinels).for_each(RedisServer::heal_links);
+    }
+
     /// One sentinel, to stop, kill or restart it.
     pub fn sentinel_mut(&mut self, index: usize) -> &mut RedisServer {
         &mut self.sentinels[index]

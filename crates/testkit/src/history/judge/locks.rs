@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::history::entry::FaultClass;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::I7;
-use crate::history::tables::{LockRecord, Tables};
+use crate::history::tables::{FaultRecord, LockRecord, Tables};
+use crate::history::windows::Windows;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
+    // Either server has locks of its own meanwhile.
+    let is_split = |fault: &&FaultRecord| fault.class == FaultClass::Split;
+    let splits = tables.run.faults.iter().filter(is_split).map(|fault| (fault.begin, fault.end));
+    let splits = Windows::new(splits);
     let mut locks = BTreeMap::<u32, Vec<&LockRecord>>::new();
     for used in &tables.run.locks {
         locks.entry(used.lock).or_default().push(used);
@@ -17,7 +23,7 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
             uses.into_iter().filter(|used| !used.is_fenced).partition(|used| used.is_claim);
         claims.sort_unstable_by_key(|claim| (claim.known, claim.token));
         check_claims(lock, &claims, findings);
-        for effect in effects {
+        for effect in effects.into_iter().filter(|effect| !splits.overlap(effect.asked, effect.asked)) {
             check_effect(lock, &claims, effect, findings);
         }
     }
