@@ -12,6 +12,9 @@ use crate::fault::Kind;
 use crate::group::Group;
 use crate::installation::Installation;
 
+/// How often it is written that what one side has done is lost to the other.
+const FORGETS: Duration = Duration::from_millis(50);
+
 /// Where a server or a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -62,14 +65,25 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
         let beyond = ends.iter().filter(|(other, _)| !other.reaches(*side));
         server.hold_links(&beyond.map(|(_, address)| *address).collect::<Vec<_>>());
     }
-    master::forgets(history);
-    sleep(length).await;
-    // Not the sentinel on the side of the master.
-    let sentinel = usize::from(beside == Some(group.servers().len()));
-    master::wait_replaced(group, master, length, sentinel).await;
-    servers.iter().for_each(|(_, server)| server.heal_links());
-    master::wait_whole(group).await;
-    // What it did until it knew of its successor is lost too.
+    let parted = async {
+        sleep(length).await;
+        // Not the sentinel on the side of the master.
+        let sentinel = usize::from(beside == Some(group.servers().len()));
+        master::wait_replaced(group, master, length, sentinel).await;
+        servers.iter().for_each(|(_, server)| server.heal_links());
+        master::wait_whole(group).await;
+    };
+    // Neither server knows what callbacks come to on the other.
+    let forgetting = async {
+        loop {
+            master::forgets(history);
+            sleep(FORGETS).await;
+        }
+    };
+    tokio::select! {
+        () = parted => {}
+        () = forgetting => {}
+    }
     master::forgets(history);
     begun.healed();
 }
