@@ -85,7 +85,7 @@ async fn a_proxy_holds_and_swallows_in_one_direction_what_clients_of_some_addres
     let mut is = async |wanted| {
         eventually(SOON, "it arrives", async || match direct.get("key").await.expect("GET") {
             Some(value) if value == wanted => Ok(()),
-            other => Err(other),
+            other => Err(format!("{other:?}")),
         })
         .await;
     };

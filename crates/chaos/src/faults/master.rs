@@ -61,7 +61,8 @@ pub(super) fn forgets(history: &History) {
 }
 
 /// Sentinels that have begun to replace a master go on when it comes back, and take its replicas away one by one: what
-/// it accepts meanwhile is lost. So a master that was away for long stays so until it is replaced, by one sentinel.
+/// it accepts meanwhile is lost. So a master that was away for long stays so until the sentinel of this number names
+/// another one.
 pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration, sentinel: usize) {
     let Group::Sentinel(group) = group else { return };
     if length > SHORT {

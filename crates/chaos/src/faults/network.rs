@@ -1,5 +1,5 @@
-//! Faults of the connections between processes and the store: of one process, those of a role or all, to one server and
-//! its sentinels or to all.
+//! Faults of the connections between processes and the store: of one process, those of a role or all, to one server or
+//! sentinel or to all.
 
 use std::net::IpAddr;
 use std::time::Duration;
