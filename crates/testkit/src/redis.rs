@@ -27,7 +27,7 @@ pub use self::options::{Persistence, RedisOptions};
 pub use self::sentinel::RedisSentinel;
 pub use self::slots::SlotMove;
 use crate::child::Child;
-use crate::preload::{Preload, Seen};
+use crate::preload::Seen;
 use crate::proxy::Proxy;
 use crate::time::eventually;
 
@@ -40,9 +40,9 @@ const PORT_TRIES: usize = 5;
 
 /// A running server; it is killed when this is dropped.
 pub struct RedisServer {
-    options: RedisOptions,
+    options: Box<RedisOptions>,
     port: u16,
-    seen: Option<Seen>,
+    seen: Option<Box<Seen>>,
     proxies: Vec<Proxy>,
     child: Child,
     // After the child: the directory goes when nobody writes into it any more.
@@ -62,9 +62,9 @@ impl RedisServer {
 
     async fn launch(options: RedisOptions, port: u16) -> Result<Self, String> {
         let dir = tempfile::Builder::new().prefix("ringback-redis-").tempdir().expect("a temp directory");
-        let seen = options.preload.as_ref().map(Preload::seen);
-        let child = spawn(&options, seen.as_ref(), port, dir.path());
-        let mut server = Self { options, port, seen, proxies: Vec::new(), child, dir };
+        let seen = options.preload.as_ref().map(|preload| Box::new(preload.seen()));
+        let child = spawn(&options, seen.as_deref(), port, dir.path());
+        let mut server = Self { options: Box::new(options), port, seen, proxies: Vec::new(), child, dir };
         server.answers().await?;
         server.start_proxies();
         Ok(server)
@@ -110,7 +110,7 @@ impl RedisServer {
     /// Kills it if it runs, starts it again on the same port and data, and waits until it answers.
     pub async fn restart(&mut self) {
         self.child.kill();
-        self.child = spawn(&self.options, self.seen.as_ref(), self.port, self.dir.path());
+        self.child = spawn(&self.options, self.seen.as_deref(), self.port, self.dir.path());
         self.answers().await.unwrap_or_else(|reason| panic!("{reason}"));
     }
 

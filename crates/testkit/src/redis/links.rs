@@ -18,9 +18,9 @@ impl RedisServer {
         }
     }
 
-    /// What it sees of the world, if it is [behind proxies](RedisOptions::behind_proxies).
+    /// What it sees of the world, if it is [behind proxies](super::RedisOptions::behind_proxies).
     pub fn seen(&self) -> Option<&Seen> {
-        self.seen.as_ref()
+        self.seen.as_deref()
     }
 
     /// The proxies that it is behind: that of its port, and that of its cluster bus.
