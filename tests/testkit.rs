@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::AsyncTypedCommands;
 use ringback_testkit::{
-    Answer, Persistence, ProcessSpec, Proxy, RedisCluster, RedisServer, Script, Sink, eventually,
+    Answer, Persistence, ProcessSpec, Proxy, ProxyMode, RedisCluster, RedisServer, Script, Sink, eventually,
     http_client, now,
 };
 
@@ -68,6 +68,37 @@ async fn a_proxy_swallows_and_cuts_the_connections_that_exist_and_leads_new_ones
     proxy.cut();
     assert!(second.get("key").await.is_err_and(|error| error.is_connection_dropped()));
     assert_eq!(proxy.accepted(), 2);
+}
+
+#[tokio::test]
+async fn a_proxy_holds_and_swallows_in_one_direction_what_clients_of_some_addresses_send() {
+    let server = RedisServer::start().await;
+    let (proxy, mut direct) = (Proxy::start(server.port()), server.client().await);
+    let client = redis::Client::open(("127.0.0.1", proxy.port())).expect("an address");
+    let connect = async || client.get_multiplexed_async_connection().await.expect("a connection");
+    let mut first = connect().await;
+    proxy.fail_from(Some(&[[127, 0, 0, 2].into()]), ProxyMode::Hold);
+    first.set("key", "passed").await.expect("it has another address");
+    proxy.fail_from(Some(&[[127, 0, 0, 1].into()]), ProxyMode::Hold);
+    assert!(first.set("key", "held").await.is_err_and(|error| error.is_timeout()));
+    assert_eq!(direct.get("key").await.expect("GET").as_deref(), Some("passed"));
+    let mut is = async |wanted| {
+        eventually(SOON, "it arrives", async || match direct.get("key").await.expect("GET") {
+            Some(value) if value == wanted => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    };
+    proxy.heal();
+    is("held").await;
+    proxy.fail(ProxyMode::SwallowReplies);
+    assert!(first.set("key", "unanswered").await.is_err_and(|error| error.is_timeout()));
+    is("unanswered").await;
+    proxy.heal();
+    let mut second = connect().await;
+    proxy.fail(ProxyMode::SwallowRequests);
+    assert!(second.set("key", "swallowed").await.is_err_and(|error| error.is_timeout()));
+    is("unanswered").await;
 }
 
 #[tokio::test]

@@ -37,6 +37,12 @@ fn a_run_on_a_cluster_violates_nothing() {
 }
 
 #[test]
+fn a_run_on_a_cluster_whose_connections_fail_and_that_is_parted_violates_nothing() {
+    let network = "cut,swallow,blackhole,delay,half-close,cut-replies,one-way,hold,partition";
+    fresh(&["--store=cluster", &format!("--faults={network}")], SHORT);
+}
+
+#[test]
 fn a_run_on_the_embedded_store_violates_nothing() {
     fresh(&["--store=embedded"], SECONDS);
 }

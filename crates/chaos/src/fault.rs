@@ -28,6 +28,8 @@ pub enum Kind {
     Delay,
     HalfClose,
     CutReplies,
+    OneWay,
+    Hold,
     FullDisk,
     Receiver500,
     ReceiverHangs,
@@ -44,6 +46,7 @@ pub enum Kind {
     FailOver,
     KillSentinel,
     MoveSlot,
+    Partition,
 }
 
 /// What is done to a process.
@@ -60,7 +63,7 @@ pub(crate) enum Target {
     /// A process of a role, or of any.
     Process(ProcessFault, Option<Role>),
     Redis,
-    /// The connections of a process to Redis.
+    /// The connections of processes to Redis, to the nodes of a cluster, or to sentinels and what they watch.
     Network,
     Disk,
     Receiver,
@@ -75,11 +78,13 @@ pub(crate) enum Target {
     Sentinel,
     /// The slot of a shard.
     Slot,
+    /// The connections between servers.
+    Links,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::KillApi,
         Self::KillCarrier,
         Self::KillNotifier,
@@ -99,6 +104,8 @@ impl Kind {
         Self::Delay,
         Self::HalfClose,
         Self::CutReplies,
+        Self::OneWay,
+        Self::Hold,
         Self::FullDisk,
         Self::Receiver500,
         Self::ReceiverHangs,
@@ -115,6 +122,7 @@ impl Kind {
         Self::FailOver,
         Self::KillSentinel,
         Self::MoveSlot,
+        Self::Partition,
     ];
 
     /// Its name on the command line and in histories.
@@ -139,6 +147,8 @@ impl Kind {
             Self::Delay => "delay",
             Self::HalfClose => "half-close",
             Self::CutReplies => "cut-replies",
+            Self::OneWay => "one-way",
+            Self::Hold => "hold",
             Self::FullDisk => "full-disk",
             Self::Receiver500 => "receiver-500",
             Self::ReceiverHangs => "receiver-hangs",
@@ -155,6 +165,7 @@ impl Kind {
             Self::FailOver => "fail-over",
             Self::KillSentinel => "kill-sentinel",
             Self::MoveSlot => "move-slot",
+            Self::Partition => "partition",
         }
     }
 
@@ -166,9 +177,10 @@ impl Kind {
     fn is_possible(self, store: StoreKind) -> bool {
         match self.target() {
             Target::Process(_, Some(role)) => (role == Role::Up) == (store == StoreKind::Embedded),
-            Target::Redis | Target::Network | Target::Data | Target::Clock => store == StoreKind::Redis,
+            Target::Redis | Target::Data | Target::Clock => store == StoreKind::Redis,
+            Target::Network => store != StoreKind::Embedded,
             Target::Disk => store == StoreKind::Embedded,
-            Target::Master => matches!(store, StoreKind::Cluster | StoreKind::Sentinel),
+            Target::Master | Target::Links => matches!(store, StoreKind::Cluster | StoreKind::Sentinel),
             Target::Sentinel => store == StoreKind::Sentinel,
             Target::Slot => store == StoreKind::Cluster,
             Target::Process(_, None) | Target::Receiver | Target::Names => true,
@@ -198,7 +210,9 @@ impl Kind {
             | Self::Blackhole
             | Self::Delay
             | Self::HalfClose
-            | Self::CutReplies => Target::Network,
+            | Self::CutReplies
+            | Self::OneWay
+            | Self::Hold => Target::Network,
             Self::FullDisk => Target::Disk,
             Self::Receiver500 | Self::ReceiverHangs | Self::ReceiverResets | Self::ReceiverSlow => {
                 Target::Receiver
@@ -209,6 +223,7 @@ impl Kind {
             Self::KillMaster | Self::StopMaster | Self::FailOver => Target::Master,
             Self::KillSentinel => Target::Sentinel,
             Self::MoveSlot => Target::Slot,
+            Self::Partition => Target::Links,
         }
     }
 
@@ -225,7 +240,8 @@ impl Kind {
             | Target::Names
             | Target::Master
             | Target::Sentinel
-            | Target::Slot => 1,
+            | Target::Slot
+            | Target::Links => 1,
         }
     }
 
@@ -239,6 +255,7 @@ impl Kind {
             | Target::Master
             | Target::Sentinel
             | Target::Slot => FaultClass::Store,
+            Target::Links => FaultClass::Split,
             Target::Network | Target::Names => FaultClass::Network,
             Target::Receiver => FaultClass::Receiver,
         }

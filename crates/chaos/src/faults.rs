@@ -4,6 +4,8 @@
 mod data;
 mod master;
 mod names;
+mod network;
+mod partition;
 mod process;
 mod redis;
 mod slot;
@@ -13,7 +15,6 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use ringback_testkit::ProxyMode;
 use ringback_testkit::history::{Entry, Fault, FaultClass, Healed, History};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -81,7 +82,7 @@ impl Faults {
                 process::make(&self.installation, kind, what, role, rng).await;
             }
             Target::Redis => redis::make(&self.installation, kind, rng).await,
-            Target::Network => self.network(kind, rng).await,
+            Target::Network => network::make(&self.installation, kind, rng).await,
             Target::Disk => self.disk(rng).await,
             Target::Receiver => self.receiver(kind, rng).await,
             Target::Data => data::make(&self.installation, &self.clients.api, kind, rng).await,
@@ -90,31 +91,8 @@ impl Faults {
             Target::Master => master::make(&self.installation, kind, rng).await,
             Target::Sentinel => master::kill_sentinel(&self.installation, rng).await,
             Target::Slot => slot::make(&self.installation, rng).await,
+            Target::Links => partition::make(&self.installation, rng).await,
         }
-    }
-
-    async fn network(&self, kind: Kind, rng: &mut StdRng) {
-        let members = &self.installation.members;
-        let member = &members[rng.random_range(0..members.len())];
-        let proxy = member.proxy.as_ref().expect("each process on Redis has a proxy");
-        let begun = Begun::new(&self.installation.history, kind.name(), kind.class(), None);
-        match kind {
-            Kind::Cut => proxy.cut(),
-            Kind::Swallow => {
-                proxy.swallow();
-            }
-            Kind::Blackhole => proxy.fail(ProxyMode::Swallow),
-            Kind::Delay => proxy.fail(ProxyMode::Delay(Duration::from_millis(rng.random_range(20..300)))),
-            Kind::HalfClose => proxy.fail(ProxyMode::HalfClose),
-            _ => proxy.fail(ProxyMode::CutReplies),
-        }
-        let length = match kind {
-            Kind::Cut => Duration::ZERO,
-            _ => Duration::from_millis(rng.random_range(200..2_500)),
-        };
-        sleep(length).await;
-        proxy.heal();
-        begun.healed();
     }
 
     /// Fills the disk of the embedded store, up to a few pages.

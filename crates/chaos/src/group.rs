@@ -3,6 +3,7 @@
 use ringback_testkit::{Persistence, RedisCluster, RedisSentinel, RedisServer};
 
 use crate::store_kind::StoreKind;
+use crate::world::World;
 
 /// The servers of a store.
 pub(crate) enum Group {
@@ -12,8 +13,8 @@ pub(crate) enum Group {
 
 impl Group {
     /// Starts the servers that a kind of store has, if it has several.
-    pub(crate) async fn start(kind: StoreKind) -> Option<Self> {
-        let options = RedisServer::options().persistence(Persistence::Always);
+    pub(crate) async fn start(kind: StoreKind, world: &World) -> Option<Self> {
+        let options = world.servers().persistence(Persistence::Always);
         match kind {
             StoreKind::Redis | StoreKind::Embedded => None,
             StoreKind::Cluster => Some(Self::Cluster(RedisCluster::start_with_replicas(options).await)),
@@ -34,6 +35,15 @@ impl Group {
             Self::Cluster(cluster) => cluster.nodes(),
             Self::Sentinel(sentinel) => sentinel.servers(),
         }
+    }
+
+    /// The same, and then the sentinels.
+    pub(crate) fn all(&self) -> Vec<&RedisServer> {
+        let sentinels = match self {
+            Self::Cluster(_) => &[],
+            Self::Sentinel(sentinel) => sentinel.sentinels(),
+        };
+        self.servers().iter().chain(sentinels).collect()
     }
 
     pub(crate) fn server_mut(&mut self, index: usize) -> &mut RedisServer {

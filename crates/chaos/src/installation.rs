@@ -78,7 +78,7 @@ impl Installation {
     pub(crate) async fn start(kind: StoreKind, history: History) -> Arc<Self> {
         let data = tempfile::Builder::new().prefix("ringback-chaos-").tempdir().expect("a temp directory");
         let world = World::new();
-        let group = Group::start(kind).await;
+        let group = Group::start(kind, &world).await;
         let (mut redis, mut disk, mut clock) = (None, None, None);
         match kind {
             StoreKind::Redis => {

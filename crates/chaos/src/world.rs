@@ -1,7 +1,7 @@
 //! What the processes of a run see of the world: names of the store and of receivers, and the clock of Redis. Where no C
 //! compiler is, they are addresses, and the clock does not step.
 
-use ringback_testkit::{Preload, ProcessSpec, RedisOptions, Seen};
+use ringback_testkit::{Preload, ProcessSpec, RedisOptions, RedisServer, Seen};
 
 use crate::secret::PASSWORD;
 
@@ -20,6 +20,15 @@ impl World {
     /// For one more program.
     pub(crate) fn seen(&self) -> Option<Seen> {
         self.0.as_ref().map(Preload::seen)
+    }
+
+    /// The options of servers that all programs connect to through proxies.
+    pub(crate) fn servers(&self) -> RedisOptions {
+        let options = RedisServer::options();
+        match &self.0 {
+            Some(preload) => options.behind_proxies(preload.clone()),
+            None => options,
+        }
     }
 
     /// The URL of a store on a port of this machine.

@@ -41,6 +41,7 @@ impl RedisStore {
     }
 
     async fn prepare_alone(&self) -> Result<(), StoreError> {
+        // A master that was cut off from its replicas stays unfit, and another one may have taken its place.
         self.topology.look().await;
         let was_prepared = self.profile().is_some();
         // The servers were checked when the loss was noticed.

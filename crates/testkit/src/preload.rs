@@ -1,29 +1,37 @@
-//! What a program sees of the world, changed while it runs: its clock steps, and the names that it looks up stop to
-//! resolve. A small library in C is compiled once and loaded into the program.
+//! What a program sees of the world, changed while it runs: its clock steps, the names that it looks up stop to resolve,
+//! and what it connects to lies behind proxies. A small library in C is compiled once and loaded into the program.
 
 use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 const SOURCE: &str = include_str!("preload.c");
 
+/// The first address of a program: each has one of its own, which is that of this machine too.
+const ADDRESSES: u32 = u32::from_be_bytes([127, 1, 0, 0]);
+/// How many ports can lead elsewhere.
+const PAIRS: usize = 64;
+
 /// The compiled library.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Preload {
     dir: Arc<TempDir>,
+    led: Arc<AtomicUsize>,
 }
 
 /// What one program sees.
 #[derive(Clone)]
 pub struct Seen {
     file: Arc<File>,
-    env: [(&'static str, String); 2],
+    address: u32,
+    env: [(&'static str, String); 3],
     // Goes after the last program that reads a file in it.
     _dir: Arc<TempDir>,
 }
@@ -60,19 +68,42 @@ impl Preload {
         let mut cc = Command::new("cc");
         cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(library(dir.path())).arg(source).arg("-ldl");
         let compiled = cc.stderr(Stdio::null()).status();
-        compiled.is_ok_and(|status| status.success()).then(|| Self { dir: Arc::new(dir) })
+        std::fs::write(ports(dir.path()), [0; PAIRS * 16]).expect("the temp directory is writable");
+        let led = Arc::default();
+        compiled.is_ok_and(|status| status.success()).then(|| Self { dir: Arc::new(dir), led })
+    }
+
+    /// From now on connections of all programs to a port of 127.0.0.1 lead to another one.
+    ///
+    /// # Panics
+    /// After 64 ports.
+    pub fn lead(&self, port: u16, to: u16) {
+        let pair = self.led.fetch_add(1, Ordering::SeqCst);
+        assert!(pair < PAIRS, "too many ports lead elsewhere");
+        let file = File::options().write(true).open(ports(self.dir.path())).expect("it is there");
+        // A pair counts once it has its first number.
+        for (place, number) in [(pair * 2 + 1, to), (pair * 2, port)] {
+            write(&file, place as u64, number.into());
+        }
     }
 
     /// For one more program: the clock of this machine, and every name is found.
     #[must_use]
     pub fn seen(&self) -> Seen {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let path = self.dir.path().join(NEXT.fetch_add(1, Ordering::Relaxed).to_string());
-        std::fs::write(&path, [0; 24]).expect("the temp directory is writable");
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = self.dir.path().join(number.to_string());
+        std::fs::write(&path, [0; 32]).expect("the temp directory is writable");
         let file = File::options().write(true).open(&path).expect("it has just been written");
+        let address = ADDRESSES + number;
+        write(&file, 3, address.into());
         let text = |path: &Path| path.to_str().expect("a temp directory has a plain name").to_owned();
-        let env = [("LD_PRELOAD", text(&library(self.dir.path()))), ("PRELOAD_FILE", text(&path))];
-        Seen { file: Arc::new(file), env, _dir: Arc::clone(&self.dir) }
+        let env = [
+            ("LD_PRELOAD", text(&library(self.dir.path()))),
+            ("PRELOAD_FILE", text(&path)),
+            ("PRELOAD_PORTS", text(&ports(self.dir.path()))),
+        ];
+        Seen { file: Arc::new(file), address, env, _dir: Arc::clone(&self.dir) }
     }
 }
 
@@ -83,9 +114,15 @@ impl Seen {
         &self.env
     }
 
+    /// Where its connections to ports that lead elsewhere come from.
+    #[must_use]
+    pub fn address(&self) -> IpAddr {
+        Ipv4Addr::from_bits(self.address).into()
+    }
+
     /// Steps the clock: it is so many microseconds ahead.
     pub fn set_ahead(&self, micros: i64) {
-        self.write(0, micros);
+        write(&self.file, 0, micros);
     }
 
     /// From now on look-ups come to this.
@@ -96,12 +133,16 @@ impl Seen {
             LookUp::Silent => 2,
             LookUp::Slow(time) => i64::try_from(time.as_micros()).expect("it is short").max(3),
         };
-        self.write(names as u64, number);
+        write(&self.file, names as u64, number);
     }
+}
 
-    fn write(&self, place: u64, number: i64) {
-        self.file.write_all_at(&number.to_ne_bytes(), place * 8).expect("the file can be written");
-    }
+fn write(file: &File, place: u64, number: i64) {
+    file.write_all_at(&number.to_ne_bytes(), place * 8).expect("the file can be written");
+}
+
+fn ports(dir: &Path) -> PathBuf {
+    dir.join("ports")
 }
 
 fn library(dir: &Path) -> PathBuf {

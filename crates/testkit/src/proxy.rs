@@ -1,9 +1,10 @@
-//! A TCP proxy on 127.0.0.1 that can stop to pass on what arrives: it swallows or delays it, or cuts the connection,
-//! whole, in one direction, or in place of a reply. Where new connections lead can be changed, as when a host name
-//! moves to another address.
+//! A TCP proxy on 127.0.0.1 that can stop to pass on what arrives: it swallows, delays or holds it, or cuts the
+//! connection, whole, in one direction, or in place of a reply; for all clients, or for those of some addresses. Where new
+//! connections lead can be changed, as when a host name moves to another address.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,13 +34,21 @@ pub struct Proxy {
 struct Shared {
     target: AtomicU16,
     accepted: AtomicUsize,
-    /// That of new connections.
-    mode: Mutex<ProxyMode>,
+    /// What happens to new connections.
+    fault: Mutex<Fault>,
     connections: Mutex<Vec<Arc<Connection>>>,
+}
+
+/// A mode, and the addresses of the clients whose new connections have it: those of all without any.
+#[derive(Default)]
+struct Fault {
+    mode: ProxyMode,
+    from: Option<Vec<IpAddr>>,
 }
 
 /// A connection that was accepted.
 struct Connection {
+    from: IpAddr,
     mode: watch::Sender<ProxyMode>,
     is_subscription: AtomicBool,
 }
@@ -52,6 +61,12 @@ pub enum ProxyMode {
     Pass,
     /// They are taken, and nothing is given.
     Swallow,
+    /// Those that the client sends are taken.
+    SwallowRequests,
+    /// Those that the client is sent are taken.
+    SwallowReplies,
+    /// Nothing is passed on before this ends, and then all of it, as after a break of the network.
+    Hold,
     /// They are passed on after this time.
     Delay(Duration),
     /// The client sees the end of the connection; what it sends is still passed on.
@@ -95,7 +110,7 @@ impl Proxy {
     /// From now on the connections that exist take everything and give nothing, in both directions. Returns how
     /// many they are.
     pub fn swallow(&self) -> usize {
-        self.set(ProxyMode::Swallow, |_| true)
+        self.change(None, ProxyMode::Swallow)
     }
 
     /// As [`Proxy::swallow`], for those connections on which a client of Redis has subscribed to a channel.
@@ -105,22 +120,36 @@ impl Proxy {
 
     /// Closes the connections that exist.
     pub fn cut(&self) {
-        self.set(ProxyMode::Cut, |_| true);
+        self.change(None, ProxyMode::Cut);
+    }
+
+    /// Puts the connections that exist into a mode: those from some addresses, or all. Returns how many they are.
+    pub fn change(&self, from: Option<&[IpAddr]>, mode: ProxyMode) -> usize {
+        self.set(mode, |connection| from.is_none_or(|from| from.contains(&connection.from)))
     }
 
     /// Puts the connections that exist and new ones into a mode, until [`Proxy::heal`].
     pub fn fail(&self, mode: ProxyMode) {
-        *self.shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
-        self.set(mode, |_| true);
+        self.fail_from(None, mode);
     }
 
-    /// Passes on what comes on new connections, and on those that were delayed or whose next reply was to be cut.
-    /// Those that have lost bytes stay as they are.
+    /// As [`Proxy::fail`], for the connections from some addresses, or for all.
+    pub fn fail_from(&self, from: Option<&[IpAddr]>, mode: ProxyMode) {
+        *self.fault() = Fault { mode, from: from.map(<[IpAddr]>::to_vec) };
+        self.change(from, mode);
+    }
+
+    /// Passes on what comes on new connections, and on those that were delayed or held, or whose next reply was to be
+    /// cut. Those that have lost bytes stay as they are.
     pub fn heal(&self) {
-        *self.shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = ProxyMode::Pass;
+        *self.fault() = Fault::default();
         self.set(ProxyMode::Pass, |connection| {
-            matches!(*connection.mode.borrow(), ProxyMode::Delay(_) | ProxyMode::CutReplies)
+            matches!(*connection.mode.borrow(), ProxyMode::Delay(_) | ProxyMode::CutReplies | ProxyMode::Hold)
         });
+    }
+
+    fn fault(&self) -> MutexGuard<'_, Fault> {
+        self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many connections were accepted since the start.
@@ -151,6 +180,19 @@ impl Drop for Proxy {
     }
 }
 
+impl Shared {
+    /// A new connection from an address.
+    fn connection(&self, from: IpAddr) -> (Arc<Connection>, watch::Receiver<ProxyMode>) {
+        // Until it is among the others, so that no fault misses it.
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_hit = fault.from.as_ref().is_none_or(|all| all.contains(&from));
+        let (mode, changes) = watch::channel(if is_hit { fault.mode } else { ProxyMode::Pass });
+        let connection = Arc::new(Connection { from, mode, is_subscription: AtomicBool::new(false) });
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&connection));
+        (connection, changes)
+    }
+}
+
 async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
     let listener = TcpListener::from_std(listener).expect("a runtime with I/O");
     let mut running = JoinSet::new();
@@ -159,11 +201,9 @@ async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
             accepted = listener.accept() => accepted,
             Some(_) = running.join_next() => continue,
         };
-        let Ok((client, _)) = accepted else { continue };
+        let Ok((client, from)) = accepted else { continue };
         shared.accepted.fetch_add(1, Ordering::SeqCst);
-        let (mode, changes) = watch::channel(*shared.mode.lock().unwrap_or_else(PoisonError::into_inner));
-        let connection = Arc::new(Connection { mode, is_subscription: AtomicBool::new(false) });
-        shared.connections.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&connection));
+        let (connection, changes) = shared.connection(from.ip());
         let target = shared.target.load(Ordering::SeqCst);
         running.spawn(pass(client, target, connection, changes));
     }
@@ -174,8 +214,9 @@ async fn pass(
     client: TcpStream,
     target: u16,
     connection: Arc<Connection>,
-    changes: watch::Receiver<ProxyMode>,
+    mut changes: watch::Receiver<ProxyMode>,
 ) {
+    held(&mut changes).await;
     // Without a server the client's connection is closed.
     let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else { return };
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
@@ -186,7 +227,7 @@ async fn pass(
     };
     let mut cut = changes.clone();
     tokio::select! {
-        () = copy(from_client, to_server, &changes, look) => {}
+        () = copy(from_client, to_server, changes.clone(), look) => {}
         () = copy_replies(from_server, to_client, changes.clone()) => {}
         _ = cut.wait_for(|mode| *mode == ProxyMode::Cut) => {}
     }
@@ -195,14 +236,14 @@ async fn pass(
 async fn copy(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    mode: &watch::Receiver<ProxyMode>,
+    mut mode: watch::Receiver<ProxyMode>,
     look: impl Fn(&[u8]),
 ) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         look(&buffer[..read]);
-        let now = *mode.borrow();
-        if !write(&mut to, &buffer[..read], now).await {
+        let now = held(&mut mode).await;
+        if now != ProxyMode::SwallowRequests && !write(&mut to, &buffer[..read], now).await {
             return;
         }
     }
@@ -220,14 +261,20 @@ async fn copy_replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut mode:
             read = from.read(&mut buffer) => read,
             _ = mode.changed() => continue,
         };
-        let now = *mode.borrow();
+        let now = held(&mut mode).await;
         let Ok(read @ 1..) = read else { return };
         // After the end of its direction, replies go nowhere.
-        let is_ended = now == ProxyMode::HalfClose;
+        let is_ended = matches!(now, ProxyMode::HalfClose | ProxyMode::SwallowReplies);
         if now == ProxyMode::CutReplies || (!is_ended && !write(&mut to, &buffer[..read], now).await) {
             return;
         }
     }
+}
+
+/// The mode, as soon as nothing is held.
+async fn held(mode: &mut watch::Receiver<ProxyMode>) -> ProxyMode {
+    // The sender goes last.
+    mode.wait_for(|mode| *mode != ProxyMode::Hold).await.map_or(ProxyMode::Cut, |mode| *mode)
 }
 
 /// Whether the connection goes on.
@@ -235,7 +282,13 @@ async fn write(to: &mut OwnedWriteHalf, bytes: &[u8], mode: ProxyMode) -> bool {
     match mode {
         ProxyMode::Swallow => return true,
         ProxyMode::Delay(time) => sleep(time).await,
-        ProxyMode::Pass | ProxyMode::HalfClose | ProxyMode::CutReplies | ProxyMode::Cut => {}
+        ProxyMode::Pass
+        | ProxyMode::SwallowRequests
+        | ProxyMode::SwallowReplies
+        | ProxyMode::Hold
+        | ProxyMode::HalfClose
+        | ProxyMode::CutReplies
+        | ProxyMode::Cut => {}
     }
     to.write_all(bytes).await.is_ok()
 }

@@ -4,6 +4,8 @@
 
 mod calls;
 mod cluster;
+mod links;
+mod options;
 mod replication;
 mod sentinel;
 mod slots;
@@ -21,10 +23,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub use self::calls::CallWatch;
 pub use self::cluster::RedisCluster;
+pub use self::options::{Persistence, RedisOptions};
 pub use self::sentinel::RedisSentinel;
 pub use self::slots::SlotMove;
 use crate::child::Child;
-use crate::network::free_port;
+use crate::preload::Seen;
+use crate::proxy::Proxy;
 use crate::time::eventually;
 
 /// The limit until a server answers its first PING, even if it must load a large append-only file.
@@ -34,96 +38,12 @@ const APPEND_ONLY: &str = "appendonlydir";
 /// The number of ports to try, because another process may take a free one first.
 const PORT_TRIES: usize = 5;
 
-/// The data that a server keeps on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Persistence {
-    /// Nothing: a restart begins empty.
-    Off,
-    /// An append-only file, synced once a second.
-    EverySec,
-    /// An append-only file, synced before each response.
-    Always,
-}
-
-/// How a server is started.
-#[must_use]
-#[derive(Clone, Debug)]
-pub struct RedisOptions {
-    persistence: Persistence,
-    maxmemory: Option<String>,
-    maxmemory_policy: String,
-    args: Vec<String>,
-    env: Vec<(String, String)>,
-    is_sentinel: bool,
-}
-
-impl Default for RedisOptions {
-    fn default() -> Self {
-        Self {
-            persistence: Persistence::Off,
-            maxmemory: None,
-            maxmemory_policy: "noeviction".to_owned(),
-            args: Vec::new(),
-            env: Vec::new(),
-            is_sentinel: false,
-        }
-    }
-}
-
-impl RedisOptions {
-    /// Sets what is kept on disk; nothing by default.
-    pub fn persistence(mut self, persistence: Persistence) -> Self {
-        self.persistence = persistence;
-        self
-    }
-
-    /// The memory limit as Redis writes it, such as `64mb`; none by default.
-    pub fn maxmemory(mut self, limit: &str) -> Self {
-        self.maxmemory = Some(limit.to_owned());
-        self
-    }
-
-    /// The policy at the memory limit; `noeviction` by default.
-    pub fn maxmemory_policy(mut self, policy: &str) -> Self {
-        policy.clone_into(&mut self.maxmemory_policy);
-        self
-    }
-
-    /// As a master, sends its data to a new replica at once, and a first change soon after.
-    pub fn copies_at_once(self) -> Self {
-        self.arg("--repl-diskless-sync-delay", "0").arg("--repl-ping-replica-period", "1")
-    }
-
-    /// Adds an option, as in `arg("--maxclients", "64")`. It overrides those set here.
-    pub fn arg(mut self, name: &str, value: &str) -> Self {
-        self.args.extend([name.to_owned(), value.to_owned()]);
-        self
-    }
-
-    /// Adds an environment variable.
-    pub fn env(mut self, name: &str, value: &str) -> Self {
-        self.env.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    /// Starts a server with these options and waits until it answers.
-    pub async fn start(self) -> RedisServer {
-        let mut last = String::new();
-        for _ in 0..PORT_TRIES {
-            match RedisServer::launch(self.clone(), free_port()).await {
-                Ok(server) => return server,
-                Err(reason) if reason.contains("Address already in use") => last = reason,
-                Err(reason) => panic!("{reason}"),
-            }
-        }
-        panic!("{last}");
-    }
-}
-
 /// A running server; it is killed when this is dropped.
 pub struct RedisServer {
-    options: RedisOptions,
+    options: Box<RedisOptions>,
     port: u16,
+    seen: Option<Box<Seen>>,
+    proxies: Vec<Proxy>,
     child: Child,
     // After the child: the directory goes when nobody writes into it any more.
     dir: TempDir,
@@ -142,9 +62,11 @@ impl RedisServer {
 
     async fn launch(options: RedisOptions, port: u16) -> Result<Self, String> {
         let dir = tempfile::Builder::new().prefix("ringback-redis-").tempdir().expect("a temp directory");
-        let child = spawn(&options, port, dir.path());
-        let mut server = Self { options, port, child, dir };
+        let seen = options.preload.as_ref().map(|preload| Box::new(preload.seen()));
+        let child = spawn(&options, seen.as_deref(), port, dir.path());
+        let mut server = Self { options: Box::new(options), port, seen, proxies: Vec::new(), child, dir };
         server.answers().await?;
+        server.start_proxies();
         Ok(server)
     }
 
@@ -188,7 +110,7 @@ impl RedisServer {
     /// Kills it if it runs, starts it again on the same port and data, and waits until it answers.
     pub async fn restart(&mut self) {
         self.child.kill();
-        self.child = spawn(&self.options, self.port, self.dir.path());
+        self.child = spawn(&self.options, self.seen.as_deref(), self.port, self.dir.path());
         self.answers().await.unwrap_or_else(|reason| panic!("{reason}"));
     }
 
@@ -324,18 +246,20 @@ impl RedisServer {
     }
 }
 
-fn spawn(options: &RedisOptions, port: u16, dir: &Path) -> Child {
+fn spawn(options: &RedisOptions, seen: Option<&Seen>, port: u16, dir: &Path) -> Child {
     let (appendonly, appendfsync) = match options.persistence {
         Persistence::Off => ("no", "no"),
         Persistence::EverySec => ("yes", "everysec"),
         Persistence::Always => ("yes", "always"),
     };
     let mut command = Command::new(server_binary());
+    command.envs(seen.iter().flat_map(|seen| seen.env()).map(|(name, value)| (name, value)));
     if options.is_sentinel {
         // It keeps what it knows in this file.
         let file = dir.join("sentinel.conf");
         if !file.exists() {
-            std::fs::write(&file, "bind 127.0.0.1\n").expect("the directory is writable");
+            let text = "bind 127.0.0.1\nsentinel announce-ip 127.0.0.1\n";
+            std::fs::write(&file, text).expect("the directory is writable");
         }
         command.current_dir(dir).arg(&file).args(["--sentinel", "--port"]).arg(port.to_string());
         return Child::spawn("redis-sentinel", &mut command, &dir.join("redis.log"));
@@ -346,6 +270,8 @@ fn spawn(options: &RedisOptions, port: u16, dir: &Path) -> Child {
     command.args(["--appendonly", appendonly, "--appendfsync", appendfsync]);
     command.args(["--maxmemory-policy", &options.maxmemory_policy]);
     command.args(options.maxmemory.iter().flat_map(|limit| ["--maxmemory", limit]));
+    let bus = options.bus.map(|bus| bus.to_string());
+    command.args(bus.iter().flat_map(|bus| ["--cluster-enabled", "yes", "--cluster-port", bus]));
     command.args(&options.args).envs(options.env.iter().map(|(name, value)| (name, value)));
     Child::spawn("redis-server", &mut command, &dir.join("redis.log"))
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Persistence, RedisServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{Persistence, Preload, RedisServer, Role, Sink, Stack, eventually};
 use tokio::time::sleep;
 
 use super::super::durability::unready;
@@ -39,6 +39,23 @@ async fn nothing_acknowledged_is_lost_when_a_master_that_sentinels_watch_is_kill
     }
     stack.sentinel_mut().another_master(0, 0).await;
     load.more(JOBS).await;
+    nothing_is_lost(stack, &sink, &load.end().await).await;
+}
+
+/// It asks all sentinels, and the one on the side of the former master names that.
+#[tokio::test]
+async fn a_process_that_reaches_both_sides_of_a_partition_follows_the_new_master_while_it_lasts() {
+    let preload = Preload::compile().expect("there is a C compiler, which links these tests too");
+    let servers = RedisServer::options().persistence(Persistence::Always).behind_proxies(preload);
+    let options = Stack::options().sentinel(servers).env("RINGBACK_DURABILITY", "replicated");
+    let (mut stack, sink) = (options.start().await, Sink::counting().await);
+    let load = SteadyLoad::start(&stack, &sink, "load");
+    load.more(JOBS).await;
+    stack.sentinel_mut().part(0, 0);
+    unready(&stack.apis[0], "too few replicas keep up").await;
+    stack.sentinel_mut().another_master(1, 0).await;
+    load.more(JOBS).await;
+    stack.sentinel_mut().join();
     nothing_is_lost(stack, &sink, &load.end().await).await;
 }
 

@@ -32,14 +32,14 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
             group.server_mut(master).kill();
             forgets(history);
             sleep(length).await;
-            wait_replaced(group, master, length).await;
+            wait_replaced(group, master, length, 0).await;
             group.server_mut(master).restart().await;
         }
         Kind::StopMaster => {
             group.server_mut(master).stop();
             forgets(history);
             sleep(length).await;
-            wait_replaced(group, master, length).await;
+            wait_replaced(group, master, length, 0).await;
             group.server_mut(master).cont();
         }
         _ => fail_over(group, master).await,
@@ -55,18 +55,19 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
 }
 
 /// Callbacks and consumers go on without replicas: attempts and their outcomes are not on one when a master is replaced.
-fn forgets(history: &History) {
+pub(super) fn forgets(history: &History) {
     let t = history.t();
     history.write(&Entry::Loss(Loss { t, since: t, answered: None }));
 }
 
 /// Sentinels that have begun to replace a master go on when it comes back, and take its replicas away one by one: what
-/// it accepts meanwhile is lost. So a master that was away for long stays so until it is replaced.
-async fn wait_replaced(group: &Group, master: usize, length: Duration) {
-    let Group::Sentinel(sentinel) = group else { return };
+/// it accepts meanwhile is lost. So a master that was away for long stays so until the sentinel of this number names
+/// another one.
+pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration, sentinel: usize) {
+    let Group::Sentinel(group) = group else { return };
     if length > SHORT {
         let deadline = Instant::now() + WHOLE;
-        while sentinel.master_of(0).await == master && Instant::now() < deadline {
+        while group.master_of(sentinel).await == master && Instant::now() < deadline {
             sleep(Duration::from_millis(50)).await;
         }
         // The other replica follows by then.
@@ -130,7 +131,7 @@ async fn ask(server: &RedisServer, words: &[&str]) {
 }
 
 /// Waits until every master has all of its replicas, and they have everything.
-async fn wait_whole(group: &Group) {
+pub(super) async fn wait_whole(group: &Group) {
     let deadline = Instant::now() + WHOLE;
     while Instant::now() < deadline {
         if is_whole(group).await {

@@ -208,10 +208,7 @@ impl RedisCluster {
 
 /// The options of a node.
 fn node(options: RedisOptions, bus: u16) -> RedisOptions {
-    options
-        .arg("--cluster-enabled", "yes")
-        .arg("--cluster-port", &bus.to_string())
-        .arg("--cluster-node-timeout", "2000")
+    RedisOptions { bus: Some(bus), ..options }.arg("--cluster-node-timeout", "2000")
 }
 
 async fn ask<T: FromRedisValue>(node: &RedisServer, what: &[&str]) -> T {

@@ -39,7 +39,7 @@ impl RedisSentinel {
         }
         let mut sentinels = Vec::new();
         for _ in 0..SENTINELS {
-            let sentinel = RedisOptions::sentinel().start().await;
+            let sentinel = options.sentinel().start().await;
             let port = servers[0].port().to_string();
             ask::<()>(&sentinel, &["MONITOR", NAME, "127.0.0.1", &port, "2"]).await;
             for option in [["down-after-milliseconds", DOWN_AFTER], ["failover-timeout", "10000"]] {
@@ -66,6 +66,27 @@ impl RedisSentinel {
     /// One server, to stop, kill or restart it.
     pub fn server_mut(&mut self, index: usize) -> &mut RedisServer {
         &mut self.servers[index]
+    }
+
+    /// The sentinels.
+    pub fn sentinels(&self) -> &[RedisServer] {
+        &self.sentinels
+    }
+
+    /// Cuts a server and a sentinel off from all others, if they are [behind proxies](RedisOptions::behind_proxies).
+    pub fn part(&self, server: usize, sentinel: usize) {
+        let is_near = |at: usize| at == server || at == SERVERS + sentinel;
+        let all: Vec<_> = self.servers.iter().chain(&self.sentinels).enumerate().collect();
+        for (at, one) in &all {
+            let beyond = all.iter().filter(|(other, _)| is_near(*other) != is_near(*at));
+            let from: Vec<_> = beyond.filter_map(|(_, other)| Some(other.seen()?.address())).collect();
+            one.hold_links(&from);
+        }
+    }
+
+    /// Ends a partition.
+    pub fn join(&self) {
+        self.servers.iter().chain(&self.sentinels).for_each(RedisServer::heal_links);
     }
 
     /// One sentinel, to stop, kill or restart it.
@@ -119,9 +140,9 @@ impl RedisSentinel {
 }
 
 impl RedisOptions {
-    /// A sentinel that watches nothing yet.
-    fn sentinel() -> Self {
-        Self { is_sentinel: true, ..Self::default() }
+    /// A sentinel that watches nothing yet, behind proxies as the servers are.
+    fn sentinel(&self) -> Self {
+        Self { is_sentinel: true, preload: self.preload.clone(), ..Self::default() }
     }
 }
 

@@ -114,6 +114,8 @@ pub enum FaultClass {
     StoreDown,
     /// The store has lost data, and nobody has agreed to that yet.
     Amnesia,
+    /// The store, of which two servers take writes until one of them gives its own up.
+    Split,
     /// A network.
     Network,
     /// A receiver.
@@ -123,7 +125,7 @@ pub enum FaultClass {
 impl FaultClass {
     /// Whether it hits the store.
     pub(crate) const fn is_store(self) -> bool {
-        matches!(self, Self::Store | Self::StoreDown | Self::Amnesia)
+        matches!(self, Self::Store | Self::StoreDown | Self::Amnesia | Self::Split)
     }
 }
 

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::history::entry::FaultClass;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::I7;
-use crate::history::tables::{LockRecord, Tables};
+use crate::history::tables::{FaultRecord, LockRecord, Tables};
+use crate::history::windows::Windows;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
+    // Either server has locks of its own meanwhile.
+    let is_split = |fault: &&FaultRecord| fault.class == FaultClass::Split;
+    let splits = tables.run.faults.iter().filter(is_split).map(|fault| (fault.begin, fault.end));
+    let splits = Windows::new(splits);
     let mut locks = BTreeMap::<u32, Vec<&LockRecord>>::new();
     for used in &tables.run.locks {
         locks.entry(used.lock).or_default().push(used);
@@ -17,8 +23,8 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
             uses.into_iter().filter(|used| !used.is_fenced).partition(|used| used.is_claim);
         claims.sort_unstable_by_key(|claim| (claim.known, claim.token));
         check_claims(lock, &claims, findings);
-        for effect in effects {
-            check_effect(lock, &claims, effect, findings);
+        for effect in effects.into_iter().filter(|effect| !splits.overlap(effect.asked, effect.asked)) {
+            check_effect(lock, &claims, effect, &splits, findings);
         }
     }
 }
@@ -38,10 +44,18 @@ fn check_claims(lock: &str, claims: &[&LockRecord], findings: &mut Findings) {
 }
 
 /// An effect with an old token was refused, once a later claim was known.
-fn check_effect(lock: &str, claims: &[&LockRecord], effect: &LockRecord, findings: &mut Findings) {
+fn check_effect(
+    lock: &str,
+    claims: &[&LockRecord],
+    effect: &LockRecord,
+    splits: &Windows,
+    findings: &mut Findings,
+) {
     findings.checked(I7);
     let known = claims.partition_point(|claim| claim.known < effect.asked);
-    let newest = claims[..known].iter().max_by_key(|claim| claim.token);
+    // What was claimed during a split may have gone with its server.
+    let lasting = claims[..known].iter().filter(|claim| !splits.overlap(claim.asked, claim.asked));
+    let newest = lasting.max_by_key(|claim| claim.token);
     if let Some(newest) = newest.filter(|newest| newest.token > effect.token) {
         let (token, newer) = (effect.token, newest.token);
         let what = format_args!("{lock} was used with the token {token} after {newer} had been claimed");

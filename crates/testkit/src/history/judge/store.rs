@@ -166,7 +166,11 @@ fn check_answers(tables: &Tables, fault: &FaultRecord, created: &[&SubmitRecord]
     let (begin, invariant, what) = match fault.class {
         FaultClass::StoreDown => (fault.begin, I23, "accepted no writes"),
         FaultClass::Amnesia => (alarms::deadline(tables, fault), I24, "had lost its data"),
-        FaultClass::Process | FaultClass::Store | FaultClass::Network | FaultClass::Receiver => return,
+        FaultClass::Process
+        | FaultClass::Store
+        | FaultClass::Split
+        | FaultClass::Network
+        | FaultClass::Receiver => return,
     };
     findings.checked(I23);
     let epsilon = tables.settings.epsilon;

@@ -63,6 +63,23 @@ fn a_repeated_submit_may_be_answered_with_the_due_time_of_a_retry() {
     assert_eq!(wrong(&early).len(), 1, "its own due time counts");
 }
 
+#[test]
+fn while_two_servers_take_writes_each_has_a_holder_of_a_lock() {
+    let lines = r#"{"claim":{"t":1000,"asked":900,"lock":"shard-0","token":1,"pid":7}}
+{"fault":{"t":2000,"f":1,"kind":"partition","class":"split"}}
+{"claim":{"t":3000,"asked":2900,"lock":"shard-0","token":2,"pid":8}}
+{"effect":{"t":4000,"asked":3900,"lock":"shard-0","token":1,"pid":7}}
+{"healed":{"t":5000,"f":1}}
+{"end":{"t":900000,"dumped":false,"drained":false}}
+"#;
+    assert_eq!(wrong(lines), [""; 0]);
+    assert_eq!(wrong(&lines.replace("split", "store")).len(), 1, "there is one server");
+    let late = lines.replace(r#""t":4000,"asked":3900"#, r#""t":7000,"asked":6900"#);
+    assert_eq!(wrong(&late), [""; 0], "the other claim was made on the server that has given up");
+    let earlier = late.replace(r#""t":3000,"asked":2900"#, r#""t":1900,"asked":1800"#);
+    assert_eq!(wrong(&earlier).len(), 1, "both servers have the other claim");
+}
+
 /// A job that was accepted, and a loss at 50 ms.
 const LOSS: &str = r#"{"submit":{"t":1000,"n":1,"job":"a/1","url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
 {"ok":{"t":30000,"n":1,"status":201,"job":"a/1","due":1795000000001}}

@@ -1,0 +1,117 @@
+//! A master is cut off from the other servers, so that a replica takes its place, while some processes reach both sides.
+//! Nothing is dropped: what was sent arrives when the partition ends, as with TCP.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use ringback_testkit::Role;
+use tokio::time::sleep;
+
+use super::{Begun, master};
+use crate::fault::Kind;
+use crate::group::Group;
+use crate::installation::Installation;
+
+/// How often it is written that what one side has done is lost to the other.
+const FORGETS: Duration = Duration::from_millis(50);
+
+/// Where a server or a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Master,
+    Others,
+    /// Nothing is in its way.
+    Both,
+}
+
+impl Side {
+    fn reaches(self, other: Self) -> bool {
+        self == other || self == Self::Both || other == Self::Both
+    }
+
+    fn any(rng: &mut StdRng) -> Self {
+        match rng.random_range(0..4) {
+            0 => Self::Master,
+            1 => Self::Others,
+            _ => Self::Both,
+        }
+    }
+}
+
+pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
+    let group = &*installation.group.as_ref().expect("a run on several servers").lock().await;
+    let masters = master::masters(group).await;
+    let master = masters[rng.random_range(0..masters.len())];
+    let beside = beside(group, master, rng).await;
+    let side = |at| if at == master || beside == Some(at) { Side::Master } else { Side::Others };
+    let servers: Vec<_> = (0..).map(side).zip(group.all()).collect();
+    // Without a compiler there is nothing in between.
+    let addresses = servers.iter().filter_map(|(side, server)| Some((*side, server.seen()?.address())));
+    let mut ends: Vec<_> = addresses.collect();
+    for member in &installation.members {
+        let side = match (group, member.role, Side::any(rng)) {
+            // Through the former master it would deliver what is cancelled on its successor.
+            (Group::Sentinel(_), Role::Notifier, _) => Side::Others,
+            (_, _, side) => side,
+        };
+        ends.extend(member.seen.as_ref().map(|seen| (side, seen.address())));
+    }
+    if ends.is_empty() {
+        return;
+    }
+    // Longer and shorter than it takes to replace it.
+    let length = Duration::from_millis(rng.random_range(500..9_000));
+
+    let history = &installation.history;
+    let (kind, class) = (Kind::Partition.name(), Kind::Partition.class());
+    let begun = Begun::new(history, kind, class, None);
+    for (side, server) in &servers {
+        let beyond = ends.iter().filter(|(other, _)| !other.reaches(*side));
+        server.hold_links(&beyond.map(|(_, address)| *address).collect::<Vec<_>>());
+    }
+    let parted = async {
+        sleep(length).await;
+        // Not the sentinel on the side of the master.
+        let sentinel = usize::from(beside == Some(group.servers().len()));
+        master::wait_replaced(group, master, length, sentinel).await;
+        servers.iter().for_each(|(_, server)| server.heal_links());
+        master::wait_whole(group).await;
+    };
+    // Neither server knows what callbacks come to on the other.
+    let forgetting = async {
+        loop {
+            master::forgets(history);
+            sleep(FORGETS).await;
+        }
+    };
+    tokio::select! {
+        () = parted => {}
+        () = forgetting => {}
+    }
+    master::forgets(history);
+    begun.healed();
+}
+
+/// Who is on the side of the master, if anybody: a sentinel, or a replica of another master of a cluster. With
+/// sentinels a replica is not, because it would confirm what the other one, which takes over, does not have.
+async fn beside(group: &Group, master: usize, rng: &mut StdRng) -> Option<usize> {
+    let (is_alone, draw) = (rng.random_range(0..2) == 0, rng.random_range(0..usize::MAX));
+    if is_alone {
+        return None;
+    }
+    let mut found = Vec::new();
+    match group {
+        Group::Sentinel(_) => found.extend(group.servers().len()..group.all().len()),
+        Group::Cluster(cluster) => {
+            let port = cluster.nodes()[master].port().to_string();
+            for (at, node) in cluster.nodes().iter().enumerate() {
+                let of = node.info_field("replication", "master_port").await;
+                if !of.is_empty() && of != port {
+                    found.push(at);
+                }
+            }
+        }
+    }
+    found.get(draw % found.len().max(1)).copied()
+}
