@@ -13,7 +13,7 @@ use crate::sample_jobs::{SOON, job, with};
 /// How long it may take until everything works again: checks and back-offs, on a busy machine too.
 const RECOVERY: Duration = Duration::from_secs(60);
 /// In the log of a process that is refused, which also says what to do.
-const LOGGED: &str = "mend that there, or restart it with the right settings";
+const LOGGED: &str = "fix it there, or restart it with the right settings";
 /// The user of the processes, which has all permissions.
 const USER: &str = "ringback";
 

@@ -1,4 +1,4 @@
-//! Jobs for runs whose history is judged.
+//! Submits jobs and records each call in a history, which is judged afterwards.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

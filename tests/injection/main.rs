@@ -4,10 +4,10 @@
 //! The binaries must be built with debug assertions, as `cargo build --workspace --bins` does.
 
 mod crash_points;
-mod mends;
 mod planted_bugs;
 mod processes;
 mod redis_errors;
 mod release;
+mod repairs;
 mod seed;
 mod sources;

@@ -1,5 +1,5 @@
-//! A log of epochs, at the level `debug`: each claim of a shard, and each pass
-//! under a claim that changed something or was fenced. Two holders of a shard at the same time would show in it.
+//! Logs claims of shards, and the passes made under them, at the level `debug`. It shows whether two carriers held a
+//! shard at once.
 
 use ringback_core::clock::Clock;
 use ringback_core::contract::{Epoch, Pass, Shard, StoreError};
@@ -7,9 +7,9 @@ use tracing::{Level, debug, enabled};
 
 /// When a call to the store began, in µs; `None` if that is not logged.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked(Option<u64>);
+pub(crate) struct CallStart(Option<u64>);
 
-impl Asked {
+impl CallStart {
     /// Begins now.
     pub(crate) fn now(clock: &dyn Clock) -> Self {
         Self(enabled!(Level::DEBUG).then(|| clock.micros()))

@@ -21,7 +21,7 @@ use ringback_store::{PolicyBook, Store};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
 
-use crate::epoch_log::Asked;
+use crate::epoch_log::CallStart;
 use crate::metrics::Metrics;
 use crate::pace::MIN_SLEEP;
 use crate::wake::DeadlineSignal;
@@ -108,7 +108,7 @@ impl OutboxRelay<'_> {
         let ack = self.ack(outbox, &results, rejections);
         // The answer of this call includes every deadline that was set before.
         self.due.clear();
-        let (asked, begun) = (Instant::now(), Asked::now(self.clock));
+        let (asked, begun) = (Instant::now(), CallStart::now(self.clock));
         let acknowledged = self.store.acknowledge(self.shard, self.epoch, &ack).await?;
         crash_point!("carrier.after_acknowledge");
         begun.used(self.shard, self.epoch, matches!(acknowledged, AckResult::Fenced));

@@ -15,7 +15,7 @@ use ringback_store::{PoliciesUnknown, Retries, Store};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
-use crate::epoch_log::Asked;
+use crate::epoch_log::CallStart;
 use crate::metrics::Metrics;
 use crate::outbox_relay::OutboxRelay;
 use crate::pace::{self, MIN_SLEEP, NextDue, PassKind, Step};
@@ -76,10 +76,10 @@ impl ShardWorker {
             kind = allowed;
             let started = Instant::now();
             crash_point!("carrier.before_pass");
-            let asked = Asked::now(&*self.clock);
+            let call_start = CallStart::now(&*self.clock);
             let passed = self.pass(kind).await;
             crash_point!("carrier.after_pass");
-            asked.passed(self.shard, &self.epoch, &passed);
+            call_start.passed(self.shard, &self.epoch, &passed);
             match passed {
                 Ok(Pass::Fenced) => return,
                 Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice }) => {

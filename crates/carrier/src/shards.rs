@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::config::Config;
-use crate::epoch_log::Asked;
+use crate::epoch_log::CallStart;
 use crate::gauges::HeldShards;
 use crate::metrics::Metrics;
 use crate::shard_worker::ShardWorker;
@@ -133,10 +133,10 @@ impl Shards {
 
     async fn claim(&mut self, shard: Shard) -> Result<(), StoreError> {
         crash_point!("carrier.before_claim");
-        let asked = Asked::now(&*self.context.clock);
+        let call_start = CallStart::now(&*self.context.clock);
         let epoch = self.store.claim(shard, &self.name).await?;
         crash_point!("carrier.after_claim");
-        asked.claimed(shard, &epoch);
+        call_start.claimed(shard, &epoch);
         info!(carrier = self.name, shard = shard.number(), "claimed shard");
         let worker = ShardWorker {
             store: self.store.clone(),

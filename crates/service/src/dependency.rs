@@ -122,7 +122,7 @@ where
                 warn!(
                     dependency = name,
                     error,
-                    "the {name} refuses this process, or is not as its settings ask; retrying: mend that there, or restart it with the right settings"
+                    "the {name} refuses this process, or is not as its settings ask; retrying: fix it there, or restart it with the right settings"
                 );
             }
         } else if begins {

@@ -17,6 +17,9 @@ mod losses;
 mod moving;
 #[cfg(debug_assertions)]
 mod planted;
+#[cfg(not(debug_assertions))]
+#[path = "unplanted.rs"]
+mod planted;
 mod queries;
 mod record;
 mod redis_store;

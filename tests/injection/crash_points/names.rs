@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::sources::{root, sources};
 
-/// Calls that a sound installation never makes: they mend damage, or accept a loss. `mends` sweeps them.
-const MENDING: [&str; 8] = [
+/// Calls that a sound installation never makes: they repair damage, or accept a loss. `repairs` sweeps them.
+const REPAIRS: [&str; 8] = [
     "audit_confirm",
     "audit_repair",
     "audit_count",
@@ -106,10 +106,10 @@ impl Plan {
 
 /// The points that roles on Redis reach.
 pub(crate) fn redis_points() -> Vec<String> {
-    let is_reached = |call: &str| !MENDING.contains(&call) && call != UNREACHED;
+    let is_reached = |call: &str| !REPAIRS.contains(&call) && call != UNREACHED;
     let calls = store_calls();
     let is_call = |name: &&str| calls.iter().any(|call| call == name);
-    assert!(MENDING.iter().chain([&UNREACHED]).all(is_call), "each is a call");
+    assert!(REPAIRS.iter().chain([&UNREACHED]).all(is_call), "each is a call");
     let calls = calls.iter().filter(|call| is_reached(call)).flat_map(|call| sides(call));
     let is_of_roles = |point: &String| {
         !point.starts_with("embedded.") && !COMMANDS.iter().any(|command| point.starts_with(command))
@@ -118,8 +118,8 @@ pub(crate) fn redis_points() -> Vec<String> {
 }
 
 /// The points of calls that mend damage.
-pub(crate) fn mending_points() -> Vec<String> {
-    MENDING.into_iter().flat_map(sides).collect()
+pub(crate) fn repair_points() -> Vec<String> {
+    REPAIRS.into_iter().flat_map(sides).collect()
 }
 
 /// A third of some points, by the seed; all of them in a whole sweep.

@@ -134,7 +134,7 @@ const NOT_FOUND: &str = "ERR Function not found";
 pub(crate) enum Outcome {
     /// The API answers 503, with a `detail` that says whether the outcome is known; the same request then succeeds.
     Unavailable,
-    /// The call is made again at once, so nobody notices.
+    /// The call is made again at once, so the caller sees no error.
     Served,
     /// One of the two: by whether the store has answered the same request before, or has a newer answer.
     Either,

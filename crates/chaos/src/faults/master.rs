@@ -30,14 +30,14 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
     match kind {
         Kind::KillMaster => {
             group.server_mut(master).kill();
-            forgets(history);
+            write_loss_of_attempts(history);
             sleep(length).await;
             wait_replaced(group, master, length, 0).await;
             group.server_mut(master).restart().await;
         }
         Kind::StopMaster => {
             group.server_mut(master).stop();
-            forgets(history);
+            write_loss_of_attempts(history);
             sleep(length).await;
             wait_replaced(group, master, length, 0).await;
             group.server_mut(master).cont();
@@ -47,7 +47,7 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
     wait_whole(group).await;
     if kind == Kind::StopMaster {
         // What it did until it knew of its successor is lost too.
-        forgets(history);
+        write_loss_of_attempts(history);
     }
     // Not before it is a replica.
     ask(&group.servers()[master], &["CLIENT", "UNPAUSE"]).await;
@@ -55,13 +55,13 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
 }
 
 /// Callbacks and consumers go on without replicas: attempts and their outcomes are not on one when a master is replaced.
-pub(super) fn forgets(history: &History) {
+pub(super) fn write_loss_of_attempts(history: &History) {
     let t = history.t();
     history.write(&Entry::Loss(Loss { t, since: t, answered: None }));
 }
 
-/// Sentinels that have begun to replace a master go on when it comes back, and take its replicas away one by one: what
-/// it accepts meanwhile is lost. So a master that was away for long stays so until the sentinel of this number names
+/// Sentinels that have begun to replace a master go on when it comes back. Two servers take writes then, and one delivers
+/// what was cancelled on the other. So a master that was away for long stays so until the sentinel of this number names
 /// another one.
 pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration, sentinel: usize) {
     let Group::Sentinel(group) = group else { return };
@@ -104,7 +104,7 @@ pub(super) async fn masters(group: &Group) -> Vec<usize> {
 async fn fail_over(group: &Group, master: usize) {
     match group {
         Group::Sentinel(sentinel) => {
-            // Otherwise it would take writes that its successor does not have.
+            // Otherwise it would deliver what is cancelled on its successor.
             ask(&sentinel.servers()[master], &["CLIENT", "PAUSE", "20000", "WRITE"]).await;
             sentinel.are_in_sync(master).await;
             sentinel.fail_over().await;

@@ -1,4 +1,5 @@
-//! Names that stop to resolve: those of receivers for all processes, or that of the store for one.
+//! Makes lookups of host names fail, hang or take long: those of receivers for all processes, or that of the store for
+//! one.
 
 use std::time::Duration;
 

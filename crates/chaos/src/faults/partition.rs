@@ -81,7 +81,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     // Neither server knows what callbacks come to on the other.
     let forgetting = async {
         loop {
-            master::forgets(history);
+            master::write_loss_of_attempts(history);
             sleep(FORGETS).await;
         }
     };
@@ -89,12 +89,12 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
         () = parted => {}
         () = forgetting => {}
     }
-    master::forgets(history);
+    master::write_loss_of_attempts(history);
     begun.healed();
 }
 
-/// Who is on the side of the master, if anybody: a sentinel, or a replica of another master of a cluster. With
-/// sentinels a replica is not, because it would confirm what the other one, which takes over, does not have.
+/// Who is on the side of the master, if anybody: one of its replicas or a sentinel, or a replica of another master of a
+/// cluster.
 async fn beside(group: &Group, master: usize, rng: &mut StdRng) -> Option<usize> {
     let (is_alone, draw) = (rng.random_range(0..2) == 0, rng.random_range(0..usize::MAX));
     if is_alone {
@@ -102,7 +102,7 @@ async fn beside(group: &Group, master: usize, rng: &mut StdRng) -> Option<usize>
     }
     let mut found = Vec::new();
     match group {
-        Group::Sentinel(_) => found.extend(group.servers().len()..group.all().len()),
+        Group::Sentinel(_) => found.extend((0..group.all().len()).filter(|at| *at != master)),
         Group::Cluster(cluster) => {
             let port = cluster.nodes()[master].port().to_string();
             for (at, node) in cluster.nodes().iter().enumerate() {

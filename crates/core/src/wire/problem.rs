@@ -52,13 +52,13 @@ pub struct Problem {
     /// The fields that are wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
-    /// The topic of the job that may have been accepted or changed: it is not known. With a 503 only.
+    /// The topic of a job whose outcome is unknown: it may have been accepted or changed. Only with 503.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     /// The id of that job. A submit with this id and the same content can be repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The jobs of a batch or an import that may have been accepted: it is not known. With a 503 only.
+    /// The jobs of a batch or an import whose outcome is unknown: they may have been accepted. Only with 503.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobReference>,
 }

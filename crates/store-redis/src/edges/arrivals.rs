@@ -12,7 +12,6 @@ use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 
-#[cfg(debug_assertions)]
 use crate::planted;
 use crate::record::{self, Packed, number, six};
 use crate::redis_store::RedisStore;
@@ -39,20 +38,16 @@ struct Arrival<'a> {
 impl RedisStore {
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let jobs: Vec<&NewJob> = jobs.iter().collect();
-        #[cfg(debug_assertions)]
         let mut answers = planted::found_before(self, shard, &jobs).await?;
-        #[cfg(not(debug_assertions))]
-        let mut answers = vec![None; jobs.len()];
         let replaces = |job: &NewJob| job.if_exists != IfExists::Refuse;
         let is_mixed = jobs.iter().any(|job| replaces(job));
         for round in rounds(&jobs) {
-            let (replacing, plain) = if is_mixed {
+            let (replacing, mut plain) = if is_mixed {
                 round.into_iter().partition(|n| replaces(jobs[*n]))
             } else {
                 (Vec::new(), round)
             };
-            #[cfg(debug_assertions)]
-            let plain = plain.into_iter().filter(|number| answers[*number].is_none()).collect();
+            plain.retain(|number| answers[*number].is_none());
             self.arrive(&script::SUBMIT, shard, &jobs, plain, push_groups, &mut answers).await?;
             self.arrive(&script::REPLACE, shard, &jobs, replacing, push_replacing, &mut answers).await?;
         }
@@ -108,7 +103,6 @@ impl RedisStore {
                 push(cmd, &arrivals);
             });
             let answer = answer.await;
-            #[cfg(debug_assertions)]
             if let Some(taken) = arrivals
                 .iter()
                 .map(|new| planted::taken_though_full(&answer, new.job))
@@ -122,7 +116,6 @@ impl RedisStore {
             let accepted = u64::try_from(take::int(&accepted)?).map_err(|_| UNREADABLE)?;
             if !has_lost(&answered) {
                 self.witness.saw(shard, known, accepted);
-                #[cfg(debug_assertions)]
                 planted::count(self, shard, &answered).await?;
                 break;
             }

@@ -7,7 +7,6 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{Epoch, LiveCarriers, Pass, PassLimits, Recovered, Shard, StoreError};
 use ringback_core::limits::{MAX_LEASE, MAX_LOCK_TTL, MAX_LOST};
 
-#[cfg(debug_assertions)]
 use crate::planted;
 use crate::redis_store::RedisStore;
 use crate::reply;
@@ -34,7 +33,6 @@ impl RedisStore {
 
     pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
         let passed = self.pass(&script::PROMOTE, shard, epoch, limits, None).await?;
-        #[cfg(debug_assertions)]
         planted::move_on(self, shard, passed.1).await?;
         Ok(passed.0)
     }

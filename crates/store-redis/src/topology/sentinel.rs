@@ -139,6 +139,11 @@ impl Sentinels {
             .map(|sentinel| join3(sentinel.call(&master), sentinel.call(&address), sentinel.call(&replicas)));
         let (mut heard, mut unknown, mut failed) = (Vec::new(), 0, None);
         for (master, address, replicas) in join_all(asked).await {
+            // Without the right to them, those that answer the master are known.
+            let replicas = match replicas {
+                Err(error) if error.is_refusal() => Ok(Value::Array(Vec::new())),
+                replicas => replicas,
+            };
             match master.and_then(|master| answer::heard(master, address?, replicas?)) {
                 Ok(one) => heard.push(one),
                 Err(error) if answer::is_unknown(&error) => unknown += 1,

@@ -56,8 +56,8 @@ local function plan(new)
   -- The key of a payload is touched before the first write, as all others are.
   if new.external ~= '' then call('EXISTS', KEY.body .. new.loc) end
   if not raw then return end
-  -- A reader of the former record, or half of this call, may meet the new payload. Where only its length shows whose it
-  -- is, it must be another one.
+  -- After half of this call the former record may stand beside the new payload. A former record without a token knows
+  -- its payload by the length alone, so the new one must have another length.
   local is_of_length = new.external ~= '' and record.is_external(raw) and record.token(raw) == ''
     and read('>I4', raw, #raw - 3) == #new.external
   if is_of_length then new.external = new.external .. '\0' end

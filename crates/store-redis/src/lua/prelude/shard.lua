@@ -36,7 +36,7 @@ function shard.set(name, value)
   changes[n + 1], changes[n + 2] = name, value
 end
 
--- Writes fields before anything else of the edge that they lead to.
+-- Writes fields at once. For fields that name a key to which this edge writes later.
 function shard.write(...)
   local names = {...}
   for i = 1, #names, 2 do fields[names[i]] = names[i + 1] end

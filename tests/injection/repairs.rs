@@ -1,4 +1,4 @@
-//! The crash points of calls that mend damage or accept a loss: a process is killed, stopped or cut off at each while
+//! The crash points of calls that repair damage or accept a loss: a process is killed, stopped or cut off at each while
 //! jobs lose their index entries, entries their jobs, and the store some of what it had accepted. Afterwards a repair
 //! finds nothing more. By default a third of the calls, by the seed; with `RINGBACK_TEST_SWEEPS` all.
 
@@ -9,22 +9,23 @@ use std::time::Duration;
 use ringback_testkit::recorded::{Bounds, Recorded};
 use ringback_testkit::{Persistence, RedisServer, Role, Sink, StackOptions, attempts};
 
-use crate::crash_points::{Counts, Ends, Plan, mending_points, share, show, supervise, sweeps};
+use crate::crash_points::{Counts, Ends, Plan, repair_points, share, show, supervise, sweeps};
 use crate::redis_errors::Client;
 use crate::seed::seed;
 
 /// The name of the run.
-const NAME: &str = "mends";
+const NAME: &str = "repairs";
 /// How long a sweep, and its end, may take on a busy machine.
 const SWEEP: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_mend_damage_may_be_cut_short() {
+async fn calls_that_repair_damage_may_be_cut_short() {
     let is_whole = sweeps().is_some();
     let seed = seed();
-    let plan = Plan::new(&share(mending_points(), seed, is_whole), seed, is_whole);
+    let plan = Plan::new(&share(repair_points(), seed, is_whole), seed, is_whole);
     let redis = RedisServer::options().persistence(Persistence::Always);
-    let options = StackOptions::api_only().redis(redis).count(Role::Api, 2).env("RINGBACK_SHARDS", "1");
+    let options =
+        StackOptions::api_only().redis(redis).count(Role::Api, 2).env("RINGBACK_SHARDS", "1").unaudited();
     let mut stack = plan.give(options).start().await;
     let recorded = Arc::new(Recorded::start(NAME, &Bounds::default()));
     let aside = Sink::start().await;
@@ -36,7 +37,7 @@ async fn calls_that_mend_damage_may_be_cut_short() {
         redis: stack.redis().client().await,
     };
     let (is_over, mut counts) = (AtomicBool::new(false), Counts::default());
-    let mending = async {
+    let repairing = async {
         let mut round = 0;
         while !is_over.load(Ordering::SeqCst) {
             client.damage(&format!("round-{round}")).await;
@@ -52,12 +53,12 @@ async fn calls_that_mend_damage_may_be_cut_short() {
         supervise(&mut stack, &mut counts, SWEEP, &never, Ends::Never).await;
     };
     tokio::select! {
-        () = mending => {}
+        () = repairing => {}
         () = supervising => {}
     }
     stack.ready(SWEEP).await;
     client.repaired().await;
-    show(&format!("mends, seed {}: {counts:?}", plan.seed));
+    show(&format!("repairs, seed {}: {counts:?}", plan.seed));
     let audit = stack.audit().await;
     if !audit.clean {
         attempts::remember(NAME, &format!("{audit:?}"));
