@@ -15,7 +15,7 @@ use ringback_testkit::history::{Alarm, Entry, FaultClass, Report};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
 use ringback_testkit::{Persistence, Process, RedisServer, Role, Sink, Stack};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::locks::LockWatch;
 use crate::processes::is_stopped;
@@ -39,6 +39,10 @@ const PLANNED: Duration = Duration::from_secs(60);
 const BEYOND_LOCK: Duration = Duration::from_millis(800);
 /// Another claims it within this, if the carrier held it when it was stopped.
 const CLAIMED: Duration = Duration::from_secs(10);
+/// How long a carrier that is ready may take to say so.
+const READY: Duration = Duration::from_secs(1);
+/// How long others stand still before and after it continues: less than a lock.
+const STANDSTILL: Duration = Duration::from_millis(100);
 /// Within this time a submit is answered that the store has lost jobs.
 const NOTICED: Duration = Duration::from_millis(950);
 /// The pause between two submits.
@@ -126,17 +130,17 @@ impl Run {
         let fault = self.recorded.fault("carriers", FaultClass::Process);
         let (deadline, mut stopped) = (Instant::now() + PLANNED, HashMap::new());
         let left = loop {
-            for carrier in &mut *carriers {
-                let pid = carrier.pid();
-                if carrier.exit_status().is_some() {
-                    carrier.restart();
+            for place in 0..carriers.len() {
+                let pid = carriers[place].pid();
+                if carriers[place].exit_status().is_some() {
+                    carriers[place].restart();
                 } else if is_stopped(pid) {
                     let (since, claims) =
                         *stopped.entry(pid).or_insert_with(|| (Instant::now(), locks.claims()));
                     let is_claimed = locks.claims() > claims || since.elapsed() >= CLAIMED;
                     if is_claimed && since.elapsed() >= BEYOND_LOCK {
                         stopped.remove(&pid);
-                        carrier.cont();
+                        continue_with_work(carriers, place).await;
                     }
                 }
             }
@@ -146,7 +150,9 @@ impl Run {
             let is_running = !carriers.iter().any(|carrier| is_stopped(carrier.pid()));
             // Which of these two calls a notifier makes depends on how busy it is.
             let is_one_of_two = |line: &String| line.contains(".settle.") || line.contains(".exchange.");
-            let is_over = left.len() < 2 && left.iter().all(is_one_of_two) && is_running;
+            let is_done = left.len() < 2 && left.iter().all(is_one_of_two) && is_running;
+            // One that starts loads the library, also with the bug that nobody else does.
+            let is_over = is_done && self.are_ready(carriers).await;
             if is_over || Instant::now() > deadline {
                 break (!is_over).then_some(left);
             }
@@ -154,6 +160,17 @@ impl Run {
         };
         self.recorded.healed(fault);
         left
+    }
+
+    async fn are_ready(&self, carriers: &[Process]) -> bool {
+        for carrier in carriers {
+            let url = format!("http://{}/readyz", carrier.admin());
+            let asked = timeout(READY, self.recorded.other(Method::GET, &url, None)).await;
+            if !matches!(asked, Ok(Some((200, _)))) {
+                return false;
+            }
+        }
+        true
     }
 
     async fn fill_memory(&self) {
@@ -209,5 +226,24 @@ impl Run {
         self.recorded.healed(fault);
         self.submit("last", 50).await;
         self.drains(LIVE).await;
+    }
+}
+
+/// Continues a carrier that was stopped beyond its lock. The others stand still for a moment, so that jobs are due which
+/// it would promote if nothing kept it from that.
+async fn continue_with_work(carriers: &mut [Process], place: usize) {
+    let is_other = |(other, carrier): &mut (usize, &mut Process)| {
+        *other != place && carrier.exit_status().is_none() && !is_stopped(carrier.pid())
+    };
+    let others: Vec<_> =
+        carriers.iter_mut().enumerate().filter_map(|mut one| is_other(&mut one).then_some(one.0)).collect();
+    for other in &others {
+        carriers[*other].stop();
+    }
+    sleep(STANDSTILL).await;
+    carriers[place].cont();
+    sleep(STANDSTILL).await;
+    for other in others {
+        carriers[other].cont();
     }
 }

@@ -75,8 +75,12 @@ impl Run {
         self.submit(&RecordedJob { timeout: Some(1_000), ..self.job("slow", "/slow") }).await;
         let second = "HTTP/1.1 200 \r\ncontent-length: 0\r\n\r\n";
         self.sink.answer_path("/two-answers", Answer::status(200).with_extra_bytes(second));
-        for n in 0..5 {
-            self.submit(&self.job(&format!("two-answers-{n}"), "/two-answers")).await;
+        // Each is followed by one that fails, which may have the connection then.
+        for n in 0..10 {
+            let job = self.job(&format!("two-answers-{n}"), "/two-answers");
+            self.submit(&RecordedJob { delay: Some(100 + n * 90), ..job }).await;
+            let job = self.job(&format!("after-two-answers-{n}"), "/fails");
+            self.submit(&RecordedJob { delay: Some(110 + n * 90), ..job }).await;
         }
     }
 
