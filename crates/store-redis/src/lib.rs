@@ -17,9 +17,6 @@ mod losses;
 mod moving;
 #[cfg(debug_assertions)]
 mod planted;
-#[cfg(not(debug_assertions))]
-#[path = "unplanted.rs"]
-mod planted;
 mod queries;
 mod record;
 mod redis_store;
@@ -29,6 +26,8 @@ mod risk;
 mod script;
 mod slot_moves;
 mod topology;
+#[cfg(not(debug_assertions))]
+mod unplanted;
 mod witness;
 
 pub use self::channel::Wakes;

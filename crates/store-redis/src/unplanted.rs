@@ -1,14 +1,10 @@
-//! What stands for `planted` in builds for use: it changes nothing.
+//! What stands for the calls of `planted` in builds for use: they change nothing.
 
 use redis::Value;
 use ringback_core::contract::{Shard, StoreError, Submitted};
 use ringback_core::job::NewJob;
 
 use crate::redis_store::RedisStore;
-
-pub(crate) fn replaced(library: String) -> String {
-    library
-}
 
 pub(crate) async fn move_on(_: &RedisStore, _: Shard, _: Option<Value>) -> Result<(), StoreError> {
     Ok(())

@@ -12,11 +12,14 @@ use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 
+#[cfg(debug_assertions)]
 use crate::planted;
 use crate::record::{self, Packed, number, six};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
 use crate::script::{self, Script};
+#[cfg(not(debug_assertions))]
+use crate::unplanted as planted;
 
 /// The largest number in six bytes.
 const MAX_SIX: u64 = (1 << 48) - 1;

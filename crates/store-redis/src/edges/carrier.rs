@@ -7,10 +7,13 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{Epoch, LiveCarriers, Pass, PassLimits, Recovered, Shard, StoreError};
 use ringback_core::limits::{MAX_LEASE, MAX_LOCK_TTL, MAX_LOST};
 
+#[cfg(debug_assertions)]
 use crate::planted;
 use crate::redis_store::RedisStore;
 use crate::reply;
 use crate::script::{self, Script};
+#[cfg(not(debug_assertions))]
+use crate::unplanted as planted;
 
 impl RedisStore {
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
