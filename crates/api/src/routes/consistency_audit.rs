@@ -31,8 +31,9 @@ pub(crate) async fn audit(State(api): ApiState) -> JsonResult<AuditAnswer> {
 
 /// Audit and repair the store
 ///
-/// Audits, adds missing index entries of jobs, and corrects counts if they can be known exactly. Accepted jobs that
-/// have no record and no end are counted as missing from then on. It never removes a job. It is safe to repeat.
+/// Audits, adds missing index entries of jobs, and corrects counts if they can be known exactly. Accepted jobs
+/// whose record is deleted although they have not ended are counted as missing. It never removes a job. It is safe to
+/// repeat.
 #[utoipa::path(
     post, path = "/v1/audit/repair", tag = "stats", operation_id = "repair",
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),

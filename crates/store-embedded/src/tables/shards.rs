@@ -42,7 +42,7 @@ pub(crate) struct Ledger {
     states: [u64; State::ALL.len()],
     pub(crate) purged: u64,
     pub(crate) evicted_early: u64,
-    /// Accepted jobs that a repair has found to have no record and no end. Stored behind the row, and only
+    /// Accepted jobs whose records a repair did not find although they had not ended. Stored behind the row, and only
     /// if there are any: rows of earlier versions end before it.
     #[serde(skip)]
     missing: u64,
