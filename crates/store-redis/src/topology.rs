@@ -95,30 +95,29 @@ impl Topology {
         confirmation: Confirmation,
     ) -> Result<Self, StoreError> {
         let address = Address::parse(url).map_err(StoreError::Unfit)?;
-        let confirmed = match (confirmation, &address) {
-            (Confirmation::None, _) => None,
-            (Confirmation::ByReplicas, Address::Single(info)) => {
-                let server = Single::open((**info).clone(), call_timeout, rng()?)?;
-                let confirmed = Confirmed::new(Server::Single(server), call_timeout);
-                Some(ConfirmedServers::Single(Box::new(confirmed), keys.clone()))
-            }
-            (Confirmation::ByReplicas, Address::Sentinel(watched)) => {
-                let server = Sentinel::open((**watched).clone(), call_timeout, rng()?)?;
-                let confirmed = Confirmed::new(Server::Sentinel(server), call_timeout);
-                Some(ConfirmedServers::Single(Box::new(confirmed), keys.clone()))
-            }
-            (Confirmation::ByReplicas, Address::Cluster(infos)) => {
-                let nodes = ConfirmedNodes::open(infos, call_timeout, keys.clone(), rng()?)?;
-                Some(ConfirmedServers::Cluster(Box::new(nodes)))
-            }
+        let is_confirmed = confirmation == Confirmation::ByReplicas;
+        let on_one = |server| {
+            let confirmed = Confirmed::new(server, call_timeout);
+            ConfirmedServers::Single(Box::new(confirmed), keys.clone())
         };
-        let servers = match address {
-            Address::Single(info) => Servers::Single(Box::new(Single::open(*info, call_timeout, rng()?)?)),
+        let (servers, confirmed) = match address {
+            Address::Single(info) => {
+                let single = || Single::open((*info).clone(), call_timeout, rng()?);
+                let confirmed = is_confirmed.then(single).transpose()?;
+                (Servers::Single(Box::new(single()?)), confirmed.map(|single| on_one(Server::Single(single))))
+            }
             Address::Sentinel(watched) => {
-                Servers::Sentinel(Box::new(Sentinel::open(*watched, call_timeout, rng()?)?))
+                let sentinel = Sentinel::open(*watched, call_timeout, is_confirmed, rng()?)?;
+                let confirmed = is_confirmed.then(|| Ok(sentinel.beside(call_timeout, rng()?))).transpose()?;
+                let confirmed = confirmed.map(|sentinel| on_one(Server::Sentinel(sentinel)));
+                (Servers::Sentinel(Box::new(sentinel)), confirmed)
             }
             Address::Cluster(infos) => {
-                Servers::Cluster(Box::new(Cluster::open(infos, call_timeout, keys.clone(), rng()?)?))
+                let nodes = || ConfirmedNodes::open(&infos, call_timeout, keys.clone(), rng()?);
+                let confirmed = is_confirmed.then(nodes).transpose()?;
+                let cluster = Cluster::open(infos, call_timeout, keys.clone(), rng()?)?;
+                let confirmed = confirmed.map(|nodes| ConfirmedServers::Cluster(Box::new(nodes)));
+                (Servers::Cluster(Box::new(cluster)), confirmed)
             }
         };
         Ok(Self { servers, confirmed })

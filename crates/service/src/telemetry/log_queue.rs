@@ -282,6 +282,11 @@ mod tests {
     #[test]
     fn what_waits_is_bounded_in_bytes() {
         let (queue, _lines) = piped();
+        // More than a pipe holds: the writer has taken it, and is blocked.
+        queue.push(&[b'x'; 500_000]);
+        while !queue.lock().lines.is_empty() {
+            thread::yield_now();
+        }
         (0..300).for_each(|_| queue.push(&[b'x'; 10_000]));
         let waiting = queue.lock().lines.len();
         assert!(waiting <= MAX_BYTES && waiting > MAX_BYTES - 10_000, "{waiting}");

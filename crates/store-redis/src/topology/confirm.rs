@@ -113,12 +113,13 @@ impl Confirmed {
         }
     }
 
-    /// Looks which replicas may take over, and leaves a server that is no longer the master, as far as sentinels say.
+    /// Looks which replicas may take over, and leaves a server that is no longer the master, as far as the sentinels
+    /// have said.
     pub(super) async fn look(&self) {
         match &self.server {
             Server::Single(_) => {}
             Server::Sentinel(sentinel) => {
-                sentinel.look().await;
+                sentinel.follow();
                 sentinel.look_at_replicas().await;
             }
             Server::Node(node, known) => {

@@ -49,6 +49,8 @@ struct Sentinels {
     /// The master of the highest epoch that was heard of.
     known: Mutex<Option<Master>>,
     was_known: AtomicBool,
+    /// Whether anybody wants to know how many replicas may take over.
+    count_replicas: bool,
     /// How many replicas answered the master when it was asked last.
     answering: AtomicUsize,
 }
@@ -57,17 +59,27 @@ impl Sentinel {
     pub(super) fn open(
         watched: Watched,
         call_timeout: Duration,
+        count_replicas: bool,
         mut rng: StdRng,
     ) -> Result<Self, StoreError> {
         let Watched { sentinels, name, master: info } = watched;
         let one = |info| Single::open(info, ASK, StdRng::from_rng(&mut rng));
         let all = sentinels.into_iter().map(one).collect::<Result<_, _>>()?;
         let (known, was_known, answering) = (Mutex::default(), AtomicBool::new(false), AtomicUsize::new(0));
-        let sentinels = Arc::new(Sentinels { all, name, info, known, was_known, answering });
+        let sentinels = Sentinels { all, name, info, known, was_known, count_replicas, answering };
+        Ok(Self::over(Arc::new(sentinels), call_timeout, rng))
+    }
+
+    /// The same master over a connection of its own. What the sentinels say to one is known to both.
+    pub(super) fn beside(&self, call_timeout: Duration, rng: StdRng) -> Self {
+        Self::over(Arc::clone(&self.sentinels), call_timeout, rng)
+    }
+
+    fn over(sentinels: Arc<Sentinels>, call_timeout: Duration, rng: StdRng) -> Self {
         let backoff = Backoff::between(FIRST_PAUSE, LONGEST_PAUSE, rng);
         let of = Arc::clone(&sentinels);
         let make = move |_silent: Option<usize>| connect(Arc::clone(&of)).boxed();
-        Ok(Self { sentinels, connection: SharedConnection::new(PLACES, call_timeout, backoff, make) })
+        Self { sentinels, connection: SharedConnection::new(PLACES, call_timeout, backoff, make) }
     }
 
     /// Sends one command to the master.
@@ -110,9 +122,17 @@ impl Sentinel {
         self.sentinels.known().as_ref().is_none_or(|master| master.address == *address)
     }
 
-    /// Leaves a server that is no longer the master. If no sentinel answers, nothing is known, and calls go on.
+    /// Asks the sentinels, and leaves a server that is no longer the master. If none answers, nothing is known, and
+    /// calls go on.
     pub(super) async fn look(&self) {
-        let Ok(address) = self.sentinels.find().await else { return };
+        if self.sentinels.find().await.is_ok() {
+            self.follow();
+        }
+    }
+
+    /// Leaves a server that is no longer the master, as far as the sentinels have said.
+    pub(super) fn follow(&self) {
+        let Some(address) = self.sentinels.known().as_ref().map(|master| master.address.clone()) else { return };
         if let Some((current, number)) =
             self.connection.current().filter(|(current, _)| current.address != address)
         {
@@ -133,10 +153,14 @@ impl Sentinels {
         let ask = |what| redis::cmd("SENTINEL").arg(what).arg(&self.name).to_owned();
         // Only the second names the new master as soon as it is promoted, and only the first has the epoch.
         let (master, address, replicas) = (ask("MASTER"), ask("GET-MASTER-ADDR-BY-NAME"), ask("REPLICAS"));
+        let replicas = async |sentinel: &Single| match self.count_replicas {
+            true => sentinel.call(&replicas).await,
+            false => Ok(Value::Array(Vec::new())),
+        };
         let asked = self
             .all
             .iter()
-            .map(|sentinel| join3(sentinel.call(&master), sentinel.call(&address), sentinel.call(&replicas)));
+            .map(|sentinel| join3(sentinel.call(&master), sentinel.call(&address), replicas(sentinel)));
         let (mut heard, mut unknown, mut failed) = (Vec::new(), 0, None);
         for (master, address, replicas) in join_all(asked).await {
             // Without the right to them, those that answer the master are known.

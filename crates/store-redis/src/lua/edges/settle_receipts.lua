@@ -34,41 +34,23 @@ local function settle_one(loc, held, outcome, only_expired, dead)
   return outcomes.apply(loc, tombs.of(raw, s, DONE, lease), with_attempt(outcome, raw, held), record.lane(raw), lease, dead)
 end
 
--- The batches of these numbers that have no reserved job left.
-local function batches_over(numbers)
-  local over, others = {}, {}
-  local batches = fetch(KEY.batches, numbers)
-  for i = 1, #numbers do
-    local batch = batches[i]
-    for _, loc in ipairs(batch and #batch <= FEW and leases.locs(batch) or {}) do
-      if states[loc] == nil then others[#others + 1] = loc end
-    end
-  end
-  jobs.load_states(others)
-  for i, number in ipairs(numbers) do
-    local batch, is_held = batches[i], false
-    for _, loc in ipairs(batch and leases.locs(batch) or {}) do
-      is_held = is_held or #batch > FEW or leases.holds(number, states[loc])
-    end
-    if batch and not is_held then over[#over + 1] = number end
-  end
-  return over
-end
-
 function edges.settle_receipts(args)
   shard.begin(outcomes.FIELDS)
-  local locs, answers, dead, numbers, is_known = {}, {}, {}, {}, {}
+  local locs, answers, dead, applied, numbers, is_known = {}, {}, {}, {}, {}, {}
   for i = 4, #args, 3 do locs[#locs + 1] = args[i] end
   jobs.load(locs)
   for i = 4, #args, 3 do
     local answer, number = settle_one(args[i], args[i + 1], args[i + 2], args[3] == '1', dead), sub(args[i + 1], 1, 8)
     answers[#answers + 1] = answer
-    if answer == APPLIED and not is_known[number] then
-      is_known[number] = true
-      numbers[#numbers + 1] = number
+    if answer == APPLIED then
+      applied[#applied + 1] = args[i]
+      if not is_known[number] then
+        is_known[number] = true
+        numbers[#numbers + 1] = number
+      end
     end
   end
-  local over = batches_over(numbers)
+  local over = leases.over(numbers, applied, FEW)
   outcomes.save(dead, {}, args[1], args[2])
   leases.drop(over)
   shard.close()

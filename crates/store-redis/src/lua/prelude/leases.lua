@@ -62,18 +62,29 @@ function leases.anew(number, s, longest)
 end
 
 -- Those of these batches of which no job but `settled` is reserved. Whoever settles counts what it has settled of a
--- batch, but after a fail-over or a crash some of that may be undone.
-function leases.over(numbers, settled)
-  local over, is_settled = {}, {}
+-- batch, but after a fail-over or a crash some of that may be undone. A batch of more than `longest` bytes is not read
+-- and counts as reserved; nil reads all.
+function leases.over(numbers, settled, longest)
+  local over, others, number_of, is_settled, is_held = {}, {}, {}, {}, {}
   for _, loc in ipairs(settled) do is_settled[loc] = true end
   for i, batch in ipairs(fetch(KEY.batches, numbers)) do
-    local number, others, is_held = numbers[i], {}, false
-    for at = 1, batch and #batch or 0, 12 do
-      local loc = sub(batch, at, at + 11)
-      if not is_settled[loc] then others[#others + 1] = loc end
+    local number, bytes = numbers[i], batch and #batch or 0
+    if longest and bytes > longest then
+      is_held[number], bytes = true, 0
     end
-    for _, s in ipairs(fetch(KEY.states, others)) do is_held = is_held or leases.holds(number, s) end
-    if not is_held then over[#over + 1] = number end
+    for at = 1, bytes, 12 do
+      local loc = sub(batch, at, at + 11)
+      if not is_settled[loc] then
+        others[#others + 1] = loc
+        number_of[#others] = number
+      end
+    end
+  end
+  for i, s in ipairs(fetch(KEY.states, others)) do
+    if leases.holds(number_of[i], s) then is_held[number_of[i]] = true end
+  end
+  for _, number in ipairs(numbers) do
+    if not is_held[number] then over[#over + 1] = number end
   end
   return over
 end
