@@ -9,7 +9,10 @@ use std::time::Duration;
 use ringback_core::contract::{Options, Shard};
 use ringback_store::{Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{Persistence, RedisCluster, RedisServer, Role, Sink, Stack, eventually, variable};
+use ringback_testkit::{
+    Persistence, RedisCluster, RedisOptions, RedisServer, Role, Sink, Stack, eventually, variable,
+};
+use tokio::time::sleep;
 
 use super::outage::nothing_waits;
 use super::steady_load::{CALLERS, SteadyLoad};
@@ -21,13 +24,20 @@ const RECOVERY: Duration = Duration::from_secs(60);
 const KILLS: usize = 5;
 /// How many are killed without it.
 const PLAIN_KILLS: usize = 2;
+/// How many of those with two replicas are killed, unless `RINGBACK_TEST_FAILOVERS` says otherwise.
+const KILLS_OF_THREE: usize = 2;
+/// How long a replica is behind. Well below the time after which the others would elect it no more.
+const BEHIND: Duration = Duration::from_millis(400);
 const MASTERS: usize = 3;
 /// How many jobs are accepted before something goes wrong.
 const JOBS: usize = 40;
 
+fn node() -> RedisOptions {
+    RedisServer::options().persistence(Persistence::Always).arg("--cluster-node-timeout", "1000")
+}
+
 async fn start(durability: &str) -> (Stack, Sink) {
-    let nodes = RedisServer::options().persistence(Persistence::Always).arg("--cluster-node-timeout", "1000");
-    let options = Stack::options().cluster_with_replicas(nodes).env("RINGBACK_SHARDS", "6");
+    let options = Stack::options().cluster_with_replicas(node()).env("RINGBACK_SHARDS", "6");
     let options =
         options.env("RINGBACK_DURABILITY", durability).count(Role::Carrier, 2).count(Role::Notifier, 2);
     (options.start().await, Sink::counting().await)
@@ -149,6 +159,38 @@ async fn with_replicated_nothing_accepted_is_lost_when_masters_are_killed_under_
     let (around, lost) = kill_masters(kills, "replicated").await;
     Reached::new(Figure::MasterKills, "failovers", kills as u64).wrong(lost as u64).write();
     assert_eq!(lost, 0, "of {around} jobs");
+}
+
+/// One replica confirms what the other one, which takes over, does not have.
+#[tokio::test]
+async fn with_replicated_nothing_accepted_is_lost_when_one_of_two_replicas_is_behind_and_takes_over() {
+    let kills = variable("RINGBACK_TEST_FAILOVERS").unwrap_or(KILLS_OF_THREE);
+    let (mut stack, sink) = start("replicated").await;
+    let third = stack.cluster_mut().add_replica(node(), 0).await;
+    let [mut master, mut behind, mut ahead] = [0, partner(0), third];
+    let mut accepted = Vec::new();
+    for kill in 0..kills {
+        let load = SteadyLoad::start(&stack, &sink, &format!("load-{kill}"));
+        load.more(JOBS).await;
+        let cluster = stack.cluster_mut();
+        eventually(RECOVERY, "both replicas have everything", || cluster.nodes()[master].replicates_to(2))
+            .await;
+        cluster.node_mut(behind).stop();
+        cluster.nodes()[master].writes_without_replicas().await;
+        sleep(BEHIND).await;
+        cluster.node_mut(master).kill();
+        cluster.node_mut(ahead).stop();
+        cluster.node_mut(behind).cont();
+        cluster.nodes()[behind].becomes_master().await;
+        cluster.node_mut(ahead).cont();
+        cluster.node_mut(master).restart().await;
+        load.more(JOBS).await;
+        accepted.extend(load.end().await);
+        [master, behind, ahead] = [behind, ahead, master];
+    }
+    let lost = lost(&mut stack, &sink, &[], &accepted).await;
+    show(&format!("two replicas: {kills} kills, {} jobs, {lost} of them lost", accepted.len()));
+    assert_eq!(lost, 0, "of {} jobs", accepted.len());
 }
 
 #[tokio::test]

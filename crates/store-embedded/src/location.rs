@@ -152,6 +152,8 @@ fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
     let lock = file.with_extension("lock");
     let _held = lock_creation(&lock, file)?;
     if file.exists() {
+        // Whoever has created the database may have removed a lock before this one was made.
+        remove_if_there(&lock)?;
         return Ok(None);
     }
     let new = file.with_extension("new");

@@ -108,7 +108,8 @@ impl Topology {
             }
             Address::Sentinel(watched) => {
                 let sentinel = Sentinel::open(*watched, call_timeout, is_confirmed, rng()?)?;
-                let confirmed = is_confirmed.then(|| Ok(sentinel.beside(call_timeout, rng()?))).transpose()?;
+                let confirmed =
+                    is_confirmed.then(|| Ok(sentinel.beside(call_timeout, rng()?))).transpose()?;
                 let confirmed = confirmed.map(|sentinel| on_one(Server::Sentinel(sentinel)));
                 (Servers::Sentinel(Box::new(sentinel)), confirmed)
             }

@@ -44,6 +44,9 @@ pub(crate) const ANSWERED: [&str; 38] = [
     "audit_slots",
 ];
 
+/// Of these, the ones that carriers make by themselves too: those of a redrive look for dead jobs.
+pub(crate) const OF_CARRIERS: [&str; 1] = ["dead"];
+
 /// Calls that the processes make by themselves, again and again, or that several requests share.
 pub(crate) const REPEATED: [&str; 35] = [
     "members",

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use redis::{RedisError, Value};
 use ringback_core::contract::StoreError;
 
-/// Sentinels promote no replica that was silent for longer, in milliseconds.
-const SILENT: u64 = 5_000;
+/// Sentinels promote no replica that was silent for longer, in seconds.
+pub(super) const SILENT: u64 = 5;
 /// The flags of a server that a sentinel cannot reach.
 const UNREACHABLE: [&str; 3] = ["s_down", "o_down", "disconnected"];
 
@@ -34,7 +34,7 @@ pub(super) struct Replica {
 impl Replica {
     fn of(fields: &HashMap<String, String>) -> Self {
         let field = |name| fields.get(name).map_or("", String::as_str);
-        let is_silent = field("last-ok-ping-reply").parse().is_ok_and(|millis: u64| millis > SILENT);
+        let is_silent = field("last-ok-ping-reply").parse().is_ok_and(|millis: u64| millis > SILENT * 1_000);
         Self {
             address: (field("ip").to_owned(), field("port").parse().unwrap_or(0)),
             is_reachable: !is_unreachable(field("flags")) && !is_silent,
@@ -84,13 +84,13 @@ pub(super) fn is_of_master(info: &str) -> bool {
     info.lines().any(|line| line.trim() == "role:master")
 }
 
-/// How many replicas a master has that answer it, by its answer to INFO replication.
-pub(super) fn answering_replicas(info: &str) -> usize {
+/// How many replicas a master has that were silent for `silent` (s) at most, by its answer to INFO replication.
+pub(super) fn answering_replicas(info: &str, silent: u64) -> usize {
     let answers = |line: &str| {
         let mut fields = line.strip_prefix("slave")?.trim_end().split_once(':')?.1.split(',');
         let is_online = fields.any(|field| field == "state=online");
         let lag: u64 = fields.find_map(|field| field.strip_prefix("lag="))?.parse().ok()?;
-        Some(is_online && lag * 1_000 <= SILENT)
+        Some(is_online && lag <= silent)
     };
     info.lines().filter(|line| answers(line) == Some(true)).count()
 }
@@ -149,7 +149,7 @@ mod tests {
             slave1:ip=10.0.0.3,port=6379,state=online,offset=5,lag=6\r\n\
             slave2:ip=10.0.0.4,port=6379,state=wait_bgsave,offset=0,lag=0\r\n\
             slave3:ip=10.0.0.5,port=6379,state=online,offset=5,lag=5,type=replica\r\n";
-        assert_eq!(answering_replicas(info), 2);
-        assert_eq!(answering_replicas("role:slave\r\nslave_repl_offset:7\r\n"), 0);
+        assert_eq!([0, 5, 6].map(|silent| answering_replicas(info, silent)), [1, 2, 3]);
+        assert_eq!(answering_replicas("role:slave\r\nslave_repl_offset:7\r\n", 5), 0);
     }
 }

@@ -12,8 +12,9 @@ use redis::{Cmd, Value};
 use ringback_core::contract::StoreError;
 use tokio::sync::Mutex;
 use tokio::task::yield_now;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+use super::answer::{self, SILENT};
 use super::candidates;
 use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
@@ -25,6 +26,10 @@ const ONE: usize = 1;
 const WAIT: Duration = Duration::from_millis(700);
 /// The candidates of a master of a cluster that was not asked yet.
 const UNKNOWN: usize = usize::MAX;
+/// A replica of a cluster that was silent for no longer than so many seconds is counted before the nodes are asked.
+const JUST_SEEN: u64 = 1;
+/// Its place among the commands that wait.
+const INFO: usize = 1;
 /// Adds to the data that are replicated: WAIT waits only for what its own connection wrote last, and a call that
 /// changed nothing may have seen what is not replicated yet. Nothing is added to the append-only file.
 const MARK: &str = "#!lua flags=allow-oom
@@ -61,6 +66,9 @@ pub(super) struct Confirmed {
     is_synced: AtomicBool,
     /// Whether too few replicas confirmed the last group.
     is_behind: AtomicBool,
+    /// The most replicas that answered the server since the last look. One that has just come may be unknown to those
+    /// that elect.
+    answering: AtomicUsize,
 }
 
 /// Calls that shared a WAIT.
@@ -80,6 +88,7 @@ impl Confirmed {
             group: Mutex::new(Group { connection: 0, last: 0, result: Ok(()) }),
             is_synced: AtomicBool::new(false),
             is_behind: AtomicBool::new(false),
+            answering: AtomicUsize::new(0),
         }
     }
 
@@ -118,19 +127,17 @@ impl Confirmed {
     pub(super) async fn look(&self) {
         match &self.server {
             Server::Single(_) => {}
-            Server::Sentinel(sentinel) => {
-                sentinel.follow();
-                sentinel.look_at_replicas().await;
-            }
+            Server::Sentinel(sentinel) => sentinel.follow(),
             Server::Node(node, known) => {
                 if let Ok(candidates) = candidates_of(node).await {
                     known.store(candidates, Ordering::Relaxed);
                 }
             }
         }
+        self.answering.store(0, Ordering::Relaxed);
     }
 
-    /// How many replicas have to have a change.
+    /// How many replicas have to have a change, as far as is known before the server is asked.
     async fn needed(&self) -> Result<usize, StoreError> {
         let candidates = match &self.server {
             Server::Single(_) => ONE,
@@ -144,7 +151,20 @@ impl Confirmed {
                 candidates => candidates,
             },
         };
-        Ok(candidates.max(ONE))
+        Ok(candidates.max(self.answering.load(Ordering::Relaxed)).max(ONE))
+    }
+
+    /// Takes note of the replicas that answer the server, by its answer to INFO replication. Returns how many.
+    fn take_answering(&self, info: &Value) -> usize {
+        let silent = match &self.server {
+            Server::Single(_) => return ONE,
+            Server::Sentinel(_) => SILENT,
+            Server::Node(..) => JUST_SEEN,
+        };
+        let info = redis::from_redis_value_ref::<String>(info).unwrap_or_default();
+        let answering = answer::answering_replicas(&info, silent);
+        self.answering.fetch_max(answering, Ordering::Relaxed);
+        answering
     }
 
     /// Whether too few replicas have confirmed the last changes.
@@ -179,42 +199,73 @@ impl Confirmed {
         group.result.clone()
     }
 
-    /// A replica reports how far it has synced before it syncs new data, and then once a second. The WAIT makes the
-    /// master ask again, so that WAITAOF does not wait for that second.
+    /// Waits until each replica that may take over has all that was written over this connection. If more replicas
+    /// answer the server than were waited for, they are waited for too.
     async fn wait(
         &self,
         mut connection: MultiplexedConnection,
         mark: &str,
         is_synced: bool,
     ) -> Result<(), StoreError> {
-        let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        let (received, synced) =
-            if is_synced { (self.wait / 3, self.wait * 2 / 3) } else { (self.wait, self.wait) };
-        let (mut pipe, replicas) = (redis::pipe(), self.needed().await?);
+        let (begin, mut replicas) = (Instant::now(), self.needed().await?);
+        loop {
+            let left = self.wait.saturating_sub(begin.elapsed());
+            let (answering, confirming) =
+                self.wait_for(replicas, &mut connection, mark, is_synced, left).await?;
+            if confirming < replicas || left.is_zero() {
+                return Err(StoreError::Unreplicated);
+            }
+            if answering <= replicas {
+                return Ok(());
+            }
+            replicas = answering;
+        }
+    }
+
+    /// Waits for so many replicas. Returns how many answer the server, and how many confirm.
+    ///
+    /// A replica reports how far it has synced before it syncs new data, and then once a second. The WAIT makes the
+    /// master ask again, so that WAITAOF does not wait for that second.
+    async fn wait_for(
+        &self,
+        replicas: usize,
+        connection: &mut MultiplexedConnection,
+        mark: &str,
+        is_synced: bool,
+        within: Duration,
+    ) -> Result<(usize, usize), StoreError> {
+        // 0 would be without a limit.
+        let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+        let (received, synced) = if is_synced { (within / 3, within * 2 / 3) } else { (within, within) };
+        let mut pipe = redis::pipe();
         pipe.cmd("EVAL").arg(if is_synced { MARK_IN_FILE } else { MARK }).arg(1).arg(mark);
+        pipe.cmd("INFO").arg("replication");
         pipe.cmd("WAIT").arg(replicas).arg(millis(received));
         if is_synced {
             pipe.cmd("WAITAOF").arg(1).arg(replicas).arg(millis(synced));
         }
-        let (limit, count) = (self.wait * 2, if is_synced { 3 } else { 2 });
+        let (limit, count) = (within + self.wait, if is_synced { 4 } else { 3 });
         let answers = timeout(limit, connection.send_packed_commands(&pipe, 0, count)).await;
-        let answers = answers.map_err(|_elapsed| StoreError::Slow(limit))?.map_err(classify)?;
-        let mut confirmed = None;
-        for answer in answers {
-            match answer {
-                Value::ServerError(error) => return Err(classify(error.into())),
-                answer => confirmed = Some(answer),
+        let mut answers = answers.map_err(|_elapsed| StoreError::Slow(limit))?.map_err(classify)?;
+        for (at, answer) in answers.iter_mut().enumerate() {
+            // Without the right to INFO, what is known otherwise has to do.
+            if at != INFO
+                && let Value::ServerError(error) = answer
+            {
+                return Err(classify(error.clone().into()));
             }
         }
-        match confirmed {
-            Some(Value::Int(count)) if is_enough(count, replicas) => Ok(()),
+        let answering = answers.get(INFO).map_or(0, |info| self.take_answering(info));
+        let confirming = match answers.pop() {
+            Some(Value::Int(count)) => count,
             // The server itself, and replicas.
-            Some(Value::Array(counts)) if matches!(counts[..], [Value::Int(1..), Value::Int(count)] if is_enough(count, replicas)) => {
-                Ok(())
-            }
-            Some(Value::Int(_) | Value::Array(_)) => Err(StoreError::Unreplicated),
-            _ => Err(StoreError::Unreadable("the answer of a WAIT")),
-        }
+            Some(Value::Array(counts)) => match counts[..] {
+                [Value::Int(1..), Value::Int(count)] => count,
+                _ => 0,
+            },
+            _ => return Err(StoreError::Unreadable("the answer of a WAIT")),
+        };
+        Ok((answering, usize::try_from(confirming).unwrap_or(0)))
     }
 }
 
@@ -226,10 +277,6 @@ fn after_the_change(error: StoreError) -> StoreError {
         StoreError::Away(_) if moved_to(&error).is_none() && !is_half_moved(&error) => error,
         _ => StoreError::Unreplicated,
     }
-}
-
-fn is_enough(count: i64, replicas: usize) -> bool {
-    usize::try_from(count).is_ok_and(|count| count >= replicas)
 }
 
 /// Asks a master of a cluster how many of its replicas may take over. None, if it does not allow the question.

@@ -3,7 +3,7 @@
 //! still takes writes, which are lost.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,8 +51,6 @@ struct Sentinels {
     was_known: AtomicBool,
     /// Whether anybody wants to know how many replicas may take over.
     count_replicas: bool,
-    /// How many replicas answered the master when it was asked last.
-    answering: AtomicUsize,
 }
 
 impl Sentinel {
@@ -65,8 +63,8 @@ impl Sentinel {
         let Watched { sentinels, name, master: info } = watched;
         let one = |info| Single::open(info, ASK, StdRng::from_rng(&mut rng));
         let all = sentinels.into_iter().map(one).collect::<Result<_, _>>()?;
-        let (known, was_known, answering) = (Mutex::default(), AtomicBool::new(false), AtomicUsize::new(0));
-        let sentinels = Sentinels { all, name, info, known, was_known, count_replicas, answering };
+        let (known, was_known) = (Mutex::default(), AtomicBool::new(false));
+        let sentinels = Sentinels { all, name, info, known, was_known, count_replicas };
         Ok(Self::over(Arc::new(sentinels), call_timeout, rng))
     }
 
@@ -102,19 +100,9 @@ impl Sentinel {
         Ok((self.sentinels.client(&address)?, address))
     }
 
-    /// How many replicas may take over, as far as the sentinels have said. Those that answer the master do, even if the
-    /// sentinels do not know it yet.
+    /// How many replicas may take over, as far as the sentinels have said.
     pub(super) fn candidates(&self) -> usize {
-        let said = self.sentinels.known().as_ref().map_or(0, |master| master.candidates);
-        said.max(self.sentinels.answering.load(Ordering::Relaxed))
-    }
-
-    /// Asks the master which replicas answer it.
-    pub(super) async fn look_at_replicas(&self) {
-        let answer = self.call(redis::cmd("INFO").arg("replication")).await;
-        if let Some(info) = answer.ok().and_then(|info| redis::from_redis_value::<String>(info).ok()) {
-            self.sentinels.take_replicas(&info);
-        }
+        self.sentinels.known().as_ref().map_or(0, |master| master.candidates)
     }
 
     /// Whether the master has this address, as far as the sentinels have said.
@@ -132,7 +120,9 @@ impl Sentinel {
 
     /// Leaves a server that is no longer the master, as far as the sentinels have said.
     pub(super) fn follow(&self) {
-        let Some(address) = self.sentinels.known().as_ref().map(|master| master.address.clone()) else { return };
+        let Some(address) = self.sentinels.known().as_ref().map(|master| master.address.clone()) else {
+            return;
+        };
         if let Some((current, number)) =
             self.connection.current().filter(|(current, _)| current.address != address)
         {
@@ -204,10 +194,6 @@ impl Sentinels {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_replicas(&self, info: &str) {
-        self.answering.store(answer::answering_replicas(info), Ordering::Relaxed);
-    }
-
     fn client(&self, (host, port): &(String, u16)) -> Result<Client, StoreError> {
         let address = ConnectionAddr::Tcp(host.clone(), *port);
         Client::open(self.info.clone().set_addr(address)).map_err(|error| unfit(&error))
@@ -224,7 +210,6 @@ async fn connect(sentinels: Arc<Sentinels>) -> Result<Connected, StoreError> {
     if !answer::is_of_master(&info) {
         return Err(StoreError::Replica);
     }
-    sentinels.take_replicas(&info);
     Ok(Connected { connection, address })
 }
 
