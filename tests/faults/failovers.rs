@@ -167,6 +167,7 @@ async fn with_replicated_nothing_accepted_is_lost_when_one_of_two_replicas_is_be
     let kills = variable("RINGBACK_TEST_FAILOVERS").unwrap_or(KILLS_OF_THREE);
     let (mut stack, sink) = start("replicated").await;
     let third = stack.cluster_mut().add_replica(node(), 0).await;
+    stack.cluster_mut().is_ok().await;
     let [mut master, mut behind, mut ahead] = [0, partner(0), third];
     let mut accepted = Vec::new();
     for kill in 0..kills {

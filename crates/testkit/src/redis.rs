@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client};
+use redis::{AsyncConnectionConfig, Client, RedisError};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -212,10 +212,14 @@ impl RedisServer {
         line.and_then(|number| number.trim().parse().ok()).expect("INFO memory has used_memory")
     }
 
-    /// One section of INFO.
+    /// One section of INFO. A server that is made a replica closes its connections, so another one is tried then.
     async fn info(&self, section: &str) -> String {
-        let mut client = self.client().await;
-        redis::cmd("INFO").arg(section).query_async(&mut client).await.expect("INFO answers")
+        let ask = async || redis::cmd("INFO").arg(section).query_async(&mut self.client().await).await;
+        let answer = match ask().await {
+            Err(error) if RedisError::is_io_error(&error) => ask().await,
+            answer => answer,
+        };
+        answer.expect("INFO answers")
     }
 
     /// Waits for PONG; the error is the last reason why none came.

@@ -185,8 +185,9 @@ impl RedisCluster {
         Ok(())
     }
 
-    /// Waits until every node sees all of them and every slot served.
-    async fn is_ok(&self) {
+    /// Waits until every node sees all of them and every slot served. One that does not know the others yet may follow a
+    /// former master for ever.
+    pub async fn is_ok(&self) {
         for node in &self.nodes {
             let what = format!("cluster_state:ok on port {}", node.port());
             eventually(FORM_DEADLINE, &what, async || {
