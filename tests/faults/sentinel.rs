@@ -1,5 +1,6 @@
 //! A master that sentinels watch: killed, stopped, replaced by hand, and replaced by a replica that lags.
 
+mod cut_off;
 mod disagreement;
 mod users;
 

@@ -1,0 +1,71 @@
+//! A master that is cut off with a carrier and a notifier, and replaced: with `min-replicas-to-write` nothing is delivered
+//! there that was cancelled on its successor.
+
+use std::time::Duration;
+
+use ringback_testkit::{Persistence, Preload, RedisSentinel, RedisServer, Role, Sink, Stack, StackOptions, eventually};
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::super::outage::still_the_same_processes;
+use super::super::runs_all_topologies;
+use super::RECOVERY;
+use crate::sample_jobs::{TOPIC, job, with};
+
+const JOBS: usize = 40;
+/// Long enough for a fail-over and the cancels after it.
+const DELAY: Duration = Duration::from_secs(20);
+/// So long after it is due, a job would have been delivered.
+const AFTERWARDS: Duration = Duration::from_secs(4);
+
+/// Processes that know these sentinels only.
+fn beside(servers: &RedisSentinel, sentinels: &[usize]) -> StackOptions {
+    let hosts: Vec<_> = sentinels
+        .iter()
+        .map(|sentinel| format!("127.0.0.1:{}", servers.sentinels()[*sentinel].port()))
+        .collect();
+    let url = format!("redis-sentinel://{}/jobs", hosts.join(","));
+    Stack::options().store(&url).env("RINGBACK_DURABILITY", "replicated")
+}
+
+#[tokio::test]
+async fn with_min_replicas_nothing_is_delivered_beside_a_former_master_that_was_cancelled_on_its_successor() {
+    if !runs_all_topologies() {
+        return;
+    }
+    let preload = Preload::compile().expect("there is a C compiler, which links these tests too");
+    let options = RedisServer::options().persistence(Persistence::Always).behind_proxies(preload);
+    let options = options.arg("--min-replicas-to-write", "1").arg("--min-replicas-max-lag", "1");
+    let servers = RedisSentinel::start(options).await;
+    let sink = Sink::counting().await;
+    let mut far = beside(&servers, &[1, 2]).count(Role::Notifier, 0).start().await;
+    let mut near = beside(&servers, &[0]).count(Role::Api, 0).start().await;
+    let delay = format!("{}s", DELAY.as_secs());
+    let jobs: Vec<_> = (0..JOBS).map(|n| with(job(&sink, &format!("job-{n}")), "delay", &*delay)).collect();
+    let (status, answer) = far.batch(&jobs).await;
+    assert_eq!((status, &answer["accepted"]), (200, &json!(JOBS)), "{answer}");
+    servers.are_in_sync(0).await;
+
+    servers.part(0, 0);
+    servers.another_master(1, 0).await;
+    for job in &jobs {
+        let id = job["id"].as_str().expect("an id");
+        eventually(RECOVERY, "a job is cancelled", async || match far.cancel(TOPIC, id).await {
+            (200, answer) if answer.get("in_flight").is_none() => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    }
+    sleep(DELAY + AFTERWARDS).await;
+    assert!(sink.counts().is_empty(), "{:?}", sink.counts());
+
+    // What comes later is delivered, also by the processes that were cut off.
+    servers.join();
+    for stack in [&mut far, &mut near] {
+        stack.ready(RECOVERY).await;
+        still_the_same_processes(stack);
+    }
+    far.accept(&job(&sink, "after")).await;
+    sink.wait_for_job("after", 1, RECOVERY).await;
+    assert_eq!(sink.counts().len(), 1);
+}
