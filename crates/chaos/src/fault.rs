@@ -47,6 +47,7 @@ pub enum Kind {
     KillSentinel,
     MoveSlot,
     Partition,
+    NoMajority,
 }
 
 /// What is done to a process.
@@ -84,7 +85,7 @@ pub(crate) enum Target {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::KillApi,
         Self::KillCarrier,
         Self::KillNotifier,
@@ -123,6 +124,7 @@ impl Kind {
         Self::KillSentinel,
         Self::MoveSlot,
         Self::Partition,
+        Self::NoMajority,
     ];
 
     /// Its name on the command line and in histories.
@@ -166,6 +168,7 @@ impl Kind {
             Self::KillSentinel => "kill-sentinel",
             Self::MoveSlot => "move-slot",
             Self::Partition => "partition",
+            Self::NoMajority => "no-majority",
         }
     }
 
@@ -180,6 +183,8 @@ impl Kind {
             Target::Redis | Target::Data | Target::Clock => store == StoreKind::Redis,
             Target::Network => store != StoreKind::Embedded,
             Target::Disk => store == StoreKind::Embedded,
+            // Sentinels that find each other again may replace a master that notifiers still reach.
+            Target::Links if self == Self::NoMajority => store == StoreKind::Cluster,
             Target::Master | Target::Links => matches!(store, StoreKind::Cluster | StoreKind::Sentinel),
             Target::Sentinel => store == StoreKind::Sentinel,
             Target::Slot => store == StoreKind::Cluster,
@@ -223,7 +228,7 @@ impl Kind {
             Self::KillMaster | Self::StopMaster | Self::FailOver => Target::Master,
             Self::KillSentinel => Target::Sentinel,
             Self::MoveSlot => Target::Slot,
-            Self::Partition => Target::Links,
+            Self::Partition | Self::NoMajority => Target::Links,
         }
     }
 

@@ -91,6 +91,7 @@ impl Faults {
             Target::Master => master::make(&self.installation, kind, rng).await,
             Target::Sentinel => master::kill_sentinel(&self.installation, rng).await,
             Target::Slot => slot::make(&self.installation, rng).await,
+            Target::Links if kind == Kind::NoMajority => partition::part_all(&self.installation, rng).await,
             Target::Links => partition::make(&self.installation, rng).await,
         }
     }

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Persistence, Preload, RedisSentinel, RedisServer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{
+    Persistence, Preload, RedisSentinel, RedisServer, Role, Sink, Stack, StackOptions, eventually,
+};
 use serde_json::json;
 use tokio::time::sleep;
 

@@ -1,5 +1,6 @@
-//! A master is cut off from the other servers, so that a replica takes its place, while some processes reach both sides.
-//! Nothing is dropped: what was sent arrives when the partition ends, as with TCP.
+//! Partitions. A master is cut off from the other servers, so that a replica takes its place, while some processes reach
+//! both sides; or each server is alone, so that none may take writes. Nothing is dropped: what was sent arrives when the
+//! partition ends, as with TCP.
 
 use std::time::Duration;
 
@@ -63,9 +64,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     // Longer and shorter than it takes to replace it.
     let length = Duration::from_millis(rng.random_range(500..9_000));
 
-    let history = &installation.history;
-    let (kind, class) = (Kind::Partition.name(), Kind::Partition.class());
-    let begun = Begun::new(history, kind, class, None);
+    let begun = begin(installation, Kind::Partition);
     for (side, server) in &servers {
         let beyond = ends.iter().filter(|(other, _)| !other.reaches(*side));
         server.hold_links(&beyond.map(|(_, address)| *address).collect::<Vec<_>>());
@@ -75,22 +74,56 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
         // Not the sentinel on the side of the master.
         let sentinel = usize::from(beside == Some(group.servers().len()));
         master::wait_replaced(group, master, length, sentinel).await;
-        servers.iter().for_each(|(_, server)| server.heal_links());
-        master::wait_whole(group).await;
+        heal(group).await;
     };
-    // Neither server knows what callbacks come to on the other.
+    outcomes_may_be_lost(installation, parted).await;
+    begun.healed();
+}
+
+/// Parts each server of a cluster from all others.
+pub(super) async fn part_all(installation: &Installation, rng: &mut StdRng) {
+    let group = &*installation.group.as_ref().expect("a run on several servers").lock().await;
+    let length = Duration::from_millis(rng.random_range(500..9_000));
+    let addresses: Vec<_> = group.all().iter().filter_map(|server| Some(server.seen()?.address())).collect();
+    if addresses.is_empty() {
+        return;
+    }
+    let begun = begin(installation, Kind::NoMajority);
+    for (at, server) in group.all().iter().enumerate() {
+        let others = addresses.iter().enumerate().filter(|(other, _)| *other != at);
+        server.hold_links(&others.map(|(_, address)| *address).collect::<Vec<_>>());
+    }
+    let parted = async {
+        sleep(length).await;
+        // What they have heard of each other by then may be enough to replace one that is well.
+        heal(group).await;
+    };
+    outcomes_may_be_lost(installation, parted).await;
+    begun.healed();
+}
+
+fn begin(installation: &Installation, kind: Kind) -> Begun<'_> {
+    Begun::new(&installation.history, kind.name(), kind.class(), None)
+}
+
+async fn heal(group: &Group) {
+    group.all().iter().for_each(|server| server.heal_links());
+    master::wait_whole(group).await;
+}
+
+/// Neither side knows what callbacks come to on the other.
+async fn outcomes_may_be_lost(installation: &Installation, while_parted: impl Future<Output = ()>) {
     let forgetting = async {
         loop {
-            master::write_loss_of_attempts(history);
+            master::write_loss_of_attempts(&installation.history);
             sleep(FORGETS).await;
         }
     };
     tokio::select! {
-        () = parted => {}
+        () = while_parted => {}
         () = forgetting => {}
     }
-    master::write_loss_of_attempts(history);
-    begun.healed();
+    master::write_loss_of_attempts(&installation.history);
 }
 
 /// Who is on the side of the master, if anybody: one of its replicas or a sentinel, or a replica of another master of a

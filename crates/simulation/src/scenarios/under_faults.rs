@@ -59,7 +59,12 @@ pub(super) async fn jobs_under_faults(simulation: &mut Simulation) {
         let settled = job.failures + u32::from(job.state == State::Done);
         HARMED.fetch_add(job.attempts.saturating_sub(settled), Ordering::Relaxed);
     }
-    let late = simulation.history.attempts().iter().filter(|one| one.started.as_millis() > one.due.as_millis() + ON_TIME).count();
+    let late = simulation
+        .history
+        .attempts()
+        .iter()
+        .filter(|one| one.started.as_millis() > one.due.as_millis() + ON_TIME)
+        .count();
     HARMED.fetch_add(u32::try_from(late).unwrap_or(u32::MAX), Ordering::Relaxed);
 }
 
