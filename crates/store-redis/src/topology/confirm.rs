@@ -28,8 +28,6 @@ const WAIT: Duration = Duration::from_millis(700);
 const UNKNOWN: usize = usize::MAX;
 /// A replica of a cluster that was silent for no longer than so many seconds is counted before the nodes are asked.
 const JUST_SEEN: u64 = 1;
-/// Its place among the commands that wait.
-const INFO: usize = 1;
 /// Adds to the data that are replicated: WAIT waits only for what its own connection wrote last, and a call that
 /// changed nothing may have seen what is not replicated yet. Nothing is added to the append-only file.
 const MARK: &str = "#!lua flags=allow-oom
@@ -154,17 +152,14 @@ impl Confirmed {
         Ok(candidates.max(self.answering.load(Ordering::Relaxed)).max(ONE))
     }
 
-    /// Takes note of the replicas that answer the server, by its answer to INFO replication. Returns how many.
-    fn take_answering(&self, info: &Value) -> usize {
-        let silent = match &self.server {
-            Server::Single(_) => return ONE,
-            Server::Sentinel(_) => SILENT,
-            Server::Node(..) => JUST_SEEN,
-        };
-        let info = redis::from_redis_value_ref::<String>(info).unwrap_or_default();
-        let answering = answer::answering_replicas(&info, silent);
-        self.answering.fetch_max(answering, Ordering::Relaxed);
-        answering
+    /// For how long (s) a replica that counts as answering may have been silent. `None` where their number does not
+    /// matter.
+    fn longest_silence(&self) -> Option<u64> {
+        match &self.server {
+            Server::Single(_) => None,
+            Server::Sentinel(_) => Some(SILENT),
+            Server::Node(..) => Some(JUST_SEEN),
+        }
     }
 
     /// Whether too few replicas have confirmed the last changes.
@@ -212,11 +207,14 @@ impl Confirmed {
             let left = self.wait.saturating_sub(begin.elapsed());
             let (answering, confirming) =
                 self.wait_for(replicas, &mut connection, mark, is_synced, left).await?;
-            if confirming < replicas || left.is_zero() {
+            if confirming < replicas {
                 return Err(StoreError::Unreplicated);
             }
             if answering <= replicas {
                 return Ok(());
+            }
+            if left.is_zero() {
+                return Err(StoreError::Unreplicated);
             }
             replicas = answering;
         }
@@ -237,25 +235,32 @@ impl Confirmed {
         // 0 would be without a limit.
         let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
         let (received, synced) = if is_synced { (within / 3, within * 2 / 3) } else { (within, within) };
-        let mut pipe = redis::pipe();
+        let (mut pipe, silence) = (redis::pipe(), self.longest_silence());
         pipe.cmd("EVAL").arg(if is_synced { MARK_IN_FILE } else { MARK }).arg(1).arg(mark);
-        pipe.cmd("INFO").arg("replication");
         pipe.cmd("WAIT").arg(replicas).arg(millis(received));
         if is_synced {
             pipe.cmd("WAITAOF").arg(1).arg(replicas).arg(millis(synced));
         }
-        let (limit, count) = (within + self.wait, if is_synced { 4 } else { 3 });
+        if silence.is_some() {
+            pipe.cmd("INFO").arg("replication");
+        }
+        let (limit, count) = (within + self.wait, pipe.len());
         let answers = timeout(limit, connection.send_packed_commands(&pipe, 0, count)).await;
         let mut answers = answers.map_err(|_elapsed| StoreError::Slow(limit))?.map_err(classify)?;
-        for (at, answer) in answers.iter_mut().enumerate() {
-            // Without the right to INFO, what is known otherwise has to do.
-            if at != INFO
-                && let Value::ServerError(error) = answer
-            {
+        let mut answering = 0;
+        if let Some(silence) = silence
+            && let Some(info) = answers.pop()
+        {
+            // Without the right to ask, what is known otherwise has to do.
+            let info: String = redis::from_redis_value(info).unwrap_or_default();
+            answering = answer::answering_replicas(&info, silence);
+            self.answering.fetch_max(answering, Ordering::Relaxed);
+        }
+        for answer in &answers {
+            if let Value::ServerError(error) = answer {
                 return Err(classify(error.clone().into()));
             }
         }
-        let answering = answers.get(INFO).map_or(0, |info| self.take_answering(info));
         let confirming = match answers.pop() {
             Some(Value::Int(count)) => count,
             // The server itself, and replicas.
