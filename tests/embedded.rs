@@ -6,7 +6,9 @@ mod damage;
 mod room;
 mod wal;
 
+use std::fs::DirEntry;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -160,6 +162,18 @@ async fn stores_of_one_process_share_a_directory() {
     assert_eq!((one.kind(), one.profile()), ("embedded", Profile::Disk));
     drop(one);
     assert_eq!(submit(&other, job("a")).await.expect("submit"), SubmitResult::Repeated);
+}
+
+/// They hold bodies and headers of jobs.
+#[tokio::test]
+async fn files_of_a_store_are_readable_by_their_owner_alone() {
+    let directory = tempdir().expect("a directory");
+    let store = open(directory.path()).await;
+    submit(&store, job("one")).await.expect("submit");
+    let entries = directory.path().read_dir().expect("a directory").map(|entry| entry.expect("an entry"));
+    let mode = |entry: &DirEntry| entry.metadata().expect("a file").permissions().mode() & 0o777;
+    let modes: Vec<_> = entries.map(|entry| (entry.file_name(), mode(&entry))).collect();
+    assert!(modes.len() >= 2 && modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");
 }
 
 #[tokio::test]

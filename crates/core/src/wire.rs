@@ -11,6 +11,7 @@ mod effective;
 mod events;
 mod export;
 mod fields;
+mod first_items;
 mod import;
 mod inspect;
 mod moves;
@@ -24,6 +25,7 @@ mod topics;
 
 pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
+pub use self::first_items::FirstItems;
 pub use self::{
     answer::*, attempts::*, audit::*, bulk::*, dead::*, effective::*, events::*, export::*, import::*,
     inspect::*, moves::*, notice::*, policy::*, problem::*, pull::*, request::*, submit::*, topics::*,

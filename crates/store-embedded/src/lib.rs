@@ -10,6 +10,7 @@ mod call_faults;
 mod compact;
 mod edges;
 mod error;
+mod files;
 mod location;
 mod queries;
 mod streams;

@@ -16,8 +16,9 @@ use ringback_core::crash_point;
 use tokio::sync::{broadcast, watch};
 
 use super::error::{Error, Result};
+use super::files::{private_file, sync_directory};
 use super::streams::{EventBus, WAKE_BACKLOG};
-use super::wal::log::{self, Disk};
+use super::wal::log::Disk;
 
 /// How much of the database file is cached in memory.
 const CACHE: usize = 128 * 1024 * 1024;
@@ -158,6 +159,7 @@ fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
     }
     let new = file.with_extension("new");
     remove_if_there(&new)?;
+    private_file().open(&new)?;
     let created = builder.create(&new).map_err(|error| opened(error, &new));
     crash_point!("create.before_name");
     let named = created.and_then(|database| Ok(fs::rename(&new, file).map(|()| database)?));
@@ -168,13 +170,13 @@ fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
     crash_point!("create.after_name");
     // Whoever waits with this file open finds the database under its name.
     remove_if_there(&lock)?;
-    log::sync_directory(file)?;
+    sync_directory(file)?;
     Ok(Some(database))
 }
 
 /// Keeps other processes from creating the same database.
 fn lock_creation(lock: &Path, file: &Path) -> Result<File> {
-    let held = File::options().write(true).create(true).truncate(false).open(lock)?;
+    let held = private_file().open(lock)?;
     match held.try_lock() {
         Ok(()) => Ok(held),
         Err(TryLockError::WouldBlock) => Err(in_use(file)),

@@ -1,15 +1,12 @@
 //! Bodies of batches and imports: a JSON array or NDJSON, split into the bytes of their items.
 
-use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
-use ringback_core::wire::{MAX_IMPORT_BYTES, MAX_IMPORT_LINES, Problem};
-use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use ringback_core::wire::{FirstItems, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, Problem};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 
@@ -128,43 +125,9 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 /// The first items of a JSON array, up to [`MAX_ITEMS`], and the number of all.
 fn array(bytes: &[u8]) -> Result<(Vec<&[u8]>, usize), Problem> {
     let text = std::str::from_utf8(bytes).map_err(|e| Problem::unreadable(format!("not UTF-8: {e}")))?;
-    let FirstItems { first, count } =
+    let FirstItems::<MAX_ITEMS> { first, count } =
         serde_json::from_str(text).map_err(|e| Problem::unreadable(format!("not a JSON array: {e}")))?;
     Ok((first.into_iter().map(|item| item.get().as_bytes()).collect(), count))
-}
-
-/// The first items of an array, up to [`MAX_ITEMS`], and the number of all.
-struct FirstItems<'a> {
-    first: Vec<&'a RawValue>,
-    count: usize,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for FirstItems<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Array;
-        impl<'de> Visitor<'de> for Array {
-            type Value = FirstItems<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON array")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<FirstItems<'de>, A::Error> {
-                let mut first = Vec::new();
-                while first.len() < MAX_ITEMS
-                    && let Some(item) = seq.next_element()?
-                {
-                    first.push(item);
-                }
-                let mut count = first.len();
-                while seq.next_element::<IgnoredAny>()?.is_some() {
-                    count += 1;
-                }
-                Ok(FirstItems { first, count })
-            }
-        }
-        deserializer.deserialize_seq(Array)
-    }
 }
 
 #[cfg(test)]

@@ -21,8 +21,9 @@ pub(crate) fn rules() -> Vec<Rule> {
 
 fn values() -> Vec<Rule> {
     let no_dots = json!({"not": {"enum": [".", ".."]}});
-    let prefixes = RESERVED_PREFIXES.map(|prefix| format!("{}.*", in_any_case(prefix)));
-    let reserved: Vec<_> = RESERVED_HEADERS.into_iter().map(in_any_case).chain(prefixes).collect();
+    let spellings = |name: &str| in_any_case(name).replace('-', "[-_]");
+    let prefixes = RESERVED_PREFIXES.map(|prefix| format!("{}.*", spellings(prefix)));
+    let reserved: Vec<_> = RESERVED_HEADERS.into_iter().map(spellings).chain(prefixes).collect();
     let reserved = format!("^(?:{})$", reserved.join("|"));
     vec![
         ("TopicName", no_dots.clone()),

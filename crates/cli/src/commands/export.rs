@@ -2,8 +2,9 @@
 //! complete: a file gets its name only at the end, and a stream that ends early is an error.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::client::{Call, ClientError, cut_off};
 use crate::failure::{Unfinished, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::scratch::PRIVATE;
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -77,7 +79,8 @@ impl Target<'_> {
 
 async fn to_file(answer: Response, path: &Path, progress: &Progress) -> anyhow::Result<()> {
     let part = part(path);
-    let file = File::create(&part).with_context(|| part.display().to_string())?;
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(&part);
+    let file = file.with_context(|| part.display().to_string())?;
     let mut target = Target::File(file, &part);
     copy(answer, &mut target, progress).await.with_context(|| part.display().to_string())?;
     let Target::File(file, _) = target else { return Ok(()) };

@@ -16,7 +16,8 @@ pub const MAX_CONTEXT: usize = 16;
 /// Keys and values of a job's context together, in bytes.
 pub const MAX_CONTEXT_BYTES: usize = 4 * 1024;
 
-/// Header names that a job cannot set, because the delivery sets them.
+/// Header names that a job cannot set, because the delivery sets them. Nor with `_` in place of `-`: CGI (RFC 3875,
+/// section 4.1.18) and what follows it give both to a receiver under one name.
 pub const RESERVED_HEADERS: [&str; 12] = [
     "host",
     "content-length",
@@ -131,7 +132,8 @@ impl Headers {
     /// The form of headers, for error messages.
     pub const ALLOWED: &'static str = "at most 32 headers by the grammar of RFC 9110, 8 KiB together; \
         not host, content-length, content-type, transfer-encoding, connection, te, trailer, upgrade, expect, \
-        user-agent, traceparent, tracestate, nor any that begins with webhook- or ringback-";
+        user-agent, traceparent, tracestate, nor any that begins with webhook- or ringback-; \
+        nor these with _ in place of -";
 
     /// Parses names and values.
     pub fn parse(entries: Vec<(String, String)>) -> Result<Self, Refused> {
@@ -143,8 +145,7 @@ impl Headers {
                 return no(format!("{name:?} is no header name"));
             };
             let name = parsed.as_str();
-            let has_prefix = RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-            if RESERVED_HEADERS.contains(&name) || has_prefix {
+            if is_reserved(name) {
                 return no(format!("{name} is reserved"));
             }
             if headers.iter().any(|(known, _)| known == name) {
@@ -172,6 +173,11 @@ impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.masked().0).finish()
     }
+}
+
+fn is_reserved(name: &str) -> bool {
+    let name = name.replace('_', "-");
+    RESERVED_HEADERS.contains(&&*name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A job's context: delivered as headers `ringback-context-<key>` with every attempt.
@@ -280,6 +286,9 @@ mod tests {
             ("Content-Type", "x"),
             ("webhook-id", "x"),
             ("Ringback-Topic", "x"),
+            ("webhook_signature", "x"),
+            ("Ringback_Topic", "x"),
+            ("Content_length", "x"),
             ("a b", "x"),
             ("", "x"),
             ("x\r\ny", "x"),

@@ -2,7 +2,7 @@
 //! each checkpoint it is written from the start again, so that its blocks exist already and a sync
 //! writes data only. The numbers of the frames separate new frames from old ones.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::path::Path;
 use ringback_core::crash_point;
 
 use super::frame::{self, BLOCK, Frame};
+use crate::files::{private_file, sync_directory};
 
 /// The length of a new log. It doubles whenever it is too short.
 const FIRST: u64 = 256 * 1024;
@@ -50,7 +51,7 @@ impl Log {
         generation: u64,
         wrap: impl FnOnce(File) -> Box<dyn Disk>,
     ) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        let file = private_file().truncate(true).open(path)?;
         let mut log = Self { disk: wrap(file), generation, at: BLOCK as u64, length: 0 };
         log.grow(FIRST)?;
         log.disk.write(&frame::head(generation), 0)?;
@@ -108,10 +109,4 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => sync_directory(path),
     }
-}
-
-/// Makes it safe against a power cut that a file was created or removed.
-pub(crate) fn sync_directory(file: &Path) -> io::Result<()> {
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }

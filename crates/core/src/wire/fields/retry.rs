@@ -2,9 +2,10 @@
 
 use serde_json::value::RawValue;
 
+use super::super::first_items::FirstItems;
 use super::object::{Fields, Mistakes, read, shown};
 use super::values::{duration, field, object};
-use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
+use crate::retry::{DEFAULT_JITTER, MAX_TIERS, Max, PolicyError, RetryPolicy};
 
 /// The retry policy.
 pub(crate) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<RetryPolicy> {
@@ -34,10 +35,13 @@ pub(crate) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Retr
 }
 
 fn delays(raw: &RawValue) -> Result<RetryPolicy, String> {
-    let list: Vec<&RawValue> =
+    let list: FirstItems<'_, MAX_TIERS> =
         serde_json::from_str(raw.get()).map_err(|_| format!("{} is no list", shown(raw)))?;
+    if list.count > MAX_TIERS {
+        return Err(PolicyError::Count(list.count).to_string());
+    }
     let delay = |raw| duration(raw).map_err(|why| format!("{} is no delay: {why}", shown(raw)));
-    let delays = list.into_iter().map(delay).collect::<Result<Vec<_>, _>>()?;
+    let delays = list.first.into_iter().map(delay).collect::<Result<Vec<_>, _>>()?;
     RetryPolicy::new(delays, Max::Tiers, DEFAULT_JITTER).map_err(|e| e.to_string())
 }
 

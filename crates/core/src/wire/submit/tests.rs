@@ -183,6 +183,10 @@ fn a_job_that_is_too_large_or_has_too_many_fields_is_refused_before_it_is_parsed
     assert!(problem.detail.contains("more than 64 fields"), "{}", problem.detail);
     let entries: Vec<_> = (0..65).map(|n| format!(r#""h{n}":"x""#)).collect();
     assert_eq!(wrong_fields(&format!(r#""headers":{{{}}}"#, entries.join(","))), ["headers"]);
+    // Those that are too many are counted, and not read.
+    let delays = format!(r#""retry":{{"delays":[{}"no delay"]}}"#, "1,".repeat(70_000));
+    let problem = with(&delays).unwrap_err();
+    assert!(problem.errors[0].detail.starts_with("70001 delays"), "{problem:?}");
     let large = format!(r#""body_base64":"{}""#, "A".repeat(crate::job::MAX_JOB));
     assert_eq!(with(&large).unwrap_err().status, 413);
 }
