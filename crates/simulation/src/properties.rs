@@ -13,7 +13,7 @@ use crate::history::{Attempt, ResponseKind};
 use crate::world::Simulation;
 
 /// How late an attempt is at most while there are no faults.
-const LATE: Duration = Duration::from_millis(10);
+pub(crate) const LATE: Duration = Duration::from_millis(10);
 /// How long after an attempt its failure is settled at most while there are no faults.
 const SETTLED_WITHIN: Duration = Duration::from_millis(30);
 /// Later than a fault has ended by this time, nothing is due to it.

@@ -148,7 +148,7 @@ fn open_file(builder: &Builder, file: &Path) -> Result<Database> {
 
 /// Creates the database. It gets its name when it is whole, because a half of one, which a crash or a full disk leaves,
 /// could not be opened. `None` if another process has created it meanwhile.
-fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
+pub(crate) fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
     // The lock is held until the end, and given up with this value.
     let lock = file.with_extension("lock");
     let _held = lock_creation(&lock, file)?;

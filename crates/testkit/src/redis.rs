@@ -214,7 +214,7 @@ impl RedisServer {
 
     /// One section of INFO. A server that is made a replica closes its connections, so another one is tried then.
     async fn info(&self, section: &str) -> String {
-        let ask = async || redis::cmd("INFO").arg(section).query_async(&mut self.client().await).await;
+        let ask = async || redis::cmd("INFO").arg(section).query_async(&mut connect(self.port).await?).await;
         let answer = match ask().await {
             Err(error) if RedisError::is_io_error(&error) => ask().await,
             answer => answer,

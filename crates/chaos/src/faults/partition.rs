@@ -84,13 +84,15 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
 pub(super) async fn part_all(installation: &Installation, rng: &mut StdRng) {
     let group = &*installation.group.as_ref().expect("a run on several servers").lock().await;
     let length = Duration::from_millis(rng.random_range(500..9_000));
-    let addresses: Vec<_> = group.all().iter().filter_map(|server| Some(server.seen()?.address())).collect();
+    let all = group.all();
+    let addresses = all.iter().enumerate().filter_map(|(at, server)| Some((at, server.seen()?.address())));
+    let addresses: Vec<_> = addresses.collect();
     if addresses.is_empty() {
         return;
     }
     let begun = begin(installation, Kind::NoMajority);
-    for (at, server) in group.all().iter().enumerate() {
-        let others = addresses.iter().enumerate().filter(|(other, _)| *other != at);
+    for (at, server) in all.iter().enumerate() {
+        let others = addresses.iter().filter(|(other, _)| *other != at);
         server.hold_links(&others.map(|(_, address)| *address).collect::<Vec<_>>());
     }
     let parted = async {

@@ -3,10 +3,11 @@
 use std::sync::Barrier;
 use std::thread;
 
-use redb::{Database, ReadableDatabase as _, TableDefinition};
+use redb::{Builder, Database, ReadableDatabase as _, TableDefinition};
 use ringback_core::contract::StoreError;
 
 use super::*;
+use crate::location::create_file;
 
 /// How often a store is created.
 const ROUNDS: usize = 60;
@@ -64,4 +65,16 @@ fn of_those_that_create_a_store_one_has_it_and_its_file_has_what_it_writes() {
             directory.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["ringback.redb"], "round {round}");
     }
+}
+
+/// Whoever has created the database removes the lock, and another one may have made it again.
+#[test]
+fn who_comes_too_late_to_create_a_store_leaves_no_lock_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("ringback.redb");
+    let alone = Barrier::new(1);
+    drop(open(&file, &alone).unwrap());
+    assert!(create_file(&Builder::new(), &file).unwrap().is_none());
+    assert!(!file.with_extension("lock").exists());
+    drop(open(&file, &alone).unwrap());
 }

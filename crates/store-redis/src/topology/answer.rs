@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use redis::{RedisError, Value};
 use ringback_core::contract::StoreError;
 
-/// Sentinels promote no replica that was silent for longer, in seconds.
-pub(super) const SILENT: u64 = 5;
+/// Sentinels promote no replica that was silent for longer, in milliseconds.
+const SILENT: u64 = 5_000;
 /// The flags of a server that a sentinel cannot reach.
 const UNREACHABLE: [&str; 3] = ["s_down", "o_down", "disconnected"];
 
@@ -34,7 +34,7 @@ pub(super) struct Replica {
 impl Replica {
     fn of(fields: &HashMap<String, String>) -> Self {
         let field = |name| fields.get(name).map_or("", String::as_str);
-        let is_silent = field("last-ok-ping-reply").parse().is_ok_and(|millis: u64| millis > SILENT * 1_000);
+        let is_silent = field("last-ok-ping-reply").parse().is_ok_and(|millis: u64| millis > SILENT);
         Self {
             address: (field("ip").to_owned(), field("port").parse().unwrap_or(0)),
             is_reachable: !is_unreachable(field("flags")) && !is_silent,
@@ -84,15 +84,31 @@ pub(super) fn is_of_master(info: &str) -> bool {
     info.lines().any(|line| line.trim() == "role:master")
 }
 
-/// How many replicas a master has that were silent for `silent` (s) at most, by its answer to INFO replication.
-pub(super) fn answering_replicas(info: &str, silent: u64) -> usize {
-    let answers = |line: &str| {
-        let mut fields = line.strip_prefix("slave")?.trim_end().split_once(':')?.1.split(',');
-        let is_online = fields.any(|field| field == "state=online");
-        let lag: u64 = fields.find_map(|field| field.strip_prefix("lag="))?.parse().ok()?;
-        Some(is_online && lag <= silent)
+/// A replica as its master lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) address: (String, u16),
+    /// Whether it copies the data.
+    pub(super) is_copying: bool,
+    /// Whether it has ever confirmed anything. One that loads what it has copied has not.
+    pub(super) has_confirmed: bool,
+    /// For how long it was silent, in seconds.
+    pub(super) lag: u64,
+}
+
+/// The replicas in an answer to INFO replication.
+pub(super) fn listed(info: &str) -> Vec<Listed> {
+    let read = |line: &str| {
+        let (_, line) = line.strip_prefix("slave")?.trim_end().split_once(':')?;
+        let fields: HashMap<_, _> = line.split(',').filter_map(|field| field.split_once('=')).collect();
+        Some(Listed {
+            address: ((*fields.get("ip")?).to_owned(), fields.get("port")?.parse().ok()?),
+            is_copying: *fields.get("state")? != "online",
+            has_confirmed: *fields.get("offset")? != "0",
+            lag: fields.get("lag")?.parse().ok()?,
+        })
     };
-    info.lines().filter(|line| answers(line) == Some(true)).count()
+    info.lines().filter_map(read).collect()
 }
 
 #[cfg(test)]
@@ -143,13 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn replicas_that_answer_their_master_are_counted() {
-        let info = "role:master\r\nconnected_slaves:4\r\n\
+    fn the_replicas_of_a_master_are_read() {
+        let info = "role:master\r\nconnected_slaves:3\r\n\
             slave0:ip=10.0.0.2,port=6379,state=online,offset=5,lag=0\r\n\
-            slave1:ip=10.0.0.3,port=6379,state=online,offset=5,lag=6\r\n\
-            slave2:ip=10.0.0.4,port=6379,state=wait_bgsave,offset=0,lag=0\r\n\
-            slave3:ip=10.0.0.5,port=6379,state=online,offset=5,lag=5,type=replica\r\n";
-        assert_eq!([0, 5, 6].map(|silent| answering_replicas(info, silent)), [1, 2, 3]);
-        assert_eq!(answering_replicas("role:slave\r\nslave_repl_offset:7\r\n", 5), 0);
+            slave1:ip=::1,port=6380,state=wait_bgsave,offset=0,lag=0,type=replica\r\n\
+            slave2:ip=10.0.0.4,port=6379,state=online,offset=0,lag=7\r\n";
+        let one = |ip: &str, port, lag| {
+            let address = (ip.to_owned(), port);
+            Listed { address, is_copying: false, has_confirmed: true, lag }
+        };
+        let copying = Listed { is_copying: true, has_confirmed: false, ..one("::1", 6380, 0) };
+        let loading = Listed { has_confirmed: false, ..one("10.0.0.4", 6379, 7) };
+        assert_eq!(listed(info), [one("10.0.0.2", 6379, 0), copying, loading]);
+        assert_eq!(listed("role:slave\r\nslave_repl_offset:7\r\nslave_priority:100\r\n"), []);
     }
 }

@@ -4,7 +4,52 @@
 //! Sentinels promote none that is down, that was silent for five seconds, or whose link to the master is down while
 //! another one has more. The masters of a cluster elect none that most of them cannot reach.
 
-use super::answer::{Heard, Replica};
+use std::collections::BTreeSet;
+
+use super::answer::{Heard, Listed, Replica};
+
+/// A replica that its master lists and that was silent for no longer than so many seconds may take over, even if those
+/// that elect do not know it yet.
+const RECENT: u64 = 1;
+
+/// How many replicas of a server have to have a change. They are counted: those that elect and the master itself may
+/// know one by different names.
+#[derive(Debug, Default)]
+pub(super) struct Replicas {
+    /// How many may take over, by those that elect.
+    candidates: usize,
+    /// Those that the master listed when that was asked.
+    listed: BTreeSet<(String, u16)>,
+    /// Those that it has listed since then, and not before.
+    newcomers: BTreeSet<(String, u16)>,
+}
+
+impl Replicas {
+    pub(super) fn new(candidates: usize, listed: &[Listed]) -> Self {
+        Self { candidates, listed: recent(listed).collect(), newcomers: BTreeSet::new() }
+    }
+
+    /// All newcomers, which are forgotten.
+    pub(super) fn take_newcomers(&mut self) -> Vec<Listed> {
+        let listed = |address| Listed { address, is_copying: false, has_confirmed: true, lag: 0 };
+        std::mem::take(&mut self.newcomers).into_iter().map(listed).collect()
+    }
+
+    /// Takes note of those that the master lists.
+    pub(super) fn see(&mut self, listed: &[Listed]) {
+        let newcomers = recent(listed).filter(|address| !self.listed.contains(address));
+        self.newcomers.extend(newcomers.collect::<Vec<_>>());
+    }
+
+    /// At least one: nobody promotes itself where no replica is known.
+    pub(super) fn required(&self) -> usize {
+        (self.candidates.max(self.listed.len()) + self.newcomers.len()).max(1)
+    }
+}
+
+fn recent(listed: &[Listed]) -> impl Iterator<Item = (String, u16)> {
+    listed.iter().filter(|one| one.has_confirmed && one.lag <= RECENT).map(|one| one.address.clone())
+}
 
 /// The candidates by what these sentinels say, which name the same master. `all` is how many sentinels there are.
 ///
@@ -26,9 +71,9 @@ pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> usize {
     heard.iter().map(of_one).max().unwrap_or(0)
 }
 
-/// The candidates by what a master of a cluster answers to CLUSTER NODES and to INFO replication. One that copies the
-/// data is none yet. One that only this master cannot reach is: the other masters may elect it.
-pub(super) fn of_cluster(nodes: &str, info: &str) -> usize {
+/// The candidates by what a master of a cluster answers to CLUSTER NODES, and by the replicas that it lists. One that
+/// copies the data is none yet. One that only this master cannot reach is: the other masters may elect it.
+pub(super) fn of_cluster(nodes: &str, listed: &[Listed]) -> usize {
     let nodes: Vec<Vec<&str>> = nodes.lines().map(|line| line.split_whitespace().collect()).collect();
     let has = |node: &[&str], flag| node.get(2).is_some_and(|flags| flags.split(',').any(|one| one == flag));
     let Some(own) = nodes.iter().find(|node| has(node, "myself")).map(|node| node[0]) else { return 0 };
@@ -37,10 +82,19 @@ pub(super) fn of_cluster(nodes: &str, info: &str) -> usize {
             && has(node, "slave")
             && !["fail", "noaddr"].iter().any(|flag| has(node, flag))
     };
-    let copies = info.lines().filter(|line| {
-        line.starts_with("slave") && (line.contains("state=wait_bgsave") || line.contains("state=send_bulk"))
-    });
-    nodes.iter().filter(is_candidate).count().saturating_sub(copies.count())
+    let is_at = |node: &[&str], (ip, port): &(String, u16)| {
+        node[1].split(['@', ',']).next() == Some(&*format!("{ip}:{port}"))
+    };
+    let candidates: Vec<_> = nodes.iter().filter(is_candidate).collect();
+    let is_known = |one: &&Listed| nodes.iter().any(|node| node.len() > 1 && is_at(node, &one.address));
+    let copies = |one: &&Listed| one.is_copying && candidates.iter().any(|node| is_at(node, &one.address));
+    let copying = if listed.iter().any(|one| is_known(&one)) {
+        listed.iter().filter(copies).count()
+    } else {
+        // The nodes announce other addresses.
+        listed.iter().filter(|one| one.is_copying).count()
+    };
+    candidates.len().saturating_sub(copying)
 }
 
 #[cfg(test)]
@@ -97,9 +151,36 @@ mod tests {
                      d 127.0.0.1:7@8 slave,fail a 0 1 1 disconnected\n\
                      e 127.0.0.1:9@10 slave f 0 1 1 connected\n\
                      f 127.0.0.1:11@12 master - 0 1 1 connected 5461-10922\n";
-        let online = "role:master\r\nslave0:ip=127.0.0.1,port=3,state=online,offset=5,lag=0\r\n";
-        assert_eq!(of_cluster(nodes, online), 2);
-        assert_eq!(of_cluster(nodes, &online.replace("online", "wait_bgsave")), 1);
-        assert_eq!(of_cluster("", ""), 0);
+        let listed = |port, is_copying| {
+            let address = ("127.0.0.1".to_owned(), port);
+            Listed { address, is_copying, has_confirmed: false, lag: 0 }
+        };
+        assert_eq!(of_cluster(nodes, &[listed(3, false)]), 2);
+        assert_eq!(of_cluster(nodes, &[listed(3, true)]), 1);
+        assert_eq!(of_cluster(nodes, &[listed(3, false), listed(7, true), listed(13, true)]), 2);
+        assert_eq!(of_cluster(nodes, &[listed(1003, true)]), 1, "it announces another port");
+        assert_eq!(of_cluster("", &[]), 0);
+    }
+
+    #[test]
+    fn newcomers_count_beside_the_candidates_until_those_are_asked_again() {
+        let one = |port, lag| Listed {
+            address: (String::new(), port),
+            is_copying: false,
+            has_confirmed: true,
+            lag,
+        };
+        let loading = Listed { has_confirmed: false, ..one(4, 0) };
+        let mut replicas = Replicas::new(2, &[one(1, 0), one(2, 0)]);
+        assert_eq!(replicas.required(), 2);
+        // The second one hangs, and a third one comes and goes.
+        replicas.see(&[one(1, 0), one(2, 2), one(3, 0), loading.clone()]);
+        assert_eq!(replicas.required(), 3);
+        replicas.see(&[one(1, 0)]);
+        assert_eq!(replicas.required(), 3);
+        let newcomers = replicas.take_newcomers();
+        assert_eq!((newcomers, replicas.required()), (vec![one(3, 0)], 2));
+        assert_eq!(Replicas::new(0, &[]).required(), 1);
+        assert_eq!(Replicas::new(0, &[one(1, 0), one(2, 0), one(3, 2), loading]).required(), 2);
     }
 }

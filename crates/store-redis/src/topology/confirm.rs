@@ -4,7 +4,8 @@
 //! over the connection that wrote: another one may lead to another server, which knows nothing of the change. Calls
 //! share it: one WAIT is sent at a time, and confirms all calls that were answered before it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -14,20 +15,16 @@ use tokio::sync::Mutex;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{self, SILENT};
-use super::candidates;
+use super::answer::{self, Listed};
+use super::candidates::{self, Replicas};
 use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
 use super::single::{self, Single};
 
-/// How many replicas have to have a change where nobody replaces the server by itself, and at least.
+/// How many replicas have to have a change where nobody replaces the server by itself.
 const ONE: usize = 1;
 /// How long a replica may take. A call may have to wait for a WAIT that is under way, and then for its own.
 const WAIT: Duration = Duration::from_millis(700);
-/// The candidates of a master of a cluster that was not asked yet.
-const UNKNOWN: usize = usize::MAX;
-/// A replica of a cluster that was silent for no longer than so many seconds is counted before the nodes are asked.
-const JUST_SEEN: u64 = 1;
 /// Adds to the data that are replicated: WAIT waits only for what its own connection wrote last, and a call that
 /// changed nothing may have seen what is not replicated yet. Nothing is added to the append-only file.
 const MARK: &str = "#!lua flags=allow-oom
@@ -41,15 +38,8 @@ redis.call('SET', KEYS[1], '1')";
 pub(super) enum Server {
     Single(Single),
     Sentinel(Sentinel),
-    /// A master of a cluster, and how many of its replicas may take over.
-    Node(Single, AtomicUsize),
-}
-
-impl Server {
     /// A master of a cluster.
-    pub(super) fn node(single: Single) -> Self {
-        Self::Node(single, AtomicUsize::new(UNKNOWN))
-    }
+    Node(Single),
 }
 
 /// A server whose changes are confirmed by replicas.
@@ -64,9 +54,8 @@ pub(super) struct Confirmed {
     is_synced: AtomicBool,
     /// Whether too few replicas confirmed the last group.
     is_behind: AtomicBool,
-    /// The most replicas that answered the server since the last look. One that has just come may be unknown to those
-    /// that elect.
-    answering: AtomicUsize,
+    /// Its replicas, and the number of the connection over which it was asked for them. `None` until then.
+    replicas: std::sync::Mutex<Option<(u64, Replicas)>>,
 }
 
 /// Calls that shared a WAIT.
@@ -86,7 +75,7 @@ impl Confirmed {
             group: Mutex::new(Group { connection: 0, last: 0, result: Ok(()) }),
             is_synced: AtomicBool::new(false),
             is_behind: AtomicBool::new(false),
-            answering: AtomicUsize::new(0),
+            replicas: std::sync::Mutex::default(),
         }
     }
 
@@ -107,15 +96,16 @@ impl Confirmed {
     /// so that no call waits behind it.
     pub(super) async fn check_synced(&self, mark: &str) -> Result<(), StoreError> {
         let client = match &self.server {
-            Server::Single(single) | Server::Node(single, _) => single.client().clone(),
+            Server::Single(single) | Server::Node(single) => single.client().clone(),
             Server::Sentinel(sentinel) => sentinel.client().await?.0,
         };
-        self.wait(single::connect(client).await?, mark, true).await
+        let (_, _, number) = self.call_over(redis::cmd("EXISTS").arg(mark)).await?;
+        self.wait(single::connect(client).await?, number, mark, true).await
     }
 
     async fn call_over(&self, cmd: &Cmd) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
         match &self.server {
-            Server::Single(single) | Server::Node(single, _) => single.call_over(cmd).await,
+            Server::Single(single) | Server::Node(single) => single.call_over(cmd).await,
             Server::Sentinel(sentinel) => sentinel.call_over(cmd).await,
         }
     }
@@ -123,43 +113,91 @@ impl Confirmed {
     /// Looks which replicas may take over, and leaves a server that is no longer the master, as far as the sentinels
     /// have said.
     pub(super) async fn look(&self) {
-        match &self.server {
-            Server::Single(_) => {}
-            Server::Sentinel(sentinel) => sentinel.follow(),
-            Server::Node(node, known) => {
-                if let Ok(candidates) = candidates_of(node).await {
-                    known.store(candidates, Ordering::Relaxed);
+        if let Server::Sentinel(sentinel) = &self.server {
+            sentinel.follow();
+        }
+        if !matches!(self.server, Server::Single(_)) {
+            // If it fails, what is known stays.
+            let _ = self.look_at_replicas().await;
+        }
+    }
+
+    /// Returns the number of the connection, and how many replicas of the server that it leads to have to have a change.
+    async fn look_at_replicas(&self) -> Result<(u64, usize), StoreError> {
+        let before = self.take_newcomers();
+        let asked = self.ask_for_replicas().await;
+        let meanwhile = self.take_newcomers();
+        let mut known = self.replicas();
+        match asked {
+            Ok((number, mut replicas)) => {
+                let meanwhile = meanwhile.into_iter().filter(|(of, _)| *of == number);
+                meanwhile.for_each(|(_, newcomers)| replicas.see(&newcomers));
+                let required = replicas.required();
+                *known = Some((number, replicas));
+                Ok((number, required))
+            }
+            Err(error) => {
+                for (of, newcomers) in before.into_iter().chain(meanwhile) {
+                    known
+                        .iter_mut()
+                        .filter(|(number, _)| *number == of)
+                        .for_each(|(_, one)| one.see(&newcomers));
                 }
+                Err(error)
             }
         }
-        self.answering.store(0, Ordering::Relaxed);
     }
 
-    /// How many replicas have to have a change, as far as is known before the server is asked.
-    async fn needed(&self) -> Result<usize, StoreError> {
+    fn take_newcomers(&self) -> Option<(u64, Vec<Listed>)> {
+        self.replicas().as_mut().map(|(number, replicas)| (*number, replicas.take_newcomers()))
+    }
+
+    /// Without the right to one of the questions, the answers to the others have to do.
+    async fn ask_for_replicas(&self) -> Result<(u64, Replicas), StoreError> {
+        let unreadable = StoreError::Unreadable("the replicas of a master");
+        let (answer, _, number) = match self.call_over(redis::cmd("INFO").arg("replication")).await {
+            Err(error) if error.is_refusal() => self.call_over(&redis::cmd("PING")).await?,
+            answer => answer?,
+        };
+        let info: String = redis::from_redis_value(answer).map_err(|_| unreadable.clone())?;
+        let listed = answer::listed(&info);
         let candidates = match &self.server {
             Server::Single(_) => ONE,
-            Server::Sentinel(sentinel) => sentinel.candidates(),
-            Server::Node(node, known) => match known.load(Ordering::Relaxed) {
-                UNKNOWN => {
-                    let candidates = candidates_of(node).await?;
-                    known.store(candidates, Ordering::Relaxed);
-                    candidates
+            Server::Sentinel(sentinel) => sentinel.candidates(number).ok_or(StoreError::Unreplicated)?,
+            Server::Node(node) => match node.call(redis::cmd("CLUSTER").arg("NODES")).await {
+                Err(error) if error.is_refusal() => 0,
+                nodes => {
+                    let nodes: String = redis::from_redis_value(nodes?).map_err(|_| unreadable)?;
+                    candidates::of_cluster(&nodes, &listed)
                 }
-                candidates => candidates,
             },
         };
-        Ok(candidates.max(self.answering.load(Ordering::Relaxed)).max(ONE))
+        Ok((number, Replicas::new(candidates, &listed)))
     }
 
-    /// For how long (s) a replica that counts as answering may have been silent. `None` where their number does not
-    /// matter.
-    fn longest_silence(&self) -> Option<u64> {
-        match &self.server {
-            Server::Single(_) => None,
-            Server::Sentinel(_) => Some(SILENT),
-            Server::Node(..) => Some(JUST_SEEN),
-        }
+    /// How many replicas have to have a change that was made over a connection, as far as is known.
+    async fn required(&self, connection: u64) -> Result<usize, StoreError> {
+        let current = match &self.server {
+            Server::Single(_) => return Ok(ONE),
+            // They may have been asked since the last look.
+            Server::Sentinel(sentinel) => sentinel.candidates(connection).ok_or(StoreError::Unreplicated)?,
+            Server::Node(_) => 0,
+        };
+        let known = self.replicas().as_ref().map(|(number, replicas)| (*number, replicas.required()));
+        let (number, known) = match known {
+            Some((number, known)) if number == connection => (number, known),
+            _ => self.look_at_replicas().await?,
+        };
+        if number == connection { Ok(known.max(current)) } else { Err(StoreError::Unreplicated) }
+    }
+
+    /// Forgets the replicas of a server that is no master. When it is one again they are looked at first.
+    pub(super) fn forget_replicas(&self) {
+        *self.replicas() = None;
+    }
+
+    fn replicas(&self) -> MutexGuard<'_, Option<(u64, Replicas)>> {
+        self.replicas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether too few replicas have confirmed the last changes.
@@ -187,81 +225,76 @@ impl Confirmed {
         yield_now().await;
         let last = self.answered.load(Ordering::Relaxed);
         let is_synced = self.is_synced.load(Ordering::Relaxed);
-        let waited = self.wait(connection, mark, is_synced).await;
+        let waited = self.wait(connection, number, mark, is_synced).await;
         let is_behind = matches!(waited, Err(StoreError::Unreplicated));
         self.is_behind.store(is_behind, Ordering::Relaxed);
         *group = Group { connection: number, last, result: waited };
         group.result.clone()
     }
 
-    /// Waits until each replica that may take over has all that was written over this connection. If more replicas
-    /// answer the server than were waited for, they are waited for too.
+    /// Waits until each replica that may take over has all that was written over this connection, those included that
+    /// have come meanwhile.
     async fn wait(
         &self,
         mut connection: MultiplexedConnection,
+        number: u64,
         mark: &str,
         is_synced: bool,
     ) -> Result<(), StoreError> {
-        let (begin, mut replicas) = (Instant::now(), self.needed().await?);
+        let begin = Instant::now();
+        let mut required = self.required(number).await?;
         loop {
             let left = self.wait.saturating_sub(begin.elapsed());
-            let (answering, confirming) =
-                self.wait_for(replicas, &mut connection, mark, is_synced, left).await?;
-            if confirming < replicas {
-                return Err(StoreError::Unreplicated);
+            let confirming = self.wait_for(required, &mut connection, mark, is_synced, left).await?;
+            let now = self.required(number).await?;
+            match confirming >= required {
+                true if now <= required => return Ok(()),
+                true if !left.is_zero() => required = now,
+                _ => return Err(StoreError::Unreplicated),
             }
-            if answering <= replicas {
-                return Ok(());
-            }
-            if left.is_zero() {
-                return Err(StoreError::Unreplicated);
-            }
-            replicas = answering;
         }
     }
 
-    /// Waits for so many replicas. Returns how many answer the server, and how many confirm.
+    /// Waits for so many replicas. Returns how many confirm, and takes note of those that the server lists afterwards.
     ///
     /// A replica reports how far it has synced before it syncs new data, and then once a second. The WAIT makes the
     /// master ask again, so that WAITAOF does not wait for that second.
     async fn wait_for(
         &self,
-        replicas: usize,
+        required: usize,
         connection: &mut MultiplexedConnection,
         mark: &str,
         is_synced: bool,
         within: Duration,
-    ) -> Result<(usize, usize), StoreError> {
+    ) -> Result<usize, StoreError> {
         // 0 would be without a limit.
         let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
         let (received, synced) = if is_synced { (within / 3, within * 2 / 3) } else { (within, within) };
-        let (mut pipe, silence) = (redis::pipe(), self.longest_silence());
+        let is_alone = matches!(self.server, Server::Single(_));
+        let mut pipe = redis::pipe();
         pipe.cmd("EVAL").arg(if is_synced { MARK_IN_FILE } else { MARK }).arg(1).arg(mark);
-        pipe.cmd("WAIT").arg(replicas).arg(millis(received));
+        pipe.cmd("WAIT").arg(required).arg(millis(received));
         if is_synced {
-            pipe.cmd("WAITAOF").arg(1).arg(replicas).arg(millis(synced));
+            pipe.cmd("WAITAOF").arg(1).arg(required).arg(millis(synced));
         }
-        if silence.is_some() {
+        if !is_alone {
             pipe.cmd("INFO").arg("replication");
         }
         let (limit, count) = (within + self.wait, pipe.len());
         let answers = timeout(limit, connection.send_packed_commands(&pipe, 0, count)).await;
         let mut answers = answers.map_err(|_elapsed| StoreError::Slow(limit))?.map_err(classify)?;
-        let mut answering = 0;
-        if let Some(silence) = silence
-            && let Some(info) = answers.pop()
-        {
-            // Without the right to ask, what is known otherwise has to do.
-            let info: String = redis::from_redis_value(info).unwrap_or_default();
-            answering = answer::answering_replicas(&info, silence);
-            self.answering.fetch_max(answering, Ordering::Relaxed);
-        }
-        for answer in &answers {
-            if let Value::ServerError(error) = answer {
-                return Err(classify(error.clone().into()));
+        let info = if is_alone { None } else { answers.pop() };
+        let mut confirming = None;
+        for answer in answers {
+            match answer {
+                Value::ServerError(error) => return Err(classify(error.into())),
+                answer => confirming = Some(answer),
             }
         }
-        let confirming = match answers.pop() {
+        if let Some(info) = info {
+            self.see(info)?;
+        }
+        let confirming = match confirming {
             Some(Value::Int(count)) => count,
             // The server itself, and replicas.
             Some(Value::Array(counts)) => match counts[..] {
@@ -270,7 +303,21 @@ impl Confirmed {
             },
             _ => return Err(StoreError::Unreadable("the answer of a WAIT")),
         };
-        Ok((answering, usize::try_from(confirming).unwrap_or(0)))
+        Ok(usize::try_from(confirming).unwrap_or(0))
+    }
+
+    /// Takes note of the replicas in an answer to INFO replication.
+    fn see(&self, info: Value) -> Result<(), StoreError> {
+        let info = match info {
+            Value::ServerError(error) => match classify(error.into()) {
+                error if error.is_refusal() => return Ok(()),
+                error => return Err(error),
+            },
+            info => redis::from_redis_value::<String>(info),
+        };
+        let info = info.map_err(|_| StoreError::Unreadable("the replicas of a master"))?;
+        self.replicas().iter_mut().for_each(|(_, replicas)| replicas.see(&answer::listed(&info)));
+        Ok(())
     }
 }
 
@@ -282,16 +329,4 @@ fn after_the_change(error: StoreError) -> StoreError {
         StoreError::Away(_) if moved_to(&error).is_none() && !is_half_moved(&error) => error,
         _ => StoreError::Unreplicated,
     }
-}
-
-/// Asks a master of a cluster how many of its replicas may take over. None, if it does not allow the question.
-async fn candidates_of(node: &Single) -> Result<usize, StoreError> {
-    let text = async |cmd: &Cmd| match node.call(cmd).await {
-        Err(error) if error.is_refusal() => Ok(String::new()),
-        answer => {
-            redis::from_redis_value(answer?).map_err(|_| StoreError::Unreadable("the nodes of a cluster"))
-        }
-    };
-    let nodes = text(redis::cmd("CLUSTER").arg("NODES")).await?;
-    Ok(candidates::of_cluster(&nodes, &text(redis::cmd("INFO").arg("replication")).await?))
 }

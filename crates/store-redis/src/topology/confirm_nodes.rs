@@ -115,7 +115,11 @@ impl ConfirmedNodes {
 
     /// Looks which replicas may take over from each master.
     pub(super) async fn look(&self) {
-        join_all(self.masters().iter().map(|(node, _)| node.look())).await;
+        let masters = self.masters();
+        let is_master = |node: &Arc<Confirmed>| masters.iter().any(|(master, _)| Arc::ptr_eq(master, node));
+        let nodes: Vec<_> = self.known().nodes.iter().map(|(_, node)| Arc::clone(node)).collect();
+        nodes.iter().filter(|node| !is_master(node)).for_each(|node| node.forget_replicas());
+        join_all(masters.iter().map(|(node, _)| node.look())).await;
     }
 
     /// The masters that are called, each with one of its places.
@@ -169,7 +173,7 @@ impl ConfirmedNodes {
         }
         let rng = StdRng::seed_from_u64(known.rng.random());
         let server = Single::open(self.info.clone().set_addr(addr.clone()), self.call_timeout, rng)?;
-        let node = Confirmed::new(Server::node(server), self.call_timeout);
+        let node = Confirmed::new(Server::Node(server), self.call_timeout);
         node.wait_for_sync(known.is_synced);
         known.nodes.push((addr.clone(), Arc::new(node)));
         Ok(known.nodes.len() - 1)

@@ -100,9 +100,12 @@ impl Sentinel {
         Ok((self.sentinels.client(&address)?, address))
     }
 
-    /// How many replicas may take over, as far as the sentinels have said.
-    pub(super) fn candidates(&self) -> usize {
-        self.sentinels.known().as_ref().map_or(0, |master| master.candidates)
+    /// How many replicas may take over from the server of a connection, as far as the sentinels have said. `None` if
+    /// they name another master by now.
+    pub(super) fn candidates(&self, connection: u64) -> Option<usize> {
+        let (current, _) = self.connection.current().filter(|(_, number)| *number == connection)?;
+        let known = self.sentinels.known();
+        known.as_ref().filter(|master| master.address == current.address).map(|master| master.candidates)
     }
 
     /// Whether the master has this address, as far as the sentinels have said.

@@ -72,7 +72,7 @@ local function correct_states(args)
     sum = sum + n
     shard.set(name, n)
   end
-  local ended = min(max(fields.accepted - sum, 0), tombs.uncounted())
+  local ended = min(max(fields.accepted - sum - fields.missing, 0), tombs.uncounted())
   if ended > 0 then
     shard.set('done', fields.done + ended)
     shard.set('segment_size', fields.segment_size + ended)
