@@ -7,8 +7,10 @@ use ringback_core::contract::StoreError;
 
 /// Sentinels promote no replica that was silent for longer, in milliseconds.
 const SILENT: u64 = 5_000;
-/// The flags of a server that a sentinel cannot reach.
-const UNREACHABLE: [&str; 3] = ["s_down", "o_down", "disconnected"];
+/// The flags of a server that was silent for `down-after-milliseconds`.
+const DOWN: [&str; 2] = ["s_down", "o_down"];
+/// The flag of a server to which a sentinel has no connection at the moment. A replica that is promoted closes all.
+const DISCONNECTED: &str = "disconnected";
 
 /// A master as a sentinel names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub(super) struct Master {
 pub(super) struct Replica {
     pub(super) address: (String, u16),
     pub(super) is_reachable: bool,
-    /// Whether its connection to the master works.
+    /// Whether the sentinel is connected to it, and it to the master.
     pub(super) is_linked: bool,
     /// Whether it says that it is a master itself.
     pub(super) says_master: bool,
@@ -35,17 +37,22 @@ impl Replica {
     fn of(fields: &HashMap<String, String>) -> Self {
         let field = |name| fields.get(name).map_or("", String::as_str);
         let is_silent = field("last-ok-ping-reply").parse().is_ok_and(|millis: u64| millis > SILENT);
+        let flags = field("flags");
         Self {
             address: (field("ip").to_owned(), field("port").parse().unwrap_or(0)),
-            is_reachable: !is_unreachable(field("flags")) && !is_silent,
-            is_linked: field("master-link-status") == "ok",
+            is_reachable: !is_down(flags) && !is_silent,
+            is_linked: field("master-link-status") == "ok" && !has(flags, DISCONNECTED),
             says_master: field("role-reported") == "master",
         }
     }
 }
 
-fn is_unreachable(flags: &str) -> bool {
-    flags.split(',').any(|flag| UNREACHABLE.contains(&flag))
+fn is_down(flags: &str) -> bool {
+    DOWN.iter().any(|flag| has(flags, flag))
+}
+
+fn has(flags: &str, flag: &str) -> bool {
+    flags.split(',').any(|one| one == flag)
 }
 
 /// What one sentinel says of the master and its replicas.
@@ -64,7 +71,7 @@ pub(super) fn heard(master: Value, address: Value, replicas: Value) -> Result<He
     let fields: HashMap<String, String> = redis::from_redis_value(master).map_err(|_| unreadable())?;
     let epoch = fields.get("config-epoch").and_then(|epoch| epoch.parse().ok()).ok_or_else(unreadable)?;
     let flags = fields.get("flags").map_or("", String::as_str);
-    let doubts_master = is_unreachable(flags) || flags.split(',').any(|flag| flag == "failover_in_progress");
+    let doubts_master = is_down(flags) || has(flags, DISCONNECTED) || has(flags, "failover_in_progress");
     let address = redis::from_redis_value(address).map_err(|_| unreadable())?;
     let replicas: Vec<HashMap<String, String>> =
         redis::from_redis_value(replicas).map_err(|_| unreadable())?;
@@ -127,7 +134,9 @@ mod tests {
         let expected = Master { address: ("10.0.0.1".to_owned(), 6379), epoch: 7, candidates: 0 };
         let read = heard(flags("master"), address.clone(), replicas.clone()).unwrap();
         assert_eq!((read.master, read.replicas.len(), read.doubts_master), (expected, 1, false));
-        for doubts in ["master,failover_in_progress", "master,s_down", "s_down,o_down,master"] {
+        for doubts in
+            ["master,failover_in_progress", "master,s_down", "s_down,o_down,master", "master,disconnected"]
+        {
             assert!(heard(flags(doubts), address.clone(), replicas.clone()).unwrap().doubts_master);
         }
         assert!(heard(flags("master"), Value::Nil, replicas.clone()).is_err());
@@ -144,11 +153,17 @@ mod tests {
         let address = ("10.0.0.2".to_owned(), 6379);
         let good = Replica { address, is_reachable: true, is_linked: true, says_master: false };
         assert_eq!(read("slave", "80", "ok", "slave"), good);
-        for away in ["s_down,slave", "slave,disconnected", "o_down,slave"] {
+        for away in ["s_down,slave", "o_down,slave"] {
             assert_eq!(read(away, "80", "ok", "slave"), Replica { is_reachable: false, ..good.clone() });
         }
         assert!(!read("slave", "5001", "ok", "slave").is_reachable);
-        assert!(!read("slave", "80", "err", "slave").is_linked);
+        let unlinked = Replica { is_linked: false, ..good };
+        assert_eq!(read("slave", "80", "err", "slave"), unlinked);
+        assert_eq!(
+            read("slave,disconnected", "80", "ok", "slave"),
+            unlinked,
+            "as all sentinels while it is promoted"
+        );
         assert!(read("slave", "80", "ok", "master").says_master);
     }
 

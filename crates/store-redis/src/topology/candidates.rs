@@ -18,36 +18,43 @@ const RECENT: u64 = 1;
 pub(super) struct Replicas {
     /// How many may take over, by those that elect.
     candidates: usize,
-    /// Those that the master listed when that was asked.
+    /// Those that the master listed when that was asked, in whatever state.
     listed: BTreeSet<(String, u16)>,
-    /// Those that it has listed since then, and not before.
-    newcomers: BTreeSet<(String, u16)>,
+    /// Those that it has listed as ready then or since then.
+    ready: BTreeSet<(String, u16)>,
 }
 
 impl Replicas {
     pub(super) fn new(candidates: usize, listed: &[Listed]) -> Self {
-        Self { candidates, listed: recent(listed).collect(), newcomers: BTreeSet::new() }
-    }
-
-    /// All newcomers, which are forgotten.
-    pub(super) fn take_newcomers(&mut self) -> Vec<Listed> {
-        let listed = |address| Listed { address, is_copying: false, has_confirmed: true, lag: 0 };
-        std::mem::take(&mut self.newcomers).into_iter().map(listed).collect()
+        let addresses = listed.iter().map(|one| one.address.clone()).collect();
+        Self { candidates, listed: addresses, ready: ready(listed).collect() }
     }
 
     /// Takes note of those that the master lists.
     pub(super) fn see(&mut self, listed: &[Listed]) {
-        let newcomers = recent(listed).filter(|address| !self.listed.contains(address));
-        self.newcomers.extend(newcomers.collect::<Vec<_>>());
+        self.ready.extend(ready(listed));
     }
 
-    /// At least one: nobody promotes itself where no replica is known.
+    /// Those that were ready.
+    pub(super) fn ready(&self) -> BTreeSet<(String, u16)> {
+        self.ready.clone()
+    }
+
+    /// Takes over those that were seen while this was asked for: all but those `before`.
+    pub(super) fn take_over(&mut self, known: &Self, before: &BTreeSet<(String, u16)>) {
+        self.ready.extend(known.ready.difference(before).cloned());
+    }
+
+    /// Those that have come since are no candidates yet, so they count beside these. At least one, so that no confirmed
+    /// change is on the server alone.
     pub(super) fn required(&self) -> usize {
-        (self.candidates.max(self.listed.len()) + self.newcomers.len()).max(1)
+        let newcomers = self.ready.difference(&self.listed).count();
+        (self.candidates.max(self.ready.len() - newcomers) + newcomers).max(1)
     }
 }
 
-fn recent(listed: &[Listed]) -> impl Iterator<Item = (String, u16)> {
+/// Those that can confirm what is written now.
+fn ready(listed: &[Listed]) -> impl Iterator<Item = (String, u16)> {
     listed.iter().filter(|one| one.has_confirmed && one.lag <= RECENT).map(|one| one.address.clone())
 }
 
@@ -170,17 +177,41 @@ mod tests {
             has_confirmed: true,
             lag,
         };
-        let loading = Listed { has_confirmed: false, ..one(4, 0) };
+        let loading = Listed { has_confirmed: false, ..one(9, 0) };
         let mut replicas = Replicas::new(2, &[one(1, 0), one(2, 0)]);
         assert_eq!(replicas.required(), 2);
         // The second one hangs, and a third one comes and goes.
-        replicas.see(&[one(1, 0), one(2, 2), one(3, 0), loading.clone()]);
+        replicas.see(&[one(1, 0), one(2, 2), one(3, 0), loading]);
         assert_eq!(replicas.required(), 3);
         replicas.see(&[one(1, 0)]);
         assert_eq!(replicas.required(), 3);
-        let newcomers = replicas.take_newcomers();
-        assert_eq!((newcomers, replicas.required()), (vec![one(3, 0)], 2));
+        // While it is looked at again, a fourth and a fifth one come.
+        let before = replicas.ready();
+        replicas.see(&[one(4, 0), one(5, 0)]);
+        let mut again = Replicas::new(2, &[one(1, 0), one(4, 0)]);
+        again.take_over(&replicas, &before);
+        assert_eq!(again.required(), 3, "two candidates, and the fifth one");
+    }
+
+    #[test]
+    fn one_that_was_listed_but_not_ready_counts_once() {
+        let one = |port, lag| Listed {
+            address: (String::new(), port),
+            is_copying: false,
+            has_confirmed: true,
+            lag,
+        };
+        let loading = Listed { has_confirmed: false, ..one(2, 0) };
+        // Two were silent for a moment.
+        let mut replicas = Replicas::new(2, &[one(1, 2), one(2, 2)]);
+        replicas.see(&[one(1, 0), one(2, 0)]);
+        assert_eq!(replicas.required(), 2);
+        // One that was loading is no candidate yet.
+        let mut replicas = Replicas::new(1, &[one(1, 0), loading]);
+        assert_eq!(replicas.required(), 1);
+        replicas.see(&[one(1, 0), one(2, 0)]);
+        assert_eq!(replicas.required(), 2);
         assert_eq!(Replicas::new(0, &[]).required(), 1);
-        assert_eq!(Replicas::new(0, &[one(1, 0), one(2, 0), one(3, 2), loading]).required(), 2);
+        assert_eq!(Replicas::new(0, &[one(1, 0), one(2, 0), one(3, 2)]).required(), 2);
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{self, Listed};
+use super::answer;
 use super::candidates::{self, Replicas};
 use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
@@ -124,32 +124,15 @@ impl Confirmed {
 
     /// Returns the number of the connection, and how many replicas of the server that it leads to have to have a change.
     async fn look_at_replicas(&self) -> Result<(u64, usize), StoreError> {
-        let before = self.take_newcomers();
-        let asked = self.ask_for_replicas().await;
-        let meanwhile = self.take_newcomers();
+        let before = self.replicas().as_ref().map(|(_, known)| known.ready()).unwrap_or_default();
+        let (number, mut replicas) = self.ask_for_replicas().await?;
         let mut known = self.replicas();
-        match asked {
-            Ok((number, mut replicas)) => {
-                let meanwhile = meanwhile.into_iter().filter(|(of, _)| *of == number);
-                meanwhile.for_each(|(_, newcomers)| replicas.see(&newcomers));
-                let required = replicas.required();
-                *known = Some((number, replicas));
-                Ok((number, required))
-            }
-            Err(error) => {
-                for (of, newcomers) in before.into_iter().chain(meanwhile) {
-                    known
-                        .iter_mut()
-                        .filter(|(number, _)| *number == of)
-                        .for_each(|(_, one)| one.see(&newcomers));
-                }
-                Err(error)
-            }
+        if let Some((_, known)) = known.as_ref().filter(|(of, _)| *of == number) {
+            replicas.take_over(known, &before);
         }
-    }
-
-    fn take_newcomers(&self) -> Option<(u64, Vec<Listed>)> {
-        self.replicas().as_mut().map(|(number, replicas)| (*number, replicas.take_newcomers()))
+        let required = replicas.required();
+        *known = Some((number, replicas));
+        Ok((number, required))
     }
 
     /// Without the right to one of the questions, the answers to the others have to do.
