@@ -250,13 +250,16 @@ impl Topology {
 
     /// Looks for what no call shows: that sentinels name another master now, and which replicas may take over.
     pub(crate) async fn look(&self) {
-        if let Servers::Sentinel(sentinel) = &self.servers {
-            sentinel.look().await;
-        }
         match &self.confirmed {
             None => {}
             Some(ConfirmedServers::Single(server, _)) => server.look().await,
             Some(ConfirmedServers::Cluster(nodes)) => nodes.look().await,
+        }
+        match &self.servers {
+            // Asked by the other connection just now.
+            Servers::Sentinel(sentinel) if self.confirmed.is_some() => sentinel.follow(),
+            Servers::Sentinel(sentinel) => sentinel.look().await,
+            Servers::Single(_) | Servers::Cluster(_) => {}
         }
     }
 

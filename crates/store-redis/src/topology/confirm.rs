@@ -110,15 +110,16 @@ impl Confirmed {
         }
     }
 
-    /// Looks which replicas may take over, and leaves a server that is no longer the master, as far as the sentinels
-    /// have said.
+    /// Looks which replicas may take over, and leaves a server that is no longer the master, as far as sentinels say.
     pub(super) async fn look(&self) {
-        if let Server::Sentinel(sentinel) = &self.server {
-            sentinel.follow();
+        if matches!(self.server, Server::Single(_)) {
+            return;
         }
-        if !matches!(self.server, Server::Single(_)) {
-            // If it fails, what is known stays.
-            let _ = self.look_at_replicas().await;
+        // If it fails, what is known of the replicas stays.
+        let looked = self.look_at_replicas().await;
+        if let (Err(_), Server::Sentinel(sentinel)) = (looked, &self.server) {
+            // The master may not have answered.
+            sentinel.look().await;
         }
     }
 
@@ -146,7 +147,11 @@ impl Confirmed {
         let listed = answer::listed(&info);
         let candidates = match &self.server {
             Server::Single(_) => ONE,
-            Server::Sentinel(sentinel) => sentinel.candidates(number).ok_or(StoreError::Unreplicated)?,
+            // Asked after the master: one that is missing from its list because it is promoted is known to them by then.
+            Server::Sentinel(sentinel) => {
+                sentinel.look().await;
+                sentinel.candidates(number).ok_or(StoreError::Unreplicated)?
+            }
             Server::Node(node) => match node.call(redis::cmd("CLUSTER").arg("NODES")).await {
                 Err(error) if error.is_refusal() => 0,
                 nodes => {
