@@ -77,6 +77,13 @@ pub enum ProxyMode {
     Cut,
 }
 
+impl ProxyMode {
+    /// Whether bytes are lost while the connection goes on.
+    fn loses_bytes(self) -> bool {
+        matches!(self, Self::Swallow | Self::SwallowRequests | Self::SwallowReplies | Self::HalfClose)
+    }
+}
+
 impl Proxy {
     /// A proxy to a port of 127.0.0.1.
     pub fn start(target: u16) -> Self {
@@ -123,7 +130,8 @@ impl Proxy {
         self.change(None, ProxyMode::Cut);
     }
 
-    /// Puts the connections that exist into a mode: those from some addresses, or all. Returns how many they are.
+    /// Puts the connections that exist into a mode: those from some addresses, or all. Returns how many they are. Those
+    /// that have lost bytes are only cut or lose all of them: with others passed on, a reply would look like another one's.
     pub fn change(&self, from: Option<&[IpAddr]>, mode: ProxyMode) -> usize {
         self.set(mode, |connection| from.is_none_or(|from| from.contains(&connection.from)))
     }
@@ -163,8 +171,13 @@ impl Proxy {
         connections.retain(|connection| !connection.mode.is_closed());
         let mut changed = 0;
         for connection in connections.iter().filter(|connection| which(connection)) {
-            connection.mode.send_replace(mode);
-            changed += 1;
+            changed += usize::from(connection.mode.send_if_modified(|now| {
+                let is_allowed = !now.loses_bytes() || matches!(mode, ProxyMode::Cut | ProxyMode::Swallow);
+                if is_allowed {
+                    *now = mode;
+                }
+                is_allowed
+            }));
         }
         changed
     }
