@@ -21,13 +21,8 @@ const DELAY: Duration = Duration::from_secs(20);
 const AFTERWARDS: Duration = Duration::from_secs(4);
 
 /// Processes that know these sentinels only.
-fn beside(servers: &RedisSentinel, sentinels: &[usize]) -> StackOptions {
-    let hosts: Vec<_> = sentinels
-        .iter()
-        .map(|sentinel| format!("127.0.0.1:{}", servers.sentinels()[*sentinel].port()))
-        .collect();
-    let url = format!("redis-sentinel://{}/jobs", hosts.join(","));
-    Stack::options().store(&url).env("RINGBACK_DURABILITY", "replicated")
+fn beside<const N: usize>(servers: &RedisSentinel, sentinels: [usize; N]) -> StackOptions {
+    Stack::options().store(&servers.url_of(sentinels)).env("RINGBACK_DURABILITY", "replicated")
 }
 
 /// Cuts the master off together with a carrier and a notifier, cancels all jobs on its successor, and returns how many of
@@ -38,8 +33,8 @@ async fn delivered(guards: &[&str]) -> usize {
     let options = guards.iter().fold(options, |options, guard| options.arg(guard, "1"));
     let servers = RedisSentinel::start(options).await;
     let sink = Sink::counting().await;
-    let mut far = beside(&servers, &[1, 2]).count(Role::Notifier, 0).start().await;
-    let mut near = beside(&servers, &[0]).count(Role::Api, 0).start().await;
+    let mut far = beside(&servers, [1, 2]).count(Role::Notifier, 0).start().await;
+    let mut near = beside(&servers, [0]).count(Role::Api, 0).start().await;
     let delay = format!("{}s", DELAY.as_secs());
     let jobs: Vec<_> = (0..JOBS).map(|n| with(job(&sink, &format!("job-{n}")), "delay", &*delay)).collect();
     let (status, answer) = far.batch(&jobs).await;

@@ -72,3 +72,20 @@ async fn jobs_that_are_back_are_no_longer_missing_and_never_fewer_than_none() {
     ground.mended("a wrong count", &[DamageKind::Ledger]).await;
     assert_eq!(ground.accepted_and_missing().await, (accepted, 0));
 }
+
+#[tokio::test]
+async fn a_missing_job_is_not_taken_for_one_whose_end_was_not_counted() {
+    let mut ground = Ground::new().await;
+    let (pool, shard) = (ground.key("pool").await, ground.key("shard").await);
+    let accepted = ground.bench.stats().await.accepted;
+    let locator = ground.near.key.locator().0;
+    ground.run(&[b"HDEL", &pool, &locator]).await;
+    ground.mended("a record that is gone", &[DamageKind::Ledger, DamageKind::LaneCount]).await;
+    // One tombstone more than are counted, and something to correct.
+    ground.run(&[b"HINCRBY", &shard, b"segment_size", b"-1"]).await;
+    ground.run(&[b"HINCRBY", &shard, b"dead", b"1"]).await;
+    let repaired = ground.audit(Repair::Yes).await;
+    let kinds: Vec<_> = repaired.found.keys().copied().collect();
+    assert_eq!((kinds, repaired.repaired), (vec![DamageKind::Ledger], 1), "{repaired:#?}");
+    assert_eq!(ground.accepted_and_missing().await, (accepted, 1));
+}

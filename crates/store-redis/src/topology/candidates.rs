@@ -117,6 +117,11 @@ mod tests {
         Heard { master, replicas: replicas.to_vec(), doubts_master }
     }
 
+    /// A replica that copies nothing and has confirmed something.
+    fn one(port: u16, lag: u64) -> Listed {
+        Listed { address: (String::new(), port), is_copying: false, has_confirmed: true, lag }
+    }
+
     #[test]
     fn replicas_that_sentinels_would_not_promote_are_no_candidates() {
         for other in [
@@ -171,12 +176,6 @@ mod tests {
 
     #[test]
     fn newcomers_count_beside_the_candidates_until_those_are_asked_again() {
-        let one = |port, lag| Listed {
-            address: (String::new(), port),
-            is_copying: false,
-            has_confirmed: true,
-            lag,
-        };
         let loading = Listed { has_confirmed: false, ..one(9, 0) };
         let mut replicas = Replicas::new(2, &[one(1, 0), one(2, 0)]);
         assert_eq!(replicas.required(), 2);
@@ -195,12 +194,6 @@ mod tests {
 
     #[test]
     fn one_that_was_listed_but_not_ready_counts_once() {
-        let one = |port, lag| Listed {
-            address: (String::new(), port),
-            is_copying: false,
-            has_confirmed: true,
-            lag,
-        };
         let loading = Listed { has_confirmed: false, ..one(2, 0) };
         // Two were silent for a moment.
         let mut replicas = Replicas::new(2, &[one(1, 2), one(2, 2)]);

@@ -54,7 +54,13 @@ impl RedisSentinel {
 
     /// `redis-sentinel://127.0.0.1:p1,127.0.0.1:p2,127.0.0.1:p3/jobs`.
     pub fn url(&self) -> String {
-        let hosts: Vec<_> = self.sentinels.iter().map(|one| format!("127.0.0.1:{}", one.port())).collect();
+        self.url_of(0..self.sentinels.len())
+    }
+
+    /// The same with some sentinels, by their numbers from 0.
+    pub fn url_of(&self, sentinels: impl IntoIterator<Item = usize>) -> String {
+        let host = |index: usize| format!("127.0.0.1:{}", self.sentinels[index].port());
+        let hosts: Vec<_> = sentinels.into_iter().map(host).collect();
         format!("redis-sentinel://{}/{}", hosts.join(","), self.name)
     }
 
