@@ -16,6 +16,7 @@ mod load;
 mod logs;
 mod lost_data;
 mod misconf;
+mod names;
 mod outage;
 mod paused_carriers;
 mod promoted;
@@ -25,11 +26,13 @@ mod recovery;
 mod redis_kills;
 mod refusals;
 mod replicated;
+mod responses;
 mod rolling;
 mod sentinel;
 mod shutdown;
 mod slot_moves;
 mod steady_load;
+mod tls;
 
 use ringback_testkit::variable;
 

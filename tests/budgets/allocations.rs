@@ -135,6 +135,7 @@ fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
         store: options(server),
         concurrency: 512,
         lane_concurrency: 64,
+        outgoing: Default::default(),
         retry: RetryPolicy::preset("default").expect("a preset"),
         lease_margin: Duration::from_secs(60),
     };

@@ -99,7 +99,7 @@ impl Installation {
             let (behind, grouped) =
                 (proxy.as_ref().map(|proxy| world.store(proxy.port())), group.as_ref().map(Group::url));
             let store = behind.or(grouped).unwrap_or_else(|| embedded.clone());
-            Member::start(*role, (kind, &store), proxy, world.seen(), &history)
+            Member::start(*role, (kind, &store), proxy, &world, &history)
         };
         let members: Vec<_> = roles.iter().map(member).collect();
         for member in &members {
@@ -164,7 +164,7 @@ impl Member {
         role: Role,
         (kind, store): (StoreKind, &str),
         proxy: Option<Proxy>,
-        seen: Option<Seen>,
+        world: &World,
         history: &History,
     ) -> Self {
         let listen = || format!("127.0.0.1:{}", free_port());
@@ -175,6 +175,7 @@ impl Member {
         for (name, value) in SETTINGS {
             spec = spec.env(name, value);
         }
+        let seen = world.seen();
         spec = of_process(spec, seen.as_ref());
         if let Some(api) = &api {
             spec = spec.env("RINGBACK_API_LISTEN", api);
@@ -187,6 +188,7 @@ impl Member {
         }
         if matches!(role, Role::Notifier | Role::Up) {
             spec = spec.env("RINGBACK_LEASE_MARGIN", LEASE_MARGIN);
+            spec = spec.env("RINGBACK_NAME_SERVERS", &world.name_server());
         }
         if role == Role::Up {
             spec = spec.env("RINGBACK_KEEP_FREE_MIB", "16");

@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::receiver::Receiver;
 use crate::store_kind::StoreKind;
 use crate::watch::Watch;
-use crate::{clock, ending};
+use crate::{clock, ending, world};
 
 /// How long after its due time or the end of a fault a job is delivered at the latest, in µs: a lock (0.6 s), a lease
 /// (1.8 s) and a tick, on a machine that is busy with much else.
@@ -37,7 +37,7 @@ pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
 
     let until = Instant::now() + options.load;
     let api = Api::new(installation.apis());
-    let base = installation.world.receiver(&receiver.base());
+    let base = world::receiver(&receiver.base());
     let clients = Clients::new(api, history.clone(), base, until, options.rate);
     let watch = Watch::begin(&installation, &clients).await;
     let (mut load, consumers) = (clients.start(options.seed), clients.start_consumers(options.seed));

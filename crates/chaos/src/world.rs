@@ -1,7 +1,9 @@
 //! What the processes of a run see of the world: names of the store and of receivers, and the clock of Redis. Where no C
-//! compiler is, they are addresses, and the clock does not step.
+//! compiler is, that of the store is an address, and the clock does not step.
 
-use ringback_testkit::{Preload, ProcessSpec, RedisOptions, RedisServer, Seen};
+use std::net::Ipv4Addr;
+
+use ringback_testkit::{LookUp, NameServer, Preload, ProcessSpec, RedisOptions, RedisServer, Seen};
 
 use crate::secret::PASSWORD;
 
@@ -9,23 +11,40 @@ use crate::secret::PASSWORD;
 const STORE: &str = "redis.store.test";
 const RECEIVER: &str = "hooks.receiver.test";
 
-/// What can be changed of the world; nothing without a compiler.
-pub(crate) struct World(Option<Preload>);
+/// What can be changed of the world.
+pub(crate) struct World {
+    /// Nothing without a compiler.
+    preload: Option<Preload>,
+    receivers: NameServer,
+}
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self(Preload::compile())
+        // No answer is kept, so that a change is seen at once.
+        let receivers = NameServer::start(0);
+        receivers.knows(RECEIVER, &[Ipv4Addr::LOCALHOST.into()]);
+        Self { preload: Preload::compile(), receivers }
+    }
+
+    /// Where names of receivers are looked up.
+    pub(crate) fn name_server(&self) -> String {
+        self.receivers.address().to_string()
+    }
+
+    /// From now on look-ups of receivers come to this.
+    pub(crate) fn set_receivers(&self, look_up: LookUp) {
+        self.receivers.set(RECEIVER, look_up);
     }
 
     /// For one more program.
     pub(crate) fn seen(&self) -> Option<Seen> {
-        self.0.as_ref().map(Preload::seen)
+        self.preload.as_ref().map(Preload::seen)
     }
 
     /// The options of servers that all programs connect to through proxies.
     pub(crate) fn servers(&self) -> RedisOptions {
         let options = RedisServer::options();
-        match &self.0 {
+        match &self.preload {
             Some(preload) => options.behind_proxies(preload.clone()),
             None => options,
         }
@@ -33,17 +52,14 @@ impl World {
 
     /// The URL of a store on a port of this machine.
     pub(crate) fn store(&self, port: u16) -> String {
-        format!("redis://default:{PASSWORD}@{}:{port}", self.host(STORE))
+        let host = if self.preload.is_some() { STORE } else { "127.0.0.1" };
+        format!("redis://default:{PASSWORD}@{host}:{port}")
     }
+}
 
-    /// The URL of a receiver, given by its address.
-    pub(crate) fn receiver(&self, address: &str) -> String {
-        address.replace("127.0.0.1", self.host(RECEIVER))
-    }
-
-    fn host(&self, name: &'static str) -> &'static str {
-        if self.0.is_some() { name } else { "127.0.0.1" }
-    }
+/// The URL of a receiver, given by its address.
+pub(crate) fn receiver(address: &str) -> String {
+    address.replace("127.0.0.1", RECEIVER)
 }
 
 /// Lets a process see a world.

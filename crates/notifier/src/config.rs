@@ -1,5 +1,7 @@
 //! The configuration of a notifier.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ringback_core::contract::Options;
@@ -34,6 +36,16 @@ const OWN: &[Setting] = &[
         "How much longer a lease is than the timeout of its attempt, 200ms to 10m; a call to the store times out after half of it, at most 3s, and --drain must be at least that",
     ),
     Setting::new(
+        "NAME_SERVERS",
+        "",
+        "Name servers that look up the hosts of callback URLs, as addresses with ports and commas between; without any those of /etc/resolv.conf, and /etc/hosts",
+    ),
+    Setting::new(
+        "CA_FILE",
+        "",
+        "File (PEM) with the certificate authorities that receivers on https are trusted by; without it those of the system",
+    ),
+    Setting::new(
         "ADMIN_LISTEN",
         "127.0.0.1:7414",
         "Address of the admin port: /healthz, /readyz and /metrics",
@@ -53,6 +65,17 @@ pub struct Config {
     pub retry: RetryPolicy,
     /// How much longer than the timeout of its attempt a lease is (`LEASE_MARGIN`, 10s).
     pub lease_margin: Duration,
+    /// How receivers are reached.
+    pub outgoing: Outgoing,
+}
+
+/// How receivers are reached.
+#[derive(Clone, Debug, Default)]
+pub struct Outgoing {
+    /// Name servers that look up their names; those of the system without any (`NAME_SERVERS`).
+    pub name_servers: Vec<SocketAddr>,
+    /// The file with the certificate authorities they are trusted by; those of the system without one (`CA_FILE`).
+    pub authorities: Option<PathBuf>,
 }
 
 impl Config {
@@ -82,7 +105,25 @@ impl Config {
             lane_concurrency: lookup.number_in("LANE_CONCURRENCY", 1..=65_536).min(concurrency),
             retry: lookup.parse("RETRY"),
             lease_margin,
+            outgoing: Outgoing::load(lookup),
         }
+    }
+}
+
+impl Outgoing {
+    fn load(lookup: &mut Lookup) -> Self {
+        let mut name_servers = Vec::new();
+        for server in lookup.text("NAME_SERVERS").split(',').map(str::trim).filter(|text| !text.is_empty()) {
+            match server.parse() {
+                Ok(address) => name_servers.push(address),
+                Err(_) => lookup.reject(
+                    "NAME_SERVERS",
+                    format!("{server} is no IP address with a port: such as 10.0.0.2:53,[fd00::2]:53"),
+                ),
+            }
+        }
+        let file = lookup.text("CA_FILE");
+        Self { name_servers, authorities: (!file.is_empty()).then(|| file.into()) }
     }
 }
 

@@ -32,7 +32,7 @@ use ringback_store::{PolicyBook, Retries, Store};
 
 use crate::client::Client;
 pub use crate::client::{LocalAnswer, Receiver};
-pub use crate::config::Config;
+pub use crate::config::{Config, Outgoing};
 use crate::deliverer::Deliverer;
 use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
@@ -61,7 +61,7 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
 /// # Errors
 /// When the HTTP client cannot be created.
 pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks) -> anyhow::Result<()> {
-    let client = client::build(config.lane_concurrency)?;
+    let client = client::build(&config.outgoing, config.lane_concurrency)?;
     #[cfg(debug_assertions)]
     let client = planted::client().unwrap_or(client);
     start_with(client, config, store, context, tasks);

@@ -31,10 +31,8 @@ pub(crate) fn verdict(answer: &Result<PostResponse, PostError>, now: Timestamp) 
         Ok(answer) if answer.status.is_success() && answer.is_expected => Verdict::Complete,
         Ok(answer) if answer.status == StatusCode::GONE => Verdict::Bury(Reason::Gone),
         Ok(answer) => Verdict::Failed { retry_after: retry_after(&answer.headers, now) },
-        Err(PostError::Timeout | PostError::Connect | PostError::Body | PostError::Broken) => {
-            Verdict::Failed { retry_after: None }
-        }
         Err(PostError::Ports | PostError::Local) => Verdict::Release(RELEASE_DELAY),
+        Err(_) => Verdict::Failed { retry_after: None },
     }
 }
 
@@ -95,7 +93,7 @@ mod tests {
 
     #[test]
     fn an_attempt_without_an_answer_failed_unless_it_was_our_fault() {
-        for error in [PostError::Timeout, PostError::Connect, PostError::Body, PostError::Broken] {
+        for error in [PostError::Timeout, PostError::Dns, PostError::Refused, PostError::Body, PostError::Broken] {
             assert_eq!(verdict(&Err(error), NOW), failed(None), "{error:?}");
         }
         for error in [PostError::Ports, PostError::Local] {

@@ -52,10 +52,13 @@ fn has_just_started(info: &Info) -> bool {
     uptime.is_some_and(|seconds| seconds < RECONNECT)
 }
 
-/// Reads how every server keeps data. `infos` are the sections `persistence` and `replication` of all of them.
+/// Reads how every server keeps data. `infos` are the sections `server`, `persistence` and `replication` of all of them.
 pub(crate) async fn read(topology: &Topology, infos: &[Info]) -> Result<Vec<Durability>, StoreError> {
     let settings = settings(topology).await?;
     let judged = |info: &Info| {
+        if duplicates_keys(info) {
+            return (Profile::Memory, Some(Risk::DuplicatesKeys));
+        }
         let Some(all) = &settings else { return by_info(info) };
         let of_node = all.iter().find(|(node, _)| *node == info.node);
         of_node.map_or_else(|| by_info(info), |(_, settings)| by_settings(settings))
@@ -150,9 +153,32 @@ fn by_info(info: &Info) -> (Profile, Option<Risk>) {
     }
 }
 
+/// The versions of Valkey that put keys of a transaction into wrong slots when they load an append-only file: from the
+/// first of these on, and before the second.
+const DUPLICATE_KEYS: [[u32; 3]; 2] = [[9, 0, 0], [9, 0, 2]];
+
+/// Whether a server has some keys twice after a start.
+fn duplicates_keys(info: &Info) -> bool {
+    let [first, mended] = DUPLICATE_KEYS;
+    let (name, version) = (info.version().0, info.version_numbers());
+    let is_of_cluster = info.get("server_mode") == Some("cluster");
+    name == "Valkey" && (first..mended).contains(&version) && is_of_cluster && info.get("aof_enabled") == Some("1")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cluster_of_a_version_that_has_keys_twice_after_a_start_keeps_nothing() {
+        let of = |version, mode, aof| {
+            let info = format!("redis_version:7.2.4 valkey_version:{version} server_mode:{mode} aof_enabled:{aof}");
+            duplicates_keys(&Info::of(&info))
+        };
+        assert!(of("9.0.0", "cluster", 1) && of("9.0.1", "cluster", 1));
+        assert!(!of("8.1.1", "cluster", 1) && !of("9.0.2", "cluster", 1) && !of("9.1.2", "cluster", 1));
+        assert!(!of("9.0.0", "standalone", 1) && !of("9.0.0", "cluster", 0));
+    }
 
     #[test]
     fn a_server_is_judged_by_its_worst_moments() {

@@ -11,6 +11,7 @@ pub(crate) enum Risk {
     NotSyncedInRewrites,
     SyncedEverySecond,
     ReplaysHalves,
+    DuplicatesKeys,
     SettingsUnknown,
     ReplicasNotSynced,
 }
@@ -23,6 +24,7 @@ impl Risk {
             Self::NeverSynced => "appendfsync is no: set it to always",
             Self::NotSyncedInRewrites => "no-appendfsync-on-rewrite is yes: set it to no",
             Self::SyncedEverySecond => "appendfsync is everysec: set it to always",
+            Self::DuplicatesKeys => "Valkey 9.0.0 and 9.0.1 lose data of a cluster when they load an append-only file: use 9.0.2 or later",
             Self::SettingsUnknown => "CONFIG is not allowed: allow this user CONFIG GET (ACL +config|get)",
             Self::NoMemoryLimit | Self::ReplaysHalves | Self::ReplicasNotSynced => "",
         }
@@ -49,6 +51,9 @@ impl fmt::Display for Risk {
             }
             Self::ReplaysHalves => {
                 "a crash of the store in the middle of a write can leave half of a change in its append-only file, which this version replays at the second start after it (Redis 7.0.15 does, Valkey 9.1.2 does not); so its file is rewritten after each start"
+            }
+            Self::DuplicatesKeys => {
+                "the store may lose jobs: in a cluster this version of Valkey loads its append-only file wrongly (valkey-io/valkey issue 2995), so a node that is started again has some keys twice and its replicas end; use 9.0.2 or later"
             }
             Self::SettingsUnknown => {
                 "the store may lose jobs: how it keeps data is not known, since CONFIG is not allowed here"

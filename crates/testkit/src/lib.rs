@@ -1,5 +1,5 @@
 //! The harness of tests and benchmarks: private redis-servers and clusters, the real binaries as child processes,
-//! whole stacks of them, TCP proxies that fail on purpose, and HTTP receivers that answer by script. Runs under faults
+//! whole stacks of them, TCP proxies that fail on purpose, HTTP receivers that answer by script, and name servers. Runs under faults
 //! write a [`history`], which is checked afterwards.
 //!
 //! Everything listens on 127.0.0.1 only and ends when its value is dropped. Whatever fails, is answered with another
@@ -13,6 +13,7 @@ pub mod demo;
 mod environment;
 pub mod figures;
 pub mod history;
+mod name_server;
 mod network;
 mod preload;
 mod process;
@@ -26,8 +27,9 @@ mod time;
 
 pub use crate::child::Child;
 pub use crate::environment::{seed, variable};
+pub use crate::name_server::NameServer;
 pub use crate::network::{free_port, http_client};
-pub use crate::preload::{LookUp, NamesOf, Preload, Seen};
+pub use crate::preload::{LookUp, Preload, Seen};
 pub use crate::process::{Process, ProcessSpec};
 pub use crate::proxy::{Proxy, ProxyMode};
 pub use crate::redis::{

@@ -1,9 +1,9 @@
 // Steps the clock of a program, lets its look-ups of names fail, and leads its connections elsewhere: loaded into it with
-// LD_PRELOAD. The file that PRELOAD_FILE names has four numbers of eight bytes: by how many microseconds the clock is
-// ahead, what happens to names that end in ".receiver.test" and ".store.test": 0 they are 127.0.0.1, 1 they are unknown, 2
-// nothing is answered, and any other number is how many microseconds the answer takes; and an IPv4 address. The file that
-// PRELOAD_PORTS names has 64 pairs of numbers: a connection to the first of a pair, a port of 127.0.0.1, comes from that
-// address and leads to the second.
+// LD_PRELOAD. The file that PRELOAD_FILE names has three numbers of eight bytes: by how many microseconds the clock is
+// ahead; what happens to names that end in ".store.test": 0 they are 127.0.0.1, 1 they are unknown, 2 nothing is answered,
+// and any other number is how many microseconds the answer takes; and an IPv4 address. The file that PRELOAD_PORTS names
+// has 64 pairs of numbers: a connection to the first of a pair, a port of 127.0.0.1, comes from that address and leads to
+// the second.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -74,11 +74,10 @@ int getaddrinfo(const char *restrict name, const char *restrict service, const s
                 struct addrinfo **restrict found) {
   int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
       (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");
-  int place = !name ? 0 : ends_with(name, ".receiver.test") ? 1 : ends_with(name, ".store.test") ? 2 : 0;
-  if (place == 0) return real(name, service, hints, found);
-  if (numbers && numbers[place] == 1) return EAI_NONAME;
-  while (numbers && numbers[place] == 2) usleep(10000);
-  if (numbers && numbers[place] > 2) usleep((useconds_t)numbers[place]);
+  if (!name || !ends_with(name, ".store.test")) return real(name, service, hints, found);
+  if (numbers && numbers[1] == 1) return EAI_NONAME;
+  while (numbers && numbers[1] == 2) usleep(10000);
+  if (numbers && numbers[1] > 2) usleep((useconds_t)numbers[1]);
   return real("127.0.0.1", service, hints, found);
 }
 
@@ -99,7 +98,7 @@ int connect(int socket, const struct sockaddr *address, socklen_t length) {
   in_port_t port = led_to(ntohs(to.sin_port));
   if (port == 0 || to.sin_addr.s_addr != htonl(INADDR_LOOPBACK)) return real(socket, address, length);
   int late = 1;
-  struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr = {htonl((uint32_t)numbers[3])}};
+  struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr = {htonl((uint32_t)numbers[2])}};
   setsockopt(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &late, sizeof late);
   // It fails at the next call for the same socket, by which some wait until they are connected.
   bind(socket, (struct sockaddr *)&from, sizeof from);

@@ -36,15 +36,6 @@ pub struct Seen {
     _dir: Arc<TempDir>,
 }
 
-/// The names that a program looks up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamesOf {
-    /// Those that end in `.receiver.test`.
-    Receivers = 1,
-    /// Those that end in `.store.test`.
-    Stores = 2,
-}
-
 /// What a look-up comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookUp {
@@ -93,10 +84,10 @@ impl Preload {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = self.dir.path().join(number.to_string());
-        std::fs::write(&path, [0; 32]).expect("the temp directory is writable");
+        std::fs::write(&path, [0; 24]).expect("the temp directory is writable");
         let file = File::options().write(true).open(&path).expect("it has just been written");
         let address = ADDRESSES + number;
-        write(&file, 3, address.into());
+        write(&file, 2, address.into());
         let text = |path: &Path| path.to_str().expect("a temp directory has a plain name").to_owned();
         let env = [
             ("LD_PRELOAD", text(&library(self.dir.path()))),
@@ -125,15 +116,15 @@ impl Seen {
         write(&self.file, 0, micros);
     }
 
-    /// From now on look-ups come to this.
-    pub fn set_names(&self, names: NamesOf, look_up: LookUp) {
+    /// From now on look-ups of names that end in `.store.test` come to this.
+    pub fn set_names(&self, look_up: LookUp) {
         let number = match look_up {
             LookUp::Found => 0,
             LookUp::Unknown => 1,
             LookUp::Silent => 2,
             LookUp::Slow(time) => i64::try_from(time.as_micros()).expect("it is short").max(3),
         };
-        write(&self.file, names as u64, number);
+        write(&self.file, 1, number);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use ringback_testkit::{LookUp, NamesOf, Seen};
+use ringback_testkit::LookUp;
 use tokio::time::sleep;
 
 use super::Begun;
@@ -24,22 +24,14 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     let begun = Begun::new(&installation.history, names.name(), names.class(), None);
     match &one.proxy {
         Some(proxy) if of_store => {
-            set(one.seen.as_ref(), NamesOf::Stores, look_up);
+            one.seen.iter().for_each(|seen| seen.set_names(look_up));
             // It has to look the name up again.
             proxy.cut();
         }
-        _ => members.iter().for_each(|member| set(member.seen.as_ref(), NamesOf::Receivers, look_up)),
+        _ => installation.world.set_receivers(look_up),
     }
     sleep(Duration::from_millis(rng.random_range(300..3_000))).await;
-    for member in members {
-        set(member.seen.as_ref(), NamesOf::Stores, LookUp::Found);
-        set(member.seen.as_ref(), NamesOf::Receivers, LookUp::Found);
-    }
+    members.iter().filter_map(|member| member.seen.as_ref()).for_each(|seen| seen.set_names(LookUp::Found));
+    installation.world.set_receivers(LookUp::Found);
     begun.healed();
-}
-
-fn set(seen: Option<&Seen>, names: NamesOf, look_up: LookUp) {
-    if let Some(seen) = seen {
-        seen.set_names(names, look_up);
-    }
 }

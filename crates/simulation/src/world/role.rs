@@ -81,6 +81,7 @@ impl Role {
                     store: options,
                     concurrency: 64,
                     lane_concurrency: 8,
+                    outgoing: Default::default(),
                     retry,
                     lease_margin: LEASE_MARGIN,
                 };

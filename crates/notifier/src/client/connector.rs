@@ -1,0 +1,187 @@
+//! Makes a connection to a receiver: finds its addresses, connects to one of them, and makes it a TLS one for https.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use http::Uri;
+use http::uri::Scheme;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tower::Service;
+
+use super::error::{PostError, is_out_of_resources};
+use super::metered::MeteredStream;
+use super::resolver::Resolver;
+use super::stream::Stream;
+use super::tls::{Tls, is_http2};
+
+/// The error on Linux when no local port is free for a destination. Of an IPv6 address: this machine has none.
+const EADDRNOTAVAIL: i32 = 99;
+/// How many of its addresses are tried.
+const MAX_ADDRESSES: usize = 8;
+/// After this time without a connection the next address is tried beside (RFC 8305, section 5).
+const NEXT: Duration = Duration::from_millis(250);
+/// How long it may take, also when the attempt it was made for has found another connection.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection to {host}: {}", kind.name())]
+pub(super) struct ConnectError {
+    pub(super) kind: PostError,
+    host: String,
+    source: Option<io::Error>,
+}
+
+/// Makes connections.
+#[derive(Clone)]
+pub(super) struct Connector(Arc<Parts>);
+
+struct Parts {
+    resolver: Resolver,
+    tls: Tls,
+}
+
+impl Connector {
+    pub(super) fn new(resolver: Resolver, tls: Tls) -> Self {
+        Self(Arc::new(Parts { resolver, tls }))
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Stream>;
+    type Error = ConnectError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let parts = Arc::clone(&self.0);
+        async move {
+            let failed = |(kind, source)| ConnectError { kind, host: host(&uri).to_owned(), source };
+            match timeout(LONGEST, parts.connect(&uri)).await {
+                Ok(connected) => connected.map(TokioIo::new).map_err(failed),
+                Err(_elapsed) => Err(failed((PostError::Timeout, None))),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// What went wrong, and the error that says more.
+type Failed = (PostError, Option<io::Error>);
+
+impl Parts {
+    async fn connect(&self, uri: &Uri) -> Result<Stream, Failed> {
+        let (host, is_tls) = (host(uri), uri.scheme() == Some(&Scheme::HTTPS));
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let stream = match host.parse::<IpAddr>() {
+            Ok(address) => connect_to(SocketAddr::new(address, port)).await,
+            Err(_) => {
+                let addresses = self.resolver.addresses(host).await.map_err(|kind| (kind, None))?;
+                connect_to_any(&in_turn(&addresses), port).await
+            }
+        };
+        let stream = stream.map_err(|(kind, error)| (kind, Some(error)))?;
+        // Fails only if the connection has ended, which the request notices.
+        let _ = stream.set_nodelay(true);
+        let stream = MeteredStream::new(stream);
+        if !is_tls {
+            return Ok(Stream::plain(stream));
+        }
+        match self.tls.connect(host, stream).await {
+            Ok(stream) => {
+                let is_http2 = is_http2(&stream);
+                Ok(Stream::tls(stream, is_http2))
+            }
+            Err(error) => {
+                tracing::debug!(host, %error, "the TLS handshake failed");
+                Err((PostError::Tls, Some(error)))
+            }
+        }
+    }
+}
+
+/// The host of a URL, an IPv6 address without its brackets.
+fn host(uri: &Uri) -> &str {
+    uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+}
+
+/// The families by turns, beginning with that of the first address (RFC 8305, section 4).
+fn in_turn(addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let Some(first) = addresses.first() else { return Vec::new() };
+    let (mut own, mut other): (Vec<_>, Vec<_>) =
+        addresses.iter().rev().partition(|address| address.is_ipv4() == first.is_ipv4());
+    let turns = std::iter::from_fn(|| match (own.pop(), other.pop()) {
+        (None, None) => None,
+        (one, other) => Some(one.into_iter().chain(other)),
+    });
+    turns.flatten().take(MAX_ADDRESSES).collect()
+}
+
+/// The first connection that is made. Each address has a head start before the next, which follows at once if it fails.
+async fn connect_to_any(addresses: &[IpAddr], port: u16) -> Result<TcpStream, (PostError, io::Error)> {
+    let mut left = addresses.iter().map(|address| connect_to(SocketAddr::new(*address, port)));
+    let mut connecting: FuturesUnordered<_> = left.next().into_iter().collect();
+    let mut failed: Option<(PostError, io::Error)> = None;
+    loop {
+        let is_last = left.len() == 0;
+        tokio::select! {
+            Some(connected) = connecting.next() => match connected {
+                Ok(stream) => return Ok(stream),
+                // The first address says most, but for what is temporary and of this machine.
+                Err(error) if failed.is_none() || is_ours(error.0) => failed = Some(error),
+                Err(_) => {}
+            },
+            () = sleep(NEXT), if !is_last && !connecting.is_empty() => {}
+            else => return Err(failed.unwrap_or_else(|| (PostError::Dns, io::Error::other("no address")))),
+        }
+        connecting.extend(left.next());
+    }
+}
+
+fn is_ours(kind: PostError) -> bool {
+    matches!(kind, PostError::Ports | PostError::Local)
+}
+
+async fn connect_to(address: SocketAddr) -> Result<TcpStream, (PostError, io::Error)> {
+    TcpStream::connect(address).await.map_err(|error| {
+        let kind = match error.raw_os_error() {
+            _ if is_out_of_resources(&error) => PostError::Local,
+            Some(EADDRNOTAVAIL) if address.is_ipv4() => PostError::Ports,
+            _ if error.kind() == io::ErrorKind::ConnectionRefused => PostError::Refused,
+            _ => PostError::Connect,
+        };
+        (kind, error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_take_turns_and_no_more_than_eight_addresses_are_tried() {
+        let parsed = |text: &str| text.split(' ').map(|one| one.parse().unwrap()).collect::<Vec<IpAddr>>();
+        assert_eq!(in_turn(&parsed("10.0.0.1 10.0.0.2 10.0.0.3 ::1")), parsed("10.0.0.1 ::1 10.0.0.2 10.0.0.3"));
+        assert_eq!(in_turn(&parsed("::1 10.0.0.1 ::2")), parsed("::1 10.0.0.1 ::2"));
+        assert_eq!(in_turn(&[]), [] as [IpAddr; 0]);
+        assert_eq!(in_turn(&vec![IpAddr::from([10, 0, 0, 1]); 20]).len(), MAX_ADDRESSES);
+    }
+
+    #[test]
+    fn the_host_of_a_url_is_an_address_or_a_name() {
+        for (url, expected) in [("http://a.example:81/x", "a.example"), ("https://[::1]:8/", "::1"), ("http://1.2.3.4/", "1.2.3.4")] {
+            assert_eq!(host(&url.parse().unwrap()), expected);
+        }
+    }
+}

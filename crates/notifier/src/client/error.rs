@@ -1,0 +1,97 @@
+//! Why an attempt has no complete response, and how that is told from the errors of the HTTP library.
+
+use std::error::Error;
+use std::io;
+
+use super::connector::ConnectError;
+use super::metered::TooMuch;
+
+/// ENOMEM, ENFILE, EMFILE and ENOBUFS on Linux: shortages that affect every request.
+const OUT_OF_RESOURCES: [i32; 4] = [12, 23, 24, 105];
+
+/// Why there is no complete response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PostError {
+    /// The timeout is over.
+    Timeout,
+    /// The name has no address, or no name server answers.
+    Dns,
+    /// The receiver's machine refuses connections to this port.
+    Refused,
+    /// No connection for another reason: no route, or it was closed at once.
+    Connect,
+    /// The TLS handshake failed.
+    Tls,
+    /// The head of the response is larger than 32 KiB, or has more than 100 headers.
+    HeadTooLarge,
+    /// More than 20 interim responses.
+    InterimFlood,
+    /// Far more bytes than a head and the part of a body that is read.
+    ResponseTooLarge,
+    /// The body is incomplete.
+    Body,
+    /// The connection broke, or the response is not HTTP.
+    Broken,
+    /// This machine has no free port for this destination; nothing was sent.
+    Ports,
+    /// This machine is out of file descriptors or memory; nothing was sent.
+    Local,
+}
+
+impl PostError {
+    /// Returns the name used in the API and the log.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Dns => "dns",
+            Self::Refused => "refused",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::HeadTooLarge => "head-too-large",
+            Self::InterimFlood => "interim-flood",
+            Self::ResponseTooLarge => "response-too-large",
+            Self::Body => "body",
+            Self::Broken => "broken",
+            Self::Ports => "ports",
+            Self::Local => "local",
+        }
+    }
+
+    /// The error of a request without a response.
+    pub(super) fn of_request(error: &hyper_util::client::legacy::Error) -> Self {
+        Self::known(error).unwrap_or(Self::Broken)
+    }
+
+    /// The error of a body.
+    pub(super) fn of_body(error: &hyper::Error) -> Self {
+        Self::known(error).unwrap_or(Self::Body)
+    }
+
+    /// What one of its causes says.
+    fn known(error: &(dyn Error + 'static)) -> Option<Self> {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<ConnectError>() {
+                return Some(error.kind);
+            }
+            if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse_too_large) {
+                return Some(Self::HeadTooLarge);
+            }
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                if is_out_of_resources(error) {
+                    return Some(Self::Local);
+                }
+                if error.get_ref().is_some_and(|inner| inner.is::<TooMuch>()) {
+                    return Some(Self::ResponseTooLarge);
+                }
+            }
+            cause = error.source();
+        }
+        None
+    }
+}
+
+/// Whether this machine is out of file descriptors or memory.
+pub(super) fn is_out_of_resources(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| OUT_OF_RESOURCES.contains(&code))
+}

@@ -1,0 +1,88 @@
+//! The TLS of callbacks: the system's certificate authorities, or those of a file, and HTTP/2 where the receiver
+//! offers it.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context as _, ensure};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::metered::MeteredStream;
+
+/// Its name in ALPN (RFC 7301).
+const HTTP_2: &[u8] = b"h2";
+const HTTP_1_1: &[u8] = b"http/1.1";
+
+/// What is needed for connections with TLS. It is made when the first one is: who sends to plain HTTP only needs no
+/// certificate authorities.
+#[derive(Default)]
+pub(super) struct Tls(OnceLock<TlsConnector>);
+
+impl Tls {
+    /// With the certificate authorities of this file instead of the system's.
+    pub(super) fn with_authorities(file: &Path) -> anyhow::Result<Self> {
+        let name = file.display();
+        let read = CertificateDer::pem_file_iter(file).with_context(|| format!("cannot read {name}"))?;
+        let mut roots = RootCertStore::empty();
+        for certificate in read {
+            let certificate = certificate.with_context(|| format!("{name} is not in the PEM form"))?;
+            roots.add(certificate).with_context(|| format!("{name} has a certificate that cannot be used"))?;
+        }
+        ensure!(!roots.is_empty(), "{name} has no certificate");
+        Ok(Self(OnceLock::from(connector(roots))))
+    }
+
+    /// Makes a connection to a host a TLS one.
+    pub(super) async fn connect(
+        &self,
+        host: &str,
+        stream: MeteredStream,
+    ) -> io::Result<TlsStream<MeteredStream>> {
+        let connector = match self.0.get() {
+            Some(connector) => connector,
+            None => {
+                let connector = of_system()?;
+                self.0.get_or_init(|| connector)
+            }
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        connector.connect(name, stream).await
+    }
+}
+
+/// Whether both sides agreed on HTTP/2.
+pub(super) fn is_http2(stream: &TlsStream<MeteredStream>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(HTTP_2)
+}
+
+fn connector(roots: RootCertStore) -> TlsConnector {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = versions.expect("the provider has TLS 1.2 and 1.3");
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()];
+    TlsConnector::from(Arc::new(config))
+}
+
+fn of_system() -> io::Result<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        return Err(io::Error::other(NoAuthorities));
+    }
+    Ok(connector(roots))
+}
+
+/// The system has no certificate authorities.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this system has no certificate authorities, so no receiver can be trusted: install its package of them \
+    (ca-certificates), or name a file in the PEM form with RINGBACK_CA_FILE"
+)]
+struct NoAuthorities;

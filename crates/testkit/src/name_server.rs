@@ -1,0 +1,154 @@
+//! A name server on 127.0.0.1 (RFC 1035, over UDP): it knows some names, answers late or not at all for others, and counts
+//! how often it was asked for each.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, sleep, spawn};
+
+use crate::preload::LookUp;
+
+/// Where the question begins, and how long type and class behind its name are.
+const HEADER: usize = 12;
+const TYPE_AND_CLASS: usize = 4;
+/// The types of records with addresses.
+const A: u16 = 1;
+const AAAA: u16 = 28;
+/// An answer to a recursive query: without an error, or that there is no such name.
+const FOUND: [u8; 2] = [0x81, 0x80];
+const NO_SUCH_NAME: [u8; 2] = [0x81, 0x83];
+
+/// A running name server. Dropping it ends it.
+pub struct NameServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    /// How long its answers may be kept, in seconds.
+    ttl: u32,
+    names: Mutex<HashMap<String, Name>>,
+    asked: Mutex<HashMap<String, usize>>,
+}
+
+/// What a question for a name comes to, and its addresses.
+#[derive(Clone)]
+struct Name {
+    look_up: LookUp,
+    addresses: Vec<IpAddr>,
+}
+
+impl NameServer {
+    /// One that knows no name. Its answers may be kept for so many seconds.
+    pub fn start(ttl: u32) -> Self {
+        let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a port is free"));
+        let address = socket.local_addr().expect("it is bound");
+        let shared = Arc::new(Shared { ttl, names: Mutex::default(), asked: Mutex::default() });
+        let of_thread = Arc::clone(&shared);
+        let thread = spawn(move || of_thread.serve(&socket));
+        Self { address, shared, thread: Some(thread) }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From now on a name has these addresses.
+    pub fn knows(&self, name: &str, addresses: &[IpAddr]) {
+        let known = Name { look_up: LookUp::Found, addresses: addresses.to_vec() };
+        self.shared.names().insert(name.to_owned(), known);
+    }
+
+    /// From now on questions for a name come to this.
+    pub fn set(&self, name: &str, look_up: LookUp) {
+        let mut names = self.shared.names();
+        names.entry(name.to_owned()).or_insert(Name { look_up, addresses: Vec::new() }).look_up = look_up;
+    }
+
+    /// How often it was asked for a name.
+    pub fn asked(&self, name: &str) -> usize {
+        self.shared.asked().get(name).copied().unwrap_or(0)
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        // An empty message ends it. If it cannot be sent, the thread ends with the process.
+        let sent = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(&[], self.address));
+        if let (Ok(_), Some(thread)) = (sent, self.thread.take()) {
+            // It fails only if the thread panicked, which it has printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn names(&self) -> MutexGuard<'_, HashMap<String, Name>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn asked(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self, socket: &Arc<UdpSocket>) {
+        let mut buffer = [0; 1500];
+        while let Ok((read @ 1.., from)) = socket.recv_from(&mut buffer) {
+            let Some((answer, look_up)) = self.answer(&buffer[..read]) else { continue };
+            let socket = Arc::clone(socket);
+            // The one who asked may have gone.
+            let send = move || drop(socket.send_to(&answer, from));
+            match look_up {
+                LookUp::Slow(time) => {
+                    #[expect(clippy::disallowed_methods, reason = "a thread of its own")]
+                    drop(spawn(move || {
+                        sleep(time);
+                        send();
+                    }));
+                }
+                _ => send(),
+            }
+        }
+    }
+
+    /// The answer to a query, and how it is given; `None` if none is.
+    fn answer(&self, query: &[u8]) -> Option<(Vec<u8>, LookUp)> {
+        let mut labels = Vec::new();
+        let mut at = HEADER;
+        while let length @ 1.. = usize::from(*query.get(at)?) {
+            labels.push(String::from_utf8_lossy(query.get(at + 1..at + 1 + length)?).to_lowercase());
+            at += 1 + length;
+        }
+        let question = query.get(HEADER..at + 1 + TYPE_AND_CLASS)?;
+        let wanted = u16::from_be_bytes([query[at + 1], query[at + 2]]);
+        let name = labels.join(".");
+        *self.asked().entry(name.clone()).or_default() += 1;
+        let unknown = Name { look_up: LookUp::Unknown, addresses: Vec::new() };
+        let Name { look_up, addresses } = self.names().get(&name).cloned().unwrap_or(unknown);
+        let (flags, addresses) = match look_up {
+            LookUp::Silent => return None,
+            LookUp::Unknown => (NO_SUCH_NAME, Vec::new()),
+            LookUp::Found | LookUp::Slow(_) => (FOUND, addresses),
+        };
+        let data = addresses.into_iter().filter_map(|address| match address {
+            IpAddr::V4(address) if wanted == A => Some(address.octets().to_vec()),
+            IpAddr::V6(address) if wanted == AAAA => Some(address.octets().to_vec()),
+            _ => None,
+        });
+        let data: Vec<_> = data.collect();
+        let count = u16::try_from(data.len()).ok()?.to_be_bytes();
+        let mut answer = [&query[..2], &flags, &[0, 1], &count, &[0; 4], question].concat();
+        for data in data {
+            // The name is that of the question.
+            answer.extend([0xc0, HEADER as u8]);
+            answer.extend(wanted.to_be_bytes());
+            answer.extend([0, 1]);
+            answer.extend(self.ttl.to_be_bytes());
+            answer.extend([0, data.len() as u8]);
+            answer.extend(data);
+        }
+        Some((answer, look_up))
+    }
+}

@@ -1,0 +1,68 @@
+//! Receivers that answer too much, nothing, or something else: each attempt ends, costs little, and says why.
+
+use ringback_testkit::{Answer, Sink, Stack, free_port};
+use serde_json::{Value, json};
+
+use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+
+const INTERIM: &str = "HTTP/1.1 100 Continue\r\n\r\n";
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
+/// The last attempt of a job without retries, in a state.
+async fn last(stack: &Stack, job: Value, state: &str) -> Value {
+    let fields = json!({"retry": {"preset": "none"}, "timeout": "10s"});
+    let job = with_all(job, &fields);
+    stack.accept(&job).await;
+    stack.wait_state(TOPIC, job["id"].as_str().expect("an id"), state, SOON).await
+}
+
+#[tokio::test]
+async fn what_a_receiver_sends_too_much_of_ends_the_attempt_and_is_named() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    let head = |headers: String| format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n");
+    // 64 KiB of a body, one byte in each chunk, with 16 digits for its length.
+    let chunks = "0000000000000001\r\nx\r\n".repeat(64 * 1024);
+    let many_headers = (0..101).map(|n| format!("x-{n}: 1\r\n")).collect();
+    for (id, answer, expected) in [
+        ("interim", INTERIM.repeat(21) + OK, "interim-flood"),
+        ("endless", INTERIM.repeat(40_000) + OK, "interim-flood"),
+        ("long-head", head(format!("x-long: {}\r\n", "x".repeat(33 * 1024))), "head-too-large"),
+        ("many-headers", head(many_headers), "head-too-large"),
+        (
+            "small-chunks",
+            format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{chunks}0\r\n\r\n"),
+            "response-too-large",
+        ),
+    ] {
+        sink.answer_job(id, Answer::raw(answer));
+        let dead = last(&stack, job(&sink, id), "dead").await;
+        assert_eq!(dead["last"]["error"], expected, "{id}: {dead}");
+    }
+    for (id, answer) in [
+        ("few-interim", INTERIM.repeat(20) + OK),
+        ("large-head", head(format!("x-long: {}\r\n", "x".repeat(31 * 1024)))),
+        ("100-headers", head((0..99).map(|n| format!("x-{n}: 1\r\n")).collect())),
+    ] {
+        sink.answer_job(id, Answer::raw(answer));
+        last(&stack, job(&sink, id), "done").await;
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_not_there_that_hangs_up_and_that_is_no_tls_server_are_told_apart() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer_job("closes", Answer::close());
+    sink.answer_job("nonsense", Answer::raw("what?\r\n\r\n"));
+    sink.answer_job("half", Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"));
+    let with_url = |id: &str, url: String| with(job(&sink, id), "url", url);
+    for (job, expected) in [
+        (with_url("refused", format!("http://127.0.0.1:{}/", free_port())), "refused"),
+        (with_url("no-tls", sink.url("/hook").replace("http://", "https://")), "tls"),
+        (job(&sink, "closes"), "broken"),
+        (job(&sink, "nonsense"), "broken"),
+        (job(&sink, "half"), "body"),
+    ] {
+        let dead = last(&stack, job, "dead").await;
+        assert_eq!(dead["last"]["error"], expected, "{dead}");
+    }
+}

@@ -1,0 +1,129 @@
+//! Receivers behind TLS: trusted by the certificate authorities of a file, over HTTP/2 and HTTP/1.1.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use ringback_testkit::{NameServer, Sink, Stack, StackOptions};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::sample_jobs::{SOON, TOPIC};
+
+/// The name in the receiver's certificate.
+const NAME: &str = "shop.example";
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tls").join(name)
+}
+
+/// A receiver that takes everything over TLS, and the versions of HTTP that were used.
+struct Receiver {
+    address: SocketAddr,
+    versions: Arc<Mutex<Vec<Version>>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Receiver {
+    async fn start(protocols: &[&str]) -> Self {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let certificate = CertificateDer::from_pem_file(file("receiver.pem")).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_file(file("receiver.key")).expect("a key");
+        let builder = builder.expect("TLS 1.2 and 1.3").with_no_client_auth();
+        let mut config = builder.with_single_cert(vec![certificate], key).expect("a pair");
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (address, versions) = (listener.local_addr().expect("it is bound"), Arc::default());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(serve(listener, TlsAcceptor::from(Arc::new(config)), Arc::clone(&versions)));
+        Self { address, versions, _tasks: tasks }
+    }
+
+    fn url(&self, name: &str) -> String {
+        format!("https://{name}:{}/hook", self.address.port())
+    }
+}
+
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, versions: Arc<Mutex<Vec<Version>>>) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let (acceptor, versions) = (acceptor.clone(), Arc::clone(&versions));
+        connections.spawn(async move {
+            let Ok(stream) = acceptor.accept(stream).await else { return };
+            let answer = service_fn(move |request: Request<Incoming>| {
+                versions.lock().expect("no test panics with it").push(request.version());
+                async {
+                    request.into_body().collect().await?;
+                    Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::new())))
+                }
+            });
+            // The client ends the connection as it likes.
+            let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}
+
+fn asking(names: &NameServer) -> StackOptions {
+    names.knows(NAME, &[Ipv4Addr::LOCALHOST.into()]);
+    names.knows("other.example", &[Ipv4Addr::LOCALHOST.into()]);
+    Stack::options().env("RINGBACK_NAME_SERVERS", &names.address().to_string())
+}
+
+fn job(id: &str, url: &str) -> Value {
+    json!({"topic": TOPIC, "id": id, "url": url, "retry": {"preset": "none"}})
+}
+
+#[tokio::test]
+async fn a_receiver_is_trusted_by_the_authorities_of_the_file_and_chooses_the_version_of_http() {
+    let (names, ca) = (NameServer::start(60), file("authority.pem"));
+    let stack = asking(&names).env("RINGBACK_CA_FILE", ca.to_str().expect("a path")).start().await;
+    for (protocols, expected) in [
+        (&["h2", "http/1.1"][..], Version::HTTP_2),
+        (&["http/1.1"], Version::HTTP_11),
+        (&[], Version::HTTP_11),
+    ] {
+        let receiver = Receiver::start(protocols).await;
+        for n in 0..3 {
+            let id = format!("{}-{n}", protocols.len());
+            stack.accept(&job(&id, &receiver.url(NAME))).await;
+            stack.wait_state(TOPIC, &id, "done", SOON).await;
+        }
+        assert_eq!(*receiver.versions.lock().expect("no panic"), [expected; 3]);
+        let id = format!("{}-other-name", protocols.len());
+        stack.accept(&job(&id, &receiver.url("other.example"))).await;
+        assert_eq!(stack.wait_state(TOPIC, &id, "dead", SOON).await["last"]["error"], "tls");
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_the_system_does_not_trust_gets_nothing_and_without_authorities_plain_http_goes_on() {
+    let (names, receiver) = (NameServer::start(60), Receiver::start(&["http/1.1"]).await);
+    let sink = Sink::start().await;
+    for (id, authorities) in [("system", None), ("none", Some("/dev/null"))] {
+        let options = asking(&names);
+        let options = match authorities {
+            Some(file) => options.env("SSL_CERT_FILE", file).env("SSL_CERT_DIR", file),
+            None => options,
+        };
+        let stack = options.start().await;
+        stack.accept(&job(id, &receiver.url(NAME))).await;
+        assert_eq!(stack.wait_state(TOPIC, id, "dead", SOON).await["last"]["error"], "tls");
+        let plain = format!("{id}-plain");
+        stack.accept(&job(&plain, &sink.url("/hook"))).await;
+        sink.wait_for_job(&plain, 1, SOON).await;
+    }
+    assert!(receiver.versions.lock().expect("no panic").is_empty());
+}
