@@ -37,7 +37,10 @@ async fn a_name_is_asked_for_once_and_each_of_its_addresses_is_tried() {
         sink.wait_for_job(&n.to_string(), 1, SOON).await;
     }
     assert_eq!(names.asked("shop.example"), 2, "once for each family");
-    assert_eq!(sink.arrivals()[0].header("host"), Some(&*sink.url("").replace("http://127.0.0.1", "shop.example")));
+    assert_eq!(
+        sink.arrivals()[0].header("host"),
+        Some(&*sink.url("").replace("http://127.0.0.1", "shop.example"))
+    );
 }
 
 #[tokio::test]
@@ -48,9 +51,12 @@ async fn a_name_without_an_address_and_a_family_that_is_missing_fail_and_say_why
     let away = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
     names.knows("six.example", &[away.into()]);
     let stack = asking(&names).start().await;
-    for (name, expected) in
-        [("unknown.example", "dns"), ("none.example", "dns"), ("six.example", "connect"), ("[2001:db8::1]", "connect")]
-    {
+    for (name, expected) in [
+        ("unknown.example", "dns"),
+        ("none.example", "dns"),
+        ("six.example", "connect"),
+        ("[2001:db8::1]", "connect"),
+    ] {
         let id = name.replace(['[', ']', ':'], "-");
         assert_eq!(error_of(&stack, job_for(&sink, &id, name)).await, expected, "{name}");
     }
@@ -90,5 +96,8 @@ async fn attempts_that_wait_for_a_silent_name_server_hold_no_threads_and_do_not_
     // With a thread for each lookup there are hundreds.
     assert!(threads() <= before + 4, "{} threads, {before} before", threads());
     let (asked, attempts) = (names.asked("silent.example"), attempts().await);
-    assert!(asked < attempts / 10, "{asked} questions for {attempts} attempts: one look-up serves all that wait");
+    assert!(
+        asked < attempts / 10,
+        "{asked} questions for {attempts} attempts: one look-up serves all that wait"
+    );
 }

@@ -49,7 +49,7 @@ async fn what_a_receiver_sends_too_much_of_ends_the_attempt_and_is_named() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_there_that_hangs_up_and_that_is_no_tls_server_are_told_apart() {
+async fn a_receiver_that_is_not_there_that_hangs_up_or_that_is_no_tls_server_is_named_in_the_error() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer_job("closes", Answer::close());
     sink.answer_job("nonsense", Answer::raw("what?\r\n\r\n"));

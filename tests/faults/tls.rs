@@ -71,7 +71,8 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, versions: Arc<Mutex
                 }
             });
             // The client ends the connection as it likes.
-            let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await;
+            let _ =
+                auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await;
         });
     }
 }

@@ -2,6 +2,7 @@
 //! most 64 KiB of the body of a response, and compares the body with the one that the topic expects. In
 //! simulations a [`Receiver`] in this process answers instead of a server.
 
+mod causes;
 mod connector;
 mod error;
 mod http_client;

@@ -38,12 +38,12 @@ const OWN: &[Setting] = &[
     Setting::new(
         "NAME_SERVERS",
         "",
-        "Name servers that look up the hosts of callback URLs, as addresses with ports and commas between; without any those of /etc/resolv.conf, and /etc/hosts",
+        "Name servers that look up the hosts of callback URLs, each an IP address with a port; unset: those of /etc/resolv.conf, and /etc/hosts",
     ),
     Setting::new(
         "CA_FILE",
         "",
-        "File (PEM) with the certificate authorities that receivers on https are trusted by; without it those of the system",
+        "File (PEM) with the certificate authorities that receivers on https are trusted by; unset: those of the system",
     ),
     Setting::new(
         "ADMIN_LISTEN",
@@ -113,7 +113,7 @@ impl Config {
 impl Outgoing {
     fn load(lookup: &mut Lookup) -> Self {
         let mut name_servers = Vec::new();
-        for server in lookup.text("NAME_SERVERS").split(',').map(str::trim).filter(|text| !text.is_empty()) {
+        for server in lookup.text("NAME_SERVERS").split([',', ' ']).filter(|text| !text.is_empty()) {
             match server.parse() {
                 Ok(address) => name_servers.push(address),
                 Err(_) => lookup.reject(
@@ -154,6 +154,19 @@ mod tests {
             assert!(mistake.contains(word), "no {word} in {mistake}");
         }
         assert_eq!(load(&[("DRAIN", "2s"), ("LEASE_MARGIN", "4s")]).1, [""; 0]);
+    }
+
+    #[test]
+    fn name_servers_are_addresses_with_ports() {
+        let (config, mistakes) = load(&[("NAME_SERVERS", "10.0.0.2:53, [fd00::2]:5353")]);
+        assert_eq!(mistakes, [""; 0]);
+        let expected = ["10.0.0.2:53", "[fd00::2]:5353"].map(|text| text.parse().unwrap());
+        assert_eq!(config.outgoing.name_servers, expected);
+        assert!(load(&[]).0.outgoing.name_servers.is_empty());
+        for wrong in ["10.0.0.2", "dns.example:53"] {
+            let (_, mistakes) = load(&[("NAME_SERVERS", wrong)]);
+            assert!(mistakes.len() == 1 && mistakes[0].contains("RINGBACK_NAME_SERVERS"), "{mistakes:?}");
+        }
     }
 
     #[test]

@@ -17,11 +17,13 @@ pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, 
     let own = delivery.headers.entries();
     let added = policy.as_ref().map_or(&[][..], |policy| policy.headers.entries());
     let context = delivery.context.entries();
-    let mut headers = HeaderMap::with_capacity(10 + added.len() + own.len() + context.len());
+    let mut headers = HeaderMap::with_capacity(11 + added.len() + own.len() + context.len());
     let mut put =
         |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
     put(header::CONTENT_TYPE.as_str(), delivery.body.content_type());
     put(header::USER_AGENT.as_str(), USER_AGENT);
+    // A job can have its own.
+    put(header::ACCEPT.as_str(), "*/*");
     if delivery.body.bytes.is_empty() {
         // The HTTP library omits it, and some servers then answer 411 (RFC 9110, 8.6).
         put(header::CONTENT_LENGTH.as_str(), "0");

@@ -93,7 +93,9 @@ mod tests {
 
     #[test]
     fn an_attempt_without_an_answer_failed_unless_it_was_our_fault() {
-        for error in [PostError::Timeout, PostError::Dns, PostError::Refused, PostError::Body, PostError::Broken] {
+        for error in
+            [PostError::Timeout, PostError::Dns, PostError::Refused, PostError::Body, PostError::Broken]
+        {
             assert_eq!(verdict(&Err(error), NOW), failed(None), "{error:?}");
         }
         for error in [PostError::Ports, PostError::Local] {

@@ -162,7 +162,10 @@ fn duplicates_keys(info: &Info) -> bool {
     let [first, mended] = DUPLICATE_KEYS;
     let (name, version) = (info.version().0, info.version_numbers());
     let is_of_cluster = info.get("server_mode") == Some("cluster");
-    name == "Valkey" && (first..mended).contains(&version) && is_of_cluster && info.get("aof_enabled") == Some("1")
+    name == "Valkey"
+        && (first..mended).contains(&version)
+        && is_of_cluster
+        && info.get("aof_enabled") == Some("1")
 }
 
 #[cfg(test)]
@@ -172,7 +175,8 @@ mod tests {
     #[test]
     fn a_cluster_of_a_version_that_has_keys_twice_after_a_start_keeps_nothing() {
         let of = |version, mode, aof| {
-            let info = format!("redis_version:7.2.4 valkey_version:{version} server_mode:{mode} aof_enabled:{aof}");
+            let info =
+                format!("redis_version:7.2.4 valkey_version:{version} server_mode:{mode} aof_enabled:{aof}");
             duplicates_keys(&Info::of(&info))
         };
         assert!(of("9.0.0", "cluster", 1) && of("9.0.1", "cluster", 1));

@@ -24,7 +24,9 @@ impl Risk {
             Self::NeverSynced => "appendfsync is no: set it to always",
             Self::NotSyncedInRewrites => "no-appendfsync-on-rewrite is yes: set it to no",
             Self::SyncedEverySecond => "appendfsync is everysec: set it to always",
-            Self::DuplicatesKeys => "Valkey 9.0.0 and 9.0.1 lose data of a cluster when they load an append-only file: use 9.0.2 or later",
+            Self::DuplicatesKeys => {
+                "Valkey 9.0.0 and 9.0.1 lose data of a cluster when they load an append-only file: use 9.0.2 or later"
+            }
             Self::SettingsUnknown => "CONFIG is not allowed: allow this user CONFIG GET (ACL +config|get)",
             Self::NoMemoryLimit | Self::ReplaysHalves | Self::ReplicasNotSynced => "",
         }

@@ -172,7 +172,10 @@ mod tests {
     #[test]
     fn families_take_turns_and_no_more_than_eight_addresses_are_tried() {
         let parsed = |text: &str| text.split(' ').map(|one| one.parse().unwrap()).collect::<Vec<IpAddr>>();
-        assert_eq!(in_turn(&parsed("10.0.0.1 10.0.0.2 10.0.0.3 ::1")), parsed("10.0.0.1 ::1 10.0.0.2 10.0.0.3"));
+        assert_eq!(
+            in_turn(&parsed("10.0.0.1 10.0.0.2 10.0.0.3 ::1")),
+            parsed("10.0.0.1 ::1 10.0.0.2 10.0.0.3")
+        );
         assert_eq!(in_turn(&parsed("::1 10.0.0.1 ::2")), parsed("::1 10.0.0.1 ::2"));
         assert_eq!(in_turn(&[]), [] as [IpAddr; 0]);
         assert_eq!(in_turn(&vec![IpAddr::from([10, 0, 0, 1]); 20]).len(), MAX_ADDRESSES);
@@ -180,7 +183,11 @@ mod tests {
 
     #[test]
     fn the_host_of_a_url_is_an_address_or_a_name() {
-        for (url, expected) in [("http://a.example:81/x", "a.example"), ("https://[::1]:8/", "::1"), ("http://1.2.3.4/", "1.2.3.4")] {
+        for (url, expected) in [
+            ("http://a.example:81/x", "a.example"),
+            ("https://[::1]:8/", "::1"),
+            ("http://1.2.3.4/", "1.2.3.4"),
+        ] {
             assert_eq!(host(&url.parse().unwrap()), expected);
         }
     }

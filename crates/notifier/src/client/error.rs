@@ -1,10 +1,6 @@
-//! Why an attempt has no complete response, and how that is told from the errors of the HTTP library.
+//! Why an attempt has no complete response.
 
-use std::error::Error;
 use std::io;
-
-use super::connector::ConnectError;
-use super::metered::TooMuch;
 
 /// ENOMEM, ENFILE, EMFILE and ENOBUFS on Linux: shortages that affect every request.
 const OUT_OF_RESOURCES: [i32; 4] = [12, 23, 24, 105];
@@ -55,39 +51,6 @@ impl PostError {
             Self::Ports => "ports",
             Self::Local => "local",
         }
-    }
-
-    /// The error of a request without a response.
-    pub(super) fn of_request(error: &hyper_util::client::legacy::Error) -> Self {
-        Self::known(error).unwrap_or(Self::Broken)
-    }
-
-    /// The error of a body.
-    pub(super) fn of_body(error: &hyper::Error) -> Self {
-        Self::known(error).unwrap_or(Self::Body)
-    }
-
-    /// What one of its causes says.
-    fn known(error: &(dyn Error + 'static)) -> Option<Self> {
-        let mut cause = Some(error);
-        while let Some(error) = cause {
-            if let Some(error) = error.downcast_ref::<ConnectError>() {
-                return Some(error.kind);
-            }
-            if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse_too_large) {
-                return Some(Self::HeadTooLarge);
-            }
-            if let Some(error) = error.downcast_ref::<io::Error>() {
-                if is_out_of_resources(error) {
-                    return Some(Self::Local);
-                }
-                if error.get_ref().is_some_and(|inner| inner.is::<TooMuch>()) {
-                    return Some(Self::ResponseTooLarge);
-                }
-            }
-            cause = error.source();
-        }
-        None
     }
 }
 

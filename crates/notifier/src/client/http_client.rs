@@ -9,11 +9,12 @@ use http::{Extensions, HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::ext::on_informational;
-use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Notify;
 
+use super::causes;
 use super::connector::Connector;
 use super::error::PostError;
 use super::metered::Metered;
@@ -39,7 +40,8 @@ pub(crate) struct HttpClient(Client<Connector, Full<Bytes>>);
 impl HttpClient {
     /// Keeps at most `idle` idle connections per host.
     pub(super) fn new(outgoing: &Outgoing, idle: usize) -> anyhow::Result<Self> {
-        let tls = outgoing.authorities.as_deref().map_or_else(|| Ok(Tls::default()), Tls::with_authorities)?;
+        let tls =
+            outgoing.authorities.as_deref().map_or_else(|| Ok(Tls::default()), Tls::with_authorities)?;
         let connector = Connector::new(Resolver::new(&outgoing.name_servers)?, tls);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -68,7 +70,7 @@ impl HttpClient {
                 response = &mut response => break response,
             }
         };
-        let response = response.map_err(|error| PostError::of_request(&error))?;
+        let response = response.map_err(|error| causes::of_request(&error))?;
         leave_old(&connection);
         // What is over the limit may have been in the buffer already.
         if size(response.headers()) > MAX_HEAD as usize {
@@ -143,7 +145,7 @@ impl Body {
         };
         while let Some(frame) = body.frame().await {
             // Trailers are of no interest.
-            if let Ok(data) = frame.map_err(|error| PostError::of_body(&error))?.into_data() {
+            if let Ok(data) = frame.map_err(|error| causes::of_body(&error))?.into_data() {
                 return Ok(Some(data));
             }
         }

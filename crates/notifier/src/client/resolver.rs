@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
+use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::system_conf::read_system_conf;
-use hickory_resolver::TokioResolver;
 
 use super::error::{PostError, is_out_of_resources};
 
@@ -100,7 +100,10 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut lookups = self.resolver.lookups();
         drop(self.lookup.take());
-        if lookups.get(self.name).is_some_and(|weak| weak.upgrade().is_none_or(|known| known.peek().is_some())) {
+        if lookups
+            .get(self.name)
+            .is_some_and(|weak| weak.upgrade().is_none_or(|known| known.peek().is_some()))
+        {
             lookups.remove(self.name);
         }
     }

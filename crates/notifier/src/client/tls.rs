@@ -31,7 +31,9 @@ impl Tls {
         let mut roots = RootCertStore::empty();
         for certificate in read {
             let certificate = certificate.with_context(|| format!("{name} is not in the PEM form"))?;
-            roots.add(certificate).with_context(|| format!("{name} has a certificate that cannot be used"))?;
+            roots
+                .add(certificate)
+                .with_context(|| format!("{name} has a certificate that cannot be used"))?;
         }
         ensure!(!roots.is_empty(), "{name} has no certificate");
         Ok(Self(OnceLock::from(connector(roots))))
