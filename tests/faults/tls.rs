@@ -122,6 +122,11 @@ async fn a_receiver_that_the_system_does_not_trust_gets_nothing_and_without_auth
         let stack = options.start().await;
         stack.accept(&job(id, &receiver.url(NAME))).await;
         assert_eq!(stack.wait_state(TOPIC, id, "dead", SOON).await["last"]["error"], "tls");
+        let mut command = crate::cli::spec(&stack.url(""), &["stats"]).command();
+        if let Some(file) = authorities {
+            command.env("SSL_CERT_FILE", file).env("SSL_CERT_DIR", file);
+        }
+        assert!(command.output().expect("it starts").status.success(), "the command line needs none either");
         let plain = format!("{id}-plain");
         stack.accept(&job(&plain, &sink.url("/hook"))).await;
         sink.wait_for_job(&plain, 1, SOON).await;

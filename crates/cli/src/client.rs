@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use reqwest::{Response, Url};
@@ -132,6 +133,10 @@ pub(crate) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..)
 }
 
+/// Why there is no client for https.
+const NO_TLS: &str =
+    "TLS cannot be set up: without certificate authorities (the package ca-certificates, or SSL_CERT_FILE) only http:// works";
+
 /// A server.
 pub(crate) struct Client {
     http: reqwest::Client,
@@ -146,7 +151,8 @@ impl Client {
     pub(crate) fn new(server: Url) -> anyhow::Result<Self> {
         // It fails only when there is a provider already.
         rustls::crypto::ring::default_provider().install_default().ok();
-        Ok(Self { http: builder().read_timeout(READ_TIMEOUT).build()?, server })
+        let http = builder(&server).read_timeout(READ_TIMEOUT).build().context(NO_TLS)?;
+        Ok(Self { http, server })
     }
 
     /// A client without a limit on the pause before a response.
@@ -154,7 +160,8 @@ impl Client {
     /// # Errors
     /// When TLS cannot be set up.
     pub(crate) fn without_read_timeout(&self) -> anyhow::Result<Self> {
-        let http = builder().tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE).build()?;
+        let builder = builder(&self.server).tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE);
+        let http = builder.build().context(NO_TLS)?;
         Ok(Self { http, server: self.server.clone() })
     }
 
@@ -227,8 +234,11 @@ impl Client {
     }
 }
 
-fn builder() -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
+fn builder(server: &Url) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder();
+    // Plain HTTP needs no certificate authorities, and a machine may have none.
+    let builder = if server.scheme() == "https" { builder } else { builder.tls_certs_only([]) };
+    builder
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .no_proxy()
