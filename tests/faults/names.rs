@@ -47,15 +47,15 @@ async fn a_name_is_asked_for_once_and_each_of_its_addresses_is_tried() {
 async fn a_name_without_an_address_and_a_family_that_is_missing_fail_and_say_why() {
     let (names, sink) = (NameServer::start(60), Sink::start().await);
     names.knows("none.example", &[]);
-    // Of the documentation (RFC 3849): no machine has a way to it.
-    let away = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+    // TCP has no multicast, so that no machine has a way to it.
+    let away = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
     names.knows("six.example", &[away.into()]);
     let stack = asking(&names).start().await;
     for (name, expected) in [
         ("unknown.example", "dns"),
         ("none.example", "dns"),
         ("six.example", "connect"),
-        ("[2001:db8::1]", "connect"),
+        ("[ff02::1]", "connect"),
     ] {
         let id = name.replace(['[', ']', ':'], "-");
         assert_eq!(error_of(&stack, job_for(&sink, &id, name)).await, expected, "{name}");

@@ -134,8 +134,7 @@ pub(crate) fn is_transient(status: u16) -> bool {
 }
 
 /// Why there is no client for https.
-const NO_TLS: &str =
-    "TLS cannot be set up: without certificate authorities (the package ca-certificates, or SSL_CERT_FILE) only http:// works";
+const NO_TLS: &str = "TLS cannot be set up: without certificate authorities (the package ca-certificates, or SSL_CERT_FILE) only http:// works";
 
 /// A server.
 pub(crate) struct Client {

@@ -154,15 +154,16 @@ fn is_ours(kind: PostError) -> bool {
 }
 
 async fn connect_to(address: SocketAddr) -> Result<TcpStream, (PostError, io::Error)> {
-    TcpStream::connect(address).await.map_err(|error| {
-        let kind = match error.raw_os_error() {
-            _ if is_out_of_resources(&error) => PostError::Local,
-            Some(EADDRNOTAVAIL) if address.is_ipv4() => PostError::Ports,
-            _ if error.kind() == io::ErrorKind::ConnectionRefused => PostError::Refused,
-            _ => PostError::Connect,
-        };
-        (kind, error)
-    })
+    TcpStream::connect(address).await.map_err(|error| (kind(&error, address), error))
+}
+
+fn kind(error: &io::Error, address: SocketAddr) -> PostError {
+    match error.raw_os_error() {
+        _ if is_out_of_resources(error) => PostError::Local,
+        Some(EADDRNOTAVAIL) if address.is_ipv4() => PostError::Ports,
+        _ if error.kind() == io::ErrorKind::ConnectionRefused => PostError::Refused,
+        _ => PostError::Connect,
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +180,18 @@ mod tests {
         assert_eq!(in_turn(&parsed("::1 10.0.0.1 ::2")), parsed("::1 10.0.0.1 ::2"));
         assert_eq!(in_turn(&[]), [] as [IpAddr; 0]);
         assert_eq!(in_turn(&vec![IpAddr::from([10, 0, 0, 1]); 20]).len(), MAX_ADDRESSES);
+    }
+
+    #[test]
+    fn an_error_is_of_this_machine_or_of_the_receiver() {
+        let [four, six] = ["10.0.0.1:1", "[fd00::1]:1"].map(|text| text.parse().unwrap());
+        let of = |code, address| kind(&io::Error::from_raw_os_error(code), address);
+        // ECONNREFUSED, ENETUNREACH, EMFILE.
+        for (code, expected) in [(111, PostError::Refused), (101, PostError::Connect), (24, PostError::Local)]
+        {
+            assert_eq!((of(code, four), of(code, six)), (expected, expected), "{code}");
+        }
+        assert_eq!((of(EADDRNOTAVAIL, four), of(EADDRNOTAVAIL, six)), (PostError::Ports, PostError::Connect));
     }
 
     #[test]

@@ -1,15 +1,11 @@
 //! Finds the addresses of a receiver's name: by the hosts file and name servers of the system, or by name servers of
 //! the configuration. Answers are kept as long as they say, five minutes at most, and that there is none for ten
-//! seconds at most. A name is looked up once at a time, however many attempts wait for it, and no longer than one
-//! of them does.
+//! seconds at most. Attempts that wait for the same question share it, which the library sees to, and none is asked for
+//! longer than one of them waits.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared, WeakShared};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::NetError;
@@ -25,16 +21,8 @@ const KEPT_NONE: Duration = Duration::from_secs(10);
 /// How many answers are kept.
 const ANSWERS: u64 = 16_384;
 
-/// The addresses of a name, or why there are none.
-type Found = Result<Arc<[IpAddr]>, PostError>;
-type Lookup = BoxFuture<'static, Found>;
-
 /// Looks up names.
-pub(super) struct Resolver {
-    resolver: TokioResolver,
-    /// What is being looked up.
-    lookups: Mutex<HashMap<Box<str>, WeakShared<Lookup>>>,
-}
+pub(super) struct Resolver(TokioResolver);
 
 impl Resolver {
     /// With these name servers, or with the system's if there are none.
@@ -56,56 +44,14 @@ impl Resolver {
         options.negative_max_ttl = Some(KEPT_NONE);
         let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
         *builder.options_mut() = options;
-        Ok(Self { resolver: builder.build()?, lookups: Mutex::default() })
+        Ok(Self(builder.build()?))
     }
 
     /// The addresses of a name.
-    pub(super) async fn addresses(&self, name: &str) -> Found {
-        let waiting = Waiting { resolver: self, name, lookup: Some(self.lookup(name)) };
-        waiting.lookup.clone().expect("it is there until this is dropped").await
-    }
-
-    /// The lookup that is under way, or a new one.
-    fn lookup(&self, name: &str) -> Shared<Lookup> {
-        let mut lookups = self.lookups();
-        if let Some(known) = lookups.get(name).and_then(WeakShared::upgrade) {
-            return known;
-        }
-        let (resolver, wanted) = (self.resolver.clone(), name.to_owned());
-        let lookup = async move {
-            let found = resolver.lookup_ip(&*wanted).await.map_err(|error| classify(&error))?;
-            let addresses: Arc<[IpAddr]> = found.iter().collect();
-            if addresses.is_empty() { Err(PostError::Dns) } else { Ok(addresses) }
-        };
-        let lookup = lookup.boxed().shared();
-        if let Some(weak) = lookup.downgrade() {
-            lookups.insert(name.into(), weak);
-        }
-        lookup
-    }
-
-    fn lookups(&self) -> MutexGuard<'_, HashMap<Box<str>, WeakShared<Lookup>>> {
-        self.lookups.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An attempt that waits for a lookup. The last one to go ends the lookup and forgets it.
-struct Waiting<'a> {
-    resolver: &'a Resolver,
-    name: &'a str,
-    lookup: Option<Shared<Lookup>>,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let mut lookups = self.resolver.lookups();
-        drop(self.lookup.take());
-        if lookups
-            .get(self.name)
-            .is_some_and(|weak| weak.upgrade().is_none_or(|known| known.peek().is_some()))
-        {
-            lookups.remove(self.name);
-        }
+    pub(super) async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, PostError> {
+        let found = self.0.lookup_ip(name).await.map_err(|error| classify(&error))?;
+        let addresses: Vec<_> = found.iter().collect();
+        if addresses.is_empty() { Err(PostError::Dns) } else { Ok(addresses) }
     }
 }
 
