@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ringback_testkit::{LookUp, NameServer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Answer, LookUp, NameServer, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
@@ -29,6 +29,8 @@ async fn error_of(stack: &Stack, job: Value) -> Value {
 #[tokio::test]
 async fn a_name_is_asked_for_once_and_each_of_its_addresses_is_tried() {
     let (names, sink) = (NameServer::start(60), Sink::start().await);
+    // So that each job needs a connection of its own.
+    sink.answer(Answer::status(200).header("connection", "close"));
     // Nobody listens at the first two.
     names.knows("shop.example", &[[127, 0, 0, 3].into(), [127, 0, 0, 2].into(), HERE]);
     let stack = asking(&names).count(Role::Notifier, 1).start().await;

@@ -11,7 +11,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use ringback_testkit::{NameServer, Sink, Stack, StackOptions};
+use ringback_testkit::{NameServer, Role, Sink, Stack, StackOptions};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -24,6 +24,9 @@ use crate::sample_jobs::{SOON, TOPIC};
 
 /// The name in the receiver's certificate.
 const NAME: &str = "shop.example";
+
+/// A path that is answered with a body of 2 MiB.
+const LARGE: &str = "/large";
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tls").join(name)
@@ -65,9 +68,11 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, versions: Arc<Mutex
             let Ok(stream) = acceptor.accept(stream).await else { return };
             let answer = service_fn(move |request: Request<Incoming>| {
                 versions.lock().expect("no test panics with it").push(request.version());
+                let body =
+                    if request.uri().path() == LARGE { vec![b'x'; 2 * 1024 * 1024] } else { Vec::new() };
                 async {
                     request.into_body().collect().await?;
-                    Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::new())))
+                    Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(body))))
                 }
             });
             // The client ends the connection as it likes.
@@ -107,6 +112,21 @@ async fn a_receiver_is_trusted_by_the_authorities_of_the_file_and_chooses_the_ve
         stack.accept(&job(&id, &receiver.url("other.example"))).await;
         assert_eq!(stack.wait_state(TOPIC, &id, "dead", SOON).await["last"]["error"], "tls");
     }
+}
+
+#[tokio::test]
+async fn large_answers_over_one_connection_are_read_to_their_limit_and_end_no_other_attempt() {
+    let (names, ca) = (NameServer::start(60), file("authority.pem"));
+    let options =
+        asking(&names).count(Role::Notifier, 1).env("RINGBACK_CA_FILE", ca.to_str().expect("a path"));
+    let (stack, receiver) = (options.start().await, Receiver::start(&["h2"]).await);
+    let ids: Vec<_> = (0..40).map(|n| format!("{n}")).collect();
+    let jobs: Vec<_> = ids.iter().map(|id| job(id, &receiver.url(NAME).replace("/hook", LARGE))).collect();
+    assert_eq!(stack.batch(&jobs).await.0, 200);
+    for id in &ids {
+        stack.wait_state(TOPIC, id, "done", SOON).await;
+    }
+    assert_eq!(receiver.versions.lock().expect("no panic").len(), ids.len());
 }
 
 #[tokio::test]

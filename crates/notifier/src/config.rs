@@ -38,7 +38,7 @@ const OWN: &[Setting] = &[
     Setting::new(
         "NAME_SERVERS",
         "",
-        "Name servers that look up the hosts of callback URLs, each an IP address with a port; unset: those of /etc/resolv.conf, and /etc/hosts",
+        "Name servers that look up the hosts of callback URLs, each an IP address with a port; unset: those of /etc/resolv.conf; /etc/hosts comes first",
     ),
     Setting::new(
         "CA_FILE",

@@ -161,7 +161,8 @@ const DUPLICATE_KEYS: [[u32; 3]; 2] = [[9, 0, 0], [9, 0, 2]];
 fn duplicates_keys(info: &Info) -> bool {
     let [first, mended] = DUPLICATE_KEYS;
     let (name, version) = (info.version().0, info.version_numbers());
-    let is_of_cluster = info.get("server_mode") == Some("cluster");
+    // The field has the other name with `extended-redis-compatibility`.
+    let is_of_cluster = info.get("server_mode").or_else(|| info.get("redis_mode")) == Some("cluster");
     name == "Valkey"
         && (first..mended).contains(&version)
         && is_of_cluster
@@ -181,6 +182,8 @@ mod tests {
         };
         assert!(of("9.0.0", "cluster", 1) && of("9.0.1", "cluster", 1));
         assert!(!of("8.1.1", "cluster", 1) && !of("9.0.2", "cluster", 1) && !of("9.1.2", "cluster", 1));
+        let compatible = "redis_version:7.2.4 valkey_version:9.0.0 redis_mode:cluster aof_enabled:1";
+        assert!(duplicates_keys(&Info::of(compatible)));
         assert!(!of("9.0.0", "standalone", 1) && !of("9.0.0", "cluster", 0));
     }
 

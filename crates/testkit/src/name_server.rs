@@ -14,6 +14,8 @@ const TYPE_AND_CLASS: usize = 4;
 /// The types of records with addresses.
 const A: u16 = 1;
 const AAAA: u16 = 28;
+/// The type of a start of authority.
+const SOA: u16 = 6;
 /// An answer to a recursive query: without an error, or that there is no such name.
 const FOUND: [u8; 2] = [0x81, 0x80];
 const NO_SUCH_NAME: [u8; 2] = [0x81, 0x83];
@@ -139,7 +141,8 @@ impl Shared {
         });
         let data: Vec<_> = data.collect();
         let count = u16::try_from(data.len()).ok()?.to_be_bytes();
-        let mut answer = [&query[..2], &flags, &[0, 1], &count, &[0; 4], question].concat();
+        let authority = [0, u8::from(data.is_empty())];
+        let mut answer = [&query[..2], &flags, &[0, 1], &count, &authority, &[0; 2], question].concat();
         for data in data {
             // The name is that of the question.
             answer.extend([0xc0, HEADER as u8]);
@@ -148,6 +151,17 @@ impl Shared {
             answer.extend(self.ttl.to_be_bytes());
             answer.extend([0, data.len() as u8]);
             answer.extend(data);
+        }
+        if authority[1] == 1 {
+            // How long it may be kept that there is no address (RFC 2308): the last number of a start of authority, whose
+            // names are the root.
+            answer.push(0);
+            answer.extend(SOA.to_be_bytes());
+            answer.extend([0, 1]);
+            answer.extend(self.ttl.to_be_bytes());
+            answer.extend([0, 22, 0, 0]);
+            answer.extend([0; 16]);
+            answer.extend(self.ttl.to_be_bytes());
         }
         Some((answer, look_up))
     }

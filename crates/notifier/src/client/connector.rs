@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use tower::Service;
 
 use super::error::{PostError, is_out_of_resources};
-use super::metered::MeteredStream;
+use super::metered::{MeteredStream, TooMuch};
 use super::resolver::Resolver;
 use super::stream::Stream;
 use super::tls::{Tls, is_http2};
@@ -105,7 +105,13 @@ impl Parts {
             }
             Err(error) => {
                 tracing::debug!(host, %error, "the TLS handshake failed");
-                Err((PostError::Tls, Some(error)))
+                let is_too_much = error.get_ref().is_some_and(|inner| inner.is::<TooMuch>());
+                let kind = match () {
+                    () if is_out_of_resources(&error) => PostError::Local,
+                    () if is_too_much => PostError::ResponseTooLarge,
+                    () => PostError::Tls,
+                };
+                Err((kind, Some(error)))
             }
         }
     }

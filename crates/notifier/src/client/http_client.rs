@@ -26,12 +26,17 @@ use crate::config::Outgoing;
 /// Idle connections are closed after this time. Common servers close them later (Node.js after 5 s), so
 /// a request does not meet a connection that the server is about to close.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// No request begins on a connection that is older, so that a change of a receiver's addresses is followed.
+/// A connection that is older takes no further request, so that a change of a receiver's addresses is followed.
 const OLDEST: Duration = Duration::from_secs(60);
+/// How often a connection of HTTP/2 with requests is asked whether it is alive, and how long it may take to answer.
+const ASKED: Duration = Duration::from_secs(15);
 /// The largest head of a response.
 const MAX_HEAD: u32 = 32 * 1024;
 /// How many headers a response may have.
 const MAX_HEADERS: usize = 100;
+/// How much of bodies a receiver may send over HTTP/2 before it is read: of one, and of all on a connection.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 512 * 1024;
 /// How many interim responses (RFC 9110, section 15.2) there may be before the final one.
 const MAX_INTERIM: usize = 20;
 
@@ -41,7 +46,7 @@ impl HttpClient {
     /// Keeps at most `idle` idle connections per host.
     pub(super) fn new(outgoing: &Outgoing, idle: usize) -> anyhow::Result<Self> {
         let tls =
-            outgoing.authorities.as_deref().map_or_else(|| Ok(Tls::default()), Tls::with_authorities)?;
+            outgoing.authorities.as_deref().map_or_else(|| Ok(Tls::of_system()), Tls::with_authorities)?;
         let connector = Connector::new(Resolver::new(&outgoing.name_servers)?, tls);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -50,6 +55,11 @@ impl HttpClient {
             .http1_max_buf_size(MAX_HEAD as usize)
             .http1_max_headers(MAX_HEADERS)
             .http2_max_header_list_size(MAX_HEAD)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .timer(TokioTimer::new())
+            .http2_keep_alive_interval(ASKED)
+            .http2_keep_alive_timeout(ASKED)
             .build(connector);
         Ok(Self(client))
     }
@@ -59,24 +69,77 @@ impl HttpClient {
         let interim = Arc::new(Interim::default());
         let seen = Arc::clone(&interim);
         on_informational(&mut request, move |_| seen.one());
-        let mut connection = capture_connection(&mut request);
+        let mut connection = Used { connection: capture_connection(&mut request), has_answered: false };
         let mut response = std::pin::pin!(self.0.request(request));
         let mut metered = None;
         let response = loop {
             tokio::select! {
                 biased;
                 () = interim.too_many.notified() => return Err(PostError::InterimFlood),
-                begun = begin(&mut connection), if metered.is_none() => metered = Some(begun),
+                begun = connection.begin(), if metered.is_none() => metered = Some(begun),
                 response = &mut response => break response,
             }
         };
-        let response = response.map_err(|error| causes::of_request(&error))?;
-        leave_old(&connection);
+        let mut metered = metered.flatten();
+        let response = response.map_err(|error| causes::of_request(&error).or_too_much(metered.as_ref()))?;
+        connection.has_answered = true;
+        // The first connection may have been closed before anything was sent.
+        if let Some(Known(meter)) = connection.known()
+            && !metered.as_ref().is_some_and(|now| now.is_on(&meter))
+        {
+            metered = Some(meter.begin());
+        }
         // What is over the limit may have been in the buffer already.
-        if size(response.headers()) > MAX_HEAD as usize {
+        let headers = response.headers();
+        if size(headers) > MAX_HEAD as usize || headers.len() > MAX_HEADERS {
             return Err(PostError::HeadTooLarge);
         }
-        Ok(response.map(|body| Body { kind: Kind::Http(body), _metered: metered.flatten() }))
+        Ok(response.map(|body| Body { kind: Kind::Http(body), metered }))
+    }
+}
+
+impl PostError {
+    /// HTTP/2 has no error for a connection that received too much.
+    fn or_too_much(self, metered: Option<&Metered>) -> Self {
+        let may_be = matches!(self, Self::Broken | Self::Body);
+        if may_be && metered.is_some_and(Metered::is_exceeded) { Self::ResponseTooLarge } else { self }
+    }
+}
+
+/// The connection of an attempt. Unless it has answered, no other attempt uses it: over HTTP/2 it may be dead.
+struct Used {
+    connection: CaptureConnection,
+    has_answered: bool,
+}
+
+impl Used {
+    /// Waits for the connection, and begins to count what it receives for this attempt.
+    async fn begin(&mut self) -> Option<Metered> {
+        self.connection.wait_for_connection_metadata().await;
+        let Known(meter) = self.known()?;
+        if meter.age() > OLDEST {
+            self.leave();
+        }
+        Some(meter.begin())
+    }
+
+    fn known(&self) -> Option<Known> {
+        let mut extras = Extensions::new();
+        self.connection.connection_metadata().as_ref()?.get_extras(&mut extras);
+        extras.remove()
+    }
+
+    /// Lets no other attempt begin on it.
+    fn leave(&self) {
+        self.connection.connection_metadata().as_ref().inspect(|connected| connected.poison());
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        if !self.has_answered {
+            self.leave();
+        }
     }
 }
 
@@ -100,30 +163,11 @@ impl Interim {
     }
 }
 
-/// Waits for the connection that is used, and begins to count what it receives for this attempt.
-async fn begin(connection: &mut CaptureConnection) -> Option<Metered> {
-    connection.wait_for_connection_metadata().await;
-    known(connection).map(|known| known.0.begin())
-}
-
-/// Lets no request after this one use a connection that is old.
-fn leave_old(connection: &CaptureConnection) {
-    if known(connection).is_some_and(|known| known.0.since().elapsed() > OLDEST) {
-        connection.connection_metadata().as_ref().inspect(|connected| connected.poison());
-    }
-}
-
-fn known(connection: &CaptureConnection) -> Option<Known> {
-    let mut extras = Extensions::new();
-    connection.connection_metadata().as_ref()?.get_extras(&mut extras);
-    extras.remove()
-}
-
 /// The body of a response.
 pub(super) struct Body {
     kind: Kind,
     /// Counts on while it is read.
-    _metered: Option<Metered>,
+    metered: Option<Metered>,
 }
 
 enum Kind {
@@ -134,7 +178,7 @@ enum Kind {
 
 impl Body {
     pub(super) fn of_receiver(bytes: Bytes) -> Self {
-        Self { kind: Kind::Whole(Some(bytes)), _metered: None }
+        Self { kind: Kind::Whole(Some(bytes)), metered: None }
     }
 
     /// The next part; `None` at the end.
@@ -143,9 +187,11 @@ impl Body {
             Kind::Http(body) => body,
             Kind::Whole(bytes) => return Ok(bytes.take()),
         };
+        let metered = self.metered.as_ref();
         while let Some(frame) = body.frame().await {
             // Trailers are of no interest.
-            if let Ok(data) = frame.map_err(|error| causes::of_body(&error))?.into_data() {
+            if let Ok(data) = frame.map_err(|error| causes::of_body(&error).or_too_much(metered))?.into_data()
+            {
                 return Ok(Some(data));
             }
         }

@@ -3,9 +3,9 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -21,55 +21,71 @@ pub(super) struct TooMuch;
 
 /// What a connection has received and may receive.
 pub(super) struct Meter {
-    received: AtomicU64,
-    allowed: AtomicU64,
-    /// Attempts under way: over HTTP/2 several share a connection.
-    attempts: AtomicU64,
+    count: Mutex<Count>,
     since: Instant,
+}
+
+struct Count {
+    received: u64,
+    allowed: u64,
+    /// Attempts under way: over HTTP/2 several share a connection.
+    attempts: u64,
 }
 
 impl Meter {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            received: AtomicU64::new(0),
-            // For the handshake, and for the first attempt until it begins.
-            allowed: AtomicU64::new(PER_ATTEMPT),
-            attempts: AtomicU64::new(0),
-            since: Instant::now(),
-        })
+        // For the handshake, and for the first attempt until it begins.
+        let count = Count { received: 0, allowed: PER_ATTEMPT, attempts: 0 };
+        Arc::new(Self { count: Mutex::new(count), since: Instant::now() })
     }
 
     /// An attempt begins on this connection. It ends when the result is dropped.
     ///
     /// What attempts before did not use is lost: a connection that has served many gives no larger share.
     pub(super) fn begin(self: &Arc<Self>) -> Metered {
-        let attempts = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
-        let allowed = self.received.load(Ordering::Relaxed) + attempts * PER_ATTEMPT;
+        let mut count = self.count();
+        count.attempts += 1;
+        let allowed = count.received + count.attempts * PER_ATTEMPT;
         // Some of it was sent to the attempts that are under way.
-        self.allowed.fetch_max(allowed, Ordering::Relaxed);
-        if attempts == 1 {
-            self.allowed.store(allowed, Ordering::Relaxed);
-        }
+        count.allowed = if count.attempts == 1 { allowed } else { allowed.max(count.allowed) };
         Metered(Arc::clone(self))
     }
 
-    /// When the connection was made.
-    pub(super) fn since(&self) -> Instant {
-        self.since
+    /// How old the connection is.
+    pub(super) fn age(&self) -> Duration {
+        self.since.elapsed()
     }
 
     fn receive(&self, bytes: usize) -> io::Result<()> {
-        let received = self.received.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        if received <= self.allowed.load(Ordering::Relaxed) { Ok(()) } else { Err(io::Error::other(TooMuch)) }
+        let mut count = self.count();
+        count.received += bytes as u64;
+        if count.received <= count.allowed { Ok(()) } else { Err(io::Error::other(TooMuch)) }
+    }
+
+    fn count(&self) -> MutexGuard<'_, Count> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// An attempt on a connection.
 pub(super) struct Metered(Arc<Meter>);
 
+impl Metered {
+    /// Whether it is on the connection that this meter is of.
+    pub(super) fn is_on(&self, meter: &Arc<Meter>) -> bool {
+        Arc::ptr_eq(&self.0, meter)
+    }
+
+    /// Whether the connection has received more than it may. HTTP/2 does not say so in its errors.
+    pub(super) fn is_exceeded(&self) -> bool {
+        let count = self.0.count();
+        count.received > count.allowed
+    }
+}
+
 impl Drop for Metered {
     fn drop(&mut self) {
-        self.0.attempts.fetch_sub(1, Ordering::Relaxed);
+        self.0.count().attempts -= 1;
     }
 }
 
@@ -143,7 +159,7 @@ mod tests {
         // A second one beside it.
         let _other = meter.begin();
         assert!((0..4).all(|_| meter.receive(half).is_ok()));
-        assert!(meter.receive(1).is_err());
+        assert!(!attempt.is_exceeded() && meter.receive(1).is_err() && attempt.is_exceeded());
         drop(attempt);
         assert!(meter.receive(1).is_err());
     }

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use rustls::pki_types::pem::PemObject as _;
@@ -18,12 +18,25 @@ use super::metered::MeteredStream;
 const HTTP_2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
 
-/// What is needed for connections with TLS. It is made when the first one is: who sends to plain HTTP only needs no
-/// certificate authorities.
-#[derive(Default)]
-pub(super) struct Tls(OnceLock<TlsConnector>);
+/// What is needed for connections with TLS; nothing on a system without certificate authorities, which is enough for plain
+/// HTTP.
+pub(super) struct Tls(Option<TlsConnector>);
 
 impl Tls {
+    /// With the certificate authorities of the system.
+    pub(super) fn of_system() -> Self {
+        let found = rustls_native_certs::load_native_certs();
+        for error in &found.errors {
+            tracing::warn!(%error, "a certificate authority of the system cannot be read");
+        }
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            tracing::warn!("{NoAuthorities}");
+        }
+        Self((!roots.is_empty()).then(|| connector(roots)))
+    }
+
     /// With the certificate authorities of this file instead of the system's.
     pub(super) fn with_authorities(file: &Path) -> anyhow::Result<Self> {
         let name = file.display();
@@ -36,7 +49,7 @@ impl Tls {
                 .with_context(|| format!("{name} has a certificate that cannot be used"))?;
         }
         ensure!(!roots.is_empty(), "{name} has no certificate");
-        Ok(Self(OnceLock::from(connector(roots))))
+        Ok(Self(Some(connector(roots))))
     }
 
     /// Makes a connection to a host a TLS one.
@@ -45,13 +58,7 @@ impl Tls {
         host: &str,
         stream: MeteredStream,
     ) -> io::Result<TlsStream<MeteredStream>> {
-        let connector = match self.0.get() {
-            Some(connector) => connector,
-            None => {
-                let connector = of_system()?;
-                self.0.get_or_init(|| connector)
-            }
-        };
+        let connector = self.0.as_ref().ok_or_else(|| io::Error::other(NoAuthorities))?;
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         connector.connect(name, stream).await
     }
@@ -71,20 +78,10 @@ fn connector(roots: RootCertStore) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-fn of_system() -> io::Result<TlsConnector> {
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        return Err(io::Error::other(NoAuthorities));
-    }
-    Ok(connector(roots))
-}
-
 /// The system has no certificate authorities.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this system has no certificate authorities, so no receiver can be trusted: install its package of them \
-    (ca-certificates), or name a file in the PEM form with RINGBACK_CA_FILE"
+    "this system has no certificate authorities, so receivers on https are not called: install its package of them \
+    (ca-certificates), or name a file in the PEM form with RINGBACK_CA_FILE, and start this process again"
 )]
 struct NoAuthorities;
