@@ -22,8 +22,6 @@ pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, 
         |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
     put(header::CONTENT_TYPE.as_str(), delivery.body.content_type());
     put(header::USER_AGENT.as_str(), USER_AGENT);
-    // A job can have its own.
-    put(header::ACCEPT.as_str(), "*/*");
     if delivery.body.bytes.is_empty() {
         // The HTTP library omits it, and some servers then answer 411 (RFC 9110, 8.6).
         put(header::CONTENT_LENGTH.as_str(), "0");
@@ -35,6 +33,8 @@ pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, 
     put("ringback-attempt", &lease.attempt.to_string());
     put("ringback-due-at", &lease.due.to_string());
     put("traceparent", &trace.to_string());
+    // A job can have its own.
+    put(header::ACCEPT.as_str(), "*/*");
     for (key, value) in context {
         insert_named(&mut headers, &format!("ringback-context-{key}"), value);
     }
