@@ -1,6 +1,6 @@
 //! What sentinels and masters say of themselves, read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use redis::{RedisError, Value};
 use ringback_core::contract::StoreError;
@@ -18,8 +18,8 @@ pub(super) struct Master {
     pub(super) address: (String, u16),
     /// Grows with each fail-over.
     pub(super) epoch: u64,
-    /// How many replicas may take over.
-    pub(super) candidates: usize,
+    /// The replicas that may take over.
+    pub(super) candidates: BTreeSet<(String, u16)>,
 }
 
 /// A replica as a sentinel describes it.
@@ -58,7 +58,7 @@ fn has(flags: &str, flag: &str) -> bool {
 /// What one sentinel says of the master and its replicas.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Heard {
-    /// Without candidates: they are counted by what several sentinels say.
+    /// Without candidates: they are those of several sentinels.
     pub(super) master: Master,
     pub(super) replicas: Vec<Replica>,
     /// Whether this sentinel is replacing the master, or cannot reach it.
@@ -75,7 +75,7 @@ pub(super) fn heard(master: Value, address: Value, replicas: Value) -> Result<He
     let address = redis::from_redis_value(address).map_err(|_| unreadable())?;
     let replicas: Vec<HashMap<String, String>> =
         redis::from_redis_value(replicas).map_err(|_| unreadable())?;
-    let master = Master { address, epoch, candidates: 0 };
+    let master = Master { address, epoch, candidates: BTreeSet::new() };
     Ok(Heard { master, replicas: replicas.iter().map(Replica::of).collect(), doubts_master })
 }
 
@@ -131,7 +131,8 @@ mod tests {
         let replicas = Value::Array(vec![strings(&["name", "r", "flags", "slave"])]);
         let flags = |flags| strings(&["name", "m", "flags", flags, "config-epoch", "7"]);
         let address = strings(&["10.0.0.1", "6379"]);
-        let expected = Master { address: ("10.0.0.1".to_owned(), 6379), epoch: 7, candidates: 0 };
+        let expected =
+            Master { address: ("10.0.0.1".to_owned(), 6379), epoch: 7, candidates: BTreeSet::new() };
         let read = heard(flags("master"), address.clone(), replicas.clone()).unwrap();
         assert_eq!((read.master, read.replicas.len(), read.doubts_master), (expected, 1, false));
         for doubts in

@@ -12,20 +12,30 @@ use super::answer::{Heard, Listed, Replica};
 /// that elect do not know it yet.
 const RECENT: u64 = 1;
 
-/// How many replicas of a server have to have a change. They are counted: those that elect and the master itself may
-/// know one by different names.
-#[derive(Debug, Default)]
+/// Where a replica is, as its master and those that elect name it.
+pub(super) type Address = (String, u16);
+
+/// The replicas that may take over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Candidates {
+    /// Sentinels take the names of replicas from the master's list.
+    Named(BTreeSet<Address>),
+    /// The nodes of a cluster and the master may know a replica by different names, so they are counted.
+    Counted(usize),
+}
+
+/// Which replicas of a server have to have a change.
+#[derive(Debug)]
 pub(super) struct Replicas {
-    /// How many may take over, by those that elect.
-    candidates: usize,
+    candidates: Candidates,
     /// Those that the master listed when that was asked, in whatever state.
-    listed: BTreeSet<(String, u16)>,
+    listed: BTreeSet<Address>,
     /// Those that it has listed as ready then or since then.
-    ready: BTreeSet<(String, u16)>,
+    ready: BTreeSet<Address>,
 }
 
 impl Replicas {
-    pub(super) fn new(candidates: usize, listed: &[Listed]) -> Self {
+    pub(super) fn new(candidates: Candidates, listed: &[Listed]) -> Self {
         let addresses = listed.iter().map(|one| one.address.clone()).collect();
         Self { candidates, listed: addresses, ready: ready(listed).collect() }
     }
@@ -35,26 +45,42 @@ impl Replicas {
         self.ready.extend(ready(listed));
     }
 
+    /// Takes note of candidates that sentinels have named since.
+    pub(super) fn name(&mut self, named: &BTreeSet<Address>) {
+        match &mut self.candidates {
+            Candidates::Named(known) => known.extend(named.iter().cloned()),
+            Candidates::Counted(_) => {}
+        }
+    }
+
     /// Those that were ready.
-    pub(super) fn ready(&self) -> BTreeSet<(String, u16)> {
+    pub(super) fn ready(&self) -> BTreeSet<Address> {
         self.ready.clone()
     }
 
     /// Takes over those that were seen while this was asked for: all but those `before`.
-    pub(super) fn take_over(&mut self, known: &Self, before: &BTreeSet<(String, u16)>) {
+    pub(super) fn take_over(&mut self, known: &Self, before: &BTreeSet<Address>) {
         self.ready.extend(known.ready.difference(before).cloned());
     }
 
-    /// Those that have come since are no candidates yet, so they count beside these. At least one, so that no confirmed
-    /// change is on the server alone.
+    /// How many have to have a change: WAIT says how many have it, not which. So each one that is ready counts beside the
+    /// candidates: it may be parted from those that elect, together with the master, and confirm in place of one of
+    /// them. At least one, so that no confirmed change is on the server alone.
     pub(super) fn required(&self) -> usize {
-        let newcomers = self.ready.difference(&self.listed).count();
-        (self.candidates.max(self.ready.len() - newcomers) + newcomers).max(1)
+        let required = match &self.candidates {
+            Candidates::Named(named) => named.union(&self.ready).count(),
+            // Those that have come since are no candidates yet, so they count beside these.
+            Candidates::Counted(count) => {
+                let newcomers = self.ready.difference(&self.listed).count();
+                (*count).max(self.ready.len() - newcomers) + newcomers
+            }
+        };
+        required.max(1)
     }
 }
 
 /// Those that can confirm what is written now.
-fn ready(listed: &[Listed]) -> impl Iterator<Item = (String, u16)> {
+fn ready(listed: &[Listed]) -> impl Iterator<Item = Address> {
     listed.iter().filter(|one| one.has_confirmed && one.lag <= RECENT).map(|one| one.address.clone())
 }
 
@@ -64,7 +90,7 @@ fn ready(listed: &[Listed]) -> impl Iterator<Item = (String, u16)> {
 /// without a link to the master, or that says that it is a master itself, as a former one does, is left out only if all
 /// sentinels answer and none doubts the master: while it is away no replica has a link, and while it is replaced the one
 /// that is promoted says so first. Until all others follow that one, it is among the replicas.
-pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> usize {
+pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> BTreeSet<Address> {
     let is_majority = heard.len() > all / 2;
     let is_quiet = heard.len() == all && !heard.iter().any(|one| one.doubts_master);
     let is_candidate = |replica: &&Replica| {
@@ -73,9 +99,9 @@ pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> usize {
     };
     let of_one = |one: &&Heard| {
         let others = one.replicas.iter().filter(|replica| replica.address != one.master.address);
-        others.filter(is_candidate).count()
+        others.filter(is_candidate).map(|replica| replica.address.clone()).collect::<Vec<_>>()
     };
-    heard.iter().map(of_one).max().unwrap_or(0)
+    heard.iter().flat_map(of_one).collect()
 }
 
 /// The candidates by what a master of a cluster answers to CLUSTER NODES, and by the replicas that it lists. One that
@@ -110,10 +136,13 @@ mod tests {
     use super::*;
 
     const GOOD: Replica =
-        Replica { address: (String::new(), 0), is_reachable: true, is_linked: true, says_master: false };
+        Replica { address: (String::new(), 1), is_reachable: true, is_linked: true, says_master: false };
+    /// Another one.
+    const OTHER: Replica =
+        Replica { address: (String::new(), 2), is_reachable: true, is_linked: true, says_master: false };
 
     fn heard(replicas: &[Replica], doubts_master: bool) -> Heard {
-        let master = Master { address: ("a".to_owned(), 1), epoch: 1, candidates: 0 };
+        let master = Master { address: ("a".to_owned(), 1), epoch: 1, candidates: BTreeSet::new() };
         Heard { master, replicas: replicas.to_vec(), doubts_master }
     }
 
@@ -125,34 +154,38 @@ mod tests {
     #[test]
     fn replicas_that_sentinels_would_not_promote_are_no_candidates() {
         for other in [
-            Replica { is_reachable: false, ..GOOD },
-            Replica { is_linked: false, ..GOOD },
-            Replica { says_master: true, ..GOOD },
+            Replica { is_reachable: false, ..OTHER },
+            Replica { is_linked: false, ..OTHER },
+            Replica { says_master: true, ..OTHER },
         ] {
-            let (one, both) = (heard(&[GOOD, other.clone()], false), heard(&[GOOD, GOOD], false));
-            assert_eq!(of_sentinels(&[&one, &one, &one], 3), 1, "{other:?}");
-            assert_eq!(of_sentinels(&[&one, &both, &one], 3), 2, "one sentinel would promote it");
+            let (one, both) = (heard(&[GOOD, other.clone()], false), heard(&[GOOD, OTHER], false));
+            assert_eq!(of_sentinels(&[&one, &one, &one], 3).len(), 1, "{other:?}");
+            assert_eq!(of_sentinels(&[&one, &both, &one], 3).len(), 2, "one sentinel would promote it");
         }
-        assert_eq!(of_sentinels(&[], 3), 0);
+        assert_eq!(of_sentinels(&[], 3).len(), 0);
     }
 
     #[test]
     fn no_replica_is_left_out_while_others_may_be_about_to_promote_it() {
-        let away = heard(&[GOOD, Replica { is_reachable: false, ..GOOD }], false);
-        assert_eq!(of_sentinels(&[&away], 3), 2, "most sentinels are silent");
-        assert_eq!(of_sentinels(&[&away, &away], 3), 1);
-        for other in [Replica { is_linked: false, ..GOOD }, Replica { says_master: true, ..GOOD }] {
+        let away = heard(&[GOOD, Replica { is_reachable: false, ..OTHER }], false);
+        assert_eq!(of_sentinels(&[&away], 3).len(), 2, "most sentinels are silent");
+        assert_eq!(of_sentinels(&[&away, &away], 3).len(), 1);
+        for other in [Replica { is_linked: false, ..OTHER }, Replica { says_master: true, ..OTHER }] {
             let [calm, doubts] = [false, true].map(|doubts| heard(&[GOOD, other.clone()], doubts));
-            assert_eq!(of_sentinels(&[&calm, &calm], 3), 2, "the third sentinel may replace the master");
-            assert_eq!(of_sentinels(&[&calm, &doubts, &calm], 3), 2, "a sentinel doubts the master");
-            assert_eq!(of_sentinels(&[&calm, &calm, &calm], 3), 1);
+            assert_eq!(
+                of_sentinels(&[&calm, &calm], 3).len(),
+                2,
+                "the third sentinel may replace the master"
+            );
+            assert_eq!(of_sentinels(&[&calm, &doubts, &calm], 3).len(), 2, "a sentinel doubts the master");
+            assert_eq!(of_sentinels(&[&calm, &calm, &calm], 3).len(), 1);
         }
     }
 
     #[test]
     fn one_that_has_been_promoted_is_no_replica_of_itself() {
         let itself = Replica { address: ("a".to_owned(), 1), says_master: true, ..GOOD };
-        assert_eq!(of_sentinels(&[&heard(&[GOOD, itself], true)], 3), 1);
+        assert_eq!(of_sentinels(&[&heard(&[GOOD, itself], true)], 3).len(), 1);
     }
 
     #[test]
@@ -177,7 +210,7 @@ mod tests {
     #[test]
     fn newcomers_count_beside_the_candidates_until_those_are_asked_again() {
         let loading = Listed { has_confirmed: false, ..one(9, 0) };
-        let mut replicas = Replicas::new(2, &[one(1, 0), one(2, 0)]);
+        let mut replicas = Replicas::new(Candidates::Counted(2), &[one(1, 0), one(2, 0)]);
         assert_eq!(replicas.required(), 2);
         // The second one hangs, and a third one comes and goes.
         replicas.see(&[one(1, 0), one(2, 2), one(3, 0), loading]);
@@ -187,7 +220,7 @@ mod tests {
         // While it is looked at again, a fourth and a fifth one come.
         let before = replicas.ready();
         replicas.see(&[one(4, 0), one(5, 0)]);
-        let mut again = Replicas::new(2, &[one(1, 0), one(4, 0)]);
+        let mut again = Replicas::new(Candidates::Counted(2), &[one(1, 0), one(4, 0)]);
         again.take_over(&replicas, &before);
         assert_eq!(again.required(), 3, "two candidates, and the fifth one");
     }
@@ -196,15 +229,28 @@ mod tests {
     fn one_that_was_listed_but_not_ready_counts_once() {
         let loading = Listed { has_confirmed: false, ..one(2, 0) };
         // Two were silent for a moment.
-        let mut replicas = Replicas::new(2, &[one(1, 2), one(2, 2)]);
+        let mut replicas = Replicas::new(Candidates::Counted(2), &[one(1, 2), one(2, 2)]);
         replicas.see(&[one(1, 0), one(2, 0)]);
         assert_eq!(replicas.required(), 2);
         // One that was loading is no candidate yet.
-        let mut replicas = Replicas::new(1, &[one(1, 0), loading]);
+        let mut replicas = Replicas::new(Candidates::Counted(1), &[one(1, 0), loading]);
         assert_eq!(replicas.required(), 1);
         replicas.see(&[one(1, 0), one(2, 0)]);
         assert_eq!(replicas.required(), 2);
-        assert_eq!(Replicas::new(0, &[]).required(), 1);
-        assert_eq!(Replicas::new(0, &[one(1, 0), one(2, 0), one(3, 2)]).required(), 2);
+        assert_eq!(Replicas::new(Candidates::Counted(0), &[]).required(), 1);
+        assert_eq!(Replicas::new(Candidates::Counted(0), &[one(1, 0), one(2, 0), one(3, 2)]).required(), 2);
+    }
+
+    #[test]
+    fn one_that_is_ready_and_that_nobody_would_promote_counts_beside_those_that_may_be() {
+        // The first one is parted from the sentinels together with the master, and the second one from both.
+        let named = |ports: &[u16]| ports.iter().map(|port| (String::new(), *port)).collect::<BTreeSet<_>>();
+        let mut replicas = Replicas::new(Candidates::Named(named(&[2])), &[one(1, 0), one(2, 4)]);
+        assert_eq!(replicas.required(), 2);
+        replicas.see(&[one(2, 0), one(3, 0)]);
+        assert_eq!(replicas.required(), 3);
+        replicas.name(&named(&[3, 4]));
+        assert_eq!(replicas.required(), 4);
+        assert_eq!(Replicas::new(Candidates::Named(named(&[])), &[]).required(), 1);
     }
 }

@@ -4,6 +4,7 @@
 //! over the connection that wrote: another one may lead to another server, which knows nothing of the change. Calls
 //! share it: one WAIT is sent at a time, and confirms all calls that were answered before it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 use super::answer;
-use super::candidates::{self, Replicas};
+use super::candidates::{self, Candidates, Replicas};
 use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
 use super::single::{self, Single};
@@ -146,17 +147,17 @@ impl Confirmed {
         let info: String = redis::from_redis_value(answer).map_err(|_| unreadable.clone())?;
         let listed = answer::listed(&info);
         let candidates = match &self.server {
-            Server::Single(_) => ONE,
+            Server::Single(_) => Candidates::Counted(ONE),
             // Asked after the master: one that is missing from its list because it is promoted is known to them by then.
             Server::Sentinel(sentinel) => {
                 sentinel.look().await;
-                sentinel.candidates(number).ok_or(StoreError::Unreplicated)?
+                Candidates::Named(sentinel.candidates(number).ok_or(StoreError::Unreplicated)?)
             }
             Server::Node(node) => match node.call(redis::cmd("CLUSTER").arg("NODES")).await {
-                Err(error) if error.is_refusal() => 0,
+                Err(error) if error.is_refusal() => Candidates::Counted(0),
                 nodes => {
                     let nodes: String = redis::from_redis_value(nodes?).map_err(|_| unreadable)?;
-                    candidates::of_cluster(&nodes, &listed)
+                    Candidates::Counted(candidates::of_cluster(&nodes, &listed))
                 }
             },
         };
@@ -169,14 +170,14 @@ impl Confirmed {
             Server::Single(_) => return Ok(ONE),
             // They may have been asked since the last look.
             Server::Sentinel(sentinel) => sentinel.candidates(connection).ok_or(StoreError::Unreplicated)?,
-            Server::Node(_) => 0,
+            Server::Node(_) => BTreeSet::new(),
         };
-        let known = self.replicas().as_ref().map(|(number, replicas)| (*number, replicas.required()));
-        let (number, known) = match known {
-            Some((number, known)) if number == connection => (number, known),
-            _ => self.look_at_replicas().await?,
-        };
-        if number == connection { Ok(known.max(current)) } else { Err(StoreError::Unreplicated) }
+        if let Some((_, replicas)) = self.replicas().as_mut().filter(|(number, _)| *number == connection) {
+            replicas.name(&current);
+            return Ok(replicas.required());
+        }
+        let (number, required) = self.look_at_replicas().await?;
+        if number == connection { Ok(required) } else { Err(StoreError::Unreplicated) }
     }
 
     /// Forgets the replicas of a server that is no master. When it is one again they are looked at first.

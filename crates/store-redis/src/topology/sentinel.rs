@@ -2,6 +2,7 @@
 //! asked before each connection, and at each look whether it is still the same server: one that was cut off from them
 //! still takes writes, which are lost.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +50,7 @@ struct Sentinels {
     /// The master of the highest epoch that was heard of.
     known: Mutex<Option<Master>>,
     was_known: AtomicBool,
-    /// Whether anybody wants to know how many replicas may take over.
+    /// Whether anybody wants to know which replicas may take over.
     count_replicas: bool,
 }
 
@@ -100,12 +101,13 @@ impl Sentinel {
         Ok((self.sentinels.client(&address)?, address))
     }
 
-    /// How many replicas may take over from the server of a connection, as far as the sentinels have said. `None` if
+    /// The replicas that may take over from the server of a connection, as far as the sentinels have said. `None` if
     /// they name another master by now.
-    pub(super) fn candidates(&self, connection: u64) -> Option<usize> {
+    pub(super) fn candidates(&self, connection: u64) -> Option<BTreeSet<(String, u16)>> {
         let (current, _) = self.connection.current().filter(|(_, number)| *number == connection)?;
         let known = self.sentinels.known();
-        known.as_ref().filter(|master| master.address == current.address).map(|master| master.candidates)
+        let known = known.as_ref().filter(|master| master.address == current.address);
+        known.map(|master| master.candidates.clone())
     }
 
     /// Whether the master has this address, as far as the sentinels have said.
