@@ -16,10 +16,16 @@ const SHORT: u64 = 5;
 const VIOLATED: i32 = 1;
 
 /// Arguments of runs that failed once, and what was wrong.
-const FAILED_ONCE: [(&str, &str); 1] = [(
-    "--store=redis --seconds=4 --seed=1 --faults=kill-api,kill-carrier,kill-notifier",
-    "the checker took the first retry policy of a replaced job for that of its successor",
-)];
+const FAILED_ONCE: [(&str, &str); 2] = [
+    (
+        "--store=redis --seconds=4 --seed=1 --faults=kill-api,kill-carrier,kill-notifier",
+        "the checker took the first retry policy of a replaced job for that of its successor",
+    ),
+    (
+        "--store=sentinel --seconds=10 --seed=961459481 --rate=60",
+        "a replica that was parted from the others with the master confirmed in place of the one that took over",
+    ),
+];
 
 #[test]
 fn a_run_on_redis_violates_nothing() {
