@@ -25,7 +25,8 @@ enum Pending {
     Submit(usize),
     Call(usize),
     Settle(usize),
-    Reserve,
+    /// When it was sent.
+    Reserve(u64),
 }
 
 /// Reads lines in their order.
@@ -61,7 +62,7 @@ impl Ingest {
                 return self.begin_call(line, call.n, record);
             }
             Entry::Move(call) => return self.move_job(line, &call),
-            Entry::Reserve(reserve) => return self.begin(line, reserve.n, Pending::Reserve),
+            Entry::Reserve(reserve) => return self.begin(line, reserve.n, Pending::Reserve(reserve.t)),
             Entry::Settle(settle) => return self.settle(line, &settle),
             Entry::Ok(answer) => return self.answered(line, &answer),
             Entry::Fail(answer) => {
@@ -105,7 +106,8 @@ impl Ingest {
         }
         let tables = &mut self.tables;
         tables.lines = lines;
-        let unanswered = self.pending.values().filter(|pending| matches!(pending, Pending::Reserve)).count();
+        let unanswered =
+            self.pending.values().filter(|pending| matches!(pending, Pending::Reserve(_))).count();
         tables.unknown_reserves += unanswered as u64;
         tables.clocks = Clocks::new(tables.settings.wall, std::mem::take(&mut tables.run.readings));
         for submit in tables.submits.iter().filter(|submit| submit.job == NONE && submit.span.may_count()) {
@@ -204,12 +206,17 @@ impl Ingest {
         let token = self.tables.tokens.number(lease.token);
         self.tables.token_jobs.resize(self.tables.tokens.len() as usize, NONE);
         self.tables.token_jobs[token as usize] = job;
+        let asked = match self.pending.get(&lease.n) {
+            Some(Pending::Reserve(sent)) => *sent,
+            Some(Pending::Submit(_) | Pending::Call(_) | Pending::Settle(_)) | None => lease.t,
+        };
         self.tables.leases.push(LeaseRecord {
             job,
             line,
             call: lease.n,
             token,
             attempt: lease.attempt,
+            asked,
             granted: lease.t,
             deadline: lease.deadline,
             body: lease.body.fingerprint(),
@@ -250,7 +257,7 @@ impl Ingest {
             Some(Pending::Settle(place)) => {
                 self.tables.settles[place].deadline = answer.deadline.unwrap_or_default();
             }
-            Some(Pending::Reserve) | None => {}
+            Some(Pending::Reserve(_)) | None => {}
         }
         Ok(())
     }
@@ -261,7 +268,7 @@ impl Ingest {
             Some(Pending::Submit(place)) => &mut self.tables.submits[place].span,
             Some(Pending::Call(place)) => &mut self.tables.calls[place].span,
             Some(Pending::Settle(place)) => &mut self.tables.settles[place].span,
-            Some(Pending::Reserve) => {
+            Some(Pending::Reserve(_)) => {
                 let mut span = Span::new(line, 0);
                 set(&mut span);
                 self.tables.unknown_reserves += u64::from(span.outcome == Outcome::Unknown);

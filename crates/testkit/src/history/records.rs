@@ -171,6 +171,8 @@ pub(crate) struct LeaseRecord {
     pub(crate) call: u64,
     pub(crate) token: u32,
     pub(crate) attempt: u32,
+    /// When the consumer asked for jobs.
+    pub(crate) asked: u64,
     /// When the consumer knew of it.
     pub(crate) granted: u64,
     pub(crate) deadline: u64,

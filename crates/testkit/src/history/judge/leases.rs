@@ -56,9 +56,10 @@ fn check_tokens(job: &Job<'_>, earlier: &LeaseRecord, lease: &LeaseRecord, findi
     }
 }
 
-/// Whether a lease was settled before another was known, so that their order is certain.
+/// Whether a lease was settled before another was asked for, so that their order is certain. An answer that gives a lease
+/// may come late: a process that was stopped sends it when it goes on.
 fn is_over(job: &Job<'_>, earlier: &LeaseRecord, lease: &LeaseRecord) -> bool {
-    settles(job, earlier).any(|settle| settle.span.ended < lease.granted)
+    settles(job, earlier).any(|settle| settle.span.ended < lease.asked)
 }
 
 /// What may have been done with a lease, renewals aside.
@@ -76,6 +77,10 @@ fn check_overlap(
     next: &LeaseRecord,
     findings: &mut Findings,
 ) {
+    // It may have been granted before, and its answer was late.
+    if next.attempt < one.attempt && next.asked < one.granted {
+        return;
+    }
     findings.checked(I8);
     if one.token == next.token || settles(job, one).any(|settle| settle.span.sent <= next.granted) {
         return;

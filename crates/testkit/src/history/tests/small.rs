@@ -138,3 +138,28 @@ fn a_job_that_was_due_before_the_clock_stepped_back_may_be_delivered_after_that(
     let early = lines.replace("\"ahead\":5000000", "\"ahead\":1000000");
     assert_eq!(wrong(&early).len(), 1, "it never was as late as that");
 }
+
+#[test]
+fn the_answer_of_a_reserve_may_come_when_a_later_attempt_is_over() {
+    // Due at once, with three attempts; deadlines are 100 ms after the grant.
+    let lines = r#"{"submit":{"t":1000,"n":1,"job":"a/1","body":"DIGEST","headers":"DIGEST"}}
+{"ok":{"t":2000,"n":1,"status":201,"job":"a/1","due":1795000000001}}
+{"reserve":{"t":3000,"n":2}}
+{"fault":{"t":3500,"f":1,"kind":"stop-api","class":"process","pid":7}}
+{"reserve":{"t":250000,"n":3}}
+{"lease":{"t":251000,"n":3,"job":"a/1","token":"two","attempt":2,"deadline":1795000000351,"body":"DIGEST"}}
+{"ok":{"t":251100,"n":3,"status":200}}
+{"settle":{"t":252000,"n":4,"token":"two","kind":"finish"}}
+{"ok":{"t":253000,"n":4,"status":200}}
+{"healed":{"t":260000,"f":1}}
+{"lease":{"t":261000,"n":2,"job":"a/1","token":"one","attempt":1,"deadline":1795000000103,"body":"DIGEST"}}
+{"ok":{"t":261100,"n":2,"status":200}}
+{"end":{"t":900000,"dumped":false,"drained":false}}
+"#;
+    assert_eq!(wrong(lines), [""; 0]);
+    let asked_later = lines
+        .replace("{\"reserve\":{\"t\":3000,\"n\":2}}\n", "")
+        .replace("{\"healed\"", "{\"reserve\":{\"t\":260500,\"n\":2}}\n{\"healed\"");
+    let found = wrong(&asked_later);
+    assert!(found.iter().any(|line| line.contains("as attempt 1 after attempt 2")), "{found:?}");
+}
