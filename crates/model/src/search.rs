@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use stateright::{Checker as _, HasDiscoveries, Model, Property as Checked};
+use stateright::{Checker, HasDiscoveries, Model, Property as Checked};
 
 use crate::action::Action;
 use crate::bounds::Bounds;
@@ -97,20 +97,36 @@ pub struct Report {
     pub met: Vec<Situation>,
 }
 
-/// Visits the states of a model, nearest first, until a property does not hold, none is left, or about `limit` of
-/// them were visited.
+/// How many states are visited nearest first, which shows the shortest way to a violation but keeps all states that are
+/// found and not visited yet: more than a kilobyte for each state that is visited.
+const NEAREST_FIRST: usize = 5_000_000;
+
+/// Visits the states of a model until a property does not hold, none is left, or about `limit` of them were visited. Up
+/// to [`NEAREST_FIRST`] states nearest first, more of them depth first.
 pub fn search(bounds: Bounds, limit: usize, threads: usize) -> Report {
     let (coverage, visited) = (Arc::new(Coverage::default()), Arc::new(AtomicUsize::new(0)));
     let shard = Shard { bounds, coverage: Arc::clone(&coverage), visited: Arc::clone(&visited), limit };
     let builder = shard.checker().threads(threads).finish_when(HasDiscoveries::Any);
-    let checker = builder.spawn_bfs().join();
+    if limit <= NEAREST_FIRST {
+        report(bounds.name, &builder.spawn_bfs().join(), &coverage, &visited)
+    } else {
+        report(bounds.name, &builder.spawn_dfs().join(), &coverage, &visited)
+    }
+}
+
+fn report(
+    name: &'static str,
+    checker: &impl Checker<Shard>,
+    coverage: &Coverage,
+    visited: &AtomicUsize,
+) -> Report {
     let discoveries = checker.discoveries();
     let is_complete = !discoveries.contains_key(ENOUGH);
     let found = discoveries.into_iter().filter(|(name, _)| *name != ENOUGH);
     let mut violated: Vec<_> = found.map(|(name, path)| (name, path.into_actions())).collect();
     violated.sort_by_key(|(name, _)| *name);
     Report {
-        name: bounds.name,
+        name,
         found: checker.unique_state_count(),
         visited: visited.load(Ordering::Relaxed).min(checker.unique_state_count()),
         depth: checker.max_depth(),
