@@ -7,7 +7,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_testkit::RedisServer;
 use ringback_testkit::history::{Entry, History, Loss};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Begun;
 use crate::fault::Kind;
@@ -18,6 +18,10 @@ use crate::installation::Installation;
 const WHOLE: Duration = Duration::from_secs(30);
 /// Sentinels do not replace a master that was away for less.
 const SHORT: Duration = Duration::from_millis(1_200);
+/// How often sentinels are asked to replace a master that works.
+const FAIL_OVERS: usize = 3;
+/// How long they may take each time. The master takes no writes meanwhile.
+const REPLACED_WITHIN: Duration = Duration::from_secs(15);
 
 pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdRng) {
     let group = &mut *installation.group.as_ref().expect("a run on several servers").lock().await;
@@ -104,11 +108,16 @@ pub(super) async fn masters(group: &Group) -> Vec<usize> {
 async fn fail_over(group: &Group, master: usize) {
     match group {
         Group::Sentinel(sentinel) => {
-            // Otherwise it would deliver what is cancelled on its successor.
-            ask(&sentinel.servers()[master], &["CLIENT", "PAUSE", "20000", "WRITE"]).await;
-            sentinel.are_in_sync(master).await;
-            sentinel.fail_over().await;
-            sentinel.another_master(0, master).await;
+            // Sentinels that find no replica good enough at the moment give up.
+            for _ in 0..FAIL_OVERS {
+                // Otherwise it would deliver what is cancelled on its successor.
+                ask(&sentinel.servers()[master], &["CLIENT", "PAUSE", "20000", "WRITE"]).await;
+                sentinel.are_in_sync(master).await;
+                sentinel.fail_over().await;
+                if timeout(REPLACED_WITHIN, sentinel.another_master(0, master)).await.is_ok() {
+                    break;
+                }
+            }
         }
         Group::Cluster(cluster) => {
             let port = cluster.nodes()[master].port().to_string();
