@@ -6,11 +6,15 @@
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
-up: ## Start Ringback in the foreground: one process, API on 127.0.0.1:7411, data in ringback-data; Ctrl-C ends it
+# Receivers on this machine, to which the address guard lets no callback go by default.
+up stack: export RINGBACK_EGRESS_ALLOW ?= 127.0.0.0/8,::1
+up stack: export RINGBACK_EGRESS_HOSTS ?= localhost
+
+up: ## Start Ringback in the foreground: one process, API on 127.0.0.1:7411, data in ringback-data, callbacks to this machine allowed; Ctrl-C ends it
 	cargo build --release --locked --package ringback
 	@exec target/release/ringback up
 
-stack: ## Start the local stack in the background: redis, api, two carriers, two notifiers
+stack: ## Start the local stack in the background: redis, api, two carriers, two notifiers; callbacks to this machine allowed
 	cargo build --release --locked --workspace --bins
 	@deploy/local/stack.sh start
 

@@ -10,6 +10,7 @@ mod credentials;
 mod destroyed_replies;
 mod durability;
 mod failovers;
+mod guard;
 mod hostile_tenant;
 mod installations;
 mod load;

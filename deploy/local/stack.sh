@@ -3,7 +3,8 @@
 # Usage: stack.sh start  starts it in the background
 #        stack.sh stop   stops it and keeps the data
 # Data, logs and process ids are under target/stack/. Ports: redis 7420, API 7411, admin 7412 (api), 7413 and
-# 7423 (carriers), 7414 and 7424 (notifiers). The processes inherit RINGBACK_* variables, except addresses.
+# 7423 (carriers), 7414 and 7424 (notifiers). The processes inherit RINGBACK_* variables, except addresses;
+# `make stack` lets callbacks go to this machine by RINGBACK_EGRESS_ALLOW and RINGBACK_EGRESS_HOSTS.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

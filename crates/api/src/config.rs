@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ringback_core::contract::Options;
 use ringback_core::retry::{self, RetryPolicy};
+use ringback_egress::Guard;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
@@ -14,6 +15,7 @@ const CALL_TIMEOUT: Duration = Duration::from_millis(1500);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const RETRY: &[Setting] = &Setting::table(retry::SETTING);
+const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
 const OWN: &[Setting] = &[
     Setting::new("API_LISTEN", "127.0.0.1:7411", "Where the public API is served"),
     Setting::new("EVENT_LISTENERS", "100", "How many callers may listen to events at once"),
@@ -31,11 +33,13 @@ pub struct Config {
     pub retry: RetryPolicy,
     /// How many callers may listen to events at once (`EVENT_LISTENERS`, 100).
     pub event_listeners: usize,
+    /// Where callbacks may go.
+    pub guard: Guard,
 }
 
 impl Config {
     /// All settings of an API.
-    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN];
+    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, EGRESS];
 
     /// Reads the settings and collects mistakes in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
@@ -45,6 +49,7 @@ impl Config {
                 .group(|get| settings::parse(get, CALL_TIMEOUT), || settings::defaults(CALL_TIMEOUT)),
             retry: lookup.parse("RETRY"),
             event_listeners: lookup.number_in("EVENT_LISTENERS", 1..=10_000),
+            guard: lookup.group(|get| ringback_egress::parse(get), Guard::default),
         }
     }
 }

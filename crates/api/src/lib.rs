@@ -9,6 +9,7 @@
 
 mod app;
 mod config;
+mod destinations;
 mod error;
 mod events;
 mod extract;
@@ -37,6 +38,7 @@ use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
 pub use crate::config::Config;
+use crate::destinations::Destinations;
 use crate::state::Api;
 
 /// The name of the task that reads the topic policies, and of its readiness check.
@@ -104,6 +106,7 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
     let retries = Retries { policies, default: config.retry.clone() };
+    let destinations = Destinations::new(config.guard.clone(), store.clone());
     let (rng, listeners) = (random::generator(), config.event_listeners);
-    app::app(Arc::new(Api::new(store, retries, rng, listeners, context, tasks)))
+    app::app(Arc::new(Api::new(store, retries, destinations, rng, listeners, context, tasks)))
 }

@@ -18,6 +18,7 @@ use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
 
+use crate::destinations::Destinations;
 use crate::events::Events;
 use crate::limits::{MemoryBudget, StatsCache};
 use crate::metrics::Metrics;
@@ -51,6 +52,7 @@ pub(crate) struct Api {
     /// The topic policies.
     pub(crate) policies: PolicyBook,
     pub(crate) audits: Semaphore,
+    pub(crate) destinations: Destinations,
     retries: Retries,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
@@ -63,6 +65,7 @@ impl Api {
     pub(crate) fn new(
         store: &Store,
         retries: Retries,
+        destinations: Destinations,
         rng: StdRng,
         max_listeners: usize,
         Context { shutdown, meter, clock, .. }: &Context,
@@ -84,6 +87,7 @@ impl Api {
             exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
             policies,
             audits: Semaphore::new(MAX_AUDITS),
+            destinations,
             retries,
             clock: Arc::clone(clock),
             rng: Mutex::new(rng),
@@ -109,7 +113,9 @@ impl Api {
             Some(key) => Token::of_key(&key),
             None => self.token(),
         };
-        parse_job_by(json, Defaults { now, make_id, make_token, trace }, policies.as_deref())
+        let job = parse_job_by(json, Defaults { now, make_id, make_token, trace }, policies.as_deref())?;
+        self.destinations.check_job(&job)?;
+        Ok(job)
     }
 
     /// Parses one line of an import.
@@ -169,6 +175,7 @@ pub(crate) mod tests {
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use rand::SeedableRng as _;
     use ringback_core::clock::{ManualClock, SystemClock};
+    use ringback_egress::Guard;
     use ringback_service::{Health, Scrapes, Shutdown};
     use ringback_store::{Memory, settings};
 
@@ -199,7 +206,8 @@ pub(crate) mod tests {
         let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));
         let context = Context { shutdown, health, meter, scrapes: Scrapes::default(), clock };
         let retries = Retries { policies, default: RetryPolicy::none() };
-        let api = Api::new(store, retries, rng, 100, &context, &mut tasks);
+        let destinations = Destinations::new(Guard::open(), store.clone());
+        let api = Api::new(store, retries, destinations, rng, 100, &context, &mut tasks);
         // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

@@ -38,7 +38,7 @@ pub(crate) fn main(args: UpArgs, format: Format, times: Times) -> ExitCode {
 }
 
 async fn run(
-    config: Config,
+    mut config: Config,
     context: Context,
     demo: Option<DemoPort>,
     format: Format,
@@ -51,9 +51,14 @@ async fn run(
         Some(DemoPort::Chosen(port)) => Some(Demo::start(Some(port), format, times).await?),
         None => None,
     };
+    if let Some(demo) = &demo {
+        config.api.guard.exempt(demo.address);
+        config.notifier.outgoing.guard.exempt(demo.address);
+    }
     let greeting = Greeting::of(&config, demo.as_ref().map(|demo| demo.address)).to_string();
     let store = Store::open(config.api.store.clone())?;
     let listener = ringback_api::bind(&config.api).await?;
+    config.notifier.outgoing.listeners.push(listener.local_addr().unwrap_or(config.api.listen));
     let mut tasks = Tasks::new();
     ringback_api::start(listener, &config.api, &store, &context, &mut tasks);
     ringback_carrier::start(&config.carrier, &store, &context, &mut tasks);

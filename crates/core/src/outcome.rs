@@ -58,6 +58,8 @@ pub enum Reason {
     Exhausted,
     /// The receiver answered 410 Gone (RFC 9110, section 15.5.11).
     Gone,
+    /// The address guard forbids its destination.
+    ForbiddenAddress,
     /// [`MAX_LOST`](crate::limits::MAX_LOST) leases in a row ran out without an outcome.
     Lost,
     /// Its consumer's reason; at most [`MAX_REASON`](crate::limits::MAX_REASON) bytes are kept.
@@ -70,6 +72,7 @@ impl Reason {
         match self {
             Self::Exhausted => "exhausted",
             Self::Gone => "gone",
+            Self::ForbiddenAddress => "forbidden-address",
             Self::Lost => "lost",
             Self::Custom(reason) => reason,
         }

@@ -5,6 +5,7 @@
 mod causes;
 mod connector;
 mod error;
+mod gate;
 mod http_client;
 mod metered;
 mod resolver;
@@ -18,10 +19,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use ringback_core::contract::MAX_ANSWER as MAX_LOGGED;
 use ringback_core::policy::Policy;
+use ringback_store::Store;
 
 pub(crate) use self::error::PostError;
 use self::http_client::{Body, HttpClient};
 use crate::config::Outgoing;
+use crate::metrics::Metrics;
 
 /// The most bytes of a body that are read. A longer body is cut off by closing the connection.
 const MAX_BODY: usize = 64 * 1024;
@@ -81,8 +84,13 @@ impl PostResponse {
 }
 
 /// Creates the HTTP client. It keeps at most `idle` idle connections per host.
-pub(crate) fn build(outgoing: &Outgoing, idle: usize) -> anyhow::Result<Client> {
-    Ok(Client::Http(Box::new(HttpClient::new(outgoing, idle)?)))
+pub(crate) fn build(
+    outgoing: Outgoing,
+    idle: usize,
+    store: &Store,
+    metrics: &Metrics,
+) -> anyhow::Result<Client> {
+    Ok(Client::Http(Box::new(HttpClient::new(outgoing, idle, store, metrics)?)))
 }
 
 /// Sends a POST and reads the response. The caller sets the time limit. `is_logged` decides by the status

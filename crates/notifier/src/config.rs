@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ringback_core::contract::Options;
 use ringback_core::retry::{self, RetryPolicy};
+use ringback_egress::Guard;
 use ringback_service::settings::check_drain;
 use ringback_service::{Lookup, Setting, files};
 use ringback_store::settings;
@@ -19,6 +20,7 @@ const MAX_MARGIN: Duration = Duration::from_secs(600);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const RETRY: &[Setting] = &Setting::table(retry::SETTING);
+const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
 const OWN: &[Setting] = &[
     Setting::new(
         "CONCURRENCY",
@@ -76,11 +78,15 @@ pub struct Outgoing {
     pub name_servers: Vec<SocketAddr>,
     /// The file with the certificate authorities they are trusted by; those of the system without one (`CA_FILE`).
     pub authorities: Option<PathBuf>,
+    /// Where callbacks may go.
+    pub guard: Guard,
+    /// Where this process listens: no callback may go there.
+    pub listeners: Vec<SocketAddr>,
 }
 
 impl Config {
     /// The settings of a notifier.
-    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN];
+    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, EGRESS];
 
     /// Reads the settings and collects mistakes in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
@@ -123,7 +129,12 @@ impl Outgoing {
             }
         }
         let file = lookup.text("CA_FILE");
-        Self { name_servers, authorities: (!file.is_empty()).then(|| file.into()) }
+        Self {
+            name_servers,
+            authorities: (!file.is_empty()).then(|| file.into()),
+            guard: lookup.group(|get| ringback_egress::parse(get), Guard::default),
+            listeners: vec![lookup.address("ADMIN_LISTEN")],
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 mod trace;
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,9 +21,10 @@ use ringback_core::policy::{Logging, Policy};
 use ringback_service::{Shutdown, random};
 use ringback_store::{Retries, Store};
 use tokio::time::{Instant, sleep, sleep_until};
-use tracing::{Instrument as _, debug, warn};
+use tracing::{Instrument as _, debug, info, warn};
 
 use crate::client::{self, Client, PostError, PostRequest, PostResponse};
+use crate::failing::{Failing, FailingDestinations, Report};
 use crate::metrics::{AttemptResult, Metrics};
 #[cfg(debug_assertions)]
 use crate::planted;
@@ -50,6 +51,8 @@ pub(crate) struct Deliverer {
     pub(crate) clock: Arc<dyn Clock>,
     /// The name of this process in the attempt log.
     pub(crate) name: Arc<str>,
+    /// The destinations that fail, for the log.
+    pub(crate) failing: Mutex<FailingDestinations>,
 }
 
 /// The result of a delivery.
@@ -301,7 +304,42 @@ impl Deliverer {
             // The dispatcher logs this once for all jobs.
             debug!(job.topic = %topic, job.id = %id, attempt, destination, error, next, "not attempted");
         } else {
-            warn!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "attempt failed");
+            debug!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "attempt failed");
+        }
+        match self.destination(destination, attempted, result) {
+            Some(Report::Begins) => {
+                warn!(destination, job.topic = %topic, job.id = %id, attempt, status, error, duration_ms, next, "a destination begins to fail; each of its attempts is logged at debug");
+            }
+            Some(Report::Continues(Failing { failures, lasts })) => {
+                warn!(
+                    destination,
+                    failures,
+                    lasts_s = lasts.as_secs(),
+                    status,
+                    error,
+                    "a destination goes on failing"
+                );
+            }
+            Some(Report::Ends(Failing { failures, lasts })) => {
+                info!(destination, failures, lasts_s = lasts.as_secs(), "a destination no longer fails");
+            }
+            None => {}
+        }
+    }
+
+    /// Records what an attempt says of its destination. An answer of 410 says that the job is over.
+    fn destination(&self, origin: &str, attempted: &Attempted, result: AttemptResult) -> Option<Report> {
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = attempted.started + attempted.took;
+        match result {
+            AttemptResult::Complete => failing.succeeded(origin, ended),
+            AttemptResult::Retry | AttemptResult::Bury if attempted.status() != Some(410) => {
+                failing.failed(origin, ended)
+            }
+            AttemptResult::Retry
+            | AttemptResult::Bury
+            | AttemptResult::Release
+            | AttemptResult::LeaseLost => None,
         }
     }
 }

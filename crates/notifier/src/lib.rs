@@ -4,13 +4,14 @@
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to
 //! wait after a wake-up), `dispatcher` (the main loop), `lanes` (lane limits), `store_call` (one reserve
 //! and settle of a batch), `deliverer` (one attempt), `request` (its headers), `client` (the HTTP client),
-//! `verdict` (the meaning of a response), `resource_backoff` (when this machine is out of resources),
+//! `verdict` (the meaning of a response), `failing` (which destinations fail, for the log), `resource_backoff` (when this machine is out of resources),
 //! `settle_queue` (outcomes on their way to the store).
 
 mod client;
 mod config;
 mod deliverer;
 mod dispatcher;
+mod failing;
 mod lanes;
 mod metrics;
 #[cfg(debug_assertions)]
@@ -23,7 +24,7 @@ mod store_call;
 mod verdict;
 mod wake_backoff;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
@@ -61,10 +62,11 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
 /// # Errors
 /// When the HTTP client cannot be created.
 pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks) -> anyhow::Result<()> {
-    let client = client::build(&config.outgoing, config.lane_concurrency)?;
+    let metrics = Metrics::new(&context.meter);
+    let client = client::build(config.outgoing.clone(), config.lane_concurrency, store, &metrics)?;
     #[cfg(debug_assertions)]
     let client = planted::client().unwrap_or(client);
-    start_with(client, config, store, context, tasks);
+    start_with(client, metrics, config, store, context, tasks);
     Ok(())
 }
 
@@ -76,12 +78,19 @@ pub fn start_local(
     context: &Context,
     tasks: &mut Tasks,
 ) {
-    start_with(Client::Local(receiver), config, store, context, tasks);
+    let metrics = Metrics::new(&context.meter);
+    start_with(Client::Local(receiver), metrics, config, store, context, tasks);
 }
 
-fn start_with(client: Client, config: Config, store: &Store, context: &Context, tasks: &mut Tasks) {
-    let Context { shutdown, meter, clock, .. } = context;
-    let metrics = Metrics::new(meter);
+fn start_with(
+    client: Client,
+    metrics: Metrics,
+    config: Config,
+    store: &Store,
+    context: &Context,
+    tasks: &mut Tasks,
+) {
+    let Context { shutdown, clock, .. } = context;
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
@@ -98,6 +107,7 @@ fn start_with(client: Client, config: Config, store: &Store, context: &Context, 
         shutdown: shutdown.clone(),
         clock: Arc::clone(clock),
         name: process_name().into(),
+        failing: Mutex::default(),
     };
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
     let dispatcher = Dispatcher::new(signals, lanes, deliverer, metrics, shutdown.clone());

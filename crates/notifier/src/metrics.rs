@@ -42,6 +42,7 @@ pub(crate) struct Metrics {
     pub(crate) stale_settles: Counter<u64>,
     pub(crate) unsettled: Counter<u64>,
     pub(crate) unlogged: Counter<u64>,
+    pub(crate) forbidden: Counter<u64>,
 }
 
 impl Metrics {
@@ -82,6 +83,10 @@ impl Metrics {
             unlogged: counter(
                 "ringback_notifier_unlogged_attempts_total",
                 "Attempts that could not be written to the attempt log",
+            ),
+            forbidden: counter(
+                "ringback_notifier_forbidden_connections_total",
+                "Connections to destinations that the address guard forbids: refused, or made where it only counts",
             ),
         }
     }

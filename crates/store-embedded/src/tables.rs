@@ -23,7 +23,7 @@ use self::callers::Callers;
 pub(crate) use self::callers::Granted;
 use self::counts::Counts;
 pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, ShardSums, TopicRow};
-pub(crate) use self::format::{Checkpoint, Format};
+pub(crate) use self::format::{Checkpoint, Fixed, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;

@@ -22,32 +22,32 @@ use self::queue::{Member, Next, Queue, Reply, Request};
 use self::time::Time;
 use super::error::{Error, Result};
 use super::location::StoreLocation;
-use super::tables::{Journal, Shards, Writing};
+use super::tables::{Fixed, Journal, Shards, Writing};
 use super::txn::{PassTimes, Sealed, Txn};
 use super::wal::checkpoint::CheckpointedDb;
 
 /// How many calls may wait.
 const WAITING: usize = 1024;
 
-/// Opens a location and starts its writer. Returns the writer's queue and thread, and the number of
-/// shards in the file.
+/// Opens a location and starts its writer. Returns the writer's queue and thread, and what is fixed in
+/// the file.
 pub(crate) fn start(
     location: &Arc<StoreLocation>,
     shards: u16,
-) -> Result<(mpsc::Sender<Request>, JoinHandle<()>, u16)> {
+) -> Result<(mpsc::Sender<Request>, JoinHandle<()>, Fixed)> {
     let (sender, requests) = mpsc::channel(WAITING);
     let queue = Queue::new(requests)?;
     let writer = Writer { queue: Some(queue), ..Writer::open(location, shards)? };
-    let shards = writer.shards;
+    let fixed = writer.fixed;
     let thread = std::thread::Builder::new().name("ringback-store".to_owned()).spawn(|| writer.run())?;
-    Ok((sender, thread, shards))
+    Ok((sender, thread, fixed))
 }
 
 pub(crate) struct Writer {
     location: Arc<StoreLocation>,
     /// `None` after a failure, until it is opened again.
     db: Option<CheckpointedDb>,
-    pub(crate) shards: u16,
+    pub(crate) fixed: Fixed,
     time: Time,
     passes: PassTimes,
     /// `None` if each caller runs its call itself.
@@ -74,13 +74,13 @@ impl From<Error> for Failed {
 impl Writer {
     /// Opens a location. The writer has no queue.
     pub(crate) fn open(location: &Arc<StoreLocation>, shards: u16) -> Result<Self> {
-        let (db, shards) = CheckpointedDb::open(location, shards)?;
+        let (db, fixed) = CheckpointedDb::open(location, shards)?;
         let rows = Shards::open(&db.snapshot()?)?.all()?;
         let last_time = rows.into_values().map(|row| row.time_us).max().unwrap_or(0);
         Ok(Self {
             location: Arc::clone(location),
             db: Some(db),
-            shards,
+            fixed,
             time: Time::new(Arc::clone(&location.clock), last_time),
             passes: PassTimes::default(),
             queue: None,
@@ -148,7 +148,7 @@ impl Writer {
     }
 
     fn db(&mut self) -> Result<CheckpointedDb> {
-        let open = || CheckpointedDb::open(&self.location, self.shards).map(|(db, _)| db);
+        let open = || CheckpointedDb::open(&self.location, self.fixed.shards).map(|(db, _)| db);
         self.db.take().map_or_else(open, Ok)
     }
 

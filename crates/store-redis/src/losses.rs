@@ -32,6 +32,11 @@ enum Losses {
 }
 
 impl RedisStore {
+    /// Whether a version that guards destinations made the installation. False before the first look.
+    pub fn is_guarded(&self) -> bool {
+        self.witness.installation().is_guarded
+    }
+
     pub fn loss(&self) -> Option<Loss> {
         self.witness.loss()
     }
@@ -92,7 +97,7 @@ impl RedisStore {
 
     /// Takes the row as it is now.
     pub(crate) fn take_row(&self, row: Row) -> SeenRow {
-        let (_, _, life, lost_run_id, jobs, run_id) = row;
+        let (_, _, life, lost_run_id, jobs, run_id, is_guarded) = row;
         let mut known = self.witness.installation();
         let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
         if loss != known.loss {
@@ -111,7 +116,7 @@ impl RedisStore {
                 "the store is not the one that it was: its installation is gone, and a new one in its place"
             );
         }
-        (known.loss, known.life) = (loss, life);
+        (known.loss, known.life, known.is_guarded) = (loss, life, is_guarded);
         SeenRow { is_another, run_id }
     }
 

@@ -70,6 +70,10 @@ impl RedisStore {
         self.topology.kind()
     }
 
+    pub fn addresses(&self) -> Vec<(String, u16)> {
+        self.topology.addresses()
+    }
+
     pub fn profile(&self) -> Option<Profile> {
         self.fitness.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|found| found.profile)
     }

@@ -12,7 +12,9 @@ mod error;
 mod sentinel;
 mod single;
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -41,6 +43,10 @@ pub(crate) struct Topology {
     servers: Servers,
     /// For changes that are waited for until replicas have them; `None` if none is.
     confirmed: Option<ConfirmedServers>,
+    /// Host and port of the servers that the URL names.
+    listed: Vec<(String, u16)>,
+    /// The masters of a cluster when all were asked last.
+    masters: Mutex<BTreeSet<(String, u16)>>,
 }
 
 /// Whether anybody waits until replicas have a change.
@@ -95,6 +101,7 @@ impl Topology {
         confirmation: Confirmation,
     ) -> Result<Self, StoreError> {
         let address = Address::parse(url).map_err(StoreError::Unfit)?;
+        let listed = address.servers();
         let is_confirmed = confirmation == Confirmation::ByReplicas;
         let on_one = |server| {
             let confirmed = Confirmed::new(server, call_timeout);
@@ -121,7 +128,7 @@ impl Topology {
                 (Servers::Cluster(Box::new(cluster)), confirmed)
             }
         };
-        Ok(Self { servers, confirmed })
+        Ok(Self { servers, confirmed, listed, masters: Mutex::default() })
     }
 
     /// The kind's name in the API.
@@ -131,6 +138,16 @@ impl Topology {
             Servers::Sentinel(_) => "redis-sentinel",
             Servers::Cluster(_) => "redis-cluster",
         }
+    }
+
+    /// Host and port of each server that is known: those of the URL, and the masters that they name.
+    pub(crate) fn addresses(&self) -> Vec<(String, u16)> {
+        let master = match &self.servers {
+            Servers::Sentinel(sentinel) => sentinel.master(),
+            Servers::Single(_) | Servers::Cluster(_) => None,
+        };
+        let masters = self.masters.lock().unwrap_or_else(PoisonError::into_inner);
+        self.listed.iter().chain(&*masters).cloned().chain(master).collect()
     }
 
     /// Whether shards can be on different servers.
@@ -226,7 +243,11 @@ impl Topology {
                 Servers::Sentinel(sentinel) => Ok(vec![(Node::only(), sentinel.call(cmd).await?)]),
                 Servers::Cluster(cluster) => {
                     let answers = cluster.call_each(cmd).await?.into_iter();
-                    answers.map(|(address, answer)| Ok((Node::parse(address)?, answer))).collect()
+                    let answers = answers.map(|(address, answer)| Ok((Node::parse(address)?, answer)));
+                    let answers: Vec<_> = answers.collect::<Result<_, StoreError>>()?;
+                    let masters = answers.iter().filter_map(|(node, _): &(Node, Value)| node.0.clone());
+                    *self.masters.lock().unwrap_or_else(PoisonError::into_inner) = masters.collect();
+                    Ok(answers)
                 }
             }
         })

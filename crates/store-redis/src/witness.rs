@@ -9,8 +9,8 @@ use ringback_core::is_planted;
 use tokio::time::Instant;
 
 /// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs. Then
-/// the `run_id` of its server.
-pub(crate) type Row = (String, String, String, String, u64, String);
+/// the `run_id` of its server, and whether a version that guards destinations made it.
+pub(crate) type Row = (String, String, String, String, u64, String, bool);
 
 /// What a look at the row shows.
 pub(crate) struct SeenRow {
@@ -50,6 +50,8 @@ pub(crate) struct Installation {
     pub(crate) life: String,
     /// The loss that has to be accepted.
     pub(crate) loss: Option<Loss>,
+    /// A version that guards destinations made it.
+    pub(crate) is_guarded: bool,
     /// The replication ids of the servers.
     pub(crate) replication: Vec<String>,
     /// The shard that is looked at next.

@@ -115,6 +115,23 @@ impl Store {
         }
     }
 
+    /// Whether a version that guards destinations made the installation: all its jobs were judged when they came. False
+    /// before [`Store::prepare`] has succeeded.
+    pub fn is_guarded(&self) -> bool {
+        match &self.backend {
+            Backend::Redis(store) => store.is_guarded(),
+            Backend::Embedded(store) => store.is_guarded(),
+        }
+    }
+
+    /// Host and port of each of its servers that is known: those of its URL, and the masters that they name.
+    pub fn addresses(&self) -> Vec<(String, u16)> {
+        match &self.backend {
+            Backend::Redis(store) => store.addresses(),
+            Backend::Embedded(_) => Vec::new(),
+        }
+    }
+
     /// Accepts a loss of jobs that was noticed, so that submits go on.
     ///
     /// # Errors

@@ -25,15 +25,28 @@ pub struct ProcessSpec {
 }
 
 impl ProcessSpec {
-    /// A binary of this workspace, by name.
+    /// A binary of this workspace, by name. Its callbacks may go everywhere, as most receivers of tests are on this
+    /// machine; tests of the address guard set the variables again.
     pub fn new(binary: &str) -> Self {
+        let everywhere = [
+            ("RINGBACK_EGRESS_ALLOW", "0.0.0.0/0,::/0"),
+            ("RINGBACK_EGRESS_HOSTS", "*"),
+            ("RINGBACK_EGRESS_PORTS", "1-65535"),
+        ];
         Self {
             binary: binary.to_owned(),
             args: Vec::new(),
-            env: Vec::new(),
+            env: everywhere.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
             is_unread: false,
             binaries: None,
         }
+    }
+
+    /// Gives the address guard its defaults.
+    pub fn guarded(self) -> Self {
+        let names = ["RINGBACK_EGRESS_ALLOW", "RINGBACK_EGRESS_HOSTS", "RINGBACK_EGRESS_PORTS"];
+        // An empty variable counts as unset.
+        names.into_iter().fold(self, |spec, name| spec.env(name, ""))
     }
 
     /// Adds an argument.

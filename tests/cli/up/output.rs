@@ -22,16 +22,16 @@ struct Up {
 }
 
 impl Up {
-    /// On an embedded store of its own; both its ports are of this address.
+    /// On an embedded store of its own; both its ports are of this address. Callbacks may go to this machine.
     fn start(ip: &str) -> Self {
-        Self::start_with(ip, &[])
+        Self::start_with(ip, &["--egress-allow=127.0.0.0/8"])
     }
 
-    /// The same with more flags.
+    /// The same with these flags.
     fn start_with(ip: &str, flags: &[&str]) -> Self {
         let (api, admin) = (free_port(), free_port());
         let dir = tempfile::tempdir().expect("a directory");
-        let spec = ProcessSpec::new("ringback").arg("up").arg("--store=embedded:./data");
+        let spec = ProcessSpec::new("ringback").guarded().arg("up").arg("--store=embedded:./data");
         let spec = spec.arg(&format!("--api-listen={ip}:{api}")).arg(&format!("--admin-listen={ip}:{admin}"));
         let mut command = flags.iter().fold(spec, |spec, flag| spec.arg(flag)).command();
         command.current_dir(&dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -42,12 +42,17 @@ impl Up {
 
     /// What it prints for people, once it is up.
     fn greeting(&mut self) -> String {
+        self.greeting_to(LAST)
+    }
+
+    /// The same to a line that begins so.
+    fn greeting_to(&mut self, last: &str) -> String {
         let mut greeting = String::new();
         loop {
             let from = greeting.len();
             let read = self.out.read_line(&mut greeting).expect("text");
             assert!(read > 0, "it ended: {greeting}{:?}", self.end());
-            if greeting[from..].starts_with(LAST) {
+            if greeting[from..].starts_with(last) {
                 return greeting;
             }
         }
@@ -128,6 +133,19 @@ async fn with_the_demo_receiver_the_suggested_job_arrives() {
     let mut second = second.arg(&format!("--admin-listen=127.0.0.1:{admin}")).start();
     assert_eq!(second.wait_exit(SOON).await.code(), Some(1));
     assert!(second.log().contains(&format!("cannot listen on port {taken}")), "{}", second.log());
+}
+
+#[tokio::test]
+async fn where_callbacks_to_this_machine_are_refused_it_says_how_to_allow_them() {
+    let mut up = Up::start_with("127.0.0.1", &[]);
+    let greeting = up.greeting_to("Callbacks to this machine are refused.");
+    assert!(greeting.contains("  API    http://127.0.0.1:"), "{greeting}");
+    assert!(!greeting.contains("curl"), "{greeting}");
+    let mut line = String::new();
+    while !line.trim_end().ends_with(" up --egress-allow=127.0.0.0/8") {
+        line.clear();
+        assert!(up.out.read_line(&mut line).expect("text") > 0, "it ended: {:?}", up.end());
+    }
 }
 
 #[tokio::test]

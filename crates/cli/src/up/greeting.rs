@@ -21,6 +21,8 @@ pub(crate) struct Greeting {
     program: String,
     /// The address of the receiver in this process.
     demo: Option<SocketAddr>,
+    /// Whether callbacks may go to a receiver on this machine.
+    is_local_allowed: bool,
     /// The id of the job to try. It differs at each start: a job that is known already would not arrive again.
     job: String,
 }
@@ -34,6 +36,7 @@ impl Greeting {
             data: location(&config.store),
             program: word(&program),
             demo,
+            is_local_allowed: config.api.guard.judge_origin(&format!("http://{}", receiver(demo))).is_ok(),
             job: format!("hello-{}", SystemClock.now().as_millis() / 1000 % 100_000),
         }
     }
@@ -41,8 +44,43 @@ impl Greeting {
 
 impl fmt::Display for Greeting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api, admin, data, program, demo, job } = self;
-        let receiver = demo.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
+        let Self { api, admin, data, .. } = self;
+        write!(
+            f,
+            r"
+Ringback is up; press Ctrl-C to stop it.
+
+  API    {api}/v1
+  admin  {admin}/readyz, /healthz, /metrics
+  data   {data}
+
+"
+        )?;
+        if self.demo.is_none() && !self.is_local_allowed {
+            self.local_is_forbidden(f)
+        } else {
+            self.try_it(f)
+        }
+    }
+}
+
+impl Greeting {
+    fn local_is_forbidden(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = &self.program;
+        write!(
+            f,
+            r"Callbacks to this machine are refused. To try receivers here, start it with one of these:
+
+  {program} up --egress-allow=127.0.0.0/8
+  {program} up --demo
+
+"
+        )
+    }
+
+    fn try_it(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { api, program, demo, job, .. } = self;
+        let receiver = receiver(*demo);
         let before = match demo {
             Some(_) => "Try, in another terminal:\n".to_owned(),
             None => {
@@ -59,14 +97,7 @@ impl fmt::Display for Greeting {
         };
         write!(
             f,
-            r#"
-Ringback is up; press Ctrl-C to stop it.
-
-  API    {api}/v1
-  admin  {admin}/readyz, /healthz, /metrics
-  data   {data}
-
-{before}
+            r#"{before}
   curl -i {api}/v1/jobs -H 'content-type: application/json' \
     -d '{{"topic":"demo","id":"{job}","delay":"2s","url":"http://{receiver}/hook","body":{{"hello":"world"}}}}'
   {program} get demo/{job} --server {api}
@@ -76,6 +107,11 @@ Ringback is up; press Ctrl-C to stop it.
 "#
         )
     }
+}
+
+/// The receiver of the job to try.
+fn receiver(demo: Option<SocketAddr>) -> SocketAddr {
+    demo.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)))
 }
 
 /// Prints the message. An error is ignored: standard output is for people here.

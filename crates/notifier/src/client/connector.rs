@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use tower::Service;
 
 use super::error::{PostError, is_out_of_resources};
+use super::gate::Gate;
 use super::metered::{MeteredStream, TooMuch};
 use super::resolver::Resolver;
 use super::stream::Stream;
@@ -46,12 +47,13 @@ pub(super) struct Connector(Arc<Parts>);
 
 struct Parts {
     resolver: Resolver,
+    gate: Gate,
     tls: Tls,
 }
 
 impl Connector {
-    pub(super) fn new(resolver: Resolver, tls: Tls) -> Self {
-        Self(Arc::new(Parts { resolver, tls }))
+    pub(super) fn new(resolver: Resolver, gate: Gate, tls: Tls) -> Self {
+        Self(Arc::new(Parts { resolver, gate, tls }))
     }
 }
 
@@ -84,13 +86,8 @@ impl Parts {
     async fn connect(&self, uri: &Uri) -> Result<Stream, Failed> {
         let (host, is_tls) = (host(uri), uri.scheme() == Some(&Scheme::HTTPS));
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-        let stream = match host.parse::<IpAddr>() {
-            Ok(address) => connect_to(SocketAddr::new(address, port)).await,
-            Err(_) => {
-                let addresses = self.resolver.addresses(host).await.map_err(|kind| (kind, None))?;
-                connect_to_any(&in_turn(&addresses), port).await
-            }
-        };
+        let addresses = self.addresses(uri, host, port).await.map_err(|kind| (kind, None))?;
+        let stream = connect_to_any(&in_turn(&addresses), port).await;
         let stream = stream.map_err(|(kind, error)| (kind, Some(error)))?;
         // Fails only if the connection has ended, which the request notices.
         let _ = stream.set_nodelay(true);
@@ -114,6 +111,19 @@ impl Parts {
                 Err((kind, Some(error)))
             }
         }
+    }
+}
+
+impl Parts {
+    /// The addresses of a host, all of which are allowed. They are looked up once: what is judged is what is used.
+    async fn addresses(&self, uri: &Uri, host: &str, port: u16) -> Result<Vec<IpAddr>, PostError> {
+        self.gate.judge_url(uri)?;
+        let addresses = match host.parse() {
+            Ok(address) => vec![address],
+            Err(_) => self.resolver.addresses(host).await?,
+        };
+        self.gate.judge_addresses(uri, &addresses, port, &self.resolver).await?;
+        Ok(addresses)
     }
 }
 

@@ -10,6 +10,8 @@ const OUT_OF_RESOURCES: [i32; 4] = [12, 23, 24, 105];
 pub(crate) enum PostError {
     /// The timeout is over.
     Timeout,
+    /// The address guard forbids the destination; nothing was sent.
+    Forbidden,
     /// The name has no address, or no name server answers.
     Dns,
     /// The receiver's machine refuses connections to this port.
@@ -39,6 +41,7 @@ impl PostError {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
+            Self::Forbidden => "forbidden-address",
             Self::Dns => "dns",
             Self::Refused => "refused",
             Self::Connect => "connect",

@@ -12,16 +12,19 @@ use hyper::ext::on_informational;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use ringback_store::Store;
 use tokio::sync::Notify;
 
 use super::causes;
 use super::connector::Connector;
 use super::error::PostError;
+use super::gate::Gate;
 use super::metered::Metered;
 use super::resolver::Resolver;
 use super::stream::Known;
 use super::tls::Tls;
 use crate::config::Outgoing;
+use crate::metrics::Metrics;
 
 /// Idle connections are closed after this time. Common servers close them later (Node.js after 5 s), so
 /// a request does not meet a connection that the server is about to close.
@@ -44,10 +47,17 @@ pub(crate) struct HttpClient(Client<Connector, Full<Bytes>>);
 
 impl HttpClient {
     /// Keeps at most `idle` idle connections per host.
-    pub(super) fn new(outgoing: &Outgoing, idle: usize) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        outgoing: Outgoing,
+        idle: usize,
+        store: &Store,
+        metrics: &Metrics,
+    ) -> anyhow::Result<Self> {
         let tls =
             outgoing.authorities.as_deref().map_or_else(|| Ok(Tls::of_system()), Tls::with_authorities)?;
-        let connector = Connector::new(Resolver::new(&outgoing.name_servers)?, tls);
+        let resolver = Resolver::new(&outgoing.name_servers)?;
+        let gate = Gate::new(outgoing.guard, outgoing.listeners, store.clone(), metrics.clone());
+        let connector = Connector::new(resolver, gate, tls);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)

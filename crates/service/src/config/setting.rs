@@ -28,6 +28,12 @@ pub const ALL_NAMES: &[&str] = &[
     "DURABILITY",
     "URL",
     "EVENT_LISTENERS",
+    "NAME_SERVERS",
+    "CA_FILE",
+    "EGRESS_ALLOW",
+    "EGRESS_DENY",
+    "EGRESS_HOSTS",
+    "EGRESS_PORTS",
     "LOG",
     "LOG_FORMAT",
 ];

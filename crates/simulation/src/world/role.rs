@@ -8,6 +8,7 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::metrics::noop::NoopMeterProvider;
 use ringback_core::contract::Options;
 use ringback_core::retry::RetryPolicy;
+use ringback_egress::Guard;
 use ringback_service::{Context, Health, Scrapes, Shutdown, Tasks};
 use ringback_store::{Memory, Store};
 use tokio::task::JoinHandle;
@@ -69,7 +70,13 @@ impl Role {
         match self.kind {
             Kind::Api => {
                 let listen = ([127, 0, 0, 1], 0).into();
-                let config = ringback_api::Config { listen, store: options, retry, event_listeners: 10 };
+                let config = ringback_api::Config {
+                    listen,
+                    store: options,
+                    retry,
+                    event_listeners: 10,
+                    guard: Guard::open(),
+                };
                 router = Some(ringback_api::router(&config, &store, &context, &mut tasks));
             }
             Kind::Carrier => {

@@ -18,10 +18,18 @@ const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format
 /// The database file as it was at its last checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
-    pub(crate) shards: u16,
+    pub(crate) fixed: Fixed,
     pub(crate) checkpoint: Checkpoint,
     /// False for a file from before jobs were counted by lane.
     pub(crate) is_counted: bool,
+}
+
+/// What is fixed when the file is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fixed {
+    pub(crate) shards: u16,
+    /// False for a file from before destinations were guarded.
+    pub(crate) is_guarded: bool,
 }
 
 /// How far the tables have what is in the redo log.
@@ -69,16 +77,21 @@ pub(crate) fn read_or_create(database: &Database, shards: u16) -> Result<Format>
     let stored = get("shards")?.and_then(|n| u16::try_from(n).ok());
     let shards = stored.ok_or(StoreError::Unreadable("the number of shards"))?;
     let checkpoint = Checkpoint { sequence: get("sequence")?.unwrap_or(0), log: get("log")?.unwrap_or(0) };
-    Ok(Format { shards, checkpoint, is_counted: get("counted")? == Some(1) })
+    let fixed = Fixed { shards, is_guarded: get("guarded")? == Some(1) };
+    Ok(Format { fixed, checkpoint, is_counted: get("counted")? == Some(1) })
 }
 
 fn create(database: &Database, shards: u16) -> Result<Format> {
     let txn = database.begin_write()?;
-    txn.open_table(FORMAT)?.insert("shards", u64::from(shards))?;
+    let mut format = txn.open_table(FORMAT)?;
+    format.insert("shards", u64::from(shards))?;
+    format.insert("guarded", 1)?;
+    drop(format);
     set_counted(&txn)?;
     drop(ReplayTables::open(&txn)?);
     Checkpoint::default().commit(txn, false)?;
-    Ok(Format { shards, checkpoint: Checkpoint::default(), is_counted: true })
+    let fixed = Fixed { shards, is_guarded: true };
+    Ok(Format { fixed, checkpoint: Checkpoint::default(), is_counted: true })
 }
 
 /// Notes that all jobs are counted by lane.

@@ -17,7 +17,7 @@ use super::log::{self, Log};
 use super::replay::{catch_up, detach};
 use crate::error::Result;
 use crate::location::StoreLocation;
-use crate::tables::{Checkpoint, Format, Journal, ReplayTables, Tables, Writing, format};
+use crate::tables::{Checkpoint, Fixed, Format, Journal, ReplayTables, Tables, Writing, format};
 
 /// A checkpoint is due once the log is this long, in bytes. With a longer log, checkpoints would stall
 /// calls less often, but opening after a crash would take longer.
@@ -38,15 +38,15 @@ pub(crate) struct CheckpointedDb {
 }
 
 impl CheckpointedDb {
-    /// Opens the database and replays its log. Returns the number of shards too: a new database
+    /// Opens the database and replays its log. Returns what is fixed in it too: a new database
     /// gets `shards`.
-    pub(crate) fn open(location: &StoreLocation, shards: u16) -> Result<(Self, u16)> {
+    pub(crate) fn open(location: &StoreLocation, shards: u16) -> Result<(Self, Fixed)> {
         let path = location.log_path();
         if let Some(path) = &path {
             location.check_pair(path)?;
         }
         let database = location.open_database()?;
-        let Format { shards, checkpoint, is_counted } =
+        let Format { fixed, checkpoint, is_counted } =
             format::read_or_create(&database, shards).map_err(|error| location.named(error))?;
         let mut db = Self { database, log: None, path, sequence: checkpoint.sequence, since: None };
         if let Some(path) = db.path.clone() {
@@ -58,7 +58,7 @@ impl CheckpointedDb {
             }
             db.log = Some(db.create_log(location, &path)?);
         }
-        Ok((db, shards))
+        Ok((db, fixed))
     }
 
     /// Counts the jobs of a database from before they were counted by lane.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
-use redis::{ConnectionInfo, IntoConnectionInfo, RedisError};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisError};
 
 /// How long sent data may stay unacknowledged before the connection counts as broken.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
@@ -54,6 +54,16 @@ impl Address {
             _ => Err(format!("not a store's URL; allowed are {ALLOWED}")),
         }
     }
+
+    /// Host and port of each server that it names.
+    pub(super) fn servers(&self) -> Vec<(String, u16)> {
+        let named = match self {
+            Self::Single(info) => std::slice::from_ref(&**info),
+            Self::Cluster(infos) => infos,
+            Self::Sentinel(watched) => &watched.sentinels,
+        };
+        named.iter().filter_map(|info| host_and_port(info.addr())).collect()
+    }
 }
 
 /// Reads `[login@]host[:port],…/name[?db=…&sentinel_login=…]`. The login is that of the master.
@@ -89,6 +99,15 @@ fn watched(text: &str) -> Result<Watched, String> {
         name: name.to_owned(),
         master: info(&with(login, &format!("master/{db}"))).map_err(wrong)?,
     })
+}
+
+fn host_and_port(address: &ConnectionAddr) -> Option<(String, u16)> {
+    match address {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            Some((host.clone(), *port))
+        }
+        _ => None,
+    }
 }
 
 fn info(url: &str) -> Result<ConnectionInfo, RedisError> {

@@ -115,6 +115,11 @@ impl Sentinel {
         self.sentinels.known().as_ref().is_none_or(|master| master.address == *address)
     }
 
+    /// The address of the master, if any sentinel has named one.
+    pub(super) fn master(&self) -> Option<(String, u16)> {
+        self.sentinels.known().as_ref().map(|master| master.address.clone())
+    }
+
     /// Asks the sentinels, and leaves a server that is no longer the master. If none answers, nothing is known, and
     /// calls go on.
     pub(super) async fn look(&self) {

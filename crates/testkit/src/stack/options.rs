@@ -50,6 +50,7 @@ pub struct StackOptions {
     pub(crate) ups: usize,
     pub(crate) is_audited: bool,
     is_unread: bool,
+    is_guarded: bool,
     env: Vec<(Option<Role>, String, String)>,
 }
 
@@ -73,6 +74,7 @@ impl Default for StackOptions {
             ups: 0,
             is_audited: true,
             is_unread: false,
+            is_guarded: false,
             env: Vec::new(),
         };
         options.lock_ttl("1s").lease_margin("1s").retry("100ms 200ms 400ms")
@@ -159,6 +161,11 @@ impl StackOptions {
         Self { is_unread: true, ..self }
     }
 
+    /// Gives the address guard its defaults. Without this callbacks may go everywhere.
+    pub fn guarded(self) -> Self {
+        Self { is_guarded: true, ..self }
+    }
+
     /// Sets how long a carrier's lock outlives its carrier.
     pub fn lock_ttl(self, ttl: &str) -> Self {
         self.env("RINGBACK_LOCK_TTL", ttl)
@@ -193,6 +200,9 @@ impl StackOptions {
         spec = spec.env("RINGBACK_ADMIN_LISTEN", &listen());
         if matches!(role, Role::Api | Role::Up) {
             spec = spec.env("RINGBACK_API_LISTEN", &listen());
+        }
+        if self.is_guarded {
+            spec = spec.guarded();
         }
         for (only, name, value) in &self.env {
             if only.is_none_or(|only| only == role) && known_to(role, name) {

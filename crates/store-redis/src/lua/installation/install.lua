@@ -1,5 +1,5 @@
--- The installation's row: the settings that are fixed at the first start, the life of the data, and losses of
--- accepted jobs that were noticed.
+-- The installation's row: the settings that are fixed at the first start, the life of the data, losses of
+-- accepted jobs that were noticed, and whether it was made by a version that guards destinations.
 --
 -- The life is a text that is made with the row and is not repeated: a process that knows another one has been
 -- prepared for data that is gone. A loss has the name of the server's life in which it was noticed, its run_id.
@@ -7,8 +7,8 @@
 -- How many accepted losses are remembered, so that accepting one can be repeated.
 local ACCEPTED = 16
 -- The fields of the row.
-local LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES =
-  'layout', 'shards', 'life', 'lost_run', 'lost_jobs', 'accepted_losses'
+local LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, GUARDED =
+  'layout', 'shards', 'life', 'lost_run', 'lost_jobs', 'accepted_losses', 'guarded'
 
 local function row() return K .. ':install' end
 
@@ -27,8 +27,9 @@ end
 
 -- What every process has to know of the row.
 local function described()
-  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS)
-  return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0), run_id()}
+  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, GUARDED)
+  local guarded = stored[6] and 1 or 0
+  return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0), run_id(), guarded}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
@@ -38,11 +39,12 @@ end
 -- ARGV  layout version, shard count, the earliest layout that this version reads, the life that the caller knows or
 --   '', 1 if a loss has to be accepted by hand
 -- Returns {layout version, shard count, life, run_id of a loss that is not accepted or '', its
---   jobs, run_id of the server}
+--   jobs, run_id of the server, 1 if the row was made by a version that guards destinations}
 function edges.install(args)
   tick()
   local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE)
   local layout = tonumber(stored[1])
+  if not layout then call('HSET', row(), GUARDED, '1') end
   local is_earlier = layout and layout >= tonumber(args[3]) and layout < tonumber(args[1])
   if not stored[1] or is_earlier and stored[2] == args[2] then
     call('HSET', row(), LAYOUT, args[1], SHARDS, args[2])

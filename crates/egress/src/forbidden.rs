@@ -1,0 +1,55 @@
+//! Why a callback may not go somewhere.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+
+/// Why a callback may not go somewhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Forbidden {
+    /// The address is not public.
+    #[error("{address} is not a public address: {purpose}")]
+    Address {
+        /// The address.
+        address: IpAddr,
+        /// What it is for, and the RFC that says so.
+        purpose: &'static str,
+    },
+    /// The address is in a network of `RINGBACK_EGRESS_DENY`.
+    #[error("{address} is in {network}, which RINGBACK_EGRESS_DENY has")]
+    Denied {
+        /// The address.
+        address: IpAddr,
+        /// The network.
+        network: IpNet,
+    },
+    /// The name is not one of the public DNS.
+    #[error("{0} is not a name of the public DNS")]
+    Name(String),
+    /// The port is not open to callbacks.
+    #[error("port {0} is not one that callbacks may go to")]
+    Port(u16),
+    /// A process of Ringback, or its store, listens there.
+    #[error("{0} is an address of Ringback itself, or of its store")]
+    Own(SocketAddr),
+}
+
+impl Forbidden {
+    /// What is allowed, and which setting allows more.
+    #[must_use]
+    pub const fn allowed(&self) -> &'static str {
+        match self {
+            Self::Address { .. } => {
+                "public addresses, and those in the networks of RINGBACK_EGRESS_ALLOW, such as 127.0.0.0/8"
+            }
+            Self::Denied { .. } => "addresses that RINGBACK_EGRESS_DENY does not have",
+            Self::Name(_) => {
+                "names with a dot that are not of localhost, .local, .internal, .home.arpa or .onion, and those of RINGBACK_EGRESS_HOSTS"
+            }
+            Self::Port(_) => {
+                "the ports of RINGBACK_EGRESS_PORTS; if it is not set: 80, 443 and those from 1024, but not those of well-known databases and control planes"
+            }
+            Self::Own(_) => "receivers other than Ringback and its store",
+        }
+    }
+}

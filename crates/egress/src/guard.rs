@@ -1,0 +1,295 @@
+//! `Guard`: judges the destination of a callback.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+use crate::destination::{Destination, Host};
+use crate::forbidden::Forbidden;
+use crate::names::{self, Pattern};
+use crate::ports::Ports;
+use crate::special;
+
+/// Judges the destination of a callback.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    pub(crate) allow: Vec<IpNet>,
+    pub(crate) deny: Vec<IpNet>,
+    pub(crate) hosts: Vec<Pattern>,
+    pub(crate) ports: Ports,
+    pub(crate) is_configured: bool,
+    pub(crate) exempt: Option<SocketAddr>,
+}
+
+impl Guard {
+    /// Whether destinations that it forbids are refused. In a store that has jobs from before there was a guard they are
+    /// only counted, until one of its settings is given.
+    #[must_use]
+    pub const fn is_enforced(&self, is_guarded_store: bool) -> bool {
+        self.is_configured || is_guarded_store
+    }
+
+    /// A guard that allows every destination.
+    #[must_use]
+    pub fn open() -> Self {
+        let networks = [Ipv4Net::default().into(), Ipv6Net::default().into()];
+        Self {
+            allow: networks.to_vec(),
+            hosts: vec![Pattern::All],
+            ports: Ports::all(),
+            is_configured: true,
+            ..Self::default()
+        }
+    }
+
+    /// Allows one destination more, whatever the settings are.
+    pub const fn exempt(&mut self, destination: SocketAddr) {
+        self.exempt = Some(destination);
+    }
+
+    /// Judges what a URL says by itself: its port, and its name or address. `origin` is its scheme and authority in the
+    /// form of the WHATWG parser. The addresses of a name are judged by [`Guard::judge_addresses`].
+    ///
+    /// # Errors
+    /// Why callbacks may not go there.
+    pub fn judge_origin(&self, origin: &str) -> Result<(), Forbidden> {
+        let Some(Destination { host, port }) = Destination::of_origin(origin) else {
+            return Err(Forbidden::Name(origin.to_owned()));
+        };
+        if matches!(host, Host::Address(address) if self.exempt == Some(SocketAddr::new(address, port))) {
+            return Ok(());
+        }
+        if !self.ports.contains(port) {
+            return Err(Forbidden::Port(port));
+        }
+        match host {
+            Host::Address(address) => self.judge_address(address),
+            Host::Name(name) if names::is_allowed(name, &self.hosts) => Ok(()),
+            Host::Name(name) => Err(Forbidden::Name(name.to_owned())),
+        }
+    }
+
+    /// Judges all addresses of a host. One that is forbidden makes a name so: whoever answers for the name chooses
+    /// which of them is used.
+    ///
+    /// # Errors
+    /// Why callbacks may not go to one of them.
+    pub fn judge_addresses(&self, addresses: &[IpAddr], port: u16) -> Result<(), Forbidden> {
+        let is_exempt = |address: &IpAddr| self.exempt == Some(SocketAddr::new(*address, port));
+        let mut judged = addresses.iter().filter(|address| !is_exempt(address));
+        judged.try_for_each(|address| self.judge_address(*address))
+    }
+
+    fn judge_address(&self, address: IpAddr) -> Result<(), Forbidden> {
+        if let Some(network) = self.deny.iter().find(|network| has(network, address)) {
+            return Err(Forbidden::Denied { address, network: *network });
+        }
+        if self.allow.iter().any(|network| network.contains(&address)) {
+            return Ok(());
+        }
+        special::purpose(address).map_or(Ok(()), |purpose| Err(Forbidden::Address { address, purpose }))
+    }
+}
+
+/// Whether a network has an address, or an IPv4 address that it contains.
+fn has(network: &IpNet, address: IpAddr) -> bool {
+    let inner = match address {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => Some(special::inner_v4(address)),
+    };
+    network.contains(&address)
+        || inner.into_iter().flatten().any(|inner| network.contains(&IpAddr::V4(inner)))
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+    use crate::settings::parse;
+
+    fn guard(given: &[(&str, &str)]) -> Guard {
+        let value = |name: &str| given.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| *value);
+        parse(|name| value(name).to_owned()).unwrap()
+    }
+
+    /// Judges a URL as a job gives it.
+    fn judge(guard: &Guard, text: &str) -> Result<(), Forbidden> {
+        let url = Url::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        guard.judge_origin(&url[..url::Position::BeforePath])
+    }
+
+    #[test]
+    fn every_spelling_of_an_address_that_is_not_public_is_forbidden() {
+        let guard = Guard::default();
+        for url in [
+            "http://127.0.0.1/",
+            "http://127.1/",
+            "http://127.0.1/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://0x7f000001/",
+            "http://0177.0.0.1/",
+            "http://017700000001/",
+            "http://127.0.0.1./",
+            "http://%31%32%37.0.0.1/",
+            "http://１２７.0.0.1/",
+            "http://127。0。0。1/",
+            "http://0/",
+            "http://0.0.0.0:8080/",
+            "http://[::1]/",
+            "http://[::]/",
+            "http://[0:0:0:0:0:0:0:1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[::ffff:7f00:1]/",
+            "http://[::127.0.0.1]/",
+            "http://[64:ff9b::127.0.0.1]/",
+            "http://[64:ff9b:1::a00:1]/",
+            "http://[::ffff:0:127.0.0.1]/",
+            "http://[2002:7f00:1::]/",
+            "http://[2001:0:4136:e378:8000:63bf:3fff:fdd2]/",
+            "http://[2606:4700::5efe:10.0.0.1]/",
+            "http://[2606:4700::200:5efe:a00:1]/",
+            "http://[fe80::1]/",
+            "http://[fec0::1]/",
+            "http://[fc00::1]/",
+            "http://[ff02::1]/",
+            "http://[2001:db8::1]/",
+            "http://[3fff::1]/",
+            "http://[100::1]/",
+            "http://[5f00::1]/",
+            "http://10.0.0.1/",
+            "http://172.31.255.255/",
+            "http://192.168.0.1/",
+            "http://169.254.169.254/latest/meta-data/",
+            "http://100.64.0.1/",
+            "http://198.19.0.1/",
+            "http://192.0.0.192/",
+            "http://168.63.129.16/",
+            "http://224.0.0.1/",
+            "http://255.255.255.255/",
+        ] {
+            assert!(matches!(judge(&guard, url), Err(Forbidden::Address { .. })), "{url}");
+        }
+    }
+
+    #[test]
+    fn public_addresses_and_names_are_allowed() {
+        let guard = Guard::default();
+        for url in [
+            "https://example.com/",
+            "https://münchen.de/",
+            "http://93.184.216.34:8443/hook?x=1",
+            "http://[2606:4700::1111]/",
+            "http://172.32.0.1/",
+            "http://11.0.0.0/",
+            "http://168.63.129.15/",
+            "http://a.b.example.com.:8080/",
+        ] {
+            assert_eq!(judge(&guard, url), Ok(()), "{url}");
+        }
+    }
+
+    #[test]
+    fn names_outside_the_public_dns_and_closed_ports_are_forbidden() {
+        let guard = Guard::default();
+        for name in [
+            "localhost",
+            "LOCALHOST",
+            "a.localhost",
+            "redis",
+            "metadata.google.internal",
+            "x.local",
+            "x.onion",
+        ] {
+            let error = judge(&guard, &format!("http://{name}/")).unwrap_err();
+            assert!(matches!(error, Forbidden::Name(_)), "{name}: {error}");
+        }
+        for port in [1, 22, 25, 2375, 3306, 5432, 6379, 9200, 11_211, 27_017] {
+            assert_eq!(judge(&guard, &format!("http://example.com:{port}/")), Err(Forbidden::Port(port)));
+        }
+    }
+
+    #[test]
+    fn each_setting_lifts_its_own_rule_only() {
+        let loopback = guard(&[("EGRESS_ALLOW", "127.0.0.0/8")]);
+        assert_eq!(judge(&loopback, "http://127.9.9.9:8080/"), Ok(()));
+        // Not the same address in IPv6.
+        for forbidden in [
+            "http://[::1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://10.0.0.1/",
+            "http://localhost/",
+            "http://127.0.0.1:22/",
+        ] {
+            assert!(judge(&loopback, forbidden).is_err(), "{forbidden}");
+        }
+        let local = guard(&[("EGRESS_HOSTS", "localhost")]);
+        assert_eq!(judge(&local, "http://localhost/"), Ok(()));
+        assert!(local.judge_addresses(&["127.0.0.1".parse().unwrap()], 80).is_err());
+        let ssh = guard(&[("EGRESS_PORTS", "22")]);
+        assert_eq!(judge(&ssh, "http://example.com:22/"), Ok(()));
+        assert_eq!(judge(&ssh, "http://example.com/"), Err(Forbidden::Port(80)));
+    }
+
+    #[test]
+    fn what_is_denied_is_forbidden_whatever_allows_it() {
+        let guard = guard(&[("EGRESS_ALLOW", "0.0.0.0/0,::/0"), ("EGRESS_DENY", "10.0.0.0/8,8.8.8.0/24")]);
+        assert_eq!(judge(&guard, "http://192.168.0.1/"), Ok(()));
+        for denied in [
+            "http://10.1.2.3/",
+            "http://8.8.8.8/",
+            "http://[::ffff:10.1.2.3]/",
+            "http://[::10.1.2.3]/",
+            "http://[::ffff:0:10.1.2.3]/",
+            "http://[64:ff9b::10.1.2.3]/",
+            "http://[2002:a01:203::1]/",
+            // A client of Teredo behind 10.1.2.3, and one with this server.
+            "http://[2001:0:4136:e378:8000:63bf:f5fe:fdfc]/",
+            "http://[2001:0:a01:203::1]/",
+            "http://[2606:4700::5efe:10.1.2.3]/",
+        ] {
+            assert!(matches!(judge(&guard, denied), Err(Forbidden::Denied { .. })), "{denied}");
+        }
+    }
+
+    #[test]
+    fn one_forbidden_address_of_a_name_forbids_the_name() {
+        let judge = |addresses: &[&str]| {
+            let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+            Guard::default().judge_addresses(&addresses, 443)
+        };
+        assert_eq!(judge(&["1.1.1.1", "2606:4700::1111"]), Ok(()));
+        assert!(judge(&["1.1.1.1", "10.0.0.1"]).is_err());
+        assert!(judge(&["1.1.1.1", "::1"]).is_err());
+    }
+
+    #[test]
+    fn one_destination_can_be_exempt() {
+        let mut guard = Guard::default();
+        guard.exempt("127.0.0.1:22".parse().unwrap());
+        assert_eq!(judge(&guard, "http://127.0.0.1:22/"), Ok(()));
+        assert_eq!(guard.judge_addresses(&["127.0.0.1".parse().unwrap()], 22), Ok(()));
+        for forbidden in ["http://127.0.0.1:8022/", "http://127.0.0.2:22/", "http://localhost:22/"] {
+            assert!(judge(&guard, forbidden).is_err(), "{forbidden}");
+        }
+        assert!(guard.judge_addresses(&["127.0.0.1".parse().unwrap()], 23).is_err());
+        assert!(
+            guard.judge_addresses(&["127.0.0.1".parse().unwrap(), "10.0.0.1".parse().unwrap()], 22).is_err()
+        );
+    }
+
+    #[test]
+    fn where_jobs_are_older_than_the_guard_it_counts_until_a_setting_is_given() {
+        assert!(Guard::default().is_enforced(true));
+        assert!(!Guard::default().is_enforced(false));
+        assert!(guard(&[("EGRESS_DENY", "none")]).is_enforced(false));
+    }
+
+    #[test]
+    fn an_origin_of_another_form_is_forbidden() {
+        for origin in ["", "http://", "ftp://example.com", "example.com"] {
+            assert!(Guard::default().judge_origin(origin).is_err(), "{origin:?}");
+        }
+    }
+}
