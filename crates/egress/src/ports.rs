@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 /// Ports above 1023 of control planes, databases and caches, which do not ask everybody who they are: Docker, etcd,
-/// MySQL, PostgreSQL, Redis, Kubernetes, Elasticsearch, memcached, MongoDB.
+/// `MySQL`, `PostgreSQL`, Redis, Kubernetes, Elasticsearch, memcached, `MongoDB`.
 const WELL_KNOWN: [u16; 17] = [
     2375, 2376, 2379, 2380, 3306, 5432, 6379, 6443, 9200, 9300, 10250, 10255, 11211, 26379, 27017, 27018,
     27019,

@@ -102,7 +102,7 @@ pub struct Report {
 const NEAREST_FIRST: usize = 5_000_000;
 
 /// Visits the states of a model until a property does not hold, none is left, or about `limit` of them were visited. Up
-/// to [`NEAREST_FIRST`] states nearest first, more of them depth first.
+/// to five million states are visited nearest first, more of them depth first.
 pub fn search(bounds: Bounds, limit: usize, threads: usize) -> Report {
     let (coverage, visited) = (Arc::new(Coverage::default()), Arc::new(AtomicUsize::new(0)));
     let shard = Shard { bounds, coverage: Arc::clone(&coverage), visited: Arc::clone(&visited), limit };

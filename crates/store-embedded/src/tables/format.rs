@@ -99,3 +99,23 @@ pub(crate) fn set_counted(txn: &WriteTransaction) -> Result<()> {
     txn.open_table(FORMAT)?.insert("counted", 1)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+
+    #[test]
+    fn a_new_file_is_guarded_and_one_from_before_the_guard_is_not() {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        let fixed = || read_or_create(&database, 2).unwrap().fixed;
+        for _ in 0..2 {
+            assert_eq!(fixed(), Fixed { shards: 2, is_guarded: true });
+        }
+        let txn = database.begin_write().unwrap();
+        txn.open_table(FORMAT).unwrap().remove("guarded").unwrap();
+        txn.commit().unwrap();
+        assert_eq!(fixed(), Fixed { shards: 2, is_guarded: false });
+    }
+}
