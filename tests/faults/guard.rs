@@ -1,9 +1,11 @@
 //! The address guard: where callbacks may not go, nothing is sent.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use ringback_testkit::{NameServer, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
@@ -60,9 +62,10 @@ async fn what_a_url_says_by_itself_is_refused_at_submit() {
         let on_dead = json!({"topic": TOPIC, "id": "notice", "on_dead": sink.url("/dead"), "body": {}});
         let (status, problem) = stack.submit(&on_dead).await;
         assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("on_dead")), "{problem}");
-        let policy = json!({"url": sink.url("/hook"), "on_dead": sink.url("/dead")});
-        let problem = stack.put(&format!("/v1/topics/{TOPIC}"), &policy).await.expect(422);
-        assert_eq!(problem["errors"].as_array().map(Vec::len), Some(2), "{problem}");
+        // A policy can be set, as by a restore. It is judged with each job that takes its URLs.
+        stack.set_policy("by-policy", &json!({"url": sink.url("/hook")})).await;
+        let (status, problem) = stack.submit(&json!({"topic": "by-policy", "id": "1", "body": {}})).await;
+        assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("url")), "{problem}");
         // A batch refuses only the job that is wrong.
         let public = with(with(job(&sink, "public"), "url", "http://public.example/"), "delay", "1h");
         let (status, answers) = stack.batch(&[job(&sink, "here"), public]).await;
@@ -105,6 +108,25 @@ async fn a_name_that_changes_its_address_is_judged_by_what_is_connected_to() {
     names.knows("rebinds.example", &[HERE]);
     let dead = stack.wait_state(TOPIC, "rebinds", "dead", SOON).await;
     assert_eq!(dead["reason"], "forbidden-address", "{dead}");
+
+    // A name that changes all the time. Who asks twice for one connection is caught.
+    let mut allowed_attempts = 0;
+    for n in 0..60 {
+        let id = format!("changes-{n}");
+        names.knows("rebinds.example", &[allowed]);
+        let job = with(job_for(&sink, &id, "rebinds.example"), "retry", json!({"preset": "none"}));
+        stack.accept(&job).await;
+        // About when the attempt begins.
+        for _ in 0..8 {
+            for address in [HERE, allowed] {
+                sleep(Duration::from_micros(300)).await;
+                names.knows("rebinds.example", &[address]);
+            }
+        }
+        let dead = stack.wait_state(TOPIC, &id, "dead", SOON).await;
+        allowed_attempts += u32::from(dead["reason"] != "forbidden-address");
+    }
+    assert!(allowed_attempts > 0, "none was allowed");
     assert_eq!(sink.seen(), 0);
 }
 
@@ -173,6 +195,9 @@ async fn over_a_store_from_before_the_guard_it_only_counts_until_a_setting_is_gi
         "{}",
         notifier.log()
     );
+    // The store itself is refused all the same.
+    let store = format!("http://127.0.0.1:{}/", stack.redis().port());
+    dies_forbidden(&stack, &json!({"topic": TOPIC, "id": "store", "url": store, "body": {}})).await;
 
     let spec = stack.spec(Role::Notifier).env("RINGBACK_EGRESS_ALLOW", "none");
     stack.notifiers[0].term();

@@ -2,6 +2,8 @@
 
 use ringback_testkit::{Reply, Stack, StackOptions};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::raw_post::raw_post;
 
@@ -326,4 +328,24 @@ async fn no_job_was_accepted(stack: &Stack) {
 
 fn shorten(text: &str) -> String {
     text.chars().take(200).collect()
+}
+
+#[tokio::test]
+async fn a_request_without_a_host_or_with_two_is_refused() {
+    let stack = StackOptions::api_only().start().await;
+    let address = stack.url("").replace("http://", "");
+    for (hosts, status) in [
+        ("", "400"),
+        ("host: a\r\nhost: a\r\n", "400"),
+        ("host: a\r\nHost: b\r\n", "400"),
+        ("host: a\r\n", "200"),
+    ] {
+        let mut stream = TcpStream::connect(&address).await.expect("a connection");
+        let request = format!("GET /v1/stats HTTP/1.1\r\n{hosts}connection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it is sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{hosts:?}: {answer}");
+        assert!(status == "200" || answer.contains("exactly one"), "{hosts:?}: {answer}");
+    }
 }

@@ -15,7 +15,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("api", &["core", "egress", "store", "service"]),
     ("carrier", &["core", "store", "service"]),
     ("notifier", &["core", "egress", "store", "service"]),
-    ("cli", &["core", "store", "service", "api", "carrier", "notifier"]),
+    ("cli", &["core", "egress", "store", "service", "api", "carrier", "notifier"]),
     ("testkit", &["core", "store"]),
     ("bench", &["core", "store", "testkit"]),
     ("model", &[]),

@@ -1,5 +1,6 @@
 //! Assembles the HTTP application: the routes, the OpenAPI document, and the layers around them.
 
+mod host;
 mod observe;
 
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 use self::observe::{Observer, observe};
 use crate::state::Api;
 use crate::{error, openapi, routes};
+
+pub(crate) use self::host::one_host;
 
 /// The whole API as a service, without a listener.
 pub(crate) fn app(api: Arc<Api>) -> Router {

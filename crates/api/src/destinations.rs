@@ -2,7 +2,6 @@
 //! A name whose addresses are forbidden is found by the notifier, which looks it up.
 
 use ringback_core::job::{Callback, NewJob};
-use ringback_core::policy::Policy;
 use ringback_core::wire::{FieldError, Problem};
 use ringback_egress::Guard;
 use ringback_store::Store;
@@ -18,32 +17,25 @@ impl Destinations {
         Self { guard, store }
     }
 
-    /// Judges where a job goes, and where the notice of its death goes.
+    /// Judges where a job goes, and where the notice of its death goes. URLs that it has from the policy of its topic are
+    /// judged here too, and not when the policy is set: a restore must be able to set it.
     pub(crate) fn check_job(&self, job: &NewJob) -> Result<(), Problem> {
         let delivery = &job.delivery;
-        self.check([("url", Some(&delivery.callback)), ("on_dead", delivery.on_dead.as_deref())])
-    }
-
-    /// Judges where the jobs of a topic go.
-    pub(crate) fn check_policy(&self, policy: &Policy) -> Result<(), Problem> {
-        self.check([("url", policy.url.as_ref()), ("on_dead", policy.on_dead.as_ref())])
-    }
-
-    fn check(&self, urls: [(&str, Option<&Callback>); 2]) -> Result<(), Problem> {
-        // Jobs in a store from before the guard go on, and so do those that come.
-        if !self.guard.is_enforced(self.store.is_guarded()) {
-            return Ok(());
-        }
-        let judge = |(field, url): (&str, Option<&Callback>)| {
-            let callback = url.filter(|url| !url.is_pull())?;
-            let forbidden = self.guard.judge_origin(callback.origin()).err()?;
-            Some(FieldError {
-                field: field.to_owned(),
-                detail: forbidden.to_string(),
-                allowed: forbidden.allowed().to_owned(),
-            })
-        };
-        let errors: Vec<_> = urls.into_iter().filter_map(judge).collect();
+        let urls = [("url", Some(&delivery.callback)), ("on_dead", delivery.on_dead.as_deref())];
+        let errors: Vec<_> = urls.into_iter().filter_map(|(field, url)| self.judge(field, url?)).collect();
         if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
+    }
+
+    fn judge(&self, field: &str, url: &Callback) -> Option<FieldError> {
+        // Where jobs are older than the guard, they and those that come go on.
+        if url.is_pull() || !self.guard.is_enforced(|| self.store.is_guarded()) {
+            return None;
+        }
+        let forbidden = self.guard.judge_origin(url.origin()).err()?;
+        Some(FieldError {
+            field: field.to_owned(),
+            detail: forbidden.to_string(),
+            allowed: forbidden.allowed().to_owned(),
+        })
     }
 }

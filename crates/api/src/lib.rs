@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
+use axum::middleware::from_fn;
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::http_server::{self, Connections};
@@ -37,6 +38,7 @@ use ringback_store::{PolicyBook, Retries, Store};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
+use crate::app::one_host;
 pub use crate::config::Config;
 use crate::destinations::Destinations;
 use crate::state::Api;
@@ -78,7 +80,8 @@ pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
 pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) {
     let address = listener.local_addr().unwrap_or(config.listen);
     tracing::info!(api = %address, store = store.kind(), "listening");
-    let (app, shutdown) = (router(config, store, context, tasks), context.shutdown.clone());
+    let app = router(config, store, context, tasks).layer(from_fn(one_host));
+    let shutdown = context.shutdown.clone();
     let health = context.health.clone();
     tasks.spawn("http", async move {
         until_ready(&health, &shutdown).await;

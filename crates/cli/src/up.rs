@@ -55,7 +55,8 @@ async fn run(
         config.api.guard.exempt(demo.address);
         config.notifier.outgoing.guard.exempt(demo.address);
     }
-    let greeting = Greeting::of(&config, demo.as_ref().map(|demo| demo.address)).to_string();
+    let greeting = Greeting::of(&config, demo.as_ref().map(|demo| demo.address));
+    let greeting = Arc::new(greeting);
     let store = Store::open(config.api.store.clone())?;
     let listener = ringback_api::bind(&config.api).await?;
     config.notifier.outgoing.listeners.push(listener.local_addr().unwrap_or(config.api.listen));
@@ -69,11 +70,12 @@ async fn run(
         subject: store,
         // The API listens by now, so the commands of the greeting work.
         prepare: move |store: Store| {
-            let (greeted, greeting) = (Arc::clone(&greeted), greeting.clone());
+            let (greeted, greeting) = (Arc::clone(&greeted), Arc::clone(&greeting));
             async move {
-                let found = store.prepared().await?;
+                let found = store.clone().prepared().await?;
+                let text = greeting.text(store.is_guarded());
                 // Not waited for: nobody may read standard output.
-                greeted.call_once(|| drop(tokio::task::spawn_blocking(move || print(&greeting))));
+                greeted.call_once(|| drop(tokio::task::spawn_blocking(move || print(&text))));
                 Ok(found)
             }
         },

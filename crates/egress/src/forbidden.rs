@@ -29,8 +29,8 @@ pub enum Forbidden {
     /// The port is not open to callbacks.
     #[error("port {0} is not one that callbacks may go to")]
     Port(u16),
-    /// A process of Ringback, or its store, listens there.
-    #[error("{0} is an address of Ringback itself, or of its store")]
+    /// The process that delivers, or a server of its store, listens there.
+    #[error("{0} is where this process of Ringback or its store listens")]
     Own(SocketAddr),
 }
 
@@ -49,7 +49,7 @@ impl Forbidden {
             Self::Port(_) => {
                 "the ports of RINGBACK_EGRESS_PORTS; if it is not set: 80, 443 and those from 1024, but not those of well-known databases and control planes"
             }
-            Self::Own(_) => "receivers other than Ringback and its store",
+            Self::Own(_) => "receivers other than this process and its store",
         }
     }
 }

@@ -25,8 +25,8 @@ impl Guard {
     /// Whether destinations that it forbids are refused. In a store that has jobs from before there was a guard they are
     /// only counted, until one of its settings is given.
     #[must_use]
-    pub const fn is_enforced(&self, is_guarded_store: bool) -> bool {
-        self.is_configured || is_guarded_store
+    pub fn is_enforced(&self, is_guarded_store: impl FnOnce() -> bool) -> bool {
+        self.is_configured || is_guarded_store()
     }
 
     /// A guard that allows every destination.
@@ -81,24 +81,31 @@ impl Guard {
     }
 
     fn judge_address(&self, address: IpAddr) -> Result<(), Forbidden> {
-        if let Some(network) = self.deny.iter().find(|network| has(network, address)) {
+        if let Some(network) =
+            self.deny.iter().find(|network| ends(address).any(|end| network.contains(&end)))
+        {
             return Err(Forbidden::Denied { address, network: *network });
         }
-        if self.allow.iter().any(|network| network.contains(&address)) {
-            return Ok(());
+        // Who allows an IPv6 network does not allow all IPv4 addresses that can be written in it.
+        let forbidden = |end: &IpAddr| special::purpose(*end).filter(|_| !self.is_in_allowed(*end));
+        match ends(address).find_map(|end| forbidden(&end)) {
+            Some(purpose) => Err(Forbidden::Address { address, purpose }),
+            None => Ok(()),
         }
-        special::purpose(address).map_or(Ok(()), |purpose| Err(Forbidden::Address { address, purpose }))
+    }
+
+    fn is_in_allowed(&self, address: IpAddr) -> bool {
+        self.allow.iter().any(|network| network.contains(&address))
     }
 }
 
-/// Whether a network has an address, or an IPv4 address that it contains.
-fn has(network: &IpNet, address: IpAddr) -> bool {
+/// An address, and the IPv4 addresses in it that packets to it may go to in the end.
+fn ends(address: IpAddr) -> impl Iterator<Item = IpAddr> {
     let inner = match address {
         IpAddr::V4(_) => None,
         IpAddr::V6(address) => Some(special::inner_v4(address)),
     };
-    network.contains(&address)
-        || inner.into_iter().flatten().any(|inner| network.contains(&IpAddr::V4(inner)))
+    std::iter::once(address).chain(inner.into_iter().flatten().map(IpAddr::V4))
 }
 
 #[cfg(test)]
@@ -233,6 +240,28 @@ mod tests {
     }
 
     #[test]
+    fn an_allowed_network_of_ipv6_does_not_allow_the_ipv4_addresses_in_it() {
+        // The network of NAT64, which hosts without IPv4 need, and all of IPv6.
+        for allow in ["64:ff9b::/96", "::/0"] {
+            let guard = guard(&[("EGRESS_ALLOW", allow)]);
+            assert_eq!(judge(&guard, "http://[64:ff9b::8.8.8.8]/"), Ok(()), "{allow}");
+            assert!(judge(&guard, "http://[64:ff9b::10.0.0.1]/").is_err(), "{allow}");
+        }
+        let guard = guard(&[("EGRESS_ALLOW", "::/0")]);
+        for allowed in ["http://[::1]/", "http://[fd00::1]/", "http://[::ffff:8.8.8.8]/"] {
+            assert_eq!(judge(&guard, allowed), Ok(()), "{allowed}");
+        }
+        for forbidden in [
+            "http://[::ffff:169.254.169.254]/",
+            "http://[::10.0.0.1]/",
+            "http://[2002:a00:1::]/",
+            "http://10.0.0.1/",
+        ] {
+            assert!(judge(&guard, forbidden).is_err(), "{forbidden}");
+        }
+    }
+
+    #[test]
     fn what_is_denied_is_forbidden_whatever_allows_it() {
         let guard = guard(&[("EGRESS_ALLOW", "0.0.0.0/0,::/0"), ("EGRESS_DENY", "10.0.0.0/8,8.8.8.0/24")]);
         assert_eq!(judge(&guard, "http://192.168.0.1/"), Ok(()));
@@ -281,9 +310,9 @@ mod tests {
 
     #[test]
     fn where_jobs_are_older_than_the_guard_it_counts_until_a_setting_is_given() {
-        assert!(Guard::default().is_enforced(true));
-        assert!(!Guard::default().is_enforced(false));
-        assert!(guard(&[("EGRESS_DENY", "none")]).is_enforced(false));
+        assert!(Guard::default().is_enforced(|| true));
+        assert!(!Guard::default().is_enforced(|| false));
+        assert!(guard(&[("EGRESS_DENY", "none")]).is_enforced(|| false));
     }
 
     #[test]

@@ -54,10 +54,11 @@ const V4: [Block; 19] = [
 const PUBLIC_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "").0;
 
 /// The IANA IPv6 Special-Purpose Address Registry within [`PUBLIC_V6`].
-const V6: [Network; 4] = [
+const V6: [Network; 5] = [
     v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, "protocol assignments, also Teredo (RFC 2928)"),
     v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, "documentation (RFC 3849)"),
     v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, "6to4 (RFC 3056)"),
+    v6([0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0], 48, "AS112 (RFC 7534)"),
     v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, "documentation (RFC 9637)"),
 ];
 
@@ -109,6 +110,8 @@ pub(crate) fn inner_v4(address: Ipv6Addr) -> impl Iterator<Item = Ipv4Addr> {
     let [.., high, low] = address.segments();
     let last = of(high, low);
     let found = match address.segments() {
+        // Unspecified and loopback, which look like IPv4-compatible ones.
+        [0, 0, 0, 0, 0, 0, 0, _] => [None, None],
         // IPv4-compatible, IPv4-mapped, IPv4-translated, NAT64.
         [0, 0, 0, 0, 0, 0 | 0xffff, _, _] | [0, 0, 0, 0, 0xffff, 0, _, _] | [0x64, 0xff9b, ..] => {
             [Some(last), None]

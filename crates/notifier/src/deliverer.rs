@@ -303,6 +303,9 @@ impl Deliverer {
         } else if attempted.is_out_of_resources() {
             // The dispatcher logs this once for all jobs.
             debug!(job.topic = %topic, job.id = %id, attempt, destination, error, next, "not attempted");
+        } else if matches!(result, AttemptResult::Release | AttemptResult::LeaseLost) {
+            // No fault of the destination: ports or time are short here.
+            warn!(job.topic = %topic, job.id = %id, attempt, destination, error, duration_ms, lateness_ms, next, "attempt not completed");
         } else {
             debug!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "attempt failed");
         }

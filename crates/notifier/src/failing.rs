@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many failing destinations are known. Of more, only those that failed last are.
+/// How many failing destinations are known. Whoever has many names cannot push out others that fail.
 const MAX: usize = 1_024;
+/// A destination that has not failed for so long makes room for another.
+const FORGOTTEN: Duration = Duration::from_secs(600);
 /// How often a destination that goes on failing is reported.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
@@ -36,7 +38,11 @@ pub(crate) struct Failing {
 
 /// The destinations that fail, by origin.
 #[derive(Default)]
-pub(crate) struct FailingDestinations(HashMap<String, State>);
+pub(crate) struct FailingDestinations {
+    states: HashMap<String, State>,
+    /// Set when all places were found to be taken: no place is looked for before.
+    full_until: Option<Instant>,
+}
 
 struct State {
     began: Instant,
@@ -64,11 +70,11 @@ impl State {
 impl FailingDestinations {
     /// Records a failed attempt.
     pub(crate) fn failed(&mut self, origin: &str, now: Instant) -> Option<Report> {
-        let Some(state) = self.0.get_mut(origin) else {
-            if self.0.len() == MAX {
-                self.forget_oldest();
+        let Some(state) = self.states.get_mut(origin) else {
+            if !self.has_place(now) {
+                return None;
             }
-            self.0.insert(origin.to_owned(), State::new(now));
+            self.states.insert(origin.to_owned(), State::new(now));
             return Some(Report::Begins);
         };
         if state.has_succeeded && state.is_quiet(now) {
@@ -86,17 +92,25 @@ impl FailingDestinations {
 
     /// Records a success.
     pub(crate) fn succeeded(&mut self, origin: &str, now: Instant) -> Option<Report> {
-        let state = self.0.get_mut(origin)?;
+        let state = self.states.get_mut(origin)?;
         if !state.is_quiet(now) {
             state.has_succeeded = true;
             return None;
         }
-        self.0.remove(origin).map(|state| Report::Ends(state.failing(now)))
+        self.states.remove(origin).map(|state| Report::Ends(state.failing(now)))
     }
 
-    fn forget_oldest(&mut self) {
-        let oldest = self.0.iter().min_by_key(|(_, state)| state.last).map(|(origin, _)| origin.clone());
-        oldest.map(|origin| self.0.remove(&origin));
+    /// Whether one more can be known.
+    fn has_place(&mut self, now: Instant) -> bool {
+        if self.states.len() < MAX {
+            return true;
+        }
+        if self.full_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        self.states.retain(|_, state| now.saturating_duration_since(state.last) < FORGOTTEN);
+        self.full_until = Some(now + QUIET);
+        self.states.len() < MAX
     }
 }
 
@@ -137,14 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn of_many_destinations_those_that_failed_last_are_known() {
+    fn of_too_many_destinations_the_first_are_known_until_they_no_longer_fail() {
         let (mut failing, now) = (FailingDestinations::default(), Instant::now());
-        for n in 0..=MAX {
-            let at = now + u32::try_from(n).unwrap() * SECOND;
-            assert_eq!(failing.failed(&format!("http://{n}"), at), Some(Report::Begins));
+        for n in 0..MAX {
+            assert_eq!(failing.failed(&format!("http://{n}"), now), Some(Report::Begins));
         }
-        assert_eq!(failing.0.len(), MAX);
-        assert_eq!(failing.succeeded("http://0", now), None, "forgotten");
-        assert!(failing.succeeded("http://1", now + 12 * SECOND).is_some());
+        assert_eq!(failing.failed("http://more", now + 20 * SECOND), None);
+        assert!(failing.succeeded("http://0", now + 20 * SECOND).is_some());
+        assert_eq!(failing.failed("http://more", now + 20 * SECOND), Some(Report::Begins));
+        assert_eq!(failing.failed("http://most", now + 40 * SECOND), None);
+        assert_eq!(failing.failed("http://most", now + FORGOTTEN), Some(Report::Begins));
+        assert_eq!(failing.states.len(), 2, "the others have not failed for long");
     }
 }

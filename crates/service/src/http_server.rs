@@ -26,6 +26,8 @@ use crate::shutdown::Shutdown;
 /// How long a client may take to send the head of a request. Also how long a kept-alive connection
 /// may be idle.
 const HEAD_WITHIN: Duration = Duration::from_secs(75);
+/// The largest head of a request, and how much of a body is read ahead: what a connection can make this process keep.
+const MAX_HEAD: u32 = 32 * 1024;
 /// How often an HTTP/2 client is pinged.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How long requests may take after the shutdown began. Only slow uploads, large batches on a slow
@@ -131,8 +133,8 @@ async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
     }
     // The streams of HTTP/2 are tasks of their own, which h2 ends when their connection is dropped.
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(MAX_HEAD as usize);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE).max_header_list_size(MAX_HEAD);
     let mut serving = pin!(
         builder.serve_connection(TokioIo::new(WriteTimeout::new(stream)), TowerToHyperService::new(app))
     );
@@ -221,6 +223,18 @@ mod tests {
         let _silent = TcpStream::connect(address).await.unwrap();
         shutdown.begin();
         serving.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_head_of_more_than_32_kib_is_refused() {
+        let (address, _shutdown, _serving) = started().await;
+        for (length, status) in [(31 * 1024, "200"), (33 * 1024, "431")] {
+            let request = format!("GET / HTTP/1.1\r\nhost: h\r\nx: {}\r\n\r\n", "x".repeat(length));
+            let mut stream = asked(address, &request).await;
+            let mut start = [0; 12];
+            stream.read_exact(&mut start).await.unwrap();
+            assert_eq!(start, format!("HTTP/1.1 {status}").as_bytes(), "{length}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -115,8 +115,8 @@ impl Store {
         }
     }
 
-    /// Whether a version that guards destinations made the installation: all its jobs were judged when they came. False
-    /// before [`Store::prepare`] has succeeded.
+    /// Whether a version that guards destinations made the installation. False before [`Store::prepare`] has succeeded,
+    /// and for one whose jobs may be older than the guard.
     pub fn is_guarded(&self) -> bool {
         match &self.backend {
             Backend::Redis(store) => store.is_guarded(),

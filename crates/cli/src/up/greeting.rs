@@ -1,12 +1,12 @@
 //! The message that `ringback up` prints once it is ready: its addresses, its data, and commands to try, which work as they
 //! are printed.
 
-use std::fmt;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_egress::Guard;
 
 use super::config::Config;
 use crate::listen::PORT;
@@ -21,8 +21,7 @@ pub(crate) struct Greeting {
     program: String,
     /// The address of the receiver in this process.
     demo: Option<SocketAddr>,
-    /// Whether callbacks may go to a receiver on this machine.
-    is_local_allowed: bool,
+    guard: Guard,
     /// The id of the job to try. It differs at each start: a job that is known already would not arrive again.
     job: String,
 }
@@ -36,17 +35,20 @@ impl Greeting {
             data: location(&config.store),
             program: word(&program),
             demo,
-            is_local_allowed: config.api.guard.judge_origin(&format!("http://{}", receiver(demo))).is_ok(),
+            guard: config.api.guard.clone(),
             job: format!("hello-{}", SystemClock.now().as_millis() / 1000 % 100_000),
         }
     }
 }
 
-impl fmt::Display for Greeting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Greeting {
+    /// The message, over a store that was made by a version with the address guard or by an earlier one.
+    pub(crate) fn text(&self, is_guarded_store: bool) -> String {
         let Self { api, admin, data, .. } = self;
-        write!(
-            f,
+        let is_enforced = self.guard.is_enforced(|| is_guarded_store);
+        let is_allowed = self.guard.judge_origin(&format!("http://{}", self.receiver())).is_ok();
+        let next = if is_enforced && !is_allowed { self.local_is_forbidden() } else { self.try_it() };
+        format!(
             r"
 Ringback is up; press Ctrl-C to stop it.
 
@@ -54,33 +56,30 @@ Ringback is up; press Ctrl-C to stop it.
   admin  {admin}/readyz, /healthz, /metrics
   data   {data}
 
-"
-        )?;
-        if self.demo.is_none() && !self.is_local_allowed {
-            self.local_is_forbidden(f)
-        } else {
-            self.try_it(f)
-        }
-    }
-}
-
-impl Greeting {
-    fn local_is_forbidden(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let program = &self.program;
-        write!(
-            f,
-            r"Callbacks to this machine are refused. To try receivers here, start it with one of these:
-
-  {program} up --egress-allow=127.0.0.0/8
-  {program} up --demo
-
+{next}
 "
         )
     }
 
-    fn try_it(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The receiver of the job to try.
+    fn receiver(&self) -> SocketAddr {
+        self.demo.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)))
+    }
+
+    fn local_is_forbidden(&self) -> String {
+        let program = &self.program;
+        format!(
+            r"Callbacks to this machine are refused. To try receivers here, start it with one of these:
+
+  {program} up --egress-allow=127.0.0.0/8
+  {program} up --demo
+"
+        )
+    }
+
+    fn try_it(&self) -> String {
         let Self { api, program, demo, job, .. } = self;
-        let receiver = receiver(*demo);
+        let receiver = self.receiver();
         let before = match demo {
             Some(_) => "Try, in another terminal:\n".to_owned(),
             None => {
@@ -95,23 +94,16 @@ impl Greeting {
                 "The job arrives two seconds later and is printed by the receiver. `{program} up --demo` has one built in."
             ),
         };
-        write!(
-            f,
+        format!(
             r#"{before}
   curl -i {api}/v1/jobs -H 'content-type: application/json' \
     -d '{{"topic":"demo","id":"{job}","delay":"2s","url":"http://{receiver}/hook","body":{{"hello":"world"}}}}'
   {program} get demo/{job} --server {api}
 
 {after}
-
 "#
         )
     }
-}
-
-/// The receiver of the job to try.
-fn receiver(demo: Option<SocketAddr>) -> SocketAddr {
-    demo.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)))
 }
 
 /// Prints the message. An error is ignored: standard output is for people here.

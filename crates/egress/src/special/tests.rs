@@ -55,7 +55,8 @@ fn both_sides_of_each_boundary_of_ipv6_are_judged() {
     let public = [
         ("2001:200::", "2001:db7:ffff:ffff:ffff:ffff:ffff:ffff"),
         ("2001:db9::", "2001:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
-        ("2003::", "3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+        ("2003::", "2620:4f:7fff:ffff:ffff:ffff:ffff:ffff"),
+        ("2620:4f:8001::", "3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
         ("3fff:1000::", "3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
         ("2000::", "2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
     ];

@@ -117,12 +117,15 @@ impl Parts {
 impl Parts {
     /// The addresses of a host, all of which are allowed. They are looked up once: what is judged is what is used.
     async fn addresses(&self, uri: &Uri, host: &str, port: u16) -> Result<Vec<IpAddr>, PostError> {
-        self.gate.judge_url(uri)?;
+        let is_allowed = self.gate.judge_url(uri)?;
         let addresses = match host.parse() {
             Ok(address) => vec![address],
             Err(_) => self.resolver.addresses(host).await?,
         };
-        self.gate.judge_addresses(uri, &addresses, port, &self.resolver).await?;
+        if is_allowed {
+            self.gate.judge_addresses(uri, &addresses, port)?;
+        }
+        self.gate.refuse_own(uri, &addresses, port, &self.resolver).await?;
         Ok(addresses)
     }
 }

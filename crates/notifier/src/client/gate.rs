@@ -1,9 +1,12 @@
 //! The address guard at the place where connections are made: what the rules forbid, what this process listens on, and
-//! the store. Where jobs are older than the guard, what it forbids is counted and logged, and the connection is made.
+//! the store. Where jobs are older than the guard, what the rules forbid is counted and logged, and the connection is
+//! made.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::Uri;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use ringback_egress::{Forbidden, Guard};
 use ringback_store::Store;
 
@@ -29,42 +32,61 @@ impl Gate {
         Self { guard, listeners, store, metrics }
     }
 
-    /// Judges what a URL says by itself, before its name is looked up.
-    pub(super) fn judge_url(&self, uri: &Uri) -> Result<(), PostError> {
+    /// Judges what a URL says by itself, before its name is looked up. Returns whether its addresses still have to be
+    /// judged, which would count a second time what is forbidden already.
+    pub(super) fn judge_url(&self, uri: &Uri) -> Result<bool, PostError> {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(PostError::Broken);
         };
-        self.enforce(self.guard.judge_origin(&format!("{scheme}://{authority}")), uri)
+        let judged = self.guard.judge_origin(&format!("{scheme}://{authority}"));
+        let is_allowed = judged.is_ok();
+        self.enforce(judged, uri)?;
+        Ok(is_allowed)
     }
 
-    /// Judges the addresses that a connection may be made to.
-    pub(super) async fn judge_addresses(
+    /// Judges the addresses of a host.
+    pub(super) fn judge_addresses(
+        &self,
+        uri: &Uri,
+        addresses: &[IpAddr],
+        port: u16,
+    ) -> Result<(), PostError> {
+        self.enforce(self.guard.judge_addresses(addresses, port), uri)
+    }
+
+    /// Refuses addresses of this process and of the store, whatever is allowed.
+    pub(super) async fn refuse_own(
         &self,
         uri: &Uri,
         addresses: &[IpAddr],
         port: u16,
         resolver: &Resolver,
     ) -> Result<(), PostError> {
-        self.enforce(self.guard.judge_addresses(addresses, port), uri)?;
-        let own = self.own(addresses, port, resolver).await?;
-        self.enforce(own.map_or(Ok(()), |own| Err(Forbidden::Own(own))), uri)
+        match self.own(addresses, port, resolver).await? {
+            None => Ok(()),
+            Some(own) => Err(self.refuse(&Forbidden::Own(own), uri)),
+        }
     }
 
     /// Refuses what is forbidden, or counts it.
     fn enforce(&self, judged: Result<(), Forbidden>, uri: &Uri) -> Result<(), PostError> {
         let Err(why) = judged else { return Ok(()) };
-        self.metrics.forbidden.add(1, &[]);
-        let host = uri.host();
-        if self.guard.is_enforced(self.store.is_guarded()) {
-            tracing::info!(host, %why, "the address guard forbids a destination");
-            return Err(PostError::Forbidden);
+        if self.guard.is_enforced(|| self.store.is_guarded()) {
+            return Err(self.refuse(&why, uri));
         }
+        self.metrics.forbidden.add(1, &[]);
         tracing::warn!(
-            host,
+            host = uri.host(),
             %why,
-            "the address guard would forbid a destination; it only counts until one of RINGBACK_EGRESS_ALLOW, RINGBACK_EGRESS_DENY, RINGBACK_EGRESS_HOSTS and RINGBACK_EGRESS_PORTS is set, because the store has jobs from before the guard"
+            "the address guard would forbid a destination; it only counts until one of RINGBACK_EGRESS_ALLOW, RINGBACK_EGRESS_DENY, RINGBACK_EGRESS_HOSTS and RINGBACK_EGRESS_PORTS is set, because the store is from before the guard"
         );
         Ok(())
+    }
+
+    fn refuse(&self, why: &Forbidden, uri: &Uri) -> PostError {
+        self.metrics.forbidden.add(1, &[]);
+        tracing::info!(host = uri.host(), %why, "the address guard forbids a destination");
+        PostError::Forbidden
     }
 
     /// The first of these addresses that is one of this process or of the store.
@@ -82,13 +104,21 @@ impl Gate {
                 Err(_) => of_store.extend(resolver.addresses(&host).await?),
             }
         }
-        let is_own = |address: IpAddr| {
+        let is_own = |address: IpAddr| -> io::Result<bool> {
             let address = reached(address);
-            of_store.iter().any(|own| reached(*own) == address)
-                || self.listeners.iter().any(|own| own.port() == port && listens_at(own.ip(), address))
+            if of_store.iter().any(|own| reached(*own) == address) {
+                return Ok(true);
+            }
+            let mut listeners = self.listeners.iter().filter(|own| own.port() == port);
+            listeners.try_fold(false, |is_own, own| Ok(is_own || listens_at(own.ip(), address)?))
         };
-        let own = addresses.iter().find(|address| is_own(**address));
-        Ok(own.map(|address| SocketAddr::new(*address, port)))
+        for address in addresses {
+            // Only a shortage of this machine keeps it from knowing its own addresses.
+            if is_own(*address).map_err(|_| PostError::Local)? {
+                return Ok(Some(SocketAddr::new(*address, port)));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -102,13 +132,21 @@ fn reached(address: IpAddr) -> IpAddr {
 }
 
 /// Whether who listens on `own` is reached at `address`.
-fn listens_at(own: IpAddr, address: IpAddr) -> bool {
-    if own.is_unspecified() { is_of_this_machine(address) } else { reached(own) == address }
+fn listens_at(own: IpAddr, address: IpAddr) -> io::Result<bool> {
+    if own.is_unspecified() { is_of_this_machine(address) } else { Ok(reached(own) == address) }
 }
 
-/// Only an address of this machine can be bound.
-fn is_of_this_machine(address: IpAddr) -> bool {
-    UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
+fn is_of_this_machine(address: IpAddr) -> io::Result<bool> {
+    if address.is_loopback() {
+        return Ok(true);
+    }
+    let is_here = |interface: InterfaceAddress| {
+        let socket = interface.address?;
+        let v4 = socket.as_sockaddr_in().map(|socket| IpAddr::V4(socket.ip()));
+        let v6 = || socket.as_sockaddr_in6().map(|socket| IpAddr::V6(socket.ip()));
+        v4.or_else(v6).filter(|own| *own == address)
+    };
+    Ok(getifaddrs()?.find_map(is_here).is_some())
 }
 
 #[cfg(test)]
@@ -131,7 +169,7 @@ mod tests {
             ("::", "192.0.2.1", false),
         ] {
             let [own, address] = [own, address].map(|text| text.parse::<IpAddr>().unwrap());
-            assert_eq!(listens_at(own, reached(address)), expected, "{own} at {address}");
+            assert_eq!(listens_at(own, reached(address)).unwrap(), expected, "{own} at {address}");
         }
     }
 }
