@@ -29,6 +29,9 @@ use crate::submit::SubmitQueues;
 const MAX_BATCHES: usize = 16;
 /// The most exports at once. Others are refused.
 pub(crate) const MAX_EXPORTS: usize = 4;
+/// The most lists of jobs that are read at once. Others wait: a page of a filter that few jobs match is read from many
+/// jobs.
+const MAX_SCANS: usize = 2;
 /// The most audits at once. Others are refused.
 const MAX_AUDITS: usize = 1;
 
@@ -49,6 +52,7 @@ pub(crate) struct Api {
     pub(crate) whole_jobs: MemoryBudget,
     pub(crate) batches: Arc<Semaphore>,
     pub(crate) exports: Arc<Semaphore>,
+    pub(crate) scans: Semaphore,
     /// The topic policies.
     pub(crate) policies: PolicyBook,
     pub(crate) audits: Semaphore,
@@ -85,6 +89,7 @@ impl Api {
             stats: StatsCache::default(),
             batches: Arc::new(Semaphore::new(MAX_BATCHES)),
             exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
+            scans: Semaphore::new(MAX_SCANS),
             policies,
             audits: Semaphore::new(MAX_AUDITS),
             destinations,

@@ -58,6 +58,15 @@ pub const FAIL_OVER: Bounds = Bounds {
     ..Bounds::CALM
 };
 
+/// Batches of two jobs, and a fail-over that loses the settle of one of them.
+pub const LOST_SETTLE: Bounds = Bounds {
+    name: "lost settle",
+    permits: 2,
+    end: 4,
+    budget: Budget { faults: 1, fail_overs: 1, claims: 2, cancels: 0, renews: 0, ..Bounds::CALM.budget },
+    ..Bounds::CALM
+};
+
 /// A clock that steps back.
 pub const CLOCK: Bounds = Bounds {
     name: "clock",

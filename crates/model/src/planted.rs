@@ -37,6 +37,8 @@ pub enum Planted {
     RequestForgotten,
     /// A settle removes the batch of its lease although other jobs are in it.
     BatchDropped,
+    /// A settle removes the batch of its lease when its caller knows of no other job in it.
+    CallerTrusted,
     /// A renew does not compare receipts.
     RenewUnchecked,
     /// A cancel ends a job that is reserved.
@@ -55,7 +57,7 @@ pub enum Planted {
 
 impl Planted {
     /// All faults.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::FenceUnchecked,
         Self::EpochWithoutClock,
         Self::EpochWithoutCounter,
@@ -73,6 +75,7 @@ impl Planted {
         Self::LossForgotten,
         Self::RequestForgotten,
         Self::BatchDropped,
+        Self::CallerTrusted,
         Self::RenewUnchecked,
         Self::CancelIgnoresLease,
         Self::TombstonesIgnored,

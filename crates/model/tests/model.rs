@@ -1,7 +1,7 @@
 //! Searches of the models. Without a fault every property holds; each planted fault breaks the property named here.
 
 use ringback_model::models::{
-    BATCHES, CLOCK, EVERYTHING, FAIL_OVER, LEASES, PAUSES, SKEWED, SMALL, THREE_JOBS,
+    BATCHES, CLOCK, EVERYTHING, FAIL_OVER, LEASES, LOST_SETTLE, PAUSES, SKEWED, SMALL, THREE_JOBS,
 };
 use ringback_model::{Bounds, Planted, Property, Report, Situation, search};
 use ringback_testkit::figures::{Figure, Reached};
@@ -70,6 +70,8 @@ fn jobs_that_share_a_batch_of_leases_do_not_disturb_each_other() {
 fn a_fail_over_loses_only_the_last_writes_and_no_number_repeats() {
     use Situation::{AcceptedLost, EpochLost, Fenced, LeaseNumberLost};
     hold_and_meet(FAIL_OVER, &[AcceptedLost, EpochLost, Fenced, LeaseNumberLost]);
+    // A caller knows of no other job of its batch, and the store still does.
+    hold(LOST_SETTLE, STATES, 1);
 }
 
 #[test]
@@ -102,7 +104,7 @@ fn numbers_repeat_only_where_a_replica_has_a_clock_that_is_behind() {
 }
 
 /// Each planted fault, a model in which it shows, and the property that it breaks.
-const FINDS: [(Planted, Bounds, Property); 24] = [
+const FINDS: [(Planted, Bounds, Property); 25] = [
     (Planted::FenceUnchecked, CLOCK, Property::Fence),
     (Planted::EpochWithoutClock, FAIL_OVER, Property::NumbersGrow),
     (Planted::EpochWithoutCounter, CLOCK, Property::NumbersGrow),
@@ -120,6 +122,7 @@ const FINDS: [(Planted, Bounds, Property); 24] = [
     (Planted::LossForgotten, LEASES, Property::Cancel),
     (Planted::RequestForgotten, LEASES, Property::Cancel),
     (Planted::BatchDropped, BATCHES, Property::OneState),
+    (Planted::CallerTrusted, LOST_SETTLE, Property::OneState),
     (Planted::RenewUnchecked, LEASES, Property::StaleSettles),
     (Planted::CancelIgnoresLease, LEASES, Property::AllowedEdges),
     (Planted::TombstonesIgnored, LEASES, Property::AllowedEdges),

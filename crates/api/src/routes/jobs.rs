@@ -209,6 +209,8 @@ pub(crate) async fn list(
         StoreError::Outdated if has_cursor => outdated_cursor(),
         other => other.into(),
     };
+    // Never closed; beyond the deadline the answer is 503.
+    let _turn = deadline.bound(api.scans.acquire()).await?;
     match include {
         Include::Nothing => {
             let limits = PageLimits::of_jobs(limit);

@@ -120,7 +120,7 @@ impl Store {
     }
 
     /// reserved -> done, delayed, dead, or ready; cancelled where that was requested. `is_last` if the batch of the
-    /// lease has no other job left for its caller.
+    /// lease has no other job left for its caller. The store may have one: a fail-over loses settles.
     pub(crate) fn settle(
         &mut self,
         job: Job,
@@ -137,7 +137,8 @@ impl Store {
         let is_current = record.code == Code::Reserved && self.is_receipt(record.lease, receipt, bounds);
         if is_current {
             self.apply(job, record, receipt.number, outcome, bounds);
-            if is_last || bounds.has(Planted::BatchDropped) {
+            let is_over = || bounds.has(Planted::CallerTrusted) || !self.is_any_held(receipt.number);
+            if is_last && is_over() || bounds.has(Planted::BatchDropped) {
                 self.batches.retain(|batch| batch.number != receipt.number);
             }
             return Settled::Applied;
@@ -153,6 +154,12 @@ impl Store {
             return Settled::Applied;
         }
         self.late_success(job, &record, receipt.number, outcome)
+    }
+
+    /// Whether a job of a batch is still reserved.
+    fn is_any_held(&self, number: Number) -> bool {
+        let mut batches = self.batches.iter().filter(|batch| batch.number == number);
+        batches.any(|batch| batch.jobs.iter().any(|job| self.holds(number, job)))
     }
 
     fn is_receipt(&self, current: Receipt, given: Receipt, bounds: &Bounds) -> bool {
