@@ -62,7 +62,8 @@ values! {
         .format(Some(SchemaFormat::Custom("time-zone".to_owned())))
         .examples(["Europe/Berlin"]);
     /// A URL of http or https, without credentials or fragment, at most 2,048 bytes when it is encoded.
-    /// A host name in other letters than ASCII is to be given in its ASCII form.
+    /// A host name in other letters than ASCII is to be given in its ASCII form. The address guard of the installation says
+    /// where it may lead; by default to public addresses and usual ports.
     CallbackUrl = text(patterns::URL, 8, MAX_URL)
         .format(Some(SchemaFormat::Custom("uri".to_owned())))
         .examples(["https://merchant.example/notify"]);
