@@ -209,11 +209,10 @@ pub(crate) async fn list(
         StoreError::Outdated if has_cursor => outdated_cursor(),
         other => other.into(),
     };
-    // Never closed; beyond the deadline the answer is 503.
-    let _turn = deadline.bound(api.scans.acquire()).await?;
     match include {
         Include::Nothing => {
             let limits = PageLimits::of_jobs(limit);
+            let _turn = deadline.bound(api.scans.acquire()).await?;
             let page = paging::list_jobs(|at, scan| api.store.page(&filter, at, scan), from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
             Ok(Json(page_answer(jobs.into_iter().map(InspectedJob::from), next)).into_response())
@@ -223,6 +222,8 @@ pub(crate) async fn list(
             let policies = api.policies.all()?;
             let weigh = |job: &StoredJob| inspect::weight(&policies, &job.job.key.topic, &job.delivery);
             let limits = PageLimits::of_whole_jobs(limit, weigh);
+            // After the memory, for which others may have to wait for long.
+            let _turn = deadline.bound(api.scans.acquire()).await?;
             let page = paging::list_jobs(|at, scan| api.store.page_stored(&filter, at, scan), from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
             let items = jobs.into_iter().map(|stored| inspected(&api, &policies, stored));
