@@ -7,7 +7,8 @@ use std::time::Duration;
 use ringback_core::clock::SystemClock;
 use ringback_core::contract::Options;
 use ringback_core::retry::RetryPolicy;
-use ringback_notifier::Config;
+use ringback_egress::Guard;
+use ringback_notifier::{Config, Outgoing};
 use ringback_service::{Context, Health, Scrapes, Shutdown, Tasks};
 use ringback_store::{Store, settings};
 use ringback_testkit::{RedisServer, eventually, http_client};
@@ -135,7 +136,8 @@ fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
         store: options(server),
         concurrency: 512,
         lane_concurrency: 64,
-        outgoing: Default::default(),
+        // The receiver is on this machine.
+        outgoing: Outgoing { guard: Guard::open(), ..Outgoing::default() },
         retry: RetryPolicy::preset("default").expect("a preset"),
         lease_margin: Duration::from_secs(60),
     };

@@ -167,7 +167,8 @@ async fn a_notice_is_retried_by_its_topic_s_policy_and_has_no_notice_of_its_own(
         let (status, problem) = stack.submit(&with(doomed(&sink, "no"), "topic", NOTICES)).await;
         assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("on_dead")), "{problem}");
 
-        stack.accept(&doomed(&sink, "a")).await;
+        // By then the notifier knows of the policy.
+        stack.accept(&with(doomed(&sink, "a"), "delay", "1s")).await;
         let tried = notices(&sink, "/dead", 2).await;
         assert_eq!(tried[0].header("x-from"), Some("us"));
         assert_eq!((tried[0].attempt(), tried[1].attempt()), (Some(1), Some(2)));

@@ -10,7 +10,7 @@ use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// What is counted only when something has gone wrong, for jobs that ask for it, or after more time than a test
 /// has.
-const RARE: [&str; 16] = [
+const RARE: [&str; 17] = [
     "ringback_carrier_recovered_jobs_total",
     "ringback_carrier_lost_jobs_total",
     "ringback_carrier_evicted_jobs_total",
@@ -27,6 +27,7 @@ const RARE: [&str; 16] = [
     "ringback_api_event_listeners_dropped_total",
     "ringback_carrier_unlogged_attempts_total",
     "ringback_notifier_unlogged_attempts_total",
+    "ringback_notifier_forbidden_connections_total",
 ];
 
 #[tokio::test]

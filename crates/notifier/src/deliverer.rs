@@ -311,7 +311,7 @@ impl Deliverer {
         }
         match self.destination(destination, attempted, result) {
             Some(Report::Begins) => {
-                warn!(destination, job.topic = %topic, job.id = %id, attempt, status, error, duration_ms, next, "a destination begins to fail; each of its attempts is logged at debug");
+                warn!(destination, job.topic = %topic, job.id = %id, attempt, status, error, duration_ms, lateness_ms, next, "a destination begins to fail; each of its attempts is logged at debug");
             }
             Some(Report::Continues(Failing { failures, lasts })) => {
                 warn!(
