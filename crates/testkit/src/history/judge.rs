@@ -37,6 +37,8 @@ pub(crate) struct Run<'a> {
     unreachable: Windows,
     /// When the store may lose what it has accepted.
     lossy: Windows,
+    /// Faults of the store, while which a process may read from a server that another one has replaced.
+    replaced: Windows,
     /// The faults by kind, for the lateness in each.
     by_kind: BTreeMap<&'a str, Windows>,
     has_policies_with_jitter: bool,
@@ -56,6 +58,7 @@ impl<'a> Run<'a> {
             Windows::new(faults.iter().filter(|fault| classes.contains(&fault.class)).map(window))
         };
         let store = faults.iter().filter(|fault| fault.class.is_store());
+        let replaced = Windows::new(store.clone().map(|fault| (fault.begin, fault.end)));
         let lossy = store.map(|fault| (fault.begin.saturating_sub(tables.settings.loss), fault.end));
         let mut by_kind = BTreeMap::<_, Vec<_>>::new();
         for fault in faults {
@@ -64,6 +67,7 @@ impl<'a> Run<'a> {
         Self {
             tables,
             disturbed: Windows::new(faults.iter().map(window).chain(exits)),
+            replaced,
             unreachable: of(&[FaultClass::Network, FaultClass::Receiver]),
             lossy: if tables.settings.loss == 0 { Windows::default() } else { Windows::new(lossy) },
             by_kind: by_kind.into_iter().map(|(kind, windows)| (kind, Windows::new(windows))).collect(),
@@ -123,7 +127,7 @@ pub(crate) fn judge(tables: &Tables) -> Judgement {
         cancel::check(&run, &job, &mut found);
         retries::check(&run, &job, &mut found, &mut spread);
         leases::check(&run, &job, &mut found);
-        states::check(&job, &mut found);
+        states::check(&run, &job, &mut found);
         end::check(&run, &job, &mut found);
         found.counts.job(&run, &job);
     }

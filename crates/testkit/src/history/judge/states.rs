@@ -2,14 +2,14 @@
 
 use ringback_core::contract::EdgeName;
 
-use super::Judgement;
 use super::job::Job;
+use super::{Judgement, Run};
 use crate::history::entry::JobState;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::I9;
 use crate::history::records::EdgeRecord;
 
-pub(super) fn check(job: &Job<'_>, found: &mut Judgement) {
+pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let findings = &mut found.findings;
     for seen in job.states {
         findings.checked(I9);
@@ -28,7 +28,7 @@ pub(super) fn check(job: &Job<'_>, found: &mut Judgement) {
     }
     if !job.may_begin_anew(u64::MAX) {
         check_completed_once(job, findings);
-        check_final_states(job, findings);
+        check_final_states(run, job, findings);
     }
 }
 
@@ -40,10 +40,13 @@ fn check_completed_once(job: &Job<'_>, findings: &mut Findings) {
     }
 }
 
-/// What was done or cancelled stays so.
-fn check_final_states(job: &Job<'_>, findings: &mut Findings) {
+/// What was done or cancelled stays so. While a server of the store is replaced, a process may still read from the former
+/// one, which does not know it yet.
+fn check_final_states(run: &Run<'_>, job: &Job<'_>, findings: &mut Findings) {
     let Some(first) = job.states.iter().find(|seen| seen.state.is_terminal()) else { return };
-    let later = job.states.iter().filter(|seen| seen.asked > first.known).map(|seen| (seen.state, seen.line));
+    let later = job.states.iter().filter(|seen| seen.asked > first.known);
+    let later = later.filter(|seen| !run.replaced.overlap(seen.asked, seen.known));
+    let later = later.map(|seen| (seen.state, seen.line));
     let last = job.last.filter(|last| last.time > first.known).map(|last| (last.state, last.line));
     let changed = later.chain(last).find(|(state, _)| *state != first.state && *state != JobState::Nothing);
     if let Some((state, line)) = changed {

@@ -163,3 +163,21 @@ fn the_answer_of_a_reserve_may_come_when_a_later_attempt_is_over() {
     let found = wrong(&asked_later);
     assert!(found.iter().any(|line| line.contains("as attempt 1 after attempt 2")), "{found:?}");
 }
+
+#[test]
+fn a_state_that_is_read_while_a_server_is_replaced_may_be_that_of_the_former_one() {
+    let lines = r#"{"submit":{"t":1000,"n":1,"job":"a/1","body":"DIGEST","headers":"DIGEST","delay":60000}}
+{"ok":{"t":2000,"n":1,"status":201,"job":"a/1","state":"delayed","due":1795000060001}}
+{"fault":{"t":3000,"f":1,"kind":"fail-over","class":"store"}}
+{"cancel":{"t":4000,"n":2,"job":"a/1"}}
+{"ok":{"t":5000,"n":2,"status":200,"job":"a/1","state":"cancelled"}}
+{"state":{"t":6000,"asked":5500,"job":"a/1","state":"cancelled"}}
+{"state":{"t":7000,"asked":6500,"job":"a/1","state":"delayed"}}
+{"healed":{"t":8000,"f":1}}
+{"state":{"t":9000,"asked":8500,"job":"a/1","state":"cancelled"}}
+{"end":{"t":900000,"dumped":false,"drained":false}}
+"#;
+    assert_eq!(wrong(lines), [""; 0]);
+    let later = lines.replace(r#""t":7000,"asked":6500"#, r#""t":8400,"asked":8300"#);
+    assert_eq!(wrong(&later).len(), 1, "the fail-over is over");
+}
