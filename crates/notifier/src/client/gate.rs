@@ -100,7 +100,7 @@ impl Gate {
         for (host, _) in self.store.addresses().into_iter().filter(|(_, own)| *own == port) {
             match host.trim_start_matches('[').trim_end_matches(']').parse() {
                 Ok(address) => of_store.push(address),
-                // What cannot be told apart from the store is tried again later.
+                // If the store's name cannot be looked up, this attempt fails, and is retried like any other.
                 Err(_) => of_store.extend(resolver.addresses(&host).await?),
             }
         }

@@ -27,6 +27,8 @@ use super::windows::Windows;
 
 /// For how long after its end a fault explains what is unusual, where the start line has no bound, in µs.
 const DEFAULT_GRACE: u64 = 30_000_000;
+/// The kind of fault that replaces a master which works.
+const FAIL_OVER: &str = "fail-over";
 
 /// The history and when its faults were, in a form that answers quickly.
 pub(crate) struct Run<'a> {
@@ -37,7 +39,7 @@ pub(crate) struct Run<'a> {
     unreachable: Windows,
     /// When the store may lose what it has accepted.
     lossy: Windows,
-    /// Faults of the store, while which a process may read from a server that another one has replaced.
+    /// While a master that still answers is replaced: a process may read from it and not know of its successor.
     replaced: Windows,
     /// The faults by kind, for the lateness in each.
     by_kind: BTreeMap<&'a str, Windows>,
@@ -58,7 +60,8 @@ impl<'a> Run<'a> {
             Windows::new(faults.iter().filter(|fault| classes.contains(&fault.class)).map(window))
         };
         let store = faults.iter().filter(|fault| fault.class.is_store());
-        let replaced = Windows::new(store.clone().map(|fault| (fault.begin, fault.end)));
+        let replaced = faults.iter().filter(|fault| fault.kind == FAIL_OVER);
+        let replaced = Windows::new(replaced.map(|fault| (fault.begin, fault.end)));
         let lossy = store.map(|fault| (fault.begin.saturating_sub(tables.settings.loss), fault.end));
         let mut by_kind = BTreeMap::<_, Vec<_>>::new();
         for fault in faults {

@@ -40,8 +40,7 @@ fn check_completed_once(job: &Job<'_>, findings: &mut Findings) {
     }
 }
 
-/// What was done or cancelled stays so. While a server of the store is replaced, a process may still read from the former
-/// one, which does not know it yet.
+/// What was done or cancelled stays so. While a master that works is replaced, a process may still read from it.
 fn check_final_states(run: &Run<'_>, job: &Job<'_>, findings: &mut Findings) {
     let Some(first) = job.states.iter().find(|seen| seen.state.is_terminal()) else { return };
     let later = job.states.iter().filter(|seen| seen.asked > first.known);

@@ -180,4 +180,6 @@ fn a_state_that_is_read_while_a_server_is_replaced_may_be_that_of_the_former_one
     assert_eq!(wrong(lines), [""; 0]);
     let later = lines.replace(r#""t":7000,"asked":6500"#, r#""t":8400,"asked":8300"#);
     assert_eq!(wrong(&later).len(), 1, "the fail-over is over");
+    let killed = lines.replace("fail-over", "kill-master");
+    assert_eq!(wrong(&killed).len(), 1, "a master that is dead answers no read");
 }
