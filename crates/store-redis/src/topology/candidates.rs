@@ -12,6 +12,9 @@ use super::answer::{Heard, Listed, Replica};
 /// that elect do not know it yet.
 const RECENT: u64 = 1;
 
+/// `cluster-node-timeout` where it may not be read: the default of servers.
+pub(super) const NODE_TIMEOUT: u64 = 15_000;
+
 /// Where a replica is, as its master and those that elect name it.
 pub(super) type Address = (String, u16);
 
@@ -105,15 +108,19 @@ pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> BTreeSet<Address> {
 }
 
 /// The candidates by what a master of a cluster answers to CLUSTER NODES, and by the replicas that it lists. One that
-/// copies the data is none yet. One that only this master cannot reach is: the other masters may elect it.
-pub(super) fn of_cluster(nodes: &str, listed: &[Listed]) -> usize {
+/// copies the data is none yet. One that only this master cannot reach is: the other masters may elect it. One that
+/// most masters cannot reach is none once this master, too, has had no answer of it for `timeout` ms: the word that it
+/// failed can come late, when it is back already, and stays until its next answer.
+pub(super) fn of_cluster(nodes: &str, listed: &[Listed], timeout: u64) -> usize {
     let nodes: Vec<Vec<&str>> = nodes.lines().map(|line| line.split_whitespace().collect()).collect();
     let has = |node: &[&str], flag| node.get(2).is_some_and(|flags| flags.split(',').any(|one| one == flag));
     let Some(own) = nodes.iter().find(|node| has(node, "myself")).map(|node| node[0]) else { return 0 };
+    // When a node has answered last, in ms since 1970. Some other node has done so within the last second or so.
+    let answered = |node: &[&str]| node.get(5).and_then(|pong| pong.parse::<u64>().ok()).unwrap_or(0);
+    let now = nodes.iter().map(|node| answered(node)).max().unwrap_or(0);
+    let is_away = |node: &[&str]| has(node, "fail") && now.saturating_sub(answered(node)) >= timeout;
     let is_candidate = |node: &&Vec<&str>| {
-        node.get(3) == Some(&own)
-            && has(node, "slave")
-            && !["fail", "noaddr"].iter().any(|flag| has(node, flag))
+        node.get(3) == Some(&own) && has(node, "slave") && !has(node, "noaddr") && !is_away(node)
     };
     let is_at = |node: &[&str], (ip, port): &(String, u16)| {
         node[1].split(['@', ',']).next() == Some(&*format!("{ip}:{port}"))
@@ -191,11 +198,12 @@ mod tests {
     #[test]
     fn replicas_of_a_cluster_are_candidates_unless_most_masters_cannot_reach_them_or_they_copy_the_data() {
         let nodes = "a 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-5460\n\
-                     b 127.0.0.1:3@4 slave a 0 1 1 connected\n\
-                     c 127.0.0.1:5@6 slave,fail? a 0 1 1 disconnected\n\
-                     d 127.0.0.1:7@8 slave,fail a 0 1 1 disconnected\n\
-                     e 127.0.0.1:9@10 slave f 0 1 1 connected\n\
-                     f 127.0.0.1:11@12 master - 0 1 1 connected 5461-10922\n";
+                     b 127.0.0.1:3@4 slave a 0 5600 1 connected\n\
+                     c 127.0.0.1:5@6 slave,fail? a 2000 1999 1 disconnected\n\
+                     d 127.0.0.1:7@8 slave,fail a 5000 5000 1 disconnected\n\
+                     e 127.0.0.1:9@10 slave f 0 5500 1 connected\n\
+                     f 127.0.0.1:11@12 master - 0 6000 1 connected 5461-10922\n";
+        let of_cluster = |nodes, listed: &[Listed]| of_cluster(nodes, listed, 1_000);
         let listed = |port, is_copying| {
             let address = ("127.0.0.1".to_owned(), port);
             Listed { address, is_copying, has_confirmed: false, lag: 0 }
@@ -205,6 +213,25 @@ mod tests {
         assert_eq!(of_cluster(nodes, &[listed(3, false), listed(7, true), listed(13, true)]), 2);
         assert_eq!(of_cluster(nodes, &[listed(1003, true)]), 1, "it announces another port");
         assert_eq!(of_cluster("", &[]), 0);
+    }
+
+    #[test]
+    fn a_replica_of_a_cluster_whose_failure_is_old_news_counts_until_it_is_silent_for_the_timeout() {
+        // It hung, came back and answered at 5000; then a master that had not heard of that said once more that it
+        // failed.
+        let nodes = |other: u64| {
+            format!(
+                "a 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-5460\n\
+                 b 127.0.0.1:3@4 slave,fail a 5300 5000 1 connected\n\
+                 c 127.0.0.1:5@6 slave a 0 {other} 1 connected\n"
+            )
+        };
+        for (other, expected) in [(5_100, 2), (5_999, 2), (6_000, 1)] {
+            assert_eq!(of_cluster(&nodes(other), &[], 1_000), expected, "at {other}");
+        }
+        assert_eq!(of_cluster(&nodes(19_999), &[], NODE_TIMEOUT), 2);
+        // It has never answered.
+        assert_eq!(of_cluster(&nodes(6_000).replace("5300 5000", "0 0"), &[], 1_000), 1);
     }
 
     #[test]

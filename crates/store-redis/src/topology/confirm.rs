@@ -4,7 +4,7 @@
 //! over the connection that wrote: another one may lead to another server, which knows nothing of the change. Calls
 //! share it: one WAIT is sent at a time, and confirms all calls that were answered before it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 use super::answer;
-use super::candidates::{self, Candidates, Replicas};
+use super::candidates::{self, Candidates, NODE_TIMEOUT, Replicas};
 use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
 use super::single::{self, Single};
@@ -157,7 +157,8 @@ impl Confirmed {
                 Err(error) if error.is_refusal() => Candidates::Counted(0),
                 nodes => {
                     let nodes: String = redis::from_redis_value(nodes?).map_err(|_| unreadable)?;
-                    Candidates::Counted(candidates::of_cluster(&nodes, &listed))
+                    let timeout = node_timeout(node).await;
+                    Candidates::Counted(candidates::of_cluster(&nodes, &listed, timeout))
                 }
             },
         };
@@ -308,6 +309,14 @@ impl Confirmed {
         self.replicas().iter_mut().for_each(|(_, replicas)| replicas.see(&answer::listed(&info)));
         Ok(())
     }
+}
+
+/// How long a node of a cluster may be silent until others take it for failed, in ms.
+async fn node_timeout(node: &Single) -> u64 {
+    let answer = node.call(redis::cmd("CONFIG").arg("GET").arg("cluster-node-timeout")).await;
+    let settings =
+        answer.ok().and_then(|answer| redis::from_redis_value::<HashMap<String, u64>>(answer).ok());
+    settings.and_then(|settings| settings.into_values().next()).unwrap_or(NODE_TIMEOUT)
 }
 
 /// The error of a call that was executed but not confirmed. Never one that means "nothing was done": a server that
