@@ -4,6 +4,7 @@
 mod counters;
 mod samples;
 mod secrets;
+mod stalls;
 mod states;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use self::samples::Memory;
+use self::stalls::Stalls;
 use crate::clients::{Api, Clients};
 use crate::installation::Installation;
 
@@ -20,6 +22,7 @@ pub(crate) struct Watch {
     memory: Memory,
     /// They look again and again, until this is dropped.
     tasks: JoinSet<()>,
+    _stalls: Stalls,
 }
 
 impl Watch {
@@ -29,12 +32,13 @@ impl Watch {
         samples::write_limits(&installation.history);
         samples::write(installation).await;
         let memory = Memory::read(installation).await;
+        let stalls = Stalls::watch(installation.history.clone());
         let mut tasks = JoinSet::new();
         tasks.spawn(samples::repeat(Arc::clone(installation)));
         for number in 0..states::OBSERVERS {
             tasks.spawn(states::observe(Arc::clone(clients), number));
         }
-        Self { installation: Arc::clone(installation), memory, tasks }
+        Self { installation: Arc::clone(installation), memory, tasks, _stalls: stalls }
     }
 
     /// Looks a last time, once nothing is due any more.

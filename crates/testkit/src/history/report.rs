@@ -80,6 +80,8 @@ pub struct Totals {
     pub unknown_outcomes: u64,
     /// Processes that were ended by SIGKILL.
     pub kills: u64,
+    /// How long the machine stood still in all, in milliseconds.
+    pub stalled_ms: u64,
     /// Faults by kind.
     pub faults: BTreeMap<String, u64>,
     /// Accepted jobs that are lost.
@@ -178,6 +180,7 @@ fn totals(tables: &Tables) -> Totals {
         leases: tables.leases.len() as u64,
         unknown_outcomes: unknown as u64 + tables.unknown_reserves,
         kills: tables.kills(),
+        stalled_ms: tables.run.stalls.iter().map(|stall| stall.t - stall.since).sum::<u64>() / 1_000,
         faults,
         ..Totals::default()
     }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::clock::Clocks;
-use super::entry::{Alarm, Audit, ClockReading, End, FaultClass, JobState, Ledger, LogLevel, Loss, Policy};
+use super::entry::{
+    Alarm, Audit, ClockReading, End, FaultClass, JobState, Ledger, LogLevel, Loss, Policy, Stall,
+};
 use super::names::Names;
 use super::records::{
     CallRecord, Content, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, SettleRecord,
@@ -106,6 +108,8 @@ pub(crate) struct RunTables {
     pub(crate) series: BTreeMap<(String, String), Series>,
     pub(crate) locks: Vec<LockRecord>,
     pub(crate) alarms: Vec<(u32, Alarm)>,
+    /// In the order of time.
+    pub(crate) stalls: Vec<Stall>,
     pub(crate) audits: Vec<(u32, Audit)>,
     pub(crate) ledger: Option<(u32, Ledger)>,
     /// Sums over the processes, by name and label, with the line of the last value.

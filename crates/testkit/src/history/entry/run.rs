@@ -257,6 +257,16 @@ pub struct Alarm {
     pub pid: u32,
 }
 
+/// The machine did not let this program go on: a thread that sleeps for moments only woke up late.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    /// When it woke up.
+    pub t: u64,
+    /// When it was to wake up.
+    pub since: u64,
+}
+
 /// Logs, metrics and answers were searched for secrets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -55,6 +55,10 @@ impl Ingest {
             }
             Entry::Sample(sample) => self.sample(line, &sample),
             Entry::Alarm(alarm) => run.alarms.push((line, alarm)),
+            Entry::Stall(stall) if stall.since > stall.t => {
+                return Err(Unreadable::new(line, "a time that ends before it begins"));
+            }
+            Entry::Stall(stall) => run.stalls.push(stall),
             Entry::Scan(scan) => run.scans.push((line, scan.found)),
             Entry::Audit(audit) => run.audits.push((line, audit)),
             Entry::Ledger(ledger) => run.ledger = Some((line, ledger)),

@@ -39,6 +39,7 @@ impl Report {
             ("leases of consumers", totals.leases),
             ("unknown outcomes", totals.unknown_outcomes),
             ("processes killed", totals.kills),
+            ("ms in which the machine stood still", totals.stalled_ms),
             ("lost", totals.lost),
             ("lost, as the profile allows", totals.lost_excused),
             ("early", totals.early),

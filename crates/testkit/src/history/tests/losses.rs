@@ -38,6 +38,20 @@ fn a_loss_is_noticed_within_a_second_of_the_first_answer() {
 }
 
 #[test]
+fn time_in_which_the_machine_stood_still_does_not_count() {
+    let stalled = |since: u64, t: u64| format!("{LOSS}{{\"stall\":{{\"t\":{t},\"since\":{since}}}}}\n");
+    // From before the store answered, and from within the second.
+    for (since, t, last) in [(3_000_000, 4_500_000, 5_500_000), (4_900_000, 6_000_000, 6_100_000)] {
+        assert_eq!(verdict(&stalled(since, t), &[last]), Verdict::Held, "{since}");
+        assert_eq!(verdict(&stalled(since, t), &[last + 1]), Verdict::Violated, "{since}");
+    }
+    // Before, and too late.
+    for (since, t) in [(3_000_000, 4_000_000), (5_000_000, 6_000_000)] {
+        assert_eq!(verdict(&stalled(since, t), &[5_000_001]), Verdict::Violated, "{since}");
+    }
+}
+
+#[test]
 fn nobody_speaks_of_a_loss_before_it_or_long_after_it_was_accepted() {
     let in_time = 4_500_000;
     for alarm in [2_000_000, 9_000_000, 11_500_000] {

@@ -36,11 +36,19 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     }
 }
 
-/// When a loss has to be noticed at the latest: a second after it, or after the store answered again.
+/// When a loss has to be noticed at the latest: a second after it, or after the store answered again. A time in which
+/// the machine stood still does not count.
 pub(super) fn deadline(tables: &Tables, fault: &FaultRecord) -> u64 {
     let losses = tables.run.losses.iter().filter(|loss| loss.t <= fault.end);
     let answered = losses.filter_map(|loss| loss.answered).filter(|answered| *answered <= fault.end).max();
-    answered.unwrap_or_default().max(fault.begin).saturating_add(LIMIT)
+    let since = answered.unwrap_or_default().max(fault.begin);
+    let mut deadline = since.saturating_add(LIMIT);
+    for stall in tables.run.stalls.iter().filter(|stall| stall.t > since) {
+        if stall.since < deadline {
+            deadline = deadline.saturating_add(stall.t - stall.since.max(since));
+        }
+    }
+    deadline
 }
 
 /// When the fault of the store has ended to which a loss belongs.
