@@ -128,6 +128,8 @@ contract! {
         lanes_come_in_turn_over_many_reserves,
         a_lane_at_its_limit_is_skipped_and_reported,
         a_lane_gives_no_more_than_its_limit,
+        an_origin_gives_no_more_than_its_limit_over_all_topics,
+        a_thousand_lanes_of_an_origin_at_its_limit_do_not_hide_another_origin,
         a_hundred_lanes_at_their_limits_do_not_hide_one_below_its_limit,
         stale_entries_do_not_block_another_lane,
     }

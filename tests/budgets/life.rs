@@ -58,6 +58,8 @@ impl Life {
             limit,
             lane_limit: limit,
             lane_limits: Vec::new(),
+            origin_limit: usize::MAX,
+            origin_limits: Vec::new(),
             bits: [7; 8],
             margin: Duration::from_secs(60),
         }

@@ -76,6 +76,59 @@ pub(crate) async fn a_lane_gives_no_more_than_its_limit(bench: &Workbench) {
     assert!(reserved.more || !reserved.skipped.is_empty());
 }
 
+pub(crate) async fn an_origin_gives_no_more_than_its_limit_over_all_topics(bench: &Workbench) {
+    let topics = ["a", "b", "c"];
+    for (n, topic) in topics.iter().cycle().take(12).enumerate() {
+        bench.accept(bench.job_of(topic, &format!("job-{n}")).to(&origin(0))).await;
+    }
+    bench.accept(bench.job_of("a", "other").to(&origin(1))).await;
+    let limits = vec![(origin(0), 5)];
+    let ask = Reserve { origin_limits: limits, ..bench.ask(20) };
+    let reserved = bench.reserve(&ask).await;
+    assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(0), 5), (origin(1), 1)]));
+    assert_eq!((reserved.skipped_origins, reserved.more), (vec![origin(0)], false));
+    assert!(reserved.skipped.is_empty(), "the lanes themselves have room: {:?}", reserved.skipped);
+
+    let ask = Reserve { origin_limit: 2, ..bench.ask(20) };
+    let reserved = bench.reserve(&ask).await;
+    assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(0), 2)]));
+    assert_eq!((reserved.skipped_origins, reserved.more), (vec![origin(0)], false));
+
+    let ask = Reserve { origin_limits: vec![(origin(0), 0)], ..bench.ask(20) };
+    let reserved = bench.reserve(&ask).await;
+    assert!(reserved.leases.is_empty() && !reserved.more, "{reserved:?}");
+    assert_eq!(reserved.skipped_origins, [origin(0)]);
+    assert_eq!(per_origin(&bench.take(20).await), HashMap::from([(origin(0), 5)]), "all that is left");
+}
+
+pub(crate) async fn a_thousand_lanes_of_an_origin_at_its_limit_do_not_hide_another_origin(bench: &Workbench) {
+    let jobs: Vec<NewJob> = (0..1_000)
+        .map(|n| bench.job_of(&format!("topic-{n}"), "job").to(&origin(0)))
+        .chain((0..3).map(|n| bench.job(&format!("other-{n}")).to(&origin(1))))
+        .collect();
+    for batch in jobs.chunks(500) {
+        bench.submit(batch).await;
+    }
+    // Each call that sees closed lanes alone puts them behind the others.
+    let (mut calls, mut others) = (0, 0);
+    while others < 3 {
+        let ask = Reserve { origin_limits: vec![(origin(0), 0)], ..bench.ask(10) };
+        let reserved = bench.reserve(&ask).await;
+        assert!(!per_origin(&reserved.leases).contains_key(&origin(0)));
+        others += reserved.leases.len();
+        assert!(others == 3 || reserved.more, "{others} of 3, and no more?");
+        assert_eq!(reserved.skipped_origins, [origin(0)]);
+        calls += 1;
+        assert!(calls <= 8, "{others} of 3 after {calls} calls");
+    }
+    let mut rest = 0;
+    while rest < 1_000 {
+        let reserved = bench.reserve(&bench.ask(500)).await;
+        rest += reserved.leases.len();
+        assert!(!reserved.leases.is_empty(), "{rest} of 1,000");
+    }
+}
+
 pub(crate) async fn a_hundred_lanes_at_their_limits_do_not_hide_one_below_its_limit(bench: &Workbench) {
     fill(bench, 100, 1).await;
     let last = bench.accept(bench.job("last").to(ORIGIN)).await;

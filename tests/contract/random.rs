@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, PolicyPut, Reserve, Settled, Stats, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey, NewJob};
+use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_testkit::figures::{Figure, Reached};
@@ -135,14 +136,21 @@ impl Run<'_> {
         // Other leases outlast the run, however slow the machine is.
         let margin = if brief { Duration::ZERO } else { LONG };
         let (limit, lane_limits) = (self.rng.random_range(1..8), self.lane_limits());
-        let ask = Reserve { margin, lane_limits, ..self.bench.ask(limit) };
+        let (origin_limit, origin_limits) = self.origin_limits();
+        let ask = Reserve { margin, lane_limits, origin_limit, origin_limits, ..self.bench.ask(limit) };
         let reserved = self.bench.reserve(&ask).await;
         self.is_within_limits(&ask, &reserved.leases);
         let is_limited = |lane: &String| ask.lane_limits.iter().any(|(name, _)| name == lane);
         assert!(reserved.skipped.iter().all(is_limited), "{}: {:?}", self.at, reserved.skipped);
+        let is_used_up = |lane: &str| {
+            let origin = Lane::parse(lane).map_or("", |lane| lane.origin);
+            reserved.skipped_origins.iter().any(|skipped| skipped == origin)
+        };
         if reserved.leases.is_empty() && !reserved.more {
             // An entry of a job that has moved on uses up the limit of its lane, which is skipped then.
-            let is_missed = |lane: &String| self.model.is_open(lane) && !reserved.skipped.contains(lane);
+            let is_missed = |lane: &String| {
+                self.model.is_open(lane) && !reserved.skipped.contains(lane) && !is_used_up(lane)
+            };
             let mut ready = self.model.jobs.iter().filter(|(_, job)| job.state == State::Ready);
             let missed = ready.find(|(_, job)| is_missed(&job.lane));
             assert!(missed.is_none(), "{}: nothing is given, but {missed:?}", self.at);
@@ -177,12 +185,25 @@ impl Run<'_> {
         limits.filter(|(_, limit)| *limit < 3).collect()
     }
 
+    /// A limit for each origin in about half of the calls, and another one for some origins.
+    fn origin_limits(&mut self) -> (usize, Vec<(String, usize)>) {
+        let common = if self.rng.random() { usize::MAX } else { self.rng.random_range(1..6) };
+        let own = ORIGINS.map(|origin| (origin.to_owned(), self.rng.random_range(0..12)));
+        (common, own.into_iter().filter(|(_, limit)| *limit < 3).collect())
+    }
+
     fn is_within_limits(&self, ask: &Reserve<'_>, leases: &[Lease]) {
         assert!(leases.len() <= ask.limit, "{}: {leases:?}", self.at);
         let lane_of = |lease: &Lease| self.model.get(&lease.key).map(|job| job.lane.clone());
         for (lane, limit) in &ask.lane_limits {
             let given = leases.iter().filter(|lease| lane_of(lease).as_ref() == Some(lane)).count();
             assert!(given <= *limit, "{}: {given} of {lane}, not {limit}", self.at);
+        }
+        for origin in ORIGINS {
+            let own = ask.origin_limits.iter().find(|(name, _)| name == origin);
+            let limit = own.map_or(ask.origin_limit, |(_, limit)| *limit);
+            let given = leases.iter().filter(|lease| lease.delivery.callback.origin() == origin).count();
+            assert!(given <= limit, "{}: {given} of {origin}, not {limit}", self.at);
         }
         for lease in leases {
             let is_open = lane_of(lease).is_some_and(|lane| self.model.is_open(&lane));

@@ -233,6 +233,8 @@ impl Workbench {
             limit,
             lane_limit: 500,
             lane_limits: Vec::new(),
+            origin_limit: usize::MAX,
+            origin_limits: Vec::new(),
             bits: sequence.to_be_bytes(),
             margin: Duration::ZERO,
         }

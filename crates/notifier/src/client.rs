@@ -25,6 +25,7 @@ pub(crate) use self::error::PostError;
 use self::http_client::{Body, HttpClient};
 use crate::config::Outgoing;
 use crate::metrics::Metrics;
+use crate::slow_calls::SlowCalls;
 
 /// The most bytes of a body that are read. A longer body is cut off by closing the connection.
 const MAX_BODY: usize = 64 * 1024;
@@ -88,9 +89,10 @@ pub(crate) fn build(
     outgoing: Outgoing,
     idle: usize,
     store: &Store,
+    slow_calls: SlowCalls,
     metrics: &Metrics,
 ) -> anyhow::Result<Client> {
-    Ok(Client::Http(Box::new(HttpClient::new(outgoing, idle, store, metrics)?)))
+    Ok(Client::Http(Box::new(HttpClient::new(outgoing, idle, store, slow_calls, metrics)?)))
 }
 
 /// Sends a POST and reads the response. The caller sets the time limit. `is_logged` decides by the status

@@ -104,6 +104,11 @@ impl Attempted {
         }
     }
 
+    /// Whether its receiver has too many slow calls.
+    fn is_put_off(&self) -> bool {
+        matches!(self.ending, Ending::Answered(Err(PostError::Crowded)))
+    }
+
     fn is_out_of_resources(&self) -> bool {
         matches!(self.ending, Ending::Answered(Err(PostError::Local)))
     }
@@ -300,8 +305,8 @@ impl Deliverer {
         let next = result.name();
         if result == AttemptResult::Complete {
             debug!(job.topic = %topic, job.id = %id, attempt, destination, status, duration_ms, lateness_ms, "delivered");
-        } else if attempted.is_out_of_resources() {
-            // The dispatcher logs this once for all jobs.
+        } else if attempted.is_out_of_resources() || attempted.is_put_off() {
+            // The dispatcher logs the first once for all jobs; the other is the log of a receiver that hangs.
             debug!(job.topic = %topic, job.id = %id, attempt, destination, error, next, "not attempted");
         } else if matches!(result, AttemptResult::Release | AttemptResult::LeaseLost) {
             // No fault of the destination: ports or time are short here.

@@ -24,11 +24,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::deliverer::{Delivered, Deliverer};
-use crate::lanes::{Lanes, Refill, ReserveLimits, SkippedLanes, lane_of};
+use crate::lanes::{Lanes, Refill, ReserveLimits, Skipped, lane_of};
 use crate::metrics::Metrics;
 use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::SettleQueue;
 use crate::shard_signals::{Cause, ShardSignals};
+use crate::slow_calls::SlowCalls;
 use crate::store_call::{ReserveCall, StoreCall, StoreReply};
 
 /// The pause between two reserves while permits are scarce.
@@ -37,6 +38,10 @@ const SCARCE_PAUSE: Duration = Duration::from_millis(5);
 /// After this time without a reserve, one free slot of a lane justifies one: its callbacks take long,
 /// so waiting for half of the lane would take too long.
 const REFILL_PAUSE: Duration = Duration::from_millis(20);
+
+/// The pause before a shard is asked again in which only skipped lanes were found, of so many that others may lie
+/// behind them.
+const SKIPPED_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long store calls in flight may take after the grace period.
 const LAST_CALLS: Duration = Duration::from_millis(500);
@@ -61,7 +66,9 @@ pub(crate) struct Dispatcher {
     reserving: BTreeSet<Shard>,
     /// Shards that were marked while their reserve was in flight.
     marked_meanwhile: BTreeMap<Shard, Cause>,
-    skipped: SkippedLanes,
+    skipped: Skipped,
+    /// Shards to ask again at a time of their own.
+    asked_again: BTreeMap<Shard, Instant>,
     /// Deliveries in flight, with their lanes.
     deliveries: JoinSet<(String, Delivered)>,
     settle_queue: SettleQueue,
@@ -71,6 +78,7 @@ pub(crate) struct Dispatcher {
     /// The shards whose last reserve failed.
     outage: PartialOutage<Shard>,
     resources: ResourceBackoff,
+    slow_calls: SlowCalls,
     /// No reserve before this time while permits are scarce.
     scarce_until: Option<Instant>,
 }
@@ -80,6 +88,7 @@ impl Dispatcher {
         signals: Arc<ShardSignals>,
         lanes: Lanes,
         deliverer: Deliverer,
+        slow_calls: SlowCalls,
         metrics: Metrics,
         shutdown: Shutdown,
     ) -> Self {
@@ -99,13 +108,15 @@ impl Dispatcher {
             last_reserve: Instant::now(),
             reserving: BTreeSet::new(),
             marked_meanwhile: BTreeMap::new(),
-            skipped: SkippedLanes::default(),
+            skipped: Skipped::default(),
+            asked_again: BTreeMap::new(),
             deliveries: JoinSet::new(),
             settle_queue,
             paused_until: None,
             backoff: Backoff::new(random::generator()),
             outage: PartialOutage::default(),
             resources: ResourceBackoff::new(random::generator()),
+            slow_calls,
             scarce_until: None,
         }
     }
@@ -163,6 +174,7 @@ impl Dispatcher {
     /// Reserves from every marked shard, as long as permits are free.
     fn reserve_all(&mut self) {
         let refill = self.refill();
+        self.lanes.look_at(&self.slow_calls);
         while self.held_back_until().is_none() && self.signals.is_any_marked() {
             let is_scarce = self.lanes.is_scarce();
             let Some(limits) = self.lanes.request(refill) else { return };
@@ -240,7 +252,9 @@ impl Dispatcher {
         let held_back = self.held_back_until();
         let shutdown = self.shutdown.clone();
         let settle_at = self.next_settle().map(|(_, at)| at);
-        let at = [held_back.or_else(|| self.refill_at()), settle_at].into_iter().flatten().min();
+        let again_at = self.asked_again.values().min().copied();
+        let reserve_at = held_back.or_else(|| self.refill_at().into_iter().chain(again_at).min());
+        let at = [reserve_at, settle_at].into_iter().flatten().min();
         let until = at.unwrap_or_else(Instant::now);
         tokio::select! {
             biased;
@@ -261,12 +275,20 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Marks a shard of each skipped lane that is open again.
+    /// Marks a shard of each skipped lane or origin that is open again, and those to ask again now.
     fn mark_open_lanes(&mut self) {
         let refill = self.refill();
         for shard in self.skipped.take(|lane| self.lanes.is_open(lane, refill)) {
             self.signals.mark(shard, Cause::Local);
         }
+        let now = Instant::now();
+        self.asked_again.retain(|shard, at| {
+            let is_due = *at <= now;
+            if is_due {
+                self.signals.mark(*shard, Cause::Local);
+            }
+            !is_due
+        });
     }
 
     /// Handles the end of a delivery. Its lane is free although the outcome is not settled yet.
@@ -339,11 +361,13 @@ impl Dispatcher {
             info!("reserve succeeds again");
         }
         self.signals.record(shard, cause, &reserved);
-        if reserved.more {
+        if reserved.more && reserved.leases.is_empty() && !reserved.skipped_origins.is_empty() {
+            self.asked_again.insert(shard, Instant::now() + SKIPPED_PAUSE);
+        } else if reserved.more {
             self.signals.mark(shard, Cause::Local);
         }
-        for lane in reserved.skipped {
-            self.skipped.add(lane, shard);
+        for name in reserved.skipped.into_iter().chain(reserved.skipped_origins) {
+            self.skipped.add(name, shard);
         }
         self.metrics.reserve_batch.record(reserved.leases.len() as u64, &[]);
         for lease in reserved.leases {

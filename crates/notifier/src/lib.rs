@@ -4,8 +4,8 @@
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to
 //! wait after a wake-up), `dispatcher` (the main loop), `lanes` (lane limits), `store_call` (one reserve
 //! and settle of a batch), `deliverer` (one attempt), `request` (its headers), `client` (the HTTP client),
-//! `verdict` (the meaning of a response), `failing` (which destinations fail, for the log), `resource_backoff` (when this machine is out of resources),
-//! `settle_queue` (outcomes on their way to the store).
+//! `verdict` (the meaning of a response), `failing` (which destinations fail, for the log), `slow_calls` (which receivers
+//! hang), `resource_backoff` (when this machine is out of resources), `settle_queue` (outcomes on their way to the store).
 
 mod client;
 mod config;
@@ -20,6 +20,7 @@ mod request;
 mod resource_backoff;
 mod settle_queue;
 mod shard_signals;
+mod slow_calls;
 mod store_call;
 mod verdict;
 mod wake_backoff;
@@ -39,6 +40,7 @@ use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
 use crate::shard_signals::ShardSignals;
+use crate::slow_calls::SlowCalls;
 
 /// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "notifier's policies";
@@ -63,10 +65,12 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
 /// When the HTTP client cannot be created.
 pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks) -> anyhow::Result<()> {
     let metrics = Metrics::new(&context.meter);
-    let client = client::build(config.outgoing.clone(), config.lane_concurrency, store, &metrics)?;
+    let slow_calls = SlowCalls::new(config.concurrency);
+    let idle = config.lane_concurrency;
+    let client = client::build(config.outgoing.clone(), idle, store, slow_calls.clone(), &metrics)?;
     #[cfg(debug_assertions)]
     let client = planted::client().unwrap_or(client);
-    start_with(client, metrics, config, store, context, tasks);
+    start_with(client, slow_calls, metrics, config, store, context, tasks);
     Ok(())
 }
 
@@ -79,11 +83,13 @@ pub fn start_local(
     tasks: &mut Tasks,
 ) {
     let metrics = Metrics::new(&context.meter);
-    start_with(Client::Local(receiver), metrics, config, store, context, tasks);
+    let slow_calls = SlowCalls::new(config.concurrency);
+    start_with(Client::Local(receiver), slow_calls, metrics, config, store, context, tasks);
 }
 
 fn start_with(
     client: Client,
+    slow_calls: SlowCalls,
     metrics: Metrics,
     config: Config,
     store: &Store,
@@ -110,6 +116,6 @@ fn start_with(
         failing: Mutex::default(),
     };
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
-    let dispatcher = Dispatcher::new(signals, lanes, deliverer, metrics, shutdown.clone());
+    let dispatcher = Dispatcher::new(signals, lanes, deliverer, slow_calls, metrics, shutdown.clone());
     tasks.spawn("dispatcher", dispatcher.run());
 }

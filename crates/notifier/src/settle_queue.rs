@@ -268,6 +268,8 @@ mod tests {
                 limit: count,
                 lane_limit: count,
                 lane_limits: Vec::new(),
+                origin_limit: usize::MAX,
+                origin_limits: Vec::new(),
                 bits: [0; 8],
                 margin: Duration::from_secs(1),
             };

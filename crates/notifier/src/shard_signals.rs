@@ -108,7 +108,11 @@ impl ShardSignals {
         let Some(signal) = self.of(shard) else { return };
         if !found.leases.is_empty() {
             signal.empty_reserves.store(0, Ordering::Relaxed);
-        } else if cause == Cause::WakeUp && !found.more && found.skipped.is_empty() {
+        } else if cause == Cause::WakeUp
+            && !found.more
+            && found.skipped.is_empty()
+            && found.skipped_origins.is_empty()
+        {
             signal.empty_reserves.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -176,7 +180,8 @@ mod tests {
     }
 
     fn found(more: bool, skipped: Option<&str>) -> Reserved {
-        Reserved { leases: Vec::new(), more, skipped: skipped.map(str::to_owned).into_iter().collect() }
+        let skipped = skipped.map(str::to_owned).into_iter().collect();
+        Reserved { leases: Vec::new(), more, skipped, skipped_origins: Vec::new() }
     }
 
     #[test]

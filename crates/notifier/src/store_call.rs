@@ -57,8 +57,20 @@ impl StoreCall {
         };
         // Nobody needs the names after the call.
         let lane_limits = std::mem::take(&mut limits.lanes);
-        let ReserveLimits { limit, per_lane: lane_limit, .. } = limits;
-        let ask = Reserve { caller: &caller, sequence, limit, lane_limit, lane_limits, bits, margin };
+        let origin_limits = std::mem::take(&mut limits.origins);
+        let ReserveLimits { limit, per_lane: lane_limit, per_origin: origin_limit, .. } = limits;
+        let caller = &caller;
+        let ask = Reserve {
+            caller,
+            sequence,
+            limit,
+            lane_limit,
+            lane_limits,
+            origin_limit,
+            origin_limits,
+            bits,
+            margin,
+        };
         let result = match batch {
             Some(SettleBatch { items, lateness, .. }) => {
                 let both = store.exchange(shard, items, &lateness, &ask).await;

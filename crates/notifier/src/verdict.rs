@@ -32,7 +32,7 @@ pub(crate) fn verdict(answer: &Result<PostResponse, PostError>, now: Timestamp) 
         Ok(answer) if answer.status == StatusCode::GONE => Verdict::Bury(Reason::Gone),
         Ok(answer) => Verdict::Failed { retry_after: retry_after(&answer.headers, now) },
         Err(PostError::Forbidden) => Verdict::Bury(Reason::ForbiddenAddress),
-        Err(PostError::Ports | PostError::Local) => Verdict::Release(RELEASE_DELAY),
+        Err(PostError::Ports | PostError::Crowded | PostError::Local) => Verdict::Release(RELEASE_DELAY),
         Err(_) => Verdict::Failed { retry_after: None },
     }
 }
@@ -100,7 +100,7 @@ mod tests {
             assert_eq!(verdict(&Err(error), NOW), failed(None), "{error:?}");
         }
         assert_eq!(verdict(&Err(PostError::Forbidden), NOW), Verdict::Bury(Reason::ForbiddenAddress));
-        for error in [PostError::Ports, PostError::Local] {
+        for error in [PostError::Ports, PostError::Crowded, PostError::Local] {
             assert_eq!(verdict(&Err(error), NOW), Verdict::Release(RELEASE_DELAY), "{error:?}");
         }
     }

@@ -7,6 +7,7 @@ use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard
 use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
 
+use super::operations::Open;
 use super::{ORIGINS, Pair, RandomOutcome, TOPICS, Times};
 use crate::contract::jobs::{BRIEFEST, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
@@ -19,11 +20,12 @@ type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
 
 impl Pair {
     /// What the next reserve asks for. Unless its leases are brief, they outlast the run.
-    fn ask(&mut self, lanes: [bool; 4], brief: bool) -> Reserve<'static> {
+    fn ask(&mut self, lanes: Open, brief: bool) -> Reserve<'static> {
         self.sequence += 1;
         let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
         let lane_limits: Vec<_> =
-            names.zip(lanes).filter(|(_, open)| !open).map(|(lane, _)| (lane, 0)).collect();
+            names.zip(lanes.lanes).filter(|(_, open)| !open).map(|(lane, _)| (lane, 0)).collect();
+        let origins = ORIGINS.into_iter().zip(lanes.origins).filter(|(_, open)| !open);
         Reserve {
             caller: "notifier",
             sequence: self.sequence,
@@ -31,12 +33,14 @@ impl Pair {
             limit: 500,
             lane_limit: 500,
             lane_limits,
+            origin_limit: 500,
+            origin_limits: origins.map(|(origin, _)| (origin.to_owned(), 0)).collect(),
             bits: self.sequence.to_be_bytes(),
             margin: if brief { Duration::ZERO } else { LONG },
         }
     }
 
-    pub(crate) async fn reserve(&mut self, shard: usize, lanes: [bool; 4], brief: bool, times: Times) {
+    pub(crate) async fn reserve(&mut self, shard: usize, lanes: Open, brief: bool, times: Times) {
         let ask = self.ask(lanes, brief);
         let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
         for _ in 0..if matches!(times, Times::Twice) { 2 } else { 1 } {
@@ -51,7 +55,7 @@ impl Pair {
     pub(crate) async fn reserve_in_parts(
         &mut self,
         shard: usize,
-        lanes: [bool; 4],
+        lanes: Open,
         brief: bool,
         limit: usize,
         lane_limit: usize,
@@ -86,6 +90,9 @@ impl Pair {
         let skipped: BTreeSet<_> = redis.skipped.iter().collect();
         // A lane of which only stale entries are left shows on Redis until it is asked.
         assert!(memory.skipped.iter().all(|lane| skipped.contains(lane)), "{}: {memory:?}", self.at);
+        let of_redis = &redis.skipped_origins;
+        let is_skipped = |origin| of_redis.contains(origin);
+        assert!(memory.skipped_origins.iter().all(is_skipped), "{}: {memory:?}, {of_redis:?}", self.at);
         self.pair_up(redis.leases, memory.leases);
     }
 
@@ -95,7 +102,7 @@ impl Pair {
         outcomes: &[(usize, RandomOutcome)],
         late: u8,
         shard: usize,
-        lanes: [bool; 4],
+        lanes: Open,
         brief: bool,
         times: Times,
     ) {

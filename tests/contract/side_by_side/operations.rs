@@ -8,6 +8,18 @@ use super::super::jobs::{LONG, ms};
 use super::pull_jobs::Ttr;
 use super::{TIMES, TOPICS, WINDOW};
 
+/// Which lanes, and which origins, may give jobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) lanes: [bool; 4],
+    pub(crate) origins: [bool; 2],
+}
+
+fn open() -> impl Strategy<Value = Open> {
+    let origins = prop_oneof![3 => Just([true; 2]), 1 => any::<[bool; 2]>()];
+    (any::<[bool; 4]>(), origins).prop_map(|(lanes, origins)| Open { lanes, origins })
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     None,
@@ -118,14 +130,14 @@ pub(crate) enum Op {
     },
     Reserve {
         shard: usize,
-        lanes: [bool; 4],
+        lanes: Open,
         brief: bool,
         times: Times,
     },
     /// Reserves of a few jobs each, until all that are ready are taken.
     ReserveInParts {
         shard: usize,
-        lanes: [bool; 4],
+        lanes: Open,
         brief: bool,
         limit: usize,
         lane_limit: usize,
@@ -139,7 +151,7 @@ pub(crate) enum Op {
         hands: Vec<(usize, RandomOutcome)>,
         late: u8,
         shard: usize,
-        lanes: [bool; 4],
+        lanes: Open,
         brief: bool,
         times: Times,
     },
@@ -202,7 +214,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => Just(RandomOutcome::Bury),
         3 => wait().prop_map(RandomOutcome::Release),
     ];
-    let reserve = (0..2_usize, any::<[bool; 4]>(), brief(), times())
+    let reserve = (0..2_usize, open(), brief(), times())
         .prop_map(|(shard, lanes, brief, times)| Op::Reserve { shard, lanes, brief, times });
     let hands = || prop::collection::vec((any::<usize>(), outcome.clone()), 1..4);
     let when = prop_oneof![2 => wait().prop_map(When::In), 3 => (0..TIMES.len()).prop_map(When::At)];
@@ -220,7 +232,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         2 => (1..4_u8).prop_map(OnTopic::PutPolicy),
         1 => Just(OnTopic::DeletePolicy),
     ];
-    let in_parts = (0..2_usize, any::<[bool; 4]>(), brief(), 1..6_usize, 1..4_usize).prop_map(
+    let in_parts = (0..2_usize, open(), brief(), 1..6_usize, 1..4_usize).prop_map(
         |(shard, lanes, brief, limit, lane_limit)| Op::ReserveInParts {
             shard,
             lanes,
@@ -230,7 +242,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         },
     );
     let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
-    let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), brief(), times()).prop_map(
+    let exchange = (hands(), 0..50_u8, 0..2_usize, open(), brief(), times()).prop_map(
         |(hands, late, shard, lanes, brief, times)| Op::Exchange { hands, late, shard, lanes, brief, times },
     );
     let ttr = prop_oneof![3 => Just(Ttr::Long), 1 => Just(Ttr::Brief), 1 => Just(Ttr::Own)];

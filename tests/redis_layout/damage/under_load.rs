@@ -105,6 +105,8 @@ async fn deliver(store: &Store, shard: Shard, round: u64) {
         limit: 60,
         lane_limit: 100,
         lane_limits: Vec::new(),
+        origin_limit: usize::MAX,
+        origin_limits: Vec::new(),
         bits: [1; 8],
         margin: Duration::ZERO,
     };

@@ -105,6 +105,8 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
             limit: batch,
             lane_limit: batch,
             lane_limits: Vec::new(),
+            origin_limit: usize::MAX,
+            origin_limits: Vec::new(),
             bits: [7; 8],
             margin: Duration::from_secs(10),
         };

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use http::Uri;
-use http::uri::Scheme;
+use http::uri::{Authority, Scheme};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
@@ -22,6 +23,7 @@ use super::metered::{MeteredStream, TooMuch};
 use super::resolver::Resolver;
 use super::stream::Stream;
 use super::tls::{Tls, is_http2};
+use crate::slow_calls::{SLOW, SlowCalls};
 
 /// The error on Linux when no local port is free for a destination. Of an IPv6 address: this machine has none.
 const EADDRNOTAVAIL: i32 = 99;
@@ -49,11 +51,12 @@ struct Parts {
     resolver: Resolver,
     gate: Gate,
     tls: Tls,
+    slow_calls: SlowCalls,
 }
 
 impl Connector {
-    pub(super) fn new(resolver: Resolver, gate: Gate, tls: Tls) -> Self {
-        Self(Arc::new(Parts { resolver, gate, tls }))
+    pub(super) fn new(resolver: Resolver, gate: Gate, tls: Tls, slow_calls: SlowCalls) -> Self {
+        Self(Arc::new(Parts { resolver, gate, tls, slow_calls }))
     }
 }
 
@@ -87,11 +90,32 @@ impl Parts {
         let (host, is_tls) = (host(uri), uri.scheme() == Some(&Scheme::HTTPS));
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let addresses = self.addresses(uri, host, port).await.map_err(|kind| (kind, None))?;
-        let stream = connect_to_any(&in_turn(&addresses), port).await;
-        let stream = stream.map_err(|(kind, error)| (kind, Some(error)))?;
+        let origin = origin(uri);
+        let mut addresses = in_turn(&addresses);
+        addresses.retain(|address| self.slow_calls.may_connect(SocketAddr::new(*address, port), &origin));
+        let Some(first) = addresses.first().map(|address| SocketAddr::new(*address, port)) else {
+            return Err((PostError::Crowded, None));
+        };
+        let mut connecting = pin!(self.connect_to(host, port, is_tls, &addresses));
+        if let Ok(stream) = timeout(SLOW, &mut connecting).await {
+            return stream;
+        }
+        let _slow = self.slow_calls.begin(first, &origin);
+        connecting.await
+    }
+
+    async fn connect_to(
+        &self,
+        host: &str,
+        port: u16,
+        is_tls: bool,
+        addresses: &[IpAddr],
+    ) -> Result<Stream, Failed> {
+        let stream = connect_to_any(addresses, port).await;
+        let (stream, peer) = stream.map_err(|(kind, error)| (kind, Some(error)))?;
         // Fails only if the connection has ended, which the request notices.
         let _ = stream.set_nodelay(true);
-        let stream = MeteredStream::new(stream);
+        let stream = MeteredStream::new(stream, peer);
         if !is_tls {
             return Ok(Stream::plain(stream));
         }
@@ -130,6 +154,12 @@ impl Parts {
     }
 }
 
+/// Scheme and authority of a URL.
+pub(super) fn origin(uri: &Uri) -> String {
+    let (scheme, authority) = (uri.scheme_str(), uri.authority().map(Authority::as_str));
+    [scheme.unwrap_or_default(), "://", authority.unwrap_or_default()].concat()
+}
+
 /// The host of a URL, an IPv6 address without its brackets.
 fn host(uri: &Uri) -> &str {
     uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
@@ -148,7 +178,10 @@ fn in_turn(addresses: &[IpAddr]) -> Vec<IpAddr> {
 }
 
 /// The first connection that is made. Each address has a head start before the next, which follows at once if it fails.
-async fn connect_to_any(addresses: &[IpAddr], port: u16) -> Result<TcpStream, (PostError, io::Error)> {
+async fn connect_to_any(
+    addresses: &[IpAddr],
+    port: u16,
+) -> Result<(TcpStream, SocketAddr), (PostError, io::Error)> {
     let mut left = addresses.iter().map(|address| connect_to(SocketAddr::new(*address, port)));
     let mut connecting: FuturesUnordered<_> = left.next().into_iter().collect();
     let mut failed: Option<(PostError, io::Error)> = None;
@@ -172,8 +205,11 @@ fn is_ours(kind: PostError) -> bool {
     matches!(kind, PostError::Ports | PostError::Local)
 }
 
-async fn connect_to(address: SocketAddr) -> Result<TcpStream, (PostError, io::Error)> {
-    TcpStream::connect(address).await.map_err(|error| (kind(&error, address), error))
+async fn connect_to(address: SocketAddr) -> Result<(TcpStream, SocketAddr), (PostError, io::Error)> {
+    match TcpStream::connect(address).await {
+        Ok(stream) => Ok((stream, address)),
+        Err(error) => Err((kind(&error, address), error)),
+    }
 }
 
 fn kind(error: &io::Error, address: SocketAddr) -> PostError {

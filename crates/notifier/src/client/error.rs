@@ -32,6 +32,8 @@ pub(crate) enum PostError {
     Broken,
     /// This machine has no free port for this destination; nothing was sent.
     Ports,
+    /// Calls that hang hold too many places at the receiver's address; nothing was sent.
+    Crowded,
     /// This machine is out of file descriptors or memory; nothing was sent.
     Local,
 }
@@ -52,6 +54,7 @@ impl PostError {
             Self::Body => "body",
             Self::Broken => "broken",
             Self::Ports => "ports",
+            Self::Crowded => "crowded",
             Self::Local => "local",
         }
     }

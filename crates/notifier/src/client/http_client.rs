@@ -1,5 +1,6 @@
 //! Sends requests to servers, over connections that are kept for the next request to the same one.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,9 +15,10 @@ use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection}
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ringback_store::Store;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 
 use super::causes;
-use super::connector::Connector;
+use super::connector::{Connector, origin};
 use super::error::PostError;
 use super::gate::Gate;
 use super::metered::Metered;
@@ -25,6 +27,7 @@ use super::stream::Known;
 use super::tls::Tls;
 use crate::config::Outgoing;
 use crate::metrics::Metrics;
+use crate::slow_calls::{SLOW, SlowCalls};
 
 /// Idle connections are closed after this time. Common servers close them later (Node.js after 5 s), so
 /// a request does not meet a connection that the server is about to close.
@@ -43,7 +46,10 @@ const CONNECTION_WINDOW: u32 = 512 * 1024;
 /// How many interim responses (RFC 9110, section 15.2) there may be before the final one.
 const MAX_INTERIM: usize = 20;
 
-pub(crate) struct HttpClient(Client<Connector, Full<Bytes>>);
+pub(crate) struct HttpClient {
+    client: Client<Connector, Full<Bytes>>,
+    slow_calls: SlowCalls,
+}
 
 impl HttpClient {
     /// Keeps at most `idle` idle connections per host.
@@ -51,13 +57,14 @@ impl HttpClient {
         outgoing: Outgoing,
         idle: usize,
         store: &Store,
+        slow_calls: SlowCalls,
         metrics: &Metrics,
     ) -> anyhow::Result<Self> {
         let tls =
             outgoing.authorities.as_deref().map_or_else(|| Ok(Tls::of_system()), Tls::with_authorities)?;
         let resolver = Resolver::new(&outgoing.name_servers)?;
         let gate = Gate::new(outgoing.guard, outgoing.listeners, store.clone(), metrics.clone());
-        let connector = Connector::new(resolver, gate, tls);
+        let connector = Connector::new(resolver, gate, tls, slow_calls.clone());
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
@@ -71,7 +78,7 @@ impl HttpClient {
             .http2_keep_alive_interval(ASKED)
             .http2_keep_alive_timeout(ASKED)
             .build(connector);
-        Ok(Self(client))
+        Ok(Self { client, slow_calls })
     }
 
     pub(super) async fn execute(&self, request: Request<Bytes>) -> Result<Response<Body>, PostError> {
@@ -80,21 +87,31 @@ impl HttpClient {
         let seen = Arc::clone(&interim);
         on_informational(&mut request, move |_| seen.one());
         let mut connection = Used { connection: capture_connection(&mut request), has_answered: false };
-        let mut response = std::pin::pin!(self.0.request(request));
-        let mut metered = None;
+        let origin = origin(request.uri());
+        let mut response = pin!(self.client.request(request));
+        let (mut metered, mut is_slow, mut slow_call) = (None, false, None);
+        let mut slow = pin!(sleep(SLOW));
         let response = loop {
             tokio::select! {
                 biased;
                 () = interim.too_many.notified() => return Err(PostError::InterimFlood),
-                begun = connection.begin(), if metered.is_none() => metered = Some(begun),
+                begun = connection.begin(), if metered.is_none() => {
+                    metered = Some(begun);
+                    slow.as_mut().reset(Instant::now() + SLOW);
+                }
                 response = &mut response => break response,
+                () = &mut slow, if metered.is_some() && !is_slow => {
+                    is_slow = true;
+                    slow_call = connection.known().map(|known| self.slow_calls.begin(known.peer, &origin));
+                }
             }
         };
+        drop(slow_call);
         let mut metered = metered.flatten();
         let response = response.map_err(|error| causes::of_request(&error).or_too_much(metered.as_ref()))?;
         connection.has_answered = true;
         // The first connection may have been closed before anything was sent.
-        if let Some(Known(meter)) = connection.known()
+        if let Some(Known { meter, .. }) = connection.known()
             && !metered.as_ref().is_some_and(|now| now.is_on(&meter))
         {
             metered = Some(meter.begin());
@@ -126,7 +143,7 @@ impl Used {
     /// Waits for the connection, and begins to count what it receives for this attempt.
     async fn begin(&mut self) -> Option<Metered> {
         self.connection.wait_for_connection_metadata().await;
-        let Known(meter) = self.known()?;
+        let Known { meter, .. } = self.known()?;
         if meter.age() > OLDEST {
             self.leave();
         }

@@ -2,6 +2,7 @@
 //! they are: interim heads, padding of chunks, frames of HTTP/2, or a TLS handshake.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -92,12 +93,18 @@ impl Drop for Metered {
 /// A TCP connection that counts.
 pub(super) struct MeteredStream {
     stream: TcpStream,
+    peer: SocketAddr,
     meter: Arc<Meter>,
 }
 
 impl MeteredStream {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        Self { stream, meter: Meter::new() }
+    pub(super) fn new(stream: TcpStream, peer: SocketAddr) -> Self {
+        Self { stream, peer, meter: Meter::new() }
+    }
+
+    /// The address that it is connected to.
+    pub(super) const fn peer(&self) -> SocketAddr {
+        self.peer
     }
 
     pub(super) fn meter(&self) -> &Arc<Meter> {

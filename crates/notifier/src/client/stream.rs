@@ -1,6 +1,7 @@
 //! A connection to a receiver, with or without TLS.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,7 +14,10 @@ use super::metered::{Meter, MeteredStream};
 
 /// What the pool knows of a connection.
 #[derive(Clone)]
-pub(super) struct Known(pub(super) Arc<Meter>);
+pub(super) struct Known {
+    pub(super) meter: Arc<Meter>,
+    pub(super) peer: SocketAddr,
+}
 
 /// A connection to a receiver.
 pub(super) struct Stream {
@@ -45,12 +49,13 @@ macro_rules! inner {
 
 impl Stream {
     pub(super) fn plain(stream: MeteredStream) -> Self {
-        let known = Known(Arc::clone(stream.meter()));
+        let known = Known { meter: Arc::clone(stream.meter()), peer: stream.peer() };
         Self { kind: Kind::Plain(stream), known, is_http2: false }
     }
 
     pub(super) fn tls(stream: TlsStream<MeteredStream>, is_http2: bool) -> Self {
-        let known = Known(Arc::clone(stream.get_ref().0.meter()));
+        let inner = stream.get_ref().0;
+        let known = Known { meter: Arc::clone(inner.meter()), peer: inner.peer() };
         Self { kind: Kind::Tls(Box::new(stream)), known, is_http2 }
     }
 }

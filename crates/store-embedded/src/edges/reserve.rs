@@ -1,10 +1,11 @@
-//! reserve: ready → reserved, for a notifier. Lanes take turns; a lane that is full for the caller is
-//! skipped, and a lane of a paused topic is parked. exchange settles and reserves in one call.
+//! reserve: ready → reserved, for a notifier. Lanes take turns; a lane that is full for the caller is skipped, as are
+//! all lanes of an origin that is full for it, and a lane of a paused topic is parked. exchange settles and reserves in one call.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
+use ringback_core::lane::Lane;
 use ringback_core::limits::lease_stretch;
 use ringback_core::outcome::Outcome;
 use tokio::time::Instant;
@@ -17,8 +18,10 @@ use crate::tables::{PARKED, StoredJob};
 use crate::txn::Txn;
 use crate::{EDGE_BYTES, EmbeddedStore};
 
-/// The most lanes that are looked at, beside those that the caller names.
+/// The most lanes that are looked at, beside those that the caller names, and how many more if most of these are
+/// closed by their origin.
 const LANES: usize = 64;
+const MORE_LANES: usize = 256;
 
 impl EmbeddedStore {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
@@ -53,6 +56,9 @@ struct Request {
     /// The most jobs of a lane that `limits` does not name.
     lane_limit: usize,
     limits: HashMap<String, usize>,
+    /// The same of origins.
+    origin_limit: usize,
+    origin_limits: HashMap<String, usize>,
     /// How much longer than an attempt a lease is, in ms.
     margin: u64,
 }
@@ -64,6 +70,8 @@ impl From<&Reserve<'_>> for Request {
             limit: ask.limit,
             lane_limit: ask.lane_limit,
             limits: ask.lane_limits.iter().cloned().collect(),
+            origin_limit: ask.origin_limit,
+            origin_limits: ask.origin_limits.iter().cloned().collect(),
             margin: millis_up(ask.margin),
         }
     }
@@ -72,6 +80,11 @@ impl From<&Reserve<'_>> for Request {
 impl Request {
     fn limit_of(&self, lane: &str) -> usize {
         self.limits.get(lane).copied().unwrap_or(self.lane_limit)
+    }
+
+    /// Whether the lane is skipped because of its origin.
+    fn is_closed(&self, lane: &str) -> bool {
+        self.limit_of(lane) > 0 && self.origin_limits.get(origin(lane)) == Some(&0)
     }
 }
 
@@ -85,6 +98,9 @@ struct Found {
     visited: Vec<(String, bool)>,
     is_more: bool,
     skipped: Vec<String>,
+    skipped_origins: BTreeSet<String>,
+    /// So many lanes that their origins closed that there may be others behind them.
+    postponed: Vec<String>,
     /// The lanes of paused topics.
     parked: Vec<String>,
 }
@@ -93,7 +109,8 @@ impl Found {
     fn answer(self, shard: Shard, asked: Instant) -> Reserved {
         let at = ReservedAt { now_us: self.now_us, is_watched: self.is_watched, asked };
         let leases = read_granted(shard, &self.jobs, |record, body| answers::lease(shard, record, body, at));
-        Reserved { leases, more: self.is_more, skipped: self.skipped }
+        let skipped_origins = self.skipped_origins.into_iter().collect();
+        Reserved { leases, more: self.is_more, skipped: self.skipped, skipped_origins }
     }
 }
 
@@ -115,40 +132,93 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         txn.tables.ready.set_turn(shard, lane, turn)?;
         txn.row.turn = txn.row.turn.max(turn.unwrap_or(0));
     }
+    for (n, lane) in (1..).zip(&found.postponed) {
+        let turn = txn.next_turn() + n;
+        txn.tables.ready.set_turn(shard, lane, Some(turn))?;
+        txn.row.turn = txn.row.turn.max(turn);
+    }
     Ok(Found { now_us, is_watched, ..found })
+}
+
+/// The lanes that have a turn.
+#[derive(Default)]
+struct LanesInTurn {
+    /// Those to visit.
+    open: Vec<String>,
+    /// Those whose origins may give no job.
+    closed: Vec<String>,
+    /// Those of paused topics.
+    parked: Vec<String>,
+}
+
+impl LanesInTurn {
+    /// Adds lanes behind the first `skip`, at most `limit`. Whether there may be more.
+    fn look(&mut self, txn: &mut Txn<'_>, request: &Request, skip: usize, limit: usize) -> Result<bool> {
+        let all = txn.tables.ready.lanes(txn.shard(), skip, limit)?;
+        let is_rest = all.len() == limit;
+        for lane in all {
+            if txn.tables.counts.is_lane_paused(txn.shard(), &lane)? {
+                self.parked.push(lane);
+            } else if request.is_closed(&lane) {
+                self.closed.push(lane);
+            } else {
+                self.open.push(lane);
+            }
+        }
+        Ok(is_rest)
+    }
 }
 
 /// Finds jobs in the lanes, in turn. Nothing is reserved yet.
 fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
-    let (shard, window) = (txn.shard(), LANES + request.limits.len());
-    let (mut lanes, mut parked) = (Vec::new(), Vec::new());
-    for lane in txn.tables.ready.lanes(shard, window)? {
-        let is_paused = txn.tables.counts.is_lane_paused(shard, &lane)?;
-        if is_paused { parked.push(lane) } else { lanes.push(lane) }
+    let (window, mut lanes) = (LANES + request.limits.len(), LanesInTurn::default());
+    let mut is_more = lanes.look(txn, request, 0, window)?;
+    let is_long = is_more && lanes.closed.len() > LANES / 2;
+    if is_long {
+        is_more = lanes.look(txn, request, window, MORE_LANES)?;
     }
-    let is_more = lanes.len() + parked.len() == window;
-    let open = lanes.iter().filter(|lane| request.limit_of(lane) > 0).count();
-    let share = request.limit.div_ceil(open.max(1));
+    let LanesInTurn { open, closed, parked } = lanes;
+    let named = open.iter().filter(|lane| request.limit_of(lane) > 0).count();
+    let share = request.limit.div_ceil(named.max(1));
     let mut found = Found { is_more, parked, ..Found::default() };
-    let mut budget = MAX_BYTES;
-    for lane in lanes {
+    found.skipped_origins.extend(closed.iter().map(|lane| origin(lane).to_owned()));
+    if is_long && is_more {
+        found.postponed = closed;
+    }
+    let (mut budget, mut left_of_origin) = (MAX_BYTES, request.origin_limits.clone());
+    for lane in open {
         let bound = request.limit_of(&lane);
-        let limit = bound.min(share).min(request.limit - found.jobs.len());
+        let left = left_of_origin.get(origin(&lane)).copied().unwrap_or(request.origin_limit);
+        let limit = bound.min(left).min(share).min(request.limit - found.jobs.len());
         if bound == 0 {
             found.skipped.push(lane);
+            continue;
+        }
+        if left == 0 {
+            found.skipped_origins.insert(origin(&lane).to_owned());
             continue;
         }
         if limit == 0 || budget == 0 {
             found.is_more = true;
             break;
         }
+        let before = found.jobs.len();
         let taken = find_ready(txn, &lane, limit, &mut budget, &mut found.jobs)?;
-        if taken.is_rest && bound > taken.entries {
-            found.is_more = true;
-        } else if taken.is_rest {
+        let left = left - (found.jobs.len() - before);
+        left_of_origin.insert(origin(&lane).to_owned(), left);
+        if taken.is_rest && bound <= taken.entries {
             found.skipped.push(lane.clone());
+        } else if taken.is_rest && left == 0 {
+            found.skipped_origins.insert(origin(&lane).to_owned());
+        } else if taken.is_rest {
+            found.is_more = true;
         }
         found.visited.push((lane, taken.is_rest));
     }
     Ok(found)
+}
+
+/// The origin in a lane's name.
+fn origin(lane: &str) -> &str {
+    Lane::parse(lane).map_or("", |lane| lane.origin)
 }

@@ -54,9 +54,10 @@ impl<A: Access> Ready<A> {
         Ok(self.first(shard, lane, 1)?.is_empty())
     }
 
-    /// The lanes that are not empty, in turn.
-    pub(crate) fn lanes(&self, shard: u16, limit: usize) -> Result<Vec<String>> {
-        self.lanes.list((shard, 0, "")..(shard, PARKED, ""), limit, |(.., lane), ()| lane.to_owned())
+    /// The lanes that are not empty, in turn, without the first `skip`.
+    pub(crate) fn lanes(&self, shard: u16, skip: usize, limit: usize) -> Result<Vec<String>> {
+        let rows = self.lanes.range((shard, 0, "")..(shard, PARKED, ""))?.skip(skip).take(limit);
+        rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
     }
 
     /// All lanes that are not empty: in turn, then those that are parked, then those of pull jobs.

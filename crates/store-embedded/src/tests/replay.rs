@@ -32,6 +32,8 @@ async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Leas
         limit,
         lane_limit: 100,
         lane_limits: Vec::new(),
+        origin_limit: usize::MAX,
+        origin_limits: Vec::new(),
         bits: [sequence as u8; 8],
         margin: Duration::from_secs(5),
     };

@@ -49,15 +49,18 @@ impl<'a> Order<'a> {
         let Reserve { caller, sequence, limit, lane_limit, bits, margin, .. } = self.ask;
         cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_limit).arg(bits);
         cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(MAX_LEASE_STRETCH));
-        cmd.arg(RESERVE_BYTES);
+        cmd.arg(RESERVE_BYTES).arg(self.ask.origin_limit).arg(self.lane_limits.len());
         for (lane, limit) in &self.lane_limits {
             cmd.arg(&lane.0).arg(limit);
+        }
+        for (origin, limit) in &self.ask.origin_limits {
+            cmd.arg(origin).arg(limit);
         }
     }
 
     /// The number of arguments.
     pub(crate) fn len(&self) -> usize {
-        9 + 2 * self.lane_limits.len()
+        11 + 2 * (self.lane_limits.len() + self.ask.origin_limits.len())
     }
 }
 
@@ -139,7 +142,9 @@ impl RedisStore {
             lease.grant_mut().hint.batch =
                 Arc::clone(batches.entry(lease.grant().receipt.lease.number).or_default());
         }
-        Ok(Reserved { leases, more: has_more, skipped })
+        // Only the name of a lane has a space.
+        let (skipped, skipped_origins) = skipped.into_iter().partition(|name| name.contains(' '));
+        Ok(Reserved { leases, more: has_more, skipped, skipped_origins })
     }
 
     /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job, or the lease

@@ -1,10 +1,39 @@
--- reserve: ready -> reserved, for push. Lanes take turns. A lane that is full for the caller is skipped;
---   a lane of a paused topic is parked.
+-- reserve: ready -> reserved, for push. Lanes take turns. A lane that is full for the caller is skipped, as are
+--   all lanes of an origin that is full for it; a lane of a paused topic is parked.
 -- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), limit (jobs), limit per lane, receipt bits (8 bytes), lease margin
---   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, then id and limit of
---   each lane with a limit of its own
--- Returns what grants.lua says; skipped are lanes that have more jobs than their limit
+--   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, number of
+--   lanes with a limit of their own, id and limit of each of these, then name and limit of each such origin
+-- Returns what grants.lua says; skipped are lanes and origins that have more jobs than their limit
+
+-- How many lanes are looked at, beside those that have a limit of their own, and how many more if most of these
+-- are closed by their origin.
+local LANES, MORE_LANES = 64, 256
+
+-- The lanes that have a turn: those to visit, those of origins that may give no job, and those of paused topics.
+-- Then whether there may be more lanes.
+local function lanes_in_turn(n_named, is_closed)
+  local open, closed, parked = {}, {}, {}
+  local function look(skip, limit)
+    local all = ready.lanes(skip, limit)
+    shard.load_rows(all)
+    local unpaused, paused = topics.split(all)
+    for _, lane in ipairs(paused) do parked[#parked + 1] = lane end
+    for _, lane in ipairs(unpaused) do
+      local to = is_closed and is_closed(lane) and closed or open
+      to[#to + 1] = lane
+    end
+    return #all == limit
+  end
+  local window = LANES + n_named
+  local is_rest = look(0, window)
+  if is_rest and #closed > LANES / 2 then
+    is_rest = look(window, MORE_LANES)
+    if is_rest then return open, closed, parked, true, true end
+  end
+  return open, closed, parked, is_rest, false
+end
+
 function grants.reserve(args, n_args)
   local limit, lane_limit, margin = tonumber(args[3]), tonumber(args[4]), tonumber(args[6])
   local default, longest = tonumber(args[7]), tonumber(args[8])
@@ -12,43 +41,70 @@ function grants.reserve(args, n_args)
   local grant, answer = grants.begin(args[1], args[2], limit, args[5], tonumber(args[9]), length)
   if not grant then return answer end
 
-  local own_limits = {}
-  for i = 10, n_args, 2 do own_limits[args[i]] = tonumber(args[i + 1]) end
-  local window = 64 + (n_args - 9) / 2
-  local all = ready.lanes(window)
-  shard.load_rows(all)
-  local open, paused = topics.split(all)
+  local origin_limit, n_named = tonumber(args[10]), tonumber(args[11])
+  local own_limits, left_of_origin = {}, {}
+  local origins_at = 12 + 2 * n_named
+  for i = 12, origins_at - 1, 2 do own_limits[args[i]] = tonumber(args[i + 1]) end
+  for i = origins_at, n_args, 2 do left_of_origin[args[i]] = tonumber(args[i + 1]) end
+  -- Most calls are limited by no origin.
+  local is_limited = origin_limit < limit or origins_at <= n_args
+  local function origin_of(lane)
+    local name = is_limited and lanes.name(lane)
+    return name and lanes.origin(name)
+  end
+  local function is_closed(lane) return own_limits[lane] ~= 0 and left_of_origin[origin_of(lane)] == 0 end
+  local open, closed, parked, is_rest, is_long = lanes_in_turn(n_named, is_limited and is_closed)
   local n_open = 0
   for _, lane in ipairs(open) do if own_limits[lane] ~= 0 then n_open = n_open + 1 end end
   local share = ceil(limit / max(n_open, 1))
 
   -- Entries stay in their queues until everything is written.
-  local visits, skipped, more = {}, {}, #all == window and grants.MORE or 0
+  local visits, skipped, more = {}, {}, is_rest and grants.MORE or 0
+  local is_origin_skipped = {}
+  local function skip_origin(origin)
+    if not is_origin_skipped[origin] then
+      is_origin_skipped[origin] = true
+      skipped[#skipped + 1] = origin
+    end
+  end
+  for _, lane in ipairs(closed) do skip_origin(origin_of(lane)) end
   for _, lane in ipairs(open) do
-    local bound = own_limits[lane] or lane_limit
-    local most = min(bound, share, grant.left)
+    local bound, origin = own_limits[lane] or lane_limit, origin_of(lane)
+    local left = origin and (left_of_origin[origin] or origin_limit) or limit
+    local most = min(bound, left, share, grant.left)
     if bound == 0 then
       skipped[#skipped + 1] = lanes.name(lane)
+    elseif left == 0 then
+      skip_origin(origin)
     elseif most == 0 or grant.budget <= 0 then
       more = grants.MORE
       break
     else
       local entries = ready.range(lane, 0, most + 1)
       local n, taken = grants.take(grant, lane, entries, min(#entries, most))
+      if origin then left_of_origin[origin] = left - taken end
       -- A lane without a name has nothing more to give.
       if n < #entries and lanes.name(lane) then
-        if bound > n then more = grants.MORE else skipped[#skipped + 1] = lanes.name(lane) end
+        if bound <= n then
+          skipped[#skipped + 1] = lanes.name(lane)
+        elseif origin and left <= taken then
+          skip_origin(origin)
+        else
+          more = grants.MORE
+        end
       end
       visits[#visits + 1] = {lane, n, n == #entries, taken}
     end
   end
 
   grants.save(grant)
-  topics.park(paused, KEY.lanes)
+  topics.park(parked, KEY.lanes)
   for i, visit in ipairs(visits) do
     if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
     ready.pop(visit[1], visit[2], visit[3], i)
   end
+  -- So many closed lanes do not hide the others behind them.
+  if is_long then ready.postpone(closed, #visits) end
   return grants.answer(grant, more, skipped)
 end
 

@@ -1,7 +1,7 @@
 -- Granting leases: ready -> reserved, for push and for pull. An edge begins a grant, takes jobs from
 -- one lane or several, and saves it.
 --
--- The answer is {now in us, flags, {names of skipped lanes}, {lane name, job state, locator, record,
+-- The answer is {now in us, flags, {names of skipped lanes, skipped origins}, {lane name, job state, locator, record,
 -- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when
 -- more jobs can be taken, and WATCHED, while somebody watches the shard's events.
 local grants = {MORE = 1, WATCHED = 2}

@@ -23,6 +23,9 @@ do
   end
   function lanes.topic(name) return string.match(name, '^[^ ]*') end
 
+  -- The origin in a name; empty in that of a pull lane.
+  function lanes.origin(name) return sub(name, string.find(name, ' ', 1, true) + 1) end
+
   -- Counts n jobs of a lane that go from one state to another. nil means that the jobs are new or removed.
   function lanes.move(lane, from, to, n)
     local counts = moved[lane]

@@ -44,8 +44,8 @@ function ready.save(command)
 end
 function ready.wake() if is_woken then publish('ready ' .. KEY.tag) end end
 
--- The first lanes in the order of their turns.
-function ready.lanes(limit) return call('ZRANGE', KEY.lanes, 0, limit - 1) end
+-- The lanes in the order of their turns behind the first `skip`, at most `limit`.
+function ready.lanes(skip, limit) return call('ZRANGE', KEY.lanes, skip, skip + limit - 1) end
 
 -- Entries of a queue behind the first `skip`, at most `limit`.
 function ready.range(lane, skip, limit)
@@ -118,6 +118,13 @@ function ready.pop(lane, n, is_all, turn)
   else
     if not lanes.is_pull(lane) then call('ZADD', KEY.lanes, 'XX', max(NOW_US, fields.lease) + turn, lane) end
     if n > 0 then trim(lane, n) end
+  end
+end
+
+-- Moves push lanes behind the others, and behind those that this call has given a turn up to `turn`.
+function ready.postpone(names, turn)
+  for i, lane in ipairs(names) do
+    call('ZADD', KEY.lanes, 'XX', max(NOW_US, fields.lease) + turn + i, lane)
   end
 end
 
