@@ -11,6 +11,7 @@ mod destroyed_replies;
 mod durability;
 mod failovers;
 mod guard;
+mod hanging_receiver;
 mod hostile_tenant;
 mod installations;
 mod load;

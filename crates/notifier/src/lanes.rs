@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use ringback_core::contract::Lease;
 use ringback_core::lane::Lane;
+use tokio::time::Instant;
 
 use self::held::Held;
 pub(crate) use self::skipped::Skipped;
@@ -131,7 +132,7 @@ impl Lanes {
 
     /// Asks which origins lead to receivers that have too many slow calls.
     pub(crate) fn look_at(&mut self, slow: &SlowCalls) {
-        self.crowded = slow.crowded(self.free(), self.origins.len() <= 1);
+        self.crowded = slow.crowded(self.free(), self.origins.len() <= 1, Instant::now());
     }
 
     /// Takes permits for the next reserve and returns its limits; `None` if no permit is free.
@@ -328,7 +329,7 @@ mod tests {
         let (mut lanes, slow) = (Lanes::new(8, 8), SlowCalls::new(8));
         let address = ([127, 0, 0, 1], 80).into();
         lanes.enter("topic http://other");
-        let calls: Vec<_> = (0..4).map(|_| slow.begin(address, "http://slow")).collect();
+        let calls: Vec<_> = (0..4).map(|_| slow.slow(address, "http://slow")).collect();
         (0..4).for_each(|_| lanes.enter("topic http://slow"));
         lanes.look_at(&slow);
         let limits = lanes.request(Refill::Any).unwrap();

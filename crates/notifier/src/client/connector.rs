@@ -96,11 +96,12 @@ impl Parts {
         let Some(first) = addresses.first().map(|address| SocketAddr::new(*address, port)) else {
             return Err((PostError::Crowded, None));
         };
+        let counted = self.slow_calls.begin(first, &origin);
         let mut connecting = pin!(self.connect_to(host, port, is_tls, &addresses));
         if let Ok(stream) = timeout(SLOW, &mut connecting).await {
             return stream;
         }
-        let _slow = self.slow_calls.begin(first, &origin);
+        let _counted = counted.unwrap_or_else(|| self.slow_calls.slow(first, &origin));
         connecting.await
     }
 

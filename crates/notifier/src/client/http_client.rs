@@ -97,12 +97,14 @@ impl HttpClient {
                 () = interim.too_many.notified() => return Err(PostError::InterimFlood),
                 begun = connection.begin(), if metered.is_none() => {
                     metered = Some(begun);
+                    slow_call = connection.known().and_then(|known| self.slow_calls.begin(known.peer, &origin));
+                    is_slow = slow_call.is_some();
                     slow.as_mut().reset(Instant::now() + SLOW);
                 }
                 response = &mut response => break response,
                 () = &mut slow, if metered.is_some() && !is_slow => {
                     is_slow = true;
-                    slow_call = connection.known().map(|known| self.slow_calls.begin(known.peer, &origin));
+                    slow_call = connection.known().map(|known| self.slow_calls.slow(known.peer, &origin));
                 }
             }
         };
@@ -111,10 +113,11 @@ impl HttpClient {
         let response = response.map_err(|error| causes::of_request(&error).or_too_much(metered.as_ref()))?;
         connection.has_answered = true;
         // The first connection may have been closed before anything was sent.
-        if let Some(Known { meter, .. }) = connection.known()
-            && !metered.as_ref().is_some_and(|now| now.is_on(&meter))
-        {
-            metered = Some(meter.begin());
+        if let Some(Known { meter, peer }) = connection.known() {
+            self.slow_calls.answered(peer);
+            if !metered.as_ref().is_some_and(|now| now.is_on(&meter)) {
+                metered = Some(meter.begin());
+            }
         }
         // What is over the limit may have been in the buffer already.
         let headers = response.headers();
