@@ -4,7 +4,10 @@
 //! Sentinels promote none that is down, that was silent for five seconds, or whose link to the master is down while
 //! another one has more. The masters of a cluster elect none that most of them cannot reach.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::answer::{Heard, Listed, Replica};
 
@@ -13,7 +16,7 @@ use super::answer::{Heard, Listed, Replica};
 const RECENT: u64 = 1;
 
 /// `cluster-node-timeout` where it may not be read: the default of servers.
-pub(super) const NODE_TIMEOUT: u64 = 15_000;
+pub(super) const NODE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Where a replica is, as its master and those that elect name it.
 pub(super) type Address = (String, u16);
@@ -21,10 +24,19 @@ pub(super) type Address = (String, u16);
 /// The replicas that may take over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Candidates {
-    /// Sentinels take the names of replicas from the master's list.
+    /// Those that elect and the master name them alike: sentinels take the names from the master's list, and most
+    /// nodes of clusters have one address for all.
     Named(BTreeSet<Address>),
-    /// The nodes of a cluster and the master may know a replica by different names, so they are counted.
+    /// The nodes of a cluster and the master know a replica by different names, so they are counted.
     Counted(usize),
+}
+
+/// What a master of a cluster says of replicas.
+#[derive(Debug)]
+pub(super) struct OfCluster {
+    pub(super) candidates: Candidates,
+    /// Nodes that have a part of the data of their own, or replicate another one that has.
+    pub(super) others: BTreeSet<Address>,
 }
 
 /// Which replicas of a server have to have a change.
@@ -33,19 +45,21 @@ pub(super) struct Replicas {
     candidates: Candidates,
     /// Those that the master listed when that was asked, in whatever state.
     listed: BTreeSet<Address>,
-    /// Those that it has listed as ready then or since then.
-    ready: BTreeSet<Address>,
+    /// Those that it has listed as ready then or since then, and when it last did.
+    ready: BTreeMap<Address, Instant>,
 }
 
 impl Replicas {
-    pub(super) fn new(candidates: Candidates, listed: &[Listed]) -> Self {
+    pub(super) fn new(candidates: Candidates, listed: &[Listed], now: Instant) -> Self {
         let addresses = listed.iter().map(|one| one.address.clone()).collect();
-        Self { candidates, listed: addresses, ready: ready(listed).collect() }
+        let mut replicas = Self { candidates, listed: addresses, ready: BTreeMap::new() };
+        replicas.see(listed, now);
+        replicas
     }
 
     /// Takes note of those that the master lists.
-    pub(super) fn see(&mut self, listed: &[Listed]) {
-        self.ready.extend(ready(listed));
+    pub(super) fn see(&mut self, listed: &[Listed], now: Instant) {
+        self.ready.extend(ready(listed).map(|address| (address, now)));
     }
 
     /// Takes note of candidates that sentinels have named since.
@@ -56,14 +70,16 @@ impl Replicas {
         }
     }
 
-    /// Those that were ready.
-    pub(super) fn ready(&self) -> BTreeSet<Address> {
-        self.ready.clone()
+    /// Takes over those that were ready after a time. Those that are asked for may not know yet what they are.
+    pub(super) fn take_over(&mut self, known: &Self, after: Instant) {
+        for (address, seen) in known.ready.iter().filter(|(_, seen)| **seen >= after) {
+            self.ready.entry(address.clone()).or_insert(*seen);
+        }
     }
 
-    /// Takes over those that were seen while this was asked for: all but those `before`.
-    pub(super) fn take_over(&mut self, known: &Self, before: &BTreeSet<Address>) {
-        self.ready.extend(known.ready.difference(before).cloned());
+    /// Forgets those that are ready elsewhere.
+    pub(super) fn forget(&mut self, others: &BTreeSet<Address>) {
+        self.ready.retain(|address, _| self.listed.contains(address) || !others.contains(address));
     }
 
     /// How many have to have a change: WAIT says how many have it, not which. So each one that is ready counts beside the
@@ -71,10 +87,12 @@ impl Replicas {
     /// them. At least one, so that no confirmed change is on the server alone.
     pub(super) fn required(&self) -> usize {
         let required = match &self.candidates {
-            Candidates::Named(named) => named.union(&self.ready).count(),
+            Candidates::Named(named) => {
+                named.len() + self.ready.keys().filter(|address| !named.contains(*address)).count()
+            }
             // Those that have come since are no candidates yet, so they count beside these.
             Candidates::Counted(count) => {
-                let newcomers = self.ready.difference(&self.listed).count();
+                let newcomers = self.ready.keys().filter(|address| !self.listed.contains(*address)).count();
                 (*count).max(self.ready.len() - newcomers) + newcomers
             }
         };
@@ -109,32 +127,72 @@ pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> BTreeSet<Address> {
 
 /// The candidates by what a master of a cluster answers to CLUSTER NODES, and by the replicas that it lists. One that
 /// copies the data is none yet. One that only this master cannot reach is: the other masters may elect it. One that
-/// most masters cannot reach is none once this master, too, has had no answer of it for `timeout` ms: the word that it
-/// failed can come late, when it is back already, and stays until its next answer.
-pub(super) fn of_cluster(nodes: &str, listed: &[Listed], timeout: u64) -> usize {
-    let nodes: Vec<Vec<&str>> = nodes.lines().map(|line| line.split_whitespace().collect()).collect();
-    let has = |node: &[&str], flag| node.get(2).is_some_and(|flags| flags.split(',').any(|one| one == flag));
-    let Some(own) = nodes.iter().find(|node| has(node, "myself")).map(|node| node[0]) else { return 0 };
-    // When a node has answered last, in ms since 1970. Some other node has done so within the last second or so.
-    let answered = |node: &[&str]| node.get(5).and_then(|pong| pong.parse::<u64>().ok()).unwrap_or(0);
-    let now = nodes.iter().map(|node| answered(node)).max().unwrap_or(0);
-    let is_away = |node: &[&str]| has(node, "fail") && now.saturating_sub(answered(node)) >= timeout;
-    let is_candidate = |node: &&Vec<&str>| {
-        node.get(3) == Some(&own) && has(node, "slave") && !has(node, "noaddr") && !is_away(node)
-    };
-    let is_at = |node: &[&str], (ip, port): &(String, u16)| {
-        node[1].split(['@', ',']).next() == Some(&*format!("{ip}:{port}"))
+/// most masters cannot reach is none once this master, too, has had no answer of it for the node timeout: the word that
+/// it failed can come late, when it is back already, and stays until its next answer.
+pub(super) fn of_cluster(nodes: &str, listed: &[Listed], timeout: Duration) -> OfCluster {
+    let nodes: Vec<Node<'_>> = nodes.lines().filter_map(Node::read).collect();
+    let own = nodes.iter().find(|node| node.is("myself")).map(|node| node.id);
+    // Some other node has answered within the last second or so.
+    let now = nodes.iter().map(|node| node.answered).max().unwrap_or(0);
+    let is_away = |node: &Node<'_>| node.is("fail") && now.saturating_sub(node.answered) >= millis(timeout);
+    let is_candidate = |node: &&Node<'_>| {
+        own.is_some_and(|own| node.master == own) && node.is("slave") && !node.is("noaddr") && !is_away(node)
     };
     let candidates: Vec<_> = nodes.iter().filter(is_candidate).collect();
-    let is_known = |one: &&Listed| nodes.iter().any(|node| node.len() > 1 && is_at(node, &one.address));
-    let copies = |one: &&Listed| one.is_copying && candidates.iter().any(|node| is_at(node, &one.address));
-    let copying = if listed.iter().any(|one| is_known(&one)) {
-        listed.iter().filter(copies).count()
+    let known: BTreeMap<_, _> = nodes.iter().filter_map(|node| Some((node.address.clone()?, node))).collect();
+    let has_data = |node: &Node<'_>| node.has_slots && !node.is("fail");
+    let is_other = |node: &&Node<'_>| match nodes.iter().find(|master| master.id == node.master) {
+        Some(master) => Some(master.id) != own && has_data(master),
+        None => Some(node.id) != own && has_data(node),
+    };
+    let others = nodes.iter().filter(is_other).filter_map(|node| node.address.clone()).collect();
+    let copies = |address: &Address| listed.iter().any(|one| one.is_copying && one.address == *address);
+    let candidates = if listed.iter().all(|one| known.contains_key(&one.address)) {
+        let addresses = candidates.into_iter().filter_map(|node| node.address.clone());
+        Candidates::Named(addresses.filter(|address| !copies(address)).collect())
     } else {
         // The nodes announce other addresses.
-        listed.iter().filter(|one| one.is_copying).count()
+        let copying = listed.iter().filter(|one| one.is_copying).count();
+        Candidates::Counted(candidates.len().saturating_sub(copying))
     };
-    candidates.len().saturating_sub(copying)
+    OfCluster { candidates, others }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A line of CLUSTER NODES.
+struct Node<'a> {
+    id: &'a str,
+    /// `None` if it is not known.
+    address: Option<Address>,
+    flags: &'a str,
+    /// The id of its master, or `-`.
+    master: &'a str,
+    /// When it last answered, in ms since 1970.
+    answered: u64,
+    has_slots: bool,
+}
+
+impl<'a> Node<'a> {
+    fn read(line: &'a str) -> Option<Self> {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [id, address, flags, master, _, answered, _, _, slots @ ..] = &fields[..] else { return None };
+        let address = address.split(['@', ',']).next().and_then(|address| address.rsplit_once(':'));
+        Some(Self {
+            id,
+            address: address.and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?))),
+            flags,
+            master,
+            answered: answered.parse().unwrap_or(0),
+            has_slots: !slots.is_empty(),
+        })
+    }
+
+    fn is(&self, flag: &str) -> bool {
+        self.flags.split(',').any(|one| one == flag)
+    }
 }
 
 #[cfg(test)]
@@ -195,6 +253,21 @@ mod tests {
         assert_eq!(of_sentinels(&[&heard(&[GOOD, itself], true)], 3).len(), 1);
     }
 
+    /// A replica that a master lists at a port of this machine.
+    fn at(port: u16, is_copying: bool) -> Listed {
+        let address = ("127.0.0.1".to_owned(), port);
+        Listed { address, is_copying, has_confirmed: !is_copying, lag: 0 }
+    }
+
+    /// How many replicas of a cluster have to have a change.
+    fn required(nodes: &str, listed: &[Listed], timeout: Duration) -> usize {
+        let OfCluster { candidates, .. } = of_cluster(nodes, listed, timeout);
+        match candidates {
+            Candidates::Named(named) => named.len(),
+            Candidates::Counted(count) => count,
+        }
+    }
+
     #[test]
     fn replicas_of_a_cluster_are_candidates_unless_most_masters_cannot_reach_them_or_they_copy_the_data() {
         let nodes = "a 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-5460\n\
@@ -202,17 +275,13 @@ mod tests {
                      c 127.0.0.1:5@6 slave,fail? a 2000 1999 1 disconnected\n\
                      d 127.0.0.1:7@8 slave,fail a 5000 5000 1 disconnected\n\
                      e 127.0.0.1:9@10 slave f 0 5500 1 connected\n\
-                     f 127.0.0.1:11@12 master - 0 6000 1 connected 5461-10922\n";
-        let of_cluster = |nodes, listed: &[Listed]| of_cluster(nodes, listed, 1_000);
-        let listed = |port, is_copying| {
-            let address = ("127.0.0.1".to_owned(), port);
-            Listed { address, is_copying, has_confirmed: false, lag: 0 }
-        };
-        assert_eq!(of_cluster(nodes, &[listed(3, false)]), 2);
-        assert_eq!(of_cluster(nodes, &[listed(3, true)]), 1);
-        assert_eq!(of_cluster(nodes, &[listed(3, false), listed(7, true), listed(13, true)]), 2);
-        assert_eq!(of_cluster(nodes, &[listed(1003, true)]), 1, "it announces another port");
-        assert_eq!(of_cluster("", &[]), 0);
+                     f 127.0.0.1:11@12,host master - 0 6000 1 connected 5461-10922\n";
+        let count = |listed: &[Listed]| required(nodes, listed, Duration::from_secs(1));
+        assert_eq!(count(&[at(3, false)]), 2);
+        assert_eq!(count(&[at(3, true)]), 1);
+        assert_eq!(count(&[at(3, false), at(7, true)]), 2);
+        assert_eq!(count(&[at(1003, true)]), 1, "it announces another port");
+        assert_eq!(required("", &[], NODE_TIMEOUT), 0);
     }
 
     #[test]
@@ -226,29 +295,65 @@ mod tests {
                  c 127.0.0.1:5@6 slave a 0 {other} 1 connected\n"
             )
         };
+        let second = Duration::from_secs(1);
         for (other, expected) in [(5_100, 2), (5_999, 2), (6_000, 1)] {
-            assert_eq!(of_cluster(&nodes(other), &[], 1_000), expected, "at {other}");
+            assert_eq!(required(&nodes(other), &[], second), expected, "at {other}");
         }
-        assert_eq!(of_cluster(&nodes(19_999), &[], NODE_TIMEOUT), 2);
+        assert_eq!(required(&nodes(19_999), &[], NODE_TIMEOUT), 2);
         // It has never answered.
-        assert_eq!(of_cluster(&nodes(6_000).replace("5300 5000", "0 0"), &[], 1_000), 1);
+        assert_eq!(required(&nodes(6_000).replace("5300 5000", "0 0"), &[], second), 1);
+    }
+
+    #[test]
+    fn a_former_master_that_is_not_known_as_a_replica_yet_does_not_confirm_in_place_of_a_candidate() {
+        let nodes = "a 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-5460\n\
+                     b 127.0.0.1:3@4 slave a 0 5600 1 connected\n\
+                     c 127.0.0.1:5@6 master - 0 5500 1 connected\n";
+        let OfCluster { candidates, others } = of_cluster(nodes, &[at(5, false)], NODE_TIMEOUT);
+        let replicas = Replicas::new(candidates, &[at(5, false)], Instant::now());
+        assert_eq!(replicas.required(), 2);
+        assert!(others.is_empty(), "{others:?}");
+    }
+
+    #[test]
+    fn one_that_was_ready_and_is_not_listed_counts_unless_it_has_or_replicates_other_data() {
+        // What is known of b and c is older than the fail-over: they seem to replicate the former master.
+        let nodes = "a 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-5460\n\
+                     b 127.0.0.1:3@4 slave f 0 5600 1 connected\n\
+                     c 127.0.0.1:5@6 slave f 0 5600 1 connected\n\
+                     d 127.0.0.1:7@8 slave g 0 5600 1 connected\n\
+                     f 127.0.0.1:11@12 master,fail - 0 100 1 connected\n\
+                     g 127.0.0.1:13@14 master - 0 6000 1 connected 5461-10922\n";
+        let begin = Instant::now();
+        let OfCluster { candidates, others } = of_cluster(nodes, &[at(3, false)], NODE_TIMEOUT);
+        let ready = [at(3, false), at(5, false), at(7, false), at(13, false)];
+        let known = Replicas::new(Candidates::Counted(0), &ready, begin);
+        let again = |after| {
+            let mut again = Replicas::new(candidates.clone(), &[at(3, false)], begin + NODE_TIMEOUT);
+            again.take_over(&known, after);
+            again.forget(&others);
+            again.required()
+        };
+        assert_eq!(again(begin), 2, "b, which is listed, and c");
+        assert_eq!(again(begin + Duration::from_millis(1)), 1, "c was ready too long ago");
     }
 
     #[test]
     fn newcomers_count_beside_the_candidates_until_those_are_asked_again() {
         let loading = Listed { has_confirmed: false, ..one(9, 0) };
-        let mut replicas = Replicas::new(Candidates::Counted(2), &[one(1, 0), one(2, 0)]);
+        let begin = Instant::now();
+        let mut replicas = Replicas::new(Candidates::Counted(2), &[one(1, 0), one(2, 0)], begin);
         assert_eq!(replicas.required(), 2);
         // The second one hangs, and a third one comes and goes.
-        replicas.see(&[one(1, 0), one(2, 2), one(3, 0), loading]);
+        replicas.see(&[one(1, 0), one(2, 2), one(3, 0), loading], begin);
         assert_eq!(replicas.required(), 3);
-        replicas.see(&[one(1, 0)]);
+        replicas.see(&[one(1, 0)], begin);
         assert_eq!(replicas.required(), 3);
         // While it is looked at again, a fourth and a fifth one come.
-        let before = replicas.ready();
-        replicas.see(&[one(4, 0), one(5, 0)]);
-        let mut again = Replicas::new(Candidates::Counted(2), &[one(1, 0), one(4, 0)]);
-        again.take_over(&replicas, &before);
+        let asked = begin + Duration::from_millis(1);
+        replicas.see(&[one(4, 0), one(5, 0)], asked);
+        let mut again = Replicas::new(Candidates::Counted(2), &[one(1, 0), one(4, 0)], asked);
+        again.take_over(&replicas, asked);
         assert_eq!(again.required(), 3, "two candidates, and the fifth one");
     }
 
@@ -256,28 +361,33 @@ mod tests {
     fn one_that_was_listed_but_not_ready_counts_once() {
         let loading = Listed { has_confirmed: false, ..one(2, 0) };
         // Two were silent for a moment.
-        let mut replicas = Replicas::new(Candidates::Counted(2), &[one(1, 2), one(2, 2)]);
-        replicas.see(&[one(1, 0), one(2, 0)]);
+        let mut replicas = Replicas::new(Candidates::Counted(2), &[one(1, 2), one(2, 2)], Instant::now());
+        replicas.see(&[one(1, 0), one(2, 0)], Instant::now());
         assert_eq!(replicas.required(), 2);
         // One that was loading is no candidate yet.
-        let mut replicas = Replicas::new(Candidates::Counted(1), &[one(1, 0), loading]);
+        let mut replicas = Replicas::new(Candidates::Counted(1), &[one(1, 0), loading], Instant::now());
         assert_eq!(replicas.required(), 1);
-        replicas.see(&[one(1, 0), one(2, 0)]);
+        replicas.see(&[one(1, 0), one(2, 0)], Instant::now());
         assert_eq!(replicas.required(), 2);
-        assert_eq!(Replicas::new(Candidates::Counted(0), &[]).required(), 1);
-        assert_eq!(Replicas::new(Candidates::Counted(0), &[one(1, 0), one(2, 0), one(3, 2)]).required(), 2);
+        assert_eq!(Replicas::new(Candidates::Counted(0), &[], Instant::now()).required(), 1);
+        assert_eq!(
+            Replicas::new(Candidates::Counted(0), &[one(1, 0), one(2, 0), one(3, 2)], Instant::now())
+                .required(),
+            2
+        );
     }
 
     #[test]
     fn one_that_is_ready_and_that_nobody_would_promote_counts_beside_those_that_may_be() {
         // The first one is parted from the sentinels together with the master, and the second one from both.
         let named = |ports: &[u16]| ports.iter().map(|port| (String::new(), *port)).collect::<BTreeSet<_>>();
-        let mut replicas = Replicas::new(Candidates::Named(named(&[2])), &[one(1, 0), one(2, 4)]);
+        let mut replicas =
+            Replicas::new(Candidates::Named(named(&[2])), &[one(1, 0), one(2, 4)], Instant::now());
         assert_eq!(replicas.required(), 2);
-        replicas.see(&[one(2, 0), one(3, 0)]);
+        replicas.see(&[one(2, 0), one(3, 0)], Instant::now());
         assert_eq!(replicas.required(), 3);
         replicas.name(&named(&[3, 4]));
         assert_eq!(replicas.required(), 4);
-        assert_eq!(Replicas::new(Candidates::Named(named(&[])), &[]).required(), 1);
+        assert_eq!(Replicas::new(Candidates::Named(named(&[])), &[], Instant::now()).required(), 1);
     }
 }

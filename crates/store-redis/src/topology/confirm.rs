@@ -17,7 +17,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 use super::answer;
-use super::candidates::{self, Candidates, NODE_TIMEOUT, Replicas};
+use super::candidates::{self, Address, Candidates, NODE_TIMEOUT, Replicas};
 use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
 use super::single::{self, Single};
@@ -126,11 +126,14 @@ impl Confirmed {
 
     /// Returns the number of the connection, and how many replicas of the server that it leads to have to have a change.
     async fn look_at_replicas(&self) -> Result<(u64, usize), StoreError> {
-        let before = self.replicas().as_ref().map(|(_, known)| known.ready()).unwrap_or_default();
-        let (number, mut replicas) = self.ask_for_replicas().await?;
+        let asked = Instant::now();
+        let Asked { connection: number, mut replicas, others, timeout } = self.ask_for_replicas().await?;
         let mut known = self.replicas();
-        if let Some((_, known)) = known.as_ref().filter(|(of, _)| *of == number) {
-            replicas.take_over(known, &before);
+        let is_node = matches!(self.server, Server::Node(_));
+        if let Some((_, known)) = known.as_ref().filter(|(of, _)| is_node || *of == number) {
+            // What a node of a cluster knows of others can be older than what its own list has shown since.
+            replicas.take_over(known, asked.checked_sub(timeout).unwrap_or(asked));
+            replicas.forget(&others);
         }
         let required = replicas.required();
         *known = Some((number, replicas));
@@ -138,14 +141,15 @@ impl Confirmed {
     }
 
     /// Without the right to one of the questions, the answers to the others have to do.
-    async fn ask_for_replicas(&self) -> Result<(u64, Replicas), StoreError> {
+    async fn ask_for_replicas(&self) -> Result<Asked, StoreError> {
         let unreadable = StoreError::Unreadable("the replicas of a master");
         let (answer, _, number) = match self.call_over(redis::cmd("INFO").arg("replication")).await {
             Err(error) if error.is_refusal() => self.call_over(&redis::cmd("PING")).await?,
             answer => answer?,
         };
         let info: String = redis::from_redis_value(answer).map_err(|_| unreadable.clone())?;
-        let listed = answer::listed(&info);
+        let (listed, now) = (answer::listed(&info), Instant::now());
+        let (mut others, mut timeout) = (BTreeSet::new(), Duration::ZERO);
         let candidates = match &self.server {
             Server::Single(_) => Candidates::Counted(ONE),
             // Asked after the master: one that is missing from its list because it is promoted is known to them by then.
@@ -157,12 +161,15 @@ impl Confirmed {
                 Err(error) if error.is_refusal() => Candidates::Counted(0),
                 nodes => {
                     let nodes: String = redis::from_redis_value(nodes?).map_err(|_| unreadable)?;
-                    let timeout = node_timeout(node).await;
-                    Candidates::Counted(candidates::of_cluster(&nodes, &listed, timeout))
+                    timeout = node_timeout(node).await;
+                    let of_cluster = candidates::of_cluster(&nodes, &listed, timeout);
+                    others = of_cluster.others;
+                    of_cluster.candidates
                 }
             },
         };
-        Ok((number, Replicas::new(candidates, &listed)))
+        let replicas = Replicas::new(candidates, &listed, now);
+        Ok(Asked { connection: number, replicas, others, timeout })
     }
 
     /// How many replicas have to have a change that was made over a connection, as far as is known.
@@ -306,17 +313,31 @@ impl Confirmed {
             info => redis::from_redis_value::<String>(info),
         };
         let info = info.map_err(|_| StoreError::Unreadable("the replicas of a master"))?;
-        self.replicas().iter_mut().for_each(|(_, replicas)| replicas.see(&answer::listed(&info)));
+        self.replicas()
+            .iter_mut()
+            .for_each(|(_, replicas)| replicas.see(&answer::listed(&info), Instant::now()));
         Ok(())
     }
 }
 
-/// How long a node of a cluster may be silent until others take it for failed, in ms.
-async fn node_timeout(node: &Single) -> u64 {
+/// What was asked of a server and of those that replace it.
+struct Asked {
+    /// The number of the connection to the server.
+    connection: u64,
+    replicas: Replicas,
+    /// Of a cluster: nodes that have other data.
+    others: BTreeSet<Address>,
+    /// For how long one that was ready counts although the server does not list it any more.
+    timeout: Duration,
+}
+
+/// How long a node of a cluster may be silent until others take it for failed.
+async fn node_timeout(node: &Single) -> Duration {
     let answer = node.call(redis::cmd("CONFIG").arg("GET").arg("cluster-node-timeout")).await;
     let settings =
         answer.ok().and_then(|answer| redis::from_redis_value::<HashMap<String, u64>>(answer).ok());
-    settings.and_then(|settings| settings.into_values().next()).unwrap_or(NODE_TIMEOUT)
+    let millis = settings.and_then(|settings| settings.into_values().next());
+    millis.map_or(NODE_TIMEOUT, Duration::from_millis)
 }
 
 /// The error of a call that was executed but not confirmed. Never one that means "nothing was done": a server that
