@@ -43,7 +43,7 @@ async fn a_policy_is_set_shown_and_deleted() {
     .await;
     assert_eq!((run.code, run.out.as_str()), (Some(0), "the topic t has a policy now\n"), "{run:?}");
     let policy = json!({"retry": {"delays": ["15s", "3m"], "max": -1, "jitter": 0.5}, "timeout": "5s", "ttr": 90,
-        "url": "http://h/", "headers": {"x-tenant": "a7", "x-b": "2"}, "expect_body": "success",
+        "url": "http://h/", "headers": {"x-tenant": "a7", "x-b": "2"}, "headers_to": ["http://h"], "expect_body": "success",
         "on_dead": "http://h/dead", "metrics": true});
     let shown = stack.get("/v1/topics/t").await.json();
     assert_eq!((&shown["topic"], &shown["policy"]), (&json!("t"), &policy));

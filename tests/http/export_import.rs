@@ -208,7 +208,7 @@ async fn what_is_set_for_topics_is_exported_whole_and_in_order() {
     for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         assert_eq!(export_of_topics(&stack).await, [Value::Null; 0]);
-        let secret = json!({"headers": {"authorization": "Bearer s3cret"}, "timeout": "5s"});
+        let secret = json!({"headers": {"authorization": "Bearer s3cret"}, "headers_to": ["http://h"], "timeout": "5s"});
         for topic in ["a", "topic-0350", "z"] {
             stack.set_policy(topic, &secret).await;
         }

@@ -19,9 +19,9 @@ fn refused(problem: &Value) -> String {
 async fn a_policy_put_as_it_was_shown_keeps_its_secrets() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
-        let policy =
-            json!({"headers": {"X-Api-Key": "hunter2", "Authorization": "Bearer \"1\"", "x-a": "1"}});
-        let shown = json!({"headers": {"X-Api-Key": MASK, "Authorization": MASK, "x-a": "1"}});
+        let policy = json!({"headers": {"X-Api-Key": "hunter2", "Authorization": "Bearer \"1\"", "x-a": "1"}, "headers_to": ["*"]});
+        let shown =
+            json!({"headers": {"X-Api-Key": MASK, "Authorization": MASK, "x-a": "1"}, "headers_to": ["*"]});
         assert_eq!(stack.set_policy(TOPIC, &policy).await.json()["policy"], shown, "in the answer");
         for path in [PATH, "/v1/topics"] {
             let body = stack.get(path).await.body;
@@ -44,7 +44,7 @@ async fn a_policy_put_as_it_was_shown_keeps_its_secrets() {
         assert_eq!(arrival.header("x-api-key"), Some("hunter2"), "its value is delivered");
         assert_eq!(arrival.header("authorization"), Some("Bearer \"1\""));
 
-        let other = json!({"headers": {"x-api-key": MASK, "x-token": MASK}});
+        let other = json!({"headers": {"x-api-key": MASK, "x-token": MASK}, "headers_to": ["*"]});
         let detail = refused(&stack.put(PATH, &other).await.expect(422));
         assert!(
             detail.starts_with("x-token is [masked by ringback], which keeps a stored value"),
@@ -53,8 +53,9 @@ async fn a_policy_put_as_it_was_shown_keeps_its_secrets() {
         assert_eq!(stack.topic(TOPIC).await["policy"], changed, "a refused policy changes nothing");
         refused(&stack.put("/v1/topics/new", &other).await.expect(422));
         // A header that is left out is gone, and with it its value.
-        stack.set_policy(TOPIC, &json!({"headers": {"x-api-key": MASK}})).await;
-        refused(&stack.put(PATH, &json!({"headers": {"authorization": MASK}})).await.expect(422));
+        stack.set_policy(TOPIC, &json!({"headers": {"x-api-key": MASK}, "headers_to": ["*"]})).await;
+        let gone = json!({"headers": {"authorization": MASK}, "headers_to": ["*"]});
+        refused(&stack.put(PATH, &gone).await.expect(422));
     }
 }
 
@@ -107,7 +108,7 @@ async fn exports_and_consumers_have_the_values_and_notices_have_no_headers() {
 async fn no_log_has_a_secret() {
     let (stack, sink) =
         (StackOptions::default().env("RINGBACK_LOG", "trace").start().await, Sink::start().await);
-    stack.set_policy(TOPIC, &json!({"headers": {"authorization": "hunter2"}})).await;
+    stack.set_policy(TOPIC, &json!({"headers": {"authorization": "hunter2"}, "headers_to": ["*"]})).await;
     stack.accept(&with(job(&sink, "a"), "headers", json!({"x-token": "hunter3"}))).await;
     stack.wait_state(TOPIC, "a", "done", SOON).await;
     assert_eq!(sink.arrivals()[0].header("x-token"), Some("hunter3"));

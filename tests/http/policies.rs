@@ -4,6 +4,7 @@ mod delete_topic;
 
 use std::time::Duration;
 
+use ringback_core::job::MASK;
 use ringback_testkit::{
     Answer, Reply, Role, Script, Sink, Stack, StackOptions, eventually, http_client, now,
 };
@@ -27,7 +28,7 @@ async fn a_policy_is_put_as_a_whole_and_shown_as_it_was_written() {
         let shown = async || stack.get(PATH).await.json();
         assert_eq!(stack.get(PATH).await.status, 404, "nothing is known of it yet");
         let whole = json!({"retry": {"delays": ["1s", 2.5], "max": -1}, "timeout": "5s", "ttr": 60,
-            "url": "http://h/", "headers": {"X-A": "1"}, "expect_body": "success"});
+            "url": "http://h/", "headers": {"X-A": "1"}, "headers_to": ["http://h"], "expect_body": "success"});
         let reply = stack.set_policy(TOPIC, &whole).await;
         assert_eq!((reply.status, reply.json()), (201, json!({"topic": TOPIC, "policy": whole})));
         assert_eq!(shown().await["policy"], whole);
@@ -63,6 +64,52 @@ async fn headers_are_added_where_the_job_has_none_of_the_name() {
         assert_eq!(arrival.headers.iter().filter(|(name, _)| *name == "x-kind").count(), 1);
         stack.accept(&with(job(&sink, "other"), "topic", "other")).await;
         assert_eq!(sink.wait_for_job("other", 1, SOON).await[0].header("x-tenant"), None);
+    }
+}
+
+#[tokio::test]
+async fn secret_headers_go_to_the_origins_that_the_policy_names_and_to_no_other() {
+    for options in StackOptions::each_store() {
+        let stack = options.start().await;
+        let (own, other, evil) = (Sink::start().await, Sink::start().await, Sink::start().await);
+        let secret = json!({"authorization": "Bearer 1", "x-a": "1"});
+        let nowhere = stack.put(PATH, &json!({"headers": secret})).await.expect(422);
+        assert_eq!(nowhere["errors"][0]["field"], "headers_to", "{nowhere}");
+
+        stack.set_policy(TOPIC, &json!({"headers": secret, "url": own.url("/hook")})).await;
+        let shown = stack.topic(TOPIC).await["policy"].clone();
+        assert_eq!(shown["headers_to"], json!([own.url("")]), "{shown}");
+        let headers_at = async |sink: &Sink, id: &str, url: Value| {
+            stack.accept(&with(job(sink, id), "url", url)).await;
+            let arrival = sink.wait_for_job(id, 1, SOON).await.remove(0);
+            (arrival.header("authorization").is_some(), arrival.header("x-a").is_some())
+        };
+        let both = eventually(SECOND, "the policy applies", async || {
+            let id = format!("own-{}", own.seen());
+            match headers_at(&own, &id, Value::Null).await {
+                (false, _) => Err("not yet"),
+                both => Ok(both),
+            }
+        });
+        assert_eq!(both.await, (true, true), "the job has the URL of the policy");
+        assert_eq!(headers_at(&evil, "evil", evil.url("/hook").into()).await, (false, false));
+        let shown = stack.get("/v1/jobs/e2e/evil?include=request").await.json();
+        assert_eq!(shown["effective"].get("headers"), None, "{shown}");
+
+        let to = json!([own.url(""), other.url("")]);
+        let policy = json!({"headers": secret, "url": own.url("/hook"), "headers_to": to});
+        stack.set_policy(TOPIC, &policy).await;
+        eventually(SECOND, "the policy applies", async || {
+            let id = format!("other-{}", other.seen());
+            let (has, _) = headers_at(&other, &id, other.url("/hook").into()).await;
+            if has { Ok(()) } else { Err("not yet") }
+        })
+        .await;
+        assert_eq!(headers_at(&evil, "evil-2", evil.url("/hook").into()).await, (false, false));
+        // Whoever does not know the value cannot send it elsewhere.
+        let masked = json!({"headers": {"authorization": MASK}, "headers_to": [evil.url("")]});
+        let refused = stack.put(PATH, &masked).await.expect(422);
+        assert_eq!(refused["errors"][0]["field"], "headers_to", "{refused}");
     }
 }
 

@@ -92,7 +92,8 @@ async fn what_applies_follows_the_policy_of_the_topic_and_its_changes() {
         assert_eq!(effective["retry"], retry);
         assert_eq!(effective["timeout"], json!({"from": "default", "value": "10s"}));
         let policy = json!({"retry": {"delays": ["1s"], "max": -1}, "timeout": "3s", "expect_body": "ok",
-            "headers": {"x-a": "topic", "x-b": "topic", "x-key": "hunter2"}, "on_dead": "http://h/dead"});
+            "headers": {"x-a": "topic", "x-b": "topic", "x-key": "hunter2"}, "headers_to": ["*"],
+            "on_dead": "http://h/dead"});
         stack.set_policy(TOPIC, &policy).await;
         let expected = json!({
             "url": "http://127.0.0.1:9/hook?a=b%27c", "retry": {"from": "topic", "delays": ["1s"], "max": -1, "jitter": 0.1},

@@ -15,6 +15,8 @@ pub const MAX_POLICY: usize = 16 * 1024;
 pub const MAX_POLICIES: usize = 10_000;
 /// The most topics of an installation whose policy has `metrics`, so that metrics have few labels.
 pub const MAX_TOPICS_WITH_METRICS: usize = 100;
+/// The most origins that the headers of a policy go to.
+pub const MAX_HEADERS_TO: usize = 32;
 /// The longest expected response body, in bytes.
 pub const MAX_EXPECTED: usize = 1024;
 
@@ -31,6 +33,8 @@ pub struct Policy {
     pub url: Option<Callback>,
     /// Headers of all jobs. A job's own header of the same name replaces one.
     pub headers: Headers,
+    /// The origins whose callbacks get `headers`; `None` for all.
+    pub headers_to: Option<Vec<String>>,
     /// The body that a receiver has to respond with, apart from white space at its ends.
     pub expect_body: Option<String>,
     /// Which attempts are logged.
@@ -48,19 +52,41 @@ impl Policy {
     pub fn written(&self) -> &str {
         if self.written.is_empty() { "{}" } else { &self.written }
     }
+
+    /// The headers that a callback to this origin gets.
+    pub fn headers_for(&self, origin: &str) -> &[(String, String)] {
+        if self.sends_headers_to(origin) { self.headers.entries() } else { &[] }
+    }
+
+    /// Whether callbacks to this origin get the headers.
+    pub fn sends_headers_to(&self, origin: &str) -> bool {
+        self.headers_to.as_ref().is_none_or(|origins| origins.iter().any(|one| one == origin))
+    }
 }
 
 /// Without the JSON, whose headers can have secret values.
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { retry, timeout, ttr, url, headers, expect_body, attempts, on_dead, metrics, written: _ } =
-            self;
+        let Self {
+            retry,
+            timeout,
+            ttr,
+            url,
+            headers,
+            headers_to,
+            expect_body,
+            attempts,
+            on_dead,
+            metrics,
+            written: _,
+        } = self;
         f.debug_struct("Policy")
             .field("retry", retry)
             .field("timeout", timeout)
             .field("ttr", ttr)
             .field("url", url)
             .field("headers", headers)
+            .field("headers_to", headers_to)
             .field("expect_body", expect_body)
             .field("attempts", attempts)
             .field("on_dead", on_dead)

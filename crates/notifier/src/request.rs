@@ -15,7 +15,7 @@ use crate::client::PostRequest;
 pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, trace: Trace) -> PostRequest {
     let delivery = &lease.delivery;
     let own = delivery.headers.entries();
-    let added = policy.as_ref().map_or(&[][..], |policy| policy.headers.entries());
+    let added = policy.as_ref().map_or(&[][..], |policy| policy.headers_for(delivery.callback.origin()));
     let context = delivery.context.entries();
     let mut headers = HeaderMap::with_capacity(11 + added.len() + own.len() + context.len());
     let mut put =

@@ -31,12 +31,22 @@ async fn backups_of_earlier_layouts_are_restored_on_both_stores() {
             let dir = tempfile::tempdir().expect("a directory");
             let (again, _) = backup(&stack, dir.path(), "again").await;
             assert_eq!(without_states(again.jobs()), without_states(saved.jobs()), "{name}");
-            assert_eq!(again.topics(), saved.topics(), "{name}");
+            assert_eq!(again.topics(), with_all_origins(saved.topics()), "{name}");
             let dead = dead(&stack).await;
             let reasons: Vec<_> = dead.values().map(|job| json!([job["reason"], job["attempts"]])).collect();
             assert_eq!(reasons, [json!(["gone", 3]), json!(["bad-input", 1])], "{name}");
         }
     }
+}
+
+/// The topics with what these backups do not say: headers of policies went to all origins.
+fn with_all_origins(mut topics: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    for policy in topics.values_mut().map(|topic| &mut topic["policy"]) {
+        if policy["headers"].is_object() {
+            policy["headers_to"] = json!(["*"]);
+        }
+    }
+    topics
 }
 
 /// The jobs without their due times and states: one that was delayed then may be due when this runs.

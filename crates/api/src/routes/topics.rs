@@ -11,7 +11,7 @@ use ringback_core::contract::{PolicyPut, PolicyVersion, TopicPage, is_notice_top
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Policies, Policy};
 use ringback_core::wire::{
-    PolicyAnswer, TopicAnswer, TopicsAnswer, on_dead_of_notices, parse_policy, unmask_policy,
+    PolicyAnswer, TopicAnswer, TopicsAnswer, close_policy, on_dead_of_notices, parse_policy, unmask_policy,
 };
 use tokio::time::timeout;
 
@@ -101,7 +101,7 @@ pub(crate) async fn put_policy(
     TopicPath(topic): TopicPath,
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
 ) -> Result<Response, ApiError> {
-    let policy = parse_policy(&bytes)?;
+    let policy = close_policy(parse_policy(&bytes)?)?;
     if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }

@@ -175,20 +175,28 @@ pub(super) const HEADER_VALUE: &str = "^(?:[!-~](?:[ -~\\t]*[!-~])?)?$";
 /// A key of 1 to 255 visible ASCII characters, bare or as a quoted string.
 pub(super) const IDEMPOTENCY_KEY: &str = "^(?:[!#-~][!-~]{0,254}|\"(?:[!#-\\[\\]-~]|\\\\[\"\\\\]){1,255}\")$";
 
+/// Scheme, host and port of a URL that needs no encoding.
+macro_rules! origin {
+    () => {
+        concat!(
+            "[Hh][Tt][Tt][Pp][Ss]?://(?:",
+            // A name whose last part does not begin with a digit.
+            "(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\\.)*[A-Za-z_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\\.?",
+            "|(?:",
+            octet!(),
+            "\\.){3}",
+            octet!(),
+            "|\\[[0-9A-Fa-f:.]+\\]",
+            // At most 65535.
+            ")(?::(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])?)?",
+        )
+    };
+}
+
 /// A URL that needs no encoding. A host name in other letters is to be written in its ASCII form.
-pub(super) const URL: &str = concat!(
-    "^[Hh][Tt][Tt][Pp][Ss]?://(?:",
-    // A name whose last part does not begin with a digit.
-    "(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\\.)*[A-Za-z_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\\.?",
-    "|(?:",
-    octet!(),
-    "\\.){3}",
-    octet!(),
-    "|\\[[0-9A-Fa-f:.]+\\]",
-    // At most 65535.
-    ")(?::(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])?)?",
-    "(?:[/?][!-\"$-\\[\\]-~]*)?$",
-);
+pub(super) const URL: &str = concat!("^", origin!(), "(?:[/?][!-\"$-\\[\\]-~]*)?$");
+/// Scheme, host and port of a URL, or `*`.
+pub(super) const ORIGIN: &str = concat!("^(?:\\*|", origin!(), "/?)$");
 
 /// A point in time: RFC 3339 with annotations of RFC 9557, also without seconds or in the basic form of
 /// ISO 8601. Without an offset an annotation must name the zone.

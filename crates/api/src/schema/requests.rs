@@ -9,8 +9,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::values::{
     Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, ExpectedBody,
-    HeaderFields, JobName, MaxDelay, MediaType, ReasonText, RetryDelay, RunId, Time, Timeout, TopicName,
-    TraceParent, Ttr, Wait, ZoneName,
+    HeaderFields, JobName, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId, Time, Timeout,
+    TopicName, TraceParent, Ttr, Wait, ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -229,6 +229,10 @@ pub(crate) struct PolicyRequest {
     /// Headers that are added unless the job has one of the same name. A secret one whose value is
     /// `[masked by ringback]`, as answers show it, keeps its stored value.
     headers: Option<HeaderFields>,
+    /// The origins (scheme, host and port) whose callbacks get these headers, or `["*"]` for all. By default that
+    /// of `url`; without `url` all, which is refused if one of the headers is a secret one.
+    #[schema(max_items = 32)]
+    headers_to: Option<Vec<Origin>>,
     /// The body that a 2xx response of the receiver must have. With any other body the attempt fails.
     expect_body: Option<ExpectedBody>,
     /// Which attempts are logged.

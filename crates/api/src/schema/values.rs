@@ -67,6 +67,8 @@ values! {
     CallbackUrl = text(patterns::URL, 8, MAX_URL)
         .format(Some(SchemaFormat::Custom("uri".to_owned())))
         .examples(["https://merchant.example/notify"]);
+    /// Scheme, host and port of URLs, or `*` for all URLs.
+    Origin = text(patterns::ORIGIN, 1, MAX_URL).examples(["https://shop.example"]);
     /// Base64 with padding (RFC 4648, section 4) of at most 256 KiB.
     Base64 = text(patterns::BASE64, 0, MAX_BODY.div_ceil(3) * 4).content_encoding("base64").examples(["aGVsbG8="]);
     /// A media type with its parameters, in at most 255 bytes.

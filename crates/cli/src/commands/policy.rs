@@ -84,6 +84,10 @@ pub(crate) struct SetArgs {
     /// Header for jobs that have none of this name; may be repeated
     #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
     pub(crate) header: Vec<Pair>,
+    /// Origin, such as https://shop.example, whose callbacks get the headers, or * for all; may be repeated [default:
+    /// that of --url; without it all, unless a header is a secret one]
+    #[arg(long, value_name = "ORIGIN", requires = "header")]
+    pub(crate) headers_to: Vec<String>,
     /// Response body that means success; white space around it is ignored
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_body: Option<String>,
@@ -145,6 +149,7 @@ fn policy(args: SetArgs) -> Value {
         ("ttr", args.ttr.map(|Wait(value)| value)),
         ("url", args.url.map(Value::from)),
         ("headers", (!headers.is_empty()).then(|| headers.into())),
+        ("headers_to", (!args.headers_to.is_empty()).then(|| args.headers_to.into())),
         ("expect_body", args.expect_body.map(Value::from)),
         ("attempts", args.attempts.map(Value::from)),
         ("on_dead", args.on_dead.map(Value::from)),

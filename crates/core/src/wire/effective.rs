@@ -103,7 +103,7 @@ impl EffectiveAnswer {
             retry: EffectiveRetry::new(delivery, policy, default),
             timeout: is_push.then_some(timeout),
             ttr: (!is_push).then_some(ttr),
-            headers: if is_push { headers(&delivery.headers, policy) } else { Entries::default() },
+            headers: if is_push { headers(delivery, policy) } else { Entries::default() },
             expect_body: of_callback.and_then(|policy| policy.expect_body.clone()),
             on_dead: if is_notice_topic(topic) { None } else { on_dead(delivery, policy) },
         }
@@ -134,9 +134,10 @@ fn duration(own: Option<Duration>, of_topic: Option<Duration>, default: Duration
     EffectiveValue { from, value: format_duration(value) }
 }
 
-/// The policy's headers and the job's own, which replace those of the same name.
-fn headers(own: &Headers, policy: Option<&Policy>) -> Entries {
-    let of_topic = policy.map_or(&[][..], |policy| policy.headers.entries());
+/// The policy's headers, if they go to the job's URL, and the job's own, which replace those of the same name.
+fn headers(delivery: &Delivery, policy: Option<&Policy>) -> Entries {
+    let own = &delivery.headers;
+    let of_topic = policy.map_or(&[][..], |policy| policy.headers_for(delivery.callback.origin()));
     let is_own = |name: &str| own.entries().iter().any(|(known, _)| known == name);
     let added = of_topic.iter().filter(|(name, _)| !is_own(name));
     let all: Vec<_> = added.chain(own.entries()).cloned().collect();

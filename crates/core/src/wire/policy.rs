@@ -1,11 +1,14 @@
 //! Parses the policy of a topic; answers of the calls about policies.
 
+mod headers_to;
 mod mask;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+pub use self::headers_to::close_policy;
+use self::headers_to::headers_to;
 pub(super) use self::mask::masked_policy;
 pub use self::mask::unmask_policy;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};
@@ -16,8 +19,18 @@ use crate::job::{Headers, Topic};
 use crate::policy::{MAX_EXPECTED, MAX_POLICY, Metrics, Policy};
 
 /// The fields of a policy.
-const KNOWN: [&str; 9] =
-    ["retry", "timeout", "ttr", "url", "headers", "expect_body", "attempts", "on_dead", "metrics"];
+const KNOWN: [&str; 10] = [
+    "retry",
+    "timeout",
+    "ttr",
+    "url",
+    "headers",
+    "headers_to",
+    "expect_body",
+    "attempts",
+    "on_dead",
+    "metrics",
+];
 const ATTEMPTS: &str = "\"failed\", \"all\" or \"off\"";
 
 /// Parses a policy.
@@ -36,6 +49,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         ttr: ttr(&fields, &mut mistakes),
         url: url(&fields, "url", &mut mistakes),
         headers: entries(&fields, "headers", Headers::parse, Headers::ALLOWED, &mut mistakes),
+        headers_to: headers_to(&fields, &mut mistakes),
         expect_body: expected(&fields, &mut mistakes),
         attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
         on_dead: url(&fields, "on_dead", &mut mistakes),

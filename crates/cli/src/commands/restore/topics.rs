@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use http::Method;
 use ringback_core::wire::TopicLine;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::sleep;
 
@@ -90,9 +90,8 @@ async fn all(calls: PatientCalls<'_>) -> Result<BTreeMap<String, Present>, Clien
 
 /// Two policies with the same fields and values are the same, however they were written.
 fn identity(topic: &TopicLine) -> Option<[u8; 32]> {
-    let policy = topic.policy.as_ref()?.get();
-    let value =
-        serde_json::from_str::<Value>(policy).map_or_else(|_| policy.to_owned(), |value| value.to_string());
+    let policy = as_it_was(topic.policy.as_ref()?.get());
+    let value = serde_json::from_str::<Value>(&policy).map_or(policy, |value| value.to_string());
     Some(Sha256::digest(value).into())
 }
 
@@ -108,11 +107,23 @@ async fn set(calls: PatientCalls<'_>, topic: &TopicLine, before: Present) -> Res
         is_changed = true;
     }
     if let (Some(policy), None) = (&topic.policy, before.policy) {
-        let body = Some(("application/json", policy.get().to_owned().into()));
+        let body = Some(("application/json", as_it_was(policy.get()).into()));
         calls.ask(Call { body, ..Call::topic(Method::PUT, &topic.topic, &[]) }, SHORT).await?;
         is_changed = true;
     }
     Ok(is_changed)
+}
+
+/// The policy with what an absent `headers_to` means in a backup: a policy from before there was one sends its headers
+/// to all origins.
+fn as_it_was(policy: &str) -> String {
+    match serde_json::from_str::<Map<String, Value>>(policy) {
+        Ok(mut fields) if fields.contains_key("headers") && !fields.contains_key("headers_to") => {
+            fields.insert("headers_to".to_owned(), json!(["*"]));
+            Value::Object(fields).to_string()
+        }
+        _ => policy.to_owned(),
+    }
 }
 
 fn refusal(line: u64, topic: &str, format: Format) -> String {

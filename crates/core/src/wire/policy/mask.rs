@@ -27,18 +27,26 @@ pub(in crate::wire) fn masked_policy(policy: &Policy) -> Cow<'_, str> {
 /// A policy as it is to be stored: masked header values are those of the stored policy.
 ///
 /// # Errors
-/// 422 if no value is stored for a masked header, and all problems of [`parse_policy`], since the stored
+/// 422 if no value is stored for a masked header, or a stored value would go to an origin that it did not go to, and all
+/// problems of [`parse_policy`], since the stored
 /// values may be too long together with the new ones.
 pub fn unmask_policy(policy: &Policy, stored: Option<&Policy>) -> Result<Policy, Problem> {
-    let stored = stored.map_or(&[][..], |stored| stored.headers.entries());
-    let value_of = |name: &str| stored.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let values = stored.map_or(&[][..], |stored| stored.headers.entries());
+    let value_of = |name: &str| values.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     let mut mistakes = Mistakes::default();
     let written = with_headers(policy.written(), |name, value| {
         if !value.as_str().is_some_and(|value| is_masked(name, value)) {
             return;
         }
         match value_of(name) {
-            Some((_, kept)) => *value = kept.as_str().into(),
+            Some((_, kept)) => {
+                *value = kept.as_str().into();
+                if let Some(origin) = stored.and_then(|stored| new_origin(policy, stored)) {
+                    let detail =
+                        format!("{name} is {MASK}, and its stored value has not gone to {origin} before");
+                    mistakes.add("headers_to", detail, "the origins as they are stored, or the value itself");
+                }
+            }
             None => mistakes.add(
                 "headers",
                 format!("{name} is {MASK}, which keeps a stored value, and none is stored for it"),
@@ -48,6 +56,17 @@ pub fn unmask_policy(policy: &Policy, stored: Option<&Policy>) -> Result<Policy,
     });
     mistakes.or(())?;
     parse_policy(written.as_bytes())
+}
+
+/// An origin that gets the headers of a policy and not those of the stored one.
+fn new_origin<'a>(policy: &'a Policy, stored: &Policy) -> Option<&'a str> {
+    match (&policy.headers_to, &stored.headers_to) {
+        (_, None) => None,
+        (None, Some(_)) => Some("all origins"),
+        (Some(new), Some(_)) => {
+            new.iter().map(String::as_str).find(|origin| !stored.sends_headers_to(origin))
+        }
+    }
 }
 
 /// The JSON of a policy with changed header values. All other fields stay as they are.
@@ -113,6 +132,27 @@ mod tests {
             );
             assert_eq!(problem.errors[0].field, "headers");
         }
+    }
+
+    #[test]
+    fn a_kept_value_goes_to_no_other_origin() {
+        let stored =
+            policy(r#"{"headers":{"x-token":"1"},"headers_to":["https://a.example","https://b.example"]}"#);
+        let put = |to: &str| {
+            let put = policy(&format!(r#"{{"headers":{{"x-token":"{MASK}"}},"headers_to":{to}}}"#));
+            unmask_policy(&put, Some(&stored))
+        };
+        assert_eq!(put(r#"["https://a.example"]"#).unwrap().headers, stored.headers);
+        assert!(put("[]").is_ok());
+        for to in [r#"["https://a.example","https://evil.example"]"#, r#"["*"]"#, "null"] {
+            let problem = put(to).expect_err(to);
+            assert_eq!((problem.status, problem.errors[0].field.as_str()), (422, "headers_to"), "{to}");
+        }
+        // One from before went everywhere.
+        let before = policy(r#"{"headers":{"x-token":"1"}}"#);
+        let put =
+            policy(&format!(r#"{{"headers":{{"x-token":"{MASK}"}},"headers_to":["https://c.example"]}}"#));
+        assert!(unmask_policy(&put, Some(&before)).is_ok());
     }
 
     #[test]
