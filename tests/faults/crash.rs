@@ -175,7 +175,7 @@ async fn submit_all(stack: &Stack, jobs: &[Value]) -> HashMap<String, Timestamp>
     for chunk in jobs.chunks(500) {
         // Those that were refused because the machine is busy come again; for the others that changes nothing.
         let answer = eventually(STORM, "the jobs are accepted", async || match stack.batch(chunk).await {
-            (200, answer) if answer["refused"] == 0 => Ok(answer),
+            (200, answer) if answer["accepted"] == chunk.len() => Ok(answer),
             (status, answer) => Err(format!("{status}: {answer}")),
         })
         .await;

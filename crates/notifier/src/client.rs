@@ -120,6 +120,7 @@ pub(crate) async fn post(
         kept.extend_from_slice(&chunk[..chunk.len().min(keep - kept.len())]);
         read += chunk.len();
     }
+    body.finish();
     let is_expected = expected.is_none_or(|expected| kept.trim_ascii() == expected.as_bytes());
     // A response with an unexpected body is logged as a failure.
     kept.truncate(if is_expected && !is_logged(head.status) { 0 } else { MAX_LOGGED });

@@ -42,6 +42,8 @@ const REFILL_PAUSE: Duration = Duration::from_millis(20);
 /// The pause before a shard is asked again in which only skipped lanes were found, of so many that others may lie
 /// behind them.
 const SKIPPED_PAUSE: Duration = Duration::from_millis(20);
+/// The pause doubles up to this while such answers follow each other.
+const LONGEST_SKIPPED_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long store calls in flight may take after the grace period.
 const LAST_CALLS: Duration = Duration::from_millis(500);
@@ -69,6 +71,8 @@ pub(crate) struct Dispatcher {
     skipped: Skipped,
     /// Shards to ask again at a time of their own.
     asked_again: BTreeMap<Shard, Instant>,
+    /// The last pause of each shard before it was asked again so.
+    skipped_pauses: BTreeMap<Shard, Duration>,
     /// Deliveries in flight, with their lanes.
     deliveries: JoinSet<(String, Delivered)>,
     settle_queue: SettleQueue,
@@ -110,6 +114,7 @@ impl Dispatcher {
             marked_meanwhile: BTreeMap::new(),
             skipped: Skipped::default(),
             asked_again: BTreeMap::new(),
+            skipped_pauses: BTreeMap::new(),
             deliveries: JoinSet::new(),
             settle_queue,
             paused_until: None,
@@ -362,9 +367,14 @@ impl Dispatcher {
         }
         self.signals.record(shard, cause, &reserved);
         if reserved.more && reserved.leases.is_empty() && !reserved.skipped_origins.is_empty() {
-            self.asked_again.insert(shard, Instant::now() + SKIPPED_PAUSE);
-        } else if reserved.more {
-            self.signals.mark(shard, Cause::Local);
+            let pause = self.skipped_pauses.entry(shard).or_insert(SKIPPED_PAUSE / 2);
+            *pause = (*pause * 2).min(LONGEST_SKIPPED_PAUSE);
+            self.asked_again.insert(shard, Instant::now() + *pause);
+        } else {
+            self.skipped_pauses.remove(&shard);
+            if reserved.more {
+                self.signals.mark(shard, Cause::Local);
+            }
         }
         for name in reserved.skipped.into_iter().chain(reserved.skipped_origins) {
             self.skipped.add(name, shard);

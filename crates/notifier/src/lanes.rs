@@ -25,6 +25,8 @@ const MIN_RESERVE: usize = 16;
 /// The most lanes, and the most origins, whose limits a reserve names. Each costs the store about a microsecond.
 const MAX_NAMED: usize = 256;
 const MAX_NAMED_ORIGINS: usize = 64;
+/// The most origins that a reserve names because their receivers have too many slow calls.
+const MAX_CROWDED: usize = 512;
 /// Permits are scarce when less than this fraction of them is free.
 const SCARCE: usize = 32;
 /// Permits are plenty when at least this fraction of them is free.
@@ -138,7 +140,10 @@ impl Lanes {
     /// Takes permits for the next reserve and returns its limits; `None` if no permit is free.
     pub(crate) fn request(&mut self, refill: Refill) -> Option<ReserveLimits> {
         let part = |left: usize| left.div_ceil(PARTS).max(MIN_RESERVE).min(left);
-        let (per_lane, per_origin) = (part(self.lane_slots(0)), part(self.origin_slots(0)));
+        // Others have places, so that less is asked for at a time: it counts for each origin until the answer comes.
+        let of_origin =
+            if self.origins.len() == 0 { self.origin_slots(0) } else { self.origin_slots(0).div_ceil(2) };
+        let (per_lane, per_origin) = (part(self.lane_slots(0)), part(of_origin));
         if per_lane == 0 || per_origin == 0 {
             return None;
         }
@@ -149,7 +154,7 @@ impl Lanes {
         let (per_origin, mut origins) =
             self.origins.lower_limits(per_origin.min(limit), MAX_NAMED_ORIGINS, origin_slots);
         origins.retain(|(origin, _)| !self.crowded.contains(origin));
-        let crowded = self.crowded.iter().take(MAX_NAMED_ORIGINS);
+        let crowded = self.crowded.iter().take(MAX_CROWDED);
         origins.extend(crowded.map(|origin| (origin.clone(), 0)));
         self.requested += limit;
         self.lanes.requested += per_lane;
@@ -329,7 +334,7 @@ mod tests {
         let (mut lanes, slow) = (Lanes::new(8, 8), SlowCalls::new(8));
         let address = ([127, 0, 0, 1], 80).into();
         lanes.enter("topic http://other");
-        let calls: Vec<_> = (0..4).map(|_| slow.slow(address, "http://slow")).collect();
+        let calls: Vec<_> = (0..4).map(|_| slow.count(address, "http://slow")).collect();
         (0..4).for_each(|_| lanes.enter("topic http://slow"));
         lanes.look_at(&slow);
         let limits = lanes.request(Refill::Any).unwrap();

@@ -1,22 +1,22 @@
-//! Calls that wait for an answer for long, by the address that they are connected to. Many names can lead to one
-//! address, so a receiver that hangs is known by it: while such calls hold too many of the places, the address gets no
-//! new connection, and no job of the origins that lead there is reserved. From then on it has few places until it
-//! answers again.
+//! Calls that wait for long, by the address that they are connected to. Many names can lead to one address, so a
+//! receiver that hangs is known by it: while such calls hold too many of the places, the address is suspected, and has
+//! few places. Origins that answer there are not held up.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::SocketAddr;
+use std::future::pending;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
-/// A call counts once it has waited for so long, for a connection or for the head of the response.
+/// A call counts once it has waited for so long: for a connection, for the head of the response, or for its body.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
 /// Calls to one address are few up to this fraction of all places.
 const FEW: usize = 8;
 /// The most origins that are remembered of an address.
 const MAX_ORIGINS: usize = 1_024;
-/// How long an address that does not answer is suspected after its last call, and how many are at most.
+/// How long an address is suspected after its last call, and how many are at most.
 const SUSPECTED: Duration = Duration::from_secs(30);
 const MAX_SUSPECTS: usize = 1_024;
 
@@ -38,20 +38,33 @@ struct State {
 struct Address {
     /// Slow ones; all those that have begun since it is suspected.
     calls: usize,
-    /// The origins that have led to it, and the calls of each.
-    origins: BTreeMap<String, usize>,
-    /// When it was last found to have too many slow calls, or its last call ended. It has not answered since.
+    origins: BTreeMap<String, Origin>,
+    /// When it was last found to have too many slow calls, or its last call ended.
     suspected: Option<Instant>,
 }
 
+/// An origin that leads to an address.
+#[derive(Default)]
+struct Origin {
+    /// Its calls that count.
+    calls: usize,
+    /// Whether its last call was answered.
+    answers: bool,
+    /// Whether it was refused a connection.
+    is_refused: bool,
+}
+
 impl State {
+    fn few(&self) -> usize {
+        (self.concurrency / FEW).max(1)
+    }
+
     /// Whether the slow calls to an address hold too many places: more than half of what is free beside them, or seven
     /// eighths while there is no other origin. Of one that is suspected, more than a few.
     fn is_crowded(&self, address: &Address) -> bool {
         let left = self.free + address.calls;
         let fair = if self.is_alone { left - left / 8 } else { left / 2 };
-        let few = (self.concurrency / FEW).max(1);
-        let most = if address.suspected.is_some() { few } else { fair.max(few) };
+        let most = if address.suspected.is_some() { self.few() } else { fair.max(self.few()) };
         address.calls >= most
     }
 }
@@ -62,8 +75,8 @@ impl SlowCalls {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Says how many places are free, and whether all callbacks in flight are to one origin. Returns the origins that
-    /// lead to addresses whose calls hold too many places.
+    /// Says how many places are free, and whether all callbacks in flight are to one origin. Returns the origins whose
+    /// jobs would only hang at addresses that have too many slow calls.
     pub(crate) fn crowded(&self, free: usize, is_alone: bool, now: Instant) -> BTreeSet<String> {
         let mut state = self.state();
         (state.free, state.is_alone) = (free, is_alone);
@@ -77,54 +90,79 @@ impl SlowCalls {
             state.addresses.iter().filter(is_crowded).map(|(address, _)| *address).collect();
         let mut suspects = state.addresses.values().filter(|one| one.suspected.is_some()).count();
         let mut origins = BTreeSet::new();
-        for address in crowded {
-            let Some(address) = state.addresses.get_mut(&address) else { continue };
-            origins.extend(address.origins.keys().cloned());
-            if address.suspected.is_some() || suspects < MAX_SUSPECTS {
-                suspects += usize::from(address.suspected.is_none());
+        for key in crowded {
+            let Some(address) = state.addresses.get_mut(&key) else { continue };
+            let hangs = |origin: &Origin| (origin.calls > 0 || origin.is_refused) && !origin.answers;
+            origins
+                .extend(address.origins.iter().filter(|(_, one)| hangs(one)).map(|(name, _)| name.clone()));
+            if address.suspected.is_none() && suspects < MAX_SUSPECTS {
+                suspects += 1;
+                tracing::warn!(address = %key, calls = address.calls, "calls to an address hang and hold many places; it gets few until they end");
                 address.suspected = Some(now);
+            } else if let Some(since) = &mut address.suspected {
+                *since = now;
             }
         }
         origins
     }
 
-    /// Whether an origin may connect to this address. One that may not is remembered.
+    /// Whether an origin may connect to this address. At one that has too many slow calls, an origin may that was
+    /// answered there, and each other one may try a single call, as long as these are few.
     pub(crate) fn may_connect(&self, address: SocketAddr, origin: &str) -> bool {
-        let mut state = self.state();
-        let is_crowded = state.addresses.get(&address).is_some_and(|address| state.is_crowded(address));
-        if is_crowded
-            && let Some(crowded) = state.addresses.get_mut(&address)
-            && crowded.origins.len() < MAX_ORIGINS
-        {
-            crowded.origins.entry(origin.to_owned()).or_default();
+        let state = self.state();
+        let Some(known) = state.addresses.get(&key(address)).filter(|known| state.is_crowded(known)) else {
+            return true;
+        };
+        match known.origins.get(origin) {
+            Some(known) if known.answers => true,
+            Some(own) if own.calls > 0 || own.is_refused => false,
+            _ => known.calls < 2 * state.few(),
         }
-        !is_crowded
     }
 
-    /// A call to an address begins: it counts at once if the address is suspected.
-    pub(crate) fn begin(&self, address: SocketAddr, origin: &str) -> Option<SlowCall> {
-        let is_suspected = self.state().addresses.get(&address).is_some_and(|one| one.suspected.is_some());
-        is_suspected.then(|| self.slow(address, origin))
+    /// An origin may connect to none of its addresses, of which this is one.
+    pub(crate) fn refused(&self, address: SocketAddr, origin: &str) {
+        if let Some(known) = self.state().addresses.get_mut(&key(address))
+            && (known.origins.len() < MAX_ORIGINS || known.origins.contains_key(origin))
+        {
+            known.origins.entry(origin.to_owned()).or_default().is_refused = true;
+        }
     }
 
-    /// A call has become slow. It is over when the result is dropped.
-    pub(crate) fn slow(&self, address: SocketAddr, origin: &str) -> SlowCall {
+    /// A call to an address begins.
+    pub(crate) fn watch(&self, address: SocketAddr, origin: &str) -> Watch {
+        let is_suspected =
+            self.state().addresses.get(&key(address)).is_some_and(|one| one.suspected.is_some());
+        let slow_at = Instant::now() + SLOW;
+        let call = is_suspected.then(|| self.count(address, origin));
+        Watch { calls: self.clone(), address, origin: origin.to_owned(), slow_at, call }
+    }
+
+    /// Counts a call until the result is dropped.
+    pub(crate) fn count(&self, address: SocketAddr, origin: &str) -> SlowCall {
+        let address = key(address);
         let mut state = self.state();
         let slow = state.addresses.entry(address).or_default();
         slow.calls += 1;
         if slow.origins.len() < MAX_ORIGINS || slow.origins.contains_key(origin) {
-            *slow.origins.entry(origin.to_owned()).or_default() += 1;
+            slow.origins.entry(origin.to_owned()).or_default().calls += 1;
         }
-        SlowCall { calls: self.clone(), address, origin: origin.to_owned() }
+        SlowCall { calls: self.clone(), address, origin: origin.to_owned(), is_served: false }
     }
 
-    /// An address has answered a call, so it is not suspected any more.
-    pub(crate) fn answered(&self, address: SocketAddr) {
+    /// A call was answered. The address is suspected no more once few calls hang there.
+    fn answered(&self, address: SocketAddr, origin: &str) {
         let mut state = self.state();
-        if let Some(answers) = state.addresses.get_mut(&address) {
-            answers.suspected = None;
-            if answers.calls == 0 {
-                state.addresses.remove(&address);
+        let few = state.few();
+        let Some(known) = state.addresses.get_mut(&key(address)) else { return };
+        if known.origins.len() < MAX_ORIGINS || known.origins.contains_key(origin) {
+            let origin = known.origins.entry(origin.to_owned()).or_default();
+            (origin.answers, origin.is_refused) = (true, false);
+        }
+        if known.calls < few.div_ceil(2) {
+            known.suspected = None;
+            if known.calls == 0 {
+                state.addresses.remove(&key(address));
             }
         }
     }
@@ -134,11 +172,59 @@ impl SlowCalls {
     }
 }
 
-/// A slow call.
+/// What counts as one address: the IPv4 address in an IPv6 one, and a network of 64 bits.
+fn key(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip().to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// A call under way.
+pub(crate) struct Watch {
+    calls: SlowCalls,
+    address: SocketAddr,
+    origin: String,
+    /// When it counts, if it does not yet.
+    slow_at: Instant,
+    call: Option<SlowCall>,
+}
+
+impl Watch {
+    /// Counts the call once it is slow. Does not end.
+    pub(crate) async fn becomes_slow(&mut self) {
+        if self.call.is_none() {
+            sleep_until(self.slow_at).await;
+            self.call = Some(self.calls.count(self.address, &self.origin));
+        }
+        pending().await
+    }
+
+    /// What was waited for came: a connection.
+    pub(crate) fn connected(self) {
+        if let Some(mut call) = self.call {
+            call.is_served = true;
+        }
+    }
+
+    /// What was waited for came: the whole response.
+    pub(crate) fn answered(self) {
+        let Self { calls, address, origin, call, .. } = self;
+        if let Some(mut call) = call {
+            call.is_served = true;
+        }
+        calls.answered(address, &origin);
+    }
+}
+
+/// A call that counts.
 pub(crate) struct SlowCall {
     calls: SlowCalls,
     address: SocketAddr,
     origin: String,
+    /// Whether what was waited for came.
+    is_served: bool,
 }
 
 impl Drop for SlowCall {
@@ -146,8 +232,9 @@ impl Drop for SlowCall {
         let mut state = self.calls.state();
         let Some(slow) = state.addresses.get_mut(&self.address) else { return };
         slow.calls -= 1;
-        if let Some(calls) = slow.origins.get_mut(&self.origin) {
-            *calls = calls.saturating_sub(1);
+        if let Some(origin) = slow.origins.get_mut(&self.origin) {
+            origin.calls = origin.calls.saturating_sub(1);
+            origin.answers &= self.is_served;
         }
         match &mut slow.suspected {
             Some(since) => *since = Instant::now(),
@@ -167,48 +254,68 @@ mod tests {
 
     /// So many slow calls to an address, each of an origin of its own.
     fn begin(calls: &SlowCalls, port: u16, count: usize) -> Vec<SlowCall> {
-        (0..count).map(|n| calls.slow(address(port), &format!("http://{n}.example"))).collect()
+        (0..count).map(|n| calls.count(address(port), &format!("http://{n}.example"))).collect()
     }
 
     #[test]
     fn an_address_is_crowded_once_its_slow_calls_hold_half_of_what_others_leave_free() {
         let (calls, now) = (SlowCalls::new(512), Instant::now());
         let slow = begin(&calls, 1, 170);
-        let _other = calls.slow(address(2), "http://other.example");
+        let _other = calls.count(address(2), "http://other.example");
         // 171 of 512 are slow, and of the others more or fewer are free.
         assert!(calls.crowded(172, false, now).is_empty());
-        assert!(calls.may_connect(address(1), "http://new.example"));
+        assert!(calls.may_connect(address(1), "http://0.example"));
         assert_eq!(calls.crowded(170, false, now).len(), 170);
-        assert!(!calls.may_connect(address(1), "http://new.example"));
-        assert!(calls.may_connect(address(2), "http://new.example"), "another address has room");
+        assert!(!calls.may_connect(address(1), "http://0.example"));
+        assert!(!calls.may_connect(address(1), "http://new.example"), "too many to try one more");
+        assert!(calls.may_connect(address(2), "http://0.example"), "another address has room");
+        calls.refused(address(1), "http://new.example");
         assert_eq!(calls.crowded(170, false, now).len(), 171, "it is known now where that origin leads");
         drop(slow);
     }
 
     #[test]
-    fn an_address_that_was_crowded_has_few_places_until_it_answers() {
+    fn an_address_that_was_crowded_has_few_places_until_few_calls_hang() {
         let (calls, now) = (SlowCalls::new(512), Instant::now());
-        assert!(calls.begin(address(1), "http://0.example").is_none(), "it is not suspected");
+        assert!(calls.watch(address(1), "http://0.example").call.is_none(), "it is not suspected");
         let mut slow = begin(&calls, 1, 300);
         assert!(!calls.crowded(0, false, now).is_empty());
         slow.truncate(64);
         assert!(
-            !calls.crowded(400, false, now).is_empty() && !calls.may_connect(address(1), "http://a.example")
+            !calls.crowded(400, false, now).is_empty() && !calls.may_connect(address(1), "http://0.example")
         );
         slow.truncate(63);
         assert!(
-            calls.crowded(400, false, now).is_empty() && calls.may_connect(address(1), "http://a.example")
+            calls.crowded(400, false, now).is_empty() && calls.may_connect(address(1), "http://0.example")
         );
-        slow.extend(calls.begin(address(1), "http://a.example"));
+        let watch = calls.watch(address(1), "http://a.example");
         assert!(!calls.crowded(400, false, now).is_empty(), "a new call counts at once");
 
-        calls.answered(address(1));
-        assert!(
-            calls.crowded(400, false, now).is_empty()
-                && calls.begin(address(1), "http://a.example").is_none()
-        );
+        watch.answered();
+        assert!(calls.watch(address(1), "http://a.example").call.is_some(), "one answer changes nothing");
+        slow.truncate(31);
+        calls.watch(address(1), "http://a.example").answered();
+        assert!(calls.watch(address(1), "http://a.example").call.is_none());
         drop(slow);
         assert!(calls.state().addresses.is_empty());
+    }
+
+    #[test]
+    fn an_origin_that_answers_is_not_held_up_by_a_neighbour_at_its_address() {
+        let (calls, now) = (SlowCalls::new(512), Instant::now());
+        let _slow: Vec<_> = (0..300).map(|_| calls.count(address(1), "http://hangs.example")).collect();
+        assert_eq!(calls.crowded(100, false, now).len(), 1);
+        calls.watch(address(1), "http://good.example").answered();
+        let _more: Vec<_> = (0..200).map(|_| calls.watch(address(1), "http://good.example")).collect();
+        assert!(calls.may_connect(address(1), "http://good.example"));
+        assert!(!calls.crowded(100, false, now).contains("http://good.example"));
+        // One that is new tries a single call, while few of all calls hang.
+        let (calls, few) = (SlowCalls::new(512), 65);
+        let _slow: Vec<_> = (0..few).map(|_| calls.count(address(1), "http://hangs.example")).collect();
+        assert_eq!(calls.crowded(0, false, now).len(), 1);
+        assert!(calls.may_connect(address(1), "http://new.example"));
+        let _try = calls.watch(address(1), "http://new.example");
+        assert!(!calls.may_connect(address(1), "http://new.example"), "it has a call there");
     }
 
     #[test]
@@ -216,7 +323,7 @@ mod tests {
         let (calls, now) = (SlowCalls::new(512), Instant::now());
         let slow = begin(&calls, 1, 447);
         assert!(calls.crowded(65, true, now).is_empty());
-        let _one_more = calls.slow(address(1), "http://0.example");
+        let _one_more = calls.count(address(1), "http://0.example");
         assert_eq!(calls.crowded(64, true, now).len(), 447);
         drop(slow);
         let _few = begin(&calls, 3, 63);
@@ -229,11 +336,20 @@ mod tests {
         let slow = begin(&calls, 1, MAX_ORIGINS + 100);
         let many: Vec<_> = (2..MAX_SUSPECTS as u16 + 100).flat_map(|port| begin(&calls, port, 1)).collect();
         assert_eq!(calls.crowded(0, false, now).len(), MAX_ORIGINS);
-        assert!(!calls.may_connect(address(1), "http://new.example"));
+        calls.refused(address(1), "http://new.example");
         assert_eq!(calls.crowded(0, false, now).len(), MAX_ORIGINS);
         drop((slow, many));
         assert_eq!(calls.state().addresses.len(), MAX_SUSPECTS, "no more are suspected without calls");
         assert!(calls.crowded(8, false, Instant::now() + SUSPECTED).is_empty());
         assert!(calls.state().addresses.is_empty());
+    }
+
+    #[test]
+    fn one_address_is_one_however_it_is_written_and_so_is_a_network_of_ipv6() {
+        let parsed = |text: &str| key(text.parse().unwrap());
+        assert_eq!(parsed("[::ffff:192.0.2.1]:80"), parsed("192.0.2.1:80"));
+        assert_eq!(parsed("[2001:db8::1]:80"), parsed("[2001:db8::ffff:1]:80"));
+        assert_ne!(parsed("[2001:db8:0:1::1]:80"), parsed("[2001:db8::1]:80"));
+        assert_ne!(parsed("192.0.2.1:80"), parsed("192.0.2.1:81"));
     }
 }

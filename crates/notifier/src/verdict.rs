@@ -12,6 +12,9 @@ use crate::client::{PostError, PostResponse};
 /// How long a job waits if this machine was out of resources to send it.
 const RELEASE_DELAY: Duration = Duration::from_secs(1);
 
+/// How long a job waits if calls that hang hold too many places at its receiver's address.
+const CROWDED_DELAY: Duration = Duration::from_secs(5);
+
 /// The meaning of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -32,7 +35,8 @@ pub(crate) fn verdict(answer: &Result<PostResponse, PostError>, now: Timestamp) 
         Ok(answer) if answer.status == StatusCode::GONE => Verdict::Bury(Reason::Gone),
         Ok(answer) => Verdict::Failed { retry_after: retry_after(&answer.headers, now) },
         Err(PostError::Forbidden) => Verdict::Bury(Reason::ForbiddenAddress),
-        Err(PostError::Ports | PostError::Crowded | PostError::Local) => Verdict::Release(RELEASE_DELAY),
+        Err(PostError::Ports | PostError::Local) => Verdict::Release(RELEASE_DELAY),
+        Err(PostError::Crowded) => Verdict::Release(CROWDED_DELAY),
         Err(_) => Verdict::Failed { retry_after: None },
     }
 }
@@ -100,9 +104,10 @@ mod tests {
             assert_eq!(verdict(&Err(error), NOW), failed(None), "{error:?}");
         }
         assert_eq!(verdict(&Err(PostError::Forbidden), NOW), Verdict::Bury(Reason::ForbiddenAddress));
-        for error in [PostError::Ports, PostError::Crowded, PostError::Local] {
+        for error in [PostError::Ports, PostError::Local] {
             assert_eq!(verdict(&Err(error), NOW), Verdict::Release(RELEASE_DELAY), "{error:?}");
         }
+        assert_eq!(verdict(&Err(PostError::Crowded), NOW), Verdict::Release(CROWDED_DELAY));
     }
 
     #[test]

@@ -84,8 +84,8 @@ pub(crate) struct SetArgs {
     /// Header for jobs that have none of this name; may be repeated
     #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
     pub(crate) header: Vec<Pair>,
-    /// Origin, such as https://shop.example, whose callbacks get the headers, or * for all; may be repeated [default:
-    /// that of --url; without it all, unless a header is a secret one]
+    /// Origin (scheme, host and port) whose callbacks get the headers, or * for all; may be repeated [default: that of
+    /// --url; without it all, unless a header is a secret one]
     #[arg(long, value_name = "ORIGIN", requires = "header")]
     pub(crate) headers_to: Vec<String>,
     /// Response body that means success; white space around it is ignored

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -23,7 +22,7 @@ use super::metered::{MeteredStream, TooMuch};
 use super::resolver::Resolver;
 use super::stream::Stream;
 use super::tls::{Tls, is_http2};
-use crate::slow_calls::{SLOW, SlowCalls};
+use crate::slow_calls::SlowCalls;
 
 /// The error on Linux when no local port is free for a destination. Of an IPv6 address: this machine has none.
 const EADDRNOTAVAIL: i32 = 99;
@@ -91,18 +90,24 @@ impl Parts {
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let addresses = self.addresses(uri, host, port).await.map_err(|kind| (kind, None))?;
         let origin = origin(uri);
+        let at = |address: &IpAddr| SocketAddr::new(*address, port);
         let mut addresses = in_turn(&addresses);
-        addresses.retain(|address| self.slow_calls.may_connect(SocketAddr::new(*address, port), &origin));
-        let Some(first) = addresses.first().map(|address| SocketAddr::new(*address, port)) else {
+        let last = addresses.last().map(at);
+        addresses.retain(|address| self.slow_calls.may_connect(at(address), &origin));
+        let Some(first) = addresses.first().map(at) else {
+            last.inspect(|last| self.slow_calls.refused(*last, &origin));
             return Err((PostError::Crowded, None));
         };
-        let counted = self.slow_calls.begin(first, &origin);
-        let mut connecting = pin!(self.connect_to(host, port, is_tls, &addresses));
-        if let Ok(stream) = timeout(SLOW, &mut connecting).await {
-            return stream;
+        let mut watch = self.slow_calls.watch(first, &origin);
+        let connected = tokio::select! {
+            biased;
+            connected = self.connect_to(host, port, is_tls, &addresses) => connected,
+            () = watch.becomes_slow() => unreachable!("it does not end"),
+        };
+        if connected.is_ok() {
+            watch.connected();
         }
-        let _counted = counted.unwrap_or_else(|| self.slow_calls.slow(first, &origin));
-        connecting.await
+        connected
     }
 
     async fn connect_to(

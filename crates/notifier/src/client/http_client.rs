@@ -1,5 +1,6 @@
 //! Sends requests to servers, over connections that are kept for the next request to the same one.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,6 @@ use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection}
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ringback_store::Store;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
 
 use super::causes;
 use super::connector::{Connector, origin};
@@ -27,7 +27,7 @@ use super::stream::Known;
 use super::tls::Tls;
 use crate::config::Outgoing;
 use crate::metrics::Metrics;
-use crate::slow_calls::{SLOW, SlowCalls};
+use crate::slow_calls::{SlowCalls, Watch};
 
 /// Idle connections are closed after this time. Common servers close them later (Node.js after 5 s), so
 /// a request does not meet a connection that the server is about to close.
@@ -89,42 +89,34 @@ impl HttpClient {
         let mut connection = Used { connection: capture_connection(&mut request), has_answered: false };
         let origin = origin(request.uri());
         let mut response = pin!(self.client.request(request));
-        let (mut metered, mut is_slow, mut slow_call) = (None, false, None);
-        let mut slow = pin!(sleep(SLOW));
+        let (mut metered, mut watch) = (None, None);
         let response = loop {
             tokio::select! {
                 biased;
                 () = interim.too_many.notified() => return Err(PostError::InterimFlood),
                 begun = connection.begin(), if metered.is_none() => {
                     metered = Some(begun);
-                    slow_call = connection.known().and_then(|known| self.slow_calls.begin(known.peer, &origin));
-                    is_slow = slow_call.is_some();
-                    slow.as_mut().reset(Instant::now() + SLOW);
+                    watch = connection.known().map(|known| self.slow_calls.watch(known.peer, &origin));
                 }
                 response = &mut response => break response,
-                () = &mut slow, if metered.is_some() && !is_slow => {
-                    is_slow = true;
-                    slow_call = connection.known().map(|known| self.slow_calls.slow(known.peer, &origin));
-                }
+                () = becomes_slow(watch.as_mut()), if watch.is_some() => {}
             }
         };
-        drop(slow_call);
         let mut metered = metered.flatten();
         let response = response.map_err(|error| causes::of_request(&error).or_too_much(metered.as_ref()))?;
         connection.has_answered = true;
         // The first connection may have been closed before anything was sent.
-        if let Some(Known { meter, peer }) = connection.known() {
-            self.slow_calls.answered(peer);
-            if !metered.as_ref().is_some_and(|now| now.is_on(&meter)) {
-                metered = Some(meter.begin());
-            }
+        if let Some(Known { meter, .. }) = connection.known()
+            && !metered.as_ref().is_some_and(|now| now.is_on(&meter))
+        {
+            metered = Some(meter.begin());
         }
         // What is over the limit may have been in the buffer already.
         let headers = response.headers();
         if size(headers) > MAX_HEAD as usize || headers.len() > MAX_HEADERS {
             return Err(PostError::HeadTooLarge);
         }
-        Ok(response.map(|body| Body { kind: Kind::Http(body), metered }))
+        Ok(response.map(|body| Body { kind: Kind::Http(body), metered, watch }))
     }
 }
 
@@ -193,11 +185,20 @@ impl Interim {
     }
 }
 
+/// Counts the call once it is slow. Does not end.
+async fn becomes_slow(watch: Option<&mut Watch>) {
+    match watch {
+        Some(watch) => watch.becomes_slow().await,
+        None => pending().await,
+    }
+}
+
 /// The body of a response.
 pub(super) struct Body {
     kind: Kind,
     /// Counts on while it is read.
     metered: Option<Metered>,
+    watch: Option<Watch>,
 }
 
 enum Kind {
@@ -208,7 +209,14 @@ enum Kind {
 
 impl Body {
     pub(super) fn of_receiver(bytes: Bytes) -> Self {
-        Self { kind: Kind::Whole(Some(bytes)), metered: None }
+        Self { kind: Kind::Whole(Some(bytes)), metered: None, watch: None }
+    }
+
+    /// As much was read as is wanted.
+    pub(super) fn finish(self) {
+        if let Some(watch) = self.watch {
+            watch.answered();
+        }
     }
 
     /// The next part; `None` at the end.
@@ -217,14 +225,19 @@ impl Body {
             Kind::Http(body) => body,
             Kind::Whole(bytes) => return Ok(bytes.take()),
         };
-        let metered = self.metered.as_ref();
-        while let Some(frame) = body.frame().await {
+        let (metered, mut watch) = (self.metered.as_ref(), self.watch.as_mut());
+        loop {
+            let frame = tokio::select! {
+                biased;
+                frame = body.frame() => frame,
+                () = becomes_slow(watch.as_deref_mut()) => None,
+            };
+            let Some(frame) = frame else { return Ok(None) };
             // Trailers are of no interest.
             if let Ok(data) = frame.map_err(|error| causes::of_body(&error).or_too_much(metered))?.into_data()
             {
                 return Ok(Some(data));
             }
         }
-        Ok(None)
     }
 }

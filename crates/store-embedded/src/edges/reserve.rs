@@ -70,7 +70,8 @@ impl From<&Reserve<'_>> for Request {
             limit: ask.limit,
             lane_limit: ask.lane_limit,
             limits: ask.lane_limits.iter().cloned().collect(),
-            origin_limit: ask.origin_limit,
+            // No call gives more than its limit.
+            origin_limit: if ask.origin_limit < ask.limit { ask.origin_limit } else { usize::MAX },
             origin_limits: ask.origin_limits.iter().cloned().collect(),
             margin: millis_up(ask.margin),
         }
@@ -132,7 +133,7 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         txn.tables.ready.set_turn(shard, lane, turn)?;
         txn.row.turn = txn.row.turn.max(turn.unwrap_or(0));
     }
-    for (n, lane) in (1..).zip(&found.postponed) {
+    for (n, lane) in (found.visited.len() as u64 + 1..).zip(&found.postponed) {
         let turn = txn.next_turn() + n;
         txn.tables.ready.set_turn(shard, lane, Some(turn))?;
         txn.row.turn = txn.row.turn.max(turn);

@@ -35,8 +35,9 @@ pub(super) enum Candidates {
 #[derive(Debug)]
 pub(super) struct OfCluster {
     pub(super) candidates: Candidates,
-    /// Nodes that have a part of the data of their own, or replicate another one that has.
-    pub(super) others: BTreeSet<Address>,
+    /// Nodes that may replicate this master, or did a moment ago: all but those that have a part of the data of their
+    /// own, or replicate another one that has.
+    pub(super) possible: BTreeSet<Address>,
 }
 
 /// Which replicas of a server have to have a change.
@@ -77,9 +78,14 @@ impl Replicas {
         }
     }
 
-    /// Forgets those that are ready elsewhere.
-    pub(super) fn forget(&mut self, others: &BTreeSet<Address>) {
-        self.ready.retain(|address, _| self.listed.contains(address) || !others.contains(address));
+    /// Keeps those that are listed, or were ready after a time, or are possible. If the nodes have other addresses, nobody
+    /// knows which are.
+    pub(super) fn keep(&mut self, possible: &BTreeSet<Address>, after: Instant) {
+        let is_named = matches!(self.candidates, Candidates::Named(_));
+        self.ready.retain(|address, seen| {
+            let is_new = *seen >= after || self.listed.contains(address);
+            is_new || (is_named && possible.contains(address))
+        });
     }
 
     /// How many have to have a change: WAIT says how many have it, not which. So each one that is ready counts beside the
@@ -139,15 +145,20 @@ pub(super) fn of_cluster(nodes: &str, listed: &[Listed], timeout: Duration) -> O
         own.is_some_and(|own| node.master == own) && node.is("slave") && !node.is("noaddr") && !is_away(node)
     };
     let candidates: Vec<_> = nodes.iter().filter(is_candidate).collect();
-    let known: BTreeMap<_, _> = nodes.iter().filter_map(|node| Some((node.address.clone()?, node))).collect();
+    let known: BTreeSet<_> = nodes.iter().filter_map(|node| node.address.clone()).collect();
     let has_data = |node: &Node<'_>| node.has_slots && !node.is("fail");
     let is_other = |node: &&Node<'_>| match nodes.iter().find(|master| master.id == node.master) {
         Some(master) => Some(master.id) != own && has_data(master),
         None => Some(node.id) != own && has_data(node),
     };
-    let others = nodes.iter().filter(is_other).filter_map(|node| node.address.clone()).collect();
+    let possible =
+        nodes.iter().filter(|node| !is_other(node)).filter_map(|node| node.address.clone()).collect();
     let copies = |address: &Address| listed.iter().any(|one| one.is_copying && one.address == *address);
-    let candidates = if listed.iter().all(|one| known.contains_key(&one.address)) {
+    let is_listed = |node: &&Node<'_>| listed.iter().any(|one| Some(&one.address) == node.address.as_ref());
+    // Others than nodes can replicate too: what copies the data elsewhere.
+    let is_named = listed.iter().all(|one| known.contains(&one.address))
+        || candidates.iter().all(|node| is_listed(node));
+    let candidates = if is_named {
         let addresses = candidates.into_iter().filter_map(|node| node.address.clone());
         Candidates::Named(addresses.filter(|address| !copies(address)).collect())
     } else {
@@ -155,7 +166,7 @@ pub(super) fn of_cluster(nodes: &str, listed: &[Listed], timeout: Duration) -> O
         let copying = listed.iter().filter(|one| one.is_copying).count();
         Candidates::Counted(candidates.len().saturating_sub(copying))
     };
-    OfCluster { candidates, others }
+    OfCluster { candidates, possible }
 }
 
 fn millis(time: Duration) -> u64 {
@@ -281,6 +292,7 @@ mod tests {
         assert_eq!(count(&[at(3, true)]), 1);
         assert_eq!(count(&[at(3, false), at(7, true)]), 2);
         assert_eq!(count(&[at(1003, true)]), 1, "it announces another port");
+        assert_eq!(count(&[at(3, false), at(5, false), at(99, false)]), 2, "one that reads along");
         assert_eq!(required("", &[], NODE_TIMEOUT), 0);
     }
 
@@ -309,10 +321,9 @@ mod tests {
         let nodes = "a 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-5460\n\
                      b 127.0.0.1:3@4 slave a 0 5600 1 connected\n\
                      c 127.0.0.1:5@6 master - 0 5500 1 connected\n";
-        let OfCluster { candidates, others } = of_cluster(nodes, &[at(5, false)], NODE_TIMEOUT);
+        let OfCluster { candidates, .. } = of_cluster(nodes, &[at(5, false)], NODE_TIMEOUT);
         let replicas = Replicas::new(candidates, &[at(5, false)], Instant::now());
         assert_eq!(replicas.required(), 2);
-        assert!(others.is_empty(), "{others:?}");
     }
 
     #[test]
@@ -325,13 +336,14 @@ mod tests {
                      f 127.0.0.1:11@12 master,fail - 0 100 1 connected\n\
                      g 127.0.0.1:13@14 master - 0 6000 1 connected 5461-10922\n";
         let begin = Instant::now();
-        let OfCluster { candidates, others } = of_cluster(nodes, &[at(3, false)], NODE_TIMEOUT);
-        let ready = [at(3, false), at(5, false), at(7, false), at(13, false)];
+        let OfCluster { candidates, possible } = of_cluster(nodes, &[at(3, false)], NODE_TIMEOUT);
+        // The last one is no node: it reads along.
+        let ready = [at(3, false), at(5, false), at(7, false), at(13, false), at(99, false)];
         let known = Replicas::new(Candidates::Counted(0), &ready, begin);
         let again = |after| {
             let mut again = Replicas::new(candidates.clone(), &[at(3, false)], begin + NODE_TIMEOUT);
             again.take_over(&known, after);
-            again.forget(&others);
+            again.keep(&possible, begin + NODE_TIMEOUT);
             again.required()
         };
         assert_eq!(again(begin), 2, "b, which is listed, and c");

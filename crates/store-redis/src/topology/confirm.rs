@@ -127,13 +127,15 @@ impl Confirmed {
     /// Returns the number of the connection, and how many replicas of the server that it leads to have to have a change.
     async fn look_at_replicas(&self) -> Result<(u64, usize), StoreError> {
         let asked = Instant::now();
-        let Asked { connection: number, mut replicas, others, timeout } = self.ask_for_replicas().await?;
+        let Asked { connection: number, mut replicas, possible, timeout } = self.ask_for_replicas().await?;
         let mut known = self.replicas();
         let is_node = matches!(self.server, Server::Node(_));
         if let Some((_, known)) = known.as_ref().filter(|(of, _)| is_node || *of == number) {
             // What a node of a cluster knows of others can be older than what its own list has shown since.
             replicas.take_over(known, asked.checked_sub(timeout).unwrap_or(asked));
-            replicas.forget(&others);
+            if is_node {
+                replicas.keep(&possible, asked);
+            }
         }
         let required = replicas.required();
         *known = Some((number, replicas));
@@ -149,7 +151,7 @@ impl Confirmed {
         };
         let info: String = redis::from_redis_value(answer).map_err(|_| unreadable.clone())?;
         let (listed, now) = (answer::listed(&info), Instant::now());
-        let (mut others, mut timeout) = (BTreeSet::new(), Duration::ZERO);
+        let (mut possible, mut timeout) = (BTreeSet::new(), Duration::ZERO);
         let candidates = match &self.server {
             Server::Single(_) => Candidates::Counted(ONE),
             // Asked after the master: one that is missing from its list because it is promoted is known to them by then.
@@ -163,13 +165,13 @@ impl Confirmed {
                     let nodes: String = redis::from_redis_value(nodes?).map_err(|_| unreadable)?;
                     timeout = node_timeout(node).await;
                     let of_cluster = candidates::of_cluster(&nodes, &listed, timeout);
-                    others = of_cluster.others;
+                    possible = of_cluster.possible;
                     of_cluster.candidates
                 }
             },
         };
         let replicas = Replicas::new(candidates, &listed, now);
-        Ok(Asked { connection: number, replicas, others, timeout })
+        Ok(Asked { connection: number, replicas, possible, timeout })
     }
 
     /// How many replicas have to have a change that was made over a connection, as far as is known.
@@ -325,8 +327,8 @@ struct Asked {
     /// The number of the connection to the server.
     connection: u64,
     replicas: Replicas,
-    /// Of a cluster: nodes that have other data.
-    others: BTreeSet<Address>,
+    /// Of a cluster: nodes that may replicate the server.
+    possible: BTreeSet<Address>,
     /// For how long one that was ready counts although the server does not list it any more.
     timeout: Duration,
 }

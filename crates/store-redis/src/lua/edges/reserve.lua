@@ -42,12 +42,14 @@ function grants.reserve(args, n_args)
   if not grant then return answer end
 
   local origin_limit, n_named = tonumber(args[10]), tonumber(args[11])
+  -- No call gives more than its limit.
+  if origin_limit >= limit then origin_limit = math.huge end
   local own_limits, left_of_origin = {}, {}
   local origins_at = 12 + 2 * n_named
   for i = 12, origins_at - 1, 2 do own_limits[args[i]] = tonumber(args[i + 1]) end
   for i = origins_at, n_args, 2 do left_of_origin[args[i]] = tonumber(args[i + 1]) end
   -- Most calls are limited by no origin.
-  local is_limited = origin_limit < limit or origins_at <= n_args
+  local is_limited = origin_limit < math.huge or origins_at <= n_args
   local function origin_of(lane)
     local name = is_limited and lanes.name(lane)
     return name and lanes.origin(name)
