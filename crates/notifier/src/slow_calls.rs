@@ -176,7 +176,7 @@ impl SlowCalls {
 fn key(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
-        ip => ip,
+        ip @ IpAddr::V4(_) => ip,
     };
     SocketAddr::new(ip, address.port())
 }
@@ -198,7 +198,7 @@ impl Watch {
             sleep_until(self.slow_at).await;
             self.call = Some(self.calls.count(self.address, &self.origin));
         }
-        pending().await
+        pending::<()>().await;
     }
 
     /// What was waited for came: a connection.

@@ -156,8 +156,7 @@ pub(super) fn of_cluster(nodes: &str, listed: &[Listed], timeout: Duration) -> O
     let copies = |address: &Address| listed.iter().any(|one| one.is_copying && one.address == *address);
     let is_listed = |node: &&Node<'_>| listed.iter().any(|one| Some(&one.address) == node.address.as_ref());
     // Others than nodes can replicate too: what copies the data elsewhere.
-    let is_named = listed.iter().all(|one| known.contains(&one.address))
-        || candidates.iter().all(|node| is_listed(node));
+    let is_named = listed.iter().all(|one| known.contains(&one.address)) || candidates.iter().all(is_listed);
     let candidates = if is_named {
         let addresses = candidates.into_iter().filter_map(|node| node.address.clone());
         Candidates::Named(addresses.filter(|address| !copies(address)).collect())
