@@ -27,6 +27,8 @@ const MAX_NAMED: usize = 256;
 const MAX_NAMED_ORIGINS: usize = 64;
 /// The most origins that a reserve names because their receivers have too many slow calls.
 const MAX_CROWDED: usize = 512;
+/// Fewer origins share a reserve so that each may need most of it.
+const FEW_ORIGINS: usize = 4;
 /// Permits are scarce when less than this fraction of them is free.
 const SCARCE: usize = 32;
 /// Permits are plenty when at least this fraction of them is free.
@@ -111,10 +113,10 @@ impl Lanes {
     }
 
     /// Returns how many more callbacks may start to an origin that has `held` in flight: at most half of the
-    /// permits that others leave free, or seven eighths while there are no others.
+    /// permits that others leave free, or seven eighths while no more than one has callbacks in flight.
     fn origin_slots(&self, held: usize) -> usize {
         let left = self.free() + held;
-        let is_alone = self.origins.len() == usize::from(held > 0);
+        let is_alone = self.origins.len() <= 1;
         let fair = if is_alone { left - left / 8 } else { left / 2 };
         fair.max(1).saturating_sub(held + self.origins.requested).min(self.free())
     }
@@ -140,9 +142,10 @@ impl Lanes {
     /// Takes permits for the next reserve and returns its limits; `None` if no permit is free.
     pub(crate) fn request(&mut self, refill: Refill) -> Option<ReserveLimits> {
         let part = |left: usize| left.div_ceil(PARTS).max(MIN_RESERVE).min(left);
-        // Others have places, so that less is asked for at a time: it counts for each origin until the answer comes.
-        let of_origin =
-            if self.origins.len() == 0 { self.origin_slots(0) } else { self.origin_slots(0).div_ceil(2) };
+        // What is asked for counts for each origin until the answer comes. Where many share the jobs, less leaves room
+        // for the next reserve.
+        let of_origin = self.origin_slots(0);
+        let of_origin = if self.origins.len() < FEW_ORIGINS { of_origin } else { of_origin.div_ceil(2) };
         let (per_lane, per_origin) = (part(self.lane_slots(0)), part(of_origin));
         if per_lane == 0 || per_origin == 0 {
             return None;
