@@ -36,7 +36,7 @@ struct State {
 
 #[derive(Default)]
 struct Address {
-    /// Slow ones; all those that have begun since it is suspected.
+    /// Slow ones; since it is suspected, also those of origins that have not answered since, from their beginning.
     calls: usize,
     origins: BTreeMap<String, Origin>,
     /// When it was last found to have too many slow calls, or its last call ended.
@@ -131,10 +131,12 @@ impl SlowCalls {
 
     /// A call to an address begins.
     pub(crate) fn watch(&self, address: SocketAddr, origin: &str) -> Watch {
-        let is_suspected =
-            self.state().addresses.get(&key(address)).is_some_and(|one| one.suspected.is_some());
+        let counts_at_once = |one: &Address| {
+            one.suspected.is_some() && !one.origins.get(origin).is_some_and(|origin| origin.answers)
+        };
+        let counts_at_once = self.state().addresses.get(&key(address)).is_some_and(counts_at_once);
         let slow_at = Instant::now() + SLOW;
-        let call = is_suspected.then(|| self.count(address, origin));
+        let call = counts_at_once.then(|| self.count(address, origin));
         Watch { calls: self.clone(), address, origin: origin.to_owned(), slow_at, call }
     }
 
@@ -292,10 +294,10 @@ mod tests {
         assert!(!calls.crowded(400, false, now).is_empty(), "a new call counts at once");
 
         watch.answered();
-        assert!(calls.watch(address(1), "http://a.example").call.is_some(), "one answer changes nothing");
+        assert!(calls.watch(address(1), "http://b.example").call.is_some(), "one answer changes nothing");
         slow.truncate(31);
         calls.watch(address(1), "http://a.example").answered();
-        assert!(calls.watch(address(1), "http://a.example").call.is_none());
+        assert!(calls.watch(address(1), "http://b.example").call.is_none());
         drop(slow);
         assert!(calls.state().addresses.is_empty());
     }
@@ -308,6 +310,11 @@ mod tests {
         calls.watch(address(1), "http://good.example").answered();
         let _more: Vec<_> = (0..200).map(|_| calls.watch(address(1), "http://good.example")).collect();
         assert!(calls.may_connect(address(1), "http://good.example"));
+        assert_eq!(
+            calls.state().addresses[&address(1)].calls,
+            300,
+            "calls that are answered soon do not count"
+        );
         assert!(!calls.crowded(100, false, now).contains("http://good.example"));
         // One that is new tries a single call, while few of all calls hang.
         let (calls, few) = (SlowCalls::new(512), 65);
