@@ -5,6 +5,7 @@ mod address;
 mod answer;
 mod candidates;
 mod cluster;
+mod cluster_node;
 mod confirm;
 mod confirm_nodes;
 mod connection;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::answer::{Heard, Listed, Replica};
+use super::cluster_node::Node;
 
 /// A replica that its master lists and that was silent for no longer than so many seconds may take over, even if those
 /// that elect do not know it yet.
@@ -170,39 +171,6 @@ pub(super) fn of_cluster(nodes: &str, listed: &[Listed], timeout: Duration) -> O
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A line of CLUSTER NODES.
-struct Node<'a> {
-    id: &'a str,
-    /// `None` if it is not known.
-    address: Option<Address>,
-    flags: &'a str,
-    /// The id of its master, or `-`.
-    master: &'a str,
-    /// When it last answered, in ms since 1970.
-    answered: u64,
-    has_slots: bool,
-}
-
-impl<'a> Node<'a> {
-    fn read(line: &'a str) -> Option<Self> {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        let [id, address, flags, master, _, answered, _, _, slots @ ..] = &fields[..] else { return None };
-        let address = address.split(['@', ',']).next().and_then(|address| address.rsplit_once(':'));
-        Some(Self {
-            id,
-            address: address.and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?))),
-            flags,
-            master,
-            answered: answered.parse().unwrap_or(0),
-            has_slots: !slots.is_empty(),
-        })
-    }
-
-    fn is(&self, flag: &str) -> bool {
-        self.flags.split(',').any(|one| one == flag)
-    }
 }
 
 #[cfg(test)]
