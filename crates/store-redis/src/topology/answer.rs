@@ -5,6 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use redis::{RedisError, Value};
 use ringback_core::contract::StoreError;
 
+/// Where a server is, as another one names it.
+pub(super) type Address = (String, u16);
+
 /// Sentinels promote no replica that was silent for longer, in milliseconds.
 const SILENT: u64 = 5_000;
 /// The flags of a server that was silent for `down-after-milliseconds`.
@@ -15,17 +18,17 @@ const DISCONNECTED: &str = "disconnected";
 /// A master as a sentinel names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Master {
-    pub(super) address: (String, u16),
+    pub(super) address: Address,
     /// Grows with each fail-over.
     pub(super) epoch: u64,
     /// The replicas that may take over.
-    pub(super) candidates: BTreeSet<(String, u16)>,
+    pub(super) candidates: BTreeSet<Address>,
 }
 
 /// A replica as a sentinel describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replica {
-    pub(super) address: (String, u16),
+    pub(super) address: Address,
     pub(super) is_reachable: bool,
     /// Whether the sentinel is connected to it, and it to the master.
     pub(super) is_linked: bool,
@@ -94,7 +97,7 @@ pub(super) fn is_of_master(info: &str) -> bool {
 /// A replica as its master lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
-    pub(super) address: (String, u16),
+    pub(super) address: Address,
     /// Whether it copies the data.
     pub(super) is_copying: bool,
     /// Whether it has ever confirmed anything. One that loads what it has copied has not.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::answer::{Heard, Listed, Replica};
+use super::answer::{Address, Heard, Listed, Replica};
 use super::cluster_node::Node;
 
 /// A replica that its master lists and that was silent for no longer than so many seconds may take over, even if those
@@ -18,9 +18,6 @@ const RECENT: u64 = 1;
 
 /// `cluster-node-timeout` where it may not be read: the default of servers.
 pub(super) const NODE_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Where a replica is, as its master and those that elect name it.
-pub(super) type Address = (String, u16);
 
 /// The replicas that may take over.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A node of a cluster, as another one describes it in a line of CLUSTER NODES.
 
-use super::candidates::Address;
+use super::answer::Address;
 
 /// A line of CLUSTER NODES.
 pub(super) struct Node<'a> {

@@ -16,8 +16,8 @@ use tokio::sync::Mutex;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
-use super::answer;
-use super::candidates::{self, Address, Candidates, NODE_TIMEOUT, Replicas};
+use super::answer::{self, Address};
+use super::candidates::{self, Candidates, NODE_TIMEOUT, Replicas};
 use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
 use super::single::{self, Single};
