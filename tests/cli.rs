@@ -247,7 +247,7 @@ async fn what_is_no_ringback_is_2() {
 }
 
 /// All commands.
-const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy reserve finish retry renew bury release \
+const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret reserve finish retry renew bury release \
     dead topics topic pause resume stats watch audit list export import backup restore compact completions";
 /// What `ringback dead` has below it.
 const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
@@ -271,6 +271,7 @@ async fn the_document_names_every_command_and_flag() {
         let parts: &[&str] = match command {
             "dead" => &DEAD,
             "policy" => &["set", "get", "delete"],
+            "secret" => &["add", "list", "delete", "master-key"],
             _ => &[],
         };
         for part in [""].iter().chain(parts) {
@@ -289,5 +290,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 32, "the thirty-one and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 33, "the thirty-two and help: {commands}");
 }

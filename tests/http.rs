@@ -24,6 +24,8 @@ mod pull_jobs;
 mod requests;
 mod reschedule_run_revive;
 mod retries;
+mod signature_samples;
+mod signatures;
 mod time_zones;
 mod topics;
 mod tracing;

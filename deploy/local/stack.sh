@@ -93,6 +93,13 @@ launch() {
   disown
 }
 
+# The key that seals secrets, kept with the data. A key of the caller's own takes precedence.
+master_keys() {
+  local file=$stack/data/master.keys
+  [ -s "$file" ] || (umask 077 && echo "local:$(head -c 32 /dev/urandom | base64)" >"$file")
+  cat "$file"
+}
+
 launch_ringback() {
   local admin
   admin=$(port_of "$1")
@@ -133,6 +140,8 @@ start_all() {
   ours=yes
   launch redis "$redis_server" "$PWD/deploy/redis.conf" --port 7420 --bind 127.0.0.1 --dir "$stack/data"
   wait_ready redis
+  RINGBACK_MASTER_KEYS=${RINGBACK_MASTER_KEYS:-$(master_keys)}
+  export RINGBACK_MASTER_KEYS
   for name in $ringbacks; do
     launch_ringback "$name"
   done

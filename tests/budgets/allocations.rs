@@ -8,7 +8,7 @@ use ringback_core::clock::SystemClock;
 use ringback_core::contract::Options;
 use ringback_core::retry::RetryPolicy;
 use ringback_egress::Guard;
-use ringback_notifier::{Config, Outgoing};
+use ringback_notifier::{Config, Outgoing, Signing};
 use ringback_service::{Context, Health, Scrapes, Shutdown, Tasks};
 use ringback_store::{Store, settings};
 use ringback_testkit::{RedisServer, eventually, http_client};
@@ -138,6 +138,7 @@ fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
         lane_concurrency: 64,
         // The receiver is on this machine.
         outgoing: Outgoing { guard: Guard::open(), ..Outgoing::default() },
+        signing: Signing::default(),
         retry: RetryPolicy::preset("default").expect("a preset"),
         lease_margin: Duration::from_secs(60),
     };

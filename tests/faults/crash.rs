@@ -1,6 +1,7 @@
 //! Processes that are killed or frozen at a bad moment.
 
 use std::collections::HashMap;
+use std::ops::RangeFrom;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,6 +15,8 @@ use crate::sample_jobs::{SOON, TOPIC, job, sentinel, time, with};
 const STORM: Duration = Duration::from_secs(180);
 /// The jobs of a storm, unless `RINGBACK_TEST_JOBS` is set.
 const STORM_JOBS: usize = 2_000;
+/// The jobs of each later storm: few, so that most of the time is spent on kills.
+const LATER_STORM_JOBS: usize = 200;
 /// How many kills there are at least, unless `RINGBACK_TEST_KILLS` is set.
 const STORM_KILLS: u64 = 40;
 
@@ -23,17 +26,23 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     let (mut due, mut count, mut kills) = (HashMap::new(), 0, 0);
     let wanted = variable("RINGBACK_TEST_KILLS").unwrap_or(STORM_KILLS);
+    // Each process is killed in its turn, over all storms.
+    let mut rounds = 0..;
     // A busy machine needs more than one storm for so many kills.
     while kills < wanted {
-        let jobs: Vec<Value> = (count..count + storm_jobs())
+        let more = if count == 0 { storm_jobs() } else { LATER_STORM_JOBS };
+        let jobs: Vec<Value> = (count..count + more)
             .map(|n| {
                 let due = with(job(&sink, &format!("job-{n}")), "delay", format!("{}ms", n * 7 % 5_000));
                 with(due, "timeout", "1s")
             })
             .collect();
+        // Some jobs have arrived twice, so all that ever arrived says nothing about these.
+        let before = sink.seen();
         due.extend(submit_all(&stack, &jobs).await);
         count += jobs.len();
-        kills += storm(&mut stack, &sink, count, (jobs.len() / 60).max(1)).await;
+        kills += storm(&mut stack, &sink, before + jobs.len(), (jobs.len() / 60).max(1), &mut rounds).await;
+        eprintln!("{kills} kills, {count} jobs");
     }
     let ids: Vec<&String> = due.keys().collect();
     sink.wait_for_jobs(&ids, 1, STORM).await;
@@ -48,9 +57,15 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
 
 /// Kills one process after the other until so many jobs have arrived. Each kill waits for progress since the previous
 /// one, so that the run neither stalls nor ends early. Returns how many there were.
-async fn storm(stack: &mut Stack, sink: &Sink, count: usize, step: usize) -> u64 {
+async fn storm(
+    stack: &mut Stack,
+    sink: &Sink,
+    count: usize,
+    step: usize,
+    rounds: &mut RangeFrom<usize>,
+) -> u64 {
     let mut kills = 0;
-    for round in 0.. {
+    for round in rounds {
         let seen = sink.seen();
         if seen >= count {
             break;

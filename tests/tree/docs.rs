@@ -22,7 +22,8 @@ fn the_settings_are_those_of_the_code() {
     for (binary, groups) in binaries {
         let groups: Vec<_> = groups.iter().copied().chain([settings::SETTINGS]).collect();
         for setting in config::distinct(&groups) {
-            let row = (binary.to_owned(), setting.env(), setting.flag(), setting.default.to_owned());
+            let flag = setting.flag().unwrap_or_default();
+            let row = (binary.to_owned(), setting.env(), flag, setting.default.to_owned());
             known.insert(row);
         }
     }

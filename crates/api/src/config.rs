@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringback_core::contract::Options;
 use ringback_core::retry::{self, RetryPolicy};
 use ringback_egress::Guard;
+use ringback_secrets::MasterKeys;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
@@ -16,6 +17,7 @@ const CALL_TIMEOUT: Duration = Duration::from_millis(1500);
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const RETRY: &[Setting] = &Setting::table(retry::SETTING);
 const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
+const SECRETS: &[Setting] = &[Setting::secret(ringback_secrets::MASTER_KEYS)];
 const OWN: &[Setting] = &[
     Setting::new("API_LISTEN", "127.0.0.1:7411", "Where the public API is served"),
     Setting::new("EVENT_LISTENERS", "100", "How many callers may listen to events at once"),
@@ -35,11 +37,13 @@ pub struct Config {
     pub event_listeners: usize,
     /// Where callbacks may go.
     pub guard: Guard,
+    /// The keys that seal the secrets of topics (`MASTER_KEYS`).
+    pub master_keys: MasterKeys,
 }
 
 impl Config {
     /// All settings of an API.
-    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, EGRESS];
+    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, EGRESS, SECRETS];
 
     /// Reads the settings and collects mistakes in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
@@ -50,6 +54,7 @@ impl Config {
             retry: lookup.parse("RETRY"),
             event_listeners: lookup.number_in("EVENT_LISTENERS", 1..=10_000),
             guard: lookup.group(|get| ringback_egress::parse(get), Guard::default),
+            master_keys: lookup.parse("MASTER_KEYS"),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! `app` puts the routes and the layers around them together. A handler of `routes` gets its input
 //! from the extractors of `extract` and the shared `Api` of `state`. Submits and imports go
 //! through the queues of `submit`, reserves through `pull`, event streams through `events`. `inspect`
-//! answers with whole jobs. `limits` bounds memory and time, `error` turns failures into problem
+//! answers with whole jobs. `resealing` keeps secrets sealed with the newest master key. `limits` bounds memory and time, `error` turns failures into problem
 //! details, and `schema` describes the requests for `openapi`. The process keeps no state that another
 //! API process would miss.
 
@@ -19,6 +19,7 @@ mod metrics;
 pub mod openapi;
 mod paging;
 mod pull;
+mod resealing;
 mod routes;
 mod schema;
 mod state;
@@ -40,7 +41,6 @@ use tokio::time::{sleep, timeout};
 
 use crate::app::one_host;
 pub use crate::config::Config;
-use crate::destinations::Destinations;
 use crate::state::Api;
 
 /// The name of the task that reads the topic policies, and of its readiness check.
@@ -109,7 +109,14 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
     let retries = Retries { policies, default: config.retry.clone() };
-    let destinations = Destinations::new(config.guard.clone(), store.clone());
-    let (rng, listeners) = (random::generator(), config.event_listeners);
-    app::app(Arc::new(Api::new(store, retries, destinations, rng, listeners, context, tasks)))
+    let keys = config.master_keys.clone();
+    let reseal = resealing::keep(store.clone(), retries.policies.clone(), keys, random::generator());
+    let shutdown = context.shutdown.clone();
+    tasks.spawn("api's resealing", async move {
+        tokio::select! {
+            () = reseal => {}
+            () = shutdown.stopping() => {}
+        }
+    });
+    app::app(Arc::new(Api::new(config, store, retries, random::generator(), context, tasks)))
 }

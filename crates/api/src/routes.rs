@@ -9,9 +9,11 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod job_actions;
 pub(crate) mod jobs;
+mod policy_change;
 pub(crate) mod receipts;
 pub(crate) mod redrives;
 pub(crate) mod reserve;
+pub(crate) mod secrets;
 pub(crate) mod stats;
 pub(crate) mod topic_deletion;
 pub(crate) mod topics;
@@ -43,6 +45,8 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
             "/v1/topics/{topic}",
             get(topics::get_topic).put(topics::put_policy).delete(topic_deletion::delete_topic),
         ),
+        ("/v1/topics/{topic}/secrets", get(secrets::list_secrets).post(secrets::add_secret)),
+        ("/v1/topics/{topic}/secrets/{secret}", delete(secrets::delete_secret)),
         ("/v1/topics/{topic}/pause", post(topics::pause)),
         ("/v1/topics/{topic}/resume", post(topics::resume)),
         ("/v1/topics/{topic}/dead", get(dead::list).delete(dead::purge_all)),

@@ -2,22 +2,27 @@
 //! topic policies, the clock and a random generator.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::State;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::contract::{RetryContext, Token};
+use ringback_core::contract::{RetryContext, Token, is_notice_topic};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
 use ringback_core::outcome::Outcome;
+use ringback_core::policy::SecretId;
 use ringback_core::retry::RetryPolicy;
-use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
+use ringback_core::wire::{
+    Defaults, Problem, parse_import, parse_job_by, parse_reschedule, submit_of_notice,
+};
+use ringback_secrets::{MasterKeys, SigningSecret};
 use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
 
+use crate::config::Config;
 use crate::destinations::Destinations;
 use crate::events::Events;
 use crate::limits::{MemoryBudget, StatsCache};
@@ -57,6 +62,8 @@ pub(crate) struct Api {
     pub(crate) policies: PolicyBook,
     pub(crate) audits: Semaphore,
     pub(crate) destinations: Destinations,
+    /// The keys that seal the secrets of topics.
+    pub(crate) master_keys: MasterKeys,
     retries: Retries,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
@@ -65,13 +72,12 @@ pub(crate) struct Api {
 impl Api {
     /// Builds the state over an open store, and adds its background tasks to `tasks`. The submit queues
     /// end after the state is dropped and their jobs are in the store. `rng` makes the ids of jobs
-    /// without one; `max_listeners` limits the concurrent event streams.
+    /// without one, and secrets.
     pub(crate) fn new(
+        config: &Config,
         store: &Store,
         retries: Retries,
-        destinations: Destinations,
         rng: StdRng,
-        max_listeners: usize,
         Context { shutdown, meter, clock, .. }: &Context,
         tasks: &mut Tasks,
     ) -> Self {
@@ -81,7 +87,7 @@ impl Api {
             submits: SubmitQueues::start(store, &metrics, tasks, shutdown),
             imports: SubmitQueues::start(store, &metrics, tasks, shutdown),
             pulls: Pulls::start(store, policies.clone(), tasks, shutdown),
-            events: Events::start(store, &metrics, max_listeners, tasks, shutdown),
+            events: Events::start(store, &metrics, config.event_listeners, tasks, shutdown),
             memory: MemoryBudget::default(),
             whole_jobs: MemoryBudget::default(),
             store: store.clone(),
@@ -92,7 +98,8 @@ impl Api {
             scans: Semaphore::new(MAX_SCANS),
             policies,
             audits: Semaphore::new(MAX_AUDITS),
-            destinations,
+            destinations: Destinations::new(config.guard.clone(), store.clone()),
+            master_keys: config.master_keys.clone(),
             retries,
             clock: Arc::clone(clock),
             rng: Mutex::new(rng),
@@ -119,6 +126,9 @@ impl Api {
             None => self.token(),
         };
         let job = parse_job_by(json, Defaults { now, make_id, make_token, trace }, policies.as_deref())?;
+        if is_notice_topic(&job.key.topic) {
+            return Err(submit_of_notice());
+        }
         self.destinations.check_job(&job)?;
         Ok(job)
     }
@@ -143,7 +153,31 @@ impl Api {
     }
 
     fn fill(&self, random: &mut [u8]) {
-        self.rng.lock().unwrap_or_else(PoisonError::into_inner).fill_bytes(random);
+        self.random().fill_bytes(random);
+    }
+
+    fn random(&self) -> MutexGuard<'_, StdRng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time of day.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A new secret.
+    pub(crate) fn make_secret(&self) -> SigningSecret {
+        SigningSecret::generate(&mut *self.random())
+    }
+
+    /// The id of a new secret.
+    pub(crate) fn make_secret_id(&self, now: Timestamp) -> SecretId {
+        SecretId::of(self.make_id(now).as_str())
+    }
+
+    /// Seals a secret for a name; `None` without a master key.
+    pub(crate) fn seal(&self, name: &str, secret: &[u8]) -> Option<String> {
+        self.master_keys.seal(name, secret, &mut *self.random())
     }
 
     /// The outcome of a pull job whose consumer has failed, by its retry policy.
@@ -155,8 +189,7 @@ impl Api {
         context: &RetryContext,
         error: Option<String>,
     ) -> Result<Outcome, PoliciesUnknown> {
-        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        self.retries.failed(context, error, &mut *rng)
+        self.retries.failed(context, error, &mut *self.random())
     }
 
     /// The retry policy of jobs that have none of their own, in topics without one.
@@ -181,6 +214,7 @@ pub(crate) mod tests {
     use rand::SeedableRng as _;
     use ringback_core::clock::{ManualClock, SystemClock};
     use ringback_egress::Guard;
+    use ringback_service::settings::load_from;
     use ringback_service::{Health, Scrapes, Shutdown};
     use ringback_store::{Memory, settings};
 
@@ -207,12 +241,14 @@ pub(crate) mod tests {
     }
 
     fn over(store: &Store, policies: PolicyBook, clock: Arc<dyn Clock>, mut tasks: Tasks) -> Arc<Api> {
+        let (mut config, _) = load_from(Config::SETTINGS, &[], Config::load);
+        config.guard = Guard::open();
+        config.master_keys = MasterKeys::generate("k", &mut StdRng::seed_from_u64(3)).parse().unwrap();
         let (rng, shutdown) = (StdRng::seed_from_u64(1), Shutdown::new(Duration::from_secs(30)));
         let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));
         let context = Context { shutdown, health, meter, scrapes: Scrapes::default(), clock };
         let retries = Retries { policies, default: RetryPolicy::none() };
-        let destinations = Destinations::new(Guard::open(), store.clone());
-        let api = Api::new(store, retries, destinations, rng, 100, &context, &mut tasks);
+        let api = Api::new(&config, store, retries, rng, &context, &mut tasks);
         // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

@@ -17,6 +17,7 @@ mod policy;
 mod pull;
 mod restore;
 mod retry;
+mod secret;
 mod session;
 mod stats;
 mod submit;
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use self::secret::SecretCommand;
 use self::session::Session;
 use crate::args::{JobArgs, JobsArgs, Remote, TopicArgs};
 use crate::client::Client;
@@ -105,6 +107,9 @@ pub(crate) enum Command {
     /// Set, show or delete the defaults of a topic for its jobs
     #[command(subcommand, after_help = policy::EXAMPLES)]
     Policy(policy::PolicyCommand),
+    /// Sign the callbacks of a topic: add, list or delete its secrets
+    #[command(subcommand, after_help = secret::EXAMPLES)]
+    Secret(secret::SecretCommand),
     /// Reserve pull jobs (jobs without a URL) to work on them; each has a receipt
     Reserve(pull::ReserveArgs),
     /// Mark a reserved job as done
@@ -219,6 +224,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::List(args) => online(remote, async |session| list::run(session, &args).await),
         Command::Dead(command) => online(remote, async |session| dead::run(session, command).await),
         Command::Policy(args) => online(remote, async |session| policy::run(session, args).await),
+        Command::Secret(SecretCommand::MasterKey(args)) => secret::master_key(&mut output(&remote), args),
+        Command::Secret(args) => online(remote, async |session| secret::run(session, args).await),
         Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),
         Command::Finish(args) => online(remote, async |session| pull::finish(session, &args).await),
         Command::Retry(args) => online(remote, async |session| pull::retry(session, args).await),

@@ -4,6 +4,7 @@
 mod args;
 mod config;
 mod greeting;
+mod master_keys;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -54,6 +55,10 @@ async fn run(
     if let Some(demo) = &demo {
         config.api.guard.exempt(demo.address);
         config.notifier.outgoing.guard.exempt(demo.address);
+    }
+    if config.api.master_keys.current().is_none() {
+        config.api.master_keys = master_keys::of_store(&config.api.store.url)?;
+        config.notifier.signing.keys = config.api.master_keys.clone();
     }
     let greeting = Greeting::of(&config, demo.as_ref().map(|demo| demo.address));
     let greeting = Arc::new(greeting);

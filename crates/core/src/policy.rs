@@ -1,4 +1,6 @@
-//! The policy of a topic: defaults for its jobs, and which attempts are logged.
+//! The policy of a topic: defaults for its jobs, which attempts are logged, and the secrets that sign its callbacks.
+
+mod secret;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,10 +8,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::secret::{SecretId, StoredSecret};
+use crate::clock::Timestamp;
 use crate::job::{Callback, Headers, Topic};
 use crate::retry::RetryPolicy;
 
-/// The longest policy as JSON, in bytes.
+/// The longest policy as JSON without its secrets, in bytes.
 pub const MAX_POLICY: usize = 16 * 1024;
 /// The most policies of an installation.
 pub const MAX_POLICIES: usize = 10_000;
@@ -19,6 +23,11 @@ pub const MAX_TOPICS_WITH_METRICS: usize = 100;
 pub const MAX_HEADERS_TO: usize = 32;
 /// The longest expected response body, in bytes.
 pub const MAX_EXPECTED: usize = 1024;
+
+/// The most secrets of a topic.
+pub const MAX_SECRETS: usize = 8;
+/// The longest JSON of the secrets of a policy, in bytes.
+pub const MAX_SECRETS_JSON: usize = 4 * 1024;
 
 /// The policy of a topic. A field that is `None` has no effect.
 #[derive(Clone, Default, PartialEq)]
@@ -43,12 +52,14 @@ pub struct Policy {
     pub on_dead: Option<Callback>,
     /// Whether metrics show the jobs of this topic by itself.
     pub metrics: Metrics,
+    /// The secrets that sign its callbacks, the newest one first.
+    pub secrets: Vec<StoredSecret>,
     /// The policy as JSON, each field as it was written.
     pub(crate) written: Box<str>,
 }
 
 impl Policy {
-    /// The policy as JSON, each field as it was written.
+    /// The policy as JSON, each field as it was written, the secrets sealed.
     pub fn written(&self) -> &str {
         if self.written.is_empty() { "{}" } else { &self.written }
     }
@@ -56,6 +67,11 @@ impl Policy {
     /// The headers that a callback to this origin gets.
     pub fn headers_for(&self, origin: &str) -> &[(String, String)] {
         if self.sends_headers_to(origin) { self.headers.entries() } else { &[] }
+    }
+
+    /// The secrets that sign callbacks which are sent now.
+    pub fn signing_secrets(&self, now: Timestamp) -> impl Iterator<Item = &StoredSecret> {
+        self.secrets.iter().filter(move |secret| secret.signs_at(now))
     }
 
     /// Whether callbacks to this origin get the headers.
@@ -78,6 +94,7 @@ impl fmt::Debug for Policy {
             attempts,
             on_dead,
             metrics,
+            secrets,
             written: _,
         } = self;
         f.debug_struct("Policy")
@@ -91,6 +108,7 @@ impl fmt::Debug for Policy {
             .field("attempts", attempts)
             .field("on_dead", on_dead)
             .field("metrics", metrics)
+            .field("secrets", &secrets.len())
             .finish_non_exhaustive()
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ringback_core::contract::Options;
 use ringback_core::retry::{self, RetryPolicy};
 use ringback_egress::Guard;
+use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders};
 use ringback_service::settings::check_drain;
 use ringback_service::{Lookup, Setting, files};
 use ringback_store::settings;
@@ -21,6 +22,11 @@ const MAX_MARGIN: Duration = Duration::from_secs(600);
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const RETRY: &[Setting] = &Setting::table(retry::SETTING);
 const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
+const SECRETS: &[Setting] = &[
+    Setting::secret(ringback_secrets::MASTER_KEYS),
+    Setting::secret(ringback_secrets::SIGNING_SECRET),
+    Setting::table([ringback_secrets::WEBHOOK_PREFIX])[0],
+];
 const OWN: &[Setting] = &[
     Setting::new(
         "CONCURRENCY",
@@ -69,6 +75,19 @@ pub struct Config {
     pub lease_margin: Duration,
     /// How receivers are reached.
     pub outgoing: Outgoing,
+    /// How callbacks are signed.
+    pub signing: Signing,
+}
+
+/// How callbacks are signed.
+#[derive(Clone, Debug, Default)]
+pub struct Signing {
+    /// The keys that open the secrets of topics (`MASTER_KEYS`).
+    pub keys: MasterKeys,
+    /// The secrets that sign the callbacks of all topics (`SIGNING_SECRET`).
+    pub secrets: Vec<SigningSecret>,
+    /// The names of the headers (`WEBHOOK_PREFIX`).
+    pub headers: WebhookHeaders,
 }
 
 /// How receivers are reached.
@@ -86,7 +105,7 @@ pub struct Outgoing {
 
 impl Config {
     /// The settings of a notifier.
-    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, EGRESS];
+    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, EGRESS, SECRETS];
 
     /// Reads the settings and collects mistakes in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
@@ -112,6 +131,11 @@ impl Config {
             retry: lookup.parse("RETRY"),
             lease_margin,
             outgoing: Outgoing::load(lookup),
+            signing: Signing {
+                keys: lookup.parse("MASTER_KEYS"),
+                secrets: lookup.group(|get| ringback_secrets::parse_signing_secrets(get), Vec::new),
+                headers: lookup.parse("WEBHOOK_PREFIX"),
+            },
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::metrics::{AttemptResult, Metrics};
 #[cfg(debug_assertions)]
 use crate::planted;
 use crate::request;
+use crate::signer::{CannotSign, Signer};
 use crate::store_call::Settlement;
 use crate::verdict::{Verdict, verdict};
 
@@ -53,6 +54,7 @@ pub(crate) struct Deliverer {
     pub(crate) name: Arc<str>,
     /// The destinations that fail, for the log.
     pub(crate) failing: Mutex<FailingDestinations>,
+    pub(crate) signer: Signer,
 }
 
 /// The result of a delivery.
@@ -104,9 +106,9 @@ impl Attempted {
         }
     }
 
-    /// Whether its receiver has too many slow calls.
+    /// Whether its receiver has too many slow calls, or its secret cannot be opened. Both have log lines of their own.
     fn is_put_off(&self) -> bool {
-        matches!(self.ending, Ending::Answered(Err(PostError::Crowded)))
+        matches!(self.ending, Ending::Answered(Err(PostError::Crowded | PostError::Unsigned)))
     }
 
     fn is_out_of_resources(&self) -> bool {
@@ -125,18 +127,20 @@ impl Deliverer {
             let policy = self.policy(&lease);
             let timeout = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
             let logging = self.store.logging(policy.as_deref());
-            let request = request::build(&lease, policy, lease.clock().at(started), trace);
+            let request = request::build(&lease, policy, lease.clock().at(started), trace, &self.signer);
             #[cfg(debug_assertions)]
-            let request = {
-                let mut request = request;
+            let request = request.map(|mut request| {
                 planted::change(&mut request, &lease);
                 request
-            };
+            });
             let lateness = lease.clock().since(lease.due, started);
             self.metrics.lateness.record(lateness.as_secs_f64(), &[]);
             let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
             crash_point!("notifier.before_post");
-            let ending = self.attempt(&mut lease, request, timeout, logging).await;
+            let ending = match request {
+                Ok(request) => self.attempt(&mut lease, request, timeout, logging).await,
+                Err(CannotSign) => Ending::Answered(Err(PostError::Unsigned)),
+            };
             crash_point!("notifier.after_post");
             let took = started.elapsed();
             self.metrics.attempt.record(took.as_secs_f64(), &[]);

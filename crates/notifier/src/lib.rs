@@ -3,7 +3,7 @@
 //!
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to
 //! wait after a wake-up), `dispatcher` (the main loop), `lanes` (lane limits), `store_call` (one reserve
-//! and settle of a batch), `deliverer` (one attempt), `request` (its headers), `client` (the HTTP client),
+//! and settle of a batch), `deliverer` (one attempt), `request` (its headers), `signer` (its signature), `client` (the HTTP client),
 //! `verdict` (the meaning of a response), `failing` (which destinations fail, for the log), `slow_calls` (which receivers
 //! hang), `resource_backoff` (when this machine is out of resources), `settle_queue` (outcomes on their way to the store).
 
@@ -20,6 +20,7 @@ mod request;
 mod resource_backoff;
 mod settle_queue;
 mod shard_signals;
+mod signer;
 mod slow_calls;
 mod store_call;
 mod verdict;
@@ -34,12 +35,13 @@ use ringback_store::{PolicyBook, Retries, Store};
 
 use crate::client::Client;
 pub use crate::client::{LocalAnswer, Receiver};
-pub use crate::config::{Config, Outgoing};
+pub use crate::config::{Config, Outgoing, Signing};
 use crate::deliverer::Deliverer;
 use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
 use crate::shard_signals::ShardSignals;
+use crate::signer::Signer;
 use crate::slow_calls::SlowCalls;
 
 /// The task, and the readiness check, of the topic policies.
@@ -103,6 +105,7 @@ fn start_with(
     let signals = Arc::new(ShardSignals::new(store.shards()));
     let wakes = store.wakes(random::generator());
     tasks.spawn("notifier's wakes", Arc::clone(&signals).listen(wakes, shutdown.clone()));
+    let signer = Signer::new(config.signing, policies.clone());
     let deliverer = Deliverer {
         client,
         store: store.clone(),
@@ -114,6 +117,7 @@ fn start_with(
         clock: Arc::clone(clock),
         name: process_name().into(),
         failing: Mutex::default(),
+        signer,
     };
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
     let dispatcher = Dispatcher::new(signals, lanes, deliverer, slow_calls, metrics, shutdown.clone());

@@ -1,4 +1,4 @@
-//! Builds the request of an attempt: its headers, `webhook-id` and trace id.
+//! Builds the request of an attempt: its headers, `webhook-id`, signature and trace id.
 
 use std::sync::Arc;
 
@@ -10,14 +10,25 @@ use ringback_core::job::{Trace, USER_AGENT};
 use ringback_core::policy::Policy;
 
 use crate::client::PostRequest;
+use crate::signer::{CannotSign, Signer};
 
 /// Builds the request for a lease under the policy of its topic. `now` is the time of the store.
-pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, trace: Trace) -> PostRequest {
+///
+/// # Errors
+/// If it cannot be signed.
+pub(crate) fn build(
+    lease: &Lease,
+    policy: Option<Arc<Policy>>,
+    now: Timestamp,
+    trace: Trace,
+    signer: &Signer,
+) -> Result<PostRequest, CannotSign> {
     let delivery = &lease.delivery;
     let own = delivery.headers.entries();
     let added = policy.as_ref().map_or(&[][..], |policy| policy.headers_for(delivery.callback.origin()));
     let context = delivery.context.entries();
-    let mut headers = HeaderMap::with_capacity(11 + added.len() + own.len() + context.len());
+    let id = lease.locator().webhook_id(lease.created);
+    let mut headers = HeaderMap::with_capacity(12 + added.len() + own.len() + context.len());
     let mut put =
         |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
     put(header::CONTENT_TYPE.as_str(), delivery.body.content_type());
@@ -26,8 +37,10 @@ pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, 
         // The HTTP library omits it, and some servers then answer 411 (RFC 9110, 8.6).
         put(header::CONTENT_LENGTH.as_str(), "0");
     }
-    put("webhook-id", &lease.locator().webhook_id(lease.created));
-    put("webhook-timestamp", &(now.as_millis() / 1000).to_string());
+    insert(&mut headers, signer.id.clone(), &id);
+    insert(&mut headers, signer.timestamp.clone(), &(now.as_millis() / 1000).to_string());
+    let mut put =
+        |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
     put("ringback-topic", lease.key.topic.as_str());
     put("ringback-job-id", lease.key.id.as_str());
     put("ringback-attempt", &lease.attempt.to_string());
@@ -39,10 +52,14 @@ pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, 
         insert_named(&mut headers, &format!("ringback-context-{key}"), value);
     }
     // Headers of the job replace those that its topic adds.
-    for (name, value) in added.iter().chain(own) {
+    for (name, value) in added.iter().chain(own).filter(|(name, _)| !signer.owns(name)) {
         insert_named(&mut headers, name, value);
     }
-    PostRequest { policy, url: delivery.callback.to_string(), headers, body: delivery.body.bytes.clone() }
+    if let Some(signature) = signer.sign(lease, policy.as_deref(), &id, now)? {
+        headers.insert(signer.signature.clone(), signature);
+    }
+    let (url, body) = (delivery.callback.to_string(), delivery.body.bytes.clone());
+    Ok(PostRequest { policy, url, headers, body })
 }
 
 fn insert_named(headers: &mut HeaderMap, name: &str, value: &str) {

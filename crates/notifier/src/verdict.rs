@@ -15,6 +15,9 @@ const RELEASE_DELAY: Duration = Duration::from_secs(1);
 /// How long a job waits if calls that hang hold too many places at its receiver's address.
 const CROWDED_DELAY: Duration = Duration::from_secs(5);
 
+/// How long a job waits if a secret that signs it cannot be opened, which takes an operator.
+const UNSIGNED_DELAY: Duration = Duration::from_secs(5);
+
 /// The meaning of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -37,6 +40,7 @@ pub(crate) fn verdict(answer: &Result<PostResponse, PostError>, now: Timestamp) 
         Err(PostError::Forbidden) => Verdict::Bury(Reason::ForbiddenAddress),
         Err(PostError::Ports | PostError::Local) => Verdict::Release(RELEASE_DELAY),
         Err(PostError::Crowded) => Verdict::Release(CROWDED_DELAY),
+        Err(PostError::Unsigned) => Verdict::Release(UNSIGNED_DELAY),
         Err(_) => Verdict::Failed { retry_after: None },
     }
 }
@@ -108,6 +112,7 @@ mod tests {
             assert_eq!(verdict(&Err(error), NOW), Verdict::Release(RELEASE_DELAY), "{error:?}");
         }
         assert_eq!(verdict(&Err(PostError::Crowded), NOW), Verdict::Release(CROWDED_DELAY));
+        assert_eq!(verdict(&Err(PostError::Unsigned), NOW), Verdict::Release(UNSIGNED_DELAY));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::time::Duration;
 use ringback_core::duration::{DurationError, format_duration, parse_duration};
 
 use self::setting::without_passwords;
-pub use self::setting::{ALL_NAMES, PREFIX, Setting, distinct};
+pub use self::setting::{ALL_NAMES, Exposure, PREFIX, Setting, distinct};
 
 /// A setting whose value is not valid. Displays as one line without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,10 +114,10 @@ impl Lookup {
     pub fn reject(&mut self, name: &str, why: impl Display) {
         let setting = self.setting(name);
         let value = self.value(&setting);
-        let shown = without_passwords(value);
+        let shown = setting.shown(value);
         let why = if value.is_empty() { why.to_string() } else { why.to_string().replace(value, &shown) };
-        let line =
-            format!("{} (or {}) is \"{shown}\": {}", setting.env(), setting.flag(), without_passwords(&why));
+        let or_flag = setting.flag().map(|flag| format!(" (or {flag})")).unwrap_or_default();
+        let line = format!("{}{or_flag} is \"{shown}\": {}", setting.env(), without_passwords(&why));
         let mistake = Mistake { name: setting.name, line };
         if !self.mistakes.contains(&mistake) {
             self.mistakes.push(mistake);
@@ -133,7 +133,7 @@ impl Lookup {
     /// Returns the values in effect as (variable, value), secrets hidden, in the order of the groups.
     #[must_use]
     pub fn effective(&self) -> Vec<(String, String)> {
-        self.settings.iter().map(|setting| (setting.env(), without_passwords(self.value(setting)))).collect()
+        self.settings.iter().map(|setting| (setting.env(), setting.shown(self.value(setting)))).collect()
     }
 
     /// Returns the variables that begin with [`PREFIX`] but that no Ringback process reads.

@@ -26,9 +26,13 @@ pub(crate) fn parse(
     settings: &[Setting],
     args: impl IntoIterator<Item = OsString>,
 ) -> Result<Flags, clap::Error> {
-    let matches = command.args(settings.iter().map(flag)).arg(print_config()).try_get_matches_from(args)?;
-    let value =
-        |setting: &Setting| Some((setting.name.to_owned(), matches.get_one::<String>(setting.name)?.clone()));
+    let flags = settings.iter().filter_map(flag);
+    let matches = command.args(flags).arg(print_config()).try_get_matches_from(args)?;
+    // A secret has no flag.
+    let value = |setting: &Setting| {
+        let value = matches.try_get_one::<String>(setting.name).ok().flatten()?;
+        Some((setting.name.to_owned(), value.clone()))
+    };
     Ok(Flags {
         values: settings.iter().filter_map(value).collect(),
         print_config: matches.get_flag(PRINT_CONFIG),
@@ -44,14 +48,15 @@ pub fn print_config() -> Arg {
         .help("Print the configuration in effect, secrets hidden, and exit")
 }
 
-/// Creates the flag of a setting. Its help text names the variable and the default.
+/// Creates the flag of a setting. Its help text names the variable and the default. `None` for a secret.
 #[must_use]
-pub fn flag(setting: &Setting) -> Arg {
+pub fn flag(setting: &Setting) -> Option<Arg> {
     let default = if setting.default.is_empty() { "empty" } else { setting.default };
-    Arg::new(setting.name)
-        .long(setting.flag().trim_start_matches('-').to_owned())
+    let flag = Arg::new(setting.name)
+        .long(setting.flag()?.trim_start_matches('-').to_owned())
         .value_name("VALUE")
-        .help(format!("{} [env: {}] [default: {default}]", setting.help, setting.env()))
+        .help(format!("{} [env: {}] [default: {default}]", setting.help, setting.env()));
+    Some(flag)
 }
 
 #[cfg(test)]
@@ -63,6 +68,7 @@ mod tests {
     const SETTINGS: &[Setting] = &[
         Setting::new("LOCK_TTL", "5s", "how long a lock holds"),
         Setting::new("EGRESS_ALLOW", "", "networks let through"),
+        Setting::secret(("MASTER_KEYS", "", "keys that seal")),
     ];
 
     fn ask(args: &[&str]) -> Result<Flags, clap::Error> {
@@ -94,6 +100,13 @@ mod tests {
     fn an_unknown_flag_is_an_error() {
         assert_eq!(ask(&["--lok-ttl", "7s"]).unwrap_err().kind(), ErrorKind::UnknownArgument);
         assert_eq!(ask(&["stray"]).unwrap_err().kind(), ErrorKind::UnknownArgument);
+    }
+
+    #[test]
+    fn a_secret_has_no_flag() {
+        assert_eq!(ask(&["--master-keys", "a:b"]).unwrap_err().kind(), ErrorKind::UnknownArgument);
+        assert!(ask(&[]).unwrap().values.is_empty());
+        assert!(!ask(&["--help"]).unwrap_err().to_string().contains("master-keys"));
     }
 
     #[test]

@@ -132,6 +132,11 @@ impl Process {
         self.child = spawn(&self.spec, self.dir.path());
     }
 
+    /// Sets an environment variable from the next restart on.
+    pub fn set_env(&mut self, name: &str, value: &str) {
+        self.spec.env.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Takes the binary from a directory with another build at the next restart, or from this build.
     pub fn use_binaries_of(&mut self, directory: Option<PathBuf>) {
         self.spec.binaries = directory;

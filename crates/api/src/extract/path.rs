@@ -8,6 +8,7 @@ use http::StatusCode;
 use http::request::Parts;
 use ringback_core::contract::{Receipt, RedriveId};
 use ringback_core::job::{JobId, JobKey, Topic};
+use ringback_core::policy::SecretId;
 use ringback_core::wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
 
@@ -59,6 +60,19 @@ impl<S: Send + Sync> FromRequestParts<S> for RedrivePath {
     }
 }
 
+/// The secret that the path names, and its topic.
+pub(crate) struct SecretPath(pub(crate) Topic, pub(crate) SecretId);
+
+impl<S: Send + Sync> FromRequestParts<S> for SecretPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let path = segments::<(String, String)>(parts).await.ok();
+        let parsed = path.and_then(|(topic, id)| Some((topic.parse().ok()?, id.parse().ok()?)));
+        parsed.map(|(topic, id)| Self(topic, id)).ok_or_else(unknown_secret)
+    }
+}
+
 /// The pull receipt that the path names.
 pub(crate) struct ReceiptPath(pub(crate) Receipt);
 
@@ -86,6 +100,11 @@ pub(crate) fn unknown_receipt() -> Problem {
 pub(crate) fn unknown_redrive() -> ApiError {
     let detail = "no such revival of this topic is known, or it ended more than a day ago";
     ApiError::new(StatusCode::NOT_FOUND, detail)
+}
+
+/// The 404 for a secret that a topic does not have.
+pub(crate) fn unknown_secret() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "the topic has no such secret, or it signs no more")
 }
 
 async fn segments<T: DeserializeOwned + Send + 'static>(parts: &mut Parts) -> Result<T, ApiError> {

@@ -14,7 +14,7 @@ use ringback_core::wire::TopicDeleteAnswer;
 use ringback_store::Store;
 use tokio::time::Instant;
 
-use super::topics::wait_until_applied;
+use super::policy_change::wait_until_applied;
 use crate::error::ApiError;
 use crate::extract::{ForceQuery, Query, TopicPath, outdated_cursor};
 use crate::limits::Deadline;

@@ -1,21 +1,22 @@
 //! Topics: list them; get one, set its policy, pause and resume it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use ringback_core::contract::{PolicyPut, PolicyVersion, TopicPage, is_notice_topic};
+use ringback_core::contract::{TopicPage, is_notice_topic};
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Policies, Policy};
+use ringback_core::policy::{Policies, Policy};
 use ringback_core::wire::{
-    PolicyAnswer, TopicAnswer, TopicsAnswer, close_policy, on_dead_of_notices, parse_policy, unmask_policy,
+    PolicyAnswer, Problem, TopicAnswer, TopicsAnswer, brings_secrets, close_policy, on_dead_of_notices,
+    parse_policy, unmask_policy, with_secrets,
 };
-use tokio::time::timeout;
 
 use super::jobs::limit_reached;
+use super::policy_change::applied;
+use super::secrets::check_sealed;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
@@ -24,9 +25,6 @@ use crate::schema::{
     TopicCursor, TopicParams,
 };
 use crate::state::{Api, ApiState};
-
-/// How long a call waits until this process applies its change.
-const APPLIED_WITHIN: Duration = Duration::from_secs(1);
 
 /// List topics
 ///
@@ -85,7 +83,8 @@ pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath)
 /// Sets the policy of a topic: defaults for jobs that do not set these fields themselves. The whole
 /// policy is replaced. It takes effect within a second, also for existing jobs, except `url`, which
 /// only applies to jobs submitted later. This API process nearly always applies it before it answers.
-/// A secret header whose value is `[masked by ringback]`, as answers show it, keeps its stored value.
+/// A secret header whose value is `[masked by ringback]`, as answers show it, keeps its stored value. The secrets that
+/// sign callbacks stay as they are, unless the policy brings sealed ones from an export of topics.
 #[utoipa::path(
     put, path = "/v1/topics/{topic}", tag = "topics", operation_id = "put_policy",
     params(TopicParams),
@@ -105,31 +104,19 @@ pub(crate) async fn put_policy(
     if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }
-    let (policy, put) = if policy.headers.masked_names().next().is_none() {
-        let put = deadline.bound(api.store.put_policy(&topic, &policy)).await??;
-        (policy, put)
-    } else {
-        let unmask = |stored: Option<&Policy>| unmask_policy(&policy, stored);
-        deadline.bound(api.store.change_policy(&topic, unmask)).await???
-    };
-    let (status, version) = match put {
-        PolicyPut::Created(version) => (StatusCode::CREATED, version),
-        PolicyPut::Replaced(version) => (StatusCode::OK, version),
-        PolicyPut::TooMany => {
-            let detail = format!("{MAX_POLICIES} topics have a policy, which is the limit; delete one");
-            return Err(ApiError::new(StatusCode::CONFLICT, detail));
-        }
-        PolicyPut::TooManyWithMetrics => {
-            let detail = format!(
-                "{MAX_TOPICS_WITH_METRICS} topics have \"metrics\":true in their policy, which is the limit; set it to false for one of them"
-            );
-            return Err(ApiError::new(StatusCode::CONFLICT, detail));
-        }
-        PolicyPut::Outdated => {
-            return Err(ApiError::retry_later("others keep changing the policy of this topic"));
+    check_sealed(&api, &topic, &policy)?;
+    let complete = |stored: Option<&Policy>| {
+        let is_masked = policy.headers.masked_names().next().is_some();
+        let policy = if is_masked { unmask_policy(&policy, stored)? } else { policy.clone() };
+        match stored {
+            Some(stored) if !stored.secrets.is_empty() && !brings_secrets(&policy) => {
+                Ok(with_secrets(&policy, &stored.secrets))
+            }
+            _ => Ok::<_, Problem>(policy),
         }
     };
-    wait_until_applied(&api, version).await;
+    let (policy, put) = deadline.bound(api.store.change_policy(&topic, complete)).await???;
+    let status = applied(&api, put).await?;
     Ok((status, Json(PolicyAnswer::new(&topic, Some(&policy)))).into_response())
 }
 
@@ -172,14 +159,6 @@ pub(crate) async fn resume(
         return Err(ApiError::new(StatusCode::NOT_FOUND, format!("topic {topic} cannot be resumed: {why}")));
     }
     find(&api, topic, deadline).await.map(Json)
-}
-
-/// Waits for a moment until this process applies a changed policy, so that the caller's next request
-/// here nearly always finds it.
-pub(super) async fn wait_until_applied(api: &Api, version: PolicyVersion) {
-    if timeout(APPLIED_WITHIN, api.policies.reached(version)).await.is_err() {
-        tracing::debug!("this process does not apply a changed policy yet");
-    }
 }
 
 async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswer, ApiError> {

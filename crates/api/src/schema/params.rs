@@ -3,7 +3,7 @@
 
 use utoipa::{IntoParams, ToSchema};
 
-use super::values::{JobName, ReceiptText, RevivalId, TopicName};
+use super::values::{JobName, ReceiptText, RevivalId, SecretName, TopicName};
 
 /// A job by topic and id.
 #[derive(IntoParams)]
@@ -31,6 +31,16 @@ pub(crate) struct RedriveParams {
     topic: TopicName,
     /// The revival's id
     revival: RevivalId,
+}
+
+/// A secret by topic and id.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SecretParams {
+    /// The topic
+    topic: TopicName,
+    /// The secret's id
+    secret: SecretName,
 }
 
 /// A pull receipt.

@@ -251,6 +251,15 @@ pub(super) const PURGE_CURSOR: &str = concat!("^[0-9A-Fa-f]{1,4}-[0-9A-Fa-f]{1,1
 pub(super) const RECEIPT: &str = "^[A-Za-z0-9_-]{40}$";
 /// The id of a redrive.
 pub(super) const REDRIVE: &str = "^[0-9a-f]{16}$";
+/// The id of a secret.
+pub(super) const SECRET_ID: &str = "^sec_[A-Za-z0-9]{1,60}$";
+/// `whsec_` and the base64 of 24 to 64 bytes, whose unused bits are zero, with or without padding.
+pub(super) const SECRET: &str = concat!(
+    "^whsec_(?:(?:[A-Za-z0-9+/]{4}){8,20}(?:[A-Za-z0-9+/][AQgw]={0,2}|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=?)?",
+    "|(?:[A-Za-z0-9+/]{4}){21}(?:[A-Za-z0-9+/][AQgw]={0,2})?)$"
+);
+/// A sealed secret: the id of a master key, a dot and base64.
+pub(super) const SEALED: &str = "^[A-Za-z0-9_-]{1,32}\\.[A-Za-z0-9_-]+$";
 /// The content hash of an exported job.
 pub(super) const CONTENT: &str = "^[0-9a-f]{16}$";
 /// A `traceparent` of version 00 (W3C Trace Context); neither id is all zeros.

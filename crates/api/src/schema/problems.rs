@@ -50,6 +50,8 @@ problems! {
     ImportProblems: 400 408 413 415 503;
     /// GET and DELETE /v1/topics/{topic}/revivals/{revival}.
     RedriveProblems: 404 503;
+    /// DELETE /v1/topics/{topic}/secrets/{secret}.
+    DeleteSecretProblems: 404 503;
 }
 
 /// POST /v1/jobs: [`CreateProblems`], where a 409 may say when to submit again.
@@ -86,10 +88,10 @@ fn retry_after(text: &str) -> Header {
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Not readable: not JSON of the expected kind, or not UTF-8",
-        404 => "No such job, topic, revival or receipt is known",
+        404 => "No such job, topic, revival, secret or receipt is known",
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, too many revivals are running, or no loss of jobs has this run_id"
+            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, the topic has too many secrets or no master key seals them, too many revivals are running, or no loss of jobs has this run_id"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",

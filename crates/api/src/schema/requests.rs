@@ -9,8 +9,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::values::{
     Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, ExpectedBody,
-    HeaderFields, JobName, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId, Time, Timeout,
-    TopicName, TraceParent, Ttr, Wait, ZoneName,
+    HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId, SealedText,
+    SecretName, SecretText, Time, Timeout, TopicName, TraceParent, Ttr, Wait, ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -242,6 +242,36 @@ pub(crate) struct PolicyRequest {
     on_dead: Option<CallbackUrl>,
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
+    /// The secrets that sign its callbacks, sealed, as an export of topics has them: for a restore. They replace those of
+    /// the topic. A policy without this field keeps them. Answers never show it.
+    #[schema(max_items = 8)]
+    secrets: Option<Vec<SealedSecret>>,
+}
+
+/// A secret of a topic, sealed.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SealedSecret {
+    /// Its id.
+    id: SecretName,
+    /// The secret, sealed for this topic and id.
+    sealed: SealedText,
+    /// When it was added.
+    created_at: Time,
+    /// When it stops signing.
+    until: Option<Time>,
+}
+
+/// A secret to add.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"keep": "24h"}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSecretRequest {
+    /// The secret. If it is left out, one of 32 random bytes is made.
+    secret: Option<SecretText>,
+    /// How long the former secrets of the topic go on signing beside the new one. 0 ends them at once.
+    #[schema(default = "24h")]
+    keep: Option<Keep>,
 }
 
 /// Which attempts are logged: failed ones and the success of a job that needed more than one attempt, all,

@@ -52,6 +52,8 @@ fn requests() -> Vec<Rule> {
         json!({"required": ["if_exists"], "properties": {"if_exists": {"enum": ["replace", "postpone"]}}});
     let postpones = json!({"required": ["if_exists"], "properties": {"if_exists": {"const": "postpone"}}});
     let submit = [
+        // Its jobs are made where others die.
+        json!({"properties": {"topic": {"const": NOTICE_TOPIC}}}),
         json!({"allOf": [changes, {"not": given(&["id"])}]}),
         json!({"allOf": [given(&["max_delay"]), {"not": postpones}]}),
     ];

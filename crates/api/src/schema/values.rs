@@ -10,7 +10,7 @@ use ringback_core::job::{
 use ringback_core::limits::{MAX_ERROR, MAX_REASON};
 use ringback_core::policy::MAX_EXPECTED;
 use ringback_core::retry::{MAX_TIER, MIN_TIER};
-use ringback_core::wire::MAX_WAIT;
+use ringback_core::wire::{MAX_KEEP, MAX_WAIT};
 use ringback_core::written_time::MAX_TIME;
 use serde_json::Value;
 use utoipa::openapi::RefOr;
@@ -82,6 +82,12 @@ values! {
     ReceiptText = text(patterns::RECEIPT, 40, 40).examples(["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]);
     /// The id of a revival.
     RevivalId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
+    /// The id of a secret.
+    SecretName = text(patterns::SECRET_ID, 5, 64).examples(["sec_01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
+    /// A secret by the Standard Webhooks specification: `whsec_` and the base64 of 24 to 64 bytes.
+    SecretText = text(patterns::SECRET, 38, 94).examples(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]);
+    /// A secret that a master key of the installation has sealed for this topic.
+    SealedText = text(patterns::SEALED, 3, 1024).examples(["k1.AAECAwQF"]);
     /// The hash that recognises a repeated submit.
     ContentHashText = text(patterns::CONTENT, 16, 16).examples(["000102ff10ab0908"]);
     /// A `traceparent` of version 00 (W3C Trace Context). Neither id is all zeros.
@@ -114,6 +120,8 @@ values! {
     Ttr = duration(MIN_TTR, MAX_TTR).examples(["30s"]);
     /// How long to wait for jobs, at most 60 s: seconds as a number, or a friendly duration.
     Wait = duration(Duration::ZERO, MAX_WAIT).examples(["20s"]);
+    /// How long former secrets go on signing, at most 30 days: seconds as a number, or a friendly duration.
+    Keep = duration(Duration::ZERO, MAX_KEEP).examples(["24h"]);
     /// The wait before a retry, 10 ms to 30 days: seconds as a number, or a friendly duration.
     RetryDelay = duration(MIN_TIER, MAX_TIER).examples(["15s"]);
 

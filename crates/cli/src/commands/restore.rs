@@ -21,7 +21,8 @@ use super::retry::PatientCalls;
 use super::session::Session;
 use crate::args::{Format, values};
 use crate::backup_file::{Damage, Lines};
-use crate::failure::{Unfinished, Verdict};
+use crate::client::ClientError;
+use crate::failure::{self, Unfinished, Verdict};
 use crate::progress::Progress;
 use crate::scratch::scratch_file;
 
@@ -78,7 +79,13 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
             Ok(Verdict::No)
         }
         Err(error) => {
-            let what = format!("the restore is not finished: {error:#}");
+            let fields = match error.downcast_ref() {
+                Some(ClientError::Problem { problem, .. }) => {
+                    format!("\n{}", failure::fields(problem).trim_end())
+                }
+                _ => String::new(),
+            };
+            let what = format!("the restore is not finished: {error:#}{}", fields.trim_end());
             let next = "run the same restore again: what was restored before counts as repeated".to_owned();
             Err(Unfinished { what, next }.into())
         }

@@ -43,7 +43,7 @@ impl Args for UpArgs {
     fn augment_args(command: Command) -> Command {
         // The flags of every command that calls the API; they have no meaning here.
         let command = Remote::augment_args(command).mut_args(|flag| flag.hide(true)).next_help_heading(None);
-        let flag = |setting| flags::flag(setting).value_parser(value_parser!(OsString));
+        let flag = |setting| Some(flags::flag(setting)?.value_parser(value_parser!(OsString)));
         let demo = Arg::new(DEMO)
             .long(DEMO)
             .value_name("PORT")
@@ -55,7 +55,7 @@ impl Args for UpArgs {
                 "Also receive and print deliveries, as `ringback listen` does, on this port of 127.0.0.1 [default: \
                 8080, or another one if that is in use]",
             );
-        command.args(all().iter().map(flag)).arg(flags::print_config()).arg(demo)
+        command.args(all().iter().filter_map(flag)).arg(flags::print_config()).arg(demo)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -66,7 +66,7 @@ impl Args for UpArgs {
 impl FromArgMatches for UpArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |setting: &Setting| {
-            let mut flag = OsString::from(setting.flag() + "=");
+            let mut flag = OsString::from(setting.flag()? + "=");
             flag.push(matches.get_one::<OsString>(setting.name)?);
             Some(flag)
         };

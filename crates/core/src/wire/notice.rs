@@ -1,10 +1,11 @@
 //! Dead-letter notices: the job that publishes a dead letter, its body, and the field `on_dead`. The
 //! same dead letter always makes the same notice, so submitting it twice is one submit.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
@@ -91,6 +92,20 @@ impl DeadLetter {
     }
 }
 
+/// The topic of the dead job that a notice is about, from the body of the notice.
+pub fn topic_of_notice(body: &[u8]) -> Option<Topic> {
+    #[derive(Deserialize)]
+    struct Notice<'a> {
+        #[serde(borrow)]
+        data: Data<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Data<'a> {
+        topic: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Notice<'_>>(body).ok()?.data.topic.parse().ok()
+}
+
 /// The id of a notice: 128 bits that identify the dead letter. The number of attempts only grows, so a job
 /// becomes dead once with each number; an import may start again from a lower one, so the arrival counts
 /// too. The time of death does not: after a fail-over the same job may become dead a second time.
@@ -112,6 +127,15 @@ pub(super) fn on_dead(
         return None;
     }
     url(fields, "on_dead", mistakes)
+}
+
+/// The problem of a submit to the topic of notices. A notice is signed as its dead job's topic, so nobody else may say
+/// what is in one.
+pub fn submit_of_notice() -> Problem {
+    let mut mistakes = Mistakes::default();
+    let detail = format!("{NOTICE_TOPIC} has dead-letter notices alone, which are made where a job dies");
+    mistakes.add("topic", detail, "any other topic");
+    mistakes.into_problem()
 }
 
 /// The problem of a policy with `on_dead` for the topic of notices.
@@ -164,6 +188,8 @@ mod tests {
             (Some([1; 16]), None)
         );
         let body = std::str::from_utf8(&notice.delivery.body.bytes).unwrap();
+        assert_eq!(topic_of_notice(body.as_bytes()).unwrap().as_str(), "pay");
+        assert_eq!(topic_of_notice(b"{}"), None);
         assert_eq!(
             body,
             r#"{"type":"job.dead","timestamp":"1970-01-01T00:00:01.020Z","data":{"topic":"pay","id":"order-1","state":"dead","due_at":"1970-01-01T00:00:01.000Z","created_at":"1970-01-01T00:00:00.500Z","attempts":3,"failures":2,"last":{"at":"1970-01-01T00:00:01.001Z","status":503,"duration_ms":17},"reason":"exhausted","context":{"tenant":"a7"}}}"#

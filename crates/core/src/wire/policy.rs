@@ -2,6 +2,7 @@
 
 mod headers_to;
 mod mask;
+mod secrets;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,15 +12,20 @@ pub use self::headers_to::close_policy;
 use self::headers_to::headers_to;
 pub(super) use self::mask::masked_policy;
 pub use self::mask::unmask_policy;
+pub use self::secrets::{
+    MAX_KEEP, NewSecret, SecretAnswer, SecretCreated, SecretsAnswer, brings_secrets, parse_new_secret,
+    with_secrets,
+};
+use self::secrets::{secrets, without_secrets};
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::retry::retry;
 use super::fields::values::{entries, parsed, timeout, ttr, url};
 use super::problem::Problem;
 use crate::job::{Headers, Topic};
-use crate::policy::{MAX_EXPECTED, MAX_POLICY, Metrics, Policy};
+use crate::policy::{MAX_EXPECTED, MAX_POLICY, MAX_SECRETS_JSON, Metrics, Policy};
 
 /// The fields of a policy.
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 11] = [
     "retry",
     "timeout",
     "ttr",
@@ -30,17 +36,23 @@ const KNOWN: [&str; 10] = [
     "attempts",
     "on_dead",
     "metrics",
+    SECRETS,
 ];
+/// The field that only a policy from a backup has.
+const SECRETS: &str = "secrets";
 const ATTEMPTS: &str = "\"failed\", \"all\" or \"off\"";
 
 /// Parses a policy.
 ///
 /// # Errors
-/// A 400 problem if it is not a JSON object in UTF-8, 413 if it has more than [`MAX_POLICY`] bytes, 422
-/// with all wrong fields.
+/// A 400 problem if it is not a JSON object in UTF-8, 413 if it has more than [`MAX_POLICY`] bytes beside its secrets,
+/// 422 with all wrong fields.
 pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
-    bound(json.len())?;
+    // More cannot be right, so it is not looked at.
+    bound(json.len().saturating_sub(MAX_SECRETS_JSON))?;
     let fields = open(json)?;
+    let of_secrets = fields.get(SECRETS).map_or(0, |raw| raw.get().len().min(MAX_SECRETS_JSON));
+    bound(json.len() - of_secrets)?;
     let mut mistakes = Mistakes::default();
     fields.check_names("", &KNOWN, &mut mistakes);
     let policy = Policy {
@@ -54,11 +66,12 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
         on_dead: url(&fields, "on_dead", &mut mistakes),
         metrics: metrics(&fields, &mut mistakes),
+        secrets: secrets(&fields, &mut mistakes),
         written: written(&fields),
     };
     let policy = mistakes.or(policy)?;
     // Numbers can get longer when written again, and what is stored must be readable.
-    bound(policy.written.len())?;
+    bound(without_secrets(&policy).len())?;
     Ok(policy)
 }
 
@@ -99,7 +112,8 @@ fn written(fields: &Fields<'_>) -> Box<str> {
 pub struct PolicyAnswer {
     /// The topic.
     pub topic: String,
-    /// Its policy, each field as it was written, with secret header values masked; `null` if it has none.
+    /// Its policy, each field as it was written, without its secrets, and with secret header values masked; `null` if it
+    /// has none.
     #[schema(value_type = Option<serde_json::Value>)]
     pub policy: Option<Box<RawValue>>,
 }

@@ -34,6 +34,8 @@ pub(crate) enum PostError {
     Ports,
     /// Calls that hang hold too many places at the receiver's address; nothing was sent.
     Crowded,
+    /// A secret that signs it cannot be opened; nothing was sent.
+    Unsigned,
     /// This machine is out of file descriptors or memory; nothing was sent.
     Local,
 }
@@ -55,6 +57,7 @@ impl PostError {
             Self::Broken => "broken",
             Self::Ports => "ports",
             Self::Crowded => "crowded",
+            Self::Unsigned => "unsigned",
             Self::Local => "local",
         }
     }

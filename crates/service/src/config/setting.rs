@@ -34,6 +34,9 @@ pub const ALL_NAMES: &[&str] = &[
     "EGRESS_DENY",
     "EGRESS_HOSTS",
     "EGRESS_PORTS",
+    "MASTER_KEYS",
+    "SIGNING_SECRET",
+    "WEBHOOK_PREFIX",
     "LOG",
     "LOG_FORMAT",
 ];
@@ -47,13 +50,30 @@ pub struct Setting {
     pub default: &'static str,
     /// The help text: one line without a full stop.
     pub help: &'static str,
+    /// Whether its value may be shown, and given on the command line.
+    pub exposure: Exposure,
+}
+
+/// Where the value of a setting may appear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposure {
+    /// It may be shown, except passwords in URLs, and has a flag.
+    Shown,
+    /// It is a secret: it is never shown, and has no flag, because all users of a machine can read command lines.
+    Secret,
 }
 
 impl Setting {
     /// Creates a setting. Its value may be printed, except passwords in URLs.
     #[must_use]
     pub const fn new(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        Self { name, default, help }
+        Self { name, default, help, exposure: Exposure::Shown }
+    }
+
+    /// Creates a setting whose value is a secret. It is given by the environment alone.
+    #[must_use]
+    pub const fn secret((name, default, help): (&'static str, &'static str, &'static str)) -> Self {
+        Self { name, default, help, exposure: Exposure::Secret }
     }
 
     /// Creates a group of settings from rows of name, default and help text.
@@ -74,10 +94,20 @@ impl Setting {
         format!("{PREFIX}{}", self.name)
     }
 
-    /// The flag: `LOCK_TTL` is `--lock-ttl`.
+    /// The flag: `LOCK_TTL` is `--lock-ttl`. `None` if its value is a secret.
     #[must_use]
-    pub fn flag(&self) -> String {
-        format!("--{}", self.name.to_ascii_lowercase().replace('_', "-"))
+    pub fn flag(&self) -> Option<String> {
+        let flag = || format!("--{}", self.name.to_ascii_lowercase().replace('_', "-"));
+        (self.exposure == Exposure::Shown).then(flag)
+    }
+
+    /// Its value as it may be shown.
+    pub(crate) fn shown(&self, value: &str) -> String {
+        match self.exposure {
+            Exposure::Shown => without_passwords(value),
+            Exposure::Secret if value.is_empty() => String::new(),
+            Exposure::Secret => HIDDEN.to_owned(),
+        }
     }
 }
 

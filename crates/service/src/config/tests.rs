@@ -24,7 +24,7 @@ fn lines(lookup: &Lookup) -> Vec<String> {
 #[test]
 fn a_setting_knows_its_variable_and_its_flag() {
     assert_eq!(GROUP[1].env(), "RINGBACK_LOCK_TTL");
-    assert_eq!(GROUP[1].flag(), "--lock-ttl");
+    assert_eq!(GROUP[1].flag().as_deref(), Some("--lock-ttl"));
 }
 
 #[test]
@@ -89,6 +89,19 @@ fn passwords_are_never_shown() {
     assert_eq!(lines(&lookup), expected);
     let shown = lookup.effective();
     assert_eq!(shown[0].1, "redis://app:***@db:6379");
+}
+
+#[test]
+fn a_secret_is_never_shown_and_has_no_flag() {
+    const SECRETS: &[Setting] = &[Setting::secret(("MASTER_KEYS", "", "keys"))];
+    let env = BTreeMap::from([("RINGBACK_MASTER_KEYS".to_owned(), "k:hunter2".to_owned())]);
+    let mut lookup = Lookup::new(&[SECRETS], BTreeMap::new(), env);
+    lookup.reject("MASTER_KEYS", "k:hunter2 is too short");
+    assert_eq!(lines(&lookup), ["RINGBACK_MASTER_KEYS is \"***\": *** is too short"]);
+    assert_eq!(lookup.effective(), [("RINGBACK_MASTER_KEYS".to_owned(), "***".to_owned())]);
+    assert_eq!(lookup.text("MASTER_KEYS"), "k:hunter2");
+    let unset = Lookup::new(&[SECRETS], BTreeMap::new(), BTreeMap::new());
+    assert_eq!(unset.effective()[0].1, "", "whether it is set may be seen");
 }
 
 #[test]

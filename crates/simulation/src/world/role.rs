@@ -76,6 +76,7 @@ impl Role {
                     retry,
                     event_listeners: 10,
                     guard: Guard::open(),
+                    master_keys: Default::default(),
                 };
                 router = Some(ringback_api::router(&config, &store, &context, &mut tasks));
             }
@@ -89,6 +90,7 @@ impl Role {
                     concurrency: 64,
                     lane_concurrency: 8,
                     outgoing: Default::default(),
+                    signing: Default::default(),
                     retry,
                     lease_margin: LEASE_MARGIN,
                 };

@@ -21,6 +21,8 @@ use crate::state::tests::{prepared, unprepared};
 
 /// A receipt of the first shard that no lease has.
 const RECEIPT: &str = "AAAHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-";
+/// A secret to add.
+const SECRET: &str = r#"{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#;
 const DEAD: &str = r#"{"topic":"t","id":"i","url":"http://h/","state":"dead","reason":"lost"}"#;
 
 /// An operation of the document.
@@ -69,6 +71,7 @@ impl Operation {
             "import" => r#"{"topic":"t","url":"http://h/"}"#,
             "reschedule" => r#"{"delay":"2h"}"#,
             "put_policy" => r#"{"timeout":"5s"}"#,
+            "add_secret" => SECRET,
             "finish_all" => r#"{"receipts":["x"]}"#,
             "retry" => r#"{"delay":"1h"}"#,
             "accept_loss" => r#"{"run_id":"8b1f"}"#,
@@ -79,7 +82,9 @@ impl Operation {
 
     fn target(&self, topic: &str) -> String {
         let path = self.path.replace("{topic}", topic).replace("{id}", "i");
-        path.replace("{receipt}", RECEIPT).replace("{revival}", "0000000000000000")
+        path.replace("{receipt}", RECEIPT)
+            .replace("{revival}", "0000000000000000")
+            .replace("{secret}", "sec_0")
     }
 
     fn with(&self, target: &str, body: impl Into<Body>) -> Request<Body> {
@@ -173,6 +178,16 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
         ("put_policy", 200) => {
             let put = operation.with(&target, "{}");
             answer(app, put).await;
+        }
+        ("add_secret", 200) => drop(post(app, &target, SECRET).await),
+        ("add_secret", 409) => {
+            for _ in 0..ringback_core::policy::MAX_SECRETS {
+                post(app, &target, "").await;
+            }
+        }
+        ("delete_secret", 200) => {
+            let added = post(app, "/v1/topics/t/secrets", "").await;
+            target = target.replace("sec_0", added["id"].as_str().unwrap());
         }
         ("delete_topic", 202) => {
             reserved().await;

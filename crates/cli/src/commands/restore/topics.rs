@@ -88,10 +88,17 @@ async fn all(calls: PatientCalls<'_>) -> Result<BTreeMap<String, Present>, Clien
     Ok(all)
 }
 
-/// Two policies with the same fields and values are the same, however they were written.
+/// Two policies with the same fields and values are the same, however they were written, and with whichever master key
+/// their secrets are sealed.
 fn identity(topic: &TopicLine) -> Option<[u8; 32]> {
     let policy = as_it_was(topic.policy.as_ref()?.get());
-    let value = serde_json::from_str::<Value>(&policy).map_or(policy, |value| value.to_string());
+    let value = serde_json::from_str::<Value>(&policy).map_or(policy, |mut value| {
+        let secrets = value.get_mut("secrets").and_then(Value::as_array_mut);
+        for secret in secrets.into_iter().flatten().filter_map(Value::as_object_mut) {
+            secret.remove("sealed");
+        }
+        value.to_string()
+    });
     Some(Sha256::digest(value).into())
 }
 

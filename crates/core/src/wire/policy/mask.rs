@@ -6,22 +6,25 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::parse_policy;
+use super::secrets::without_secrets;
 use crate::job::{MASK, is_masked, is_secret};
 use crate::policy::Policy;
 use crate::wire::fields::object::{Mistakes, open, read};
 use crate::wire::problem::Problem;
 
-/// A policy as it is shown: JSON, each field as it was written, with secret header values masked.
+/// A policy as it is shown: JSON, each field as it was written, without its secrets, and with secret header values
+/// masked.
 pub(in crate::wire) fn masked_policy(policy: &Policy) -> Cow<'_, str> {
+    let written = without_secrets(policy);
     if !policy.headers.entries().iter().any(|(name, _)| is_secret(name)) {
-        return Cow::Borrowed(policy.written());
+        return written;
     }
     let mask = |name: &str, value: &mut Value| {
         if is_secret(name) {
             *value = MASK.into();
         }
     };
-    Cow::Owned(with_headers(policy.written(), mask))
+    Cow::Owned(with_headers(&written, mask))
 }
 
 /// A policy as it is to be stored: masked header values are those of the stored policy.

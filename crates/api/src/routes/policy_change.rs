@@ -1,0 +1,48 @@
+//! The end of a call that has changed a policy: its status, and the wait until this process applies the change.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use ringback_core::contract::{PolicyPut, PolicyVersion};
+use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS};
+use tokio::time::timeout;
+
+use crate::error::ApiError;
+use crate::state::Api;
+
+/// How long a call waits until this process applies its change.
+const APPLIED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Waits until this process applies a policy that was put, and returns the status of the answer.
+///
+/// # Errors
+/// If it was not put.
+pub(super) async fn applied(api: &Api, put: PolicyPut) -> Result<StatusCode, ApiError> {
+    let (status, version) = match put {
+        PolicyPut::Created(version) => (StatusCode::CREATED, version),
+        PolicyPut::Replaced(version) => (StatusCode::OK, version),
+        PolicyPut::TooMany => {
+            let detail = format!("{MAX_POLICIES} topics have a policy, which is the limit; delete one");
+            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+        PolicyPut::TooManyWithMetrics => {
+            let detail = format!(
+                "{MAX_TOPICS_WITH_METRICS} topics have \"metrics\":true in their policy, which is the limit; set it to false for one of them"
+            );
+            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+        PolicyPut::Outdated => {
+            return Err(ApiError::retry_later("others keep changing the policy of this topic"));
+        }
+    };
+    wait_until_applied(api, version).await;
+    Ok(status)
+}
+
+/// Waits for a moment until this process applies a changed policy, so that the caller's next request
+/// here nearly always finds it.
+pub(super) async fn wait_until_applied(api: &Api, version: PolicyVersion) {
+    if timeout(APPLIED_WITHIN, api.policies.reached(version)).await.is_err() {
+        tracing::debug!("this process does not apply a changed policy yet");
+    }
+}

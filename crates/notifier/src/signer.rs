@@ -1,0 +1,98 @@
+//! Signs callbacks with the secrets of their topic and of the installation. A callback whose secrets cannot be opened is
+//! not sent: its receiver could not tell it from a forged one.
+
+use http::{HeaderName, HeaderValue};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Lease, is_notice_topic};
+use ringback_core::job::Topic;
+use ringback_core::policy::{Policy, StoredSecret};
+use ringback_core::wire::topic_of_notice;
+use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders, sign};
+use ringback_store::PolicyBook;
+use tracing::warn;
+
+use crate::config::Signing;
+
+/// Signs callbacks, and knows the names of their headers.
+pub(crate) struct Signer {
+    keys: MasterKeys,
+    book: PolicyBook,
+    /// The secrets that sign callbacks of all topics.
+    installation: Vec<SigningSecret>,
+    names: WebhookHeaders,
+    pub(crate) id: HeaderName,
+    pub(crate) timestamp: HeaderName,
+    pub(crate) signature: HeaderName,
+}
+
+/// A secret cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CannotSign;
+
+impl Signer {
+    pub(crate) fn new(Signing { keys, secrets, headers }: Signing, book: PolicyBook) -> Self {
+        let name = |text: &str| text.parse().expect("a prefix and a letter are a header name");
+        let (id, timestamp, signature) =
+            (name(&headers.id), name(&headers.timestamp), name(&headers.signature));
+        Self { keys, book, installation: secrets, names: headers, id, timestamp, signature }
+    }
+
+    /// The value of the signature header of a callback; `None` if nothing signs it. `policy` is that of the job's topic.
+    ///
+    /// # Errors
+    /// If a secret cannot be opened.
+    pub(crate) fn sign(
+        &self,
+        lease: &Lease,
+        policy: Option<&Policy>,
+        id: &str,
+        now: Timestamp,
+    ) -> Result<Option<HeaderValue>, CannotSign> {
+        let topic = &lease.key.topic;
+        if is_notice_topic(topic) {
+            // A notice is signed as the callbacks of the job are that died.
+            let topic = topic_of_notice(&lease.delivery.body.bytes).unwrap_or_else(|| topic.clone());
+            let policy = self.book.get(&topic).ok().flatten();
+            return self.sign_as(&topic, policy.as_deref(), lease, id, now);
+        }
+        self.sign_as(topic, policy, lease, id, now)
+    }
+
+    fn sign_as(
+        &self,
+        topic: &Topic,
+        policy: Option<&Policy>,
+        lease: &Lease,
+        id: &str,
+        now: Timestamp,
+    ) -> Result<Option<HeaderValue>, CannotSign> {
+        let stored = policy.into_iter().flat_map(|policy| policy.signing_secrets(now));
+        let own = stored.map(|secret| self.open(topic, secret)).collect::<Result<Vec<_>, _>>()?;
+        let seconds = i64::try_from(now.as_millis() / 1000).unwrap_or(i64::MAX);
+        let signatures = sign(own.iter().chain(&self.installation), id, seconds, &lease.delivery.body.bytes);
+        Ok(signatures.map(|text| HeaderValue::from_str(&text).expect("base64 is visible ASCII")))
+    }
+
+    fn open(
+        &self,
+        topic: &Topic,
+        StoredSecret { id, sealed, .. }: &StoredSecret,
+    ) -> Result<SigningSecret, CannotSign> {
+        let opened = self.keys.open(&StoredSecret::name(topic, id), sealed);
+        let text = opened.map_err(|error| {
+            warn!(job.topic = %topic, secret = %id, %error, "a secret of a topic cannot be opened, so its callbacks wait");
+            CannotSign
+        })?;
+        let secret = std::str::from_utf8(&text).ok().and_then(SigningSecret::parse);
+        secret.ok_or_else(|| {
+            warn!(job.topic = %topic, secret = %id, "a secret of a topic is not one that signs, so its callbacks wait");
+            CannotSign
+        })
+    }
+
+    /// Whether a header of a job has a name that is ours. Those with the default prefix are refused when a job is
+    /// submitted; others are left out here.
+    pub(crate) fn owns(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+}

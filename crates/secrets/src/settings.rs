@@ -1,0 +1,78 @@
+//! The settings of secrets: their names, and a parser. Where the values come from is up to the caller.
+
+use crate::signing_secret::SigningSecret;
+
+/// The most signing secrets of an installation.
+const MAX_SECRETS: usize = 8;
+
+/// Name, default and meaning of the setting with the keys that seal secrets. Its value is a secret.
+pub const MASTER_KEYS: (&str, &str, &str) = (
+    "MASTER_KEYS",
+    "",
+    "Keys that seal secrets in the store, as id:base64 of 32 bytes; the first one seals, all open (ringback secret master-key makes one)",
+);
+
+/// Name, default and meaning of the setting with the secrets that sign callbacks of all topics. Its value is a secret.
+pub const SIGNING_SECRET: (&str, &str, &str) = (
+    "SIGNING_SECRET",
+    "",
+    "Secrets that sign the callbacks of all topics, as whsec_ and base64 of 24 to 64 bytes; several while they rotate",
+);
+
+/// Name, default and meaning of the setting with the prefix of the headers.
+pub const WEBHOOK_PREFIX: (&str, &str, &str) = (
+    "WEBHOOK_PREFIX",
+    "webhook",
+    "Beginning of the names of the headers -id, -timestamp and -signature of callbacks, such as svix",
+);
+
+/// Parses the value of [`SIGNING_SECRET`]. `get` returns the value of a name.
+///
+/// # Errors
+/// The name and the mistake, without the secrets.
+pub fn parse_signing_secrets(
+    mut get: impl FnMut(&'static str) -> String,
+) -> Result<Vec<SigningSecret>, Vec<(&'static str, String)>> {
+    let (name, ..) = SIGNING_SECRET;
+    secrets(&get(name)).map_err(|why| vec![(name, why)])
+}
+
+fn secrets(text: &str) -> Result<Vec<SigningSecret>, String> {
+    let entries: Vec<_> =
+        text.split([',', ' ', '\t', '\n', '\r']).filter(|entry| !entry.is_empty()).collect();
+    if entries.len() > MAX_SECRETS {
+        return Err(format!("has {} secrets; at most {MAX_SECRETS} are allowed", entries.len()));
+    }
+    let parse = |(index, entry)| {
+        let why = || format!("entry {} must be {}", index + 1, SigningSecret::ALLOWED);
+        SigningSecret::parse(entry).ok_or_else(why)
+    };
+    entries.into_iter().enumerate().map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+    fn parse(text: &str) -> Result<usize, Vec<&'static str>> {
+        let parsed = parse_signing_secrets(|_| text.to_owned());
+        parsed.map(|secrets| secrets.len()).map_err(|errors| {
+            assert!(errors.iter().all(|(_, why)| !why.contains("MfKQ")), "{errors:?}");
+            errors.into_iter().map(|(name, _)| name).collect()
+        })
+    }
+
+    #[test]
+    fn secrets_are_separated_by_white_space_or_commas() {
+        assert_eq!(parse(""), Ok(0));
+        assert_eq!(parse(&format!(" {SECRET},\n{SECRET} ")), Ok(2));
+    }
+
+    #[test]
+    fn a_mistake_shows_no_secret() {
+        assert_eq!(parse("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), Err(vec!["SIGNING_SECRET"]));
+        assert_eq!(parse(&format!("{SECRET} ").repeat(9)), Err(vec!["SIGNING_SECRET"]));
+    }
+}
