@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{Answer, Persistence, RedisServer, Reply, Role, Sink, Stack, eventually, http_client};
+use ringback_testkit::{
+    Answer, Persistence, RedisServer, Reply, Role, Sink, Stack, eventually, http_client, variable,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -185,10 +187,11 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     // So large that the memory they leave is most of it.
     let body = "x".repeat(100_000);
-    for cycle in 0..FULL_CYCLES {
+    let cycles = variable("RINGBACK_TEST_FULL_MEMORY").unwrap_or(FULL_CYCLES);
+    for cycle in 0..cycles {
         fills_and_drains(&mut stack, &sink, cycle, &body).await;
     }
-    Reached::new(Figure::FullMemory, "a nearly full redis", FULL_CYCLES).write();
+    Reached::new(Figure::FullMemory, "a nearly full redis", cycles).write();
 }
 
 /// Fills the memory, which drains without help, and then takes jobs again. There is no notifier before.

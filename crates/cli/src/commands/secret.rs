@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use http::Method;
-use jiff::Timestamp;
+use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 use ringback_core::wire::{SecretCreated, SecretsAnswer};
 use ringback_secrets::MasterKeys;
 use ringback_service::random;
@@ -67,7 +67,7 @@ pub(crate) enum SecretCommand {
     /// Stop signing with a secret
     #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArgs),
-    /// Make a key that seals secrets in the store, for RINGBACK_MASTER_KEYS; calls no server
+    /// Make a key that seals secrets in the store, for `RINGBACK_MASTER_KEYS`; calls no server
     #[command(after_help = MASTER_KEY_EXAMPLES)]
     MasterKey(MasterKeyArgs),
 }
@@ -116,7 +116,7 @@ pub(crate) async fn run(session: &mut Session, command: SecretCommand) -> anyhow
 
 /// Makes a master key.
 pub(crate) fn master_key(out: &mut Output, args: MasterKeyArgs) -> anyhow::Result<ExitCode> {
-    let id = args.id.unwrap_or_else(|| Timestamp::now().strftime("k%Y%m%d").to_string());
+    let id = args.id.unwrap_or_else(|| id_of(SystemClock.now()));
     let entry = MasterKeys::generate(&id, &mut random::generator());
     entry.parse::<MasterKeys>().map_err(|why| anyhow::anyhow!("--id {id}: {why}"))?;
     match out.format {
@@ -125,6 +125,11 @@ pub(crate) fn master_key(out: &mut Output, args: MasterKeyArgs) -> anyhow::Resul
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// `k` and the date, such as `k20261123`.
+fn id_of(now: Timestamp) -> String {
+    format!("k{}", now.to_string()[..10].replace('-', ""))
 }
 
 async fn add(session: &mut Session, args: AddArgs) -> anyhow::Result<Verdict> {

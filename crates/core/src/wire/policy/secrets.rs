@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::{SECRETS, parse_policy};
 use crate::clock::Timestamp;
+use crate::job::Topic;
 use crate::policy::{MAX_SECRETS, MAX_SECRETS_JSON, Policy, StoredSecret};
 use crate::wire::fields::object::{Fields, Mistakes, open, read, read_or_empty};
 use crate::wire::fields::values::{duration_within, parsed};
@@ -168,7 +169,7 @@ pub struct SecretAnswer {
 
 impl SecretsAnswer {
     /// The answer for a topic: the secrets that sign now.
-    pub fn new(topic: impl ToString, policy: Option<&Policy>, now: Timestamp) -> Self {
+    pub fn new(topic: &Topic, policy: Option<&Policy>, now: Timestamp) -> Self {
         let item = |secret: &StoredSecret| SecretAnswer {
             id: secret.id.to_string(),
             created_at: secret.created.to_string(),
@@ -272,7 +273,8 @@ mod tests {
     fn a_list_shows_what_signs_now_and_no_secret() {
         let policy = with_secrets(&policy("{}"), &[secret("b", None), secret("a", Some(5_000))]);
         let shown = |now| {
-            let answer = SecretsAnswer::new("t", Some(&policy), Timestamp::from_millis(now));
+            let answer =
+                SecretsAnswer::new(&"t".parse().unwrap(), Some(&policy), Timestamp::from_millis(now));
             serde_json::to_string(&answer).unwrap()
         };
         assert_eq!(
@@ -281,6 +283,6 @@ mod tests {
         );
         assert!(shown(4_999).contains("sec_a"));
         assert!(!shown(4_999).contains("k.a"));
-        assert_eq!(SecretsAnswer::new("t", None, Timestamp::from_millis(1)).items, []);
+        assert_eq!(SecretsAnswer::new(&"t".parse().unwrap(), None, Timestamp::from_millis(1)).items, []);
     }
 }
