@@ -349,6 +349,7 @@ contract! {
         a_deleted_policy_is_gone_and_a_second_delete_finds_none,
         each_change_of_a_policy_has_a_later_version,
         policies_of_the_largest_size_are_read_as_a_whole,
+        changes_at_the_same_time_are_all_kept,
         a_policy_beyond_the_limit_is_refused_until_one_is_deleted,
         a_topic_with_metrics_beyond_the_limit_is_refused_until_another_has_none,
         a_policy_book_learns_of_each_change_within_a_second,

@@ -96,7 +96,9 @@ launch() {
 # The key that seals secrets, kept with the data. A key of the caller's own takes precedence.
 master_keys() {
   local file=$stack/data/master.keys
-  [ -s "$file" ] || (umask 077 && echo "local:$(head -c 32 /dev/urandom | base64)" >"$file")
+  if [ ! -s "$file" ]; then
+    (umask 077 && echo "local-$(od -An -N4 -tx1 /dev/urandom | tr -d " "):$(head -c 32 /dev/urandom | base64)" >"$file")
+  fi
   cat "$file"
 }
 

@@ -18,9 +18,10 @@ else
 fi
 
 if command -v npm >/dev/null; then
-  [ -d $tools/node_modules/standardwebhooks ] ||
-    timeout 120 npm install --prefix $tools --no-audit --no-fund --loglevel=error 'standardwebhooks@1.1.1' >/dev/null ||
-    failed="$failed node"
+  [ -e $tools/node.done ] || {
+    timeout 120 npm install --prefix $tools --no-audit --no-fund --loglevel=error 'standardwebhooks@1.1.1' >/dev/null &&
+      touch $tools/node.done
+  } || failed="$failed node"
 else
   failed="$failed npm"
 fi

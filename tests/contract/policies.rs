@@ -123,14 +123,46 @@ pub(crate) async fn each_change_of_a_policy_has_a_later_version(bench: &Workbenc
 
 pub(crate) async fn policies_of_the_largest_size_are_read_as_a_whole(bench: &Workbench) {
     let expected = "x".repeat(1024);
-    let json = format!(r#"{{"expect_body":"{expected}"}}"#);
-    let largest = format!("{json}{}", " ".repeat(MAX_POLICY - json.len()));
+    let with = |value: &str| format!(r#"{{"headers":{{"a":"{value}"}},"expect_body":"{expected}"}}"#);
+    // A backslash takes two bytes in JSON, and headers have 8 KiB.
+    let room = MAX_POLICY - with("").len();
+    let largest = with(&(r"\\".repeat(room / 2) + &"b".repeat(room % 2)));
+    assert_eq!(policy(&largest).written().len(), MAX_POLICY);
     for n in 0..150 {
         put(bench.store(), &format!("topic-{n}"), &largest).await;
     }
     let (_, policies) = bench.store().policies(None).await.expect("policies").expect("nothing is known");
     assert_eq!(policies.len(), 150);
     assert!(policies.values().all(|policy| policy.expect_body.as_deref() == Some(&expected)));
+}
+
+/// Each change sees what the others have made, also those that find no policy.
+pub(crate) async fn changes_at_the_same_time_are_all_kept(bench: &Workbench) {
+    const CHANGES: usize = 8;
+    for name in ["new", "known"] {
+        if name == "known" {
+            put(bench.store(), name, "{}").await;
+        }
+        let mut changes = JoinSet::new();
+        for n in 0..CHANGES {
+            let store = bench.store().clone();
+            changes.spawn(async move {
+                let add = |stored: Option<&Policy>| {
+                    let texts = stored.and_then(|policy| policy.expect_body.clone()).unwrap_or_default();
+                    Ok::<_, ()>(policy(&format!(r#"{{"expect_body":"{texts}{n}"}}"#)))
+                };
+                store.change_policy(&topic(name), add).await.expect("change").expect("a policy").1
+            });
+        }
+        let puts = changes.join_all().await;
+        assert!(puts.iter().all(|put| *put != PolicyPut::Outdated), "{puts:?}");
+        let created = puts.iter().filter(|put| matches!(put, PolicyPut::Created(_))).count();
+        assert_eq!(created, usize::from(name == "new"));
+        let stored = bench.store().policy(&topic(name)).await.expect("policy").expect("one");
+        let mut texts = stored.expect_body.unwrap_or_default().into_bytes();
+        texts.sort_unstable();
+        assert_eq!(texts, b"01234567", "{name}");
+    }
 }
 
 pub(crate) async fn a_policy_beyond_the_limit_is_refused_until_one_is_deleted(bench: &Workbench) {

@@ -57,6 +57,12 @@ async fn a_policy_that_cannot_be_read_stops_no_other() {
     put_in_silence(&bench, &mut redis, "bad", r#"{"a field of a later version":1}"#).await;
     let (_, policies) = bench.store().policies(None).await.expect("policies").expect("nothing is known");
     assert_eq!(policies.len(), 1);
+    let book = PolicyBook::default();
+    keeping(book.clone(), bench.store().clone(), async {
+        book.known().await;
+        assert!(book.is_unreadable(&topic("bad")) && !book.is_unreadable(&topic("good")));
+    })
+    .await;
     let error = bench.store().policy(&topic("bad")).await.expect_err("it cannot be read");
     assert!(matches!(error, StoreError::Unreadable(_)), "{error}");
 }

@@ -1,47 +1,75 @@
 //! Seals the secrets of topics again with the newest master key, while the process runs. So a key can be removed once
 //! nothing is sealed with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
-use ringback_core::contract::StoreError;
+use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::policy::{Policy, StoredSecret};
 use ringback_core::wire::with_secrets;
-use ringback_secrets::MasterKeys;
+use ringback_secrets::{MasterKeys, OpenError};
 use ringback_store::{PolicyBook, Store};
 use tokio::time::sleep;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 /// How often all policies are looked at.
 const EVERY: Duration = Duration::from_secs(60);
+/// The longest time between two looks, while another process seals with another key.
+const RARELY: Duration = Duration::from_secs(3600);
 /// The pause after each topic: every process reads the policies again after each change.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Keeps the secrets of all topics sealed with the newest key, for ever.
 pub(crate) async fn keep(store: Store, policies: PolicyBook, keys: MasterKeys, mut rng: StdRng) {
+    let (mut done, mut pause) = (HashSet::new(), EVERY);
     loop {
         policies.known().await;
         let all = policies.all().unwrap_or_default();
-        let mut topics = 0;
+        let (mut topics, mut again, mut unopened) = (0, 0, None);
         for (topic, policy) in all.iter().filter(|(_, policy)| is_outdated(policy, &keys)) {
             match reseal(&store, topic, policy, &keys, &mut rng).await {
-                Ok(()) => topics += 1,
+                Ok(Resealed::Yes) => {
+                    topics += 1;
+                    again += usize::from(!done.insert(topic.clone()));
+                }
+                Ok(Resealed::No) => {}
+                Ok(Resealed::Unopened(error)) => unopened = Some((topic, error)),
                 Err(error) => debug!(job.topic = %topic, %error, "secrets are not sealed again yet"),
             }
             sleep(PAUSE).await;
         }
+        let key = keys.current().unwrap_or_default();
         if topics > 0 {
-            let key = keys.current().unwrap_or_default();
             info!(topics, master_key = key, "secrets of topics are sealed with the newest master key now");
         }
-        sleep(EVERY).await;
+        if let Some((topic, error)) = unopened {
+            warn!(job.topic = %topic, %error, "a secret cannot be sealed again with the newest master key");
+        }
+        pause = if again == 0 { EVERY } else { (2 * pause).min(RARELY) };
+        if again > 0 {
+            warn!(
+                topics = again,
+                master_key = key,
+                "another process has sealed secrets with another master key again; name the same key first everywhere (RINGBACK_MASTER_KEYS)"
+            );
+        }
+        sleep(pause).await;
     }
 }
 
 fn is_outdated(policy: &Policy, keys: &MasterKeys) -> bool {
     policy.secrets.iter().any(|secret| keys.is_outdated(&secret.sealed))
+}
+
+/// What became of the secrets of a topic.
+enum Resealed {
+    Yes,
+    /// Nothing is left to do, because another process has done it or they were changed, which the next look finds.
+    No,
+    /// None of them can be opened.
+    Unopened(OpenError),
 }
 
 /// Seals the secrets of a topic again. Those that were changed meanwhile stay as they are until the next time.
@@ -51,22 +79,85 @@ async fn reseal(
     policy: &Policy,
     keys: &MasterKeys,
     rng: &mut StdRng,
-) -> Result<(), StoreError> {
-    let mut seal = |secret: &StoredSecret| {
-        let name = StoredSecret::name(topic, &secret.id);
-        let opened = keys.open(&name, &secret.sealed).ok()?;
-        Some((secret.sealed.clone(), Box::from(keys.seal(&name, &opened, rng)?)))
-    };
-    let outdated = policy.secrets.iter().filter(|secret| keys.is_outdated(&secret.sealed));
-    let resealed: HashMap<Box<str>, Box<str>> = outdated.filter_map(&mut seal).collect();
+) -> Result<Resealed, StoreError> {
+    let (mut resealed, mut unopened) = (HashMap::<_, Box<str>>::new(), None);
+    for StoredSecret { id, sealed, .. } in policy.secrets.iter().filter(|one| keys.is_outdated(&one.sealed)) {
+        let name = StoredSecret::name(topic, id);
+        match keys.open(&name, sealed) {
+            Ok(opened) => {
+                resealed.extend(keys.seal(&name, &opened, rng).map(|new| (sealed.clone(), new.into())));
+            }
+            Err(error) => unopened = Some(error),
+        }
+    }
+    if let (true, Some(error)) = (resealed.is_empty(), unopened) {
+        return Ok(Resealed::Unopened(error));
+    }
     let change = |stored: Option<&Policy>| {
-        let stored = stored.filter(|stored| is_outdated(stored, keys)).ok_or(())?;
+        let has_any = |stored: &&Policy| stored.secrets.iter().any(|one| resealed.contains_key(&one.sealed));
+        let stored = stored.filter(has_any).ok_or(())?;
         let with = |secret: &StoredSecret| StoredSecret {
             sealed: resealed.get(&secret.sealed).unwrap_or(&secret.sealed).clone(),
             ..secret.clone()
         };
         Ok::<_, ()>(with_secrets(stored, &stored.secrets.iter().map(with).collect::<Vec<_>>()))
     };
-    // If another process has done it, nothing is left to do.
-    store.change_policy(topic, change).await.map(|_| ())
+    Ok(match store.change_policy(topic, change).await? {
+        Ok((_, PolicyPut::Created(_) | PolicyPut::Replaced(_))) => Resealed::Yes,
+        Ok(_) | Err(()) => Resealed::No,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng as _;
+    use ringback_core::clock::Timestamp;
+    use ringback_core::policy::SecretId;
+
+    use super::*;
+    use crate::state::tests::prepared;
+
+    fn keys(ids: &[&str]) -> MasterKeys {
+        // The same id always has the same key.
+        let key = |id: &&str| {
+            MasterKeys::generate(id, &mut StdRng::seed_from_u64(u64::from(id.as_bytes()[0]))).to_string()
+        };
+        ids.iter().map(key).collect::<Vec<_>>().join(" ").parse().unwrap()
+    }
+
+    /// A secret that these keys have sealed.
+    fn sealed(topic: &Topic, id: &str, keys: &MasterKeys) -> StoredSecret {
+        let id = SecretId::of(id);
+        let sealed = keys.seal(&StoredSecret::name(topic, &id), b"secret", &mut StdRng::seed_from_u64(9));
+        StoredSecret { sealed: sealed.unwrap().into(), id, created: Timestamp::from_millis(1), until: None }
+    }
+
+    #[tokio::test]
+    async fn what_can_be_opened_is_sealed_again_and_nothing_else_is_changed() {
+        let (api, topic) = (prepared().await, "t".parse::<Topic>().unwrap());
+        let new = keys(&["b", "a"]);
+        // Sealed with another key of the same id.
+        let foreign = MasterKeys::generate("a", &mut StdRng::seed_from_u64(5)).parse().unwrap();
+        for (secrets, is_resealed, ids) in [
+            (vec![sealed(&topic, "1", &foreign)], false, vec!["a"]),
+            (vec![sealed(&topic, "1", &keys(&["a"])), sealed(&topic, "2", &foreign)], true, vec!["b", "a"]),
+            (vec![sealed(&topic, "1", &keys(&["a"]))], true, vec!["b"]),
+        ] {
+            let policy = with_secrets(&Policy::default(), &secrets);
+            api.store.put_policy(&topic, &policy).await.unwrap();
+            let (before, _) = api.store.policies(None).await.unwrap().unwrap();
+            let result =
+                reseal(&api.store, &topic, &policy, &new, &mut StdRng::seed_from_u64(1)).await.unwrap();
+            assert_eq!(matches!(result, Resealed::Yes), is_resealed);
+            assert_eq!(matches!(result, Resealed::Unopened(_)), !is_resealed);
+            assert_eq!(api.store.policies(Some(before)).await.unwrap().is_some(), is_resealed);
+            let stored = api.store.policy(&topic).await.unwrap().unwrap();
+            let by: Vec<_> = stored.secrets.iter().map(|one| one.sealed.split('.').next().unwrap()).collect();
+            assert_eq!(by, ids);
+            // What another process has sealed meanwhile stays.
+            let again =
+                reseal(&api.store, &topic, &policy, &new, &mut StdRng::seed_from_u64(1)).await.unwrap();
+            assert_eq!(matches!(again, Resealed::No), is_resealed);
+        }
+    }
 }

@@ -225,7 +225,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Dead(command) => online(remote, async |session| dead::run(session, command).await),
         Command::Policy(args) => online(remote, async |session| policy::run(session, args).await),
         Command::Secret(SecretCommand::MasterKey(args)) => secret::master_key(&mut output(&remote), args),
-        Command::Secret(args) => online(remote, async |session| secret::run(session, args).await),
+        Command::Secret(SecretCommand::OfTopic(args)) => {
+            online(remote, async |session| secret::run(session, args).await)
+        }
         Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),
         Command::Finish(args) => online(remote, async |session| pull::finish(session, &args).await),
         Command::Retry(args) => online(remote, async |session| pull::retry(session, args).await),

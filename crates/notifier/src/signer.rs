@@ -25,7 +25,7 @@ pub(crate) struct Signer {
     pub(crate) signature: HeaderName,
 }
 
-/// A secret cannot be opened.
+/// A secret cannot be opened, or the policy that has it cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CannotSign;
 
@@ -66,6 +66,10 @@ impl Signer {
         id: &str,
         now: Timestamp,
     ) -> Result<Option<HeaderValue>, CannotSign> {
+        if policy.is_none() && self.book.is_unreadable(topic) {
+            warn!(job.topic = %topic, "the policy of a topic cannot be read, so its callbacks wait");
+            return Err(CannotSign);
+        }
         let stored = policy.into_iter().flat_map(|policy| policy.signing_secrets(now));
         let own = stored.map(|secret| self.open(topic, secret)).collect::<Result<Vec<_>, _>>()?;
         let seconds = i64::try_from(now.as_millis() / 1000).unwrap_or(i64::MAX);

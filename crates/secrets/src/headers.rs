@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 const MAX_PREFIX: usize = 32;
-/// Headers of their own begin with it.
+/// Other headers of a callback begin with it and a hyphen.
 const RESERVED: &str = "ringback";
 
 /// The names of the headers of a callback: its id, when it was sent, and its signatures.
@@ -50,9 +50,10 @@ impl FromStr for WebhookHeaders {
     fn from_str(prefix: &str) -> Result<Self, String> {
         let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let is_valid = prefix.bytes().all(is_letter) && prefix.starts_with(|c: char| c.is_ascii_lowercase());
-        if !is_valid || prefix.len() > MAX_PREFIX || prefix.ends_with('-') || prefix == RESERVED {
+        let is_reserved = prefix.split('-').next() == Some(RESERVED);
+        if !is_valid || prefix.len() > MAX_PREFIX || prefix.ends_with('-') || is_reserved {
             return Err(format!(
-                "must have 1 to {MAX_PREFIX} letters a to z, digits or -, beginning with a letter, such as webhook or svix; {RESERVED} is taken"
+                "must have 1 to {MAX_PREFIX} letters a to z, digits or -, beginning with a letter, such as webhook or svix; {RESERVED} and what begins with {RESERVED}- are taken"
             ));
         }
         Ok(Self::of(prefix))
@@ -73,10 +74,23 @@ mod tests {
 
     #[test]
     fn a_prefix_is_part_of_a_header_name() {
-        for wrong in ["", "Webhook", "-a", "a-", "1a", "a b", "a:", "ringback", "ä", &"a".repeat(33)] {
+        for wrong in [
+            "",
+            "Webhook",
+            "-a",
+            "a-",
+            "1a",
+            "a b",
+            "a:",
+            "ringback",
+            "ringback-job",
+            "ringback-a-b",
+            "ä",
+            &"a".repeat(33),
+        ] {
             assert!(wrong.parse::<WebhookHeaders>().is_err(), "{wrong}");
         }
-        for right in ["a", "x-shop", "a1", &"a".repeat(32)] {
+        for right in ["a", "x-shop", "x-ringback", "ringbacks", "a1", &"a".repeat(32)] {
             assert!(right.parse::<WebhookHeaders>().is_ok(), "{right}");
         }
     }

@@ -22,7 +22,9 @@ pub mod settings;
 mod streams;
 mod topics;
 
-pub use ringback_store_embedded::{CallFault, CallFaults, Compacted, Memory, compact};
+pub use ringback_store_embedded::{
+    CallFault, CallFaults, Compacted, Memory, SCHEME as EMBEDDED_SCHEME, compact,
+};
 
 pub use self::backend::Store;
 pub use self::policy_book::{PoliciesUnknown, PolicyBook};

@@ -2,12 +2,14 @@
 //! The book reads them again when a change is announced, and every few seconds in case an announcement
 //! was lost.
 
+use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use rand::rngs::StdRng;
-use ringback_core::contract::{PolicyPut, PolicyVersion, StoreError};
+use ringback_core::contract::{PolicyPut, PolicyRows, PolicyVersion, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::policy::{Policies, Policy};
 use ringback_core::wire::parse_policy;
@@ -37,14 +39,16 @@ pub struct PolicyBook(Arc<watch::Sender<Option<Known>>>);
 struct Known {
     version: PolicyVersion,
     policies: Arc<Policies>,
+    /// Topics that have a policy which cannot be read.
+    unreadable: HashSet<Topic>,
     /// Whether any policy says which attempts are logged.
     is_any_logging: bool,
 }
 
 impl Known {
-    fn new(version: PolicyVersion, policies: Policies) -> Self {
+    fn new(version: PolicyVersion, (policies, unreadable): (Policies, HashSet<Topic>)) -> Self {
         let is_any_logging = policies.values().any(|policy| policy.attempts.is_some());
-        Self { version, policies: Arc::new(policies), is_any_logging }
+        Self { version, policies: Arc::new(policies), unreadable, is_any_logging }
     }
 }
 
@@ -63,7 +67,7 @@ pub struct PoliciesUnknown;
 impl PolicyBook {
     #[cfg(test)]
     pub(crate) fn of(policies: Policies) -> Self {
-        Self(Arc::new(watch::Sender::new(Some(Known::new(PolicyVersion(1), policies)))))
+        Self(Arc::new(watch::Sender::new(Some(Known::new(PolicyVersion(1), (policies, HashSet::new()))))))
     }
 
     /// All policies.
@@ -85,6 +89,11 @@ impl PolicyBook {
             Some(known) => Ok(known.policies.get(topic).cloned()),
             None => Err(PoliciesUnknown),
         }
+    }
+
+    /// Whether a topic has a policy that cannot be read. What it says, such as who signs, is then not known.
+    pub fn is_unreadable(&self, topic: &Topic) -> bool {
+        self.0.borrow().as_ref().is_some_and(|known| known.unreadable.contains(topic))
     }
 
     /// Whether any loaded policy says which attempts are logged.
@@ -129,10 +138,10 @@ impl PolicyBook {
 
     /// Reads the policies if they have changed. Returns the time until the next check.
     async fn read(&self, store: &Store, known: &mut Option<PolicyVersion>) -> Duration {
-        match store.policies(*known).await {
+        match store.read_policies(*known).await {
             Ok(None) => FLOOR,
             Ok(Some((version, policies))) => {
-                tracing::debug!(topics = policies.len(), "read the policies of the topics");
+                tracing::debug!(topics = policies.0.len(), "read the policies of the topics");
                 *known = Some(version);
                 self.0.send_replace(Some(Known::new(version, policies)));
                 FLOOR
@@ -147,12 +156,14 @@ impl PolicyBook {
 }
 
 impl Store {
-    /// Puts the policy of a topic, and notifies every [`PolicyBook`].
+    /// Puts the policy of a topic in place of any other, and notifies every [`PolicyBook`].
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn put_policy(&self, topic: &Topic, policy: &Policy) -> Result<PolicyPut, StoreError> {
-        dispatch!(self.put_policy(topic, policy, None))
+        let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(policy.clone()));
+        let Ok((_, put)) = self.replace_policy(topic, make).await?;
+        Ok(put)
     }
 
     /// Replaces the stored policy of a topic by the one that `make` makes of it. If the stored policy
@@ -166,11 +177,20 @@ impl Store {
         topic: &Topic,
         make: impl Fn(Option<&Policy>) -> Result<Policy, E>,
     ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
+        let make = |stored: Option<&str>| Ok(make(stored.map(parse_stored).transpose()?.as_ref()));
+        self.replace_policy(topic, make).await
+    }
+
+    /// [`Store::change_policy`] of the text that is stored.
+    async fn replace_policy<E>(
+        &self,
+        topic: &Topic,
+        make: impl Fn(Option<&str>) -> Result<Result<Policy, E>, StoreError>,
+    ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
         let mut tries = 0;
         loop {
             let stored = dispatch!(self.policy(topic))?;
-            let parsed = stored.as_deref().map(parse_stored).transpose()?;
-            let policy = match make(parsed.as_ref()) {
+            let policy = match make(stored.as_deref())? {
                 Ok(policy) => policy,
                 Err(error) => return Ok(Err(error)),
             };
@@ -207,8 +227,15 @@ impl Store {
         &self,
         known: Option<PolicyVersion>,
     ) -> Result<Option<(PolicyVersion, Policies)>, StoreError> {
-        let read = dispatch!(self.policies(known))?;
-        Ok(read.map(|(version, rows)| (version, rows.into_iter().filter_map(row).collect())))
+        Ok(self.read_policies(known).await?.map(|(version, (policies, _))| (version, policies)))
+    }
+
+    /// [`Store::policies`], and the topics whose policy cannot be read.
+    async fn read_policies(
+        &self,
+        known: Option<PolicyVersion>,
+    ) -> Result<Option<(PolicyVersion, (Policies, HashSet<Topic>))>, StoreError> {
+        Ok(dispatch!(self.policies(known))?.map(|(version, rows)| (version, sorted(rows))))
     }
 }
 
@@ -216,20 +243,42 @@ fn parse_stored(written: &str) -> Result<Policy, StoreError> {
     parse_policy(written.as_bytes()).map_err(|_| StoreError::Unreadable("a policy"))
 }
 
-/// A policy that cannot be read is skipped, so that it does not affect other topics.
-fn row((topic, written): (String, String)) -> Option<(Topic, Arc<Policy>)> {
-    match (topic.parse(), parse_policy(written.as_bytes())) {
-        (Ok(topic), Ok(policy)) => Some((topic, Arc::new(policy))),
-        _ => {
-            tracing::error!(topic, "the policy of a topic cannot be read and is ignored");
-            None
+/// The policies, and the topics whose policy cannot be read, so that it does not affect other topics.
+fn sorted(rows: PolicyRows) -> (Policies, HashSet<Topic>) {
+    let (mut policies, mut unreadable) = (Policies::with_capacity(rows.len()), HashSet::new());
+    for (name, written) in rows {
+        let topic = name.parse::<Topic>().ok();
+        match (topic, parse_policy(written.as_bytes())) {
+            (Some(topic), Ok(policy)) => drop(policies.insert(topic, Arc::new(policy))),
+            (topic, _) => {
+                tracing::error!(
+                    topic = name,
+                    "the policy of a topic cannot be read, so its callbacks wait; use the version that wrote it, or put another one with \"secrets\":[], which has none"
+                );
+                unreadable.extend(topic);
+            }
         }
     }
+    (policies, unreadable)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_that_cannot_be_read_is_none_of_the_others_and_known_as_such() {
+        let row = |topic: &str, written: &str| (topic.to_owned(), written.to_owned());
+        let (policies, unreadable) = sorted(
+            [row("a", "{}"), row("b", r#"{"unknown":1}"#), row("no topic", "{}"), row("c", "{")].into(),
+        );
+        let topic = |name: &str| name.parse::<Topic>().unwrap();
+        assert_eq!(policies.into_keys().collect::<Vec<_>>(), [topic("a")]);
+        assert_eq!(unreadable, HashSet::from([topic("b"), topic("c")]));
+        let known = Known::new(PolicyVersion(1), (Policies::new(), unreadable));
+        let book = PolicyBook(Arc::new(watch::Sender::new(Some(known))));
+        assert!(book.is_unreadable(&topic("b")) && !book.is_unreadable(&topic("a")));
+    }
 
     #[test]
     fn the_book_knows_whether_any_topic_says_which_attempts_are_logged() {

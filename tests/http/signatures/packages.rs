@@ -81,10 +81,10 @@ fn each_library(signed: &[Signed], judge: impl Fn(&str, &str)) {
     }
     let lines: String = signed.iter().map(|one| format!("{}\n", one.json())).collect();
     let python = tools().join("bin/python3");
-    let node = tools().join("node_modules/standardwebhooks");
+    let is_installed = |library: &str| tools().join(format!("{library}.done")).exists();
     let libraries = [
-        ("PyPI", python.exists().then(|| command(&python, "-c", PYTHON))),
-        ("npm", node.exists().then(|| command(Path::new("node"), "-e", NODE))),
+        ("PyPI", is_installed("python").then(|| command(&python, "-c", PYTHON))),
+        ("npm", is_installed("node").then(|| command(Path::new("node"), "-e", NODE))),
     ];
     for (library, command) in libraries {
         let Some(command) = command else {

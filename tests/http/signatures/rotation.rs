@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, Script, Sink, StackOptions, now};
+use ringback_testkit::{Answer, Arrival, Script, Sink, StackOptions, now};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::packages::{self, Signed};
-use super::{add, sealed};
+use super::{add, sealed, wait_signed_by};
 use crate::sample_jobs::{SOON, job, with};
 
 /// How many jobs there are of each part of a rotation.
 const JOBS: usize = 150;
+/// How long the old secret goes on signing.
+const KEEP: Duration = Duration::from_secs(6);
 /// How soon a secret signs everywhere.
 const APPLIED: Duration = Duration::from_secs(1);
 
@@ -19,10 +21,10 @@ const APPLIED: Duration = Duration::from_secs(1);
 async fn each_attempt_of_a_rotation_is_accepted_by_the_libraries_of_the_specification() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (sealed(options).start().await, Sink::start().await);
-        // Every other attempt fails, so that jobs are retried under another secret than they began with.
-        sink.answer(Script::first(JOBS, Answer::status(500)).finally(Answer::status(200)));
         let (_, old) = add(&stack, &json!({})).await;
-        sleep(APPLIED).await;
+        wait_signed_by(&stack, &sink, &[&old]).await;
+        // The first attempts fail, so that jobs are retried under another secret than they began with.
+        sink.answer(Script::first(JOBS, Answer::status(500)).finally(Answer::status(200)));
         let submit = async |part: &str| {
             let jobs: Vec<_> = (0..JOBS)
                 .map(|n| with(job(&sink, &format!("{part}-{n}")), "delay", format!("{}ms", n * 10)))
@@ -32,25 +34,30 @@ async fn each_attempt_of_a_rotation_is_accepted_by_the_libraries_of_the_specific
         };
         let mut ids = submit("before").await;
         sleep(Duration::from_millis(500)).await;
-        let (_, new) = add(&stack, &json!({"keep": "5s"})).await;
-        let (rotated, kept_until) = (now(), Instant::now() + Duration::from_secs(5));
+        let (asked, kept_until) = (now(), Instant::now() + KEEP);
+        let (_, new) = add(&stack, &json!({"keep": KEEP.as_secs()})).await;
         ids.extend(submit("during").await);
         sink.wait_for_jobs(&ids, 1, SOON).await;
+        wait_signed_by(&stack, &sink, &[&new, &old]).await;
+        let rotated = now();
         tokio::time::sleep_until(kept_until + APPLIED).await;
         let over = now();
         ids = submit("after").await;
         sink.wait_for_jobs(&ids, 1, SOON).await;
 
-        let arrivals = sink.arrivals();
+        // Not those by which the test has waited for a secret: the libraries take texts only.
+        let is_of_a_part = |arrival: &Arrival| !arrival.job_id().starts_with("signed-");
+        let arrivals: Vec<_> = sink.arrivals().into_iter().filter(is_of_a_part).collect();
         let (mut signed, mut refused) = (Vec::new(), Vec::new());
         for arrival in &arrivals {
             let old_is_valid = arrival.at < over;
-            let new_is_valid =
-                arrival.at.duration_since(rotated).unsigned_abs() > APPLIED && arrival.at > rotated;
-            if old_is_valid && arrival.at.duration_since(rotated) < jiff::SignedDuration::from_secs(4) {
+            // The time that an attempt needs is left out.
+            if arrival.at.duration_since(asked)
+                < jiff::SignedDuration::try_from(KEEP - APPLIED).expect("short")
+            {
                 signed.push(Signed::of(arrival, &old));
             }
-            if new_is_valid {
+            if arrival.at.duration_since(rotated) > jiff::SignedDuration::try_from(APPLIED).expect("short") {
                 signed.push(Signed::of(arrival, &new));
             }
             if !old_is_valid {

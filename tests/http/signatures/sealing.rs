@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{INSTALLATION, KEY_1, SECRETS, add, listed, sealed, wait_signed_by};
 use crate::cli::ringback;
+use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, job};
 
 const KEY_2: &str = "k2:MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=";
@@ -111,6 +112,7 @@ async fn a_backup_has_secrets_sealed_and_is_restored_where_their_key_is() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("backup");
     let from = sealed(Stack::options()).start().await;
+    from.set_policy(TOPIC, &json!({"timeout": "5s"})).await;
     let (id, secret) = add(&from, &json!({})).await;
     let file = file.to_str().expect("UTF-8");
     run(&from, &["backup", file], true).await;
@@ -122,6 +124,12 @@ async fn a_backup_has_secrets_sealed_and_is_restored_where_their_key_is() {
     assert!(output.contains("sealed with the master key k1, which this process does not have"), "{output}");
     assert_eq!(listed(&other).await, []);
 
+    run(&other, &["restore", file, "--without-secrets"], true).await;
+    assert_eq!(
+        (listed(&other).await, other.topic(TOPIC).await["policy"]["timeout"].clone()),
+        (vec![], json!("5s"))
+    );
+
     for options in StackOptions::each_store() {
         let (to, sink) = (sealed(options).start().await, Sink::start().await);
         run(&to, &["restore", file], true).await;
@@ -129,6 +137,63 @@ async fn a_backup_has_secrets_sealed_and_is_restored_where_their_key_is() {
         wait_signed_by(&to, &sink, &[&secret]).await;
         run(&to, &["restore", file], true).await;
     }
+}
+
+#[tokio::test]
+async fn a_restore_sends_no_job_unsigned_that_was_signed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("backup");
+    let file = file.to_str().expect("UTF-8");
+    let sink = Sink::start().await;
+    let from = sealed(StackOptions::api_only()).start().await;
+    from.set_policy(TOPIC, &json!({"timeout": "5s"})).await;
+    let (id, secret) = add(&from, &json!({})).await;
+    from.accept(&job(&sink, "signed")).await;
+    run(&from, &["backup", file], true).await;
+
+    let to = sealed(Stack::options()).start().await;
+    to.set_policy(TOPIC, &json!({"timeout": "6s"})).await;
+    let output = run(&to, &["restore", file], false).await;
+    assert!(output.contains("no signing secrets") && output.contains("ringback secret add"), "{output}");
+    assert_eq!((to.job(TOPIC, "signed").await.0, sink.seen()), (404, 0));
+    // The same policy without its secrets gets them.
+    to.set_policy(TOPIC, &json!({"timeout": 5})).await;
+    to.set_policy(TOPIC, &json!({"timeout": "5s"})).await;
+    run(&to, &["restore", file], true).await;
+    assert_eq!(listed(&to).await, [(id, Value::Null)]);
+    assert!(super::is_signed_by(&sink.wait_for_job("signed", 1, SOON).await.remove(0), &[&secret]));
+}
+
+#[tokio::test]
+async fn callbacks_of_a_topic_whose_policy_cannot_be_read_wait() {
+    let (stack, sink) = (sealed(Stack::options()).start().await, Sink::start().await);
+    let (_, secret) = add(&stack, &json!({})).await;
+    wait_signed_by(&stack, &sink, &[&secret]).await;
+    let mut redis = stack.redis().client().await;
+    let keys: Vec<String> = keys::all(&mut redis, "policies").await;
+    let mut set = redis::cmd("HSET");
+    set.arg(&keys).arg(TOPIC).arg(r#"{"a field of a later version":1}"#);
+    set.exec_async(&mut redis).await.expect("HSET");
+    // It publishes that policies have changed.
+    stack.set_policy("other", &json!({})).await;
+    eventually(SOON, "the notifier knows it", async || {
+        let log = stack.notifiers[0].log();
+        if log.contains("cannot be read, so its callbacks wait") { Ok(()) } else { Err(log) }
+    })
+    .await;
+    let seen = sink.seen();
+    stack.accept(&job(&sink, "waits")).await;
+    eventually(SOON, "the job was tried and released", async || {
+        let job = stack.job(TOPIC, "waits").await.1;
+        if job["attempts"].as_u64() >= Some(1) && job["state"] != "reserved" { Ok(job) } else { Err(job) }
+    })
+    .await;
+    assert_eq!(sink.seen(), seen, "nothing is sent unsigned");
+    let problem = stack.put("/v1/topics/e2e", &json!({"timeout": "5s"})).await.expect(409);
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("\"secrets\":[]")), "{problem}");
+    stack.put("/v1/topics/e2e", &json!({"timeout": "5s", "secrets": []})).await.expect(200);
+    let arrival = sink.wait_for_job("waits", 1, SOON).await.remove(0);
+    assert_eq!(arrival.header("webhook-signature"), None);
 }
 
 #[tokio::test]

@@ -163,8 +163,17 @@ fn opens_as(api: &Api, topic: &Topic, stored: &StoredSecret, secret: &SigningSec
     opened.is_ok_and(|text| text.as_slice() == secret.text().as_bytes())
 }
 
-/// Checks that this process can open the secrets that a policy brings along.
-pub(super) fn check_sealed(api: &Api, topic: &Topic, policy: &Policy) -> Result<(), Problem> {
+/// A policy with those of its secrets that still sign.
+///
+/// # Errors
+/// If this process cannot open one of them.
+pub(super) fn with_sealed(api: &Api, topic: &Topic, policy: Policy) -> Result<Policy, Problem> {
+    let now = api.now();
+    let policy = if policy.secrets.iter().all(|secret| secret.signs_at(now)) {
+        policy
+    } else {
+        with_secrets(&policy, &policy.signing_secrets(now).cloned().collect::<Vec<_>>())
+    };
     let mistake = |StoredSecret { id, sealed, .. }: &StoredSecret| {
         let why = api.master_keys.open(&StoredSecret::name(topic, id), sealed).err()?;
         Some(FieldError {
@@ -174,7 +183,7 @@ pub(super) fn check_sealed(api: &Api, topic: &Topic, policy: &Policy) -> Result<
         })
     };
     let errors: Vec<_> = policy.secrets.iter().filter_map(mistake).collect();
-    if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
+    if errors.is_empty() { Ok(policy) } else { Err(Problem::fields(errors)) }
 }
 
 /// The problem of a text that is no secret, which it does not show.

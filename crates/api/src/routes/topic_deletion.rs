@@ -28,7 +28,8 @@ const MAX_PARALLEL: usize = 64;
 
 /// Delete a topic
 ///
-/// Deletes the policy of the topic. While the topic has jobs that have not ended the answer is 409.
+/// Deletes the policy of the topic, and its signing secrets with it. While the topic has jobs that have not ended the
+/// answer is 409.
 /// With `force` they are removed first: waiting jobs are cancelled, dead jobs are purged, and jobs that
 /// are being delivered are cancelled if the delivery fails. One call removes jobs for about a second.
 /// If some are left the answer is 202: call again, with `next` as `cursor`.

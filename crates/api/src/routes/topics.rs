@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use ringback_core::contract::{TopicPage, is_notice_topic};
+use ringback_core::contract::{StoreError, TopicPage, is_notice_topic};
 use ringback_core::job::Topic;
 use ringback_core::policy::{Policies, Policy};
 use ringback_core::wire::{
@@ -16,7 +16,7 @@ use ringback_core::wire::{
 
 use super::jobs::limit_reached;
 use super::policy_change::applied;
-use super::secrets::check_sealed;
+use super::secrets::with_sealed;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
@@ -104,7 +104,7 @@ pub(crate) async fn put_policy(
     if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }
-    check_sealed(&api, &topic, &policy)?;
+    let policy = with_sealed(&api, &topic, policy)?;
     let complete = |stored: Option<&Policy>| {
         let is_masked = policy.headers.masked_names().next().is_some();
         let policy = if is_masked { unmask_policy(&policy, stored)? } else { policy.clone() };
@@ -115,7 +115,15 @@ pub(crate) async fn put_policy(
             _ => Ok::<_, Problem>(policy),
         }
     };
-    let (policy, put) = deadline.bound(api.store.change_policy(&topic, complete)).await???;
+    let (policy, put) = match deadline.bound(api.store.change_policy(&topic, complete)).await? {
+        // Nothing is known of its secrets, so the caller has to say what becomes of them.
+        Err(StoreError::Unreadable(_)) if brings_secrets(&policy) => {
+            let put = deadline.bound(api.store.put_policy(&topic, &policy)).await??;
+            (policy, put)
+        }
+        Err(StoreError::Unreadable(_)) => return Err(unreadable(&topic)),
+        changed => changed??,
+    };
     let status = applied(&api, put).await?;
     Ok((status, Json(PolicyAnswer::new(&topic, Some(&policy)))).into_response())
 }
@@ -168,6 +176,13 @@ async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswer
         return Err(unknown(&topic));
     }
     Ok(TopicAnswer::new(&topic, &counts.unwrap_or_default(), policy.as_ref()))
+}
+
+fn unreadable(topic: &Topic) -> ApiError {
+    let detail = format!(
+        "the stored policy of topic {topic} cannot be read: a later version may have written it; add \"secrets\":[] to replace it and its signing secrets"
+    );
+    ApiError::new(StatusCode::CONFLICT, detail)
 }
 
 fn unknown(topic: &Topic) -> ApiError {

@@ -40,7 +40,7 @@ Examples:
   ringback policy delete pay.notify
   ringback policy delete pay.notify --force && echo the topic is gone
 
-Without --force the command is refused while the topic has jobs. With --force waiting jobs are cancelled, dead jobs \
+The signing secrets of the topic are deleted with its policy. Without --force the command is refused while the topic has jobs. With --force waiting jobs are cancelled, dead jobs \
 are purged, and jobs in delivery are cancelled unless the delivery succeeds; while there are such jobs the exit code is \
 1: run the command again later.";
 
@@ -53,7 +53,7 @@ pub(crate) enum PolicyCommand {
     /// Show the policy of a topic
     #[command(after_help = GET_EXAMPLES)]
     Get(TopicArgs),
-    /// Delete the policy of a topic without jobs; --force removes its jobs first
+    /// Delete the policy and the signing secrets of a topic without jobs; --force removes its jobs first
     #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArgs),
 }

@@ -2,6 +2,7 @@
 //! installation has already stays as it is, so a run that ended early can be run again.
 
 mod batches;
+mod policies;
 mod results;
 mod topics;
 
@@ -15,6 +16,7 @@ use clap::Args;
 use ringback_core::crash_point;
 
 use self::batches::Batches;
+use self::policies::Secrets;
 use self::results::{Restored, Results};
 use super::import::{self, Tally, feed, read_on_a_thread};
 use super::retry::PatientCalls;
@@ -36,7 +38,8 @@ Examples:
 
 The whole backup is checked before anything is changed. Running the same restore again does no harm: what is there \
 already counts as repeated. A job or a policy that is there with other content stays as it is, is reported, and makes \
-the exit code 1.";
+the exit code 1. Signing secrets are sealed in a backup: the installation needs the master keys that sealed them, or \
+--without-secrets.";
 
 /// The backup to restore.
 #[derive(Debug, Args)]
@@ -47,6 +50,9 @@ pub(crate) struct RestoreArgs {
     /// How long to retry while the server does not answer
     #[arg(long = "patience", value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
     pub(crate) retry_for: Duration,
+    /// Leave the signing secrets of the topics out, if their master keys are lost: each topic keeps those that it has
+    #[arg(long)]
+    pub(crate) without_secrets: bool,
 }
 
 pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Result<Verdict> {
@@ -61,7 +67,8 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
     let Session { client, out } = session;
     let calls = PatientCalls { client, retry_for: args.retry_for, progress: &progress };
     let mut restored = Restored::default();
-    let stopped = restore(calls, file, name, out.format, &mut restored).await;
+    let policies = if args.without_secrets { Secrets::LeftOut } else { Secrets::Restored };
+    let stopped = restore(calls, file, name, out.format, policies, &mut restored).await;
     progress.clear();
     restored.complete = stopped.is_ok();
     restored.print(out)?;
@@ -137,10 +144,11 @@ async fn restore(
     mut file: File,
     name: String,
     format: Format,
+    secrets: Secrets,
     restored: &mut Restored,
 ) -> anyhow::Result<()> {
     let reader = BufReader::with_capacity(BUFFER, &mut file);
-    topics::restore(calls, reader, format, &mut restored.topics).await?;
+    topics::restore(calls, reader, format, secrets, &mut restored.topics).await?;
     crash_point!("restore.after_topics");
     file.rewind().with_context(|| name.clone())?;
     let batches = Batches::new(BufReader::with_capacity(BUFFER, file));

@@ -58,6 +58,16 @@ All APIs and notifiers need the same keys. The first one seals, and each opens w
 /// The commands on secrets.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SecretCommand {
+    #[command(flatten)]
+    OfTopic(TopicSecretCommand),
+    /// Make a key that seals secrets in the store, for `RINGBACK_MASTER_KEYS`; calls no server
+    #[command(after_help = MASTER_KEY_EXAMPLES)]
+    MasterKey(MasterKeyArgs),
+}
+
+/// The commands on the secrets of a topic.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TopicSecretCommand {
     /// Sign the callbacks of a topic with a new secret, and print it
     #[command(after_help = ADD_EXAMPLES)]
     Add(AddArgs),
@@ -67,9 +77,6 @@ pub(crate) enum SecretCommand {
     /// Stop signing with a secret
     #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArgs),
-    /// Make a key that seals secrets in the store, for `RINGBACK_MASTER_KEYS`; calls no server
-    #[command(after_help = MASTER_KEY_EXAMPLES)]
-    MasterKey(MasterKeyArgs),
 }
 
 /// A secret to add.
@@ -103,14 +110,15 @@ pub(crate) struct MasterKeyArgs {
     pub(crate) id: Option<String>,
 }
 
-pub(crate) async fn run(session: &mut Session, command: SecretCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: TopicSecretCommand) -> anyhow::Result<Verdict> {
     match command {
-        SecretCommand::Add(args) => add(session, args).await,
-        SecretCommand::List(args) => show(session, Call::topic(Method::GET, &args.topic, &["secrets"])).await,
-        SecretCommand::Delete(DeleteArgs { of, secret }) => {
+        TopicSecretCommand::Add(args) => add(session, args).await,
+        TopicSecretCommand::List(args) => {
+            show(session, Call::topic(Method::GET, &args.topic, &["secrets"])).await
+        }
+        TopicSecretCommand::Delete(DeleteArgs { of, secret }) => {
             show(session, Call::topic(Method::DELETE, &of.topic, &["secrets", &secret])).await
         }
-        SecretCommand::MasterKey(args) => master_key(&mut session.out, args).map(|_| Verdict::Done),
     }
 }
 

@@ -38,8 +38,10 @@ const KNOWN: [&str; 11] = [
     "metrics",
     SECRETS,
 ];
-/// The field that only a policy from a backup has.
+/// The sealed secrets of a topic: a stored policy has it, and so has one from an export or a backup.
 const SECRETS: &str = "secrets";
+/// The bytes of that field's name, its colon, and the comma before it.
+const SECRETS_NAME: usize = SECRETS.len() + 4;
 const ATTEMPTS: &str = "\"failed\", \"all\" or \"off\"";
 
 /// Parses a policy.
@@ -49,9 +51,10 @@ const ATTEMPTS: &str = "\"failed\", \"all\" or \"off\"";
 /// 422 with all wrong fields.
 pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
     // More cannot be right, so it is not looked at.
-    bound(json.len().saturating_sub(MAX_SECRETS_JSON))?;
+    bound(json.len().saturating_sub(MAX_SECRETS_JSON + SECRETS_NAME))?;
     let fields = open(json)?;
-    let of_secrets = fields.get(SECRETS).map_or(0, |raw| raw.get().len().min(MAX_SECRETS_JSON));
+    let of_secrets =
+        fields.get(SECRETS).map_or(0, |raw| raw.get().len().min(MAX_SECRETS_JSON) + SECRETS_NAME);
     bound(json.len() - of_secrets)?;
     let mut mistakes = Mistakes::default();
     fields.check_names("", &KNOWN, &mut mistakes);
@@ -261,5 +264,31 @@ mod tests {
         assert_eq!(parse(&grown(8_040)).expect_err("too large once written").status, 413);
         let policy = parse(&grown(7_900)).expect("it is small enough");
         assert!(parse(policy.written()).is_ok());
+    }
+
+    #[test]
+    fn a_policy_that_is_accepted_is_accepted_again_as_it_is_stored() {
+        let of_length = |n: usize| {
+            format!(r#""headers":{{"x":"{}"}},"expect_body":"{}""#, r"\\".repeat(8_000), "a".repeat(n))
+        };
+        let rest = of_length(0).len();
+        let secrets = [
+            "",
+            r#","secrets":[]"#,
+            r#","secrets":null"#,
+            r#","secrets":[{"id":"sec_a","sealed":"k.a","created_at":"1970-01-01T00:00:01Z"}]"#,
+        ];
+        let grows = r#","retry":{"delays":[2e6,2e6,2e6]}"#;
+        let mut accepted = 0;
+        for (secrets, other) in secrets.into_iter().flat_map(|one| [(one, ""), (one, grows)]) {
+            let room = MAX_POLICY - rest - other.len();
+            for n in room - 40..=room + 20 {
+                let json = format!("{{{}{other}{secrets}}}", of_length(n));
+                let Ok(policy) = parse(&json) else { continue };
+                accepted += 1;
+                assert_eq!(parse(policy.written()).as_ref(), Ok(&policy), "{n} {other} {secrets}");
+            }
+        }
+        assert!(accepted > 200, "{accepted}");
     }
 }

@@ -17,7 +17,7 @@ use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore, PolicyChanges};
 const PAGE: usize = 64;
 
 impl EmbeddedStore {
-    /// Puts a policy; with `replaced` only if the topic has exactly that one.
+    /// Puts a policy in place of exactly this one; `None` if the topic must have none.
     pub async fn put_policy(
         &self,
         topic: &Topic,
@@ -113,7 +113,7 @@ impl EmbeddedStore {
 
 fn put(txn: &mut Txn<'_>, topic: &str, policy: &Policy, replaced: Option<&str>) -> Result<PolicyPut> {
     let (known, now_us) = (txn.tables.policies.get(topic)?, txn.now_us());
-    if replaced.is_some() && known.as_deref() != replaced {
+    if known.as_deref() != replaced {
         return Ok(PolicyPut::Outdated);
     }
     let is_known = known.is_some();

@@ -43,7 +43,7 @@ impl RedisStore {
         }
     }
 
-    /// Puts a policy; with `replaced` only if the topic has exactly that one.
+    /// Puts a policy in place of exactly this one; `None` if the topic must have none.
     pub async fn put_policy(
         &self,
         topic: &Topic,
@@ -51,7 +51,6 @@ impl RedisStore {
         replaced: Option<&str>,
     ) -> Result<PolicyPut, StoreError> {
         let has_metrics = policy.metrics == Metrics::ByTopic;
-        // No policy is an empty text.
         let replaced = replaced.unwrap_or_default();
         let limits = (MAX_POLICIES, has_metrics, MAX_TOPICS_WITH_METRICS);
         let args = (topic.as_str(), policy.written(), replaced, limits);

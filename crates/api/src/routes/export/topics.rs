@@ -29,7 +29,7 @@ const PAGE: usize = 500;
 ///
 /// Streams the topics that have a policy or are paused, one line of JSON each, sorted by name. If the
 /// connection is aborted the export is incomplete. The values of secret headers are not masked, so that the
-/// policies can be set elsewhere.
+/// policies can be set elsewhere; signing secrets are sealed.
 #[utoipa::path(
     get, path = "/v1/export/topics", tag = "topics", operation_id = "export_topics",
     responses(

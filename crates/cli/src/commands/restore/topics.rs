@@ -1,5 +1,5 @@
-//! Sets the policies and pauses of a backup's topics. A topic that has another policy keeps it. If a policy or a pause
-//! cannot be set, the restore stops before the jobs, because they would be sent without it.
+//! Sets the policies and pauses of a backup's topics. A topic that has another policy keeps it. If a policy, a pause or
+//! signing secrets cannot be set, the restore stops before the jobs, because they would be sent without them.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -9,11 +9,10 @@ use anyhow::Context as _;
 use http::Method;
 use ringback_core::wire::TopicLine;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 use tokio::time::sleep;
 
 use super::super::retry::PatientCalls;
+use super::policies::{Fate, Identity, Policy, Secrets};
 use super::results::Results;
 use crate::args::Format;
 use crate::backup_file::{Kind, Lines};
@@ -27,9 +26,20 @@ const POLICIES_KNOWN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 struct Present {
     paused: bool,
-    /// Identifies the policy without keeping it.
-    policy: Option<[u8; 32]>,
+    policy: Option<Identity>,
 }
+
+/// What helps if secrets cannot be opened.
+const SEALED: &str = "its signing secrets are sealed; start the server with the master keys that sealed them \
+    (RINGBACK_MASTER_KEYS), or leave them out with --without-secrets";
+
+/// A topic would send the jobs of a backup unsigned, which were signed before.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it has another policy and no signing secrets, so the jobs of the backup would be sent unsigned; add a secret \
+    (ringback secret add) or delete the policy (ringback policy delete), or send them unsigned with --without-secrets"
+)]
+struct Unsigned;
 
 /// A topic that keeps its policy, in the form that `--output json` prints.
 #[derive(Serialize)]
@@ -43,6 +53,7 @@ pub(super) async fn restore(
     calls: PatientCalls<'_>,
     source: impl BufRead,
     format: Format,
+    secrets: Secrets,
     results: &mut Results,
 ) -> anyhow::Result<()> {
     let (_, mut lines) = Lines::open(source)?;
@@ -55,16 +66,21 @@ pub(super) async fn restore(
         }
         let before = present.as_ref().and_then(|all| all.get(&topic.topic)).copied().unwrap_or_default();
         let context = || format!("line {}: topic {}", line.number, topic.topic);
-        let is_changed = set(calls, &topic, before).await.with_context(context)?;
-        is_policy_new |= topic.policy.is_some() && before.policy.is_none();
+        let is_paused_now = pause(calls, &topic, before).await.with_context(context)?;
+        let fate = put(calls, &topic, before, secrets).await.with_context(context)?;
         results.lines += 1;
-        if is_refused(&topic, before) {
-            results.refused += 1;
-            calls.progress.note(&refusal(line.number, &topic.topic, format));
-        } else if is_changed {
-            results.created += 1;
-        } else {
-            results.repeated += 1;
+        match fate {
+            Fate::Unsigned => return Err(anyhow::Error::from(Unsigned).context(context())),
+            Fate::Other => {
+                results.refused += 1;
+                calls.progress.note(&refusal(line.number, &topic.topic, format));
+            }
+            Fate::Put => {
+                is_policy_new = true;
+                results.created += 1;
+            }
+            Fate::Present if is_paused_now => results.created += 1,
+            Fate::Present => results.repeated += 1,
         }
     }
     // A job that is due at once must not be sent without the headers of its topic.
@@ -82,55 +98,46 @@ async fn all(calls: PatientCalls<'_>) -> Result<BTreeMap<String, Present>, Clien
     while let Some(line) = lines.next().await? {
         let topic: TopicLine =
             serde_json::from_slice(&line).map_err(|error| ClientError::Unreadable(error.to_string()))?;
-        let policy = identity(&topic);
+        let policy = topic.policy.as_ref().and_then(|policy| Policy::parse(policy.get(), Secrets::Restored));
+        let policy = policy.map(|policy| policy.identity());
         all.insert(topic.topic, Present { paused: topic.paused, policy });
     }
     Ok(all)
 }
 
-/// Two policies with the same fields and values are the same, however they were written, and with whichever master key
-/// their secrets are sealed.
-fn identity(topic: &TopicLine) -> Option<[u8; 32]> {
-    let policy = as_it_was(topic.policy.as_ref()?.get());
-    let value = serde_json::from_str::<Value>(&policy).map_or(policy, |mut value| {
-        let secrets = value.get_mut("secrets").and_then(Value::as_array_mut);
-        for secret in secrets.into_iter().flatten().filter_map(Value::as_object_mut) {
-            secret.remove("sealed");
-        }
-        value.to_string()
-    });
-    Some(Sha256::digest(value).into())
-}
-
-fn is_refused(topic: &TopicLine, before: Present) -> bool {
-    matches!((before.policy, identity(topic)), (Some(before), Some(policy)) if before != policy)
-}
-
-/// Sets what is not there yet. Returns whether that was anything.
-async fn set(calls: PatientCalls<'_>, topic: &TopicLine, before: Present) -> Result<bool, ClientError> {
-    let mut is_changed = false;
-    if topic.paused && !before.paused {
+/// Pauses a topic that is not paused yet. Returns whether it did.
+async fn pause(calls: PatientCalls<'_>, topic: &TopicLine, before: Present) -> Result<bool, ClientError> {
+    let is_needed = topic.paused && !before.paused;
+    if is_needed {
         calls.ask(Call::topic(Method::POST, &topic.topic, &["pause"]), SHORT).await?;
-        is_changed = true;
     }
-    if let (Some(policy), None) = (&topic.policy, before.policy) {
-        let body = Some(("application/json", as_it_was(policy.get()).into()));
-        calls.ask(Call { body, ..Call::topic(Method::PUT, &topic.topic, &[]) }, SHORT).await?;
-        is_changed = true;
-    }
-    Ok(is_changed)
+    Ok(is_needed)
 }
 
-/// The policy with what an absent `headers_to` means in a backup: a policy from before there was one sends its headers
-/// to all origins.
-fn as_it_was(policy: &str) -> String {
-    match serde_json::from_str::<Map<String, Value>>(policy) {
-        Ok(mut fields) if fields.contains_key("headers") && !fields.contains_key("headers_to") => {
-            fields.insert("headers_to".to_owned(), json!(["*"]));
-            Value::Object(fields).to_string()
+/// Puts the policy of a topic where nothing is lost by it.
+async fn put(
+    calls: PatientCalls<'_>,
+    topic: &TopicLine,
+    before: Present,
+    secrets: Secrets,
+) -> anyhow::Result<Fate> {
+    let Some(written) = &topic.policy else { return Ok(Fate::Present) };
+    let policy = Policy::parse(written.get(), secrets).context("its policy is not a JSON object")?;
+    let fate = policy.identity().fate(before.policy);
+    if fate == Fate::Put {
+        let body = Some(("application/json", policy.json().into()));
+        let put = calls.ask(Call { body, ..Call::topic(Method::PUT, &topic.topic, &[]) }, SHORT).await;
+        match put {
+            Err(error) if is_about_secrets(&error) => return Err(error).context(SEALED),
+            put => drop(put?),
         }
-        _ => policy.to_owned(),
     }
+    Ok(fate)
+}
+
+fn is_about_secrets(error: &ClientError) -> bool {
+    let ClientError::Problem { problem, .. } = error else { return false };
+    problem.errors.iter().any(|error| error.field == "secrets")
 }
 
 fn refusal(line: u64, topic: &str, format: Format) -> String {

@@ -90,6 +90,10 @@ pub(crate) fn open(json: &[u8]) -> Result<Fields<'_>, Problem> {
         return Err(Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
     let text = std::str::from_utf8(json).map_err(|e| Problem::unreadable(format!("not UTF-8: {e}")))?;
+    // The error would show the text, which may be a secret.
+    if text.trim_ascii_start().starts_with('"') {
+        return Err(Problem::unreadable("not a JSON object: it is a string".to_owned()));
+    }
     serde_json::from_str(text).map_err(|e| Problem::unreadable(format!("not a JSON object: {e}")))
 }
 

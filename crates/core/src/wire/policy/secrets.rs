@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{SECRETS, parse_policy};
@@ -12,7 +13,7 @@ use crate::clock::Timestamp;
 use crate::job::Topic;
 use crate::policy::{MAX_SECRETS, MAX_SECRETS_JSON, Policy, StoredSecret};
 use crate::wire::fields::object::{Fields, Mistakes, open, read, read_or_empty};
-use crate::wire::fields::values::{duration_within, parsed};
+use crate::wire::fields::values::duration_within;
 use crate::wire::problem::Problem;
 use crate::written_time::parse_time;
 
@@ -20,6 +21,9 @@ use crate::written_time::parse_time;
 const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest time for which former secrets go on signing.
 pub const MAX_KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// The longest sealed secret, in bytes. So the most secrets stay within [`MAX_SECRETS_JSON`].
+const MAX_SEALED: usize = 256;
+const NOT_SEALED: &str = "they are no sealed secrets";
 const ALLOWED: &str =
     "at most 8 sealed secrets, as GET /v1/export/topics prints them; leave it out to keep those of the topic";
 
@@ -45,22 +49,33 @@ impl Written {
         }
     }
 
-    fn parse(self) -> Option<StoredSecret> {
-        let until = self.until.map(|until| parse_time(&until)).transpose().ok()?;
-        let created = parse_time(&self.created_at).ok()?;
-        Some(StoredSecret { id: self.id.parse().ok()?, sealed: self.sealed.into(), created, until })
+    fn parse(self) -> Result<StoredSecret, &'static str> {
+        let time = |text: &str| parse_time(text).map_err(|_| "created_at or until is not a time");
+        let (created, until) = (time(&self.created_at)?, self.until.as_deref().map(time).transpose()?);
+        let id = self.id.parse().map_err(|_| NOT_SEALED)?;
+        let is_short = self.sealed.len() <= MAX_SEALED;
+        is_short.then(|| StoredSecret { id, sealed: self.sealed.into(), created, until }).ok_or(NOT_SEALED)
     }
 }
 
 /// The field `secrets` of a policy.
 pub(super) fn secrets(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<StoredSecret> {
-    let secrets = parsed(fields, SECRETS, ALLOWED, mistakes, |raw| {
-        let written = read::<Vec<Written>>(raw).filter(|_| raw.get().len() <= MAX_SECRETS_JSON)?;
-        let secrets = written.into_iter().map(Written::parse).collect::<Option<Vec<_>>>()?;
-        let is_new = |(i, secret): (usize, &StoredSecret)| secrets[..i].iter().all(|one| one.id != secret.id);
-        (secrets.len() <= MAX_SECRETS && secrets.iter().enumerate().all(is_new)).then_some(secrets)
-    });
-    secrets.unwrap_or_default()
+    let Some(raw) = fields.get(SECRETS) else { return Vec::new() };
+    parse(raw).unwrap_or_else(|why| {
+        // The value is not shown: it may be a secret that is not sealed.
+        mistakes.add(SECRETS, why, ALLOWED);
+        Vec::new()
+    })
+}
+
+fn parse(raw: &RawValue) -> Result<Vec<StoredSecret>, &'static str> {
+    if raw.get().len() > MAX_SECRETS_JSON {
+        return Err("they have more than 4 KiB");
+    }
+    let written = read::<Vec<Written>>(raw).filter(|all| all.len() <= MAX_SECRETS).ok_or(NOT_SEALED)?;
+    let secrets = written.into_iter().map(Written::parse).collect::<Result<Vec<_>, _>>()?;
+    let is_new = |(i, secret): (usize, &StoredSecret)| secrets[..i].iter().all(|one| one.id != secret.id);
+    if secrets.iter().enumerate().all(is_new) { Ok(secrets) } else { Err("two have the same id") }
 }
 
 /// The JSON of a policy without its secrets.
@@ -221,10 +236,10 @@ mod tests {
         let one = r#"{"id":"sec_a","sealed":"k.a","created_at":"1970-01-01T00:00:01Z"}"#;
         assert_eq!(policy(&format!(r#"{{"secrets":[{one}]}}"#)).secrets.len(), 1);
         let nine: Vec<_> = (0..9).map(|n| one.replace("sec_a", &format!("sec_a{n}"))).collect();
-        let long = one.replace("k.a", &format!("k.{}", "a".repeat(4_096)));
+        let long = one.replace("k.a", &format!("k.{}", "a".repeat(MAX_SEALED - 1)));
         for secrets in [
             "5".to_owned(),
-            r#"["sec_a"]"#.to_owned(),
+            r#"["whsec_a"]"#.to_owned(),
             format!("[{one},{one}]"),
             format!("[{}]", nine.join(",")),
             format!("[{}]", one.replace("sec_a", "a")),
@@ -234,21 +249,28 @@ mod tests {
         ] {
             let problem = parse_policy(format!(r#"{{"secrets":{secrets}}}"#).as_bytes()).expect_err(&secrets);
             assert_eq!((problem.status, problem.errors[0].field.as_str()), (422, "secrets"), "{secrets}");
+            assert!(!problem.errors[0].detail.contains("whsec"), "{}", problem.errors[0].detail);
         }
     }
 
     #[test]
     fn the_longest_policy_has_room_for_the_most_secrets() {
-        let longest =
-            policy(&format!(r#"{{"expect_body":"a"{}}}"#, " ".repeat(crate::policy::MAX_POLICY - 19)));
-        // As long as the longest signing secret and the longest id of a master key make them.
-        let sealed = format!("{}.{}", "k".repeat(32), "a".repeat(179));
+        let longest = policy(&format!(
+            r#"{{"headers":{{"x":"{}"}},"expect_body":"{}"}}"#,
+            r"\\".repeat(8_000),
+            "a".repeat(347)
+        ));
+        assert_eq!(longest.written().len(), crate::policy::MAX_POLICY);
+        let sealed = "k".repeat(MAX_SEALED);
         let secret = |n: usize| StoredSecret {
             sealed: sealed.as_str().into(),
-            ..secret(&format!("{n:026}"), Some(5_000))
+            ..secret(&format!("{n:060}"), Some(5_000))
         };
         let secrets: Vec<_> = (0..MAX_SECRETS).map(secret).collect();
-        assert_eq!(with_secrets(&longest, &secrets).secrets, secrets);
+        assert_eq!(with_secrets(&longest, &secrets[..1]).secrets, secrets[..1]);
+        let with = with_secrets(&longest, &secrets);
+        assert_eq!(with.secrets, secrets);
+        assert_eq!(with_secrets(&with, &[]), longest);
     }
 
     #[test]
@@ -263,10 +285,14 @@ mod tests {
             (r#"{"keep":"31d"}"#, "keep"),
             (r#"{"keep":"-1s"}"#, "keep"),
             (r#"{"key":"a"}"#, "key"),
+            (r#"{"secret":["whsec_a"]}"#, "secret"),
         ] {
             let problem = parse(json).expect_err(json);
             assert_eq!((problem.status, problem.errors[0].field.as_str()), (422, field), "{json}");
+            assert!(!problem.errors[0].detail.contains("whsec"), "{}", problem.errors[0].detail);
         }
+        let problem = parse(r#""whsec_a""#).expect_err("a text");
+        assert!(problem.status == 400 && !problem.detail.contains("whsec"), "{}", problem.detail);
     }
 
     #[test]

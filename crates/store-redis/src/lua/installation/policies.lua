@@ -13,15 +13,16 @@ end
 
 -- put_policy: gives a topic a policy.
 -- KEYS  installation
--- ARGV  topic, policy, the policy that it must have now or '' for any or none, how many policies there may be, 1 if
---   it asks for metrics, how many may do so
+-- ARGV  topic, policy, the policy that it must have now or '' for none, how many policies there may be, 1 if it asks
+--   for metrics, how many may do so
 -- Returns {1 if it replaces another, else 0; the version}, {} if there are too many policies, {0} if the topic does
 --   not have the policy that it must have, or {1} if too many topics have metrics
 function edges.put_policy(args)
   tick()
   local key, topic, last = K .. ':policies', args[1], version()
-  local known = call('HEXISTS', key, topic)
-  if args[3] ~= '' and call('HGET', key, topic) ~= args[3] then return {0} end
+  local stored = call('HGET', key, topic) or ''
+  if stored ~= args[3] then return {0} end
+  local known = stored == '' and 0 or 1
   if known == 0 and call('HLEN', key) >= tonumber(args[4]) then return {} end
   local wants = args[5] == '1'
   local has = call('SISMEMBER', with_metrics(), topic) == 1

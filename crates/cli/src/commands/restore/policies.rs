@@ -1,0 +1,167 @@
+//! What is done with the policy of a topic that a backup has: it is set, it is there already, or the topic has another.
+
+use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
+use ringback_core::written_time::parse_time;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+const SECRETS: &str = "secrets";
+const HEADERS_TO: &str = "headers_to";
+
+/// What is done with the signing secrets in a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Secrets {
+    Restored,
+    LeftOut,
+}
+
+/// A policy: its secrets apart from everything else.
+pub(super) struct Policy {
+    others: Map<String, Value>,
+    secrets: Vec<Value>,
+}
+
+/// Identifies a policy without keeping it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// What it has beside secrets; `None` for nothing.
+    others: Option<[u8; 32]>,
+    /// Its secrets, with whichever master key they are sealed; `None` without any.
+    secrets: Option<[u8; 32]>,
+}
+
+/// What becomes of a topic's policy.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is put.
+    Put,
+    /// The topic has it.
+    Present,
+    /// The topic has another one, which stays.
+    Other,
+    /// The topic has another one, which stays, and no secrets: its jobs would be sent unsigned.
+    Unsigned,
+}
+
+impl Policy {
+    /// Parses a policy. One that is no object is left to the server to refuse.
+    pub(super) fn parse(json: &str, secrets: Secrets) -> Option<Self> {
+        Self::at(json, secrets, SystemClock.now())
+    }
+
+    fn at(json: &str, secrets: Secrets, now: Timestamp) -> Option<Self> {
+        let mut others: Map<String, Value> = serde_json::from_str(json).ok()?;
+        // A policy from before there was `headers_to` sends its headers to all origins.
+        if others.contains_key("headers") && !others.contains_key(HEADERS_TO) {
+            others.insert(HEADERS_TO.to_owned(), json!(["*"]));
+        }
+        let all = match others.remove(SECRETS) {
+            Some(Value::Array(all)) if secrets == Secrets::Restored => all,
+            _ => Vec::new(),
+        };
+        Some(Self { others, secrets: all.into_iter().filter(|secret| signs_at(secret, now)).collect() })
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        let digest = |text: String| <[u8; 32]>::from(Sha256::digest(text));
+        let others = (!self.others.is_empty()).then(|| digest(Value::from(self.others.clone()).to_string()));
+        let named = |secret: &Value| {
+            let mut secret = secret.clone();
+            secret.as_object_mut().map(|fields| fields.remove("sealed"));
+            secret
+        };
+        let secrets: Vec<_> = self.secrets.iter().map(named).collect();
+        Identity { others, secrets: (!secrets.is_empty()).then(|| digest(Value::from(secrets).to_string())) }
+    }
+
+    /// Its JSON, for the server.
+    pub(super) fn json(mut self) -> String {
+        if !self.secrets.is_empty() {
+            self.others.insert(SECRETS.to_owned(), self.secrets.into());
+        }
+        Value::from(self.others).to_string()
+    }
+}
+
+impl Identity {
+    /// What becomes of this policy of a backup, if the topic has another one now.
+    pub(super) fn fate(self, stored: Option<Self>) -> Fate {
+        let Some(stored) = stored else { return Fate::Put };
+        let brings_none = self.secrets.is_none();
+        let (are_others_same, are_secrets_same) =
+            (stored.others == self.others, brings_none || stored.secrets == self.secrets);
+        if are_others_same && are_secrets_same {
+            return Fate::Present;
+        }
+        // Nothing is lost: what is put keeps the secrets of the topic if it brings none.
+        let (has_no_others, has_no_secrets) = (stored.others.is_none(), stored.secrets.is_none());
+        if (are_others_same || has_no_others) && (are_secrets_same || has_no_secrets) {
+            return Fate::Put;
+        }
+        if has_no_secrets && !brings_none { Fate::Unsigned } else { Fate::Other }
+    }
+}
+
+/// Whether a secret signs now; so does one whose end cannot be read.
+fn signs_at(secret: &Value, now: Timestamp) -> bool {
+    let until = secret.get("until").and_then(Value::as_str).and_then(|text| parse_time(text).ok());
+    until.is_none_or(|until| now < until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = r#"{"created_at":"2026-01-01T00:00:00Z","id":"sec_a","sealed":"k1.a"}"#;
+
+    fn policy(json: &str) -> Policy {
+        Policy::at(json, Secrets::Restored, parse_time("2026-06-01T00:00:00Z").unwrap()).unwrap()
+    }
+
+    fn fate(backup: &str, stored: &str) -> Fate {
+        policy(backup).identity().fate(Some(policy(stored).identity()))
+    }
+
+    #[test]
+    fn a_policy_is_put_where_nothing_is_lost_by_it() {
+        let with = |secret: &str| format!(r#"{{"timeout":"5s","secrets":[{secret}]}}"#);
+        let (plain, signed) = (r#"{"timeout":"5s"}"#, with(SECRET));
+        let only = format!(r#"{{"secrets":[{SECRET}]}}"#);
+        let others = with(&SECRET.replace("sec_a", "sec_b"));
+        assert_eq!(policy(plain).identity().fate(None), Fate::Put);
+        for (backup, stored, expected) in [
+            (plain, r#"{ "timeout" : "5s" }"#, Fate::Present),
+            (plain, signed.as_str(), Fate::Present),
+            (&signed, &with(&SECRET.replace("k1.a", "k2.b")), Fate::Present),
+            (&signed, plain, Fate::Put),
+            (&signed, "{}", Fate::Put),
+            (&signed, r#"{"timeout":"6s"}"#, Fate::Unsigned),
+            (&signed, &others, Fate::Other),
+            (&signed, &only, Fate::Put),
+            (plain, &only, Fate::Put),
+            (plain, "{}", Fate::Put),
+            (plain, r#"{"timeout":"6s"}"#, Fate::Other),
+            ("{}", &only, Fate::Present),
+            ("{}", &signed, Fate::Other),
+            (&only, plain, Fate::Unsigned),
+        ] {
+            assert_eq!(fate(backup, stored), expected, "{backup} over {stored}");
+        }
+    }
+
+    #[test]
+    fn secrets_that_are_over_or_left_out_are_no_part_of_it() {
+        let over = SECRET.replace("sealed", r#"until":"2026-05-31T00:00:00Z","sealed"#);
+        let json = format!(r#"{{"timeout":"5s","secrets":[{over}]}}"#);
+        assert_eq!(policy(&json).json(), r#"{"timeout":"5s"}"#);
+        let json = format!(r#"{{"secrets":[{SECRET}],"timeout":"5s"}}"#);
+        assert_eq!(policy(&json).json(), json);
+        assert_eq!(Policy::parse(&json, Secrets::LeftOut).unwrap().json(), r#"{"timeout":"5s"}"#);
+    }
+
+    #[test]
+    fn a_policy_from_before_headers_to_sends_its_headers_everywhere() {
+        assert_eq!(policy(r#"{"headers":{"a":"1"}}"#).json(), r#"{"headers":{"a":"1"},"headers_to":["*"]}"#);
+        assert_eq!(policy(r#"{"headers":{},"headers_to":[]}"#).json(), r#"{"headers":{},"headers_to":[]}"#);
+    }
+}
