@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_core::clock::SystemClock;
 use ringback_core::contract::Options;
-use ringback_core::retry::RetryPolicy;
+use ringback_core::retry::{InstallationRetry, RetryPolicy};
 use ringback_egress::Guard;
 use ringback_notifier::{Config, Outgoing, Signing};
 use ringback_service::{Context, Health, Scrapes, Shutdown, Tasks};
@@ -139,7 +139,7 @@ fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
         // The receiver is on this machine.
         outgoing: Outgoing { guard: Guard::open(), ..Outgoing::default() },
         signing: Signing::default(),
-        retry: RetryPolicy::preset("default").expect("a preset"),
+        retry: InstallationRetry::unlimited(RetryPolicy::preset("default").expect("a preset")),
         lease_margin: Duration::from_secs(60),
     };
     ringback_notifier::start(config, store, &context, tasks).expect("the HTTP client can be made");

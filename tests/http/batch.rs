@@ -134,7 +134,7 @@ async fn clients_that_send_slowly_keep_nobody_waiting() {
     let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let mut slow = JoinSet::new();
     for _ in 0..20 {
-        let mut stream = begun_upload(&stack).await;
+        let mut stream = begun_upload(&stack, WHOLE).await;
         slow.spawn(async move {
             let mut second = interval(Duration::from_secs(1));
             while stream.write_all(b" ").await.is_ok() {
@@ -155,12 +155,38 @@ async fn clients_that_send_slowly_keep_nobody_waiting() {
 }
 
 #[tokio::test]
+async fn uploads_of_unknown_length_hold_what_has_arrived_and_leave_room_for_the_others() {
+    let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
+    let mut slow = JoinSet::new();
+    // Just above the slowest pace that is allowed.
+    let chunk = format!("4800\r\n{}\r\n", " ".repeat(0x4800));
+    for _ in 0..20 {
+        let mut stream = begun_upload(&stack, "transfer-encoding: chunked\r\n\r\n").await;
+        let chunk = chunk.clone();
+        slow.spawn(async move {
+            let mut second = interval(Duration::from_secs(1));
+            while stream.write_all(chunk.as_bytes()).await.is_ok() {
+                second.tick().await;
+            }
+        });
+    }
+    for round in 0..5 {
+        let jobs: Vec<Value> =
+            (0..1_000).map(|n| with(job(&sink, &format!("{round}-{n}")), "delay", "1h")).collect();
+        let (status, answer) = stack.batch(&jobs).await;
+        assert_eq!((status, &answer["accepted"]), (200, &json!(1_000)), "{answer}");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert!(slow.try_join_next().is_none(), "all of them are still sending");
+}
+
+#[tokio::test]
 async fn uploads_that_stall_take_no_more_memory_than_there_is_room_for_and_give_it_back() {
     const PART: usize = 15 << 20;
     let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let mut uploads = JoinSet::new();
     for _ in 0..12 {
-        let mut stream = begun_upload(&stack).await;
+        let mut stream = begun_upload(&stack, WHOLE).await;
         uploads.spawn(async move {
             // The API may have given it up already.
             stream.write_all(&vec![b' '; PART]).await.ok();
@@ -181,16 +207,16 @@ async fn uploads_that_stall_take_no_more_memory_than_there_is_room_for_and_give_
     }
 }
 
-/// A connection on which the head of a batch of 16 MiB has been sent.
-async fn begun_upload(stack: &Stack) -> TcpStream {
+/// Says that 16 MiB come.
+const WHOLE: &str = "content-length: 16777216\r\n\r\n[";
+
+/// A connection on which the head of a batch has been sent, with this end.
+async fn begun_upload(stack: &Stack, end: &str) -> TcpStream {
     let url = stack.url("/v1/jobs/batch");
     let address = url.trim_start_matches("http://").split('/').next().expect("an address");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
-    let head = format!(
-        "POST /v1/jobs/batch HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n[",
-        16 << 20
-    );
+    let head =
+        format!("POST /v1/jobs/batch HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n{end}");
     stream.write_all(head.as_bytes()).await.expect("the head is sent");
     stream
 }

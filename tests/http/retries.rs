@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, Arrival, Script, Sink, Stack, free_port};
+use ringback_testkit::{Answer, Arrival, Script, Sink, Stack, StackOptions, free_port};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with};
 
@@ -42,6 +43,45 @@ async fn a_job_without_a_policy_follows_the_configured_tiers() {
     let arrivals = sink.arrivals_of("plain");
     are_attempts_of_one_job(&arrivals, 3);
     is_spaced(&arrivals, &[50, 150]);
+}
+
+#[tokio::test]
+async fn the_operator_limits_how_soon_and_how_often_jobs_are_retried() {
+    let flood = json!({"delays": ["10ms"], "max": -1, "jitter": 0});
+    for options in StackOptions::each_store() {
+        let options =
+            options.env("RINGBACK_RETRY_MIN_DELAY", "300ms").env("RINGBACK_RETRY_MAX_FAILURES", "3");
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        sink.answer(Answer::status(500));
+        stack.set_policy("flood", &json!({"retry": flood})).await;
+        stack.accept(&with(job(&sink, "own"), "retry", flood.clone())).await;
+        stack.accept(&with(job(&sink, "of-topic"), "topic", "flood")).await;
+        for (topic, id) in [(TOPIC, "own"), ("flood", "of-topic")] {
+            let dead = stack.wait_state(topic, id, "dead", SOON).await;
+            assert_eq!((&dead["failures"], &dead["reason"]), (&json!(3), &json!("exhausted")), "{dead}");
+            is_spaced(&sink.arrivals_of(id), &[300, 300]);
+            let shown = stack.get(&format!("/v1/jobs/{topic}/{id}?include=request")).await.json();
+            assert_eq!(shown["effective"]["retry"]["delays"], json!(["300ms"]), "{shown}");
+            assert_eq!(shown["effective"]["retry"]["max"], 3, "{shown}");
+        }
+
+        // A consumer that fails, and one that leaves its lease to expire.
+        for (id, ttr) in [("fails", "1m"), ("leaves", "100ms")] {
+            let job = json!({"topic": id, "id": id, "ttr": ttr, "retry": flood});
+            stack.accept(&job).await;
+            let begun = Instant::now();
+            for failures in 1..=3 {
+                let reserved = stack.reserve_one(id, &json!({"wait": "20s"})).await;
+                assert_eq!(reserved["attempt"], failures, "{reserved}");
+                if id == "fails" {
+                    stack.settle(&reserved, "retry", &json!({})).await.expect(200);
+                }
+            }
+            assert!(begun.elapsed() >= Duration::from_millis(600), "{id}: {:?}", begun.elapsed());
+            let dead = stack.wait_state(id, id, "dead", SOON).await;
+            assert_eq!((&dead["failures"], &dead["reason"]), (&json!(3), &json!("exhausted")), "{dead}");
+        }
+    }
 }
 
 #[tokio::test]

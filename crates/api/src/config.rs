@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ringback_core::contract::Options;
-use ringback_core::retry::{self, RetryPolicy};
+use ringback_core::retry::{self, InstallationRetry};
 use ringback_egress::Guard;
 use ringback_secrets::MasterKeys;
 use ringback_service::{Lookup, Setting};
@@ -15,12 +15,17 @@ use ringback_store::settings;
 const CALL_TIMEOUT: Duration = Duration::from_millis(1500);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
-const RETRY: &[Setting] = &Setting::table(retry::SETTING);
+const RETRY: &[Setting] = &Setting::table(retry::SETTINGS);
 const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
 const SECRETS: &[Setting] = &[Setting::secret(ringback_secrets::MASTER_KEYS)];
 const OWN: &[Setting] = &[
     Setting::new("API_LISTEN", "127.0.0.1:7411", "Where the public API is served"),
     Setting::new("EVENT_LISTENERS", "100", "How many callers may listen to events at once"),
+    Setting::new(
+        "API_CONNECTIONS",
+        "10000",
+        "How many connections callers may have at once; one address gets half of what the others leave",
+    ),
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
 ];
 
@@ -31,10 +36,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The store.
     pub store: Options,
-    /// The retry policy of failed pull jobs that have none of their own (`RETRY`).
-    pub retry: RetryPolicy,
+    /// The retry policy of failed pull jobs that have none of their own (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`).
+    pub retry: InstallationRetry,
     /// How many callers may listen to events at once (`EVENT_LISTENERS`, 100).
     pub event_listeners: usize,
+    /// How many connections callers may have at once (`API_CONNECTIONS`, 10000).
+    pub connections: usize,
     /// Where callbacks may go.
     pub guard: Guard,
     /// The keys that seal the secrets of topics (`MASTER_KEYS`).
@@ -51,8 +58,9 @@ impl Config {
             listen: lookup.address("API_LISTEN"),
             store: lookup
                 .group(|get| settings::parse(get, CALL_TIMEOUT), || settings::defaults(CALL_TIMEOUT)),
-            retry: lookup.parse("RETRY"),
+            retry: lookup.group(|get| InstallationRetry::parse(get), InstallationRetry::none),
             event_listeners: lookup.number_in("EVENT_LISTENERS", 1..=10_000),
+            connections: lookup.number_in("API_CONNECTIONS", 2..=1_000_000),
             guard: lookup.group(|get| ringback_egress::parse(get), Guard::default),
             master_keys: lookup.parse("MASTER_KEYS"),
         }
@@ -72,6 +80,7 @@ mod tests {
         assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 7411)));
         assert_eq!((config.store.url.as_str(), config.store.shards), ("redis://127.0.0.1:6379", 4));
         assert_eq!((config.store.call_timeout, config.event_listeners), (CALL_TIMEOUT, 100));
+        assert_eq!(config.connections, 10_000);
     }
 
     #[test]
@@ -82,6 +91,7 @@ mod tests {
             ("PREFIX", "a b"),
             ("KEEP_DONE", "1s"),
             ("EVENT_LISTENERS", "0"),
+            ("API_CONNECTIONS", "1"),
         ];
         let (_, mistakes) = load_from(Config::SETTINGS, &wrong, Config::load);
         assert_eq!(mistakes.len(), wrong.len(), "{mistakes:?}");

@@ -34,7 +34,7 @@ use axum::middleware::from_fn;
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::http_server::{self, Connections};
-use ringback_service::{Context, Health, Shutdown, Tasks, random};
+use ringback_service::{Context, Health, Shutdown, Tasks, files, random};
 use ringback_store::{PolicyBook, Retries, Store};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
@@ -83,9 +83,11 @@ pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Co
     let app = router(config, store, context, tasks).layer(from_fn(one_host));
     let shutdown = context.shutdown.clone();
     let health = context.health.clone();
+    let connections = Connections::fair(files::half_of(files::hard_limit(), config.connections));
+    metrics::observe(&context.meter, &connections);
     tasks.spawn("http", async move {
         until_ready(&health, &shutdown).await;
-        http_server::serve(listener, app, Connections::unlimited(), shutdown).await;
+        http_server::serve(listener, app, connections, shutdown).await;
     });
 }
 
@@ -108,7 +110,7 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
-    let retries = Retries { policies, default: config.retry.clone() };
+    let retries = Retries { policies, installation: config.retry.clone() };
     let keys = config.master_keys.clone();
     let reseal = resealing::keep(store.clone(), retries.policies.clone(), keys, random::generator());
     let shutdown = context.shutdown.clone();

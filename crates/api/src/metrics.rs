@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 use opentelemetry::{KeyValue, Value};
 use ringback_core::contract::SubmitResult;
+use ringback_service::http_server::Connections;
 
 const REQUESTS: &str = "ringback_api_requests_total";
 const REQUEST_DURATION: &str = "ringback_api_request_duration_seconds";
@@ -16,10 +17,28 @@ const UNLOGGED: &str = "ringback_api_unlogged_attempts_total";
 const LISTENERS: &str = "ringback_api_event_listeners";
 const EVENTS_SENT: &str = "ringback_api_events_sent_total";
 const DROPPED: &str = "ringback_api_event_listeners_dropped_total";
+const CONNECTIONS: &str = "ringback_api_connections";
+const REFUSED_CONNECTIONS: &str = "ringback_api_refused_connections_total";
 const BATCH_JOBS: &str = "ringback_api_submit_batch_jobs";
 
 const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 const JOBS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
+
+/// Exports how many connections callers have, and how many were refused.
+pub(crate) fn observe(meter: &Meter, connections: &Connections) {
+    let open = connections.clone();
+    meter
+        .u64_observable_gauge(CONNECTIONS)
+        .with_description("Connections of callers")
+        .with_callback(move |gauge| gauge.observe(open.open() as u64, &[]))
+        .build();
+    let refused = connections.clone();
+    meter
+        .u64_observable_counter(REFUSED_CONNECTIONS)
+        .with_description("Connections refused because their address has as many as it may have")
+        .with_callback(move |counter| counter.observe(refused.refused(), &[]))
+        .build();
+}
 
 /// The result of a submitted or imported job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

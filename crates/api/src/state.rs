@@ -12,7 +12,7 @@ use ringback_core::contract::{RetryContext, Token, is_notice_topic};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
 use ringback_core::outcome::Outcome;
 use ringback_core::policy::SecretId;
-use ringback_core::retry::RetryPolicy;
+use ringback_core::retry::InstallationRetry;
 use ringback_core::wire::{
     Defaults, Problem, parse_import, parse_job_by, parse_reschedule, submit_of_notice,
 };
@@ -192,9 +192,9 @@ impl Api {
         self.retries.failed(context, error, &mut *self.random())
     }
 
-    /// The retry policy of jobs that have none of their own, in topics without one.
-    pub(crate) const fn default_retry(&self) -> &RetryPolicy {
-        &self.retries.default
+    /// The retry policy of jobs that have none of their own, in topics without one, and the limits of all.
+    pub(crate) const fn installation_retry(&self) -> &InstallationRetry {
+        &self.retries.installation
     }
 
     fn make_id(&self, now: Timestamp) -> JobId {
@@ -247,7 +247,7 @@ pub(crate) mod tests {
         let (rng, shutdown) = (StdRng::seed_from_u64(1), Shutdown::new(Duration::from_secs(30)));
         let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));
         let context = Context { shutdown, health, meter, scrapes: Scrapes::default(), clock };
-        let retries = Retries { policies, default: RetryPolicy::none() };
+        let retries = Retries { policies, installation: InstallationRetry::none() };
         let api = Api::new(&config, store, retries, rng, &context, &mut tasks);
         // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);

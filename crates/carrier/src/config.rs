@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringback_core::contract::Options;
 use ringback_core::limits::MAX_LOCK_TTL;
-use ringback_core::retry::{self, RetryPolicy};
+use ringback_core::retry::{self, InstallationRetry};
 use ringback_service::settings::check_drain;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
@@ -16,7 +16,7 @@ const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(3);
 const MIN_LOCK_TTL: Duration = Duration::from_millis(300);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
-const RETRY: &[Setting] = &Setting::table(retry::SETTING);
+const RETRY: &[Setting] = &Setting::table(retry::SETTINGS);
 const OWN: &[Setting] = &[
     Setting::new(
         "LOCK_TTL",
@@ -38,8 +38,8 @@ pub struct Config {
     /// How long a carrier keeps its shards without a heartbeat (`LOCK_TTL`, 5s).
     pub lock_ttl: Duration,
     /// The retry policy of pull jobs whose lease expires, if neither they nor their topic have one
-    /// (`RETRY`).
-    pub retry: RetryPolicy,
+    /// (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`).
+    pub retry: InstallationRetry,
 }
 
 impl Config {
@@ -53,7 +53,11 @@ impl Config {
         check_drain(lookup, call_timeout, "LOCK_TTL", "releasing the shards");
         let store =
             lookup.group(|get| settings::parse(get, call_timeout), || settings::defaults(call_timeout));
-        Self { store, lock_ttl, retry: lookup.parse("RETRY") }
+        Self {
+            store,
+            lock_ttl,
+            retry: lookup.group(|get| InstallationRetry::parse(get), InstallationRetry::none),
+        }
     }
 }
 

@@ -71,7 +71,7 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
     let (reader, view) = gauges(store.clone(), policies.clone(), held.subscribe());
     tasks.spawn("gauges", reader.run(context.shutdown.clone()));
     context.scrapes.add(move || view.clone().scrape());
-    let retries = Retries { policies, default: config.retry.clone() };
+    let retries = Retries { policies, installation: config.retry.clone() };
     let shards = Shards::new(config, store.clone(), signals, retries, metrics, held, context.clone());
     tasks.spawn("shards", shards.run());
 }

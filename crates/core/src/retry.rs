@@ -1,11 +1,14 @@
 //! Retry policies: when a failed job is retried. A pure function of the policy, the number of failures,
 //! the receiver's Retry-After, and a random number.
 
+mod installation;
+
 use std::str::FromStr;
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+pub use self::installation::{InstallationRetry, SETTINGS};
 use crate::duration::{DurationError, parse_duration};
 use crate::is_planted;
 
@@ -21,13 +24,6 @@ pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 pub const DEFAULT_JITTER: f32 = 0.1;
 /// The default tiers.
 pub const DEFAULT_TIERS: &str = "15s 3m 10m 30m 30m 1h 2h 6h 15h";
-/// The setting for jobs without a retry policy: name, default and meaning. It is the same for every
-/// process that settles failures.
-pub const SETTING: [(&str, &str, &str); 1] = [(
-    "RETRY",
-    DEFAULT_TIERS,
-    "Waits before each retry where neither the job nor its topic's policy says: 1 to 50, each 10ms to 30d",
-)];
 /// The example schedule of the Standard Webhooks specification.
 pub const STANDARD_WEBHOOKS_TIERS: &str = "5s 5m 30m 2h 5h 10h 14h 20h 24h";
 

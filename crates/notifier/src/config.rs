@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ringback_core::contract::Options;
-use ringback_core::retry::{self, RetryPolicy};
+use ringback_core::retry::{self, InstallationRetry};
 use ringback_egress::Guard;
 use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders};
 use ringback_service::settings::check_drain;
@@ -20,7 +20,7 @@ const MIN_MARGIN: Duration = Duration::from_millis(200);
 const MAX_MARGIN: Duration = Duration::from_secs(600);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
-const RETRY: &[Setting] = &Setting::table(retry::SETTING);
+const RETRY: &[Setting] = &Setting::table(retry::SETTINGS);
 const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
 const SECRETS: &[Setting] = &[
     Setting::secret(ringback_secrets::MASTER_KEYS),
@@ -69,8 +69,8 @@ pub struct Config {
     pub concurrency: usize,
     /// Maximum callbacks in flight per lane (`LANE_CONCURRENCY`, 64).
     pub lane_concurrency: usize,
-    /// The retry policy of jobs if neither they nor their topic have one (`RETRY`).
-    pub retry: RetryPolicy,
+    /// The retry policy of jobs if neither they nor their topic have one (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`).
+    pub retry: InstallationRetry,
     /// How much longer than the timeout of its attempt a lease is (`LEASE_MARGIN`, 10s).
     pub lease_margin: Duration,
     /// How receivers are reached.
@@ -128,7 +128,7 @@ impl Config {
             concurrency,
             // A higher limit would have the same effect.
             lane_concurrency: lookup.number_in("LANE_CONCURRENCY", 1..=65_536).min(concurrency),
-            retry: lookup.parse("RETRY"),
+            retry: lookup.group(|get| InstallationRetry::parse(get), InstallationRetry::none),
             lease_margin,
             outgoing: Outgoing::load(lookup),
             signing: Signing {

@@ -246,7 +246,7 @@ impl Deliverer {
         };
         let topic = self.policy(lease);
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
-        let retry = lease.delivery.retry.as_ref().or(of_topic).unwrap_or(&self.retries.default);
+        let retry = self.retries.installation.policy(lease.delivery.retry.as_ref(), of_topic);
         let verdict = verdict(answer, self.clock.now());
         #[cfg(debug_assertions)]
         let verdict = planted::verdict(answer).unwrap_or(verdict);
@@ -255,7 +255,7 @@ impl Deliverer {
             Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
             Verdict::Release(after) => Outcome::Release { after },
             Verdict::Failed { retry_after } => {
-                Outcome::failed(retry, lease.failures, retry_after, last(), rng)
+                Outcome::failed(&retry, lease.failures, retry_after, last(), rng)
             }
         };
         #[cfg(debug_assertions)]

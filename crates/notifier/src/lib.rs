@@ -109,7 +109,7 @@ fn start_with(
     let deliverer = Deliverer {
         client,
         store: store.clone(),
-        retries: Retries { policies, default: config.retry },
+        retries: Retries { policies, installation: config.retry },
         margin: config.lease_margin,
         call_timeout: config.store.call_timeout,
         metrics: metrics.clone(),

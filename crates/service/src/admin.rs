@@ -20,6 +20,9 @@ use crate::http_server::{self, Connections};
 use crate::scrape::Scrapes;
 use crate::shutdown::Shutdown;
 
+/// The connections to the port at a time: enough for probes and scrapers.
+const MAX_CONNECTIONS: usize = 256;
+
 /// The readiness of the process: a set of named checks. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Health {
@@ -83,7 +86,7 @@ pub(crate) async fn serve(listener: TcpListener, health: Health, registry: Regis
     // It answers during the shutdown of the process too.
     let until_dropped = Shutdown::new(Duration::ZERO);
     let app = router(health, registry, scrapes);
-    http_server::serve(listener, app, Connections::unlimited(), until_dropped).await;
+    http_server::serve(listener, app, Connections::fair(MAX_CONNECTIONS), until_dropped).await;
 }
 
 /// The routes of the admin port.

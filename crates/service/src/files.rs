@@ -22,6 +22,12 @@ pub const fn fits(needed: u64, limit: u64) -> Result<(), u64> {
     if needed <= left { Ok(()) } else { Err(left) }
 }
 
+/// `wanted` connections, or as many as leave half of the open files to everything else.
+#[must_use]
+pub fn half_of(limit: u64, wanted: usize) -> usize {
+    usize::try_from(limit / 2).map_or(wanted, |half| half.min(wanted))
+}
+
 /// Raises the soft limit, often 1024, to the hard limit. The low default exists for programs that
 /// use `select`, which Ringback does not.
 pub(crate) fn raise() {
@@ -47,6 +53,11 @@ mod tests {
         assert_eq!(fits(961, 1024), Err(960));
         assert_eq!(fits(1, 10), Err(0));
         assert_eq!(fits(65_536, u64::MAX), Ok(()));
+    }
+
+    #[test]
+    fn connections_leave_half_of_the_files() {
+        assert_eq!((half_of(1024, 10_000), half_of(u64::MAX, 10_000)), (512, 10_000));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //! lets their requests finish for a few seconds. Time limits keep slow clients from holding a connection, or the
 //! process, forever.
 
+mod connections;
 mod write_timeout;
 
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,11 +14,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::connections::Connections;
 use self::write_timeout::WriteTimeout;
 use crate::backoff::Outage;
 use crate::shutdown::Shutdown;
@@ -40,34 +40,6 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How often to check whether the rest of a preface has arrived.
 const PEEK_EVERY: Duration = Duration::from_millis(50);
 
-/// The connections that a server may have at a time. Clones share them.
-#[derive(Clone, Debug)]
-pub struct Connections(Arc<Semaphore>);
-
-impl Connections {
-    /// As many as the system allows.
-    #[must_use]
-    pub fn unlimited() -> Self {
-        Self::at_most(Semaphore::MAX_PERMITS)
-    }
-
-    /// At most `limit`. More wait until one ends.
-    #[must_use]
-    pub fn at_most(limit: usize) -> Self {
-        Self(Arc::new(Semaphore::new(limit)))
-    }
-
-    /// How many more there may be.
-    #[must_use]
-    pub fn free(&self) -> usize {
-        self.0.available_permits()
-    }
-
-    async fn one(&self) -> OwnedSemaphorePermit {
-        Arc::clone(&self.0).acquire_owned().await.expect("it is never closed")
-    }
-}
-
 /// Serves HTTP/1.1 and HTTP/2 until the shutdown, or until it is dropped, which ends all connections.
 ///
 /// Takes a router, not any service, so that the server is compiled once.
@@ -79,10 +51,11 @@ pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shu
         let accepted = tokio::select! {
             biased;
             () = shutdown.stopping() => break,
-            accepted = accept(&listener, &allowed) => accepted,
+            accepted = allowed.accept(&listener) => accepted,
         };
         match accepted {
-            Ok((stream, permit)) => {
+            Ok(None) => {}
+            Ok(Some((stream, place))) => {
                 if outage.ends() {
                     tracing::info!("connections are accepted again");
                 }
@@ -90,7 +63,7 @@ pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shu
                 let cut = cut.clone();
                 connections.spawn(async move {
                     cut.run_until_cancelled_owned(serving).await;
-                    drop(permit);
+                    drop(place);
                 });
             }
             Err(error) if is_of_the_connection(&error) => {}
@@ -111,14 +84,6 @@ pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shu
     }
     cut.cancel();
     connections.wait().await;
-}
-
-async fn accept(
-    listener: &TcpListener,
-    allowed: &Connections,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = allowed.one().await;
-    Ok((listener.accept().await?.0, permit))
 }
 
 async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
@@ -179,6 +144,7 @@ mod tests {
     use axum::routing::{get, post};
     use futures_util::stream;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpSocket;
     use tokio::sync::mpsc;
     use tokio::task::JoinHandle;
 
@@ -193,7 +159,7 @@ mod tests {
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), Shutdown::new(Duration::from_secs(30)));
         let tasks = tokio::runtime::Handle::current();
-        let serving = tasks.spawn(serve(listener, app, Connections::unlimited(), shutdown.clone()));
+        let serving = tasks.spawn(serve(listener, app, Connections::fair(16), shutdown.clone()));
         (address, shutdown, serving)
     }
 
@@ -235,6 +201,35 @@ mod tests {
             stream.read_exact(&mut start).await.unwrap();
             assert_eq!(start, format!("HTTP/1.1 {status}").as_bytes(), "{length}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_connection_too_many_is_closed_and_another_address_is_served() {
+        let (address, _shutdown, _serving) = started().await;
+        let from = async |last: u8| {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+            let mut stream = socket.connect(address).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n").await.ok();
+            let mut start = [0; 12];
+            stream.read_exact(&mut start).await.ok().map(|_| stream)
+        };
+        let mut idle = Vec::new();
+        for _ in 0..8 {
+            idle.push(from(1).await.expect("it is served"));
+        }
+        assert!(from(1).await.is_none(), "half of 16 are open");
+        assert!(from(2).await.is_some());
+        idle.pop();
+        let mut again = from(1).await;
+        for _ in 0..100 {
+            if again.is_some() {
+                break;
+            }
+            sleep(Duration::from_millis(10)).await;
+            again = from(1).await;
+        }
+        assert!(again.is_some(), "one that ended leaves its place");
     }
 
     #[tokio::test(start_paused = true)]

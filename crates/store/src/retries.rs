@@ -3,7 +3,7 @@
 use rand::Rng;
 use ringback_core::contract::RetryContext;
 use ringback_core::outcome::{LastAttempt, Outcome};
-use ringback_core::retry::RetryPolicy;
+use ringback_core::retry::InstallationRetry;
 
 use crate::policy_book::{PoliciesUnknown, PolicyBook};
 
@@ -12,8 +12,8 @@ use crate::policy_book::{PoliciesUnknown, PolicyBook};
 pub struct Retries {
     /// The policies of the topics.
     pub policies: PolicyBook,
-    /// The policy if neither the job nor its topic has one.
-    pub default: RetryPolicy,
+    /// The policy if neither the job nor its topic has one, and the limits of all.
+    pub installation: InstallationRetry,
 }
 
 impl Retries {
@@ -30,8 +30,8 @@ impl Retries {
     ) -> Result<Outcome, PoliciesUnknown> {
         let topic = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
-        let policy = tries.retry.as_ref().or(of_topic).unwrap_or(&self.default);
-        Ok(Outcome::failed(policy, tries.failures, None, LastAttempt::by_consumer(error), rng))
+        let policy = self.installation.policy(tries.retry.as_ref(), of_topic);
+        Ok(Outcome::failed(&policy, tries.failures, None, LastAttempt::by_consumer(error), rng))
     }
 }
 
@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn a_failure_goes_by_the_job_then_by_its_topic_then_by_the_default() {
-        let mut retries = Retries { policies: PolicyBook::default(), default: policy(3).retry.unwrap() };
+        let installation = InstallationRetry::unlimited(policy(3).retry.unwrap());
+        let mut retries = Retries { policies: PolicyBook::default(), installation };
         let mut rng = StdRng::seed_from_u64(1);
         let mut after = |retries: &Retries, retry, topic: Option<&str>| {
             let topic = topic.map(|topic| topic.parse().unwrap());

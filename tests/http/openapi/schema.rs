@@ -71,6 +71,9 @@ fn check(
         "pattern" => value.as_str().is_none_or(|text| matches(rule.as_str().expect("a pattern"), text)),
         "minItems" => at_least(items()),
         "maxItems" => at_most(items()),
+        "uniqueItems" => value
+            .as_array()
+            .is_none_or(|items| items.iter().enumerate().all(|(n, item)| !items[..n].contains(item))),
         "items" => {
             let mut items = value.as_array().into_iter().flatten().enumerate();
             return items.try_for_each(|(n, item)| {

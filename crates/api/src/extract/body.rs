@@ -1,5 +1,5 @@
 //! Reads request bodies with limits on their size and duration. A large body must acquire memory
-//! from the budget, and then arrive at a minimum rate. A small one only has a time limit.
+//! from the budget, and then arrive at a rate that fits what it holds. A small one only has a time limit.
 
 use std::time::Duration;
 
@@ -20,9 +20,10 @@ const WITHIN: Duration = Duration::from_secs(30);
 const DRAIN_FOR: Duration = Duration::from_secs(2);
 /// The most bytes that a body may have without a permit. The number of connections bounds their sum.
 const SMALL: usize = 16 * 1024;
-/// A large body must bring one of its [`PARTS`] in each period of this length.
+/// A large body must bring one of the [`PARTS`] of the memory that it holds in each period of this length.
 const PERIOD: Duration = Duration::from_secs(2);
-/// The number of parts that a large body is divided into. A part has at least [`SMALL`] bytes.
+/// The number of parts. A part has at least [`SMALL`] bytes. A body that comes evenly and within its time brings them,
+/// also one that holds twice its length.
 const PARTS: usize = 30;
 
 /// A body that has arrived completely.
@@ -45,10 +46,8 @@ pub(super) async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Res
     if announced.is_some_and(|length| length > limit) {
         return Err(refuse(frames, too_large(limit)).await);
     }
-    let part = (announced.unwrap_or(0) / PARTS).max(SMALL);
-    let mut rate = Rate { until: start + WITHIN, goal: None, part };
-    let (mut whole, mut length, mut permit) = (Collected::Nothing, 0, None);
-    let max = announced.unwrap_or(limit);
+    let mut rate = Rate { until: start + WITHIN, goal: None, part: SMALL };
+    let (mut whole, mut length, mut permit) = (Collected::Nothing, 0, Permit::default());
     while let Some(frame) = timeout_at(rate.due(), frames.next()).await.map_err(|_| rate.too_slow())? {
         let frame = frame.map_err(|_| Problem::unreadable("the body ended too early"))?;
         length += frame.len();
@@ -56,20 +55,22 @@ pub(super) async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Res
             drop((whole, frame, permit));
             return Err(refuse(frames, too_large(limit)).await);
         }
-        if permit.is_none() && length > SMALL {
-            permit = memory.acquire(max).await;
-            if permit.is_none() {
+        if length > SMALL && length > permit.bytes() {
+            // Who does not say how much comes could hold it all with a few bytes.
+            let room = announced.unwrap_or(limit.min(2 * length));
+            let Some(extended) = memory.extend(permit, room).await else {
                 drop((whole, frame));
                 return Err(refuse(frames, ApiError::busy()).await);
-            }
+            };
+            permit = extended;
+            rate.require(permit.bytes());
         }
-        let expected = permit.as_ref().map_or(0, |_| max);
-        if expected > 0 {
+        if permit.bytes() > 0 {
             rate.update(length);
         }
-        whole = whole.and(frame, expected);
+        whole = whole.and(frame, permit.bytes());
     }
-    Ok(Upload { bytes: whole.freeze(), permit: permit.unwrap_or_default(), deadline: Deadline::from_now() })
+    Ok(Upload { bytes: whole.freeze(), permit, deadline: Deadline::from_now() })
 }
 
 /// The body's `Content-Length`.
@@ -103,6 +104,12 @@ impl Rate {
         self.goal.map_or(self.until, |(due, _)| due.min(self.until))
     }
 
+    /// Sets the rate for a body that holds `bytes` from now on. The time in which it waited for them does not count.
+    fn require(&mut self, bytes: usize) {
+        self.part = (bytes / PARTS).max(SMALL);
+        self.goal = None;
+    }
+
     /// Sets the next goal when a body of `length` bytes has reached the last one.
     fn update(&mut self, length: usize) {
         if self.goal.is_none_or(|(_, goal)| length >= goal) {
@@ -129,7 +136,7 @@ enum Collected {
 }
 
 impl Collected {
-    /// Appends a frame. `expected` is the likely length of the whole body, to reserve capacity.
+    /// Appends a frame. `expected` is the length for which there is memory, to reserve capacity.
     fn and(self, frame: Bytes, expected: usize) -> Self {
         match self {
             Self::Nothing => Self::One(frame),

@@ -183,9 +183,21 @@ impl FromQuery for events::Filter {
             query.mistake("id", "given without topic", "only together with topic");
         }
         let allowed = EventName::ALL.map(EventName::name).join(", ");
-        let allowed = format!("one or more of {allowed}, separated by commas; omit it for all of them");
+        let allowed =
+            format!("one or more of {allowed}, each once, separated by commas; omit it for all of them");
         let kind = |name: &str| EventName::from_name(name).ok_or_else(|| is_no("kind", name));
-        let kinds = query.read("kind", allowed, |text| text.split(',').map(kind).collect());
+        let kinds = query.read("kind", allowed, |text| {
+            let mut kinds = Vec::new();
+            for kind in text.split(',').map(kind) {
+                let kind = kind?;
+                // Each event is compared with all of them.
+                if kinds.contains(&kind) {
+                    return Err(format!("{} is named twice", kind.name()));
+                }
+                kinds.push(kind);
+            }
+            Ok(kinds)
+        });
         Self { topic, id, kinds: kinds.unwrap_or_default() }
     }
 }

@@ -17,16 +17,32 @@ pub(crate) struct MemoryBudget(Arc<Semaphore>);
 /// One request's part of the budget, returned when its last clone is dropped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permit {
-    _bytes: Option<Arc<OwnedSemaphorePermit>>,
+    bytes: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl Permit {
+    /// How many bytes it is for.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.as_ref().map_or(0, |permit| permit.num_permits())
+    }
 }
 
 impl MemoryBudget {
     /// Acquires `bytes`, first come, first served. Returns `None` if the deadline of a request
     /// passes first.
     pub(crate) async fn acquire(&self, bytes: usize) -> Option<Permit> {
-        let bytes = u32::try_from(bytes).ok()?;
-        let acquired = Deadline::from_now().bound(Arc::clone(&self.0).acquire_many_owned(bytes)).await;
-        Some(Permit { _bytes: Some(Arc::new(acquired.ok()?.ok()?)) })
+        self.extend(Permit::default(), bytes).await
+    }
+
+    /// Extends a permit that has no clones to `bytes`. Waits and fails as [`MemoryBudget::acquire`] does.
+    pub(crate) async fn extend(&self, permit: Permit, bytes: usize) -> Option<Permit> {
+        let more = u32::try_from(bytes.saturating_sub(permit.bytes())).ok()?;
+        let acquired = Deadline::from_now().bound(Arc::clone(&self.0).acquire_many_owned(more)).await;
+        let mut all = acquired.ok()?.ok()?;
+        if let Some(held) = permit.bytes.and_then(Arc::into_inner) {
+            all.merge(held);
+        }
+        Some(Permit { bytes: Some(Arc::new(all)) })
     }
 
     /// How many bytes are free.
@@ -67,6 +83,16 @@ mod tests {
         drop(permit);
         assert_eq!(budget.free(), BYTES - 1_000);
         drop(clone);
+        assert_eq!(budget.free(), BYTES);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permit_is_extended_or_returned() {
+        let budget = MemoryBudget::default();
+        let permit = budget.acquire(1_000).await.unwrap();
+        let permit = budget.extend(permit, 3_000).await.unwrap();
+        assert_eq!((permit.bytes(), budget.free()), (3_000, BYTES - 3_000));
+        assert!(budget.extend(permit, BYTES + 1).await.is_none());
         assert_eq!(budget.free(), BYTES);
     }
 }

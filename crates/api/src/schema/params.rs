@@ -1,6 +1,8 @@
 //! OpenAPI schemas of the parameters of paths, and of lists in queries.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
+use std::collections::HashSet;
+
 use utoipa::{IntoParams, ToSchema};
 
 use super::values::{JobName, ReceiptText, RevivalId, SecretName, TopicName};
@@ -61,7 +63,7 @@ pub(crate) enum Included {
 /// Kinds of events.
 #[derive(ToSchema)]
 #[schema(min_items = 1, example = json!(["done", "dead"]))]
-pub(crate) struct EventKinds(Vec<EventKindName>);
+pub(crate) struct EventKinds(HashSet<EventKindName>);
 
 /// A kind of event.
 #[derive(ToSchema)]

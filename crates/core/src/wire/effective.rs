@@ -12,7 +12,7 @@ use crate::contract::is_notice_topic;
 use crate::duration::format_duration;
 use crate::job::{DEFAULT_TIMEOUT, DEFAULT_TTR, Delivery, Headers, Topic};
 use crate::policy::Policy;
-use crate::retry::{Max, RetryPolicy};
+use crate::retry::{InstallationRetry, Max};
 
 /// Where a setting comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -73,9 +73,10 @@ pub struct EffectiveAnswer {
 pub struct EffectiveRetry {
     /// Where it comes from.
     pub from: SetBy,
-    /// The delays, as friendly durations; none without retries.
+    /// The delays, as friendly durations; none without retries. None is shorter than the installation allows.
     pub delays: Vec<String>,
-    /// After how many failures the job is dead; -1 for never. Beyond the list its last delay repeats.
+    /// After how many failures the job is dead; -1 for never. Beyond the list its last delay repeats. It is no more than the
+    /// installation allows.
     pub max: i64,
     /// Which share of a delay may be added at random.
     pub jitter: f32,
@@ -91,16 +92,20 @@ pub struct EffectiveValue {
 }
 
 impl EffectiveAnswer {
-    /// The settings of a job of this topic under its policy. `default` is the retry policy of the
-    /// installation.
-    pub fn new(topic: &Topic, delivery: &Delivery, policy: Option<&Policy>, default: &RetryPolicy) -> Self {
+    /// The settings of a job of this topic under its policy. `retry` are the retries of the installation.
+    pub fn new(
+        topic: &Topic,
+        delivery: &Delivery,
+        policy: Option<&Policy>,
+        retry: &InstallationRetry,
+    ) -> Self {
         let is_push = !delivery.callback.is_pull();
         let timeout = duration(delivery.timeout, policy.and_then(|policy| policy.timeout), DEFAULT_TIMEOUT);
         let ttr = duration(delivery.timeout, policy.and_then(|policy| policy.ttr), DEFAULT_TTR);
         let of_callback = policy.filter(|_| is_push);
         Self {
             url: is_push.then(|| delivery.callback.to_string()),
-            retry: EffectiveRetry::new(delivery, policy, default),
+            retry: EffectiveRetry::new(delivery, policy, retry),
             timeout: is_push.then_some(timeout),
             ttr: (!is_push).then_some(ttr),
             headers: if is_push { headers(delivery, policy) } else { Entries::default() },
@@ -111,9 +116,11 @@ impl EffectiveAnswer {
 }
 
 impl EffectiveRetry {
-    fn new(delivery: &Delivery, policy: Option<&Policy>, default: &RetryPolicy) -> Self {
+    fn new(delivery: &Delivery, policy: Option<&Policy>, installation: &InstallationRetry) -> Self {
         let of_topic = policy.and_then(|policy| policy.retry.as_ref());
-        let (retry, from) = set(delivery.retry.as_ref(), of_topic).unwrap_or((default, SetBy::Installation));
+        let own = delivery.retry.as_ref();
+        let from = set(own, of_topic).map_or(SetBy::Installation, |(_, from)| from);
+        let retry = installation.policy(own, of_topic);
         let delays: Vec<_> = retry.delays().iter().copied().map(format_duration).collect();
         let max = match retry.max() {
             Max::Tiers => i64::try_from(delays.len()).unwrap_or(i64::MAX).saturating_add(1),
@@ -157,12 +164,15 @@ mod tests {
     use crate::wire::{Defaults, parse_job, parse_policy};
 
     fn effective(job: &str, policy: Option<&str>) -> String {
+        effective_within(&InstallationRetry::unlimited("15s 3m".parse().unwrap()), job, policy)
+    }
+
+    fn effective_within(retry: &InstallationRetry, job: &str, policy: Option<&str>) -> String {
         let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
         let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
         let job = parse_job(format!(r#"{{"id":"i",{job}}}"#).as_bytes(), defaults).unwrap();
         let policy = policy.map(|json| parse_policy(json.as_bytes()).unwrap());
-        let default = "15s 3m".parse().unwrap();
-        let answer = EffectiveAnswer::new(&job.key.topic, &job.delivery, policy.as_ref(), &default);
+        let answer = EffectiveAnswer::new(&job.key.topic, &job.delivery, policy.as_ref(), retry);
         let text = serde_json::to_string(&answer).unwrap();
         assert_eq!(serde_json::from_str::<EffectiveAnswer>(&text).unwrap(), answer);
         text
@@ -187,6 +197,19 @@ mod tests {
             effective(r#""topic":"t","url":"http://h/","headers":{"x-a":"own"}"#, Some(POLICY)),
             expected
         );
+    }
+
+    #[test]
+    fn the_limits_of_the_installation_count_before_all_else() {
+        let retry = InstallationRetry {
+            min_delay: Duration::from_secs(30),
+            max_failures: Some(5),
+            ..InstallationRetry::unlimited("15s 3m".parse().unwrap())
+        };
+        let default = effective_within(&retry, r#""topic":"t","url":"http://h/""#, None);
+        assert!(default.contains(r#""delays":["30s","3m"],"max":3,"#), "{default}");
+        let of_topic = effective_within(&retry, r#""topic":"t","url":"http://h/""#, Some(POLICY));
+        assert!(of_topic.contains(r#"{"from":"topic","delays":["30s"],"max":5,"#), "{of_topic}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::effective::EffectiveAnswer;
 use super::request::RequestAnswer;
 use crate::job::{Delivery, Job, Topic};
 use crate::policy::Policy;
-use crate::retry::RetryPolicy;
+use crate::retry::InstallationRetry;
 
 /// The value of `include` that asks for requests.
 pub const INCLUDE_REQUEST: &str = "request";
@@ -51,9 +51,14 @@ pub struct Inspection {
 
 impl Inspection {
     /// The request of a job of this topic, and the settings that apply to it under the policy of the
-    /// topic. `default` is the retry policy of the installation.
-    pub fn new(topic: &Topic, delivery: Delivery, policy: Option<&Policy>, default: &RetryPolicy) -> Self {
-        let effective = EffectiveAnswer::new(topic, &delivery, policy, default);
+    /// topic. `retry` are the retries of the installation.
+    pub fn new(
+        topic: &Topic,
+        delivery: Delivery,
+        policy: Option<&Policy>,
+        retry: &InstallationRetry,
+    ) -> Self {
+        let effective = EffectiveAnswer::new(topic, &delivery, policy, retry);
         Self { request: RequestAnswer::masked(delivery), effective }
     }
 
@@ -87,7 +92,7 @@ mod tests {
     fn inspection() -> Inspection {
         let body = Body { bytes: "{\"a\":[1, 2]}".into(), content_type: None };
         let delivery = Delivery::new(Callback::parse("http://h/").unwrap(), body);
-        Inspection::new(&"t".parse().unwrap(), delivery, None, &RetryPolicy::none())
+        Inspection::new(&"t".parse().unwrap(), delivery, None, &InstallationRetry::none())
     }
 
     #[test]

@@ -7,7 +7,7 @@ use axum::Router;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::metrics::noop::NoopMeterProvider;
 use ringback_core::contract::Options;
-use ringback_core::retry::RetryPolicy;
+use ringback_core::retry::{InstallationRetry, RetryPolicy};
 use ringback_egress::Guard;
 use ringback_service::{Context, Health, Scrapes, Shutdown, Tasks};
 use ringback_store::{Memory, Store};
@@ -66,7 +66,7 @@ impl Role {
             shutdown: shutdown.clone(),
         };
         let (mut tasks, mut router) = (Tasks::new(), None);
-        let retry = RetryPolicy::preset("default").expect("a preset");
+        let retry = InstallationRetry::unlimited(RetryPolicy::preset("default").expect("a preset"));
         match self.kind {
             Kind::Api => {
                 let listen = ([127, 0, 0, 1], 0).into();
@@ -75,6 +75,7 @@ impl Role {
                     store: options,
                     retry,
                     event_listeners: 10,
+                    connections: 10,
                     guard: Guard::open(),
                     master_keys: Default::default(),
                 };

@@ -99,6 +99,58 @@ async fn a_body_with_a_permit_must_arrive_at_a_minimum_rate() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn bodies_that_crawl_hold_little_and_the_others_are_read() {
+    let memory = MemoryBudget::default();
+    let all = memory.free();
+    // 32 KiB in two seconds: just above the minimum rate.
+    let crawling = (0..50).map(|_| refusal(dripping(SMALL), 1 << 24, &memory));
+    let others = async {
+        for _ in 0..14 {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let before = Instant::now();
+            read(Body::from(vec![b'x'; 1 << 24]), 1 << 24, &memory).await.expect("there is room");
+            assert_eq!(before.elapsed(), Duration::ZERO);
+        }
+        // What has arrived, and as much again.
+        assert!(all - memory.free() <= 50 * 2 * 30 * SMALL, "{}", all - memory.free());
+    };
+    let (ends, ()) = tokio::join!(futures_util::future::join_all(crawling), others);
+    assert_eq!(ends, [(408, 30); 50]);
+    assert_eq!(memory.free(), all);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_must_bring_a_part_of_what_it_holds() {
+    let memory = MemoryBudget::default();
+    // A burst of 8 MiB holds 16, and needs 560 KB in two seconds then.
+    let burst = |rest: usize| {
+        let burst = frames([vec![b'x'; 8 << 20]]);
+        let rest = stream::unfold(seconds(), move |mut seconds| async move {
+            seconds.tick().await;
+            Some((Frame::Ok(vec![b'x'; rest].into()), seconds))
+        });
+        Body::from_stream(burst.chain(rest))
+    };
+    assert_eq!(refusal(burst(100_000), 1 << 24, &memory).await, (408, 2));
+    assert_eq!(refusal(burst(SMALL), 1 << 24, &memory).await, (408, 2));
+    // At an even pace it would arrive in time, and it is cut off by its length alone.
+    assert_eq!(refusal(burst(500_000), 1 << 24, &memory).await.0, 413);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_of_unknown_length_that_comes_evenly_is_read() {
+    let memory = MemoryBudget::default();
+    let ticks = stream::unfold(seconds(), |mut seconds| async move {
+        seconds.tick().await;
+        Some(((), seconds))
+    });
+    let even = ticks.take(29).map(|()| Frame::Ok(vec![b'x'; (16 << 20) / 29].into()));
+    let whole = read(Body::from_stream(even), 16 << 20, &memory).await.expect("it comes in time");
+    assert_eq!(whole.bytes.len(), (16 << 20) / 29 * 29);
+    assert_eq!(whole.permit.bytes(), 16 << 20);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_large_body_is_answered_though_it_does_not_end() {
     assert_eq!(refusal(endless(3), 2, &MemoryBudget::default()).await, (413, 2));
 }

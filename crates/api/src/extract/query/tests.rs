@@ -76,7 +76,9 @@ async fn every_wrong_parameter_is_named() {
         assert_eq!(wrong::<DeadPageQuery>(&format!("?include={include}")).await, "include", "{include}");
     }
     assert_eq!(read::<PageQuery>("?include=request").await.unwrap().include, Include::Request);
-    for kinds in ["", ",", "Done", "done;dead", "done,%20dead", "reserved", "done&kind=dead"] {
+    for kinds in
+        ["", ",", "Done", "done;dead", "done,%20dead", "reserved", "done&kind=dead", "done,dead,done"]
+    {
         assert_eq!(wrong::<events::Filter>(&format!("?kind={kinds}")).await, "kind", "{kinds}");
     }
 }

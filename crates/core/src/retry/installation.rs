@@ -1,0 +1,185 @@
+//! The retries of an installation: the policy of jobs that have none, and the limits of all policies.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::{DEFAULT_TIERS, MAX_TIER, MIN_TIER, Max, RetryPolicy};
+use crate::duration::parse_duration;
+
+/// The settings: name, default and meaning. They are the same for every process that settles failures.
+pub const SETTINGS: [(&str, &str, &str); 3] = [
+    (
+        "RETRY",
+        DEFAULT_TIERS,
+        "Waits before each retry where neither the job nor its topic's policy says: 1 to 50, each 10ms to 30d",
+    ),
+    ("RETRY_MIN_DELAY", "10ms", "Shortest wait before a retry, whatever a job or a policy says: 10ms to 30d"),
+    (
+        "RETRY_MAX_FAILURES",
+        "-1",
+        "Failures after which a job is dead at the latest, whatever it or a policy says: 1 to 4294967295, or -1 for no limit",
+    ),
+];
+
+/// The retries of an installation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InstallationRetry {
+    /// The policy where neither the job nor its topic has one.
+    pub default: RetryPolicy,
+    /// No retry comes sooner after a failure.
+    pub min_delay: Duration,
+    /// No job has more failures; `None` for no limit.
+    pub max_failures: Option<u32>,
+}
+
+impl InstallationRetry {
+    /// This policy by default, and no limits.
+    pub const fn unlimited(default: RetryPolicy) -> Self {
+        Self { default, min_delay: MIN_TIER, max_failures: None }
+    }
+
+    /// No retries by default, and no limits.
+    pub fn none() -> Self {
+        Self::unlimited(RetryPolicy::none())
+    }
+
+    /// Parses the values of [`SETTINGS`]. `get` returns the value of a name.
+    ///
+    /// # Errors
+    /// Each wrong value by its name, and what is allowed.
+    pub fn parse(mut get: impl FnMut(&'static str) -> String) -> Result<Self, Vec<(&'static str, String)>> {
+        let [(default, ..), (min_delay, ..), (max_failures, ..)] = SETTINGS;
+        let values = (
+            get(default).parse::<RetryPolicy>().map_err(|why| (default, why.to_string())),
+            parse_min_delay(&get(min_delay))
+                .ok_or((min_delay, "must be a duration from 10ms to 30d".to_owned())),
+            parse_max_failures(&get(max_failures))
+                .ok_or((max_failures, format!("must be a whole number from 1 to {}, or -1", u32::MAX))),
+        );
+        match values {
+            (Ok(default), Ok(min_delay), Ok(max_failures)) => Ok(Self { default, min_delay, max_failures }),
+            (default, min_delay, max_failures) => {
+                Err([default.err(), min_delay.err(), max_failures.err()].into_iter().flatten().collect())
+            }
+        }
+    }
+
+    /// The policy of a job, within the limits: its own, else that of its topic, else the default.
+    pub fn policy<'a>(
+        &'a self,
+        own: Option<&'a RetryPolicy>,
+        of_topic: Option<&'a RetryPolicy>,
+    ) -> Cow<'a, RetryPolicy> {
+        let policy = own.or(of_topic).unwrap_or(&self.default);
+        let is_too_short = policy.delays.iter().any(|delay| *delay < self.min_delay);
+        let max = self.max_failures.map_or(policy.max, |limit| lower(policy, limit));
+        if !is_too_short && max == policy.max {
+            return Cow::Borrowed(policy);
+        }
+        let delays = policy.delays.iter().map(|delay| *delay.max(&self.min_delay)).collect();
+        Cow::Owned(RetryPolicy { delays, max, jitter: policy.jitter })
+    }
+}
+
+/// The end of a policy under a limit of failures.
+fn lower(policy: &RetryPolicy, limit: u32) -> Max {
+    let failures = match policy.max {
+        Max::Tiers => u32::try_from(policy.delays.len()).unwrap_or(u32::MAX).saturating_add(1),
+        Max::Failures(failures) => failures,
+        Max::Unlimited => u32::MAX,
+    };
+    if limit < failures { Max::Failures(limit) } else { policy.max }
+}
+
+fn parse_min_delay(text: &str) -> Option<Duration> {
+    parse_duration(text).ok().filter(|delay| (MIN_TIER..=MAX_TIER).contains(delay))
+}
+
+/// `None` for a wrong value, `Some(None)` for no limit.
+fn parse_max_failures(text: &str) -> Option<Option<u32>> {
+    if text == "-1" {
+        return Some(None);
+    }
+    text.parse().ok().filter(|max| *max > 0).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
+
+    use super::*;
+
+    fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    fn policy(seconds: &[u64], max: Max) -> RetryPolicy {
+        RetryPolicy::new(seconds.iter().copied().map(secs).collect(), max, 0.0).unwrap()
+    }
+
+    fn limited(min_delay: u64, max_failures: Option<u32>) -> InstallationRetry {
+        InstallationRetry { default: policy(&[1], Max::Unlimited), min_delay: secs(min_delay), max_failures }
+    }
+
+    #[test]
+    fn the_own_policy_counts_then_that_of_the_topic_then_the_default() {
+        let (own, topic) = (policy(&[2], Max::Tiers), policy(&[3], Max::Tiers));
+        let retry = InstallationRetry::unlimited(policy(&[1], Max::Tiers));
+        assert_eq!(*retry.policy(Some(&own), Some(&topic)), own);
+        assert_eq!(*retry.policy(None, Some(&topic)), topic);
+        assert_eq!(*retry.policy(None, None), retry.default);
+        assert!(matches!(retry.policy(Some(&own), None), Cow::Borrowed(_)), "nothing is copied");
+    }
+
+    #[test]
+    fn no_retry_comes_sooner_than_the_installation_allows() {
+        let retry = limited(5, None);
+        let own = policy(&[1, 5, 9], Max::Tiers);
+        assert_eq!(*retry.policy(Some(&own), None), policy(&[5, 5, 9], Max::Tiers));
+        assert_eq!(*retry.policy(None, Some(&own)), policy(&[5, 5, 9], Max::Tiers));
+        assert_eq!(*retry.policy(None, None), policy(&[5], Max::Unlimited));
+        assert_eq!(*retry.policy(Some(&RetryPolicy::none()), None), RetryPolicy::none());
+    }
+
+    #[test]
+    fn no_job_fails_more_often_than_the_installation_allows() {
+        for (max, limit, expected) in [
+            (Max::Unlimited, 7, Max::Failures(7)),
+            (Max::Failures(9), 7, Max::Failures(7)),
+            (Max::Failures(6), 7, Max::Failures(6)),
+            (Max::Tiers, 7, Max::Tiers),
+            (Max::Tiers, 4, Max::Tiers),
+            (Max::Tiers, 3, Max::Failures(3)),
+        ] {
+            let (own, retry) = (policy(&[2, 2, 2], max), limited(1, Some(limit)));
+            let policy = retry.policy(Some(&own), None);
+            assert_eq!(policy.max(), expected, "{max:?} below {limit}");
+            let mut rng = StdRng::seed_from_u64(1);
+            let retries =
+                (1..20).filter(|failures| policy.delay(*failures, None, &mut rng).is_some()).count();
+            assert!(retries < limit as usize, "{max:?} below {limit}: {retries}");
+        }
+    }
+
+    #[test]
+    fn each_wrong_setting_is_named() {
+        let parse = |values: [&'static str; 3]| {
+            InstallationRetry::parse(|name| {
+                let at = SETTINGS.iter().position(|(known, ..)| *known == name).unwrap();
+                values[at].to_owned()
+            })
+        };
+        assert_eq!(
+            parse(SETTINGS.map(|(_, default, _)| default)),
+            Ok(InstallationRetry::unlimited(RetryPolicy::preset("default").unwrap()))
+        );
+        assert_eq!(parse(["1s", "2s", "9"]).unwrap().max_failures, Some(9));
+        let wrong = |values| parse(values).unwrap_err().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(wrong(["never", "9ms", "0"]), ["RETRY", "RETRY_MIN_DELAY", "RETRY_MAX_FAILURES"]);
+        for (delay, failures) in [("31d", "9"), ("soon", "9"), ("1s", "-2"), ("1s", "4294967296"), ("1s", "")]
+        {
+            assert_eq!(wrong(["1s", delay, failures]).len(), 1, "{delay} {failures}");
+        }
+    }
+}
