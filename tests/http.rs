@@ -27,5 +27,6 @@ mod retries;
 mod signature_samples;
 mod signatures;
 mod time_zones;
+mod tls;
 mod topics;
 mod tracing;

@@ -7,6 +7,7 @@ use ringback_core::contract::Options;
 use ringback_core::retry::{self, InstallationRetry};
 use ringback_egress::Guard;
 use ringback_secrets::MasterKeys;
+use ringback_service::http_server::Tls;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
@@ -42,6 +43,8 @@ pub struct Config {
     pub event_listeners: usize,
     /// How many connections callers may have at once (`API_CONNECTIONS`, 10000).
     pub connections: usize,
+    /// The TLS of the public API (`TLS_CERT`, `TLS_KEY`, `TLS_CLIENT_CA`); plain HTTP without.
+    pub tls: Option<Tls>,
     /// Where callbacks may go.
     pub guard: Guard,
     /// The keys that seal the secrets of topics (`MASTER_KEYS`).
@@ -61,6 +64,7 @@ impl Config {
             retry: lookup.group(|get| InstallationRetry::parse(get), InstallationRetry::none),
             event_listeners: lookup.number_in("EVENT_LISTENERS", 1..=10_000),
             connections: lookup.number_in("API_CONNECTIONS", 2..=1_000_000),
+            tls: Tls::load(lookup),
             guard: lookup.group(|get| ringback_egress::parse(get), Guard::default),
             master_keys: lookup.parse("MASTER_KEYS"),
         }

@@ -85,9 +85,10 @@ pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Co
     let health = context.health.clone();
     let connections = Connections::fair(files::half_of(files::hard_limit(), config.connections));
     metrics::observe(&context.meter, &connections);
+    let tls = config.tls.clone();
     tasks.spawn("http", async move {
         until_ready(&health, &shutdown).await;
-        http_server::serve(listener, app, connections, shutdown).await;
+        http_server::serve(listener, app, connections, tls, shutdown).await;
     });
 }
 

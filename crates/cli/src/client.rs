@@ -1,12 +1,13 @@
 //! The HTTP client of the command line: no redirects, no proxies, a limit on every wait. A response without a status
 //! of success is an error, which knows whether a retry may help.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
-use reqwest::{Response, Url};
+use reqwest::{Certificate, Identity, Response, Url};
 use ringback_core::job::JobKey;
 use ringback_core::wire::Problem;
 use serde_json::Value;
@@ -136,10 +137,28 @@ pub(crate) fn is_transient(status: u16) -> bool {
 /// Why there is no client for https.
 const NO_TLS: &str = "TLS cannot be set up: without certificate authorities (the package ca-certificates, or SSL_CERT_FILE) only http:// works";
 
+/// Whom a client trusts on https, and who it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trust {
+    /// A file with the certificate authorities (PEM), instead of the system's.
+    pub(crate) authorities: Option<PathBuf>,
+    /// A file with the client's certificate and its key (PEM).
+    pub(crate) certificate: Option<PathBuf>,
+}
+
+impl Trust {
+    /// As the variables say.
+    pub(crate) fn of_environment() -> Self {
+        let file = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Self { authorities: file("RINGBACK_CA_FILE"), certificate: file("RINGBACK_CLIENT_CERT") }
+    }
+}
+
 /// A server.
 pub(crate) struct Client {
     http: reqwest::Client,
     server: Url,
+    trust: Trust,
 }
 
 impl Client {
@@ -147,11 +166,11 @@ impl Client {
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub(crate) fn new(server: Url) -> anyhow::Result<Self> {
+    pub(crate) fn new(server: Url, trust: Trust) -> anyhow::Result<Self> {
         // It fails only when there is a provider already.
         rustls::crypto::ring::default_provider().install_default().ok();
-        let http = builder(&server).read_timeout(READ_TIMEOUT).build().context(NO_TLS)?;
-        Ok(Self { http, server })
+        let http = builder(&server, &trust)?.read_timeout(READ_TIMEOUT).build().context(NO_TLS)?;
+        Ok(Self { http, server, trust })
     }
 
     /// A client without a limit on the pause before a response.
@@ -159,9 +178,10 @@ impl Client {
     /// # Errors
     /// When TLS cannot be set up.
     pub(crate) fn without_read_timeout(&self) -> anyhow::Result<Self> {
-        let builder = builder(&self.server).tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE);
+        let builder = builder(&self.server, &self.trust)?;
+        let builder = builder.tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE);
         let http = builder.build().context(NO_TLS)?;
-        Ok(Self { http, server: self.server.clone() })
+        Ok(Self { http, server: self.server.clone(), trust: self.trust.clone() })
     }
 
     /// Makes a call and reads the whole response, which must be a success.
@@ -233,17 +253,39 @@ impl Client {
     }
 }
 
-fn builder(server: &Url) -> reqwest::ClientBuilder {
+fn builder(server: &Url, trust: &Trust) -> anyhow::Result<reqwest::ClientBuilder> {
     let builder = reqwest::Client::builder();
-    // Plain HTTP needs no certificate authorities, and a machine may have none.
-    let builder = if server.scheme() == "https" { builder } else { builder.tls_certs_only([]) };
-    builder
+    let builder = if server.scheme() == "https" {
+        with_trust(builder, trust)?
+    } else {
+        // Plain HTTP needs no certificate authorities, and a machine may have none.
+        builder.tls_certs_only([])
+    };
+    Ok(builder
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .no_proxy()
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
-        .user_agent(concat!("ringback/", env!("CARGO_PKG_VERSION")))
+        .user_agent(concat!("ringback/", env!("CARGO_PKG_VERSION"))))
+}
+
+fn with_trust(builder: reqwest::ClientBuilder, trust: &Trust) -> anyhow::Result<reqwest::ClientBuilder> {
+    let read = |file: &Path| std::fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+    let builder = match &trust.authorities {
+        None => builder,
+        Some(file) => {
+            let authorities = Certificate::from_pem_bundle(&read(file)?);
+            let authorities = authorities
+                .with_context(|| format!("{} (RINGBACK_CA_FILE) is not in the PEM form", file.display()))?;
+            builder.tls_certs_only(authorities)
+        }
+    };
+    let Some(file) = &trust.certificate else { return Ok(builder) };
+    let identity = Identity::from_pem(&read(file)?).with_context(|| {
+        format!("{} (RINGBACK_CLIENT_CERT) has no certificate with its key in the PEM form", file.display())
+    })?;
+    Ok(builder.identity(identity))
 }
 
 /// Retry-After in seconds (RFC 9110, section 10.2.3); a date would need the server's clock.
@@ -270,7 +312,7 @@ mod tests {
     use super::*;
 
     fn client(server: &str) -> Client {
-        Client::new(server.parse().unwrap()).unwrap()
+        Client::new(server.parse().unwrap(), Trust::default()).unwrap()
     }
 
     #[test]

@@ -32,7 +32,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use self::secret::SecretCommand;
 use self::session::Session;
 use crate::args::{JobArgs, JobsArgs, Remote, TopicArgs};
-use crate::client::Client;
+use crate::client::{Client, Trust};
 use crate::failure::{self, Verdict, report};
 use crate::output::{Output, Times};
 use crate::{listen, up};
@@ -266,7 +266,7 @@ fn online(
 ) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let out = output(&remote);
-    let mut session = Session { client: Client::new(remote.server)?, out };
+    let mut session = Session { client: Client::new(remote.server, Trust::of_environment())?, out };
     let verdict = runtime.block_on(async {
         let verdict = command(&mut session).await;
         // Results that came before an error are printed too, and the error decides the exit code.

@@ -132,7 +132,7 @@ async fn run(args: ListenArgs, format: Format, times: Times) -> anyhow::Result<(
 async fn serve(listener: TcpListener, answers: Answers, printer: Printer) {
     let connections = Connections::at_most(MAX_CONNECTIONS);
     let app = receiver(answers, printer, connections.clone());
-    http_server::serve(listener, app, connections, Shutdown::new(Duration::ZERO)).await;
+    http_server::serve(listener, app, connections, None, Shutdown::new(Duration::ZERO)).await;
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Once};
 
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
+use ringback_service::http_server::Tls;
 use ringback_service::{Context, Service, Tasks};
 use ringback_store::Store;
 
@@ -92,13 +93,16 @@ async fn run(
     tasks.join_all(&context.shutdown).await
 }
 
-/// Warns about ports that other machines can reach, because no port asks for credentials.
+/// Warns about ports that other machines can reach without a client certificate, which is all that a port can ask for.
 fn warn_beyond_loopback(config: &Config) {
     let ports = [
         ("API", config.api.listen, "submit jobs to any address, read and cancel all"),
         ("admin port", config.admin, "read its metrics"),
     ];
-    for (port, address, power) in ports.into_iter().filter(|(_, address, _)| !is_loopback(*address)) {
+    let asks = config.api.tls.as_ref().is_some_and(Tls::asks_for_certificates);
+    let is_open =
+        |port: &str, address| !is_loopback(address) && !(asks && (port == "API" || config.is_admin_tls));
+    for (port, address, power) in ports.into_iter().filter(|(port, address, _)| is_open(port, *address)) {
         tracing::warn!(
             listen = %address,
             "the {port} is not limited to loopback and has no authentication: anyone who can reach it can {power}"

@@ -16,7 +16,7 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::http_server::{self, Connections};
+use crate::http_server::{self, Connections, Tls};
 use crate::scrape::Scrapes;
 use crate::shutdown::Shutdown;
 
@@ -82,11 +82,17 @@ pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Serves the admin port until the future is dropped.
-pub(crate) async fn serve(listener: TcpListener, health: Health, registry: Registry, scrapes: Scrapes) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    health: Health,
+    registry: Registry,
+    scrapes: Scrapes,
+) {
     // It answers during the shutdown of the process too.
     let until_dropped = Shutdown::new(Duration::ZERO);
     let app = router(health, registry, scrapes);
-    http_server::serve(listener, app, Connections::fair(MAX_CONNECTIONS), until_dropped).await;
+    http_server::serve(listener, app, Connections::fair(MAX_CONNECTIONS), tls, until_dropped).await;
 }
 
 /// The routes of the admin port.

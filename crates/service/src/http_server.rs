@@ -2,7 +2,9 @@
 //! lets their requests finish for a few seconds. Time limits keep slow clients from holding a connection, or the
 //! process, forever.
 
+mod begun;
 mod connections;
+pub(crate) mod tls;
 mod write_timeout;
 
 use std::io;
@@ -13,12 +15,15 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::begun::Begun;
 pub use self::connections::Connections;
+pub use self::tls::Tls;
 use self::write_timeout::WriteTimeout;
 use crate::backoff::Outage;
 use crate::shutdown::Shutdown;
@@ -26,6 +31,8 @@ use crate::shutdown::Shutdown;
 /// How long a client may take to send the head of a request. Also how long a kept-alive connection
 /// may be idle.
 const HEAD_WITHIN: Duration = Duration::from_secs(75);
+/// How long a TLS handshake may take.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The largest head of a request, and how much of a body is read ahead: what a connection can make this process keep.
 const MAX_HEAD: u32 = 32 * 1024;
 /// How often an HTTP/2 client is pinged.
@@ -42,8 +49,14 @@ const PEEK_EVERY: Duration = Duration::from_millis(50);
 
 /// Serves HTTP/1.1 and HTTP/2 until the shutdown, or until it is dropped, which ends all connections.
 ///
-/// Takes a router, not any service, so that the server is compiled once.
-pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shutdown: Shutdown) {
+/// Takes a router, not any service, so that the server is compiled once. With `tls` the connections speak https.
+pub async fn serve(
+    listener: TcpListener,
+    app: Router,
+    allowed: Connections,
+    tls: Option<Tls>,
+    shutdown: Shutdown,
+) {
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
     let _cut_when_dropped = cut.clone().drop_guard();
     let mut outage = Outage::new();
@@ -59,7 +72,7 @@ pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shu
                 if outage.ends() {
                     tracing::info!("connections are accepted again");
                 }
-                let serving = connection(stream, app.clone(), shutdown.clone());
+                let serving = connection(stream, app.clone(), tls.clone(), shutdown.clone());
                 let cut = cut.clone();
                 connections.spawn(async move {
                     cut.run_until_cancelled_owned(serving).await;
@@ -86,23 +99,52 @@ pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shu
     connections.wait().await;
 }
 
-async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
+async fn connection(stream: TcpStream, app: Router, tls: Option<Tls>, shutdown: Shutdown) {
     // Responses are small; without this they would be delayed.
     stream.set_nodelay(true).ok();
-    let known = tokio::select! {
-        known = timeout(HEAD_WITHIN, http_version_is_known(&stream)) => known,
+    let Some(tls) = tls else {
+        let known = tokio::select! {
+            known = timeout(HEAD_WITHIN, http_version_is_known(&stream)) => known,
+            () = shutdown.stopping() => return,
+        };
+        if matches!(known, Ok(Ok(()))) {
+            http(builder(), stream, app, shutdown).await;
+        }
+        return;
+    };
+    let handshake = async { tls.acceptor().await.accept(stream).await };
+    let stream = tokio::select! {
+        ended = timeout(HANDSHAKE_WITHIN, handshake) => match ended {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => return tracing::debug!("a TLS handshake took too long"),
+        },
         () = shutdown.stopping() => return,
     };
-    if !matches!(known, Ok(Ok(()))) {
-        return;
+    if stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
+        let stream = Begun::new(stream, PREFACE.len(), HEAD_WITHIN);
+        http(builder().http2_only(), stream, app, shutdown).await;
+    } else {
+        http(builder().http1_only(), stream, app, shutdown).await;
     }
+}
+
+/// What serves a connection, with its limits.
+fn builder() -> Builder<TokioExecutor> {
     // The streams of HTTP/2 are tasks of their own, which h2 ends when their connection is dropped.
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(MAX_HEAD as usize);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE).max_header_list_size(MAX_HEAD);
-    let mut serving = pin!(
-        builder.serve_connection(TokioIo::new(WriteTimeout::new(stream)), TowerToHyperService::new(app))
-    );
+    builder
+}
+
+/// Serves the requests of a connection.
+async fn http<S>(builder: Builder<TokioExecutor>, stream: S, app: Router, shutdown: Shutdown)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let stream = TokioIo::new(WriteTimeout::new(stream));
+    let mut serving = pin!(builder.serve_connection(stream, TowerToHyperService::new(app)));
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
         () = shutdown.stopping() => {
@@ -159,7 +201,7 @@ mod tests {
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), Shutdown::new(Duration::from_secs(30)));
         let tasks = tokio::runtime::Handle::current();
-        let serving = tasks.spawn(serve(listener, app, Connections::fair(16), shutdown.clone()));
+        let serving = tasks.spawn(serve(listener, app, Connections::fair(16), None, shutdown.clone()));
         (address, shutdown, serving)
     }
 

@@ -106,7 +106,8 @@ impl Process {
             (Ok(mut signals), Ok(listener)) => {
                 let address = listener.local_addr().unwrap_or(self.settings.admin);
                 tracing::info!(version = self.version, admin = %address, "{} started", self.name);
-                let admin = admin::serve(listener, health, telemetry.registry(), scrapes);
+                let admin =
+                    admin::serve(listener, self.settings.admin_tls, health, telemetry.registry(), scrapes);
                 let work = AssertUnwindSafe(async { work(context).await }).catch_unwind();
                 supervise(work, signals.obey(&shutdown), admin, &shutdown).await?
             }

@@ -8,11 +8,16 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
 use crate::config::{Lookup, PREFIX, Setting};
+use crate::http_server::{Tls, tls};
 use crate::telemetry::LogFormat;
 
 /// Settings that are added to every [`Service`](crate::Service). `ADMIN_LISTEN` is read here too, but
 /// each role lists it with a default of its own.
 pub const SETTINGS: &[Setting] = &[
+    tls::SETTINGS[0],
+    tls::SETTINGS[1],
+    tls::SETTINGS[2],
+    tls::SETTINGS[3],
     Setting::new("LOG", "info", "Log filter: a level, or directives such as info,ringback_store=debug"),
     Setting::new("LOG_FORMAT", "text", "Log format: text or json"),
     Setting::new(
@@ -27,6 +32,7 @@ const LONGEST_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 /// The values of [`SETTINGS`], and whether the standard `OTEL_` variables ask for trace export.
 pub(crate) struct ProcessSettings {
     pub(crate) admin: SocketAddr,
+    pub(crate) admin_tls: Option<Tls>,
     pub(crate) filter: Targets,
     pub(crate) format: LogFormat,
     pub(crate) drain: Duration,
@@ -37,6 +43,7 @@ impl ProcessSettings {
     pub(crate) fn load(lookup: &mut Lookup, env: &BTreeMap<String, String>) -> Self {
         Self {
             admin: lookup.address("ADMIN_LISTEN"),
+            admin_tls: Tls::load_of_admin(lookup),
             filter: filter(lookup),
             format: lookup.parse("LOG_FORMAT"),
             drain: drain(lookup),

@@ -40,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) notifier: ringback_notifier::Config,
     /// The address of the admin port.
     pub(crate) admin: SocketAddr,
+    /// Whether the admin port speaks https.
+    pub(crate) is_admin_tls: bool,
     /// The store, without secrets.
     pub(crate) store: String,
 }
@@ -52,6 +54,7 @@ impl Config {
             carrier: ringback_carrier::Config::load(lookup),
             notifier: ringback_notifier::Config::load(lookup),
             admin: lookup.address("ADMIN_LISTEN"),
+            is_admin_tls: lookup.text("ADMIN_TLS") == "on",
             store: shown(lookup, "STORE"),
         };
         config.share_call_timeout();

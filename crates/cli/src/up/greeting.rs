@@ -30,8 +30,8 @@ impl Greeting {
     pub(crate) fn of(config: &Config, demo: Option<SocketAddr>) -> Self {
         let program = std::env::current_exe().unwrap_or_else(|_| "ringback".into());
         Self {
-            api: url(config.api.listen),
-            admin: url(config.admin),
+            api: url(config.api.listen, config.api.tls.is_some()),
+            admin: url(config.admin, config.is_admin_tls),
             data: location(&config.store),
             program: word(&program),
             demo,
@@ -113,13 +113,14 @@ pub(crate) fn print(text: &str) {
 }
 
 /// The URL at which this machine reaches an address.
-fn url(listen: SocketAddr) -> String {
+fn url(listen: SocketAddr, is_tls: bool) -> String {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
     };
-    format!("http://{}", SocketAddr::new(ip, listen.port()))
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("{scheme}://{}", SocketAddr::new(ip, listen.port()))
 }
 
 /// The absolute path of a directory, or the URL of any other store.
@@ -148,7 +149,7 @@ mod tests {
             ("[::]:7411", "http://[::1]:7411"),
             ("10.1.2.3:80", "http://10.1.2.3:80"),
         ] {
-            assert_eq!(url(listen.parse().unwrap()), expected);
+            assert_eq!(url(listen.parse().unwrap(), false), expected);
         }
     }
 

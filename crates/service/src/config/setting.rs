@@ -29,6 +29,7 @@ pub const ALL_NAMES: &[&str] = &[
     "KEEP_FREE_MIB",
     "DURABILITY",
     "URL",
+    "CLIENT_CERT",
     "EVENT_LISTENERS",
     "API_CONNECTIONS",
     "NAME_SERVERS",
@@ -40,6 +41,10 @@ pub const ALL_NAMES: &[&str] = &[
     "MASTER_KEYS",
     "SIGNING_SECRET",
     "WEBHOOK_PREFIX",
+    "TLS_CERT",
+    "TLS_KEY",
+    "TLS_CLIENT_CA",
+    "ADMIN_TLS",
     "LOG",
     "LOG_FORMAT",
 ];

@@ -76,6 +76,7 @@ impl Role {
                     retry,
                     event_listeners: 10,
                     connections: 10,
+                    tls: None,
                     guard: Guard::open(),
                     master_keys: Default::default(),
                 };
