@@ -97,6 +97,11 @@ impl Run<'_> {
         let delay = *[ms(0), ms(0), ms(2), LONG].choose(&mut self.rng).expect("some");
         let origin = *ORIGINS.choose(&mut self.rng).expect("some");
         let if_exists = self.if_exists();
+        if if_exists.latest(Timestamp::default()).is_some() {
+            // A life that begins in the millisecond of the former one counts as created in the next, and then the latest
+            // due time of a postponement is ahead of now.
+            until(now().plus(ms(2))).await;
+        }
         let is_ready = delay.is_zero() || if_exists.latest(Timestamp::default()).is_some();
         let state = if is_ready { State::Ready } else { State::Delayed };
         let offered = Offered { content, state, origin, soon: delay < LONG, if_exists };
