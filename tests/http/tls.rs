@@ -128,7 +128,7 @@ async fn the_command_line_calls_it_with_the_authorities_of_a_file() {
     let run = async |trusting: bool| {
         let mut spec = spec(&https(&stack, ""), &["stats"]);
         if trusting {
-            spec = spec.env("RINGBACK_CA_FILE", file("authority.pem").to_str().expect("UTF-8"));
+            spec = spec.env("RINGBACK_SERVER_CA_FILE", file("authority.pem").to_str().expect("UTF-8"));
         }
         let mut command = spec.command();
         command.stdin(Stdio::null());
@@ -184,7 +184,7 @@ async fn with_authorities_of_clients_only_their_certificates_are_let_in() {
     let both = files.0.path().join("both.pem");
     let read = |name: &str| std::fs::read(file(name)).expect("a file");
     std::fs::write(&both, [read("caller.pem"), read("caller.key")].concat()).expect("a file");
-    let spec = spec(&https(&stack, ""), &["stats"]).env("RINGBACK_CA_FILE", &authority);
+    let spec = spec(&https(&stack, ""), &["stats"]).env("RINGBACK_SERVER_CA_FILE", &authority);
     let mut command = spec.env("RINGBACK_CLIENT_CERT", both.to_str().expect("UTF-8")).command();
     command.stdin(Stdio::null());
     let output =

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Server and output")]
 pub(crate) struct Remote {
-    /// URL of the API; on https the variables `RINGBACK_CA_FILE` and `RINGBACK_CLIENT_CERT` name files (PEM)
+    /// URL of the API; on https the variables `RINGBACK_SERVER_CA_FILE` and `RINGBACK_CLIENT_CERT` name files (PEM)
     #[arg(long, global = true, env = "RINGBACK_URL", value_name = "URL",
         default_value = "http://127.0.0.1:7411", value_parser = values::server)]
     pub(crate) server: Url,

@@ -150,7 +150,7 @@ impl Trust {
     /// As the variables say.
     pub(crate) fn of_environment() -> Self {
         let file = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        Self { authorities: file("RINGBACK_CA_FILE"), certificate: file("RINGBACK_CLIENT_CERT") }
+        Self { authorities: file("RINGBACK_SERVER_CA_FILE"), certificate: file("RINGBACK_CLIENT_CERT") }
     }
 }
 
@@ -276,8 +276,9 @@ fn with_trust(builder: reqwest::ClientBuilder, trust: &Trust) -> anyhow::Result<
         None => builder,
         Some(file) => {
             let authorities = Certificate::from_pem_bundle(&read(file)?);
-            let authorities = authorities
-                .with_context(|| format!("{} (RINGBACK_CA_FILE) is not in the PEM form", file.display()))?;
+            let authorities = authorities.with_context(|| {
+                format!("{} (RINGBACK_SERVER_CA_FILE) is not in the PEM form", file.display())
+            })?;
             builder.tls_certs_only(authorities)
         }
     };

@@ -230,6 +230,21 @@ impl Store {
         Ok(self.read_policies(known).await?.map(|(version, (policies, _))| (version, policies)))
     }
 
+    /// All policies, for a copy that leaves nothing out.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; unreadable if one of the policies is.
+    pub async fn all_policies(&self) -> Result<Policies, StoreError> {
+        let Some((_, (policies, unreadable))) = self.read_policies(None).await? else {
+            return Ok(Policies::default());
+        };
+        if unreadable.is_empty() {
+            Ok(policies)
+        } else {
+            Err(StoreError::Unreadable("the policy of a topic"))
+        }
+    }
+
     /// [`Store::policies`], and the topics whose policy cannot be read.
     async fn read_policies(
         &self,

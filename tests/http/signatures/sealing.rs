@@ -157,7 +157,6 @@ async fn a_restore_sends_no_job_unsigned_that_was_signed() {
     assert!(output.contains("no signing secrets") && output.contains("ringback secret add"), "{output}");
     assert_eq!((to.job(TOPIC, "signed").await.0, sink.seen()), (404, 0));
     // The same policy without its secrets gets them.
-    to.set_policy(TOPIC, &json!({"timeout": 5})).await;
     to.set_policy(TOPIC, &json!({"timeout": "5s"})).await;
     run(&to, &["restore", file], true).await;
     assert_eq!(listed(&to).await, [(id, Value::Null)]);
@@ -191,6 +190,11 @@ async fn callbacks_of_a_topic_whose_policy_cannot_be_read_wait() {
     assert_eq!(sink.seen(), seen, "nothing is sent unsigned");
     let problem = stack.put("/v1/topics/e2e", &json!({"timeout": "5s"})).await.expect(409);
     assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("\"secrets\":[]")), "{problem}");
+    // A copy would lack it.
+    stack.get("/v1/export/topics").await.expect(503);
+    let masked =
+        json!({"headers": {"authorization": "[masked by ringback]"}, "headers_to": ["*"], "secrets": []});
+    stack.put("/v1/topics/e2e", &masked).await.expect(422);
     stack.put("/v1/topics/e2e", &json!({"timeout": "5s", "secrets": []})).await.expect(200);
     let arrival = sink.wait_for_job("waits", 1, SOON).await.remove(0);
     assert_eq!(arrival.header("webhook-signature"), None);
@@ -205,6 +209,12 @@ async fn a_sealed_secret_is_of_use_for_its_topic_alone() {
     assert_eq!(problem["errors"][0]["field"], "secrets", "{problem}");
     assert_eq!(stack.put("/v1/topics/e2e", &policy).await.status, 200);
     assert_eq!(listed(&stack).await.len(), 1);
+    // Those that have expired replace the others too, and are dropped.
+    let mut expired = policy.clone();
+    expired["secrets"][0]["until"] = json!("2020-01-01T00:00:00Z");
+    stack.put("/v1/topics/e2e", &expired).await.expect(200);
+    assert_eq!(listed(&stack).await, []);
+    add(&stack, &json!({})).await;
     stack.put("/v1/topics/e2e", &json!({"secrets": []})).await.expect(200);
     assert_eq!(listed(&stack).await, []);
 }

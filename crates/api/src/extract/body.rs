@@ -56,7 +56,7 @@ pub(super) async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Res
             return Err(refuse(frames, too_large(limit)).await);
         }
         if length > SMALL && length > permit.bytes() {
-            // Who does not say how much comes could hold it all with a few bytes.
+            // A client that does not announce a length could hold it all with a few bytes.
             let room = announced.unwrap_or(limit.min(2 * length));
             let Some(extended) = memory.extend(permit, room).await else {
                 drop((whole, frame));

@@ -168,12 +168,6 @@ fn opens_as(api: &Api, topic: &Topic, stored: &StoredSecret, secret: &SigningSec
 /// # Errors
 /// If this process cannot open one of them.
 pub(super) fn with_sealed(api: &Api, topic: &Topic, policy: Policy) -> Result<Policy, Problem> {
-    let now = api.now();
-    let policy = if policy.secrets.iter().all(|secret| secret.signs_at(now)) {
-        policy
-    } else {
-        with_secrets(&policy, &policy.signing_secrets(now).cloned().collect::<Vec<_>>())
-    };
     let mistake = |StoredSecret { id, sealed, .. }: &StoredSecret| {
         let why = api.master_keys.open(&StoredSecret::name(topic, id), sealed).err()?;
         Some(FieldError {
@@ -182,8 +176,13 @@ pub(super) fn with_sealed(api: &Api, topic: &Topic, policy: Policy) -> Result<Po
             allowed: "secrets of this topic that a master key of this installation has sealed".to_owned(),
         })
     };
-    let errors: Vec<_> = policy.secrets.iter().filter_map(mistake).collect();
-    if errors.is_empty() { Ok(policy) } else { Err(Problem::fields(errors)) }
+    let signing: Vec<_> = policy.signing_secrets(api.now()).cloned().collect();
+    let errors: Vec<_> = signing.iter().filter_map(mistake).collect();
+    if !errors.is_empty() {
+        return Err(Problem::fields(errors));
+    }
+    // What was opened is short, so it stays within the limit of a policy.
+    Ok(if signing == policy.secrets { policy } else { with_secrets(&policy, &signing) })
 }
 
 /// The problem of a text that is no secret, which it does not show.

@@ -104,12 +104,14 @@ pub(crate) async fn put_policy(
     if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }
+    // Also if all that it brings have expired.
+    let brings = brings_secrets(&policy);
     let policy = with_sealed(&api, &topic, policy)?;
     let complete = |stored: Option<&Policy>| {
         let is_masked = policy.headers.masked_names().next().is_some();
         let policy = if is_masked { unmask_policy(&policy, stored)? } else { policy.clone() };
         match stored {
-            Some(stored) if !stored.secrets.is_empty() && !brings_secrets(&policy) => {
+            Some(stored) if !stored.secrets.is_empty() && !brings => {
                 Ok(with_secrets(&policy, &stored.secrets))
             }
             _ => Ok::<_, Problem>(policy),
@@ -117,7 +119,8 @@ pub(crate) async fn put_policy(
     };
     let (policy, put) = match deadline.bound(api.store.change_policy(&topic, complete)).await? {
         // Nothing is known of its secrets, so the caller has to say what becomes of them.
-        Err(StoreError::Unreadable(_)) if brings_secrets(&policy) => {
+        Err(StoreError::Unreadable(_)) if brings => {
+            let policy = complete(None)?;
             let put = deadline.bound(api.store.put_policy(&topic, &policy)).await??;
             (policy, put)
         }

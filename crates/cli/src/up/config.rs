@@ -59,7 +59,16 @@ impl Config {
         };
         config.share_call_timeout();
         check_open_files(lookup, config.notifier.concurrency as u64);
+        config.leave_files_to_the_others();
         config
+    }
+
+    /// Limits the connections of the API to the open files that deliveries, the admin port and the rest leave.
+    fn leave_files_to_the_others(&mut self) {
+        let others = self.notifier.concurrency as u64 + API_CONNECTIONS + files::RESERVE;
+        let left = files::hard_limit().saturating_sub(others).max(2);
+        self.api.connections =
+            usize::try_from(left).map_or(self.api.connections, |left| left.min(self.api.connections));
     }
 
     /// Gives all roles the shortest store timeout of the three, with which the times of all fit.

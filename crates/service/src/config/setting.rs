@@ -29,6 +29,7 @@ pub const ALL_NAMES: &[&str] = &[
     "KEEP_FREE_MIB",
     "DURABILITY",
     "URL",
+    "SERVER_CA_FILE",
     "CLIENT_CERT",
     "EVENT_LISTENERS",
     "API_CONNECTIONS",

@@ -1,4 +1,4 @@
-//! How many connections a server may have at a time, in all and from one address, so that one caller cannot hold them
+//! How many connections a server may have at a time, in all and from one address, so that one address cannot hold them
 //! all.
 
 use std::collections::HashMap;

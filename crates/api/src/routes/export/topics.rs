@@ -40,8 +40,7 @@ const PAGE: usize = 500;
 pub(crate) async fn export_topics(State(api): ApiState) -> Result<Response, ApiError> {
     let (turn, store, deadline) = (turn(&api)?, api.store.clone(), Deadline::from_now());
     // Not those that this process knows, which may be some seconds old.
-    let policies = deadline.bound(store.policies(None)).await??;
-    let policies = policies.map(|(_, policies)| policies.into_iter().collect()).unwrap_or_default();
+    let policies = deadline.bound(store.all_policies()).await??.into_iter().collect();
     let page = deadline.bound(store.topics(None, PAGE)).await??;
     let mut export =
         TopicExport { store, policies, next: None, page: BTreeMap::new().into_iter(), lines: 0, _turn: turn };
