@@ -1,8 +1,10 @@
 //! Many jobs in one request, as a JSON array and as lines.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringback_testkit::{Sink, Stack, StackOptions};
+use ringback_testkit::{Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -158,14 +160,16 @@ async fn clients_that_send_slowly_keep_nobody_waiting() {
 async fn uploads_of_unknown_length_hold_what_has_arrived_and_leave_room_for_the_others() {
     let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let mut slow = JoinSet::new();
-    // Just above the slowest pace that is allowed.
+    let sent = Arc::new(AtomicUsize::new(0));
+    // Little more than the slowest pace that is allowed, which begins with 16 KiB in two seconds.
     let chunk = format!("4800\r\n{}\r\n", " ".repeat(0x4800));
     for _ in 0..20 {
         let mut stream = begun_upload(&stack, "transfer-encoding: chunked\r\n\r\n").await;
-        let chunk = chunk.clone();
+        let (chunk, sent) = (chunk.clone(), Arc::clone(&sent));
         slow.spawn(async move {
             let mut second = interval(Duration::from_secs(1));
             while stream.write_all(chunk.as_bytes()).await.is_ok() {
+                sent.fetch_add(1, Ordering::Relaxed);
                 second.tick().await;
             }
         });
@@ -175,7 +179,12 @@ async fn uploads_of_unknown_length_hold_what_has_arrived_and_leave_room_for_the_
             (0..1_000).map(|n| with(job(&sink, &format!("{round}-{n}")), "delay", "1h")).collect();
         let (status, answer) = stack.batch(&jobs).await;
         assert_eq!((status, &answer["accepted"]), (200, &json!(1_000)), "{answer}");
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        let more = 20 * (round + 2);
+        eventually(SOON, "they have sent more", async || match sent.load(Ordering::Relaxed) {
+            chunks if chunks >= more => Ok(()),
+            chunks => Err(chunks),
+        })
+        .await;
     }
     assert!(slow.try_join_next().is_none(), "all of them are still sending");
 }

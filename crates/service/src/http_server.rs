@@ -2,7 +2,7 @@
 //! lets their requests finish for a few seconds. Time limits keep slow clients from holding a connection, or the
 //! process, forever.
 
-mod begun;
+mod beginning;
 mod connections;
 pub(crate) mod tls;
 mod write_timeout;
@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::begun::Begun;
+use self::beginning::Beginning;
 pub use self::connections::Connections;
 pub use self::tls::Tls;
 use self::write_timeout::WriteTimeout;
@@ -108,7 +108,7 @@ async fn connection(stream: TcpStream, app: Router, tls: Option<Tls>, shutdown: 
             () = shutdown.stopping() => return,
         };
         if matches!(known, Ok(Ok(()))) {
-            http(builder(), stream, app, shutdown).await;
+            http(builder(), WriteTimeout::new(stream), app, shutdown).await;
         }
         return;
     };
@@ -122,10 +122,10 @@ async fn connection(stream: TcpStream, app: Router, tls: Option<Tls>, shutdown: 
         () = shutdown.stopping() => return,
     };
     if stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
-        let stream = Begun::new(stream, PREFACE.len(), HEAD_WITHIN);
+        let stream = WriteTimeout::with_beginning(stream, Beginning::new(PREFACE.len(), HEAD_WITHIN));
         http(builder().http2_only(), stream, app, shutdown).await;
     } else {
-        http(builder().http1_only(), stream, app, shutdown).await;
+        http(builder().http1_only(), WriteTimeout::new(stream), app, shutdown).await;
     }
 }
 
@@ -139,12 +139,11 @@ fn builder() -> Builder<TokioExecutor> {
 }
 
 /// Serves the requests of a connection.
-async fn http<S>(builder: Builder<TokioExecutor>, stream: S, app: Router, shutdown: Shutdown)
+async fn http<S>(builder: Builder<TokioExecutor>, stream: WriteTimeout<S>, app: Router, shutdown: Shutdown)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let stream = TokioIo::new(WriteTimeout::new(stream));
-    let mut serving = pin!(builder.serve_connection(stream, TowerToHyperService::new(app)));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)));
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
         () = shutdown.stopping() => {

@@ -190,7 +190,7 @@ async fn callbacks_of_a_topic_whose_policy_cannot_be_read_wait() {
     assert_eq!(sink.seen(), seen, "nothing is sent unsigned");
     let problem = stack.put("/v1/topics/e2e", &json!({"timeout": "5s"})).await.expect(409);
     assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("\"secrets\":[]")), "{problem}");
-    // A copy would lack it.
+    // An export without it would not be complete.
     stack.get("/v1/export/topics").await.expect(503);
     let masked =
         json!({"headers": {"authorization": "[masked by ringback]"}, "headers_to": ["*"], "secrets": []});

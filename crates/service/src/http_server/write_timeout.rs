@@ -10,6 +10,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
+use super::beginning::Beginning;
+
 /// How long a write may make no progress. Part of the kernel's buffer must drain before more can be
 /// written, so a reader needs at least a few KB per second.
 const STALLED_FOR: Duration = Duration::from_secs(300);
@@ -19,11 +21,17 @@ pub(super) struct WriteTimeout<S> {
     stream: S,
     /// The timer of a write that waits.
     stalled: Option<Pin<Box<Sleep>>>,
+    beginning: Option<Beginning>,
 }
 
 impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, stalled: None }
+        Self { stream, stalled: None, beginning: None }
+    }
+
+    /// Its first bytes must arrive in time, too.
+    pub(super) fn with_beginning(stream: S, beginning: Beginning) -> Self {
+        Self { beginning: Some(beginning), ..Self::new(stream) }
     }
 
     /// Turns a write that has waited too long into an error.
@@ -43,7 +51,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let arrived = buf.filled().len() - before;
+        match &mut self.beginning {
+            Some(beginning) => beginning.check(cx, arrived, read),
+            None => read,
+        }
     }
 }
 

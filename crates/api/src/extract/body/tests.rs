@@ -105,8 +105,9 @@ async fn bodies_that_crawl_hold_little_and_the_others_are_read() {
     // 32 KiB in two seconds: just above the minimum rate.
     let crawling = (0..50).map(|_| refusal(dripping(SMALL), 1 << 24, &memory));
     let others = async {
-        for _ in 0..14 {
-            tokio::time::sleep(Duration::from_secs(2)).await;
+        let mut seconds = seconds();
+        for _ in 0..28 {
+            seconds.tick().await;
             let before = Instant::now();
             read(Body::from(vec![b'x'; 1 << 24]), 1 << 24, &memory).await.expect("there is room");
             assert_eq!(before.elapsed(), Duration::ZERO);
