@@ -162,7 +162,7 @@ contract! {
         many_cancelled_jobs_take_few_calls,
         a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_job_wakes,
         a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_does_not,
-        lanes_that_are_not_empty_are_listed_page_by_page,
+        topics_with_ready_pull_jobs_are_listed_page_by_page,
         a_later_job_of_the_same_name_is_not_settled_by_an_old_receipt,
         an_exported_pull_job_is_imported_as_one,
     }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use ringback_core::contract::{Filter, PulledJob, Receipt, Settled, SubmitResult, Wake};
 use ringback_core::job::{Callback, Context, DEFAULT_TTR, History, ImportJob};
-use ringback_core::lane::Lane;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
@@ -163,9 +162,8 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) 
 async fn woken(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {
-            Wake::Pull(shard, lane) => {
-                let wanted = Lane::pull(&TOPIC.parse().expect("a topic")).id();
-                return assert_eq!((shard, lane), (bench.shard(), wanted));
+            Wake::Pull(shard, topic) => {
+                return assert_eq!((shard, topic.as_str()), (bench.shard(), TOPIC));
             }
             Wake::Due(..) => {}
             other => panic!("{other:?}"),
@@ -190,26 +188,27 @@ pub(crate) async fn a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_doe
     woken(bench, &mut wakes).await;
 }
 
-pub(crate) async fn lanes_that_are_not_empty_are_listed_page_by_page(bench: &Workbench) {
+pub(crate) async fn topics_with_ready_pull_jobs_are_listed_page_by_page(bench: &Workbench) {
     let (store, shard) = (bench.store(), bench.shard());
-    assert_eq!(store.pull_lanes(shard, 0, 10).await.expect("pulls"), []);
+    assert_eq!(store.pull_topics(shard, 0, 10).await.expect("pulls"), (Vec::new(), 0));
     bench.accept(bench.job("pushed")).await;
     let mut wanted = HashSet::new();
     for topic in ["a", "b", "c"] {
         let mut job = bench.job_of(topic, "job");
         job.delivery.callback = Callback::pull();
         bench.accept(job).await;
-        wanted.insert(Lane::pull(&topic.parse().expect("a topic")).id());
+        wanted.insert(topic.parse().expect("a topic"));
     }
-    let mut lanes = store.pull_lanes(shard, 0, 2).await.expect("pulls");
-    assert_eq!(lanes.len(), 2);
-    lanes.extend(store.pull_lanes(shard, 2, 2).await.expect("pulls"));
-    assert_eq!((lanes.len(), lanes.into_iter().collect()), (3, wanted));
+    let (mut topics, looked_at) = store.pull_topics(shard, 0, 2).await.expect("pulls");
+    assert_eq!((topics.len(), looked_at), (2, 2));
+    let (more, looked_at) = store.pull_topics(shard, 2, 2).await.expect("pulls");
+    topics.extend(more);
+    assert_eq!((topics.len(), looked_at, topics.into_iter().collect()), (3, 1, wanted));
     let job = bench.accept(bench.pull_job("mine")).await;
-    let mine = Lane::pull(&job.key.topic).id();
-    assert!(store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));
+    let mine = job.key.topic.clone();
+    assert!(store.pull_topics(shard, 0, 10).await.expect("pulls").0.contains(&mine));
     bench.pull_one(&job.key, LONG).await;
-    assert!(!store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));
+    assert!(!store.pull_topics(shard, 0, 10).await.expect("pulls").0.contains(&mine));
 }
 
 pub(crate) async fn an_exported_pull_job_is_imported_as_one(bench: &Workbench) {

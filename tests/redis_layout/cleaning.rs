@@ -192,7 +192,7 @@ async fn a_queue_that_was_cleaned_in_part_is_reserved_in_its_order() {
 async fn consumers_take_from_a_queue_that_was_cleaned_in_part() {
     let (bench, mut redis) = bench().await;
     let jobs: Vec<_> = (0..400).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
-    let queue = ringback_core::lane::Lane::pull(&jobs[0].key.topic).id().0;
+    let queue = keys::lane_of(&format!("{} ", jobs[0].key.topic));
     let others = partly_cleaned(&bench, &mut redis, jobs, &queue).await;
     let mut taken = Vec::new();
     loop {

@@ -18,7 +18,7 @@ use ringback_testkit::RedisServer;
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, retry};
 use crate::contract::workbench::Workbench;
-use crate::redis_layout::keys::{bench, entry, key, key_of, lane, plant_due, plant_ready, run};
+use crate::redis_layout::keys::{bench, entry, key, key_of, lane, lane_of, plant_due, plant_ready, run};
 
 /// Far off: in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
@@ -118,10 +118,7 @@ fn named(audit: &Audit, job: &Job) -> bool {
 }
 
 fn pull_lane() -> Vec<u8> {
-    use sha2::Digest as _;
-    let mut lane = sha2::Sha256::digest(format!("{TOPIC} "))[..8].to_vec();
-    lane[0] |= 0x80;
-    lane
+    lane_of(&format!("{TOPIC} "))
 }
 
 /// A lane's row in the hash of its shard.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, ToRedisArgs, cmd};
 use ringback_core::job::Job;
+use ringback_store::Store;
 use ringback_testkit::RedisServer;
 use sha2::{Digest as _, Sha256};
 
@@ -13,8 +14,20 @@ use crate::contract::workbench::{Server, Workbench};
 /// A bench on a server of its own, and a connection to that.
 pub(crate) async fn bench() -> (Workbench, MultiplexedConnection) {
     let server = RedisServer::start().await;
-    let client = server.client().await;
-    (Workbench::new(Arc::new(Server::Redis(server)), "by-hand").await, client)
+    let mut client = server.client().await;
+    let bench = Workbench::new(Arc::new(Server::Redis(server)), "by-hand").await;
+    know_lanes(&mut client, bench.store(), &bench.options().prefix).await;
+    (bench, client)
+}
+
+/// The key of lane ids in these tests.
+const LANE_KEY: [u8; 32] = [0xab; 32];
+
+/// Gives an installation without jobs a key of lane ids that these tests know.
+pub(crate) async fn know_lanes(redis: &mut MultiplexedConnection, store: &Store, prefix: &str) {
+    let install = format!("{prefix}:{{meta}}:install");
+    run(redis, &[b"HSET", install.as_bytes(), b"lane_key", "ab".repeat(LANE_KEY.len()).as_bytes()]).await;
+    store.prepare().await.expect("the store is fit");
 }
 
 /// Runs a command, given as its arguments.
@@ -45,8 +58,18 @@ pub(crate) async fn key_of(redis: &mut MultiplexedConnection, name: &str, end: &
 
 /// The lane of the bench's jobs, as keys name it.
 pub(crate) fn lane() -> Vec<u8> {
-    let mut lane = Sha256::digest("store http://receiver.example")[..8].to_vec();
-    lane[0] &= 0x7f;
+    lane_of("store http://receiver.example")
+}
+
+/// The lane with a name, as keys name it.
+pub(crate) fn lane_of(name: &str) -> Vec<u8> {
+    let digest = Sha256::new().chain_update(LANE_KEY).chain_update([0]).chain_update(name).finalize();
+    let mut lane = digest[..8].to_vec();
+    if name.ends_with(' ') {
+        lane[0] |= 0x80;
+    } else {
+        lane[0] &= 0x7f;
+    }
     lane
 }
 

@@ -15,7 +15,6 @@ use futures_util::stream::FuturesUnordered;
 use rand::RngExt as _;
 use ringback_core::contract::{PulledJob, Shard};
 use ringback_core::job::{DEFAULT_TTR, Topic};
-use ringback_core::lane::Lane;
 use ringback_core::wire::ReserveAsk;
 use ringback_service::{Shutdown, Tasks, random};
 use ringback_store::{PolicyBook, Store};
@@ -67,7 +66,7 @@ impl Pulls {
     ) -> Result<Vec<PulledJob>, Unavailable> {
         let until = Instant::now() + ask.wait;
         // Registered before the first look, so that no wake-up is lost in between.
-        let mut waiter = self.waiters.register(Lane::pull(topic).id());
+        let mut waiter = self.waiters.register(topic.clone());
         let mut found = self.ask_all(&mut waiter, topic, ask).await?;
         while found.is_empty() && Instant::now() < until {
             let woken = tokio::select! {

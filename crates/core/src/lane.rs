@@ -1,10 +1,8 @@
 //! Lanes: the queues inside a shard. Push jobs have one lane per topic and origin, pull jobs one per
-//! topic. A lane has a name, for people and fair scheduling, and a short id, for records and keys.
+//! topic. A lane has a name, for people and fair scheduling; the store on Redis also gives it a short id.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-
-use sha2::{Digest as _, Sha256};
 
 use crate::job::{ContentHash, Topic};
 use crate::token::Token;
@@ -49,33 +47,12 @@ impl<'a> Lane<'a> {
     pub const fn is_pull(self) -> bool {
         self.origin.is_empty()
     }
-
-    /// The short form of its name.
-    pub fn id(self) -> LaneId {
-        let digest = Sha256::new().chain_update(self.topic).chain_update(" ").chain_update(self.origin);
-        let mut id = [0; 8];
-        id.copy_from_slice(&digest.finalize()[..8]);
-        id[0] = if self.is_pull() { id[0] | LaneId::PULL } else { id[0] & !LaneId::PULL };
-        LaneId(id)
-    }
 }
 
-/// The id of a lane in records and keys: 64 bits of SHA-256 over its name. Among a hundred thousand
-/// lanes, two share an id with a probability of 5 in 10¹⁰. The first bit is set for a pull lane, so
-/// that scripts need not read the name.
+/// The id of a lane in records and keys of the store on Redis. No two lanes of a shard share one. The first bit is set
+/// for a pull lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaneId(pub [u8; 8]);
-
-impl LaneId {
-    /// The bit of the first byte that is set for a pull lane.
-    const PULL: u8 = 128;
-
-    /// Reads 16 hexadecimal digits.
-    pub fn parse(hex: &str) -> Option<Self> {
-        let number = u64::from_str_radix(hex, 16).ok().filter(|_| hex.len() == 16)?;
-        Some(Self(number.to_be_bytes()))
-    }
-}
 
 /// The parts of a job's record that a lease keeps, so that a settle on Redis does not read the record
 /// again. The embedded store leaves it empty.

@@ -12,7 +12,7 @@ use ringback_core::contract::{
     AttemptEnded, AttemptOutcome, EdgeName, Event, EventKind, Shard, StoreError, TakenEdge, Wake, edge_log,
 };
 use ringback_core::job::JobKey;
-use ringback_core::lane::{Lane, LaneId};
+use ringback_core::lane::Lane;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 
@@ -67,7 +67,7 @@ struct Edge {
     /// Whether a lane of push jobs is no longer empty.
     is_ready: bool,
     /// Lanes of pull jobs that are no longer empty.
-    pull_lanes: BTreeSet<LaneId>,
+    pull_topics: BTreeSet<Box<str>>,
     /// How many jobs it has ended.
     ended: usize,
     /// Whether somebody watches the shard.
@@ -112,7 +112,7 @@ impl<'t> Txn<'t> {
 
     /// Ends an edge that has succeeded.
     pub(crate) fn end(&mut self) {
-        let Edge { shard, now_us, wake_at, is_ready, pull_lanes, events, taken, .. } =
+        let Edge { shard, now_us, wake_at, is_ready, pull_topics, events, taken, .. } =
             std::mem::take(&mut self.edge);
         self.tables.counts.end(shard);
         self.sealed.events.extend(events);
@@ -121,7 +121,8 @@ impl<'t> Txn<'t> {
         if is_ready {
             wakes.push(Wake::Ready(Shard(shard)));
         }
-        wakes.extend(pull_lanes.into_iter().map(|lane| Wake::Pull(Shard(shard), lane)));
+        let topics = pull_topics.iter().filter_map(|topic| topic.parse().ok());
+        wakes.extend(topics.map(|topic| Wake::Pull(Shard(shard), topic)));
         if let Some(at) = wake_at
             && self.passes.get(&shard).is_none_or(|next| at < *next)
         {
@@ -191,7 +192,9 @@ impl<'t> Txn<'t> {
     /// Wakes those who reserve from a lane.
     pub(crate) fn wake_lane(&mut self, lane: Lane<'_>) {
         if lane.is_pull() {
-            self.edge.pull_lanes.insert(lane.id());
+            if !self.edge.pull_topics.contains(lane.topic) {
+                self.edge.pull_topics.insert(lane.topic.into());
+            }
         } else {
             self.edge.is_ready = true;
         }

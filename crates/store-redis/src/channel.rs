@@ -13,7 +13,6 @@ use redis::Value;
 use redis::aio::{PubSub, PubSubSink, PubSubStream};
 use ringback_core::backoff::Backoff;
 use ringback_core::contract::{StoreError, Wake};
-use ringback_core::lane::LaneId;
 use tokio::time::{sleep, timeout};
 
 use super::redis_store::RedisStore;
@@ -192,7 +191,7 @@ impl Wakes {
             ("members", None, None) => Some(Wake::Carriers),
             ("revival", None, None) => Some(Wake::Redrive),
             ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
-            ("pull", Some(tag), Some(lane)) => Some(Wake::Pull(keys.by_tag(tag)?, LaneId::parse(lane)?)),
+            ("pull", Some(tag), Some(topic)) => Some(Wake::Pull(keys.by_tag(tag)?, topic.parse().ok()?)),
             ("due", Some(tag), Some(us)) => {
                 Some(Wake::Due(keys.by_tag(tag)?, Duration::from_micros(us.parse().ok()?)))
             }

@@ -1,5 +1,6 @@
 //! The store on Redis: one Lua script per edge. Rust turns the arguments of an edge into a script call and
-//! the reply into values. `losses` notices data that are gone, `record` packs jobs, `lua/prelude` knows their keys, and `topology` knows the servers.
+//! the reply into values. `losses` notices data that are gone, `record` packs jobs, `lane_ids` numbers lanes, `lua/prelude`
+//! knows their keys, and `topology` knows the servers.
 
 #![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
 
@@ -13,6 +14,7 @@ mod events;
 mod fitness;
 mod info;
 mod keys;
+mod lane_ids;
 mod losses;
 mod moving;
 #[cfg(debug_assertions)]

@@ -18,6 +18,7 @@ use ringback_core::is_planted;
 use crate::check::Findings;
 use crate::fitness::no_replica;
 use crate::keys::Place;
+use crate::lane_ids::{LaneIds, LaneKey};
 use crate::redis_store::RedisStore;
 use crate::script;
 use crate::witness::{Known, Row, SeenRow};
@@ -97,7 +98,7 @@ impl RedisStore {
 
     /// Takes the row as it is now.
     pub(crate) fn take_row(&self, row: Row) -> SeenRow {
-        let (_, _, life, lost_run_id, jobs, run_id, is_guarded) = row;
+        let (_, _, life, lost_run_id, jobs, run_id, is_guarded, lane_key, may_be_unkeyed) = row;
         let mut known = self.witness.installation();
         let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
         if loss != known.loss {
@@ -117,6 +118,7 @@ impl RedisStore {
             );
         }
         (known.loss, known.life, known.is_guarded) = (loss, life, is_guarded);
+        known.lane_ids = LaneIds { key: LaneKey::parse(&lane_key), may_be_unkeyed };
         SeenRow { is_another, run_id }
     }
 

@@ -15,14 +15,16 @@ use ringback_core::state::State;
 use ringback_core::token::Token;
 
 /// The version of the layout of keys and records.
-pub(crate) const VERSION: u16 = 7;
+pub(crate) const VERSION: u16 = 8;
 /// The earliest layout that this version reads. It has no submit tokens, does not record where a new life begins,
-/// and has no fronts of ready queues.
+/// has no fronts of ready queues, and no key of lane ids.
 pub(crate) const EARLIEST: u16 = 5;
 /// Larger payloads have a key of their own, so that scripts read little.
 const INLINE: usize = 2048;
 const EXTERNAL: u8 = 2;
 const TOKEN: u8 = 4;
+/// The flag of a record with fields before its payload that this version does not know.
+const FIELDS: u8 = 16;
 /// The bytes of a record before the id.
 pub(crate) const RECORD: usize = 34;
 /// The place of the flags in a record.
@@ -228,11 +230,17 @@ impl Tail {
     /// Reads a record, with the name of its lane.
     pub(crate) fn parse(lane: &str, mut raw: Bytes) -> Result<Self, StoreError> {
         need(&raw, RECORD)?;
-        let has_token = raw[FLAGS] & TOKEN != 0;
+        let (has_token, has_fields) = (raw[FLAGS] & TOKEN != 0, raw[FLAGS] & FIELDS != 0);
         raw.advance(RECORD - 1);
         let id = usize::from(raw.get_u8());
         let id = text(&mut raw, id)?.parse().map_err(|_| UNREADABLE)?;
         let token = if has_token { Some(token(&mut raw)?) } else { None };
+        if has_fields {
+            need(&raw, 2)?;
+            let length = usize::from(raw.get_u16());
+            need(&raw, length)?;
+            raw.advance(length);
+        }
         let Lane { topic, origin } = Lane::parse(lane).ok_or(UNREADABLE)?;
         let topic = topic.parse().map_err(|_| UNREADABLE)?;
         Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), token, payload: raw })

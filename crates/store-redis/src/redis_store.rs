@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::keys::{Keys, Place};
+use super::lane_ids::{LaneIds, LaneKey};
 use super::moving::Moving;
 use super::risk::Risk;
 use super::script::{self, Returns, Script};
@@ -36,6 +37,8 @@ pub struct RedisStore {
     pub(crate) fitness: RwLock<Option<Fitness>>,
     /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
     pub(crate) weakness: RwLock<Option<StoreError>>,
+    /// The key of lane ids, if the installation has none yet.
+    new_lane_key: LaneKey,
 }
 
 /// What was found when the store was found fit.
@@ -60,7 +63,8 @@ impl RedisStore {
         let witness = Witness::new(options.shards);
         let (moving, preparing) = (Moving::new(&keys), Mutex::default());
         let (fitness, weakness) = (RwLock::default(), RwLock::default());
-        Ok(Self { topology, keys, options, witness, moving, preparing, fitness, weakness })
+        let new_lane_key = LaneKey::generate()?;
+        Ok(Self { topology, keys, options, witness, moving, preparing, fitness, weakness, new_lane_key })
     }
 
     /// The version of the layout of keys and records.
@@ -81,7 +85,9 @@ impl RedisStore {
     /// Makes or checks the row of the installation.
     pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
         let has_to_be_accepted = u8::from(self.keeps_all());
-        let args = (record::VERSION, self.options.shards, record::EARLIEST, self.life(), has_to_be_accepted);
+        let (version, earliest, shards) = (record::VERSION, record::EARLIEST, self.options.shards);
+        let key = self.new_lane_key.to_hex();
+        let args = (version, shards, earliest, self.life(), has_to_be_accepted, key);
         let row: Row = self.ask_unprepared(&script::INSTALL, args).await?;
         let (version, shards) = (&row.0, &row.1);
         if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
@@ -94,6 +100,11 @@ impl RedisStore {
             return Err(self.options.shard_mismatch(shards));
         }
         Ok(self.take_row(row))
+    }
+
+    /// How the ids of lanes are made.
+    pub(crate) fn lane_ids(&self) -> LaneIds {
+        self.witness.installation().lane_ids
     }
 
     pub async fn memory_share(&self) -> Result<f64, StoreError> {

@@ -8,9 +8,12 @@ use ringback_core::contract::{Loss, Shard};
 use ringback_core::is_planted;
 use tokio::time::Instant;
 
+use crate::lane_ids::LaneIds;
+
 /// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs. Then
-/// the `run_id` of its server, and whether a version that guards destinations made it.
-pub(crate) type Row = (String, String, String, String, u64, String, bool);
+/// the `run_id` of its server, whether a version that guards destinations made it, the key of lane ids, and whether
+/// there may be lanes from before the key.
+pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool);
 
 /// What a look at the row shows.
 pub(crate) struct SeenRow {
@@ -52,6 +55,8 @@ pub(crate) struct Installation {
     pub(crate) loss: Option<Loss>,
     /// A version that guards destinations made it.
     pub(crate) is_guarded: bool,
+    /// How the ids of its lanes are made.
+    pub(crate) lane_ids: LaneIds,
     /// The replication ids of the servers.
     pub(crate) replication: Vec<String>,
     /// The shard that is looked at next.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{LeaseCheck, Pull, Pulled, Receipt, RetryContext, Settled, Shard, StoreError};
-use ringback_core::lane::LaneId;
+use ringback_core::job::Topic;
 use ringback_core::outcome::Outcome;
 
 use crate::backend::{Store, dispatch};
@@ -18,18 +18,18 @@ impl Store {
         dispatch!(self.pull(shard, ask))
     }
 
-    /// The pull lanes of a shard that are not empty, in pages: at most `limit` after the first `from`.
-    /// No edge.
+    /// The topics of a shard that have ready pull jobs, in pages: of at most `limit` lanes after the first `from`. Then
+    /// how many lanes were looked at: fewer than `limit` on the last page. No edge.
     ///
     /// # Errors
     /// Any [`StoreError`].
-    pub async fn pull_lanes(
+    pub async fn pull_topics(
         &self,
         shard: Shard,
         from: usize,
         limit: usize,
-    ) -> Result<Vec<LaneId>, StoreError> {
-        dispatch!(self.pull_lanes(shard, from, limit))
+    ) -> Result<(Vec<Topic>, usize), StoreError> {
+        dispatch!(self.pull_topics(shard, from, limit))
     }
 
     /// Whether a receipt names a shard of this store. It may still be stale.

@@ -78,7 +78,7 @@ pub(crate) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_j
             pulled = bench.pull(1, LONG).await;
         }
         assert!(pulled.jobs.is_empty(), "{pulled:?}");
-        assert_eq!(bench.store().pull_lanes(bench.shard(), 0, 10).await.expect("pulls"), []);
+        assert_eq!(bench.store().pull_topics(bench.shard(), 0, 10).await.expect("pulls"), (Vec::new(), 0));
     }
     let next = bench.accept(bench.pull_job("next")).await.key;
     woken(bench, &mut wakes).await;

@@ -217,6 +217,7 @@ async fn of_one_shard(server: &RedisServer) -> (Store, Shard) {
     let options = Options { url: server.url(), shards: 1, ..settings::defaults(Duration::from_secs(10)) };
     let store = Store::open(options).expect("a store");
     store.prepare().await.expect("the store is fit");
+    keys::know_lanes(&mut server.client().await, &store, &settings::defaults(Duration::ZERO).prefix).await;
     let shard = store.shards().next().expect("a shard");
     (store, shard)
 }

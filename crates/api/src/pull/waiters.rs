@@ -5,20 +5,20 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringback_core::contract::Shard;
-use ringback_core::lane::LaneId;
+use ringback_core::job::Topic;
 use tokio::sync::{Notify, oneshot};
 
 /// All waiters of a process.
 #[derive(Default)]
 pub(super) struct Waiters {
-    lanes: Mutex<HashMap<LaneId, Lane>>,
+    topics: Mutex<HashMap<Topic, Queue>>,
     /// Notified when the first waiter comes.
     came: Notify,
 }
 
-/// The waiters of one lane.
+/// The waiters of one topic.
 #[derive(Default)]
-struct Lane {
+struct Queue {
     /// The number of waiters, idle or asking a shard.
     present: usize,
     /// Those that wait for a wake-up.
@@ -29,7 +29,7 @@ struct Lane {
     last: u64,
 }
 
-impl Lane {
+impl Queue {
     fn wake(&mut self, shard: Shard) {
         while let Some((_, waiter)) = self.idle.pop_front() {
             if waiter.send(shard).is_ok() {
@@ -42,20 +42,20 @@ impl Lane {
 
 impl Waiters {
     /// Adds a waiter. It first asks all shards by itself.
-    pub(super) fn register(self: &Arc<Self>, lane: LaneId) -> Waiter {
-        let mut lanes = self.lock();
-        if lanes.is_empty() {
+    pub(super) fn register(self: &Arc<Self>, topic: Topic) -> Waiter {
+        let mut topics = self.lock();
+        if topics.is_empty() {
             self.came.notify_one();
         }
-        lanes.entry(lane).or_default().present += 1;
-        drop(lanes);
-        Waiter { all: Arc::clone(self), lane, waiting: None, asking: BTreeSet::new(), turn: Turn::Last }
+        topics.entry(topic.clone()).or_default().present += 1;
+        drop(topics);
+        Waiter { all: Arc::clone(self), topic, waiting: None, asking: BTreeSet::new(), turn: Turn::Last }
     }
 
-    /// A shard has jobs for a lane. Wakes one waiter of the lane.
-    pub(super) fn wake(&self, lane: LaneId, shard: Shard) {
-        if let Some(lane) = self.lock().get_mut(&lane) {
-            lane.wake(shard);
+    /// A shard has jobs of a topic. Wakes one waiter of the topic.
+    pub(super) fn wake(&self, topic: &Topic, shard: Shard) {
+        if let Some(queue) = self.lock().get_mut(topic) {
+            queue.wake(shard);
         }
     }
 
@@ -70,8 +70,8 @@ impl Waiters {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<LaneId, Lane>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Topic, Queue>> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -84,10 +84,10 @@ enum Turn {
     First,
 }
 
-/// A consumer that waits for jobs of a lane. Dropping it removes it.
+/// A consumer that waits for jobs of a topic. Dropping it removes it.
 pub(super) struct Waiter {
     all: Arc<Waiters>,
-    lane: LaneId,
+    topic: Topic,
     waiting: Option<(u64, oneshot::Receiver<Shard>)>,
     /// The shards that it asks, or is about to ask.
     asking: BTreeSet<Shard>,
@@ -108,19 +108,19 @@ impl Waiter {
                 }
                 continue;
             }
-            let mut lanes = self.all.lock();
-            let lane = lanes.entry(self.lane).or_default();
-            if let Some(shard) = lane.pending.pop_first() {
+            let mut topics = self.all.lock();
+            let queue = topics.entry(self.topic.clone()).or_default();
+            if let Some(shard) = queue.pending.pop_first() {
                 self.asking.insert(shard);
                 return shard;
             }
-            lane.last += 1;
+            queue.last += 1;
             let (wake, woken) = oneshot::channel();
             match self.turn {
-                Turn::Last => lane.idle.push_back((lane.last, wake)),
-                Turn::First => lane.idle.push_front((lane.last, wake)),
+                Turn::Last => queue.idle.push_back((queue.last, wake)),
+                Turn::First => queue.idle.push_front((queue.last, wake)),
             }
-            self.waiting = Some((lane.last, woken));
+            self.waiting = Some((queue.last, woken));
         }
     }
 
@@ -142,25 +142,25 @@ impl Waiter {
     /// The waiter leaves jobs in a shard. Wakes the next waiter for them.
     pub(super) fn found_more(&mut self, shard: Shard) {
         self.asking.remove(&shard);
-        self.all.wake(self.lane, shard);
+        self.all.wake(&self.topic, shard);
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut lanes = self.all.lock();
-        let Some(lane) = lanes.get_mut(&self.lane) else { return };
-        lane.present = lane.present.saturating_sub(1);
-        if lane.present == 0 {
-            lanes.remove(&self.lane);
+        let mut topics = self.all.lock();
+        let Some(queue) = topics.get_mut(&self.topic) else { return };
+        queue.present = queue.present.saturating_sub(1);
+        if queue.present == 0 {
+            topics.remove(&self.topic);
             return;
         }
         let woken = self.waiting.take().and_then(|(number, mut woken)| {
-            lane.idle.retain(|(other, _)| *other != number);
+            queue.idle.retain(|(other, _)| *other != number);
             woken.try_recv().ok()
         });
         for shard in woken.into_iter().chain(std::mem::take(&mut self.asking)) {
-            lane.wake(shard);
+            queue.wake(shard);
         }
     }
 }
@@ -178,32 +178,32 @@ mod tests {
         Store::open(settings::defaults(Duration::from_secs(1))).unwrap().shards().collect()
     }
 
-    fn lane() -> LaneId {
-        ringback_core::lane::Lane::pull(&"t".parse().unwrap()).id()
+    fn topic() -> Topic {
+        "t".parse().unwrap()
     }
 
     #[tokio::test]
     async fn a_wake_up_wakes_only_the_first_waiter() {
         let (all, shards) = (Arc::new(Waiters::default()), shards());
-        let (mut one, mut two) = (all.register(lane()), all.register(lane()));
+        let (mut one, mut two) = (all.register(topic()), all.register(topic()));
         assert!(one.woken().now_or_never().is_none() && two.woken().now_or_never().is_none());
-        all.wake(lane(), shards[1]);
+        all.wake(&topic(), shards[1]);
         assert!(two.woken().now_or_never().is_none());
         assert_eq!(one.woken().now_or_never(), Some(shards[1]));
-        all.wake(LaneId::default(), shards[2]);
+        all.wake(&"u".parse().unwrap(), shards[2]);
         assert!(two.woken().now_or_never().is_none());
     }
 
     #[tokio::test]
     async fn a_waiter_that_leaves_passes_its_wake_up_on() {
         let (all, shards) = (Arc::new(Waiters::default()), shards());
-        let mut three = [all.register(lane()), all.register(lane()), all.register(lane())];
+        let mut three = [all.register(topic()), all.register(topic()), all.register(topic())];
         for waiter in &mut three {
             assert!(waiter.woken().now_or_never().is_none());
         }
         let [one, mut two, mut last] = three;
         // Dropped after it was woken, before it noticed.
-        all.wake(lane(), shards[0]);
+        all.wake(&topic(), shards[0]);
         drop(one);
         assert_eq!(two.woken().now_or_never(), Some(shards[0]));
         // Dropped while it asked the shard.
@@ -218,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn a_waiter_that_leaves_passes_on_each_shard_that_it_has_not_finished() {
         let (all, shards) = (Arc::new(Waiters::default()), shards());
-        let (mut one, mut two) = (all.register(lane()), all.register(lane()));
+        let (mut one, mut two) = (all.register(topic()), all.register(topic()));
         shards[..3].iter().for_each(|shard| one.asks(*shard));
         one.found_all(shards[1]);
         drop(one);
@@ -230,9 +230,9 @@ mod tests {
     #[tokio::test]
     async fn a_wake_up_while_no_waiter_is_idle_is_kept() {
         let (all, shards) = (Arc::new(Waiters::default()), shards());
-        let mut one = all.register(lane());
+        let mut one = all.register(topic());
         one.asks(shards[0]);
-        all.wake(lane(), shards[1]);
+        all.wake(&topic(), shards[1]);
         one.found_all(shards[0]);
         assert_eq!(one.woken().now_or_never(), Some(shards[1]));
         one.found_all(shards[1]);
@@ -242,13 +242,13 @@ mod tests {
     #[tokio::test]
     async fn a_waiter_that_found_nothing_keeps_its_place() {
         let (all, shards) = (Arc::new(Waiters::default()), shards());
-        let (mut one, mut two) = (all.register(lane()), all.register(lane()));
+        let (mut one, mut two) = (all.register(topic()), all.register(topic()));
         assert!(one.woken().now_or_never().is_none() && two.woken().now_or_never().is_none());
-        all.wake(lane(), shards[0]);
+        all.wake(&topic(), shards[0]);
         assert_eq!(one.woken().now_or_never(), Some(shards[0]));
         one.found_all(shards[0]);
         assert!(one.woken().now_or_never().is_none());
-        all.wake(lane(), shards[1]);
+        all.wake(&topic(), shards[1]);
         assert_eq!(one.woken().now_or_never(), Some(shards[1]));
         assert!(two.woken().now_or_never().is_none());
         // It leaves jobs to the next.

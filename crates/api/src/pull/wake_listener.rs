@@ -50,7 +50,7 @@ async fn run(store: &Store, waiters: &Waiters) {
                     }
                 }
                 wake = wakes.next() => match wake {
-                    Wake::Pull(shard, lane) => waiters.wake(lane, shard),
+                    Wake::Pull(shard, topic) => waiters.wake(&topic, shard),
                     Wake::Subscribed => read_at = Instant::now(),
                     Wake::Ready(_) | Wake::Due(..) | Wake::Carriers | Wake::Redrive => {}
                 },
@@ -69,10 +69,9 @@ async fn wake_all(store: &Store, waiters: &Waiters, shard: Shard) {
 
 async fn try_wake_all(store: &Store, waiters: &Waiters, shard: Shard) -> Result<(), StoreError> {
     for page in 0..MAX_PAGES {
-        let lanes = store.pull_lanes(shard, page * PAGE, PAGE).await?;
-        let is_last = lanes.len() < PAGE;
-        lanes.into_iter().for_each(|lane| waiters.wake(lane, shard));
-        if is_last {
+        let (topics, looked_at) = store.pull_topics(shard, page * PAGE, PAGE).await?;
+        topics.iter().for_each(|topic| waiters.wake(topic, shard));
+        if looked_at < PAGE {
             break;
         }
     }

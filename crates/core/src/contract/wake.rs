@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use super::shard::Shard;
-use crate::lane::LaneId;
+use crate::job::Topic;
 
 /// A wake-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// The subscription is new. Anything may have happened before.
     Subscribed,
@@ -15,8 +15,8 @@ pub enum Wake {
     Due(Shard, Duration),
     /// A push lane of the shard is no longer empty.
     Ready(Shard),
-    /// A pull lane of the shard is no longer empty.
-    Pull(Shard, LaneId),
+    /// The shard has pull jobs of a topic again.
+    Pull(Shard, Topic),
     /// A carrier came or left.
     Carriers,
     /// A redrive has no worker.

@@ -3,7 +3,8 @@
 
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Pull, Pulled, Receipt, RetryContext, Shard, StoreError};
-use ringback_core::lane::{Lane, LaneId};
+use ringback_core::job::Topic;
+use ringback_core::lane::Lane;
 
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, read_granted};
 use crate::error::Result;
@@ -19,16 +20,16 @@ impl EmbeddedStore {
         Ok(Pulled { jobs, more })
     }
 
-    /// The lanes of pull jobs that are not empty, without the first `from`.
-    pub async fn pull_lanes(
+    /// The topics that have ready pull jobs, without the first `from`, and how many lanes were looked at.
+    pub async fn pull_topics(
         &self,
         shard: Shard,
         from: usize,
         limit: usize,
-    ) -> Result<Vec<LaneId>, StoreError> {
+    ) -> Result<(Vec<Topic>, usize), StoreError> {
         let lanes =
             self.call(shard, 0, move |txn| txn.tables.ready.pull_lanes(txn.shard(), from, limit)).await?;
-        Ok(lanes.iter().filter_map(|name| Some(Lane::parse(name)?.id())).collect())
+        Ok((lanes.iter().filter_map(|name| Lane::topic_of(name).parse().ok()).collect(), lanes.len()))
     }
 
     /// What chooses the next delay of a job, if the receipt is its current one.

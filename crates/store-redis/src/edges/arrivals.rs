@@ -12,6 +12,7 @@ use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 
+use crate::lane_ids::LaneIds;
 #[cfg(debug_assertions)]
 use crate::planted;
 use crate::record::{self, Packed, number, six};
@@ -26,6 +27,8 @@ const MAX_SIX: u64 = (1 << 48) - 1;
 
 /// How often a call is made if the shard has lost jobs and that is taken note of.
 const ATTEMPTS: usize = 2;
+/// How many ids of a lane are tried. That one is taken has a chance of one in 10¹⁴ among a hundred thousand lanes.
+const MAX_TAKEN: u8 = 4;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the answers of a submit");
 
@@ -51,8 +54,9 @@ impl RedisStore {
                 (Vec::new(), round)
             };
             plain.retain(|number| answers[*number].is_none());
-            self.arrive(&script::SUBMIT, shard, &jobs, plain, push_groups, &mut answers).await?;
-            self.arrive(&script::REPLACE, shard, &jobs, replacing, push_replacing, &mut answers).await?;
+            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers };
+            self.arrive(&script::SUBMIT, &mut arrive, plain, push_groups).await?;
+            self.arrive(&script::REPLACE, &mut arrive, replacing, push_replacing).await?;
         }
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
@@ -69,31 +73,49 @@ impl RedisStore {
         };
         let mut answers = vec![None; jobs.len()];
         for round in rounds(&jobs) {
-            self.arrive(&script::IMPORT, shard, &jobs, round, push, &mut answers).await?;
+            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers };
+            self.arrive(&script::IMPORT, &mut arrive, round, push).await?;
         }
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
 
     /// Makes a call by which jobs arrive, given by their numbers, and notes the answers. `push` adds the arguments
-    /// after the lanes.
+    /// after the lanes. Jobs whose lane would have the id of another lane are sent again with its next id.
     async fn arrive(
         &self,
         script: &Script,
-        shard: Shard,
-        jobs: &[&NewJob],
-        numbers: Vec<usize>,
+        arriving: &mut Arriving<'_>,
+        mut numbers: Vec<usize>,
         push: impl Fn(&mut Cmd, &[Arrival<'_>]),
-        answers: &mut [Option<Submitted>],
     ) -> Result<(), StoreError> {
-        if numbers.is_empty() {
-            return Ok(());
+        for taken in 0..MAX_TAKEN {
+            if numbers.is_empty() {
+                return Ok(());
+            }
+            let ids = Ids { of: self.lane_ids(), taken };
+            numbers = self.arrive_with(script, arriving, numbers, ids, &push).await?;
         }
-        let mut lanes = Vec::new();
-        let arrival = |number: usize| {
-            let (job, lane) = (jobs[number], lane_of(&mut lanes, jobs[number]));
-            Arrival { number, job, lane, packed: record::pack(job, lane) }
-        };
-        let arrivals: Vec<_> = numbers.into_iter().map(arrival).collect();
+        if numbers.is_empty() { Ok(()) } else { Err(StoreError::Unreadable("the ids of lanes")) }
+    }
+
+    /// Makes a call by which jobs arrive. Returns the numbers of those whose lane has the id of another one.
+    async fn arrive_with(
+        &self,
+        script: &Script,
+        Arriving { shard, jobs, answers }: &mut Arriving<'_>,
+        numbers: Vec<usize>,
+        ids: Ids,
+        push: &impl Fn(&mut Cmd, &[Arrival<'_>]),
+    ) -> Result<Vec<usize>, StoreError> {
+        let shard = *shard;
+        let (mut lanes, mut arrivals, mut left) = (Vec::new(), Vec::with_capacity(numbers.len()), Vec::new());
+        for number in numbers {
+            let job = jobs[number];
+            match ids.lane_of(&mut lanes, job) {
+                Some(lane) => arrivals.push(Arrival { number, job, lane, packed: record::pack(job, lane) }),
+                None => left.push(number),
+            }
+        }
         let mut answered = Vec::new();
         for _ in 0..ATTEMPTS {
             self.check_takes_jobs(shard)?;
@@ -112,7 +134,7 @@ impl RedisStore {
                 .collect::<Option<Vec<_>>>()
             {
                 arrivals.iter().zip(taken).for_each(|(new, taken)| answers[new.number] = Some(taken));
-                return Ok(());
+                return Ok(left);
             }
             answered = take::list(answer?)?;
             let accepted = answered.pop().ok_or(UNREADABLE)?;
@@ -128,10 +150,51 @@ impl RedisStore {
             return Err(UNREADABLE);
         }
         for (Arrival { number, job, .. }, answer) in arrivals.iter().zip(answered) {
-            answers[*number] = Some(submitted(answer, job)?);
+            if is_of_another_lane(&answer) {
+                left.push(*number);
+            } else {
+                answers[*number] = Some(submitted(answer, job)?);
+            }
         }
-        Ok(())
+        Ok(left)
     }
+}
+
+/// The jobs that arrive in a shard, and the answers to them so far.
+struct Arriving<'a> {
+    shard: Shard,
+    jobs: &'a [&'a NewJob],
+    answers: &'a mut [Option<Submitted>],
+}
+
+/// How the ids of the lanes of a call are made.
+#[derive(Clone, Copy)]
+struct Ids {
+    of: LaneIds,
+    /// How many ids of each lane are those of other lanes.
+    taken: u8,
+}
+
+impl Ids {
+    /// The lane of a job, which is added to `lanes`. `None` if another lane among them has its id. A batch has few
+    /// lanes, so a search through them is fast.
+    fn lane_of<'a>(self, lanes: &mut Vec<(LaneId, Lane<'a>)>, job: &'a NewJob) -> Option<LaneId> {
+        let lane = Lane::new(&job.key.topic, job.delivery.callback.origin());
+        if let Some((id, _)) = lanes.iter().find(|(_, other)| *other == lane) {
+            return Some(*id);
+        }
+        let id = self.of.id(lane, self.taken);
+        if lanes.iter().any(|(other, _)| *other == id) {
+            return None;
+        }
+        lanes.push((id, lane));
+        Some(id)
+    }
+}
+
+/// Whether nothing was added because another lane has the id of the job's lane.
+fn is_of_another_lane(answer: &Value) -> bool {
+    matches!(answer, Value::Array(parts) if matches!(parts.as_slice(), [Value::Int(421)]))
 }
 
 /// Whether the shard has lost accepted jobs: it has added nothing.
@@ -188,17 +251,6 @@ pub(crate) fn pack_due(due: Due) -> String {
         Due::In(delay) => format!("+{}", millis_up(delay)),
         Due::At(at) => at.as_millis().to_string(),
     }
-}
-
-/// The lane of a job, which is added to `lanes`. A batch has few lanes, so a search through them is fast.
-fn lane_of<'a>(lanes: &mut Vec<(LaneId, Lane<'a>)>, job: &'a NewJob) -> LaneId {
-    let lane = Lane::new(&job.key.topic, job.delivery.callback.origin());
-    if let Some((id, _)) = lanes.iter().find(|(_, other)| *other == lane) {
-        return *id;
-    }
-    let id = lane.id();
-    lanes.push((id, lane));
-    id
 }
 
 /// Packs a history as import.lua reads it.

@@ -9,7 +9,7 @@ use ringback_core::contract::{
     payload,
 };
 use ringback_core::job::{Locator, Topic};
-use ringback_core::lane::{Lane, LaneId};
+use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -25,10 +25,11 @@ const MAX_META: usize = 64 * 1024 + 2;
 
 impl RedisStore {
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
-        let lane = Lane::pull(ask.topic).id();
+        let lane = self.lane_ids().id(Lane::pull(ask.topic), 0);
         let answer = self.run(&script::PULL, shard, |cmd| {
             cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&lane.0).arg(ask.limit).arg(&ask.bits);
             cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
+            cmd.arg(ask.topic.as_str());
         });
         let Grant { has_more, jobs, .. } = Grant::parse(answer.await?)?;
         let jobs = all_read(shard, jobs.into_iter().map(|job| self.pulled(shard, job))).await;
@@ -46,17 +47,17 @@ impl RedisStore {
         Ok(found.map(|(key, delivery)| PulledJob { receipt, key, attempt, deadline, delivery }))
     }
 
-    pub async fn pull_lanes(
+    pub async fn pull_topics(
         &self,
         shard: Shard,
         from: usize,
         limit: usize,
-    ) -> Result<Vec<LaneId>, StoreError> {
-        let lanes = self.run(&script::PULL_LANES, shard, |cmd| {
+    ) -> Result<(Vec<Topic>, usize), StoreError> {
+        let answer = self.run(&script::PULL_LANES, shard, |cmd| {
             cmd.arg(from).arg(limit);
         });
-        let lanes: Vec<[u8; 8]> = lanes.await?;
-        Ok(lanes.into_iter().map(LaneId).collect())
+        let (looked_at, topics): (usize, Vec<String>) = answer.await?;
+        Ok((topics.iter().filter_map(|topic| topic.parse().ok()).collect(), looked_at))
     }
 
     pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {

@@ -13,12 +13,13 @@ use ringback_core::contract::{
     Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
 };
 use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, JobKey, Locator};
-use ringback_core::lane::{GrantedBatch, Lane, LaneId};
+use ringback_core::lane::{GrantedBatch, LaneId};
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
 use tokio::time::Instant;
 
 use crate::keys::Place;
+use crate::lane_ids::LaneIds;
 use crate::record::{self, Head, Tail};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
@@ -39,10 +40,11 @@ pub(crate) struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    pub(crate) fn of(ask: &'a Reserve<'a>) -> Self {
-        let lane_limits = ask.lane_limits.iter();
-        let lane_limits = lane_limits.filter_map(|(name, limit)| Some((Lane::parse(name)?.id(), *limit)));
-        Self { ask, lane_limits: lane_limits.collect() }
+    /// A lane whose id is another one, because that was taken, has the limit of all lanes.
+    pub(crate) fn of(ask: &'a Reserve<'a>, ids: LaneIds) -> Self {
+        let limits = ask.lane_limits.iter();
+        let limits = limits.flat_map(|(name, limit)| ids.of_name(name).map(|id| (id, *limit)));
+        Self { ask, lane_limits: limits.collect() }
     }
 
     pub(crate) fn push(&self, cmd: &mut Cmd) {
@@ -114,7 +116,7 @@ impl Grant {
 
 impl RedisStore {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
-        let (asked, order) = (Instant::now(), Order::of(ask));
+        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_ids()));
         let answer = self.run(&script::RESERVE, shard, |cmd| order.push(cmd));
         self.reserved(shard, answer.await?, asked).await
     }

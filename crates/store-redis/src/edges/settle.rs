@@ -86,7 +86,7 @@ impl RedisStore {
         rounds: &mut Rounds<'_>,
         ask: &Reserve<'_>,
     ) -> Result<Reserved, StoreError> {
-        let (asked, order) = (Instant::now(), Order::of(ask));
+        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_ids()));
         let answer = self.run(&script::EXCHANGE, shard, |cmd| {
             order.push(cmd);
             self.push_settling(cmd, &settling, rounds);

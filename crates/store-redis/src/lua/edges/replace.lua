@@ -7,7 +7,7 @@
 -- Returns per job: {201, state, job state or '', record's start} new; {202, ...} in the place of a job; {200, ...} the
 --   same submit again; {409, ...} the same with other content; {200 or 409, tombstone} either of them once the job
 --   has ended; {423, how long the lease lasts (us), state, job state, record's start} reserved; {422, 'topics' or
---   'lanes'} if there are too many of them
+--   'lanes'} if there are too many of them; {421} if another lane has the id of the job's lane
 local REPLACE = union(
   arrivals.FIELDS, tombs.ADD_FIELDS, dead_letters.FIELDS, ready.CLEAN_FIELDS, {'dead', 'lease', 'replaced'}
 )

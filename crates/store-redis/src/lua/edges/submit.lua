@@ -5,7 +5,7 @@
 --   record from its flags on, external payload or ''
 -- Returns per job: due and created as 12 bytes, new; {200, state, job state or '', record's start} the
 --   same content again; {409, ...} other content; {200 or 409, tombstone} once the job has ended; {422,
---   'topics' or 'lanes'} if there are too many of them. Then how many jobs the shard has accepted. Or {'lost', how many
+--   'topics' or 'lanes'} if there are too many of them; {421} if another lane has the id of the job's lane. Then how many jobs the shard has accepted. Or {'lost', how many
 --   it has accepted} if it has accepted fewer than the caller knows of: nothing was added
 function edges.submit(args)
   local names, from = arrivals.lanes(args)

@@ -1,5 +1,8 @@
 -- The installation's row: the settings that are fixed at the first start, the life of the data, losses of
--- accepted jobs that were noticed, and whether it was made by a version that guards destinations.
+-- accepted jobs that were noticed, whether it was made by a version that guards destinations, and the key of lane ids.
+--
+-- The key keeps callers from finding two lanes with one id. Lanes from before it have ids without a key, until they have
+-- no job left.
 --
 -- The life is a text that is made with the row and is not repeated: a process that knows another one has been
 -- prepared for data that is gone. A loss has the name of the server's life in which it was noticed, its run_id.
@@ -7,8 +10,8 @@
 -- How many accepted losses are remembered, so that accepting one can be repeated.
 local ACCEPTED = 16
 -- The fields of the row.
-local LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, GUARDED =
-  'layout', 'shards', 'life', 'lost_run', 'lost_jobs', 'accepted_losses', 'guarded'
+local LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, GUARDED, LANE_KEY, UNKEYED =
+  'layout', 'shards', 'life', 'lost_run', 'lost_jobs', 'accepted_losses', 'guarded', 'lane_key', 'unkeyed_lanes'
 
 local function row() return K .. ':install' end
 
@@ -27,9 +30,10 @@ end
 
 -- What every process has to know of the row.
 local function described()
-  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, GUARDED)
-  local guarded = stored[6] and 1 or 0
-  return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0), run_id(), guarded}
+  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, GUARDED, LANE_KEY, UNKEYED)
+  local guarded, unkeyed = stored[6] and 1 or 0, stored[8] and 1 or 0
+  return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0), run_id(), guarded,
+    stored[7] or '', unkeyed}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
@@ -37,17 +41,22 @@ end
 --   earlier versions cannot read.
 -- KEYS  installation
 -- ARGV  layout version, shard count, the earliest layout that this version reads, the life that the caller knows or
---   '', 1 if a loss has to be accepted by hand
+--   '', 1 if a loss has to be accepted by hand, a random key for lane ids if there is none
 -- Returns {layout version, shard count, life, run_id of a loss that is not accepted or '', its
---   jobs, run_id of the server, 1 if the row was made by a version that guards destinations}
+--   jobs, run_id of the server, 1 if the row was made by a version that guards destinations, key of lane ids, 1 if
+--   there may be lanes from before it}
 function edges.install(args)
   tick()
-  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE)
+  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LANE_KEY)
   local layout = tonumber(stored[1])
   if not layout then call('HSET', row(), GUARDED, '1') end
   local is_earlier = layout and layout >= tonumber(args[3]) and layout < tonumber(args[1])
   if not stored[1] or is_earlier and stored[2] == args[2] then
     call('HSET', row(), LAYOUT, args[1], SHARDS, args[2])
+    if not stored[4] then
+      call('HSET', row(), LANE_KEY, args[6])
+      if layout then call('HSET', row(), UNKEYED, '1') end
+    end
   end
   if not stored[3] then
     stored[3] = string.format('%s%.0f', server_life(), NOW_US)

@@ -1,6 +1,6 @@
 -- Ready queues: the entries of a lane's ready jobs in order, and `lanes`, the lanes that are not empty in the order of
 -- their turns. An entry is a job's locator and the due time that it was promoted for. Pull lanes are in `pulls`
--- instead, because consumers ask for them by name. A wake-up names a pull lane that is no longer empty.
+-- instead, because consumers ask for them by name. A wake-up names the topic of a pull lane that is no longer empty.
 --
 -- A queue is a list, `ready:<lane>`. A cleaning, which removes entries that no longer count, begins at the head of the
 -- list and moves the entries that count to a second list, `front:<lane>`. While there is a front, it comes before the
@@ -19,14 +19,18 @@ local function front_of(lane) return KEY.front .. lane end
 -- The sorted set that a lane takes its turns in.
 function ready.turns(lane) return lanes.is_pull(lane) and KEY.pulls or KEY.lanes end
 
-function ready.wake_consumers(lane)
-  publish('pull ' .. KEY.tag .. ' ' .. string.gsub(lane, '.', function(c) return string.format('%02x', byte(c)) end))
-end
+function ready.wake_consumers(topic) publish('pull ' .. KEY.tag .. ' ' .. topic) end
 
 -- Gives a lane a turn unless it has one. Wakes its consumers now, or the notifiers in `ready.wake`.
 function ready.add_turn(lane)
   call('ZADD', ready.turns(lane), 'NX', NOW_US, lane)
-  if lanes.is_pull(lane) then ready.wake_consumers(lane) else is_woken = true end
+  if not lanes.is_pull(lane) then
+    is_woken = true
+    return
+  end
+  shard.load_rows({lane})
+  local name = lanes.name(lane)
+  if name then ready.wake_consumers(lanes.topic(name)) end
 end
 
 -- `command` is RPUSH, or LPUSH for jobs that are delivered again. They come after the front, if there is one.

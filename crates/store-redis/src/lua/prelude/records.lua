@@ -4,7 +4,8 @@
 -- job's place. It is due, created (6 bytes each), flags, timeout (4), content hash (8), lane (8), the id's length,
 -- id, payload. A large payload has a key of its own; then the record has the flag EXTERNAL, and the size of the
 -- payload in its place. A submit that may take a job's place has a token: its record has the flag TOKEN, the token
--- (8) before the payload, and the flag AT_ONCE if the job was due at once.
+-- (8) before the payload, and the flag AT_ONCE if the job was due at once. With the flag FIELDS there are fields before
+-- the payload that these scripts do not know: their length (2), and they.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
 -- stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
@@ -16,7 +17,7 @@
 --
 -- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
 local RECORD, STATE = 34, 67
-local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE = 1, 2, 4, 8
+local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, FIELDS = 1, 2, 4, 8, 16
 -- A flag of a job state: a push lease ran out unsettled in this life of the job.
 local LEASE_LOST = 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
@@ -30,14 +31,20 @@ function record.is_external(raw) return bit.band(byte(raw, 13), EXTERNAL) ~= 0 e
 function record.hash(raw) return sub(raw, 18, 25) end
 function record.lane(raw) return sub(raw, 26, 33) end
 -- Where the payload begins.
-function record.payload_at(raw) return RECORD + byte(raw, RECORD) + (byte(raw, 13) < TOKEN and 1 or 9) end
+function record.payload_at(raw)
+  local flags, at = byte(raw, 13), RECORD + byte(raw, RECORD) + 1
+  if flags < TOKEN then return at end
+  if bit.band(flags, TOKEN) ~= 0 then at = at + 8 end
+  if flags >= FIELDS then at = at + 2 + read('>I2', raw, at) end
+  return at
+end
 -- The record without its payload.
 function record.head(raw) return sub(raw, 1, record.payload_at(raw) - 1) end
 -- The token of the submit, or ''. `at` is the place of the id's length, if the record is not whole.
 function record.token(raw, at)
   at = at or RECORD
   local flags, id = byte(raw, at - 21), byte(raw, at)
-  return flags < TOKEN and '' or sub(raw, at + id + 1, at + id + 8)
+  return bit.band(flags, TOKEN) == 0 and '' or sub(raw, at + id + 1, at + id + 8)
 end
 -- The bytes that a job takes in an answer; a large payload counts with its size.
 function record.weight(raw)

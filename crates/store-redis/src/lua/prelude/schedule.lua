@@ -31,7 +31,7 @@ function schedule.key(lane) return KEY.due .. lane end
 function schedule.was_ready_at_once(raw, s)
   local own, flags = s and sub(s, 3, 8) or NO_TIME, byte(raw, 13)
   if own ~= NO_TIME then return own == state.due_of_move(s) end
-  if flags >= TOKEN then return flags >= AT_ONCE end
+  if bit.band(flags, TOKEN) ~= 0 then return bit.band(flags, AT_ONCE) ~= 0 end
   return read('>I6', raw, 1) <= read('>I6', raw, 7)
 end
 

@@ -79,8 +79,8 @@ do
   -- Whether one more topic would be too many.
   function topics.are_full() return fields.topics + n_new_topics >= MOST_TOPICS end
 
-  -- The answer to a new job whose lane or topic would be one too many; false if there is room.
-  -- The fields `lanes` and `topics` must have been read.
+  -- The answer to a new job whose lane or topic would be one too many, or whose lane has the id of another one; false
+  -- if there is room. The fields `lanes` and `topics` must have been read.
   function topics.refuse(lane, name)
     if judged[lane] ~= nil then return judged[lane] end
     local field, answer = topics.field(lanes.topic(name)), false
@@ -96,6 +96,8 @@ do
         new_lanes = new_lanes + 1
         if is_new then new_topics[field], n_new_topics = true, n_new_topics + 1 end
       end
+    elseif lanes.name(lane) ~= name then
+      answer = {421}
     end
     judged[lane] = answer
     return answer
@@ -241,7 +243,7 @@ do
     sliced('ZADD', KEY.lanes, pushes)
     sliced('ZADD', KEY.pulls, pulls)
     if #pushes > 0 then publish('ready ' .. KEY.tag) end
-    for i = 2, #pulls, 2 do ready.wake_consumers(pulls[i]) end
+    if #pulls > 0 then ready.wake_consumers(topic) end
     sliced('ZREM', KEY.parked, members)
     return #members == most
   end

@@ -1,0 +1,146 @@
+//! The ids of lanes in records and keys: 64 bits of a hash over the installation's key and the lane's name.
+//!
+//! The key is random and never leaves the store and its processes, so a caller cannot search for two names with the same
+//! id. Should two lanes have one by chance, a submit finds the name of the other lane in its row, and takes the next id.
+//! Lanes that were made before there was a key keep their ids until they have no job left.
+
+use std::fmt;
+
+use rand::TryRng as _;
+use rand::rngs::SysRng;
+use ringback_core::contract::StoreError;
+use ringback_core::hex::{self, Hex};
+use ringback_core::lane::{Lane, LaneId};
+use sha2::{Digest as _, Sha256};
+
+/// The bit of the first byte of an id that is set for a pull lane, so that scripts need not read the name.
+const PULL: u8 = 128;
+
+/// The random key of an installation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LaneKey([u8; 32]);
+
+impl LaneKey {
+    /// A new key.
+    ///
+    /// # Errors
+    /// If the operating system has no random numbers.
+    pub(crate) fn generate() -> Result<Self, StoreError> {
+        let mut key = [0; 32];
+        let why = |_| StoreError::Unfit("the operating system gives no random numbers".to_owned());
+        SysRng.try_fill_bytes(&mut key).map_err(why)?;
+        Ok(Self(key))
+    }
+
+    /// Reads what [`Self::to_hex`] has written.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        hex::read(text).map(Self)
+    }
+
+    /// The key as 64 hexadecimal digits.
+    pub(crate) fn to_hex(self) -> String {
+        Hex(&self.0).to_string()
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for LaneKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LaneKey")
+    }
+}
+
+/// How the ids of an installation's lanes are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LaneIds {
+    /// `None` only for a row that an earlier version has made anew meanwhile.
+    pub(crate) key: Option<LaneKey>,
+    /// Whether there may be lanes from before the key.
+    pub(crate) may_be_unkeyed: bool,
+}
+
+impl LaneIds {
+    /// The id of a lane after this many ids were found to be those of other lanes.
+    pub(crate) fn id(&self, lane: Lane<'_>, taken: u8) -> LaneId {
+        match &self.key {
+            Some(LaneKey(key)) => id(lane, Sha256::new().chain_update(key).chain_update([taken])),
+            None => id(lane, Sha256::new()),
+        }
+    }
+
+    /// The ids that the lane with this name most probably has.
+    pub(crate) fn of_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = LaneId> + use<'a> {
+        let former = (self.key.is_some() && self.may_be_unkeyed).then_some(Self::default());
+        let lane = Lane::parse(name).into_iter();
+        lane.flat_map(move |lane| [Some(*self), former].into_iter().flatten().map(move |ids| ids.id(lane, 0)))
+    }
+}
+
+fn id(lane: Lane<'_>, hash: Sha256) -> LaneId {
+    let digest = hash.chain_update(lane.topic).chain_update(" ").chain_update(lane.origin).finalize();
+    let mut id: [u8; 8] = *digest.first_chunk().expect("a digest has 32 bytes");
+    id[0] = if lane.is_pull() { id[0] | PULL } else { id[0] & !PULL };
+    LaneId(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LANE: Lane<'_> = Lane { topic: "t", origin: "https://a" };
+    const PULL_LANE: Lane<'_> = Lane { topic: "t", origin: "" };
+
+    fn keyed(may_be_unkeyed: bool) -> LaneIds {
+        LaneIds { key: Some(LaneKey([7; 32])), may_be_unkeyed }
+    }
+
+    #[test]
+    fn ids_differ_by_key_and_by_how_many_were_taken() {
+        let other = LaneIds { key: Some(LaneKey([8; 32])), ..LaneIds::default() };
+        let ids = [
+            keyed(false).id(LANE, 0),
+            keyed(false).id(LANE, 1),
+            other.id(LANE, 0),
+            LaneIds::default().id(LANE, 0),
+        ];
+        for (at, id) in ids.iter().enumerate() {
+            assert!(!ids[at + 1..].contains(id));
+        }
+        assert_eq!(keyed(true).id(LANE, 0), ids[0]);
+    }
+
+    #[test]
+    fn the_first_bit_is_that_of_a_pull_lane() {
+        for taken in 0..8 {
+            assert!(
+                keyed(false).id(LANE, taken).0[0] < PULL && keyed(false).id(PULL_LANE, taken).0[0] >= PULL
+            );
+        }
+    }
+
+    #[test]
+    fn a_lane_without_a_key_has_the_id_that_earlier_versions_gave_it() {
+        let digest = Sha256::digest("t https://a");
+        let id = LaneIds::default().id(LANE, 0);
+        assert_eq!((id.0[0], &id.0[1..]), (digest[0] & !PULL, &digest[1..8]));
+    }
+
+    #[test]
+    fn a_name_has_a_second_id_only_where_earlier_lanes_may_be() {
+        let ids = |of: LaneIds| of.of_name("t https://a").collect::<Vec<_>>();
+        assert_eq!(ids(keyed(false)), [keyed(false).id(LANE, 0)]);
+        assert_eq!(ids(keyed(true)), [keyed(true).id(LANE, 0), LaneIds::default().id(LANE, 0)]);
+        assert_eq!(ids(LaneIds::default()), [LaneIds::default().id(LANE, 0)]);
+        assert_eq!(keyed(true).of_name("no lane's name").count(), 2);
+        assert_eq!(keyed(true).of_name("noname").count(), 0);
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_is_written_and_is_not_shown() {
+        let key = LaneKey::generate().unwrap();
+        assert_eq!(LaneKey::parse(&key.to_hex()), Some(key));
+        assert_ne!(LaneKey::generate().unwrap(), key);
+        assert_eq!(format!("{key:?}"), "LaneKey");
+        assert!(LaneKey::parse("").is_none() && LaneKey::parse("00").is_none());
+    }
+}
