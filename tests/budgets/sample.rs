@@ -27,6 +27,7 @@ pub(crate) fn parse(text: &str) -> NewJob {
         make_id: &mut || unreachable!("every job has an id"),
         make_token: &mut || unreachable!("no job changes another"),
         trace: None,
+        tenant: None,
     };
     parse_job(text.as_bytes(), defaults).expect("the measured job is valid")
 }

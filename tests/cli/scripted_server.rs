@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use ringback_core::clock::Timestamp;
-use ringback_core::job::ImportJob;
+use ringback_core::job::{ImportJob, TenantScope};
 use ringback_core::wire::{Defaults, ImportAnswer, ImportProblem, Problem, parse_import};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -144,7 +144,11 @@ impl State {
         let now = Timestamp::from_millis(1_795_000_000_000);
         let make_id = &mut || panic!("a line without an id was sent: {}", String::from_utf8_lossy(line));
         let make_token = &mut || panic!("an import changes no job");
-        let import = parse_import(line, Defaults { now, make_id, make_token, trace: None })?;
+        let import = parse_import(
+            line,
+            Defaults { now, make_id, make_token, trace: None, tenant: None },
+            &TenantScope::All,
+        )?;
         match self.jobs.get(&import.job.key.to_string()) {
             None => {
                 answer.created += 1;

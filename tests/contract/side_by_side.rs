@@ -22,7 +22,7 @@ use ringback_core::clock::{SystemClock, Timestamp};
 use ringback_core::contract::{
     DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, SubmitResult, TopicCounts,
 };
-use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
+use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob, TenantScope};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
@@ -308,7 +308,10 @@ impl Pair {
             (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone(), s.pending_notices)
         };
         assert_eq!(counts(&redis), counts(&memory));
-        let pages = [self.stores[0].topics(None, 10).await, self.stores[1].topics(None, 10).await];
+        let pages = [
+            self.stores[0].topics(&TenantScope::All, None, 10).await,
+            self.stores[1].topics(&TenantScope::All, None, 10).await,
+        ];
         let pages = pages.map(|page| page.expect("topics").items);
         let [redis_topics, memory_topics] = pages.map(|items| {
             items.into_iter().map(|(topic, counts)| (topic, counted(&counts))).collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::contract::{Limit, MAX_TOPICS, Settled, SubmitResult, Submitted, TopicCounts, Wake};
-use ringback_core::job::{History, ImportJob, NewJob, Topic};
+use ringback_core::job::{History, ImportJob, NewJob, TenantScope, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -120,7 +120,7 @@ pub(crate) async fn topics_come_page_by_page_in_the_order_of_their_names(bench: 
     for limit in [1, 2, 3, 100] {
         let (mut met, mut behind) = (Vec::new(), None);
         loop {
-            let page = bench.store().topics(behind.as_ref(), limit).await.expect("topics");
+            let page = bench.store().topics(&TenantScope::All, behind.as_ref(), limit).await.expect("topics");
             assert!(page.items.len() <= limit && (!page.items.is_empty() || page.next.is_none()));
             met.extend(page.items);
             behind = page.next;
@@ -143,7 +143,7 @@ pub(crate) async fn a_topic_of_very_many_lanes_is_counted_and_paused(bench: &Wor
     }
     bench.accept(bench.job_of("stor", "a").after(LONG)).await;
     assert_eq!(states(bench, TOPIC).await, [LANES as u64, 0, 0, 0]);
-    let page = bench.store().topics(None, 2).await.expect("topics");
+    let page = bench.store().topics(&TenantScope::All, None, 2).await.expect("topics");
     let listed: Vec<_> = page.items.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
     assert_eq!(listed, [("stor", 1), (TOPIC, LANES as u64)]);
     pause(bench, TOPIC).await;
@@ -160,7 +160,7 @@ pub(crate) async fn the_lanes_of_a_topic_add_up(bench: &Workbench) {
     bench.accept(bench.job_of("stor", "a").after(LONG)).await;
     bench.accept(bench.job_of("store.", "a").after(LONG)).await;
     assert_eq!(states(bench, TOPIC).await, [300, 0, 0, 0]);
-    let page = bench.store().topics(None, 2).await.expect("topics");
+    let page = bench.store().topics(&TenantScope::All, None, 2).await.expect("topics");
     let listed: Vec<_> = page.items.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
     assert_eq!(listed, [("stor", 1), (TOPIC, 300)]);
     assert_eq!(page.next, Some(topic(TOPIC)));

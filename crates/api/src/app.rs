@@ -11,13 +11,14 @@ use axum::routing::{MethodRouter, get};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::observe::{Observer, observe};
+use crate::access::{Gate, admit};
 use crate::state::Api;
 use crate::{error, openapi, routes};
 
 pub(crate) use self::host::one_host;
 
 /// The whole API as a service, without a listener.
-pub(crate) fn app(api: Arc<Api>) -> Router {
+pub(crate) fn app(api: Arc<Api>, gate: Arc<Gate>) -> Router {
     let table = table();
     let paths = table.iter().map(|(path, _)| *path).collect();
     let observer = Arc::new(Observer { metrics: Arc::clone(&api.metrics), paths });
@@ -25,9 +26,17 @@ pub(crate) fn app(api: Arc<Api>) -> Router {
     router
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
+        .layer(from_fn_with_state(gate, admit))
         .layer(CatchPanicLayer::custom(error::panicked))
         .layer(from_fn_with_state(observer, observe))
         .with_state(api)
+}
+
+/// The API without authentication, for tests.
+#[cfg(test)]
+pub(crate) fn open(api: Arc<Api>) -> Router {
+    let gate = Gate::open(&api);
+    app(api, Arc::new(gate))
 }
 
 /// Every path and its handlers.

@@ -11,6 +11,8 @@ use ringback_service::http_server::Tls;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
+use crate::access::{self, Access};
+
 /// How long one store call may take, so that a request that first waits in a queue is still
 /// answered within two seconds.
 const CALL_TIMEOUT: Duration = Duration::from_millis(1500);
@@ -49,16 +51,20 @@ pub struct Config {
     pub guard: Guard,
     /// The keys that seal the secrets of topics (`MASTER_KEYS`).
     pub master_keys: MasterKeys,
+    /// Who may call the API (`ROOT_KEY`, `HOSTS`, `INSECURE`).
+    pub access: Access,
 }
 
 impl Config {
     /// All settings of an API.
-    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, EGRESS, SECRETS];
+    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, access::NAMES, EGRESS, SECRETS];
 
     /// Reads the settings and collects mistakes in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
+        let (listen, has_client_ca) =
+            (lookup.address("API_LISTEN"), !lookup.text("TLS_CLIENT_CA").is_empty());
         Self {
-            listen: lookup.address("API_LISTEN"),
+            listen,
             store: lookup
                 .group(|get| settings::parse(get, CALL_TIMEOUT), || settings::defaults(CALL_TIMEOUT)),
             retry: lookup.group(|get| InstallationRetry::parse(get), InstallationRetry::none),
@@ -67,6 +73,7 @@ impl Config {
             tls: Tls::load(lookup),
             guard: lookup.group(|get| ringback_egress::parse(get), Guard::default),
             master_keys: lookup.parse("MASTER_KEYS"),
+            access: Access::load(lookup, listen, has_client_ca),
         }
     }
 }

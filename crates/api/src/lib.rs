@@ -1,12 +1,13 @@
 //! The HTTP API: parses requests, calls the store, and answers only after the store has accepted.
 //!
-//! `app` puts the routes and the layers around them together. A handler of `routes` gets its input
+//! `app` puts the routes and the layers around them together, `access` says who may call. A handler of `routes` gets its input
 //! from the extractors of `extract` and the shared `Api` of `state`. Submits and imports go
 //! through the queues of `submit`, reserves through `pull`, event streams through `events`. `inspect`
 //! answers with whole jobs. `resealing` keeps secrets sealed with the newest master key. `limits` bounds memory and time, `error` turns failures into problem
 //! details, and `schema` describes the requests for `openapi`. The process keeps no state that another
 //! API process would miss.
 
+mod access;
 mod app;
 mod config;
 mod destinations;
@@ -39,6 +40,8 @@ use ringback_store::{PolicyBook, Retries, Store};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
+pub use crate::access::Access;
+use crate::access::{Gate, KeyUses};
 use crate::app::one_host;
 pub use crate::config::Config;
 use crate::state::Api;
@@ -112,6 +115,20 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
     let retries = Retries { policies, installation: config.retry.clone() };
+    let uses = Arc::new(KeyUses::default());
+    let (noted, of, stopping) = (Arc::clone(&uses), store.clone(), context.shutdown.clone());
+    tasks.spawn("api's key uses", async move {
+        tokio::select! {
+            () = noted.keep(&of) => {}
+            () = stopping.stopping() => {}
+        }
+    });
+    let gate = Arc::new(Gate {
+        access: config.access.clone(),
+        book: retries.policies.clone(),
+        clock: Arc::clone(&context.clock),
+        uses,
+    });
     let keys = config.master_keys.clone();
     let reseal = resealing::keep(store.clone(), retries.policies.clone(), keys, random::generator());
     let shutdown = context.shutdown.clone();
@@ -121,5 +138,6 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
             () = shutdown.stopping() => {}
         }
     });
-    app::app(Arc::new(Api::new(config, store, retries, random::generator(), context, tasks)))
+    let api = Api::new(config, store, retries, random::generator(), context, tasks);
+    app::app(Arc::new(api), gate)
 }

@@ -3,7 +3,7 @@
 
 mod deadline;
 mod memory_budget;
-mod stats_cache;
+pub(crate) mod stats_cache;
 
 pub(crate) use self::deadline::Deadline;
 pub(crate) use self::memory_budget::{MemoryBudget, Permit};

@@ -3,6 +3,7 @@
 //! `waiters` knows who waits for which topic, and `wake_listener` wakes them.
 
 mod caller;
+mod receipt_bits;
 mod waiters;
 mod wake_listener;
 
@@ -16,12 +17,14 @@ use rand::RngExt as _;
 use ringback_core::contract::{PulledJob, Shard};
 use ringback_core::job::{DEFAULT_TTR, Topic};
 use ringback_core::wire::ReserveAsk;
+use ringback_secrets::RootKey;
 use ringback_service::{Shutdown, Tasks, random};
 use ringback_store::{PolicyBook, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use self::caller::{Command, PullCaller, Request, Reserved, ShardRequest};
+pub(crate) use self::receipt_bits::ReceiptBits;
 use self::waiters::{Waiter, Waiters};
 use crate::error::Unavailable;
 use crate::limits::Deadline;
@@ -39,12 +42,20 @@ pub(crate) struct Pulls {
     policies: PolicyBook,
     /// The [`PullCaller`] of each shard.
     callers: BTreeMap<Shard, mpsc::UnboundedSender<Command>>,
+    /// What makes receipts those of a tenant.
+    root: Option<RootKey>,
     shutdown: Shutdown,
 }
 
 impl Pulls {
     /// Starts the tasks. They end with the shutdown, or when this is dropped.
-    pub(crate) fn start(store: &Store, policies: PolicyBook, tasks: &mut Tasks, shutdown: &Shutdown) -> Self {
+    pub(crate) fn start(
+        store: &Store,
+        policies: PolicyBook,
+        root: Option<RootKey>,
+        tasks: &mut Tasks,
+        shutdown: &Shutdown,
+    ) -> Self {
         let shards: Vec<Shard> = store.shards().collect();
         let callers = shards.iter().map(|shard| {
             let (commands, inbox) = mpsc::unbounded_channel();
@@ -54,7 +65,7 @@ impl Pulls {
         let (callers, waiters) = (callers.collect(), Arc::new(Waiters::default()));
         let listener = wake_listener::listen(store.clone(), Arc::clone(&waiters), shutdown.clone());
         tasks.spawn("pull wake-ups", listener);
-        Self { shards, waiters, policies, callers, shutdown: shutdown.clone() }
+        Self { shards, waiters, policies, callers, root, shutdown: shutdown.clone() }
     }
 
     /// Reserves jobs of a topic. If there are none, waits for the first as long as the caller
@@ -160,7 +171,9 @@ impl Pulls {
         let policy = self.policies.get(topic)?;
         let default_ttr = policy.and_then(|policy| policy.ttr).unwrap_or(DEFAULT_TTR);
         let caller = self.callers.get(&shard).ok_or(Unavailable::GivenUp)?;
-        let request = ShardRequest { shard, topic: topic.clone(), limit, ttr, default_ttr };
+        let random = random::generator().random();
+        let bits = ReceiptBits::new(self.root.as_ref(), topic.tenant().as_ref(), random);
+        let request = ShardRequest { shard, topic: topic.clone(), limit, ttr, default_ttr, bits };
         let request = Request { request, release: caller.clone(), reply };
         caller.send(Command::Reserve(request)).map_err(|_| Unavailable::GivenUp)?;
         let answer = deadline.bound(answer).await.map_err(|_elapsed| Unavailable::TooLate)?;

@@ -36,7 +36,7 @@ pub(crate) async fn keep(store: Store, policies: PolicyBook, keys: MasterKeys, m
                 }
                 Ok(Resealed::No) => {}
                 Ok(Resealed::Unopened(error)) => unopened = Some((topic, error)),
-                Err(error) => debug!(job.topic = %topic, %error, "secrets are not sealed again yet"),
+                Err(error) => debug!(job.topic = topic.as_str(), %error, "secrets are not sealed again yet"),
             }
             sleep(PAUSE).await;
         }
@@ -45,7 +45,7 @@ pub(crate) async fn keep(store: Store, policies: PolicyBook, keys: MasterKeys, m
             info!(topics, master_key = key, "secrets of topics are sealed with the newest master key now");
         }
         if let Some((topic, error)) = unopened {
-            warn!(job.topic = %topic, %error, "a secret cannot be sealed again with the newest master key");
+            warn!(job.topic = topic.as_str(), %error, "a secret cannot be sealed again with the newest master key");
         }
         pause = if again == 0 { EVERY } else { (2 * pause).min(RARELY) };
         if again > 0 {

@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod job_actions;
 pub(crate) mod jobs;
+pub(crate) mod keys;
 mod policy_change;
 pub(crate) mod receipts;
 pub(crate) mod redrives;
@@ -59,6 +60,8 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/export/topics", get(export::topics::export_topics)),
         ("/v1/import", post(import::import)),
         ("/v1/stats", get(stats::stats)),
+        ("/v1/keys", get(keys::list_keys).post(keys::add_key)),
+        ("/v1/keys/{key}", delete(keys::delete_key)),
         ("/v1/audit", get(consistency_audit::audit)),
         ("/v1/audit/repair", post(consistency_audit::repair)),
         ("/v1/audit/accept-loss", post(consistency_audit::accept_loss)),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::extract::State;
 use rand::Rng as _;
 use rand::rngs::StdRng;
+use ringback_core::access::KeyId;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{RetryContext, Token, is_notice_topic};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
@@ -16,12 +17,13 @@ use ringback_core::retry::InstallationRetry;
 use ringback_core::wire::{
     Defaults, Problem, parse_import, parse_job_by, parse_reschedule, submit_of_notice,
 };
-use ringback_secrets::{MasterKeys, SigningSecret};
+use ringback_secrets::{CallerKey, MasterKeys, RootKey, SigningSecret};
 use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
 
+use crate::access::Principal;
 use crate::config::Config;
 use crate::destinations::Destinations;
 use crate::events::Events;
@@ -64,6 +66,8 @@ pub(crate) struct Api {
     pub(crate) destinations: Destinations,
     /// The keys that seal the secrets of topics.
     pub(crate) master_keys: MasterKeys,
+    /// The key with which everything is allowed, if each call needs a key.
+    pub(crate) root: Option<RootKey>,
     retries: Retries,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
@@ -86,7 +90,7 @@ impl Api {
         Self {
             submits: SubmitQueues::start(store, &metrics, tasks, shutdown),
             imports: SubmitQueues::start(store, &metrics, tasks, shutdown),
-            pulls: Pulls::start(store, policies.clone(), tasks, shutdown),
+            pulls: Pulls::start(store, policies.clone(), config.access.root.clone(), tasks, shutdown),
             events: Events::start(store, &metrics, config.event_listeners, tasks, shutdown),
             memory: MemoryBudget::default(),
             whole_jobs: MemoryBudget::default(),
@@ -100,6 +104,7 @@ impl Api {
             audits: Semaphore::new(MAX_AUDITS),
             destinations: Destinations::new(config.guard.clone(), store.clone()),
             master_keys: config.master_keys.clone(),
+            root: config.access.root.clone(),
             retries,
             clock: Arc::clone(clock),
             rng: Mutex::new(rng),
@@ -113,6 +118,7 @@ impl Api {
         json: &[u8],
         trace: Option<Trace>,
         key: &mut Option<String>,
+        caller: &Principal,
     ) -> Result<NewJob, Problem> {
         let now = self.clock.now();
         let policies = self.policies.all().ok();
@@ -125,19 +131,25 @@ impl Api {
             Some(key) => Token::of_key(&key),
             None => self.token(),
         };
-        let job = parse_job_by(json, Defaults { now, make_id, make_token, trace }, policies.as_deref())?;
+        let defaults = Defaults { now, make_id, make_token, trace, tenant: caller.tenant() };
+        let job = parse_job_by(json, defaults, policies.as_deref())?;
+        caller.check_topic(&job.key.topic)?;
         if is_notice_topic(&job.key.topic) {
             return Err(submit_of_notice());
         }
-        self.destinations.check_job(&job)?;
+        self.destinations.check_job(&job, caller)?;
         Ok(job)
     }
 
     /// Parses one line of an import.
-    pub(crate) fn parse_import(&self, line: &[u8]) -> Result<ImportJob, Problem> {
+    pub(crate) fn parse_import(&self, line: &[u8], caller: &Principal) -> Result<ImportJob, Problem> {
         let now = self.clock.now();
         let (make_id, make_token) = (&mut || self.make_id(now), &mut || self.token());
-        parse_import(line, Defaults { now, make_id, make_token, trace: None })
+        let defaults = Defaults { now, make_id, make_token, trace: None, tenant: None };
+        let job = parse_import(line, defaults, &caller.reach())?;
+        caller.check_topic(&job.job.key.topic)?;
+        self.destinations.check_import(&job.job, caller)?;
+        Ok(job)
     }
 
     /// Parses the due time of a reschedule.
@@ -168,6 +180,12 @@ impl Api {
     /// A new secret.
     pub(crate) fn make_secret(&self) -> SigningSecret {
         SigningSecret::generate(&mut *self.random())
+    }
+
+    /// A new key of a caller, and its id.
+    pub(crate) fn make_caller_key(&self, now: Timestamp) -> (CallerKey, KeyId) {
+        let id = KeyId::of(self.make_id(now).as_str());
+        (CallerKey::generate(&mut *self.random()), id)
     }
 
     /// The id of a new secret.
@@ -225,24 +243,36 @@ pub(crate) mod tests {
         let options = settings::defaults(Duration::from_millis(100));
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
         let store = Store::open(options).unwrap();
-        over(&store, PolicyBook::default(), Arc::new(clock), Tasks::new())
+        over(&store, PolicyBook::default(), Arc::new(clock), Tasks::new(), "")
     }
 
     /// A state with an empty store in memory, whose policies are read.
     pub(crate) async fn prepared() -> Arc<Api> {
+        prepared_with("").await
+    }
+
+    /// The same with a root key, unless that is empty.
+    pub(crate) async fn prepared_with(root: &str) -> Arc<Api> {
         let options = settings::defaults(Duration::from_secs(10));
         let store = Store::in_memory(&Memory::new(SystemClock), options);
         store.prepare().await.unwrap();
         let (book, mut tasks) = (PolicyBook::default(), Tasks::new());
         tasks.spawn("policies", book.clone().keep(store.clone(), StdRng::seed_from_u64(2), || {}));
-        let api = over(&store, book, Arc::new(SystemClock), tasks);
+        let api = over(&store, book, Arc::new(SystemClock), tasks, root);
         api.policies.known().await;
         api
     }
 
-    fn over(store: &Store, policies: PolicyBook, clock: Arc<dyn Clock>, mut tasks: Tasks) -> Arc<Api> {
+    fn over(
+        store: &Store,
+        policies: PolicyBook,
+        clock: Arc<dyn Clock>,
+        mut tasks: Tasks,
+        root: &str,
+    ) -> Arc<Api> {
         let (mut config, _) = load_from(Config::SETTINGS, &[], Config::load);
         config.guard = Guard::open();
+        config.access.root = root.parse().ok();
         config.master_keys = MasterKeys::generate("k", &mut StdRng::seed_from_u64(3)).parse().unwrap();
         let (rng, shutdown) = (StdRng::seed_from_u64(1), Shutdown::new(Duration::from_secs(30)));
         let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));

@@ -36,6 +36,7 @@ pub(crate) fn parse(job: &Value) -> NewJob {
         make_id: &mut || unreachable!("every job has an id"),
         make_token: &mut || unreachable!("no job changes another"),
         trace: None,
+        tenant: None,
     };
     parse_job(job.to_string().as_bytes(), defaults).expect("the measured job is valid")
 }

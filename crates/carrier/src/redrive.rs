@@ -63,7 +63,7 @@ impl Redrives {
     }
 
     fn task(&self, redrive: Redrive, worker: WorkerId) -> RedriveTask {
-        info!(redrive = %redrive.id, topic = %redrive.filter.topic, rate = redrive.rate, "working on redrive");
+        info!(redrive = %redrive.id, topic = redrive.filter.topic.as_str(), rate = redrive.rate, "working on redrive");
         RedriveTask {
             store: self.store.clone(),
             metrics: self.metrics.clone(),

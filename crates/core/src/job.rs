@@ -16,7 +16,7 @@ pub use callback::{
     RESERVED_HEADERS, RESERVED_PREFIXES, Refused, USER_AGENT,
 };
 pub use if_exists::IfExists;
-pub use key::{JobId, JobKey, Locator, Topic};
+pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
 pub use secret::{MASK, is_masked, is_secret};
 pub use text::TextError;
 

@@ -14,6 +14,7 @@
 //! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`policy`], [`lane`],
 //! [`contract`] (arguments and results of the store's edges), [`wire`] (JSON of the public API).
 
+pub mod access;
 pub mod backoff;
 pub mod clock;
 pub mod contract;

@@ -14,6 +14,7 @@ mod fields;
 mod first_items;
 mod import;
 mod inspect;
+mod keys;
 mod moves;
 mod notice;
 mod policy;
@@ -28,5 +29,6 @@ pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
     answer::*, attempts::*, audit::*, bulk::*, dead::*, effective::*, events::*, export::*, import::*,
-    inspect::*, moves::*, notice::*, policy::*, problem::*, pull::*, request::*, submit::*, topics::*,
+    inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*, pull::*, request::*, submit::*,
+    topics::*,
 };

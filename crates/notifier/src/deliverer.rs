@@ -308,19 +308,19 @@ impl Deliverer {
         let (topic, id, attempt) = (&lease.key.topic, &lease.key.id, lease.attempt);
         let next = result.name();
         if result == AttemptResult::Complete {
-            debug!(job.topic = %topic, job.id = %id, attempt, destination, status, duration_ms, lateness_ms, "delivered");
+            debug!(job.topic = topic.as_str(), job.id = %id, attempt, destination, status, duration_ms, lateness_ms, "delivered");
         } else if attempted.is_out_of_resources() || attempted.is_put_off() {
             // The dispatcher logs the first once for all jobs; the other is the log of a receiver that hangs.
-            debug!(job.topic = %topic, job.id = %id, attempt, destination, error, next, "not attempted");
+            debug!(job.topic = topic.as_str(), job.id = %id, attempt, destination, error, next, "not attempted");
         } else if matches!(result, AttemptResult::Release | AttemptResult::LeaseLost) {
             // No fault of the destination: ports or time are short here.
-            warn!(job.topic = %topic, job.id = %id, attempt, destination, error, duration_ms, lateness_ms, next, "attempt not completed");
+            warn!(job.topic = topic.as_str(), job.id = %id, attempt, destination, error, duration_ms, lateness_ms, next, "attempt not completed");
         } else {
-            debug!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "attempt failed");
+            debug!(job.topic = topic.as_str(), job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "attempt failed");
         }
         match self.destination(destination, attempted, result) {
             Some(Report::Begins) => {
-                warn!(destination, job.topic = %topic, job.id = %id, attempt, status, error, duration_ms, lateness_ms, next, "a destination begins to fail; each of its attempts is logged at debug");
+                warn!(destination, job.topic = topic.as_str(), job.id = %id, attempt, status, error, duration_ms, lateness_ms, next, "a destination begins to fail; each of its attempts is logged at debug");
             }
             Some(Report::Continues(Failing { failures, lasts })) => {
                 warn!(

@@ -41,7 +41,7 @@ pub(crate) fn build(
     insert(&mut headers, signer.timestamp.clone(), &(now.as_millis() / 1000).to_string());
     let mut put =
         |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
-    put("ringback-topic", lease.key.topic.as_str());
+    put("ringback-topic", lease.key.topic.name());
     put("ringback-job-id", lease.key.id.as_str());
     put("ringback-attempt", &lease.attempt.to_string());
     put("ringback-due-at", &lease.due.to_string());

@@ -133,11 +133,11 @@ impl SettleQueue {
             Settled::Applied | Settled::Replayed => {}
             Settled::Late => {
                 self.metrics.late_settles.add(1, &[]);
-                info!(job.topic = %job.topic, job.id = %job.id, "late settle: the lease had expired, the success was recorded");
+                info!(job.topic = job.topic.as_str(), job.id = %job.id, "late settle: the lease had expired, the success was recorded");
             }
             Settled::Stale => {
                 self.metrics.stale_settles.add(1, &[]);
-                info!(job.topic = %job.topic, job.id = %job.id, "stale settle: the lease had expired, the outcome was discarded");
+                info!(job.topic = job.topic.as_str(), job.id = %job.id, "stale settle: the lease had expired, the outcome was discarded");
             }
         }
     }
@@ -198,7 +198,7 @@ impl SettleQueue {
         );
         for (lease, _) in items {
             let job = &lease.key;
-            debug!(job.topic = %job.topic, job.id = %job.id, "not settled before the lease expired");
+            debug!(job.topic = job.topic.as_str(), job.id = %job.id, "not settled before the lease expired");
         }
     }
 }
@@ -248,7 +248,8 @@ mod tests {
         let json = format!(r#"{{"topic":"t","id":"{id}","url":"http://receiver.example/hook"}}"#);
         let make_id = &mut || panic!("the job has an id");
         let make_token = &mut || panic!("it changes no job");
-        let defaults = Defaults { now: Timestamp::from_millis(0), make_id, make_token, trace: None };
+        let defaults =
+            Defaults { now: Timestamp::from_millis(0), make_id, make_token, trace: None, tenant: None };
         parse_job(json.as_bytes(), defaults).unwrap()
     }
 

@@ -51,7 +51,7 @@ impl Signer {
         let topic = &lease.key.topic;
         if is_notice_topic(topic) {
             // A notice is signed as the callbacks of the job are that died.
-            let topic = topic_of_notice(&lease.delivery.body.bytes).unwrap_or_else(|| topic.clone());
+            let topic = topic_of_notice(topic, &lease.delivery.body.bytes).unwrap_or_else(|| topic.clone());
             let policy = self.book.get(&topic).ok().flatten();
             return self.sign_as(&topic, policy.as_deref(), lease, id, now);
         }
@@ -67,13 +67,15 @@ impl Signer {
         now: Timestamp,
     ) -> Result<Option<HeaderValue>, CannotSign> {
         if policy.is_none() && self.book.is_unreadable(topic) {
-            warn!(job.topic = %topic, "the policy of a topic cannot be read, so its callbacks wait");
+            warn!(job.topic = topic.as_str(), "the policy of a topic cannot be read, so its callbacks wait");
             return Err(CannotSign);
         }
         let stored = policy.into_iter().flat_map(|policy| policy.signing_secrets(now));
         let own = stored.map(|secret| self.open(topic, secret)).collect::<Result<Vec<_>, _>>()?;
         let seconds = i64::try_from(now.as_millis() / 1000).unwrap_or(i64::MAX);
-        let signatures = sign(own.iter().chain(&self.installation), id, seconds, &lease.delivery.body.bytes);
+        // Receivers of one tenant must not be able to sign for those of another.
+        let shared = if topic.tenant().is_none() { &self.installation[..] } else { &[] };
+        let signatures = sign(own.iter().chain(shared), id, seconds, &lease.delivery.body.bytes);
         Ok(signatures.map(|text| HeaderValue::from_str(&text).expect("base64 is visible ASCII")))
     }
 
@@ -84,12 +86,12 @@ impl Signer {
     ) -> Result<SigningSecret, CannotSign> {
         let opened = self.keys.open(&StoredSecret::name(topic, id), sealed);
         let text = opened.map_err(|error| {
-            warn!(job.topic = %topic, secret = %id, %error, "a secret of a topic cannot be opened, so its callbacks wait");
+            warn!(job.topic = topic.as_str(), secret = %id, %error, "a secret of a topic cannot be opened, so its callbacks wait");
             CannotSign
         })?;
         let secret = std::str::from_utf8(&text).ok().and_then(SigningSecret::parse);
         secret.ok_or_else(|| {
-            warn!(job.topic = %topic, secret = %id, "a secret of a topic is not one that signs, so its callbacks wait");
+            warn!(job.topic = topic.as_str(), secret = %id, "a secret of a topic is not one that signs, so its callbacks wait");
             CannotSign
         })
     }

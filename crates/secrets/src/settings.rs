@@ -12,6 +12,13 @@ pub const MASTER_KEYS: (&str, &str, &str) = (
     "Keys that seal secrets in the store, as id:base64 of 32 bytes; the first one seals, all open (ringback secret master-key makes one)",
 );
 
+/// Name, default and meaning of the setting with the key with which everything is allowed. Its value is a secret.
+pub const ROOT_KEY: (&str, &str, &str) = (
+    "ROOT_KEY",
+    "",
+    "Key with which a caller of the API may do everything, 32 characters or more; with it each call needs a key",
+);
+
 /// Name, default and meaning of the setting with the secrets that sign callbacks of all topics. Its value is a secret.
 pub const SIGNING_SECRET: (&str, &str, &str) = (
     "SIGNING_SECRET",

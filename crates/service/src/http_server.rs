@@ -35,6 +35,10 @@ const HEAD_WITHIN: Duration = Duration::from_secs(75);
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The largest head of a request, and how much of a body is read ahead: what a connection can make this process keep.
 const MAX_HEAD: u32 = 32 * 1024;
+/// The address that the connection of a request comes from; an extension of the requests that came through [`serve`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientAddress(pub std::net::IpAddr);
+
 /// How often an HTTP/2 client is pinged.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How long requests may take after the shutdown began. Only slow uploads, large batches on a slow

@@ -6,7 +6,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     ExpiredLease, Lease, LeaseGrant, PulledJob, Receipt, RetryContext, Shard, StoreClock, payload,
 };
-use ringback_core::job::{Job, JobKey, Locator};
+use ringback_core::job::{Job, JobKey, Locator, Topic};
 use ringback_core::lane::SettleHint;
 use ringback_core::outcome::LastAttempt;
 use tokio::time::Instant;
@@ -15,7 +15,7 @@ use super::tables::{Body, Last, Record, Stage};
 
 /// The topic and id of a job; `None` if they cannot be read.
 pub(crate) fn key(record: &Record, body: &Body) -> Option<JobKey> {
-    Some(JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? })
+    Some(JobKey { topic: Topic::from_stored(&record.topic)?, id: body.id.parse().ok()? })
 }
 
 /// The job of a record that was found under this key.
@@ -84,7 +84,7 @@ pub(crate) fn expired_lease(shard: Shard, record: &Record, body: &Body) -> Optio
 
 /// The data that determines the delay before the next attempt of a job.
 pub(crate) fn retry_context(record: &Record, body: &Body) -> RetryContext {
-    let (retry, topic) = (payload::policy(&body.payload), record.topic.parse().ok());
+    let (retry, topic) = (payload::policy(&body.payload), Topic::from_stored(&record.topic));
     RetryContext { failures: record.failures, retry, topic }
 }
 

@@ -11,7 +11,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     AttemptEnded, AttemptOutcome, EdgeName, Event, EventKind, Shard, StoreError, TakenEdge, Wake, edge_log,
 };
-use ringback_core::job::JobKey;
+use ringback_core::job::{JobKey, Topic};
 use ringback_core::lane::Lane;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
@@ -121,7 +121,7 @@ impl<'t> Txn<'t> {
         if is_ready {
             wakes.push(Wake::Ready(Shard(shard)));
         }
-        let topics = pull_topics.iter().filter_map(|topic| topic.parse().ok());
+        let topics = pull_topics.iter().filter_map(|topic| Topic::from_stored(topic));
         wakes.extend(topics.map(|topic| Wake::Pull(Shard(shard), topic)));
         if let Some(at) = wake_at
             && self.passes.get(&shard).is_none_or(|next| at < *next)
@@ -248,7 +248,7 @@ impl<'t> Txn<'t> {
     /// The key of a job that has a body, and whose record has its topic.
     fn key_of(&self, job: &Record) -> Result<Option<JobKey>> {
         let id = self.tables.records.id(job.number)?.and_then(|id| id.parse().ok());
-        Ok(id.zip(job.topic.parse().ok()).map(|(id, topic)| JobKey { topic, id }))
+        Ok(id.zip(Topic::from_stored(&job.topic)).map(|(id, topic)| JobKey { topic, id }))
     }
 
     /// Names the changes of jobs that follow, for the log.

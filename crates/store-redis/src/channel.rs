@@ -13,6 +13,7 @@ use redis::Value;
 use redis::aio::{PubSub, PubSubSink, PubSubStream};
 use ringback_core::backoff::Backoff;
 use ringback_core::contract::{StoreError, Wake};
+use ringback_core::job::Topic;
 use tokio::time::{sleep, timeout};
 
 use super::redis_store::RedisStore;
@@ -191,7 +192,9 @@ impl Wakes {
             ("members", None, None) => Some(Wake::Carriers),
             ("revival", None, None) => Some(Wake::Redrive),
             ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
-            ("pull", Some(tag), Some(topic)) => Some(Wake::Pull(keys.by_tag(tag)?, topic.parse().ok()?)),
+            ("pull", Some(tag), Some(topic)) => {
+                Some(Wake::Pull(keys.by_tag(tag)?, Topic::from_stored(topic)?))
+            }
             ("due", Some(tag), Some(us)) => {
                 Some(Wake::Due(keys.by_tag(tag)?, Duration::from_micros(us.parse().ok()?)))
             }

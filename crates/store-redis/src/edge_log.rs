@@ -3,7 +3,7 @@
 
 use redis::Value;
 use ringback_core::contract::{EdgeName, StoreError, TakenEdge, edge_log};
-use ringback_core::job::JobKey;
+use ringback_core::job::{JobKey, Topic};
 use ringback_core::state::State;
 
 use super::reply::{self, take};
@@ -42,7 +42,7 @@ fn log(edges: Value) {
 fn unpack((name, from, to, topic, id, reason): Packed) -> Option<TakenEdge> {
     let state = |code| if code == 0 { None } else { reply::state(code).ok() };
     let (from, to): (Option<State>, Option<State>) = (state(from), state(to));
-    let key = JobKey { topic: topic.parse().ok()?, id: id.parse().ok()? };
+    let key = JobKey { topic: Topic::from_stored(&topic)?, id: id.parse().ok()? };
     let reason = Some(reason).filter(|reason| !reason.is_empty()).map(Into::into);
     Some(TakenEdge { key, name: EdgeName::from_name(&name)?, from, to, reason })
 }

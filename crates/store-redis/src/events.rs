@@ -54,7 +54,7 @@ fn unpack(mut raw: Bytes) -> Option<Vec<Event>> {
     }
     let at = time(&mut raw)?;
     let names = usize::from(raw.try_get_u16().ok()?);
-    let topics = (0..names).map(|_| text(&mut raw)?.parse().ok()).collect::<Option<Vec<Topic>>>()?;
+    let topics = (0..names).map(|_| Topic::from_stored(&text(&mut raw)?)).collect::<Option<Vec<Topic>>>()?;
     let mut events = Vec::new();
     while raw.has_remaining() {
         let topic = topics.get(usize::from(raw.try_get_u16().ok()?))?.clone();

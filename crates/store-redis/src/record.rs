@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, LeaseId, StoreError, payload};
-use ringback_core::job::{ContentHash, Job, JobKey, Locator, NewJob};
+use ringback_core::job::{ContentHash, Job, JobKey, Locator, NewJob, Topic};
 use ringback_core::lane::{GrantedBatch, Lane, LaneId, SettleHint};
 use ringback_core::limits::{MAX_ERROR, MAX_REASON, truncated};
 use ringback_core::outcome::LastAttempt;
@@ -242,7 +242,7 @@ impl Tail {
             raw.advance(length);
         }
         let Lane { topic, origin } = Lane::parse(lane).ok_or(UNREADABLE)?;
-        let topic = topic.parse().map_err(|_| UNREADABLE)?;
+        let topic = Topic::from_stored(topic).ok_or(UNREADABLE)?;
         Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), token, payload: raw })
     }
 

@@ -27,7 +27,7 @@ pub use ringback_store_embedded::{
 };
 
 pub use self::backend::Store;
-pub use self::policy_book::{PoliciesUnknown, PolicyBook};
+pub use self::policy_book::{AccessKeys, PoliciesUnknown, PolicyBook};
 pub use self::pressure::Shortage;
 pub use self::retries::Retries;
 pub use self::streams::{Events, PolicyChanges, Stream, Wakes};

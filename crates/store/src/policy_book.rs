@@ -1,18 +1,20 @@
-//! Policies of topics: putting, reading and deleting them, and the policy book, this process's copy of all.
-//! The book reads them again when a change is announced, and every few seconds in case an announcement
+//! Policies of topics: putting, reading and deleting them, and the policy book, this process's copy of all, with the keys
+//! of callers. The book reads them again when a change is announced, and every few seconds in case an announcement
 //! was lost.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use rand::rngs::StdRng;
-use ringback_core::contract::{PolicyPut, PolicyRows, PolicyVersion, StoreError};
+use ringback_core::access::{AccessKey, KeyId, MAX_KEYS};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{BookEntry, PolicyPut, PolicyRows, PolicyVersion, StoreError};
 use ringback_core::job::Topic;
-use ringback_core::policy::{Policies, Policy};
-use ringback_core::wire::parse_policy;
+use ringback_core::policy::{MAX_POLICIES, Metrics, Policies, Policy};
+use ringback_core::wire::{parse_policy, parse_stored_key, written_key};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -35,20 +37,24 @@ const MAX_TRIES: usize = 8;
 #[derive(Clone, Debug)]
 pub struct PolicyBook(Arc<watch::Sender<Option<Known>>>);
 
+/// The keys of callers, by their hashes.
+pub type AccessKeys = HashMap<[u8; 32], Arc<AccessKey>>;
+
 #[derive(Clone, Debug)]
 struct Known {
     version: PolicyVersion,
     policies: Arc<Policies>,
     /// Topics that have a policy which cannot be read.
     unreadable: HashSet<Topic>,
+    keys: Arc<AccessKeys>,
     /// Whether any policy says which attempts are logged.
     is_any_logging: bool,
 }
 
 impl Known {
-    fn new(version: PolicyVersion, (policies, unreadable): (Policies, HashSet<Topic>)) -> Self {
+    fn new(version: PolicyVersion, Entries { policies, unreadable, keys }: Entries) -> Self {
         let is_any_logging = policies.values().any(|policy| policy.attempts.is_some());
-        Self { version, policies: Arc::new(policies), unreadable, is_any_logging }
+        Self { version, policies: Arc::new(policies), unreadable, keys: Arc::new(keys), is_any_logging }
     }
 }
 
@@ -67,7 +73,8 @@ pub struct PoliciesUnknown;
 impl PolicyBook {
     #[cfg(test)]
     pub(crate) fn of(policies: Policies) -> Self {
-        Self(Arc::new(watch::Sender::new(Some(Known::new(PolicyVersion(1), (policies, HashSet::new()))))))
+        let entries = Entries { policies, ..Entries::default() };
+        Self(Arc::new(watch::Sender::new(Some(Known::new(PolicyVersion(1), entries)))))
     }
 
     /// All policies.
@@ -89,6 +96,14 @@ impl PolicyBook {
             Some(known) => Ok(known.policies.get(topic).cloned()),
             None => Err(PoliciesUnknown),
         }
+    }
+
+    /// The keys of callers.
+    ///
+    /// # Errors
+    /// Before they were loaded, with the policies.
+    pub fn keys(&self) -> Result<Arc<AccessKeys>, PoliciesUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.keys)).ok_or(PoliciesUnknown)
     }
 
     /// Whether a topic has a policy that cannot be read. What it says, such as who signs, is then not known.
@@ -138,12 +153,13 @@ impl PolicyBook {
 
     /// Reads the policies if they have changed. Returns the time until the next check.
     async fn read(&self, store: &Store, known: &mut Option<PolicyVersion>) -> Duration {
-        match store.read_policies(*known).await {
+        match store.read_entries(*known).await {
             Ok(None) => FLOOR,
-            Ok(Some((version, policies))) => {
-                tracing::debug!(topics = policies.0.len(), "read the policies of the topics");
+            Ok(Some((version, entries))) => {
+                let (topics, keys) = (entries.policies.len(), entries.keys.len());
+                tracing::debug!(topics, keys, "read the policies of the topics and the keys of callers");
                 *known = Some(version);
-                self.0.send_replace(Some(Known::new(version, policies)));
+                self.0.send_replace(Some(Known::new(version, entries)));
                 FLOOR
             }
             Err(error) => {
@@ -189,12 +205,14 @@ impl Store {
     ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
         let mut tries = 0;
         loop {
-            let stored = dispatch!(self.policy(topic))?;
+            let stored = dispatch!(self.entry(topic.as_str()))?;
             let policy = match make(stored.as_deref())? {
                 Ok(policy) => policy,
                 Err(error) => return Ok(Err(error)),
             };
-            let put = dispatch!(self.put_policy(topic, &policy, stored.as_deref()))?;
+            let (name, written, metrics) = (topic.as_str(), policy.written(), policy.metrics);
+            let entry = BookEntry { name, written, metrics, limit: MAX_POLICIES };
+            let put = dispatch!(self.put_entry(entry, stored.as_deref()))?;
             tries += 1;
             if put != PolicyPut::Outdated || tries == MAX_TRIES {
                 return Ok(Ok((policy, put)));
@@ -207,7 +225,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn policy(&self, topic: &Topic) -> Result<Option<Policy>, StoreError> {
-        dispatch!(self.policy(topic))?.as_deref().map(parse_stored).transpose()
+        dispatch!(self.entry(topic.as_str()))?.as_deref().map(parse_stored).transpose()
     }
 
     /// Deletes the policy of a topic; `None` if it had none.
@@ -215,7 +233,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
-        dispatch!(self.delete_policy(topic))
+        dispatch!(self.delete_entry(topic.as_str()))
     }
 
     /// All policies, and a version that they have at least; `None` if the version is still `known`, which
@@ -227,7 +245,7 @@ impl Store {
         &self,
         known: Option<PolicyVersion>,
     ) -> Result<Option<(PolicyVersion, Policies)>, StoreError> {
-        Ok(self.read_policies(known).await?.map(|(version, (policies, _))| (version, policies)))
+        Ok(self.read_entries(known).await?.map(|(version, entries)| (version, entries.policies)))
     }
 
     /// All policies, for a copy that leaves nothing out.
@@ -235,7 +253,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; unreadable if one of the policies is.
     pub async fn all_policies(&self) -> Result<Policies, StoreError> {
-        let Some((_, (policies, unreadable))) = self.read_policies(None).await? else {
+        let Some((_, Entries { policies, unreadable, .. })) = self.read_entries(None).await? else {
             return Ok(Policies::default());
         };
         if unreadable.is_empty() {
@@ -245,11 +263,52 @@ impl Store {
         }
     }
 
-    /// [`Store::policies`], and the topics whose policy cannot be read.
-    async fn read_policies(
+    /// Adds a key, and notifies every [`PolicyBook`]. Returns the version with it.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn add_key(&self, key: &AccessKey) -> Result<PolicyPut, StoreError> {
+        self.put_key(key, None).await
+    }
+
+    /// Notes that a key was used. Nothing changes if it was changed or deleted meanwhile.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn note_key_use(&self, key: &AccessKey, at: Timestamp) -> Result<(), StoreError> {
+        let used = AccessKey { last_used: Some(at), ..key.clone() };
+        self.put_key(&used, Some(&written_key(key))).await.map(drop)
+    }
+
+    async fn put_key(&self, key: &AccessKey, replaced: Option<&str>) -> Result<PolicyPut, StoreError> {
+        let (name, written) = (name_of_key(&key.id), written_key(key));
+        let limit = MAX_POLICIES + MAX_KEYS;
+        let entry = BookEntry { name: &name, written: &written, metrics: Metrics::Together, limit };
+        dispatch!(self.put_entry(entry, replaced))
+    }
+
+    /// Deletes a key; `None` if there is none with this id.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn delete_key(&self, id: &KeyId) -> Result<Option<PolicyVersion>, StoreError> {
+        dispatch!(self.delete_entry(&name_of_key(id)))
+    }
+
+    /// All keys, in no particular order.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn access_keys(&self) -> Result<Vec<Arc<AccessKey>>, StoreError> {
+        let entries = self.read_entries(None).await?;
+        Ok(entries.map(|(_, entries)| entries.keys.into_values().collect()).unwrap_or_default())
+    }
+
+    /// All entries of the book.
+    async fn read_entries(
         &self,
         known: Option<PolicyVersion>,
-    ) -> Result<Option<(PolicyVersion, (Policies, HashSet<Topic>))>, StoreError> {
+    ) -> Result<Option<(PolicyVersion, Entries)>, StoreError> {
         Ok(dispatch!(self.policies(known))?.map(|(version, rows)| (version, sorted(rows))))
     }
 }
@@ -258,23 +317,57 @@ fn parse_stored(written: &str) -> Result<Policy, StoreError> {
     parse_policy(written.as_bytes()).map_err(|_| StoreError::Unreadable("a policy"))
 }
 
-/// The policies, and the topics whose policy cannot be read, so that it does not affect other topics.
-fn sorted(rows: PolicyRows) -> (Policies, HashSet<Topic>) {
-    let (mut policies, mut unreadable) = (Policies::with_capacity(rows.len()), HashSet::new());
+/// What the entries of the book are.
+#[derive(Debug, Default)]
+struct Entries {
+    policies: Policies,
+    /// The topics whose policy cannot be read, so that it does not affect other topics.
+    unreadable: HashSet<Topic>,
+    keys: AccessKeys,
+}
+
+/// What the name of a key's entry begins with. No topic has it.
+const KEY: char = '!';
+
+fn name_of_key(id: &KeyId) -> String {
+    format!("{KEY}{id}")
+}
+
+fn sorted(rows: PolicyRows) -> Entries {
+    let mut entries = Entries { policies: Policies::with_capacity(rows.len()), ..Entries::default() };
     for (name, written) in rows {
-        let topic = name.parse::<Topic>().ok();
+        match name.strip_prefix(KEY) {
+            Some(id) => entries.add_key(id, &written),
+            None => entries.add_policy(&name, &written),
+        }
+    }
+    entries
+}
+
+impl Entries {
+    fn add_key(&mut self, id: &str, written: &str) {
+        match id.parse().ok().and_then(|id: KeyId| parse_stored_key(id, written)) {
+            Some(key) => drop(self.keys.insert(key.hash, Arc::new(key))),
+            None => tracing::error!(
+                key = id,
+                "the key of a caller cannot be read, so nobody can use it; delete it, or use the version that wrote it"
+            ),
+        }
+    }
+
+    fn add_policy(&mut self, name: &str, written: &str) {
+        let topic = Topic::from_stored(name);
         match (topic, parse_policy(written.as_bytes())) {
-            (Some(topic), Ok(policy)) => drop(policies.insert(topic, Arc::new(policy))),
+            (Some(topic), Ok(policy)) => drop(self.policies.insert(topic, Arc::new(policy))),
             (topic, _) => {
                 tracing::error!(
                     topic = name,
                     "the policy of a topic cannot be read, so its callbacks wait; use the version that wrote it, or put another one with \"secrets\":[], which has none"
                 );
-                unreadable.extend(topic);
+                self.unreadable.extend(topic);
             }
         }
     }
-    (policies, unreadable)
 }
 
 #[cfg(test)]
@@ -284,13 +377,21 @@ mod tests {
     #[test]
     fn a_policy_that_cannot_be_read_is_none_of_the_others_and_known_as_such() {
         let row = |topic: &str, written: &str| (topic.to_owned(), written.to_owned());
-        let (policies, unreadable) = sorted(
-            [row("a", "{}"), row("b", r#"{"unknown":1}"#), row("no topic", "{}"), row("c", "{")].into(),
-        );
+        let rows = [
+            row("a", "{}"),
+            row("b", r#"{"unknown":1}"#),
+            row("no topic", "{}"),
+            row("c", "{"),
+            row("!key_1", "{}"),
+            row("~acme/a", "{}"),
+        ];
+        let Entries { policies, unreadable, keys } = sorted(rows.into());
         let topic = |name: &str| name.parse::<Topic>().unwrap();
-        assert_eq!(policies.into_keys().collect::<Vec<_>>(), [topic("a")]);
+        let of_tenant = Topic::from_stored("~acme/a").unwrap();
+        assert_eq!(policies.into_keys().collect::<HashSet<_>>(), HashSet::from([topic("a"), of_tenant]));
+        assert!(keys.is_empty());
         assert_eq!(unreadable, HashSet::from([topic("b"), topic("c")]));
-        let known = Known::new(PolicyVersion(1), (Policies::new(), unreadable));
+        let known = Known::new(PolicyVersion(1), Entries { unreadable, ..Entries::default() });
         let book = PolicyBook(Arc::new(watch::Sender::new(Some(known))));
         assert!(book.is_unreadable(&topic("b")) && !book.is_unreadable(&topic("a")));
     }

@@ -7,7 +7,7 @@ use ringback_core::contract::{
     Limit, MAX_TOPIC_PAGE, StoreError, TopicCapacity, TopicCounts, TopicPage, TopicPresence, TopicShardPage,
     TopicSpan,
 };
-use ringback_core::job::Topic;
+use ringback_core::job::{TenantScope, Topic};
 
 use crate::backend::{Backend, Store, dispatch};
 
@@ -27,14 +27,20 @@ impl Store {
         Ok(sum)
     }
 
-    /// A page of at most `limit` topics, and at most [`MAX_TOPIC_PAGE`], after one or from the first.
+    /// A page of at most `limit` topics of a scope, and at most [`MAX_TOPIC_PAGE`], after one or from the first.
     ///
     /// # Errors
     /// Any [`StoreError`].
-    pub async fn topics(&self, after: Option<&Topic>, limit: usize) -> Result<TopicPage, StoreError> {
+    pub async fn topics(
+        &self,
+        scope: &TenantScope,
+        after: Option<&Topic>,
+        limit: usize,
+    ) -> Result<TopicPage, StoreError> {
         let limit = limit.clamp(1, MAX_TOPIC_PAGE);
         let (mut sums, mut is_more) = (BTreeMap::<Topic, TopicCounts>::new(), false);
-        for (found, more) in self.topic_pages(&TopicSpan::After(after.cloned(), limit)).await? {
+        for (found, more) in self.topic_pages(&TopicSpan::After(scope.clone(), after.cloned(), limit)).await?
+        {
             is_more |= more;
             for (topic, counts) in found {
                 sums.entry(topic).or_default().add(&counts);

@@ -10,6 +10,7 @@ use ringback_core::contract::{Event, EventName};
 use ringback_core::job::{JobId, Topic};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
+use crate::access::Principal;
 use crate::metrics::Metrics;
 
 /// The most bytes of a queue.
@@ -23,12 +24,15 @@ pub(crate) struct Filter {
     pub(crate) topic: Option<Topic>,
     pub(crate) id: Option<JobId>,
     pub(crate) kinds: Vec<EventName>,
+    /// Who listens: the events are those of its topics.
+    pub(crate) caller: Option<Arc<Principal>>,
 }
 
 impl Filter {
     pub(super) fn matches(&self, event: &Event) -> bool {
         self.topic.as_ref().is_none_or(|topic| *topic == event.key.topic)
             && self.id.as_ref().is_none_or(|id| *id == event.key.id)
+            && self.caller.as_ref().is_none_or(|caller| caller.reaches(&event.key.topic))
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind.name()))
     }
 }

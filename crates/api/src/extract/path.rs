@@ -6,13 +6,16 @@ use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, Path};
 use http::StatusCode;
 use http::request::Parts;
+use ringback_core::access::KeyId;
 use ringback_core::contract::{Receipt, RedriveId};
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::policy::SecretId;
 use ringback_core::wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
 
+use crate::access::{As, Principal};
 use crate::error::ApiError;
+use crate::pull::ReceiptBits;
 use crate::state::Api;
 
 /// The job that the path names.
@@ -24,7 +27,7 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let (topic, id): (String, String) = segments(parts).await?;
         match (topic.parse::<Topic>(), id.parse::<JobId>()) {
-            (Ok(topic), Ok(id)) => Ok(Self(JobKey { topic, id })),
+            (Ok(topic), Ok(id)) => Ok(Self(JobKey { topic: As::of(parts).topic(&topic)?, id })),
             (no_topic, no_id) => {
                 let no_topic = no_topic.err().map(|e| invalid("topic", &topic, e.0));
                 let no_id = no_id.err().map(|e| invalid("id", &id, e.0));
@@ -42,8 +45,10 @@ impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let topic: String = segments(parts).await?;
-        let parsed = topic.parse::<Topic>().map(Self);
-        parsed.map_err(|e| Problem::fields(vec![invalid("topic", &topic, e.0)]).into())
+        match topic.parse::<Topic>() {
+            Ok(topic) => Ok(Self(As::of(parts).topic(&topic)?)),
+            Err(error) => Err(Problem::fields(vec![invalid("topic", &topic, error.0)]).into()),
+        }
     }
 }
 
@@ -56,7 +61,8 @@ impl<S: Send + Sync> FromRequestParts<S> for RedrivePath {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let path = segments::<(String, String)>(parts).await.ok();
         let parsed = path.and_then(|(topic, id)| Some((topic.parse().ok()?, id.parse().ok()?)));
-        parsed.map(|(topic, id)| Self(topic, id)).ok_or_else(unknown_redrive)
+        let (topic, id): (Topic, _) = parsed.ok_or_else(unknown_redrive)?;
+        Ok(Self(As::of(parts).topic(&topic)?, id))
     }
 }
 
@@ -69,7 +75,8 @@ impl<S: Send + Sync> FromRequestParts<S> for SecretPath {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let path = segments::<(String, String)>(parts).await.ok();
         let parsed = path.and_then(|(topic, id)| Some((topic.parse().ok()?, id.parse().ok()?)));
-        parsed.map(|(topic, id)| Self(topic, id)).ok_or_else(unknown_secret)
+        let (topic, id): (Topic, _) = parsed.ok_or_else(unknown_secret)?;
+        Ok(Self(As::of(parts).topic(&topic)?, id))
     }
 }
 
@@ -81,14 +88,33 @@ impl FromRequestParts<Arc<Api>> for ReceiptPath {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {
         let text = segments::<String>(parts).await.ok();
-        let receipt = text.and_then(|text| parse_receipt(api, &text));
+        let receipt = text.and_then(|text| parse_receipt(api, &text, &As::of(parts)));
         receipt.map(Self).ok_or_else(|| unknown_receipt().into())
     }
 }
 
-/// Parses a receipt. `None` if this store cannot have issued it.
-pub(crate) fn parse_receipt(api: &Api, text: &str) -> Option<Receipt> {
-    text.parse().ok().filter(|receipt| api.store.knows(receipt))
+/// Parses a receipt. `None` if this store cannot have issued it, or not to this caller's tenant.
+pub(crate) fn parse_receipt(api: &Api, text: &str, caller: &Principal) -> Option<Receipt> {
+    let receipt: Receipt = text.parse().ok().filter(|receipt| api.store.knows(receipt))?;
+    let is_own = |root| caller.is_operator() || ReceiptBits(receipt.lease.bits).are_of(root, caller.tenant());
+    api.root.as_ref().is_none_or(is_own).then_some(receipt)
+}
+
+/// The key of a caller that the path names.
+pub(crate) struct KeyPath(pub(crate) KeyId);
+
+impl<S: Send + Sync> FromRequestParts<S> for KeyPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let text = segments::<String>(parts).await.ok();
+        text.and_then(|text| text.parse().ok()).map(Self).ok_or_else(unknown_access_key)
+    }
+}
+
+/// The 404 for a key that is not known.
+pub(crate) fn unknown_access_key() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "no key with this id is known")
 }
 
 /// The 404 for a receipt that no reserve has issued.

@@ -12,6 +12,7 @@ use ringback_core::state::State;
 use ringback_core::wire::{INCLUDE_REQUEST, REASON, is_reason};
 
 use self::parameters::{Parameters, is_no, shortened};
+use crate::access::As;
 use crate::error::{ApiError, invalid_field};
 use crate::events;
 use crate::paging::{ListCursor, PurgeCursor};
@@ -36,7 +37,7 @@ impl<S: Sync, T: FromQuery> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let mut query = Parameters::new(&parts.uri)?;
+        let mut query = Parameters::new(&parts.uri, As::of(parts))?;
         let read = T::read(&mut query);
         query.finish()?;
         Ok(Self(read))
@@ -103,7 +104,7 @@ pub(crate) struct TopicsQuery {
 
 impl FromQuery for TopicsQuery {
     fn read(query: &mut Parameters) -> Self {
-        Self { after: query.parse("cursor", TOPICS_CURSOR), limit: query.limit() }
+        Self { after: query.topic_of("cursor", TOPICS_CURSOR), limit: query.limit() }
     }
 }
 
@@ -198,7 +199,7 @@ impl FromQuery for events::Filter {
             }
             Ok(kinds)
         });
-        Self { topic, id, kinds: kinds.unwrap_or_default() }
+        Self { topic, id, kinds: kinds.unwrap_or_default(), caller: None }
     }
 }
 

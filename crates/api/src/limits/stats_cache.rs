@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{Stats, StoreError};
+use ringback_core::contract::{StateCounts, Stats, StoreError};
 use ringback_core::wire::{LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
 use ringback_store::Store;
 use tokio::sync::Mutex;
@@ -51,10 +51,26 @@ fn answer(stats: &Stats, store: &Store) -> StatsAnswer {
         },
         tombstones: TombstonesAnswer { forgotten_early: stats.evicted_early },
         outbox: OutboxAnswer { deaths: stats.pending_notices },
-        store: StoreAnswer {
-            kind: store.kind().to_owned(),
-            profile: store.profile().name().to_owned(),
-            layout: store.layout(),
-        },
+        store: of_store(store),
+    }
+}
+
+/// The answer for a tenant, whose lateness is not known.
+pub(crate) fn of_tenant(states: StateCounts, topics: u64, store: &Store) -> StatsAnswer {
+    StatsAnswer {
+        states,
+        topics,
+        lateness_ms: LatenessAnswer::default(),
+        tombstones: TombstonesAnswer::default(),
+        outbox: OutboxAnswer::default(),
+        store: of_store(store),
+    }
+}
+
+fn of_store(store: &Store) -> StoreAnswer {
+    StoreAnswer {
+        kind: store.kind().to_owned(),
+        profile: store.profile().name().to_owned(),
+        layout: store.layout(),
     }
 }

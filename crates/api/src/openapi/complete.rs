@@ -1,10 +1,14 @@
 //! Completes the OpenAPI document: merges the rules of `schema`, describes the dead-letter notice, and says
-//! which bodies may be left out and that no call needs credentials.
+//! which bodies may be left out and what callers need.
 
 use serde_json::{Value, json};
 
+use crate::access::TENANT;
+use crate::error::MEDIA_TYPE;
 use crate::schema;
 
+/// The path that needs no key.
+const OPEN: &str = "/openapi.json";
 /// In the attributes of a handler: its request body may be left out.
 const MAY_BE_LEFT_OUT: &str = "x-may-be-left-out";
 
@@ -13,7 +17,11 @@ const MAY_BE_LEFT_OUT: &str = "x-may-be-left-out";
 /// # Panics
 /// If a rule names a schema or a property that does not exist.
 pub(super) fn complete(mut document: Value) -> Value {
-    document["security"] = json!([]);
+    document["components"]["securitySchemes"] = json!({"key": {
+        "type": "http", "scheme": "bearer", "bearerFormat": "rbk_…",
+        "description": "A key of POST /v1/keys, or the root key. Needed where RINGBACK_ROOT_KEY is set.",
+    }});
+    document["security"] = json!([{"key": []}, {}]);
     document["webhooks"] = json!({"dead_letter_notice": {"post": dead_letter_notice()}});
     for (name, rule) in schema::rules() {
         let pointer = match name.split_once('/') {
@@ -24,8 +32,15 @@ pub(super) fn complete(mut document: Value) -> Value {
         schema::merge(schema.unwrap_or_else(|| panic!("no schema {name}")), rule);
     }
     let paths = document["paths"].as_object_mut().into_iter().flatten();
-    for operation in paths.flat_map(|(_, path)| path.as_object_mut().into_iter().flatten()) {
-        complete_operation(operation.1);
+    for (path, item) in paths {
+        for (_, operation) in item.as_object_mut().into_iter().flatten() {
+            complete_operation(operation);
+            if path == OPEN {
+                operation["security"] = json!([]);
+            } else {
+                refusals(operation);
+            }
+        }
     }
     document
 }
@@ -44,6 +59,26 @@ fn dead_letter_notice() -> Value {
             "4XX": {"description": "Not received: it is sent again later, except after 410"},
         },
     })
+}
+
+/// The answers to a caller without a key, or with one that does not allow the operation, and the header of the operator.
+fn refusals(operation: &mut Value) {
+    let problem = |meaning: &str| {
+        let schema = json!({"$ref": "#/components/schemas/Problem"});
+        json!({"description": meaning, "content": {MEDIA_TYPE: {"schema": schema}}})
+    };
+    operation["responses"]["401"] = problem("A key is needed, and there is none, or it is not valid");
+    operation["responses"]["403"] = problem(
+        "The key does not allow this; or there is no root key, and the request names another host or is of another site",
+    );
+    let tenant = json!({
+        "name": TENANT, "in": "header", "required": false, "schema": {"$ref": "#/components/schemas/TenantName"},
+        "description": "With the root key: the tenant whose topics and jobs the call is about",
+    });
+    match operation["parameters"].as_array_mut() {
+        Some(parameters) => parameters.push(tenant),
+        None => operation["parameters"] = json!([tenant]),
+    }
 }
 
 fn complete_operation(operation: &mut Value) {

@@ -16,7 +16,8 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::app::{app, table};
+use crate::access::Principal;
+use crate::app::{open as app, table};
 use crate::schema::JobRequest;
 use crate::state::tests::unprepared;
 
@@ -92,11 +93,17 @@ fn each_operation_documents_its_problems() {
         ("/v1/audit/repair", "post", "400 408 413 422 503"),
         ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
         ("/v1/events", "get", "400 422 503"),
+        ("/v1/keys", "get", "503"),
+        ("/v1/keys", "post", "400 408 409 413 415 422 503"),
+        ("/v1/keys/{key}", "delete", "404 503"),
         ("/openapi.json", "get", ""),
     ];
     for (path, method, statuses) in expected {
         let responses = document["paths"][path][method]["responses"].as_object().unwrap();
-        let problems = responses.iter().filter(|(status, _)| !status.starts_with('2'));
+        let is_refusal = |status: &str| ["401", "403"].contains(&status);
+        let has_refusals = responses.keys().filter(|status| is_refusal(status)).count() == 2;
+        assert_eq!(has_refusals, path != "/openapi.json", "{method} {path}");
+        let problems = responses.iter().filter(|(status, _)| !status.starts_with('2') && !is_refusal(status));
         let found: Vec<_> = problems.clone().map(|(status, _)| status.as_str()).collect();
         assert_eq!(found.join(" "), statuses, "{method} {path}");
         for (_, response) in problems {
@@ -156,7 +163,7 @@ fn the_examples_can_be_parsed() {
 
 #[tokio::test]
 async fn the_fields_of_a_line_are_those_that_an_import_reads() {
-    let problem = unprepared().parse_import(br#"{"colour":"red"}"#).unwrap_err();
+    let problem = unprepared().parse_import(br#"{"colour":"red"}"#, &Principal::operator(None)).unwrap_err();
     assert_eq!(fields(&document(), "ImportLine"), parsed(&problem));
 }
 
@@ -194,5 +201,8 @@ fn the_states_of_a_list_are_those_that_have_not_ended() {
 
 fn parse(json: &str) -> Result<NewJob, Problem> {
     let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || Token([0; 8]));
-    parse_job(json.as_bytes(), Defaults { now: Timestamp::default(), make_id, make_token, trace: None })
+    parse_job(
+        json.as_bytes(),
+        Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None },
+    )
 }

@@ -176,8 +176,8 @@ mod tests {
                 );
                 let make_id = &mut || panic!("it has an id");
                 let make_token = &mut || panic!("it changes no job");
-                let defaults = Defaults { now: clock.now(), make_id, make_token, trace: None };
-                let job = parse_import(line.as_bytes(), defaults).unwrap();
+                let defaults = Defaults { now: clock.now(), make_id, make_token, trace: None, tenant: None };
+                let job = parse_import(line.as_bytes(), defaults, &ringback_core::job::TenantScope::All).unwrap();
                 Some(job).filter(|job| store.shard_of(&job.job.key) == shard)
             });
             let job = job.unwrap();

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
 
+use super::receipt_bits::ReceiptBits;
 use crate::error::Unavailable;
 
 /// The most calls at once, divided among the shards, so that a shard that does not answer does
@@ -51,6 +52,8 @@ pub(super) struct ShardRequest {
     pub(super) ttr: Option<Duration>,
     /// The lease of jobs without a `ttr`, if the request has none either.
     pub(super) default_ttr: Duration,
+    /// The random bits of the receipts.
+    pub(super) bits: ReceiptBits,
 }
 
 /// Reserved jobs on their way to a consumer. They are released if this is dropped before
@@ -125,13 +128,12 @@ impl CallerIds {
 struct Call {
     caller: CallerId,
     request: ShardRequest,
-    bits: [u8; 8],
 }
 
 impl Call {
     async fn send(&self, store: &Store) -> Result<Pulled, StoreError> {
-        let Self { caller, request, bits } = self;
-        let ShardRequest { shard, topic, limit, ttr, default_ttr } = request;
+        let Self { caller, request } = self;
+        let ShardRequest { shard, topic, limit, ttr, default_ttr, bits } = request;
         let pull = Pull {
             caller: &caller.name,
             sequence: caller.sequence,
@@ -139,7 +141,7 @@ impl Call {
             limit: *limit,
             ttr: *ttr,
             default_ttr: *default_ttr,
-            bits: *bits,
+            bits: bits.0,
         };
         store.pull(*shard, &pull).await
     }
@@ -203,7 +205,7 @@ async fn execute(store: Store, ids: Arc<CallerIds>, command: Command) -> Option<
     if reply.is_closed() {
         return None;
     }
-    let call = Call { caller: ids.take(), request, bits: random::generator().random() };
+    let call = Call { caller: ids.take(), request };
     match call.send(&store).await {
         Ok(Pulled { jobs, more }) => {
             ids.put_back(call.caller);

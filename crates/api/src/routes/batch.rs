@@ -8,6 +8,7 @@ use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{BatchBody, Caller, NoIdempotencyKey};
 use crate::schema::{BatchRequest, BodyProblems, JobRequest};
@@ -33,11 +34,12 @@ use crate::submit::ItemFailure;
 )]
 pub(crate) async fn submit_batch(
     State(api): ApiState,
+    As(caller): As,
     Caller(trace): Caller,
     _: NoIdempotencyKey,
     BatchBody(items): BatchBody,
 ) -> JsonResult<BatchAnswer> {
-    let parse = |item: &[u8]| api.parse_job(item, trace, &mut None);
+    let parse = |item: &[u8]| api.parse_job(item, trace, &mut None, &caller);
     let BulkResults { invalid, submitted } = submit_items(&api.submits, &api.metrics, items, parse).await?;
     let mut results: Vec<_> = invalid.into_iter().map(|(n, problem)| (n, refused(problem))).collect();
     results.extend(submitted.into_iter().map(|(number, result)| (number, item_result(result))));

@@ -113,6 +113,7 @@ mod tests {
     use ringback_store::Shortage;
 
     use super::*;
+    use crate::access::Principal;
     use crate::limits::MemoryBudget;
     use crate::state::tests::unprepared;
 
@@ -126,7 +127,13 @@ mod tests {
         tokio::time::advance(wait).await;
         let items = ["{}", r#"{"topic":"t","url":"http://h/"}"#, "5", r#"{"topic":"u","url":"http://h/"}"#];
         let items = items.map(|item| Bytes::from_static(item.as_bytes())).into_iter().enumerate().collect();
-        let results = parse_items(items, |item| api.parse_job(item, None, &mut None), sender, deadline).await;
+        let results = parse_items(
+            items,
+            |item| api.parse_job(item, None, &mut None, &Principal::operator(None)),
+            sender,
+            deadline,
+        )
+        .await;
         let numbers = results.invalid.iter().map(|(number, _)| *number).collect();
         (numbers, results.submitted.iter().map(|(number, _)| *number).collect())
     }

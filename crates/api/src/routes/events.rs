@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::header;
 use ringback_core::wire::EventAnswer;
 
+use crate::access::As;
 use crate::error::ApiError;
 use crate::events::Filter;
 use crate::extract::Query;
@@ -30,8 +31,12 @@ use crate::state::ApiState;
         QueryProblems,
     ),
 )]
-pub(crate) async fn events(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
-    let events = api.events.listen(filter).await?;
+pub(crate) async fn events(
+    State(api): ApiState,
+    As(caller): As,
+    Query(filter): Query<Filter>,
+) -> Result<Response, ApiError> {
+    let events = api.events.listen(Filter { caller: Some(caller), ..filter }).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     // Keeps proxies from buffering the stream.
     let unbuffered = [("x-accel-buffering", "no")];

@@ -19,6 +19,7 @@ use ringback_store::Store;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
+use crate::access::{As, Principal};
 use crate::error::{self, ApiError};
 use crate::extract::Query;
 use crate::limits::Deadline;
@@ -52,12 +53,16 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
         QueryProblems,
     ),
 )]
-pub(crate) async fn export(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
+pub(crate) async fn export(
+    State(api): ApiState,
+    As(caller): As,
+    Query(filter): Query<Filter>,
+) -> Result<Response, ApiError> {
     let turn = turn(&api)?;
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
     let (store, next) = (api.store.clone(), page.next);
-    let export = Export { store, filter, page: page.items.into_iter(), next, lines: 0, _turn: turn };
+    let export = Export { store, caller, filter, page: page.items.into_iter(), next, lines: 0, _turn: turn };
     let body = Body::from_stream(stream::try_unfold(export, Export::chunk));
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
 }
@@ -76,6 +81,7 @@ struct Incomplete(#[source] StoreError);
 /// An export in progress.
 struct Export {
     store: Store,
+    caller: Arc<Principal>,
     filter: Filter,
     page: std::vec::IntoIter<StoredJob>,
     next: Option<Cursor>,
@@ -91,6 +97,9 @@ impl Export {
             while chunk.len() < CHUNK
                 && let Some(StoredJob { job, delivery, content }) = self.page.next()
             {
+                if !self.caller.reaches(&job.key.topic) {
+                    continue;
+                }
                 let line = ExportLine::new(job, delivery, content);
                 chunk.extend_from_slice(line.to_string().as_bytes());
                 chunk.push(b'\n');

@@ -7,6 +7,7 @@ use ringback_core::wire::{ImportAnswer, ImportProblem, Problem};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::ImportBody;
 use crate::schema::{ImportLine, ImportProblems};
@@ -26,8 +27,13 @@ use crate::state::ApiState;
         ImportProblems,
     ),
 )]
-pub(crate) async fn import(State(api): ApiState, ImportBody(items): ImportBody) -> JsonResult<ImportAnswer> {
-    let results = submit_items(&api.imports, &api.metrics, items, |line| api.parse_import(line)).await?;
+pub(crate) async fn import(
+    State(api): ApiState,
+    As(caller): As,
+    ImportBody(items): ImportBody,
+) -> JsonResult<ImportAnswer> {
+    let results =
+        submit_items(&api.imports, &api.metrics, items, |line| api.parse_import(line, &caller)).await?;
     Ok(Json(summary(results)))
 }
 

@@ -17,6 +17,7 @@ use ringback_core::wire::{
     AttemptsAnswer, CancelAnswer, InFlight, InspectedJob, JobAnswer, PageAnswer, Problem,
 };
 
+use crate::access::As;
 use crate::error::{ApiError, JsonResult, invalid_field};
 use crate::extract::{
     Caller, IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, Upload, key_and_id, outdated_cursor,
@@ -51,11 +52,12 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn submit(
     State(api): ApiState,
+    As(caller): As,
     Caller(trace): Caller,
     IdempotencyKey(mut key): IdempotencyKey,
     JsonBody(Upload { bytes, permit, deadline }): JsonBody,
 ) -> Result<Response, ApiError> {
-    let job = api.parse_job(&bytes, trace, &mut key);
+    let job = api.parse_job(&bytes, trace, &mut key, &caller);
     // A key that was not used is refused.
     let job = if key.is_some() { job.and(Err(key_and_id())) } else { job };
     let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
@@ -202,6 +204,7 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
 )]
 pub(crate) async fn list(
     State(api): ApiState,
+    As(caller): As,
     Query(PageQuery { filter, from, limit, include }): Query<PageQuery>,
 ) -> Result<Response, ApiError> {
     let (deadline, has_cursor) = (Deadline::from_now(), from.is_some());
@@ -213,7 +216,12 @@ pub(crate) async fn list(
         Include::Nothing => {
             let limits = PageLimits::of_jobs(limit);
             let _turn = deadline.bound(api.scans.acquire()).await?;
-            let page = paging::list_jobs(|at, scan| api.store.page(&filter, at, scan), from, limits);
+            let read = async |at, scan| {
+                let mut page = api.store.page(&filter, at, scan).await?;
+                page.items.retain(|job| caller.owns(&job.key.topic));
+                Ok(page)
+            };
+            let page = paging::list_jobs(read, from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
             Ok(Json(page_answer(jobs.into_iter().map(InspectedJob::from), next)).into_response())
         }
@@ -224,7 +232,12 @@ pub(crate) async fn list(
             let limits = PageLimits::of_whole_jobs(limit, weigh);
             // After the memory, for which others may have to wait for long.
             let _turn = deadline.bound(api.scans.acquire()).await?;
-            let page = paging::list_jobs(|at, scan| api.store.page_stored(&filter, at, scan), from, limits);
+            let read = async |at, scan| {
+                let mut page = api.store.page_stored(&filter, at, scan).await?;
+                page.items.retain(|stored| caller.owns(&stored.job.key.topic));
+                Ok(page)
+            };
+            let page = paging::list_jobs(read, from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
             let items = jobs.into_iter().map(|stored| inspected(&api, &policies, stored));
             Ok(json_holding(&page_answer(items, next), permit))

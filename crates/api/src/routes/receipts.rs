@@ -18,6 +18,7 @@ use ringback_core::wire::{
 };
 use tokio::time::timeout;
 
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, ReceiptPath, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
@@ -142,13 +143,14 @@ pub(crate) async fn renew(
 )]
 pub(crate) async fn finish_all(
     State(api): ApiState,
+    As(caller): As,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptsAnswer> {
     let receipts = parse_finish_all(&json)?;
     let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
     let mut shards: BTreeMap<_, Vec<(usize, Receipt)>> = BTreeMap::new();
     for (number, text) in receipts.iter().enumerate() {
-        if let Some(receipt) = parse_receipt(&api, text) {
+        if let Some(receipt) = parse_receipt(&api, text, &caller) {
             shards.entry(receipt.shard).or_default().push((number, receipt));
         }
     }

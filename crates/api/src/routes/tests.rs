@@ -6,7 +6,7 @@ use http::{Method, Request, StatusCode, header};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-use crate::app::app;
+use crate::app::open as app;
 use crate::error::MEDIA_TYPE;
 use crate::state::tests::unprepared;
 

@@ -8,15 +8,16 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use ringback_core::contract::{StoreError, TopicPage, is_notice_topic};
 use ringback_core::job::Topic;
-use ringback_core::policy::{Policies, Policy};
+use ringback_core::policy::{Metrics, Policy};
 use ringback_core::wire::{
-    PolicyAnswer, Problem, TopicAnswer, TopicsAnswer, brings_secrets, close_policy, on_dead_of_notices,
-    parse_policy, unmask_policy, with_secrets,
+    FieldError, PolicyAnswer, Problem, TopicAnswer, TopicsAnswer, brings_secrets, close_policy,
+    on_dead_of_notices, parse_policy, unmask_policy, with_secrets,
 };
 
 use super::jobs::limit_reached;
 use super::policy_change::applied;
 use super::secrets::with_sealed;
+use crate::access::{As, Principal};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
@@ -40,23 +41,32 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn list_topics(
     State(api): ApiState,
+    As(caller): As,
     Query(TopicsQuery { after, limit }): Query<TopicsQuery>,
 ) -> JsonResult<TopicsAnswer> {
-    let mut page = Deadline::from_now().bound(api.store.topics(after.as_ref(), limit)).await??;
+    let own = caller.own();
+    let mut page = Deadline::from_now().bound(api.store.topics(&own, after.as_ref(), limit)).await??;
     let policies = api.policies.all().unwrap_or_default();
-    add_policy_topics(&mut page, &policies, after.as_ref(), limit);
+    page.items.retain(|(topic, _)| caller.owns(topic));
+    let with_policy = policies.keys().filter(|topic| caller.owns(topic));
+    add_topics(&mut page, with_policy, after.as_ref(), limit);
     let answer = |(topic, counts)| TopicAnswer::new(&topic, &counts, policies.get(&topic).map(AsRef::as_ref));
     let items = page.items.into_iter().map(answer).collect();
     Ok(Json(TopicsAnswer { items, next: page.next.map(|topic| topic.to_string()) }))
 }
 
-/// Adds the topics of the page's range that have a policy and nothing else.
-fn add_policy_topics(page: &mut TopicPage, policies: &Policies, after: Option<&Topic>, limit: usize) {
+/// Adds those of the topics that are in the page's range, for topics that have a policy and nothing else.
+fn add_topics<'a>(
+    page: &mut TopicPage,
+    topics: impl Iterator<Item = &'a Topic>,
+    after: Option<&Topic>,
+    limit: usize,
+) {
     let last = page.next.as_ref();
     let is_on_page =
         |topic: &&Topic| after.is_none_or(|after| *topic > after) && last.is_none_or(|last| *topic <= last);
     let mut items: BTreeMap<_, _> = std::mem::take(&mut page.items).into_iter().collect();
-    for topic in policies.keys().filter(is_on_page) {
+    for topic in topics.filter(is_on_page) {
         items.entry(topic.clone()).or_default();
     }
     let is_more = items.len() > limit;
@@ -97,10 +107,12 @@ pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath)
 )]
 pub(crate) async fn put_policy(
     State(api): ApiState,
+    As(caller): As,
     TopicPath(topic): TopicPath,
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
 ) -> Result<Response, ApiError> {
     let policy = close_policy(parse_policy(&bytes)?)?;
+    check_policy(&policy, &caller)?;
     if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }
@@ -129,6 +141,20 @@ pub(crate) async fn put_policy(
     };
     let status = applied(&api, put).await?;
     Ok((status, Json(PolicyAnswer::new(&topic, Some(&policy)))).into_response())
+}
+
+/// Checks that a caller may set a policy.
+fn check_policy(policy: &Policy, caller: &Principal) -> Result<(), Problem> {
+    let urls = [("url", &policy.url), ("on_dead", &policy.on_dead)].into_iter();
+    let mut errors: Vec<_> = urls.filter_map(|(field, url)| caller.judge(field, url.as_ref()?)).collect();
+    if policy.metrics == Metrics::ByTopic && !caller.is_operator() {
+        errors.push(FieldError {
+            field: "metrics".to_owned(),
+            detail: "the topics with metrics of their own are few, and the operator chooses them".to_owned(),
+            allowed: "false, or the root key".to_owned(),
+        });
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
 }
 
 /// Pause a topic

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use utoipa::{IntoParams, ToSchema};
 
-use super::values::{JobName, ReceiptText, RevivalId, SecretName, TopicName};
+use super::values::{JobName, KeyName, ReceiptText, RevivalId, SecretName, TopicName};
 
 /// A job by topic and id.
 #[derive(IntoParams)]
@@ -43,6 +43,14 @@ pub(crate) struct SecretParams {
     topic: TopicName,
     /// The secret's id
     secret: SecretName,
+}
+
+/// A key of a caller by id.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct KeyParams {
+    /// The key's id
+    key: KeyName,
 }
 
 /// A pull receipt.

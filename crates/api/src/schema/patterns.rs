@@ -251,6 +251,14 @@ pub(super) const PURGE_CURSOR: &str = concat!("^[0-9A-Fa-f]{1,4}-[0-9A-Fa-f]{1,1
 pub(super) const RECEIPT: &str = "^[A-Za-z0-9_-]{40}$";
 /// The id of a redrive.
 pub(super) const REDRIVE: &str = "^[0-9a-f]{16}$";
+/// An address, a slash and the length of a prefix.
+pub(super) const NETWORK: &str = "^[0-9a-fA-F.:]+/[0-9]{1,3}$";
+/// The id of a key of a caller.
+pub(super) const KEY_ID: &str = "^key_[A-Za-z0-9]{1,60}$";
+/// A host name in lower case.
+pub(super) const HOST: &str = "^[a-z0-9._-]{1,253}$";
+/// The name of a tenant.
+pub(super) const TENANT: &str = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,32}$";
 /// The id of a secret.
 pub(super) const SECRET_ID: &str = "^sec_[A-Za-z0-9]{1,60}$";
 /// `whsec_` and the base64 of 24 to 64 bytes, whose unused bits are zero, with or without padding.

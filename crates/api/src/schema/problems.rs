@@ -50,6 +50,10 @@ problems! {
     ImportProblems: 400 408 413 415 503;
     /// GET and DELETE /v1/topics/{topic}/revivals/{revival}.
     RedriveProblems: 404 503;
+    /// POST /v1/keys.
+    AddKeyProblems: 400 408 409 413 415 422 503;
+    /// DELETE /v1/keys/{key}.
+    KeyProblems: 404 503;
     /// DELETE /v1/topics/{topic}/secrets/{secret}.
     DeleteSecretProblems: 404 503;
 }
@@ -88,10 +92,10 @@ fn retry_after(text: &str) -> Header {
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Not readable: not JSON of the expected kind, or not UTF-8",
-        404 => "No such job, topic, revival, secret or receipt is known",
+        404 => "No such job, topic, revival, secret, key or receipt is known",
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, the topic has too many secrets or no master key seals them, too many revivals are running, or no loss of jobs has this run_id"
+            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, the topic has too many secrets or no master key seals them, too many revivals are running, there are too many keys or no root key, or no loss of jobs has this run_id"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",

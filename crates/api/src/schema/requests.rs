@@ -2,6 +2,8 @@
 //! What an attribute cannot say is in `rules`. The parsers are in `ringback_core::wire`.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
@@ -9,8 +11,9 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::values::{
     Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, ExpectedBody,
-    HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId, SealedText,
-    SecretName, SecretText, Time, Timeout, TopicName, TraceParent, Ttr, Wait, ZoneName,
+    HeaderFields, HostName, JobName, Keep, MaxDelay, MediaType, NetworkText, Origin, ReasonText, RetryDelay,
+    RunId, SealedText, SecretName, SecretText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr, Wait,
+    ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -129,6 +132,8 @@ pub(crate) struct BatchRequest(Vec<JobRequest>);
 /// The fields of a line of an import that a submit does not have.
 #[derive(Deserialize, Serialize, ToSchema)]
 struct HistoryFields {
+    /// The tenant whose job it is. Of a key, only its own.
+    tenant: Option<TenantName>,
     /// The state of an exported job. Only `dead` counts: any other job is pending.
     state: Option<PendingState>,
     /// When it was accepted.
@@ -272,6 +277,39 @@ pub(crate) struct NewSecretRequest {
     /// How long the former secrets of the topic go on signing beside the new one. 0 ends them at once.
     #[schema(default = "24h")]
     keep: Option<Keep>,
+}
+
+/// What a key allows, and what it is limited to.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"tenant": "acme", "scopes": ["submit", "read"], "destinations": ["hooks.acme.example"]}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewKeyRequest {
+    /// The tenant whose topics and jobs it is for. If it is left out, those without a tenant.
+    tenant: Option<TenantName>,
+    /// What it allows. `submit`: submit, cancel, reschedule and run jobs. `consume`: reserve and settle pull jobs. `read`:
+    /// see jobs, topics, counts and events. `manage`: set policies and secrets, pause topics, revive and purge jobs.
+    /// `import`: export and import.
+    scopes: HashSet<KeyScope>,
+    /// The topics that it is for. If it is left out, all of the tenant.
+    topics: Option<HashSet<TopicName>>,
+    /// The hosts that jobs and policies may name, by https alone. If it is left out, all that the installation allows.
+    destinations: Option<HashSet<HostName>>,
+    /// The networks that it may be used from. If it is left out, all.
+    cidrs: Option<HashSet<NetworkText>>,
+    /// When it expires. If it is left out, never.
+    expires: Option<Time>,
+}
+
+/// What a key allows.
+#[derive(Deserialize, Serialize, PartialEq, Eq, Hash, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KeyScope {
+    Submit,
+    Consume,
+    Read,
+    Manage,
+    Import,
 }
 
 /// Which attempts are logged: failed ones and the success of a job that needed more than one attempt, all,

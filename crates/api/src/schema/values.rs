@@ -23,7 +23,7 @@ use super::patterns;
 macro_rules! values {
     ($($(#[doc = $doc:literal])+ $name:ident = $schema:expr;)+) => {$(
         $(#[doc = $doc])+
-        #[derive(serde::Deserialize, serde::Serialize)]
+        #[derive(serde::Deserialize, serde::Serialize, PartialEq, Eq, Hash)]
         pub(crate) struct $name(Value);
 
         impl PartialSchema for $name {
@@ -82,6 +82,14 @@ values! {
     ReceiptText = text(patterns::RECEIPT, 40, 40).examples(["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]);
     /// The id of a revival.
     RevivalId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
+    /// The id of a key of a caller.
+    KeyName = text(patterns::KEY_ID, 5, 64).examples(["key_01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
+    /// A tenant: whom topics and jobs belong to.
+    TenantName = text(patterns::TENANT, 1, 32).examples(["acme"]);
+    /// A host that jobs may go to.
+    HostName = text(patterns::HOST, 1, 253).examples(["hooks.example.com"]);
+    /// A network that a key may be used from.
+    NetworkText = text(patterns::NETWORK, 4, 43).examples(["10.1.0.0/16"]);
     /// The id of a secret.
     SecretName = text(patterns::SECRET_ID, 5, 64).examples(["sec_01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
     /// A secret by the Standard Webhooks specification: `whsec_` and the base64 of 24 to 64 bytes.

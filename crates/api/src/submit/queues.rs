@@ -259,7 +259,12 @@ mod tests {
     fn job(id: usize, body: usize) -> (usize, NewJob) {
         let body = "x".repeat(body);
         let json = format!(r#"{{"topic":"t","id":"{id}","url":"http://h/","body":"{body}"}}"#);
-        (id, unprepared().parse_job(json.as_bytes(), None, &mut None).unwrap())
+        (
+            id,
+            unprepared()
+                .parse_job(json.as_bytes(), None, &mut None, &crate::access::Principal::operator(None))
+                .unwrap(),
+        )
     }
 
     #[tokio::test(start_paused = true)]

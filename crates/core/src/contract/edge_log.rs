@@ -125,7 +125,7 @@ pub fn write(edges: &[TakenEdge]) {
         tracing::debug!(
             target: TARGET,
             {
-                job.topic = %key.topic,
+                job.topic = key.topic.as_str(),
                 job.id = %key.id,
                 from = from.map_or("nothing", State::name),
                 to = to.map_or("gone", State::name),

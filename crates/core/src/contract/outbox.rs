@@ -18,7 +18,7 @@ pub const NOTICE_TOPIC: &str = "ringback.on-dead";
 
 /// Whether this is the topic of notices.
 pub fn is_notice_topic(topic: &Topic) -> bool {
-    topic.as_str() == NOTICE_TOPIC
+    topic.name() == NOTICE_TOPIC
 }
 
 /// A job at the time it became dead, with all that its notice needs.

@@ -13,6 +13,7 @@ use super::error::StoreError;
 use super::moves::Token;
 use crate::clock::Timestamp;
 use crate::hex::{self, Hex};
+use crate::job::Topic;
 
 /// The most redrives that run at the same time.
 pub const MAX_REDRIVES: usize = 16;
@@ -120,7 +121,7 @@ impl RedriveJob {
     /// The stored form of a filter and a rate.
     pub fn new(filter: &DeadFilter, rate: u32) -> Self {
         Self {
-            topic: filter.topic.to_string(),
+            topic: filter.topic.as_str().to_owned(),
             reason: filter.reason.clone(),
             after: filter.after.map(Timestamp::as_millis),
             before: filter.before.map(Timestamp::as_millis),
@@ -134,7 +135,7 @@ impl RedriveJob {
     /// [`StoreError::Unreadable`] if the stored topic is not one.
     pub fn filter(self) -> Result<DeadFilter, StoreError> {
         Ok(DeadFilter {
-            topic: self.topic.parse().map_err(|_| StoreError::Unreadable("a redrive"))?,
+            topic: Topic::from_stored(&self.topic).ok_or(StoreError::Unreadable("a redrive"))?,
             reason: self.reason,
             after: self.after.map(Timestamp::from_millis),
             before: self.before.map(Timestamp::from_millis),

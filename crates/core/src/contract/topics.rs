@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::job::Topic;
+use crate::job::{TenantScope, Topic};
+use crate::policy::Metrics;
 
 /// The most topics of a page.
 pub const MAX_TOPIC_PAGE: usize = 1000;
@@ -72,8 +73,8 @@ impl TopicCounts {
 pub enum TopicSpan {
     /// A single topic.
     One(Topic),
-    /// Topics after this one, or from the first; at most this many.
-    After(Option<Topic>, usize),
+    /// Those of a scope after this one, or from the first; at most this many.
+    After(TenantScope, Option<Topic>, usize),
 }
 
 /// Whether a known topic has jobs.
@@ -104,6 +105,20 @@ pub struct TopicPage {
     pub items: Vec<(Topic, TopicCounts)>,
     /// The topic after which the next page begins; `None` on the last page.
     pub next: Option<Topic>,
+}
+
+/// An entry of the policy book, of which every process has a copy: the policy of a topic under the text of the topic, or
+/// the key of a caller.
+#[derive(Clone, Copy, Debug)]
+pub struct BookEntry<'a> {
+    /// What it is stored under.
+    pub name: &'a str,
+    /// Its JSON.
+    pub written: &'a str,
+    /// Whether it asks for metrics of its own.
+    pub metrics: Metrics,
+    /// How many entries there may be with it.
+    pub limit: usize,
 }
 
 /// The version of the stored policies. It grows with every change.

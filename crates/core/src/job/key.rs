@@ -21,20 +21,57 @@ fn check(text: &str, max: usize, extra: &[u8], allowed: &'static str) -> Result<
     if fits && text != "." && text != ".." { Ok(()) } else { Err(NameError(allowed)) }
 }
 
-/// The kind of a job: `[A-Za-z0-9._-]{1,64}`, neither `.` nor `..`.
+/// The kind of a job: `[A-Za-z0-9._-]{1,64}`, neither `.` nor `..`. It belongs to a tenant, or to none. Topics of
+/// different tenants are different topics, whatever their names.
+///
+/// It has two texts. Callers know it by its [name](Self::name), which is also how it is displayed. Stores know it by
+/// [`as_str`](Self::as_str), which has the tenant in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Topic(Box<str>);
 
 impl Topic {
-    /// The form of a topic, for error messages.
+    /// The form of a topic's name, for error messages.
     pub const ALLOWED: &'static str = "1 to 64 of A-Z a-z 0-9 . _ -, and neither . nor ..";
 
-    /// The text.
+    /// The text that no other topic of the installation has: the name, or `~tenant/name`. Topics without a tenant come
+    /// first in the order of these texts, then those of each tenant together.
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Reads what [`as_str`](Self::as_str) has returned.
+    pub fn from_stored(text: &str) -> Option<Self> {
+        match text.strip_prefix(Tenant::MARK) {
+            Some(rest) => {
+                let (tenant, name) = rest.split_once('/')?;
+                Some(name.parse::<Self>().ok()?.of_tenant(Some(&tenant.parse().ok()?)))
+            }
+            None => text.parse().ok(),
+        }
+    }
+
+    /// The name, as the callers of its tenant write it.
+    pub fn name(&self) -> &str {
+        self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
+    }
+
+    /// The tenant, if it has one.
+    pub fn tenant(&self) -> Option<Tenant> {
+        let (tenant, _) = self.0.strip_prefix(Tenant::MARK)?.split_once('/')?;
+        Some(Tenant(tenant.into()))
+    }
+
+    /// The topic with this name of another tenant, or of none.
+    #[must_use]
+    pub fn of_tenant(&self, tenant: Option<&Tenant>) -> Self {
+        match tenant {
+            Some(tenant) => Self([&*tenant.prefix(), self.name()].concat().into()),
+            None => Self(self.name().into()),
+        }
+    }
 }
 
+/// A name without a tenant.
 impl FromStr for Topic {
     type Err = NameError;
 
@@ -44,9 +81,79 @@ impl FromStr for Topic {
     }
 }
 
+/// The name, without the tenant.
 impl fmt::Display for Topic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Whom topics and their jobs belong to: `[A-Za-z0-9._-]{1,32}`, neither `.` nor `..`. Tenants see nothing of each
+/// other. What belongs to no tenant is as far apart from theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tenant(Box<str>);
+
+impl Tenant {
+    /// The form of a tenant's name, for error messages.
+    pub const ALLOWED: &'static str = "1 to 32 of A-Z a-z 0-9 . _ -, and neither . nor ..";
+    /// What the stored text of a topic with a tenant begins with. It is greater than all that a name has.
+    pub const MARK: char = '~';
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What the stored texts of its topics begin with, and those of no other tenant.
+    pub fn prefix(&self) -> String {
+        format!("{}{}/", Self::MARK, self.0)
+    }
+}
+
+impl FromStr for Tenant {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        check(text, 32, b"._-", Self::ALLOWED)?;
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for Tenant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// Whose topics and jobs a call is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TenantScope {
+    /// Those of all tenants, and those without one.
+    #[default]
+    All,
+    /// Those of this tenant, or those without one.
+    One(Option<Tenant>),
+}
+
+impl TenantScope {
+    /// Whether a topic is among them.
+    pub fn has(&self, topic: &Topic) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(None) => !topic.as_str().starts_with(Tenant::MARK),
+            Self::One(Some(tenant)) => topic.as_str().starts_with(&tenant.prefix()),
+        }
+    }
+
+    /// The least text that a stored topic of them can have, and the least that is greater than all of theirs; `None` if
+    /// there is none.
+    pub fn bounds(&self) -> (String, Option<String>) {
+        match self {
+            Self::All => (String::new(), None),
+            Self::One(None) => (String::new(), Some(Tenant::MARK.into())),
+            // The byte behind that of a slash.
+            Self::One(Some(tenant)) => (tenant.prefix(), Some(format!("{}{}0", Tenant::MARK, tenant))),
+        }
     }
 }
 
@@ -180,5 +287,50 @@ mod tests {
     #[test]
     fn topic_and_id_do_not_run_into_each_other() {
         assert_ne!(key("a", "b.c").locator(), key("a.b", "c").locator());
+    }
+
+    fn of(tenant: &str, topic: &str) -> Topic {
+        topic.parse::<Topic>().unwrap().of_tenant(Some(&tenant.parse().unwrap()))
+    }
+
+    #[test]
+    fn a_topic_of_a_tenant_has_the_name_of_the_topic_and_a_text_of_its_own() {
+        let (plain, own) = ("pay".parse::<Topic>().unwrap(), of("acme", "pay"));
+        assert_eq!((own.as_str(), own.name(), own.to_string().as_str()), ("~acme/pay", "pay", "pay"));
+        assert_eq!((own.tenant(), plain.tenant()), (Some("acme".parse().unwrap()), None));
+        assert_eq!(own.of_tenant(None), plain);
+        for topic in [&plain, &own] {
+            assert_eq!(Topic::from_stored(topic.as_str()).as_ref(), Some(topic));
+        }
+        for bad in ["~acme/pay", "~acme", "acme/pay", "~/pay"] {
+            assert!(bad.parse::<Topic>().is_err(), "{bad}");
+        }
+        for bad in ["~acme", "~acme/", "~/pay", "acme/pay", "~acme/a/b", "~a b/c", ""] {
+            assert_eq!(Topic::from_stored(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn jobs_of_tenants_share_no_place() {
+        let id: JobId = "b".parse().unwrap();
+        let keys = ["acme", "bcme"].map(|tenant| JobKey { topic: of(tenant, "a"), id: id.clone() });
+        assert_ne!(keys[0].locator(), keys[1].locator());
+        assert_ne!(keys[0].locator(), key("a", "b").locator());
+    }
+
+    #[test]
+    fn the_topics_of_a_scope_lie_between_its_bounds_and_no_others_do() {
+        let topics = ["-", "a", "z", "~a-/t", "~a/-", "~a/z", "~a0/t", "~b/t"]
+            .map(|text| Topic::from_stored(text).unwrap());
+        assert!(topics.is_sorted());
+        let scopes = [TenantScope::All, TenantScope::One(None), TenantScope::One(Some("a".parse().unwrap()))];
+        for (scope, count) in scopes.into_iter().zip([8, 3, 2]) {
+            let (least, end) = scope.bounds();
+            let inside = |topic: &Topic| {
+                topic.as_str() >= least.as_str() && end.as_deref().is_none_or(|end| topic.as_str() < end)
+            };
+            assert!(topics.iter().all(|topic| inside(topic) == scope.has(topic)), "{scope:?}");
+            assert_eq!(topics.iter().filter(|topic| scope.has(topic)).count(), count, "{scope:?}");
+        }
     }
 }

@@ -61,7 +61,7 @@ impl fmt::Display for SecretId {
 impl StoredSecret {
     /// The name that a secret is sealed for, so that a sealed one is of use for its topic alone.
     pub fn name(topic: &Topic, id: &SecretId) -> String {
-        format!("signing-secret {topic} {id}")
+        format!("signing-secret {} {id}", topic.as_str())
     }
 
     /// Whether it signs callbacks that are sent now.

@@ -12,6 +12,9 @@ use crate::contract::{AttemptEnded, Event, EventKind};
 #[schema(example = json!({"topic": "pay.notify", "id": "order-1", "at": "2026-11-20T09:30:15.017Z",
     "attempt": 1, "outcome": "retry", "due_at": "2026-11-20T09:30:30.017Z", "status": 503, "duration_ms": 17}))]
 pub struct EventAnswer {
+    /// The tenant whose job it is; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// The job's topic.
     pub topic: String,
     /// The job's id.
@@ -47,7 +50,8 @@ pub struct EventAnswer {
 impl From<&Event> for EventAnswer {
     fn from(event: &Event) -> Self {
         let (topic, id) = (event.key.topic.to_string(), event.key.id.to_string());
-        let common = Self { topic, id, at: event.at.to_string(), ..Self::default() };
+        let tenant = event.key.topic.tenant().map(|tenant| tenant.to_string());
+        let common = Self { tenant, topic, id, at: event.at.to_string(), ..Self::default() };
         match &event.kind {
             EventKind::Submitted { due } => Self { due_at: Some(due.to_string()), ..common },
             EventKind::Attempt(ended) => common.with(ended),

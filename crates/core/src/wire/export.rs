@@ -15,6 +15,9 @@ use crate::job::{ContentHash, Delivery, Job};
 /// A pending or dead job on its way to another installation. Absent fields are left out.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ExportLine {
+    /// The tenant whose job it is; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
     /// Its topic.
     topic: String,
     /// Its id.
@@ -84,6 +87,7 @@ impl ExportLine {
         let RequestAnswer { url, body, body_base64, content_type, headers, context, .. } = request;
         let RequestAnswer { retry, timeout, ttr, on_dead, traceparent, .. } = request;
         Self {
+            tenant: job.key.topic.tenant().map(|tenant| tenant.to_string()),
             topic: job.key.topic.to_string(),
             id: job.key.id.to_string(),
             state: job.state.to_string(),

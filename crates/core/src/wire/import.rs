@@ -7,7 +7,7 @@ use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::values::{REASON, is_line, object, parsed, reason};
 use super::problem::Problem;
 use super::submit::{self, Defaults};
-use crate::job::{History, IfExists, ImportJob, Trace};
+use crate::job::{History, IfExists, ImportJob, Tenant, TenantScope, Trace};
 use crate::limits::MAX_ERROR;
 use crate::outcome::LastAttempt;
 use crate::policy::Policies;
@@ -15,8 +15,8 @@ use crate::state::State;
 use crate::written_time::ALLOWED_TIME;
 
 /// The fields of an import that a submit does not have.
-const EXTRA: [&str; 8] =
-    ["state", "created_at", "attempts", "failures", "last", "reason", "content", "traceparent"];
+const EXTRA: [&str; 9] =
+    ["tenant", "state", "created_at", "attempts", "failures", "last", "reason", "content", "traceparent"];
 
 const STATES: &str = "delayed, ready, reserved or dead; without it the job is pending";
 const CONTENT: &str = "16 hexadecimal digits in lower case";
@@ -28,13 +28,24 @@ const LAST: &str = "an object with at, and optionally status, error and duration
 /// job is pending and due `at` the given time, or at once if that has passed. A line without `content`
 /// has the content hash that a submit of its fields has.
 ///
+/// `scope` says whose jobs the caller may import. If that is one tenant, all lines are of it.
+///
 /// # Errors
 /// Those of [`parse_job`](super::parse_job).
-pub fn parse_import(line: &[u8], defaults: Defaults<'_>) -> Result<ImportJob, Problem> {
+pub fn parse_import(line: &[u8], defaults: Defaults<'_>, scope: &TenantScope) -> Result<ImportJob, Problem> {
     let fields = open(line)?;
     let mut mistakes = Mistakes::default();
     let known: Vec<&str> = submit::KNOWN.into_iter().chain(EXTRA).collect();
     fields.check_names("", &known, &mut mistakes);
+    let tenant = tenant(&fields, scope, &mut mistakes);
+    let Defaults { now, make_id, make_token, trace, .. } = defaults;
+    let defaults = Defaults {
+        now,
+        make_id: &mut *make_id,
+        make_token: &mut *make_token,
+        trace,
+        tenant: tenant.as_ref(),
+    };
     let job = submit::judge(&fields, defaults, Some(&Policies::new()), &mut mistakes)?;
     if job.as_ref().is_some_and(|job| job.if_exists != IfExists::Refuse) {
         mistakes.add("if_exists", "given for an import, which changes no job that exists", "refuse, or none");
@@ -50,6 +61,16 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>) -> Result<ImportJob, Pr
         }
         _ => Err(mistakes.into_problem()),
     }
+}
+
+/// The tenant of a line.
+fn tenant(fields: &Fields<'_>, scope: &TenantScope, mistakes: &mut Mistakes) -> Option<Tenant> {
+    let named: Option<Tenant> = parsed(fields, "tenant", Tenant::ALLOWED, mistakes, parse_text);
+    let TenantScope::One(own) = scope else { return named };
+    if named.is_some() && named != *own {
+        mistakes.add("tenant", "not that of the caller", "the tenant of the caller, or none");
+    }
+    own.clone()
 }
 
 fn history(fields: &Fields<'_>, mistakes: &mut Mistakes) -> History {

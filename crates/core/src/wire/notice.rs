@@ -85,15 +85,17 @@ impl DeadLetter {
         let body = Body { bytes: body.into(), content_type: None };
         let (context, trace) = (self.context.clone(), self.trace);
         let delivery = Delivery { context, trace, ..Delivery::new(url, body) };
-        let topic = NOTICE_TOPIC.parse().expect("it lies within the alphabet of topics");
+        let topic = NOTICE_TOPIC.parse::<Topic>().expect("it lies within the alphabet of topics");
+        // A notice belongs to the tenant whose job died.
+        let topic = topic.of_tenant(self.job.key.topic.tenant().as_ref());
         let key = JobKey { topic, id: notice_id(self) };
         let if_exists = IfExists::Refuse;
         Some(NewJob { key, due: Due::In(Duration::ZERO), delivery, content, if_exists })
     }
 }
 
-/// The topic of the dead job that a notice is about, from the body of the notice.
-pub fn topic_of_notice(body: &[u8]) -> Option<Topic> {
+/// The topic of the dead job that a notice is about, from the topic and the body of the notice.
+pub fn topic_of_notice(notice: &Topic, body: &[u8]) -> Option<Topic> {
     #[derive(Deserialize)]
     struct Notice<'a> {
         #[serde(borrow)]
@@ -103,7 +105,8 @@ pub fn topic_of_notice(body: &[u8]) -> Option<Topic> {
     struct Data<'a> {
         topic: Cow<'a, str>,
     }
-    serde_json::from_slice::<Notice<'_>>(body).ok()?.data.topic.parse().ok()
+    let topic = serde_json::from_slice::<Notice<'_>>(body).ok()?.data.topic.parse::<Topic>().ok()?;
+    Some(topic.of_tenant(notice.tenant().as_ref()))
 }
 
 /// The id of a notice: 128 bits that identify the dead letter. The number of attempts only grows, so a job
@@ -188,8 +191,8 @@ mod tests {
             (Some([1; 16]), None)
         );
         let body = std::str::from_utf8(&notice.delivery.body.bytes).unwrap();
-        assert_eq!(topic_of_notice(body.as_bytes()).unwrap().as_str(), "pay");
-        assert_eq!(topic_of_notice(b"{}"), None);
+        assert_eq!(topic_of_notice(&notice.key.topic, body.as_bytes()).unwrap().as_str(), "pay");
+        assert_eq!(topic_of_notice(&notice.key.topic, b"{}"), None);
         assert_eq!(
             body,
             r#"{"type":"job.dead","timestamp":"1970-01-01T00:00:01.020Z","data":{"topic":"pay","id":"order-1","state":"dead","due_at":"1970-01-01T00:00:01.000Z","created_at":"1970-01-01T00:00:00.500Z","attempts":3,"failures":2,"last":{"at":"1970-01-01T00:00:01.001Z","status":503,"duration_ms":17},"reason":"exhausted","context":{"tenant":"a7"}}}"#
@@ -226,7 +229,7 @@ mod tests {
 
     fn on_dead(job: &str) -> Result<Option<String>, (u16, String)> {
         let (make_id, make_token) = (&mut || "i".parse().unwrap(), &mut || unreachable!());
-        let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
+        let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
         let job = parse_job(job.as_bytes(), defaults);
         let url = job.map(|job| job.delivery.on_dead.map(|url| url.to_string()));
         url.map_err(|problem| (problem.status, problem.errors[0].field.clone()))
@@ -246,7 +249,8 @@ mod tests {
         let content = |on_dead: &str| {
             let job = format!(r#"{{"topic":"t","id":"i","on_dead":{on_dead}}}"#);
             let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
-            let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
+            let defaults =
+                Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
             parse_job(job.as_bytes(), defaults).unwrap().content
         };
         assert_eq!(content(r#""http://h/""#), content(r#""http://h/""#));

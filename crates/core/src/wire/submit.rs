@@ -16,7 +16,7 @@ use super::fields::values::{self, entries, field, headers, timeout, url};
 use super::notice::on_dead;
 use super::problem::Problem;
 use crate::clock::Timestamp;
-use crate::job::{Callback, ContentHash, Context, Delivery, JobId, JobKey, NewJob, Topic, Trace};
+use crate::job::{Callback, ContentHash, Context, Delivery, JobId, JobKey, NewJob, Tenant, Topic, Trace};
 use crate::policy::Policies;
 use crate::token::Token;
 
@@ -57,6 +57,8 @@ pub struct Defaults<'a> {
     pub make_token: &'a mut dyn FnMut() -> Token,
     /// The trace the request belongs to.
     pub trace: Option<Trace>,
+    /// Whose topics the caller names.
+    pub tenant: Option<&'a Tenant>,
 }
 
 /// Parses one job without policies. A job without a URL is a pull job.
@@ -95,8 +97,8 @@ pub(super) fn judge(
     policies: Option<&Policies>,
     mistakes: &mut Mistakes,
 ) -> Result<Option<NewJob>, Problem> {
-    let Defaults { now, make_id, make_token, trace } = defaults;
-    let topic = topic(fields, mistakes);
+    let Defaults { now, make_id, make_token, trace, tenant } = defaults;
+    let topic = topic(fields, mistakes).map(|topic| topic.of_tenant(tenant));
     let has_target = fields.get("url").is_some() || fields.get("ttr").is_some();
     let of_topic = topic.as_ref().filter(|_| !has_target).and_then(|topic| policies?.get(topic)?.url.clone());
     let is_push = fields.get("url").is_some() || of_topic.is_some();

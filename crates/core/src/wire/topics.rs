@@ -65,6 +65,9 @@ pub struct TopicsAnswer {
 /// A topic that has a policy or is paused, on its way to another installation.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TopicLine {
+    /// The tenant whose topic it is; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Its name.
     pub topic: String,
     /// Whether it is paused.
@@ -79,7 +82,8 @@ impl TopicLine {
     pub fn new(topic: &Topic, paused: bool, policy: Option<&Policy>) -> Self {
         let json = |policy: &Policy| RawValue::from_string(policy.written().to_owned());
         let policy = policy.map(json).transpose().expect("a policy keeps the JSON that it was parsed from");
-        Self { topic: topic.to_string(), paused, policy }
+        let tenant = topic.tenant().map(|tenant| tenant.to_string());
+        Self { tenant, topic: topic.to_string(), paused, policy }
     }
 }
 

@@ -15,8 +15,7 @@ pub(crate) fn span(lease: &Lease) -> Span {
     if !tracing_active() {
         return Span::none();
     }
-    let span =
-        info_span!("deliver", job.topic = %lease.key.topic, job.id = %lease.key.id, attempt = lease.attempt);
+    let span = info_span!("deliver", job.topic = lease.key.topic.as_str(), job.id = %lease.key.id, attempt = lease.attempt);
     if let Some(parent) = &lease.delivery.trace {
         trace::adopt(&span, parent);
     }

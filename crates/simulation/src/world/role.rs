@@ -79,6 +79,7 @@ impl Role {
                     tls: None,
                     guard: Guard::open(),
                     master_keys: Default::default(),
+                    access: ringback_api::Access::open(),
                 };
                 router = Some(ringback_api::router(&config, &store, &context, &mut tasks));
             }

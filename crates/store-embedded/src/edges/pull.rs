@@ -29,7 +29,7 @@ impl EmbeddedStore {
     ) -> Result<(Vec<Topic>, usize), StoreError> {
         let lanes =
             self.call(shard, 0, move |txn| txn.tables.ready.pull_lanes(txn.shard(), from, limit)).await?;
-        Ok((lanes.iter().filter_map(|name| Lane::topic_of(name).parse().ok()).collect(), lanes.len()))
+        Ok((lanes.iter().filter_map(|name| Topic::from_stored(Lane::topic_of(name))).collect(), lanes.len()))
     }
 
     /// What chooses the next delay of a job, if the receipt is its current one.

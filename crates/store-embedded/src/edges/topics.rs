@@ -3,10 +3,10 @@
 //! parked their turns again.
 
 use ringback_core::contract::{
-    MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
+    BookEntry, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
 };
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Metrics, Policy};
+use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics};
 
 use crate::error::Result;
 use crate::tables::Pause;
@@ -17,24 +17,26 @@ use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore, PolicyChanges};
 const PAGE: usize = 64;
 
 impl EmbeddedStore {
-    /// Puts a policy in place of exactly this one; `None` if the topic must have none.
-    pub async fn put_policy(
+    /// Puts an entry in place of exactly this one; `None` if there must be none.
+    pub async fn put_entry(
         &self,
-        topic: &Topic,
-        policy: &Policy,
+        entry: BookEntry<'_>,
         replaced: Option<&str>,
     ) -> Result<PolicyPut, StoreError> {
-        let (topic, policy) = (topic.to_string(), policy.clone());
-        let (bytes, replaced) = (topic.len() + policy.written().len(), replaced.map(str::to_owned));
-        let put =
-            self.call(ANY_SHARD, bytes, move |txn| put(txn, &topic, &policy, replaced.as_deref())).await?;
+        let (name, written) = (entry.name.to_owned(), entry.written.to_owned());
+        let (metrics, limit, replaced) = (entry.metrics, entry.limit, replaced.map(str::to_owned));
+        let put = move |txn: &mut Txn<'_>| {
+            let entry = BookEntry { name: &name, written: &written, metrics, limit };
+            put(txn, entry, replaced.as_deref())
+        };
+        let put = self.call(ANY_SHARD, entry.name.len() + entry.written.len(), put).await?;
         self.shared.location.policies.send_replace(());
         Ok(put)
     }
 
     /// Returns the new version; `None` if the topic has no policy.
-    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
-        let topic = topic.to_string();
+    pub async fn delete_entry(&self, name: &str) -> Result<Option<PolicyVersion>, StoreError> {
+        let topic = name.to_owned();
         let delete = move |txn: &mut Txn<'_>| {
             let now_us = txn.now_us();
             let version = txn.tables.policies.remove(&topic, now_us)?;
@@ -48,9 +50,9 @@ impl EmbeddedStore {
         Ok(version.map(PolicyVersion))
     }
 
-    pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
-        let topic = topic.to_string();
-        self.call(ANY_SHARD, 0, move |txn| txn.tables.policies.get(&topic)).await
+    pub async fn entry(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let name = name.to_owned();
+        self.call(ANY_SHARD, 0, move |txn| txn.tables.policies.get(&name)).await
     }
 
     /// All policies and their version; `None` if that is `known`.
@@ -86,7 +88,7 @@ impl EmbeddedStore {
         topic: &Topic,
         capacity: TopicCapacity,
     ) -> Result<bool, StoreError> {
-        let topic = topic.to_string();
+        let topic = topic.as_str().to_owned();
         let pause = move |txn: &mut Txn<'_>| {
             if capacity == TopicCapacity::Needed && txn.tables.counts.is_full(shard.0, &topic)? {
                 return Ok(false);
@@ -111,19 +113,20 @@ impl EmbeddedStore {
     }
 }
 
-fn put(txn: &mut Txn<'_>, topic: &str, policy: &Policy, replaced: Option<&str>) -> Result<PolicyPut> {
-    let (known, now_us) = (txn.tables.policies.get(topic)?, txn.now_us());
+fn put(txn: &mut Txn<'_>, entry: BookEntry<'_>, replaced: Option<&str>) -> Result<PolicyPut> {
+    let BookEntry { name, written, metrics, limit } = entry;
+    let (known, now_us) = (txn.tables.policies.get(name)?, txn.now_us());
     if known.as_deref() != replaced {
         return Ok(PolicyPut::Outdated);
     }
     let is_known = known.is_some();
-    if !is_known && txn.tables.policies.count()? >= MAX_POLICIES as u64 {
+    if !is_known && txn.tables.policies.count()? >= limit as u64 {
         return Ok(PolicyPut::TooMany);
     }
-    if !set_metrics(txn, topic, policy.metrics)? {
+    if !set_metrics(txn, name, metrics)? {
         return Ok(PolicyPut::TooManyWithMetrics);
     }
-    let version = PolicyVersion(txn.tables.policies.put(topic, policy.written(), now_us)?);
+    let version = PolicyVersion(txn.tables.policies.put(name, written, now_us)?);
     Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
 }
 

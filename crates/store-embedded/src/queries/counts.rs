@@ -84,12 +84,14 @@ impl View<'_> {
         let (names, is_more) = match span {
             TopicSpan::One(topic) => {
                 let is_known = due.is_known(self.shard, topic.as_str())?;
-                (is_known.then(|| topic.to_string()).into_iter().collect(), false)
+                (is_known.then(|| topic.as_str().to_owned()).into_iter().collect(), false)
             }
-            TopicSpan::After(topic, limit) => {
+            TopicSpan::After(scope, after, limit) => {
+                let (least, below) = scope.bounds();
                 // The first possible name after a topic is the topic with a space behind it.
-                let behind = topic.as_ref().map(|topic| format!("{topic} ")).unwrap_or_default();
-                let mut names = due.topics(self.shard, &behind, limit + 1)?;
+                let from = after.as_ref().map_or(least, |topic| format!("{} ", topic.as_str()));
+                let mut names = due.topics(self.shard, &from, limit + 1)?;
+                names.retain(|name| below.as_ref().is_none_or(|below| name < below));
                 let is_more = names.len() > *limit;
                 names.truncate(*limit);
                 (names, is_more)
@@ -98,7 +100,7 @@ impl View<'_> {
         let (mut found, mut lanes_left) = (Vec::with_capacity(names.len()), MAX_LANES_SEARCHED);
         for name in names {
             let (counts, _oldest_ready) = self.counts(&name, &mut lanes_left)?;
-            let topic: Topic = name.parse().map_err(|_| StoreError::Unreadable("a topic"))?;
+            let topic = Topic::from_stored(&name).ok_or(StoreError::Unreadable("a topic"))?;
             found.push((topic, counts));
         }
         Ok((found, is_more))

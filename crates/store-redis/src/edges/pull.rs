@@ -57,7 +57,7 @@ impl RedisStore {
             cmd.arg(from).arg(limit);
         });
         let (looked_at, topics): (usize, Vec<String>) = answer.await?;
-        Ok((topics.iter().filter_map(|topic| topic.parse().ok()).collect(), looked_at))
+        Ok((topics.iter().filter_map(|topic| Topic::from_stored(topic)).collect(), looked_at))
     }
 
     pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {
@@ -150,5 +150,5 @@ impl RedisStore {
 /// The topic in a lane's name; none where the lane is not known.
 fn topic_in(lane: &[u8]) -> Result<Option<Topic>, StoreError> {
     let lane = std::str::from_utf8(lane).map_err(|_| StoreError::Unreadable("a lane's name"))?;
-    Ok(Lane::parse(lane).and_then(|lane| lane.topic.parse().ok()))
+    Ok(Lane::parse(lane).and_then(|lane| Topic::from_stored(lane.topic)))
 }

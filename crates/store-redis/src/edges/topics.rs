@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use ringback_core::contract::{
-    MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
+    BookEntry, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
 };
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Metrics, Policy};
+use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics};
 
 use crate::channel::{Channel, Heard};
 use crate::keys::Place;
@@ -43,17 +43,16 @@ impl RedisStore {
         }
     }
 
-    /// Puts a policy in place of exactly this one; `None` if the topic must have none.
-    pub async fn put_policy(
+    /// Puts an entry in place of exactly this one; `None` if there must be none.
+    pub async fn put_entry(
         &self,
-        topic: &Topic,
-        policy: &Policy,
+        entry: BookEntry<'_>,
         replaced: Option<&str>,
     ) -> Result<PolicyPut, StoreError> {
-        let has_metrics = policy.metrics == Metrics::ByTopic;
+        let has_metrics = entry.metrics == Metrics::ByTopic;
         let replaced = replaced.unwrap_or_default();
-        let limits = (MAX_POLICIES, has_metrics, MAX_TOPICS_WITH_METRICS);
-        let args = (topic.as_str(), policy.written(), replaced, limits);
+        let limits = (entry.limit, has_metrics, MAX_TOPICS_WITH_METRICS);
+        let args = (entry.name, entry.written, replaced, limits);
         let parts: Vec<u64> = self.ask_installation_confirmed(&script::PUT_POLICY, args).await?;
         match parts.as_slice() {
             [] => Ok(PolicyPut::TooMany),
@@ -65,14 +64,14 @@ impl RedisStore {
         }
     }
 
-    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
-        let version = self.ask_installation_confirmed(&script::DELETE_POLICY, topic.as_str()).await?;
+    pub async fn delete_entry(&self, name: &str) -> Result<Option<PolicyVersion>, StoreError> {
+        let version = self.ask_installation_confirmed(&script::DELETE_POLICY, name).await?;
         Ok((version > 0).then_some(PolicyVersion(version)))
     }
 
-    pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
+    pub async fn entry(&self, name: &str) -> Result<Option<String>, StoreError> {
         let mut cmd = redis::cmd("HGET");
-        cmd.arg(self.keys.policies()).arg(topic.as_str());
+        cmd.arg(self.keys.policies()).arg(name);
         self.command(&cmd, Place::Installation, "a policy").await
     }
 

@@ -48,8 +48,12 @@ impl RedisStore {
     pub async fn topics(&self, shard: Shard, span: &TopicSpan) -> Result<TopicShardPage, StoreError> {
         let (mut from, till, limit) = match span {
             TopicSpan::One(topic) => (begin(topic), end(topic), 1),
-            TopicSpan::After(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
-            TopicSpan::After(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
+            TopicSpan::After(scope, after, limit) => {
+                let (least, below) = scope.bounds();
+                let from = after.as_ref().map_or_else(|| format!("[{least}").into_bytes(), end);
+                let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}"));
+                (from, till.into_bytes(), *limit)
+            }
         };
         let (mut found, mut looked): (Vec<(Topic, TopicCounts)>, usize) = (Vec::new(), 0);
         loop {
@@ -97,7 +101,7 @@ impl RedisStore {
         let (last, parts): (Bytes, Vec<(String, Vec<i64>)>) =
             self.ask(&script::TOPICS, shard, (from, till, most, into)).await?;
         let parts = parts.into_iter().map(|(topic, counts)| {
-            let topic = topic.parse().ok().zip(topic_counts(&counts));
+            let topic = Topic::from_stored(&topic).zip(topic_counts(&counts));
             topic.ok_or(StoreError::Unreadable("the counts of a topic"))
         });
         Ok((last, parts.collect::<Result<_, _>>()?))
@@ -113,7 +117,7 @@ enum Look {
 
 /// The start of a topic in the order of the index.
 pub(super) fn begin(topic: &Topic) -> Vec<u8> {
-    format!("[{topic} ").into_bytes()
+    format!("[{} ", topic.as_str()).into_bytes()
 }
 
 /// The start of what follows a member of the index.
@@ -123,7 +127,7 @@ pub(super) fn behind(member: &[u8]) -> Vec<u8> {
 
 /// The end of a topic in that order: `!` follows the space.
 fn end(topic: &Topic) -> Vec<u8> {
-    format!("({topic}!").into_bytes()
+    format!("({}!", topic.as_str()).into_bytes()
 }
 
 fn topic_counts(counts: &[i64]) -> Option<TopicCounts> {

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::mem;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::extract::Query;
 use http::Uri;
@@ -11,6 +12,7 @@ use ringback_core::job::Topic;
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 use ringback_core::written_time::parse_time;
 
+use crate::access::Principal;
 use crate::error::ApiError;
 
 /// A query with more parameters is refused without reading them.
@@ -23,16 +25,19 @@ pub(crate) struct Parameters {
     pairs: Vec<(String, String)>,
     known: Vec<&'static str>,
     mistakes: Vec<FieldError>,
+    caller: Arc<Principal>,
+    /// Why the caller may not ask for what it names.
+    refusal: Option<Problem>,
 }
 
 impl Parameters {
-    pub(super) fn new(uri: &Uri) -> Result<Self, ApiError> {
+    pub(super) fn new(uri: &Uri, caller: Arc<Principal>) -> Result<Self, ApiError> {
         let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
         let Query(pairs) = pairs.map_err(|rejection| Problem::unreadable(rejection.body_text()))?;
         if pairs.len() > MAX_PARAMETERS {
             return Err(Problem::unreadable(format!("more than {MAX_PARAMETERS} query parameters")).into());
         }
-        Ok(Self { pairs, known: Vec::new(), mistakes: Vec::new() })
+        Ok(Self { pairs, known: Vec::new(), mistakes: Vec::new(), caller, refusal: None })
     }
 
     /// Parses a parameter. `None` if it is absent or wrong.
@@ -40,9 +45,17 @@ impl Parameters {
         self.read(name, allowed, |text| text.parse().map_err(|_| is_no(name, text)))
     }
 
-    /// The parameter `topic`.
+    /// The parameter `topic`: one of the caller's.
     pub(super) fn topic(&mut self) -> Option<Topic> {
-        self.parse("topic", Topic::ALLOWED)
+        let topic = self.topic_of("topic", Topic::ALLOWED)?;
+        self.refusal = self.caller.check_topic(&topic).err();
+        Some(topic)
+    }
+
+    /// A topic of the caller's tenant.
+    pub(super) fn topic_of(&mut self, name: &'static str, allowed: impl Display) -> Option<Topic> {
+        let topic: Topic = self.parse(name, allowed)?;
+        Some(topic.of_tenant(self.caller.tenant()))
     }
 
     /// A point in time.
@@ -98,7 +111,11 @@ impl Parameters {
             }
         }
         self.mistakes.extend(wrong_values);
-        if self.mistakes.is_empty() { Ok(()) } else { Err(Problem::fields(self.mistakes).into()) }
+        match (self.mistakes.is_empty(), self.refusal) {
+            (false, _) => Err(Problem::fields(self.mistakes).into()),
+            (true, Some(refusal)) => Err(refusal.into()),
+            (true, None) => Ok(()),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! a new status, has no request here, and fails the test until it gets one.
 
 use std::io;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -15,9 +16,10 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::{METHODS, document};
-use crate::app::app;
+use crate::access::Gate;
+use crate::app::open as app;
 use crate::state::Api;
-use crate::state::tests::{prepared, unprepared};
+use crate::state::tests::{prepared, prepared_with, unprepared};
 
 /// A receipt of the first shard that no lease has.
 const RECEIPT: &str = "AAAHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-";
@@ -72,6 +74,7 @@ impl Operation {
             "reschedule" => r#"{"delay":"2h"}"#,
             "put_policy" => r#"{"timeout":"5s"}"#,
             "add_secret" => SECRET,
+            "add_key" => r#"{"scopes":["read"]}"#,
             "finish_all" => r#"{"receipts":["x"]}"#,
             "retry" => r#"{"delay":"1h"}"#,
             "accept_loss" => r#"{"run_id":"8b1f"}"#,
@@ -85,6 +88,7 @@ impl Operation {
         path.replace("{receipt}", RECEIPT)
             .replace("{revival}", "0000000000000000")
             .replace("{secret}", "sec_0")
+            .replace("{key}", "key_0")
     }
 
     fn with(&self, target: &str, body: impl Into<Body>) -> Request<Body> {
@@ -214,9 +218,12 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
 async fn every_status_of_the_document_is_one_that_the_route_answers() {
     let mut wrong = Vec::new();
     for operation in operations() {
-        for status in operation.statuses.iter().copied().filter(|status| ![408, 503].contains(status)) {
-            // A store in memory loses nothing.
-            if (operation.id.as_str(), status) == ("accept_loss", 200) {
+        for status in
+            operation.statuses.iter().copied().filter(|status| ![401, 403, 408, 503].contains(status))
+        {
+            // A store in memory loses nothing, and there are keys only with a root key.
+            let is_elsewhere = [("accept_loss", 200), ("add_key", 201), ("delete_key", 200)];
+            if is_elsewhere.contains(&(operation.id.as_str(), status)) {
                 continue;
             }
             let api = prepared().await;
@@ -265,10 +272,11 @@ async fn an_operation_with_a_408_answers_it_to_a_body_that_does_not_come() {
 async fn an_operation_with_a_503_answers_it_without_a_store() {
     for operation in operations() {
         let api = unprepared();
-        // Without the store, these two refuse each item by itself, or wait for the first event.
+        // Without the store, these refuse each item by itself, wait for the first event, or refuse keys where there is
+        // no root key.
         let request = match operation.id.as_str() {
             "finish_all" => without_memory(&api, &operation).await,
-            "events" => continue,
+            "events" | "add_key" => continue,
             _ => operation.good(),
         };
         let (found, body) = answer(&app(api), request).await;
@@ -282,4 +290,47 @@ async fn without_memory(api: &Api, operation: &Operation) -> Request<Body> {
     std::mem::forget(api.memory.acquire(api.memory.free()).await.unwrap());
     let receipts = json!({"receipts": vec![RECEIPT; 1000]}).to_string();
     operation.with(&operation.target("t"), receipts)
+}
+
+const ROOT: &str = "0123456789abcdef0123456789abcdef";
+
+#[tokio::test]
+async fn with_a_root_key_each_operation_needs_a_key_that_allows_it() {
+    let api = prepared_with(ROOT).await;
+    let mut gate = Gate::open(&api);
+    gate.access.root = Some(ROOT.parse().unwrap());
+    let app = crate::app::app(api, Arc::new(gate));
+    let with = |mut request: Request<Body>, key: &str| {
+        request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
+        request
+    };
+    let mut keys = Vec::new();
+    for scopes in [r#"["submit"]"#, r#"["read","consume"]"#] {
+        let body = format!(r#"{{"scopes":{scopes}}}"#);
+        let request = Request::post("/v1/keys").header("content-type", "application/json");
+        let (status, made) = answer(&app, with(request.body(Body::from(body)).unwrap(), ROOT)).await;
+        assert_eq!(status, 201, "{made}");
+        keys.push(made);
+    }
+    for operation in operations().iter().filter(|operation| operation.id != "openapi") {
+        let (status, body) = answer(&app, operation.good()).await;
+        assert_eq!(status, 401, "{}: {body}", operation.id);
+        let mut allowed = 0;
+        for key in &keys {
+            let (status, body) = answer(&app, with(operation.good(), key["key"].as_str().unwrap())).await;
+            assert_ne!(status, 401, "{}: {body}", operation.id);
+            allowed += usize::from(status != 403);
+        }
+        assert!(allowed <= 1, "{}: no operation is of both keys", operation.id);
+        let (status, body) = answer(&app, with(operation.good(), ROOT)).await;
+        assert!(![401, 403].contains(&status), "{}: {status} {body}", operation.id);
+    }
+    let path = format!("/v1/keys/{}", keys[0]["id"].as_str().unwrap());
+    let (status, left) = answer(&app, with(Request::delete(path).body(Body::empty()).unwrap(), ROOT)).await;
+    assert!(status == 200 && !left.to_string().contains(keys[0]["id"].as_str().unwrap()), "{left}");
+    let submit = operations().into_iter().find(|operation| operation.id == "submit").unwrap();
+    let (status, body) = answer(&app, with(submit.good(), keys[0]["key"].as_str().unwrap())).await;
+    assert_eq!(status, 401, "{body}");
+    let (status, _) = answer(&app, Request::get("/openapi.json").body(Body::empty()).unwrap()).await;
+    assert_eq!(status, 200);
 }

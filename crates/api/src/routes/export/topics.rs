@@ -17,6 +17,7 @@ use ringback_store::Store;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{CHUNK, Incomplete, MEDIA_TYPE, read_page, turn};
+use crate::access::{As, Principal};
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::schema::StoreProblems;
@@ -37,13 +38,21 @@ const PAGE: usize = 500;
         StoreProblems,
     ),
 )]
-pub(crate) async fn export_topics(State(api): ApiState) -> Result<Response, ApiError> {
+pub(crate) async fn export_topics(State(api): ApiState, As(caller): As) -> Result<Response, ApiError> {
     let (turn, store, deadline) = (turn(&api)?, api.store.clone(), Deadline::from_now());
     // Not those that this process knows, which may be some seconds old.
-    let policies = deadline.bound(store.all_policies()).await??.into_iter().collect();
-    let page = deadline.bound(store.topics(None, PAGE)).await??;
-    let mut export =
-        TopicExport { store, policies, next: None, page: BTreeMap::new().into_iter(), lines: 0, _turn: turn };
+    let policies = deadline.bound(store.all_policies()).await??.into_iter();
+    let policies = policies.filter(|(topic, _)| caller.reaches(topic)).collect();
+    let page = deadline.bound(store.topics(&caller.reach(), None, PAGE)).await??;
+    let mut export = TopicExport {
+        store,
+        caller,
+        policies,
+        next: None,
+        page: BTreeMap::new().into_iter(),
+        lines: 0,
+        _turn: turn,
+    };
     export.turn_to(page);
     let body = Body::from_stream(stream::try_unfold(export, TopicExport::chunk));
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
@@ -59,6 +68,7 @@ struct Exported {
 /// An export in progress.
 struct TopicExport {
     store: Store,
+    caller: Arc<Principal>,
     /// The policies that are not written yet.
     policies: BTreeMap<Topic, Arc<Policy>>,
     /// The topic after which the next page begins; `None` after the last page.
@@ -72,7 +82,8 @@ struct TopicExport {
 impl TopicExport {
     /// Takes the paused topics of a page, and the policies of topics up to its end.
     fn turn_to(&mut self, page: TopicPage) {
-        let paused = page.items.into_iter().filter(|(_, counts)| counts.paused);
+        let paused =
+            page.items.into_iter().filter(|(topic, counts)| counts.paused && self.caller.reaches(topic));
         let paused = paused.map(|(topic, _)| (topic, Exported { paused: true, policy: None }));
         let mut topics: BTreeMap<_, _> = paused.collect();
         while let Some(entry) = self.policies.first_entry()
@@ -100,7 +111,8 @@ impl TopicExport {
                 return Ok(Some((chunk.into(), self)));
             }
             let Some(after) = &self.next else { return Ok(None) };
-            let page = read_page(|| self.store.topics(Some(after), PAGE), self.lines).await?;
+            let reach = self.caller.reach();
+            let page = read_page(|| self.store.topics(&reach, Some(after), PAGE), self.lines).await?;
             self.turn_to(page);
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::Timestamp;
-use crate::job::{Body, Callback, Context, Due, Headers, History, ImportJob, JobKey, Trace};
+use crate::job::{Body, Callback, Context, Due, Headers, History, ImportJob, JobKey, TenantScope, Trace};
 use crate::outcome::LastAttempt;
 use crate::retry::{Max, RetryPolicy};
 use crate::state::State;
@@ -18,7 +18,11 @@ use crate::wire::{Defaults, Problem, parse_import, parse_job};
 fn import(line: &str) -> Result<ImportJob, Problem> {
     let now = Timestamp::from_millis(1_763_600_000_000);
     let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
-    parse_import(line.as_bytes(), Defaults { now, make_id, make_token, trace: None })
+    parse_import(
+        line.as_bytes(),
+        Defaults { now, make_id, make_token, trace: None, tenant: None },
+        &TenantScope::All,
+    )
 }
 
 fn job(state: State) -> Job {
@@ -103,7 +107,7 @@ fn an_exported_job_keeps_the_hash_of_its_submit() {
     ] {
         let now = Timestamp::from_millis(1_763_600_000_000);
         let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
-        let defaults = Defaults { now, make_id, make_token, trace: None };
+        let defaults = Defaults { now, make_id, make_token, trace: None, tenant: None };
         let new = parse_job(submitted.as_bytes(), defaults).unwrap();
         let job = Job { key: new.key.clone(), ..job(State::Delayed) };
         let line = ExportLine::new(job, new.delivery.clone(), new.content).to_string();

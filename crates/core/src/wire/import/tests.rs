@@ -10,7 +10,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_763_600_000_000);
 
 fn import(text: &[u8], trace: Option<Trace>) -> Result<ImportJob, Problem> {
     let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || Token([7; 8]));
-    parse_import(text, Defaults { now: NOW, make_id, make_token, trace })
+    parse_import(text, Defaults { now: NOW, make_id, make_token, trace, tenant: None }, &TenantScope::All)
 }
 
 fn line(extra: &str) -> Result<ImportJob, Problem> {
@@ -30,7 +30,8 @@ fn a_submitted_line_has_no_history_and_the_same_content_hash() {
     let text = br#"{"topic":"t","id":"i","url":"http://h/","delay":"10m","body":{"a": 1}}"#;
     let import = import(text, None).unwrap();
     let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
-    let submit = parse_job(text, Defaults { now: NOW, make_id, make_token, trace: None }).unwrap();
+    let submit =
+        parse_job(text, Defaults { now: NOW, make_id, make_token, trace: None, tenant: None }).unwrap();
     assert_eq!((import.job, import.history), (submit, None));
 }
 

@@ -14,6 +14,7 @@ fn parse(json: &str) -> Result<NewJob, Problem> {
         make_id: &mut || "made".parse().unwrap(),
         make_token: &mut || TOKEN,
         trace: None,
+        tenant: None,
     };
     parse_job(json.as_bytes(), defaults)
 }
@@ -52,7 +53,7 @@ fn by_policy(json: &str) -> Result<NewJob, Problem> {
 
 fn parse_by(json: &str, policies: Option<&Policies>) -> Result<NewJob, Problem> {
     let (now, make_id, make_token) = (Timestamp::default(), &mut || "made".parse().unwrap(), &mut || TOKEN);
-    parse_job_by(json.as_bytes(), Defaults { now, make_id, make_token, trace: None }, policies)
+    parse_job_by(json.as_bytes(), Defaults { now, make_id, make_token, trace: None, tenant: None }, policies)
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn other_json_is_unreadable_and_a_large_body_too_large() {
         assert_eq!(parse(bad).unwrap_err().status, 400, "{bad}");
     }
     let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
-    let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
+    let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
     assert_eq!(parse_job(b"{\"topic\":\"\xff\"}", defaults).unwrap_err().status, 400);
     let large = format!(r#""body":"{}""#, "x".repeat(MAX_BODY));
     assert_eq!(with(&large).unwrap_err().status, 413);

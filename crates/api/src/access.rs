@@ -1,0 +1,19 @@
+//! Who may call the API, and what for. With a root key each call needs a key, which says whose topics and jobs the caller
+//! may use (the tenant) and what for (the scopes). Without one every caller may do everything, so that only callers on
+//! this machine are served.
+//!
+//! `layer` finds out who calls before a handler runs, `rules` knows what each operation needs, and handlers ask the
+//! [`Principal`] which topics the caller has. `key_uses` notes when keys are used.
+
+mod key_uses;
+mod layer;
+mod local;
+mod principal;
+mod rules;
+mod settings;
+
+pub(crate) use self::key_uses::KeyUses;
+pub(crate) use self::layer::{Gate, admit, is_network};
+pub(crate) use self::principal::{As, Principal, TENANT};
+pub use self::settings::Access;
+pub(crate) use self::settings::NAMES;

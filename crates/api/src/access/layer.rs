@@ -1,0 +1,164 @@
+//! Middleware: finds out who sent a request, and refuses it if the caller may not make it. It runs inside the router, so
+//! that it knows the route.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+use ipnet::IpNet;
+use ringback_core::access::AccessKey;
+use ringback_core::clock::Clock;
+use ringback_core::job::Tenant;
+use ringback_secrets::{CallerKey, KeyHash};
+use ringback_service::http_server::ClientAddress;
+use ringback_store::PolicyBook;
+
+use super::key_uses::KeyUses;
+use super::local;
+use super::principal::{Principal, TENANT};
+use super::rules::{Need, need};
+use super::settings::Access;
+use crate::error::{ApiError, invalid_field};
+
+/// What the layer knows.
+pub(crate) struct Gate {
+    pub(crate) access: Access,
+    pub(crate) book: PolicyBook,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) uses: Arc<KeyUses>,
+}
+
+/// Lets a request in, with the [`Principal`] that sent it.
+pub(crate) async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.extensions.get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let needed = path.map_or(Need::Nothing, |path| need(&parts.method, &path));
+    match gate.principal(&parts, needed) {
+        Ok(principal) => {
+            parts.extensions.insert(Arc::new(principal));
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(refusal) => {
+            let status = refusal.0.status;
+            let mut response = refusal.into_response();
+            if status == StatusCode::UNAUTHORIZED.as_u16() {
+                response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            response
+        }
+    }
+}
+
+impl Gate {
+    /// One that lets everybody in, for tests.
+    #[cfg(test)]
+    pub(crate) fn open(api: &crate::state::Api) -> Self {
+        let clock = Arc::new(ringback_core::clock::SystemClock);
+        Self { access: Access::open(), book: api.policies.clone(), clock, uses: Arc::default() }
+    }
+
+    fn principal(&self, parts: &Parts, needed: Need) -> Result<Principal, ApiError> {
+        let Some(root) = &self.access.root else {
+            local::check(parts, self.access.hosts.as_deref())?;
+            if parts.headers.contains_key(TENANT) {
+                let detail = "there are no tenants without a root key";
+                return Err(invalid_field(TENANT, detail, "none; or set RINGBACK_ROOT_KEY").into());
+            }
+            return Ok(Principal::operator(None));
+        };
+        if needed == Need::Nothing {
+            return Ok(Principal::operator(None));
+        }
+        let token = bearer(parts)?;
+        if root.is(token) {
+            return Ok(Principal::operator(chosen_tenant(parts)?));
+        }
+        let key = self.find(token)?;
+        check_network(&key, parts)?;
+        check_tenant(&key, parts)?;
+        match needed {
+            Need::Scope(scope) if key.grant.allows(scope) => {}
+            Need::Scope(scope) => {
+                let names: Vec<_> = key.grant.scopes.iter().map(|scope| scope.name()).collect();
+                let detail =
+                    format!("the key does not have the scope {}; it has {}", scope.name(), names.join(", "));
+                return Err(ApiError::new(StatusCode::FORBIDDEN, detail));
+            }
+            Need::Root | Need::Nothing => {
+                return Err(ApiError::new(StatusCode::FORBIDDEN, "this is for the root key alone"));
+            }
+        }
+        self.uses.note(&key, self.clock.now());
+        Ok(Principal::with_key(key.grant.clone()))
+    }
+
+    /// The key with a text, if it is known and valid.
+    fn find(&self, token: &str) -> Result<Arc<AccessKey>, ApiError> {
+        let hash = CallerKey::parse(token).ok_or_else(unknown_key)?.hash();
+        let keys = self.book.keys()?;
+        let key = keys.get(&hash.0).filter(|key| KeyHash(key.hash) == hash).ok_or_else(unknown_key)?;
+        if !key.is_valid_at(self.clock.now()) {
+            return Err(unauthorized("the key has expired"));
+        }
+        Ok(Arc::clone(key))
+    }
+}
+
+/// The text of the bearer token (RFC 6750, section 2.1).
+fn bearer(parts: &Parts) -> Result<&str, ApiError> {
+    let mut values = parts.headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return Err(unauthorized("the API needs a key, as `Authorization: Bearer rbk_…`, once"));
+    };
+    let text = value.to_str().ok().and_then(|text| text.split_once(' '));
+    let token =
+        text.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+    token.ok_or_else(|| unauthorized("the header Authorization is not of the form `Bearer rbk_…`"))
+}
+
+/// The tenant that the operator has chosen.
+fn chosen_tenant(parts: &Parts) -> Result<Option<Tenant>, ApiError> {
+    let mut values = parts.headers.get_all(TENANT).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let tenant = value.to_str().ok().and_then(|text| text.parse().ok()).filter(|_| values.next().is_none());
+    tenant.map(Some).ok_or_else(|| invalid_field(TENANT, "it names no tenant", Tenant::ALLOWED).into())
+}
+
+/// A key has its own tenant; the header may repeat it.
+fn check_tenant(key: &AccessKey, parts: &Parts) -> Result<(), ApiError> {
+    let own = key.grant.tenant.as_ref().map(Tenant::as_str);
+    let is_own = |value: &HeaderValue| value.to_str().ok() == own;
+    if parts.headers.get_all(TENANT).iter().all(is_own) {
+        return Ok(());
+    }
+    Err(ApiError::new(StatusCode::FORBIDDEN, "the key is of another tenant; only the root key chooses one"))
+}
+
+fn check_network(key: &AccessKey, parts: &Parts) -> Result<(), ApiError> {
+    let networks = &key.grant.networks;
+    let peer = parts.extensions.get::<ClientAddress>().map(|client| client.0.to_canonical());
+    let is_inside = |network: &String| {
+        network.parse::<IpNet>().is_ok_and(|network| peer.is_some_and(|peer| network.contains(&peer)))
+    };
+    if networks.is_empty() || networks.iter().any(is_inside) {
+        return Ok(());
+    }
+    Err(ApiError::new(StatusCode::FORBIDDEN, "the key may not be used from this address"))
+}
+
+/// Whether a text is a network that a key can be limited to.
+pub(crate) fn is_network(text: &str) -> bool {
+    text.parse::<IpNet>().is_ok_and(|network| network.trunc() == network)
+}
+
+fn unknown_key() -> ApiError {
+    unauthorized("no such key is known: it was mistyped or deleted")
+}
+
+fn unauthorized(detail: &str) -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, detail)
+}

@@ -1,0 +1,99 @@
+//! Requests that a browser on this machine was made to send. While there is no root key whoever reaches the API may do
+//! everything, so a page that somebody visits must not reach it: neither by a name that leads here (DNS rebinding) nor by
+//! a form or a script of another site.
+
+use http::StatusCode;
+use http::header::{HOST, ORIGIN};
+use http::request::Parts;
+
+use super::settings::bare;
+use crate::error::ApiError;
+
+/// The header in which browsers say where a request comes from (Fetch Metadata Request Headers).
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// Checks that a request names the API by one of its hosts, and was not sent for a page of another site.
+///
+/// # Errors
+/// 403 if it was not.
+pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiError> {
+    let authority = parts.uri.authority().map(|authority| authority.as_str().to_owned());
+    let named = parts.headers.get(HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned());
+    let host = authority.or(named).unwrap_or_default();
+    if hosts.is_some_and(|hosts| !hosts.contains(&host_of(&host))) {
+        let detail = format!(
+            "the request names {host:?}, which is none of RINGBACK_HOSTS; without a root key only these are served"
+        );
+        return Err(ApiError::new(StatusCode::FORBIDDEN, detail));
+    }
+    let origins = parts.headers.get_all(ORIGIN).iter();
+    let is_own = |origin: &[u8]| {
+        let origin = String::from_utf8_lossy(origin);
+        origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(&host))
+    };
+    let sites = parts.headers.get_all(SEC_FETCH_SITE).iter();
+    let is_foreign = !origins.map(|origin| origin.as_bytes()).all(is_own)
+        || !sites.map(|site| site.as_bytes()).all(|site| matches!(site, b"same-origin" | b"none"));
+    if is_foreign {
+        let detail =
+            "the request was sent for a page of another site; without a root key no such request is served";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, detail));
+    }
+    Ok(())
+}
+
+/// The host in the text of `Host` or of an authority.
+fn host_of(text: &str) -> String {
+    let has_port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
+    let host =
+        text.rsplit_once(':').filter(has_port).filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    bare(host.map_or(text, |(host, _)| host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(headers: &[(&str, &str)]) -> Result<(), u16> {
+        let mut request = http::Request::post("/v1/topics/t/pause");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        check(&parts, Some(&hosts)).map_err(|error| error.0.status)
+    }
+
+    #[test]
+    fn a_name_that_is_not_ours_is_refused() {
+        for host in ["localhost", "LocalHost:7411", "127.0.0.1:7411", "[::1]:7411", "[::1]"] {
+            assert_eq!(status(&[("host", host)]), Ok(()), "{host}");
+        }
+        for host in
+            ["evil.example", "localhost.evil.example:7411", "127.0.0.1.evil.example", "", "10.0.0.1:7411"]
+        {
+            assert_eq!(status(&[("host", host)]), Err(403), "{host}");
+        }
+    }
+
+    #[test]
+    fn requests_for_pages_of_other_sites_are_refused() {
+        let host = ("host", "localhost:7411");
+        for own in [
+            ("origin", "http://localhost:7411"),
+            ("sec-fetch-site", "same-origin"),
+            ("sec-fetch-site", "none"),
+        ] {
+            assert_eq!(status(&[host, own]), Ok(()), "{own:?}");
+        }
+        for foreign in [
+            ("origin", "https://evil.example"),
+            ("origin", "null"),
+            ("origin", "http://localhost:8080"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+        ] {
+            assert_eq!(status(&[host, foreign]), Err(403), "{foreign:?}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Who a caller is: a tenant or none, with scopes, or the operator with the root key.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use http::StatusCode;
+use http::request::Parts;
+use ringback_core::access::Grant;
+use ringback_core::job::{Callback, Tenant, TenantScope, Topic};
+use ringback_core::wire::{FieldError, Problem};
+
+use crate::error::ApiError;
+
+/// The header by which the operator chooses a tenant.
+pub(crate) const TENANT: &str = "ringback-tenant";
+
+/// Who a caller is.
+#[derive(Clone, Debug)]
+pub(crate) struct Principal {
+    /// Whose topics the names in its requests are.
+    tenant: Option<Tenant>,
+    rights: Rights,
+}
+
+#[derive(Clone, Debug)]
+enum Rights {
+    /// Everything. `reach` is what calls without a topic are about.
+    All { reach: TenantScope },
+    /// What a key allows.
+    Key(Grant),
+}
+
+impl Principal {
+    /// The operator, who may have chosen a tenant. Without a root key everybody is the operator.
+    pub(crate) fn operator(tenant: Option<Tenant>) -> Self {
+        let reach = tenant.clone().map_or(TenantScope::All, |tenant| TenantScope::One(Some(tenant)));
+        Self { tenant, rights: Rights::All { reach } }
+    }
+
+    /// The caller with a key.
+    pub(crate) fn with_key(grant: Grant) -> Self {
+        Self { tenant: grant.tenant.clone(), rights: Rights::Key(grant) }
+    }
+
+    /// Whether it may do everything.
+    pub(crate) const fn is_operator(&self) -> bool {
+        matches!(self.rights, Rights::All { .. })
+    }
+
+    /// The tenant whose topics the names in its requests are.
+    pub(crate) const fn tenant(&self) -> Option<&Tenant> {
+        self.tenant.as_ref()
+    }
+
+    /// Whose topics and jobs calls are about that name no topic and count, stream or copy: for the operator, unless a
+    /// tenant was chosen, those of all.
+    pub(crate) fn reach(&self) -> TenantScope {
+        match &self.rights {
+            Rights::All { reach } => reach.clone(),
+            Rights::Key(_) => self.own(),
+        }
+    }
+
+    /// Whose topics and jobs lists show, which name topics without their tenant.
+    pub(crate) fn own(&self) -> TenantScope {
+        TenantScope::One(self.tenant.clone())
+    }
+
+    fn topics(&self) -> &[Topic] {
+        match &self.rights {
+            Rights::All { .. } => &[],
+            Rights::Key(grant) => &grant.topics,
+        }
+    }
+
+    /// Whether a topic is among those that calls of its reach are about.
+    pub(crate) fn reaches(&self, topic: &Topic) -> bool {
+        self.reach().has(topic) && self.has_topic(topic)
+    }
+
+    /// Whether lists show a topic.
+    pub(crate) fn owns(&self, topic: &Topic) -> bool {
+        self.own().has(topic) && self.has_topic(topic)
+    }
+
+    fn has_topic(&self, topic: &Topic) -> bool {
+        self.topics().is_empty() || self.topics().contains(topic)
+    }
+
+    /// The topic of its tenant with a name.
+    ///
+    /// # Errors
+    /// 403 if its key is for other topics.
+    pub(crate) fn topic(&self, name: &Topic) -> Result<Topic, Problem> {
+        let topic = name.of_tenant(self.tenant());
+        self.check_topic(&topic).map(|()| topic)
+    }
+
+    /// Checks that its key is for a topic.
+    ///
+    /// # Errors
+    /// 403 if it is for others.
+    pub(crate) fn check_topic(&self, topic: &Topic) -> Result<(), Problem> {
+        if self.has_topic(topic) {
+            return Ok(());
+        }
+        let names: Vec<_> = self.topics().iter().map(Topic::name).collect();
+        let detail = format!("the key is not for topic {topic}; it is for {}", names.join(", "));
+        Err(Problem::new(StatusCode::FORBIDDEN, detail))
+    }
+
+    /// What is wrong with a URL that its jobs or policies go to, if anything is.
+    pub(crate) fn judge(&self, field: &str, url: &Callback) -> Option<FieldError> {
+        let Rights::Key(Grant { destinations, .. }) = &self.rights else { return None };
+        if destinations.is_empty() || url.is_pull() {
+            return None;
+        }
+        let host = url.origin().strip_prefix("https://").map(host_of);
+        let is_allowed = host.is_some_and(|host| destinations.iter().any(|one| one == host));
+        (!is_allowed).then(|| FieldError {
+            field: field.to_owned(),
+            detail: "the key is not for this destination".to_owned(),
+            allowed: format!("https URLs of {}", destinations.join(", ")),
+        })
+    }
+}
+
+/// The host in an authority.
+fn host_of(authority: &str) -> &str {
+    match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(rest),
+        None => authority.split(':').next().unwrap_or(authority),
+    }
+}
+
+/// The extractor through which handlers learn who calls.
+pub(crate) struct As(pub(crate) Arc<Principal>);
+
+impl As {
+    /// Who sent a request. Requests that `admit` has not let in are those of this process, and of tests.
+    pub(crate) fn of(parts: &Parts) -> Arc<Principal> {
+        let known = parts.extensions.get::<Arc<Principal>>();
+        known.cloned().unwrap_or_else(|| Arc::new(Principal::operator(None)))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for As {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Ok(Self(Self::of(parts)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::access::Scope;
+
+    use super::*;
+
+    fn topic(name: &str) -> Topic {
+        Topic::from_stored(name).unwrap()
+    }
+
+    fn with(grant: Grant) -> Principal {
+        Principal::with_key(Grant { scopes: vec![Scope::Submit], ..grant })
+    }
+
+    #[test]
+    fn a_key_has_the_topics_of_its_tenant_and_the_operator_those_of_the_chosen_one() {
+        let acme: Tenant = "acme".parse().unwrap();
+        let key = with(Grant { tenant: Some(acme.clone()), ..Grant::default() });
+        assert_eq!(key.topic(&topic("pay")).unwrap(), topic("~acme/pay"));
+        assert!(
+            key.owns(&topic("~acme/pay")) && !key.owns(&topic("pay")) && !key.reaches(&topic("~bcme/pay"))
+        );
+        let plain = with(Grant::default());
+        assert!(plain.owns(&topic("pay")) && !plain.reaches(&topic("~acme/pay")));
+        let operator = Principal::operator(None);
+        assert!(operator.reaches(&topic("~acme/pay")) && !operator.owns(&topic("~acme/pay")));
+        let chosen = Principal::operator(Some(acme));
+        assert!(!chosen.reaches(&topic("pay")) && chosen.owns(&topic("~acme/pay")));
+    }
+
+    #[test]
+    fn a_key_for_some_topics_has_no_others() {
+        let key = with(Grant { topics: vec![topic("pay")], ..Grant::default() });
+        assert!(key.topic(&topic("pay")).is_ok() && !key.owns(&topic("refund")));
+        let refused = key.topic(&topic("refund")).unwrap_err();
+        assert!(refused.status == 403 && refused.detail.contains("it is for pay"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_key_for_some_hosts_has_no_others_and_only_https() {
+        let key = with(Grant {
+            destinations: vec!["hooks.example.com".to_owned(), "2001:db8::1".to_owned()],
+            ..Grant::default()
+        });
+        let is_allowed = |url: &str| key.judge("url", &Callback::parse(url).unwrap()).is_none();
+        for allowed in
+            ["https://hooks.example.com/a", "https://hooks.example.com:8443/", "https://[2001:db8::1]:8443/"]
+        {
+            assert!(is_allowed(allowed), "{allowed}");
+        }
+        for refused in
+            ["http://hooks.example.com/", "https://example.com/", "https://hooks.example.com.evil.example/"]
+        {
+            assert!(!is_allowed(refused), "{refused}");
+        }
+        assert!(key.judge("url", &Callback::pull()).is_none());
+        let free = with(Grant::default());
+        assert!(free.judge("url", &Callback::parse("http://any.example/").unwrap()).is_none());
+    }
+}

@@ -1,0 +1,104 @@
+//! What each operation of the API needs. An operation that is not listed needs the root key.
+
+use axum::http::Method;
+use ringback_core::access::Scope;
+
+/// What a caller needs for an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Nothing: the answer is the same for all.
+    Nothing,
+    /// A key with this scope.
+    Scope(Scope),
+    /// The root key.
+    Root,
+}
+
+/// What an operation needs, by its method and the path of its route.
+pub(super) fn need(method: &Method, path: &str) -> Need {
+    let (is_read, is_write) = (*method == Method::GET || *method == Method::HEAD, *method != Method::GET);
+    match path {
+        "/openapi.json" => Need::Nothing,
+        "/v1/jobs" | "/v1/jobs/{topic}/{id}" if is_read => Need::Scope(Scope::Read),
+        "/v1/jobs" | "/v1/jobs/batch" | "/v1/jobs/{topic}/{id}" | "/v1/jobs/{topic}/{id}/run" => {
+            Need::Scope(Scope::Submit)
+        }
+        "/v1/jobs/{topic}/{id}/attempts"
+        | "/v1/topics"
+        | "/v1/topics/{topic}/revivals"
+        | "/v1/events"
+        | "/v1/stats" => Need::Scope(Scope::Read),
+        "/v1/topics/{topic}" | "/v1/topics/{topic}/dead" | "/v1/topics/{topic}/revivals/{revival}"
+            if is_read =>
+        {
+            Need::Scope(Scope::Read)
+        }
+        "/v1/topics/{topic}/reserve" => Need::Scope(Scope::Consume),
+        _ if path.starts_with("/v1/receipts/") && is_write => Need::Scope(Scope::Consume),
+        "/v1/jobs/{topic}/{id}/revive"
+        | "/v1/topics/{topic}"
+        | "/v1/topics/{topic}/secrets"
+        | "/v1/topics/{topic}/secrets/{secret}"
+        | "/v1/topics/{topic}/pause"
+        | "/v1/topics/{topic}/resume"
+        | "/v1/topics/{topic}/dead"
+        | "/v1/topics/{topic}/dead/{id}"
+        | "/v1/topics/{topic}/dead/revive"
+        | "/v1/topics/{topic}/revivals/{revival}" => Need::Scope(Scope::Manage),
+        "/v1/export" | "/v1/export/topics" | "/v1/import" => Need::Scope(Scope::Import),
+        _ => Need::Root,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use utoipa::OpenApi as _;
+
+    use super::*;
+    use crate::app;
+    use crate::openapi::Document;
+
+    #[test]
+    fn reading_changes_nothing_and_the_audit_and_the_keys_are_roots() {
+        for (method, path, wanted) in [
+            ("GET", "/v1/jobs/{topic}/{id}", Need::Scope(Scope::Read)),
+            ("DELETE", "/v1/jobs/{topic}/{id}", Need::Scope(Scope::Submit)),
+            ("PATCH", "/v1/jobs/{topic}/{id}", Need::Scope(Scope::Submit)),
+            ("GET", "/v1/topics/{topic}/dead", Need::Scope(Scope::Read)),
+            ("DELETE", "/v1/topics/{topic}/dead", Need::Scope(Scope::Manage)),
+            ("POST", "/v1/receipts/finish", Need::Scope(Scope::Consume)),
+            ("PUT", "/v1/topics/{topic}", Need::Scope(Scope::Manage)),
+            ("GET", "/v1/audit", Need::Root),
+            ("POST", "/v1/audit/accept-loss", Need::Root),
+            ("GET", "/v1/keys", Need::Root),
+            ("DELETE", "/v1/keys/{key}", Need::Root),
+            ("GET", "/v1/not-there-yet", Need::Root),
+        ] {
+            assert_eq!(need(&method.parse().unwrap(), path), wanted, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn each_operation_that_is_not_roots_is_listed() {
+        let (roots, document) = (["/v1/audit", "/v1/keys"], Document::openapi());
+        let paths: Vec<_> = app::table().into_iter().map(|(path, _)| path).collect();
+        for path in paths {
+            let is_roots = roots.iter().any(|root| path.starts_with(root));
+            for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+                let is_operation = document.paths.paths.get(path).is_some_and(|item| {
+                    let operations = [
+                        (Method::GET, &item.get),
+                        (Method::POST, &item.post),
+                        (Method::PUT, &item.put),
+                        (Method::PATCH, &item.patch),
+                        (Method::DELETE, &item.delete),
+                    ];
+                    operations.iter().any(|(name, operation)| *name == method && operation.is_some())
+                });
+                if is_operation {
+                    assert_eq!(need(&method, path) == Need::Root, is_roots, "{method} {path}");
+                }
+            }
+        }
+    }
+}

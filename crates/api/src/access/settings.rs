@@ -1,0 +1,116 @@
+//! The settings of access: the root key, the names under which the API is called, and whether it is open to all.
+
+use std::net::SocketAddr;
+
+use ringback_secrets::{ROOT_KEY, RootKey};
+use ringback_service::{Lookup, Setting};
+
+const HOSTS: &str = "HOSTS";
+const INSECURE: &str = "INSECURE";
+
+/// The settings.
+pub(crate) const NAMES: &[Setting] = &[
+    Setting::secret(ROOT_KEY),
+    Setting::new(
+        HOSTS,
+        "localhost,127.0.0.1,::1",
+        "Names and addresses by which callers may name the API in Host, while there is no root key",
+    ),
+    Setting::new(INSECURE, "0", "1 serves callers on other machines without a root key"),
+];
+
+/// How access is limited.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// With it each call needs a key.
+    pub root: Option<RootKey>,
+    /// The hosts that a request may name while there is no root key; `None` for all.
+    pub hosts: Option<Vec<String>>,
+}
+
+impl Access {
+    /// Everything is allowed to everybody.
+    #[must_use]
+    pub const fn open() -> Self {
+        Self { root: None, hosts: None }
+    }
+
+    /// Reads the settings. Refuses to serve other machines than this one without a root key or `has_client_ca`, which
+    /// asks for client certificates, unless the operator insists.
+    pub(crate) fn load(lookup: &mut Lookup, listen: SocketAddr, has_client_ca: bool) -> Self {
+        let (key, ..) = ROOT_KEY;
+        let is_given = !lookup.text(key).is_empty();
+        let root = lookup.group(|get| parse_root(&get(key)).map_err(|why| vec![(key, why)]), || None);
+        let hosts = lookup.text(HOSTS);
+        let is_insecure = lookup.group(|get| parse_switch(&get(INSECURE)), bool::default);
+        let is_local = listen.ip().is_loopback();
+        if !is_local && !is_given && !has_client_ca && !is_insecure {
+            lookup.reject(
+                "API_LISTEN",
+                format!(
+                    "{listen} is reached by other machines, and whoever reaches it may do everything: set RINGBACK_ROOT_KEY ({}), ask for client certificates with RINGBACK_TLS_CLIENT_CA, or set RINGBACK_INSECURE=1 if something before the API keeps strangers out",
+                    RootKey::ALLOWED
+                ),
+            );
+        }
+        let hosts: Vec<String> = hosts.split([',', ' ']).filter(|host| !host.is_empty()).map(bare).collect();
+        Self { root, hosts: is_local.then_some(hosts) }
+    }
+}
+
+fn parse_root(text: &str) -> Result<Option<RootKey>, String> {
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
+}
+
+fn parse_switch(text: &str) -> Result<bool, Vec<(&'static str, String)>> {
+    match text {
+        "1" => Ok(true),
+        "0" => Ok(false),
+        _ => Err(vec![(INSECURE, "must be 0 or 1".to_owned())]),
+    }
+}
+
+/// A host in lower case and without the brackets of an IPv6 address.
+pub(super) fn bare(host: &str) -> String {
+    host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_service::settings::load_from;
+
+    use crate::config::Config;
+
+    const ROOT: &str = "0123456789abcdef0123456789abcdef";
+
+    fn mistakes(variables: &[(&str, &str)]) -> Vec<String> {
+        load_from(Config::SETTINGS, variables, Config::load).1
+    }
+
+    #[test]
+    fn other_machines_are_served_with_a_root_key_or_on_request_only() {
+        let open = ("API_LISTEN", "0.0.0.0:7411");
+        let refused = mistakes(&[open]);
+        assert!(refused.len() == 1 && refused[0].contains("RINGBACK_ROOT_KEY"), "{refused:?}");
+        assert_eq!(mistakes(&[("API_LISTEN", "[::1]:7411")]), [""; 0]);
+        assert_eq!(mistakes(&[open, ("INSECURE", "1")]), [""; 0]);
+        assert_eq!(mistakes(&[open, ("ROOT_KEY", ROOT)]), [""; 0]);
+        assert_eq!(mistakes(&[open, ("INSECURE", "yes")]).len(), 2);
+    }
+
+    #[test]
+    fn a_short_root_key_is_refused_and_not_shown() {
+        let short = mistakes(&[("API_LISTEN", "0.0.0.0:7411"), ("ROOT_KEY", "hunter2hunter2")]);
+        assert!(short.len() == 1 && short[0].contains("32 to 256"), "{short:?}");
+        assert!(!short[0].contains("hunter2"), "{short:?}");
+    }
+
+    #[test]
+    fn hosts_count_while_there_is_no_root_key_and_only_this_machine_is_served() {
+        let (config, _) = load_from(Config::SETTINGS, &[("HOSTS", "Ringback.local [::1]")], Config::load);
+        assert_eq!(config.access.hosts, Some(vec!["ringback.local".to_owned(), "::1".to_owned()]));
+        let open = [("API_LISTEN", "0.0.0.0:7411"), ("INSECURE", "1")];
+        let (config, _) = load_from(Config::SETTINGS, &open, Config::load);
+        assert_eq!(config.access.hosts, None);
+    }
+}

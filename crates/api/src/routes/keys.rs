@@ -1,0 +1,79 @@
+//! The keys of callers: make, list and delete them. A key is shown once, when it is made; the store has its hash.
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use ringback_core::access::{AccessKey, MAX_KEYS};
+use ringback_core::contract::PolicyPut;
+use ringback_core::wire::{KeyAnswer, KeyCreated, KeysAnswer, parse_new_key};
+
+use super::policy_change::wait_until_applied;
+use crate::access::is_network;
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{JsonBody, KeyPath, Upload, unknown_access_key};
+use crate::limits::Deadline;
+use crate::schema::{AddKeyProblems, KeyParams, KeyProblems, NewKeyRequest, StoreProblems};
+use crate::state::ApiState;
+
+/// Make a key
+///
+/// Makes a key for callers of a tenant, or of none, which holds within a second. The answer is the only one that shows
+/// the key. Only the root key makes keys; without `RINGBACK_ROOT_KEY` the answer is 409.
+#[utoipa::path(
+    post, path = "/v1/keys", tag = "keys", operation_id = "add_key",
+    request_body = NewKeyRequest,
+    responses((status = 201, description = "Made", body = KeyCreated), AddKeyProblems),
+)]
+pub(crate) async fn add_key(
+    State(api): ApiState,
+    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+) -> Result<(StatusCode, Json<KeyCreated>), ApiError> {
+    let now = api.now();
+    let grant = parse_new_key(&bytes, now, is_network)?;
+    if api.root.is_none() {
+        let detail = "keys have no effect without RINGBACK_ROOT_KEY: set it for all APIs";
+        return Err(ApiError::new(StatusCode::CONFLICT, detail));
+    }
+    if api.policies.keys()?.len() >= MAX_KEYS {
+        let detail = format!("there are {MAX_KEYS} keys, which is the limit; delete one");
+        return Err(ApiError::new(StatusCode::CONFLICT, detail));
+    }
+    let (secret, id) = api.make_caller_key(now);
+    let key = AccessKey { id, hash: secret.hash().0, grant, created: now, last_used: None };
+    match deadline.bound(api.store.add_key(&key)).await?? {
+        PolicyPut::Created(version) | PolicyPut::Replaced(version) => wait_until_applied(&api, version).await,
+        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics | PolicyPut::Outdated => {
+            let detail = "there are as many policies and keys as there may be; delete some";
+            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+    }
+    let created = KeyCreated { key: secret.text().to_string(), about: KeyAnswer::from(&key) };
+    Ok((StatusCode::CREATED, Json(created)))
+}
+
+/// List keys
+///
+/// Lists the keys of all tenants, the newest one first, without the keys themselves.
+#[utoipa::path(
+    get, path = "/v1/keys", tag = "keys", operation_id = "list_keys",
+    responses((status = 200, description = "The keys", body = KeysAnswer), StoreProblems),
+)]
+pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysAnswer> {
+    let mut keys = Deadline::from_now().bound(api.store.access_keys()).await??;
+    keys.sort_by(|a, b| (b.created, &b.id).cmp(&(a.created, &a.id)));
+    Ok(Json(KeysAnswer { items: keys.iter().map(|key| KeyAnswer::from(&**key)).collect() }))
+}
+
+/// Delete a key
+///
+/// Calls with the key are refused within a second, in all processes that reach the store.
+#[utoipa::path(
+    delete, path = "/v1/keys/{key}", tag = "keys", operation_id = "delete_key",
+    params(KeyParams),
+    responses((status = 200, description = "The keys that are left", body = KeysAnswer), KeyProblems),
+)]
+pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> JsonResult<KeysAnswer> {
+    let deleted = Deadline::from_now().bound(api.store.delete_key(&id)).await??;
+    wait_until_applied(&api, deleted.ok_or_else(unknown_access_key)?).await;
+    list_keys(State(api)).await
+}

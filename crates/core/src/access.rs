@@ -1,0 +1,162 @@
+//! Who may do what: the keys of callers. A key belongs to a tenant, or to none, and has scopes. The store has its hash
+//! alone.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::clock::Timestamp;
+use crate::job::{Tenant, Topic};
+
+/// The most keys of an installation.
+pub const MAX_KEYS: usize = 1000;
+/// The most topics, destinations or networks of a key.
+pub const MAX_ENTRIES: usize = 32;
+/// The longest stored key, in bytes.
+pub const MAX_STORED_KEY: usize = 8 * 1024;
+
+/// What a key allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// To submit jobs, and to cancel, reschedule and run them.
+    Submit,
+    /// To reserve pull jobs and to settle them.
+    Consume,
+    /// To see jobs, topics, counts and events.
+    Read,
+    /// To set policies and secrets, to pause topics, to revive and purge jobs.
+    Manage,
+    /// To export and to import jobs and topics.
+    Import,
+}
+
+impl Scope {
+    /// All scopes.
+    pub const ALL: [Self; 5] = [Self::Submit, Self::Consume, Self::Read, Self::Manage, Self::Import];
+    /// The names of all scopes, for error messages.
+    pub const ALLOWED: &'static str = "submit, consume, read, manage or import";
+
+    /// The name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Submit => "submit",
+            Self::Consume => "consume",
+            Self::Read => "read",
+            Self::Manage => "manage",
+            Self::Import => "import",
+        }
+    }
+
+    /// The scope with a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+/// Identifies a key. It is no secret.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyId(Box<str>);
+
+/// What the id of a key begins with.
+const PREFIX: &str = "key_";
+/// The longest id of a key, in bytes.
+const MAX_ID: usize = 64;
+
+impl KeyId {
+    /// The form of an id, for error messages.
+    pub const ALLOWED: &'static str = "key_ and letters or digits, as the list of keys shows it";
+
+    /// The id with a unique text, of letters and digits.
+    pub fn of(unique: &str) -> Self {
+        Self([PREFIX, unique].concat().into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for KeyId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let rest = text.strip_prefix(PREFIX).unwrap_or_default();
+        let is_valid = !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_alphanumeric());
+        if is_valid && text.len() <= MAX_ID { Ok(Self(text.into())) } else { Err(Self::ALLOWED) }
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a key is limited to. An empty list limits nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// Whose topics and jobs.
+    pub tenant: Option<Tenant>,
+    /// What may be done, each scope once.
+    pub scopes: Vec<Scope>,
+    /// With which topics, all of the tenant.
+    pub topics: Vec<Topic>,
+    /// To which hosts jobs may go, by https alone; in lower case, without a port.
+    pub destinations: Vec<String>,
+    /// From which networks, as address and length of the prefix.
+    pub networks: Vec<String>,
+    /// Until when; `None` for ever.
+    pub expires: Option<Timestamp>,
+}
+
+impl Grant {
+    /// Whether it allows this.
+    pub fn allows(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+}
+
+/// A key as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessKey {
+    /// Its id.
+    pub id: KeyId,
+    /// SHA-256 of its random bits.
+    pub hash: [u8; 32],
+    /// What it allows.
+    pub grant: Grant,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was last used, to the hour.
+    pub last_used: Option<Timestamp>,
+}
+
+impl AccessKey {
+    /// Whether it is valid now.
+    pub fn is_valid_at(&self, now: Timestamp) -> bool {
+        self.grant.expires.is_none_or(|expires| now < expires)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_is_written() {
+        let id = KeyId::of("01J");
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for wrong in ["", "key_", "01J", "key_a-b", "key_a b", &format!("key_{}", "a".repeat(61))] {
+            assert!(wrong.parse::<KeyId>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_known_by_their_names() {
+        for scope in Scope::ALL {
+            assert_eq!(Scope::from_name(scope.name()), Some(scope));
+            assert!(Scope::ALLOWED.contains(scope.name()));
+        }
+        assert_eq!(Scope::from_name("root"), None);
+    }
+}

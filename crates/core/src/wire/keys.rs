@@ -1,0 +1,267 @@
+//! The keys of callers: the request to make one, the answers that show them, and the JSON under which stores keep them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::fields::due::time;
+use super::fields::object::{Fields, Mistakes, open, parse_text, read};
+use super::fields::values::parsed;
+use super::problem::Problem;
+use crate::access::{AccessKey, Grant, KeyId, MAX_ENTRIES, Scope};
+use crate::clock::Timestamp;
+use crate::hex::{self, Hex};
+use crate::job::{Tenant, Topic};
+use crate::written_time::parse_time;
+
+const KNOWN: [&str; 6] = ["tenant", "scopes", "topics", "destinations", "cidrs", "expires"];
+const TOPICS: &str = "a list of 1 to 32 topics; omit it for all of the tenant";
+const DESTINATIONS: &str =
+    "a list of 1 to 32 host names in lower case, without port; omit it for all that the installation allows";
+const NETWORKS: &str = "a list of 1 to 32 networks, such as 10.1.0.0/16; omit it for all";
+
+/// Parses the request to make a key. `is_network` says whether a text is a network.
+///
+/// # Errors
+/// A 400 problem if it is not a JSON object, or 422 with all wrong fields.
+pub fn parse_new_key(
+    json: &[u8],
+    now: Timestamp,
+    is_network: impl Fn(&str) -> bool,
+) -> Result<Grant, Problem> {
+    let fields = open(json)?;
+    let mut mistakes = Mistakes::default();
+    fields.check_names("", &KNOWN, &mut mistakes);
+    let tenant: Option<Tenant> = parsed(&fields, "tenant", Tenant::ALLOWED, &mut mistakes, parse_text);
+    let scopes = scopes(&fields, &mut mistakes);
+    let topic = |text: String| Some(text.parse::<Topic>().ok()?.of_tenant(tenant.as_ref()));
+    let topics = list(&fields, "topics", TOPICS, &mut mistakes, topic);
+    let host = |text: String| is_host(&text).then_some(text);
+    let destinations = list(&fields, "destinations", DESTINATIONS, &mut mistakes, host);
+    let network = |text: String| is_network(&text).then_some(text);
+    let networks = list(&fields, "cidrs", NETWORKS, &mut mistakes, network);
+    let expires = time(&fields, "expires", &mut mistakes);
+    if expires.is_some_and(|expires| expires <= now) {
+        mistakes.add(
+            "expires",
+            "it has passed",
+            "a time in the future; omit it for a key that does not expire",
+        );
+    }
+    mistakes.or(Grant { tenant, scopes, topics, destinations, networks, expires })
+}
+
+fn scopes(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<Scope> {
+    let allowed = format!("a list of {}, each once", Scope::ALLOWED);
+    if fields.get("scopes").is_none() {
+        mistakes.add("scopes", "missing", allowed);
+        return Vec::new();
+    }
+    list(fields, "scopes", &allowed, mistakes, |name| Scope::from_name(&name))
+}
+
+/// A list of texts that are not empty and differ from each other.
+fn list<T: PartialEq>(
+    fields: &Fields<'_>,
+    name: &'static str,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+    parse: impl Fn(String) -> Option<T>,
+) -> Vec<T> {
+    let read = |raw: &RawValue| {
+        let texts = read::<Vec<String>>(raw).filter(|texts| (1..=MAX_ENTRIES).contains(&texts.len()))?;
+        let entries = texts.into_iter().map(&parse).collect::<Option<Vec<_>>>()?;
+        let is_new = |(at, entry): (usize, &T)| !entries[..at].contains(entry);
+        entries.iter().enumerate().all(is_new).then_some(entries)
+    };
+    parsed(fields, name, allowed, mistakes, read).unwrap_or_default()
+}
+
+fn is_host(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
+    (1..=253).contains(&text.len()) && text.bytes().all(is_allowed)
+}
+
+/// The names of scopes.
+fn names(scopes: &[Scope]) -> Vec<String> {
+    scopes.iter().map(|scope| scope.name().to_owned()).collect()
+}
+
+fn topic_names(topics: &[Topic]) -> Vec<String> {
+    topics.iter().map(|topic| topic.name().to_owned()).collect()
+}
+
+/// A key, without the key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyAnswer {
+    /// Its id.
+    #[schema(example = "key_01KAR8Z6V5Q0M5W8C1T3N9X2YB")]
+    pub id: String,
+    /// The tenant whose topics and jobs it is for; null for those without a tenant.
+    pub tenant: Option<String>,
+    /// What it allows: `submit`, `consume`, `read`, `manage`, `import`.
+    pub scopes: Vec<String>,
+    /// The topics that it is for; empty for all of the tenant.
+    pub topics: Vec<String>,
+    /// The hosts that jobs may go to, by https; empty for all that the installation allows.
+    pub destinations: Vec<String>,
+    /// The networks that it may be used from; empty for all.
+    pub cidrs: Vec<String>,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When it expires; null if it does not.
+    #[schema(format = DateTime)]
+    pub expires_at: Option<String>,
+    /// When it was last used, to the hour; null if it never was.
+    #[schema(format = DateTime)]
+    pub last_used_at: Option<String>,
+}
+
+impl From<&AccessKey> for KeyAnswer {
+    fn from(key: &AccessKey) -> Self {
+        let AccessKey { id, grant, created, last_used, .. } = key;
+        Self {
+            id: id.to_string(),
+            tenant: grant.tenant.as_ref().map(ToString::to_string),
+            scopes: names(&grant.scopes),
+            topics: topic_names(&grant.topics),
+            destinations: grant.destinations.clone(),
+            cidrs: grant.networks.clone(),
+            created_at: created.to_string(),
+            expires_at: grant.expires.map(|at| at.to_string()),
+            last_used_at: last_used.map(|at| at.to_string()),
+        }
+    }
+}
+
+/// A key that was made. The key itself is shown only here.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct KeyCreated {
+    /// The key, for the caller.
+    #[schema(example = "rbk_Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmFyMTIz")]
+    pub key: String,
+    /// What it allows.
+    #[serde(flatten)]
+    pub about: KeyAnswer,
+}
+
+/// All keys, the newest one first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeysAnswer {
+    /// The keys.
+    pub items: Vec<KeyAnswer>,
+}
+
+/// A key as stores keep it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
+    scopes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    topics: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    destinations: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cidrs: Vec<String>,
+    created_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<String>,
+}
+
+/// The JSON of a key for a store.
+pub fn written_key(key: &AccessKey) -> String {
+    let KeyAnswer {
+        tenant, scopes, topics, destinations, cidrs, created_at, expires_at, last_used_at, ..
+    } = key.into();
+    let hash = Hex(&key.hash).to_string();
+    let written =
+        Written { hash, tenant, scopes, topics, destinations, cidrs, created_at, expires_at, last_used_at };
+    serde_json::to_string(&written).expect("plain data always serialises")
+}
+
+/// Reads what [`written_key`] has made; `None` if it is something else, such as the key of a later version.
+pub fn parse_stored_key(id: KeyId, written: &str) -> Option<AccessKey> {
+    let Written { hash, tenant, scopes, topics, destinations, cidrs, created_at, expires_at, last_used_at } =
+        serde_json::from_str(written).ok()?;
+    let tenant = match tenant {
+        Some(tenant) => Some(tenant.parse::<Tenant>().ok()?),
+        None => None,
+    };
+    let time = |text: Option<String>| text.map(|text| parse_time(&text)).transpose().ok();
+    let topic = |name: String| Some(name.parse::<Topic>().ok()?.of_tenant(tenant.as_ref()));
+    Some(AccessKey {
+        id,
+        hash: hex::read(&hash)?,
+        grant: Grant {
+            scopes: scopes.iter().map(|name| Scope::from_name(name)).collect::<Option<_>>()?,
+            topics: topics.into_iter().map(topic).collect::<Option<_>>()?,
+            destinations,
+            networks: cidrs,
+            expires: time(expires_at)?,
+            tenant,
+        },
+        created: parse_time(&created_at).ok()?,
+        last_used: time(last_used_at)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_000_000_000);
+    const WHOLE: &str = r#"{"tenant":"acme","scopes":["submit","read"],"topics":["a","b"],"destinations":["hooks.example.com"],"cidrs":["10.0.0.0/8"],"expires":"2030-01-01T00:00:00Z"}"#;
+
+    fn parse(json: &str) -> Result<Grant, Vec<String>> {
+        let parsed = parse_new_key(json.as_bytes(), NOW, |text| text.contains('/'));
+        parsed.map_err(|problem| problem.errors.into_iter().map(|error| error.field).collect())
+    }
+
+    #[test]
+    fn a_key_names_scopes_and_may_be_limited() {
+        let grant = parse(WHOLE).unwrap();
+        assert_eq!(grant.tenant.as_ref().map(Tenant::as_str), Some("acme"));
+        assert!(grant.allows(Scope::Submit) && grant.allows(Scope::Read) && !grant.allows(Scope::Manage));
+        assert_eq!(grant.topics.iter().map(Topic::as_str).collect::<Vec<_>>(), ["~acme/a", "~acme/b"]);
+        assert_eq!(
+            parse(r#"{"scopes":["read"]}"#).unwrap(),
+            Grant { scopes: vec![Scope::Read], ..Grant::default() }
+        );
+    }
+
+    #[test]
+    fn all_wrong_fields_are_named() {
+        let wrong = r#"{"tenant":"a/b","scopes":["root"],"topics":["a","a"],"destinations":["A"],"cidrs":["x"],"expires":"2001-01-01T00:00:00Z","more":1}"#;
+        let mut fields = parse(wrong).unwrap_err();
+        fields.sort();
+        assert_eq!(fields, ["cidrs", "destinations", "expires", "more", "scopes", "tenant", "topics"]);
+        for (json, field) in [
+            ("{}", "scopes"),
+            (r#"{"scopes":[]}"#, "scopes"),
+            (r#"{"scopes":["read","read"]}"#, "scopes"),
+            (r#"{"scopes":["read"],"topics":[]}"#, "topics"),
+            (r#"{"scopes":["read"],"destinations":["https://a"]}"#, "destinations"),
+        ] {
+            assert_eq!(parse(json).unwrap_err(), [field], "{json}");
+        }
+    }
+
+    #[test]
+    fn a_stored_key_is_read_as_it_was_written() {
+        for grant in [parse(WHOLE).unwrap(), parse(r#"{"scopes":["consume"]}"#).unwrap()] {
+            let id = KeyId::of("01J");
+            let key = AccessKey { id: id.clone(), hash: [7; 32], grant, created: NOW, last_used: None };
+            let written = written_key(&key);
+            assert_eq!(parse_stored_key(id.clone(), &written).as_ref(), Some(&key), "{written}");
+            let used = AccessKey { last_used: Some(NOW), ..key };
+            assert_eq!(parse_stored_key(id.clone(), &written_key(&used)).as_ref(), Some(&used));
+            assert_eq!(parse_stored_key(id.clone(), &written.replace("scopes", "rights")), None);
+        }
+    }
+}
