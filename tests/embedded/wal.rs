@@ -113,20 +113,62 @@ async fn accepted(directory: &Path) -> u64 {
     accepted
 }
 
+/// A log whose last frame was written only up to `at`.
+fn torn(file: &[u8], at: usize, last: &Range<usize>) -> Vec<u8> {
+    let mut torn = file.to_vec();
+    torn[at..last.end].fill(0);
+    torn
+}
+
 #[tokio::test]
-async fn a_log_that_is_cut_off_in_its_last_frame_leaves_what_stood_before_it() {
-    let (killed, mut file) = (Killed::new(), Vec::new());
-    let last = killed.frames().pop().expect("a frame");
-    file.extend_from_slice(&killed.log());
-    let before = accepted(killed.with(Some(&file[..last.start])).path()).await;
+async fn a_last_frame_that_was_not_written_to_its_end_leaves_what_stood_before_it() {
+    let killed = Killed::new();
+    let (file, last) = (killed.log(), killed.frames().pop().expect("a frame"));
+    let before = accepted(killed.with(Some(&torn(&file, last.start, &last))).path()).await;
     let all = accepted(killed.with(Some(&file)).path()).await;
     assert!(before < all, "the last frame has jobs: {before} and {all}");
-    for cut in (last.start..last.end).step_by(last.len() / 12 + 1) {
-        let copy = killed.with(Some(&file[..cut]));
-        assert_eq!(accepted(copy.path()).await, before, "cut at byte {cut} of {last:?}");
+    for at in (last.start..last.end).step_by(last.len() / 12 + 1) {
+        let copy = killed.with(Some(&torn(&file, at, &last)));
+        assert_eq!(accepted(copy.path()).await, before, "written up to byte {at} of {last:?}");
         assert_eq!(accepted(copy.path()).await, before, "and opened once more");
     }
-    assert_eq!(accepted(killed.with(Some(&file[..last.end])).path()).await, all);
+}
+
+#[tokio::test]
+async fn a_log_that_was_cut_is_refused_and_left_alone() {
+    let killed = Killed::new();
+    let (file, frames) = (killed.log(), killed.frames());
+    let last = frames.last().expect("a frame");
+    for cut in [BLOCK, frames[1].start, last.start, last.start + 30, last.end, file.len() - BLOCK] {
+        let copy = killed.with(Some(&file[..cut]));
+        let message = refused(copy.path()).await;
+        let says = ["ringback.redo", "its end is missing", "put an empty file in its place"];
+        assert!(says.iter().all(|part| message.contains(part)), "cut at byte {cut}: {message}");
+        assert_eq!(refused(copy.path()).await, message, "it stays as it is");
+        assert!(std::fs::read(log(copy.path())).expect("read") == file[..cut], "the log has changed");
+    }
+    let copy = killed.with(Some(&[]));
+    assert!(accepted(copy.path()).await < accepted(killed.with(Some(&file)).path()).await);
+}
+
+#[tokio::test]
+async fn a_log_that_its_database_does_not_need_is_removed_unless_it_was_cut() {
+    let file = Killed::new().log();
+    let (head, end) = (&file[..BLOCK], &file[file.len() - BLOCK..]);
+    let zeros = [0; 8 * BLOCK];
+    let directory = tempdir().expect("a directory");
+    drop(open(directory.path()).await);
+    // As the creation of a log leaves it: empty, in part, and whole.
+    for whole in [vec![], zeros.to_vec(), [&zeros, end].concat(), [head, &zeros, end].concat()] {
+        std::fs::write(log(directory.path()), &whole).expect("written");
+        assert_eq!(accepted(directory.path()).await, 0, "{} bytes", whole.len());
+        assert!(!log(directory.path()).exists());
+    }
+    for cut in [&file[..BLOCK], &[head, &zeros].concat()] {
+        std::fs::write(log(directory.path()), cut).expect("written");
+        let message = refused(directory.path()).await;
+        assert!(message.contains("ringback.redo") && message.contains("its end is missing"), "{message}");
+    }
 }
 
 #[tokio::test]
@@ -139,7 +181,7 @@ async fn a_changed_bit_is_cut_off_at_the_end_and_refused_before_it() {
         killed.with(Some(&file))
     };
     let (first, last) = (&frames[0], &frames[frames.len() - 1]);
-    let before = accepted(killed.with(Some(&whole[..last.start])).path()).await;
+    let before = accepted(killed.with(Some(&torn(&whole, last.start, last))).path()).await;
     assert_eq!(accepted(flipped(last).path()).await, before);
 
     let damaged = flipped(first);

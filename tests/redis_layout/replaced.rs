@@ -283,7 +283,7 @@ async fn a_former_record_never_goes_with_a_new_payload() {
         submit(&bench, replace(&bench, job(b'b', is)), SubmitResult::Replaced).await;
         let new = bench.store().get_stored(&former.key).await;
         assert!(matches!(new, Ok(Some(FoundJob::Stored(new))) if new.delivery.body.bytes == vec![b'b'; is]));
-        // What the end of an append-only file can leave of the call.
+        // As for a reader that has read the record before the call, and reads the payload after it.
         run(&mut redis, &[b"HSET", pool.as_bytes(), &locator, &record]).await;
         let torn = bench.store().get_stored(&former.key).await;
         assert!(matches!(torn, Err(StoreError::Unreadable(_))), "{id}: {torn:?}");

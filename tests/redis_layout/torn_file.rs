@@ -6,13 +6,14 @@
 mod cuts;
 mod workload;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use ringback_core::contract::{Filter, Options, Pull, Repair};
-use ringback_core::job::DEFAULT_TTR;
+use ringback_core::contract::{Filter, FoundJob, Options, Pull, Repair, SubmitResult};
+use ringback_core::job::{DEFAULT_TTR, IfExists, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
@@ -184,6 +185,61 @@ async fn pull_all(bench: &Workbench, topic: &str) {
     let pulled = bench.store().pull(bench.shard(), &ask).await.expect("pull").jobs;
     let done: Vec<_> = pulled.into_iter().map(|job| (job.receipt, Outcome::Complete)).collect();
     bench.store().settle_receipts(bench.shard(), &done).await.expect("settle");
+}
+
+/// Replaces jobs with large bodies, in one call. Returns them, and the places at which that call can be cut.
+async fn replaced_large(server: &Arc<Server>, bench: &Workbench) -> (Vec<JobKey>, Files, Vec<Cut>) {
+    let Server::Redis(redis) = &**server else { panic!("a single server") };
+    let job = |name: &str, letter, length| bench.job(name).timeout(BRIEF).body(vec![letter; length]);
+    bench.job_in(State::Dead, job("dead", b'a', 5_000)).await;
+    for (name, delay) in [("far", 100 * LONG), ("near", LONG), ("ready", ms(0))] {
+        bench.accept(job(name, b'a', 5_000).after(delay)).await;
+    }
+    let before = Files::size(redis.directory());
+    let new = [("far", 9_000), ("near", 5_000), ("ready", 3_000), ("dead", 5_000)].map(|(name, length)| {
+        let if_exists = IfExists::Replace { token: bench.token() };
+        NewJob { if_exists, ..job(name, b'b', length) }
+    });
+    let answers = bench.submit(&new).await;
+    assert!(answers.iter().all(|new| new.answer == SubmitResult::Replaced), "{answers:?}");
+    let files = Files::read(redis.directory());
+    let cuts = cuts::all(&files.last).into_iter().filter(|cut| cut.at > before).collect();
+    (new.map(|new| new.key).to_vec(), files, cuts)
+}
+
+#[tokio::test]
+async fn a_large_job_whose_replacement_is_torn_has_its_former_or_its_new_body() {
+    let source = server().await;
+    forbid_rewrites(&source).await;
+    let (shared, bench) = opened(source).await;
+    let (keys, files, cuts) = replaced_large(&shared, &bench).await;
+    drop(closed(shared, bench));
+    let mut server = server().await;
+    let mut found = HashSet::new();
+    for cut in &cuts {
+        server = started_twice(server, &files, cut).await;
+        let at = format!("cut at {} in {}", cut.at, cut.command);
+        let (shared, bench) = opened(server).await;
+        let store = bench.store();
+        let repaired = store.audit(Repair::Yes).await.expect("repair");
+        assert!(repaired.is_clean(), "{at}: {repaired:#?}");
+        for key in &keys {
+            let stored = store.get_stored(key).await;
+            let Ok(Some(FoundJob::Stored(job))) = stored else { panic!("{at}: {key} is {stored:?}") };
+            let body = job.delivery.body.bytes;
+            assert!(body.iter().all(|byte| *byte == body[0]), "{at}: {key} has parts of both");
+            found.insert(body[0]);
+        }
+        drain(&bench, &at).await;
+        for key in &keys {
+            assert_eq!(bench.state(key).await, Some(State::Done), "{at}: {key}");
+        }
+        clean(store, &at).await;
+        server = closed(shared, bench);
+    }
+    // Other versions drop the half.
+    let replays = server.info_field("server", "valkey_version").await.is_empty();
+    assert_eq!(found.len(), if replays { 2 } else { 1 }, "{} cuts", cuts.len());
 }
 
 /// How many rewrites a server has made, once none is under way.

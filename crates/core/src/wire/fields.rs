@@ -3,6 +3,7 @@
 
 pub(crate) mod due;
 pub(crate) mod entries;
+pub(crate) mod first_entries;
 pub(crate) mod if_exists;
 pub(crate) mod object;
 pub(crate) mod retry;

@@ -21,7 +21,7 @@ use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::retry::retry;
 use super::fields::values::{entries, parsed, timeout, ttr, url};
 use super::problem::Problem;
-use crate::job::{Headers, Topic};
+use crate::job::{Headers, MAX_HEADERS, Topic};
 use crate::policy::{MAX_EXPECTED, MAX_POLICY, MAX_SECRETS_JSON, Metrics, Policy};
 
 /// The fields of a policy.
@@ -63,7 +63,13 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         timeout: timeout(&fields, &mut mistakes),
         ttr: ttr(&fields, &mut mistakes),
         url: url(&fields, "url", &mut mistakes),
-        headers: entries(&fields, "headers", Headers::parse, Headers::ALLOWED, &mut mistakes),
+        headers: entries::<MAX_HEADERS, _>(
+            &fields,
+            "headers",
+            Headers::parse,
+            Headers::ALLOWED,
+            &mut mistakes,
+        ),
         headers_to: headers_to(&fields, &mut mistakes),
         expect_body: expected(&fields, &mut mistakes),
         attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
@@ -183,6 +189,18 @@ mod tests {
         let written = r#"{"retry":{"delays":["1s",2.5],"max":-1},"timeout":0.5,"ttr":"1h 30m","url":"http://H:80/a?b","headers":{"X-A":"1"},"expect_body":"success"}"#;
         assert_eq!(policy.written(), written);
         assert_eq!(parse(written).unwrap(), policy);
+    }
+
+    #[test]
+    fn a_policy_may_have_32_headers() {
+        let with = |headers: usize| {
+            let headers: Vec<_> = (0..headers).map(|n| format!("\"h{n}\":\"\"")).collect();
+            parse(&format!("{{\"headers\":{{{}}}}}", headers.join(",")))
+        };
+        assert_eq!(with(32).unwrap().headers.entries().len(), 32);
+        for many in [33, 65, 1500] {
+            assert_eq!(with(many).unwrap_err().errors[0].detail, "more than 32 entries", "{many} headers");
+        }
     }
 
     #[test]

@@ -16,7 +16,9 @@ use super::fields::values::{self, entries, field, headers, timeout, url};
 use super::notice::on_dead;
 use super::problem::Problem;
 use crate::clock::Timestamp;
-use crate::job::{Callback, ContentHash, Context, Delivery, JobId, JobKey, NewJob, Tenant, Topic, Trace};
+use crate::job::{
+    Callback, ContentHash, Context, Delivery, JobId, JobKey, MAX_CONTEXT, NewJob, Tenant, Topic, Trace,
+};
 use crate::policy::Policies;
 use crate::token::Token;
 
@@ -110,7 +112,7 @@ pub(super) fn judge(
     };
     let body = body::body(fields, mistakes)?;
     let headers = headers(fields, mistakes);
-    let context = entries(fields, "context", Context::parse, Context::ALLOWED, mistakes);
+    let context = entries::<MAX_CONTEXT, _>(fields, "context", Context::parse, Context::ALLOWED, mistakes);
     let retry = retry(fields, mistakes);
     if !has_target && policies.is_none() && mistakes.is_empty() {
         return Err(Problem::new(http::StatusCode::SERVICE_UNAVAILABLE, UNKNOWN));
@@ -123,7 +125,9 @@ pub(super) fn judge(
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
     // The caller may learn the id and submit the same with it. One with a key is repeated with the key.
     let made = fields.get("id").is_none() && !id.is_of_key();
-    let content = content_hash(fields, made.then_some(&id));
+    // A wrong field may be as long as the request, so it is not read to its end for this.
+    let content =
+        if mistakes.is_empty() { content_hash(fields, made.then_some(&id)) } else { ContentHash::default() };
     Ok(Some(NewJob {
         key: JobKey { topic, id },
         due,

@@ -14,7 +14,12 @@ pub(crate) const BLOCK: usize = 4096;
 /// The length of all that precedes the rows.
 const HEAD: usize = 24;
 const FRAME: [u8; 4] = *b"RBFR";
-const FILE: [u8; 16] = *b"ringback-redo-01";
+/// The beginning of a log whose last block is an end mark.
+const FILE: [u8; 16] = *b"ringback-redo-02";
+/// The beginning of a log as earlier versions wrote it, without an end mark.
+const FILE_WITHOUT_END: [u8; 16] = *b"ringback-redo-01";
+/// The beginning of an end mark.
+const END: [u8; 16] = *b"ringback-redoend";
 
 #[derive(Debug)]
 pub(crate) struct Frame(Vec<u8>);
@@ -69,16 +74,39 @@ fn length(bytes: &[u8]) -> u32 {
 
 /// The first block of a log, which names its generation.
 pub(crate) fn head(generation: u64) -> Vec<u8> {
-    let mut head = [&FILE[..], &generation.to_le_bytes()].concat();
-    head.extend_from_slice(&xxh3_64_with_seed(&head, generation).to_le_bytes());
-    head.resize(BLOCK, 0);
-    head
+    block(FILE, generation)
 }
 
-/// The generation of a log with this beginning; `None` if it is not the beginning of a log.
-pub(crate) fn generation(file: &[u8]) -> Option<u64> {
-    let generation = number(file.get(FILE.len()..)?)?;
-    (file.get(..BLOCK)? == head(generation)).then_some(generation)
+/// The last block of a log. A log that has none behind its frames was cut.
+pub(crate) fn end_mark(generation: u64) -> Vec<u8> {
+    block(END, generation)
+}
+
+/// A block of `magic` and the generation, with a checksum over both.
+fn block(magic: [u8; 16], generation: u64) -> Vec<u8> {
+    let mut block = [&magic[..], &generation.to_le_bytes()].concat();
+    block.extend_from_slice(&xxh3_64_with_seed(&block, generation).to_le_bytes());
+    block.resize(BLOCK, 0);
+    block
+}
+
+/// The first block of a log that was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) generation: u64,
+    /// Whether an end mark belongs to the log. Earlier versions wrote none.
+    pub(crate) has_end: bool,
+}
+
+impl Head {
+    /// The first block of `file`; `None` if it is not that of a log.
+    pub(crate) fn parse(file: &[u8]) -> Option<Self> {
+        let generation = number(file.get(FILE.len()..)?)?;
+        let first = file.get(..BLOCK)?;
+        let begins_with = |magic| first == block(magic, generation);
+        let has_end = begins_with(FILE);
+        (has_end || begins_with(FILE_WITHOUT_END)).then_some(Self { generation, has_end })
+    }
 }
 
 /// A frame that was read and is whole.

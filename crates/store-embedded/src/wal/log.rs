@@ -1,6 +1,7 @@
-//! The file of the redo log. It begins with a block that names its generation; frames follow. After
-//! each checkpoint it is written from the start again, so that its blocks exist already and a sync
-//! writes data only. The numbers of the frames separate new frames from old ones.
+//! The file of the redo log. It begins with a block that names its generation; frames follow. Its last
+//! block is an end mark, so that a file that was cut is not taken for one that ends there. After each
+//! checkpoint it is written from the start again, so that its blocks exist already and a sync writes
+//! data only. The numbers of the frames separate new frames from old ones.
 
 use std::fs::File;
 use std::io;
@@ -40,12 +41,14 @@ pub(crate) struct Log {
     generation: u64,
     /// The offset of the next frame.
     at: u64,
+    /// The length of the file, with the end mark.
     length: u64,
 }
 
 impl Log {
     /// Creates an empty log in place of any other, so that it is there after a power cut. `wrap`
-    /// makes the disk of its file.
+    /// makes the disk of its file. The first block is written once the end mark is safe, so that no
+    /// power cut leaves a log without an end.
     pub(crate) fn create(
         path: &Path,
         generation: u64,
@@ -74,8 +77,9 @@ impl Log {
     pub(crate) fn append(&mut self, frame: &mut Frame, sequence: u64) -> io::Result<()> {
         let bytes = frame.seal(self.generation, sequence);
         let end = self.at + bytes.len() as u64;
-        if end > self.length {
-            self.grow(end)?;
+        let needed = end + BLOCK as u64;
+        if needed > self.length {
+            self.grow(needed)?;
         }
         crash_point!("embedded.before_append");
         self.disk.write(bytes, self.at)?;
@@ -91,15 +95,17 @@ impl Log {
         self.at = BLOCK as u64;
     }
 
-    /// Writes zeros, since a sync would have to fill a hole.
-    fn grow(&mut self, end: u64) -> io::Result<()> {
+    /// Makes the log at least `needed` bytes long. It writes zeros, since a sync would have to fill a
+    /// hole, and a new end mark, and syncs both: the frame that comes next may overwrite the former mark.
+    fn grow(&mut self, needed: u64) -> io::Result<()> {
         static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
-        let wanted = end.max(self.length + self.length.min(GROWTH));
+        let wanted = needed.max(self.length + self.length.min(GROWTH));
         while self.length < wanted {
             self.disk.write(&ZEROS, self.length)?;
             self.length += ZEROS.len() as u64;
         }
-        Ok(())
+        self.disk.write(&frame::end_mark(self.generation), self.length - BLOCK as u64)?;
+        self.disk.sync()
     }
 }
 

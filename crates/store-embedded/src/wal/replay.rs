@@ -1,6 +1,7 @@
 //! Reads a redo log when its database is opened, and replays its frames into the tables, or refuses a
 //! log that does not fit. A last frame that is not whole was being written when the process ended; it
-//! is dropped, since no caller was answered for it.
+//! is dropped, since no caller was answered for it. A log without an end mark behind its frames was
+//! cut, and is refused.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::path::Path;
 use redb::Database;
 use ringback_core::contract::StoreError;
 
-use super::frame::{self, BLOCK, Row, Whole};
+use super::frame::{self, BLOCK, Head, Row, Whole};
 use super::log;
 use crate::error::Result;
 use crate::tables::{Checkpoint, ReplayTables};
@@ -71,8 +72,9 @@ fn check_leftover(path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<()
     match read(file, checkpoint.sequence) {
         Ok(found) if found.frames.is_empty() => Ok(()),
         // The process ended while it created the log.
-        Err(Damage(0)) => Ok(()),
-        Ok(_) | Err(Damage(_)) => Err(StoreError::Unfit(format!(
+        Err(Damage::At(0)) => Ok(()),
+        Err(Damage::NoEnd) => Err(unusable(path, &Damage::NoEnd.to_string())),
+        Ok(_) | Err(Damage::At(_)) => Err(StoreError::Unfit(format!(
             "the file {} holds jobs that the database beside it does not know, as after one of the two was restored alone; restore both, or move this file away",
             path.display()
         ))),
@@ -96,15 +98,21 @@ pub(crate) struct Found<'a> {
     pub(crate) sequence: u64,
 }
 
-/// The offset from which a log cannot be replayed: 0 if it does not begin as a log does, else that of
-/// damage before frames that are whole.
+/// Why a log cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is damaged at byte {0}")]
-pub(crate) struct Damage(pub(crate) usize);
+pub(crate) enum Damage {
+    /// The offset of what cannot be read: 0 if the log does not begin as one, else that of damage before
+    /// frames that are whole.
+    #[error("it is damaged at byte {0}")]
+    At(usize),
+    /// There is no end mark behind the frames.
+    #[error("its end is missing, and with it perhaps jobs that were accepted")]
+    NoEnd,
+}
 
 /// Reads the bytes of a log whose frames up to the number `checkpoint` are in the database.
 pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
-    let generation = frame::generation(file).ok_or(Damage(0))?;
+    let Head { generation, has_end } = Head::parse(file).ok_or(Damage::At(0))?;
     let at = |offset: usize, above| Whole::parse(file.get(offset..)?, generation, above);
     let (mut frames, mut offset, mut last) = (Vec::new(), BLOCK, None);
     while let Some(frame) = at(offset, 0).filter(|f| last.is_none_or(|last| f.sequence == last + 1)) {
@@ -117,11 +125,16 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
     if let Some(first) = frames.first()
         && first.sequence != checkpoint + 1
     {
-        return Err(Damage(BLOCK));
+        return Err(Damage::At(BLOCK));
     }
     let sequence = last.unwrap_or(0).max(checkpoint);
-    if (offset..file.len()).step_by(BLOCK).any(|later| at(later, sequence).is_some()) {
-        return Err(Damage(offset));
+    let mut behind = (offset..file.len()).step_by(BLOCK);
+    if behind.clone().any(|later| at(later, sequence).is_some()) {
+        return Err(Damage::At(offset));
+    }
+    let end = frame::end_mark(generation);
+    if has_end && !behind.any(|later| file[later..].starts_with(&end)) {
+        return Err(Damage::NoEnd);
     }
     Ok(Found { generation, frames, sequence })
 }

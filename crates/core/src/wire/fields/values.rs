@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use super::first_entries::FirstEntries;
 use super::object::{Fields, Mistakes, read, shown};
 use crate::duration::{DurationError, parse_duration};
-use crate::job::{Callback, Headers, MASK, MAX_AHEAD, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused};
+use crate::job::{
+    Callback, Headers, MASK, MAX_AHEAD, MAX_HEADERS, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused,
+};
 use crate::limits::{MAX_ERROR, MAX_REASON};
 
 /// The form of a duration, for error messages.
@@ -86,8 +89,9 @@ pub(crate) fn object<'a>(
     field(fields, name, WRONG_TYPE, allowed, mistakes, |raw| serde_json::from_str(raw.get()).ok())
 }
 
-/// An object of strings, in the order written. A name that occurs twice is refused.
-pub(crate) fn entries<T: Default>(
+/// An object of strings, in the order written. A name that occurs twice is refused, and so are more than `MOST`
+/// entries, of which no more are read.
+pub(crate) fn entries<const MOST: usize, T: Default>(
     fields: &Fields<'_>,
     name: &str,
     parse: impl FnOnce(Vec<(String, String)>) -> Result<T, Refused>,
@@ -95,25 +99,30 @@ pub(crate) fn entries<T: Default>(
     mistakes: &mut Mistakes,
 ) -> T {
     let Some(raw) = fields.get(name) else { return T::default() };
-    let strings = serde_json::from_str::<Fields<'_>>(raw.get()).ok().and_then(|map| {
-        map.iter()
-            .map(|(key, value)| Some((key.to_owned(), read::<String>(value)?)))
-            .collect::<Option<Vec<_>>>()
-    });
-    let Some(strings) = strings else {
-        mistakes.add(name, "not an object of strings", allowed);
-        return T::default();
-    };
-    parse(strings).unwrap_or_else(|e| {
-        mistakes.add(name, e.detail, e.allowed);
+    let parsed = strings::<MOST>(raw)
+        .map_err(|detail| (detail, allowed))
+        .and_then(|strings| parse(strings).map_err(|Refused { detail, allowed }| (detail, allowed)));
+    parsed.unwrap_or_else(|(detail, allowed)| {
+        mistakes.add(name, detail, allowed);
         T::default()
     })
+}
+
+/// The names and values of an object of strings, or why it is none.
+fn strings<const MOST: usize>(raw: &RawValue) -> Result<Vec<(String, String)>, String> {
+    const WRONG: &str = "not an object of strings";
+    let FirstEntries::<MOST> { first, has_more } = serde_json::from_str(raw.get()).map_err(|_| WRONG)?;
+    if has_more {
+        return Err(format!("more than {MOST} entries"));
+    }
+    let strings = first.into_iter().map(|(name, value)| Some((name.into_owned(), read::<String>(value)?)));
+    strings.collect::<Option<_>>().ok_or_else(|| WRONG.to_owned())
 }
 
 /// The field `headers` of a submit or an import. The mask of a secret value is refused, because there is no
 /// stored value that it could keep.
 pub(crate) fn headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Headers {
-    let headers = entries(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
+    let headers = entries::<MAX_HEADERS, _>(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
     for name in headers.masked_names() {
         let detail = format!(
             "{name} is {MASK}, which is shown in place of a secret value; the value itself is not known here"

@@ -182,14 +182,54 @@ fn a_job_that_is_too_large_or_has_too_many_fields_is_refused_before_it_is_parsed
     let problem = with(&many[1..]).unwrap_err();
     assert_eq!((problem.status, problem.errors.len()), (400, 0));
     assert!(problem.detail.contains("more than 64 fields"), "{}", problem.detail);
-    let entries: Vec<_> = (0..65).map(|n| format!(r#""h{n}":"x""#)).collect();
-    assert_eq!(wrong_fields(&format!(r#""headers":{{{}}}"#, entries.join(","))), ["headers"]);
     // Those that are too many are counted, and not read.
     let delays = format!(r#""retry":{{"delays":[{}"no delay"]}}"#, "1,".repeat(70_000));
     let problem = with(&delays).unwrap_err();
     assert!(problem.errors[0].detail.starts_with("70001 delays"), "{problem:?}");
     let large = format!(r#""body_base64":"{}""#, "A".repeat(crate::job::MAX_JOB));
     assert_eq!(with(&large).unwrap_err().status, 413);
+}
+
+/// An object of so many headers or context entries.
+fn object_of(entries: usize) -> String {
+    let entries: Vec<_> = (0..entries).map(|n| format!("\"e{n}\":\"\"")).collect();
+    format!("{{{}}}", entries.join(","))
+}
+
+#[test]
+fn headers_and_context_may_have_32_and_16_entries() {
+    let extra = format!(r#""headers":{},"context":{}"#, object_of(32), object_of(16));
+    let delivery = with(&extra).unwrap().delivery;
+    assert_eq!((delivery.headers.entries().len(), delivery.context.entries().len()), (32, 16));
+    for many in [33, 65, 80_000] {
+        for (name, detail) in [("headers", "more than 32 entries"), ("context", "more than 16 entries")] {
+            let problem = with(&format!(r#""{name}":{}"#, object_of(many))).unwrap_err();
+            let errors: Vec<_> = problem.errors.iter().map(|e| (&*e.field, &*e.detail)).collect();
+            assert_eq!((problem.status, errors), (422, vec![(name, detail)]), "{many} entries");
+        }
+    }
+    for (extra, detail) in [
+        (r#""headers":{"a":1}"#, "not an object of strings"),
+        (r#""headers":["a","b"]"#, "not an object of strings"),
+        (r#""context":{"a":"1","A":"2"}"#, "A is given twice"),
+    ] {
+        assert_eq!(with(extra).unwrap_err().errors[0].detail, detail);
+    }
+}
+
+#[test]
+fn a_submit_with_mistakes_is_not_read_once_more_for_its_hash() {
+    let hashed = |extra: &str| {
+        let json = format!(r#"{{"topic":"t","url":"http://h/",{extra}}}"#);
+        let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || TOKEN);
+        let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
+        let mut mistakes = Mistakes::default();
+        let job = judge(&open(json.as_bytes()).unwrap(), defaults, None, &mut mistakes).unwrap();
+        job.expect("topic, id and url are right").content != ContentHash::default()
+    };
+    assert!(hashed(&format!(r#""headers":{}"#, object_of(32))));
+    assert!(!hashed(&format!(r#""headers":{}"#, object_of(80_000))));
+    assert!(!hashed(&format!(r#""context":[{}0]"#, "0,".repeat(400_000))));
 }
 
 #[test]

@@ -56,8 +56,8 @@ local function plan(new)
   -- The key of a payload is touched before the first write, as all others are.
   if new.external ~= '' then call('EXISTS', KEY.body .. new.loc) end
   if not raw then return end
-  -- After half of this call the former record may stand beside the new payload. A former record without a token knows
-  -- its payload by the length alone, so the new one must have another length.
+  -- A reader may read the former record before this call and the new payload after it. A former record without a token
+  -- knows its payload by the length alone, so the new one must have another length.
   local is_of_length = new.external ~= '' and record.is_external(raw) and record.token(raw) == ''
     and read('>I4', raw, #raw - 3) == #new.external
   if is_of_length then new.external = new.external .. '\0' end
@@ -74,7 +74,7 @@ end
 -- Puts the new job into its index, and counts it.
 local function enter(new)
   local group, lane = new.group, new.lane
-  arrivals.add(group, new.loc, new.rest, new.external)
+  arrivals.add(group, new.loc, new.rest, new.external, new.old and new.old.raw)
   local entry = group.entries[1]
   if new.stays then
     -- The index has it already.

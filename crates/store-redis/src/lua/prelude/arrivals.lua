@@ -3,11 +3,11 @@ local arrivals = {
   FIELDS = union({'accepted', 'delayed', 'ready'}, schedule.ADD_FIELDS, tombs.FIELDS, lanes.END_FIELDS),
 }
 do
-  -- Records to be written, the names of lanes that the arguments give, and how many jobs the caller knows to have
-  -- been accepted.
-  local new, lane_names, known_accepted
+  -- Records to be written; locators, records and payloads of jobs whose former payload has the same key; the names of
+  -- lanes that the arguments give; and how many jobs the caller knows to have been accepted.
+  local new, payloads, lane_names, known_accepted
 
-  function arrivals.start() new, lane_names, known_accepted = {}, nil, nil end
+  function arrivals.start() new, payloads, lane_names, known_accepted = {}, {}, nil, nil end
 
   -- Reads what the arguments begin with: how many accepted jobs of the shard the caller knows of, how many lanes, and
   -- id and name of each. Returns the names of their rows and of their topics' rows, and where the jobs begin.
@@ -92,13 +92,18 @@ do
     return group.refusal
   end
 
-  -- Adds a job to a group.
-  function arrivals.add(group, loc, rest, external)
-    local n, size = #new, group.count + 1
-    new[n + 1], new[n + 2] = loc, group.times .. rest
+  -- Adds a job to a group. `former` is the record of the job whose place it takes, if there is one.
+  function arrivals.add(group, loc, rest, external, former)
+    local size = group.count + 1
     group.count = size
     group.entries[size] = loc .. group.due
-    if external ~= '' then call('SET', KEY.body .. loc, external) end
+    if external ~= '' and former and record.is_external(former) then
+      payloads[#payloads + 1] = {loc, group.times .. rest, external}
+    else
+      local n = #new
+      new[n + 1], new[n + 2] = loc, group.times .. rest
+      if external ~= '' then call('SET', KEY.body .. loc, external) end
+    end
     events.submitted(loc, group.lane, group.due, rest, group.code)
   end
 
@@ -115,15 +120,26 @@ do
     lanes.move(lane, nil, group.code, n)
   end
 
+  -- Writes a record and a payload over others that belong together. In between the new record has the payload itself,
+  -- so that after any half of this the job is readable, as it was or as it is.
+  local function put_payload(loc, raw, external)
+    local flags = char(byte(raw, 13) - EXTERNAL)
+    local head = sub(raw, 1, 12) .. flags .. sub(raw, 14, record.payload_at(raw) - 1)
+    call('HSET', KEY.pool, loc, head .. sub(external, 1, read('>I4', raw, #raw - 3)))
+    call('SET', KEY.body .. loc, external)
+    call('HSET', KEY.pool, loc, raw)
+  end
+
   -- Writes the new jobs: indexes first, then records. The lanes whose counts have changed and whose names the
   -- arguments give are made known.
   function arrivals.save()
-    if #new == 0 then return end
+    if #new == 0 and #payloads == 0 then return end
     local names = {}
     for lane in pairs(lanes.moved()) do names[lane] = lane_names[lane] end
     topics.add_lanes(names)
     schedule.save()
     ready.save('RPUSH')
     sliced('HSET', KEY.pool, new)
+    for _, payload in ipairs(payloads) do put_payload(unpack(payload)) end
   end
 end
