@@ -26,6 +26,7 @@ mod reschedule_run_revive;
 mod retries;
 mod signature_samples;
 mod signatures;
+mod tenants;
 mod time_zones;
 mod tls;
 mod topics;

@@ -49,7 +49,7 @@ fn signature(arrival: &Arrival, secret: &str, prefix: &str) -> String {
 }
 
 /// Whether an arrival is signed by exactly these secrets, in this order.
-fn is_signed_by(arrival: &Arrival, secrets: &[&str]) -> bool {
+pub(super) fn is_signed_by(arrival: &Arrival, secrets: &[&str]) -> bool {
     let expected: Vec<_> = secrets.iter().map(|secret| signature(arrival, secret, "webhook")).collect();
     arrival.header("webhook-signature").unwrap_or_default() == expected.join(" ")
 }

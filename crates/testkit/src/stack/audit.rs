@@ -19,6 +19,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 struct Target {
     /// The URL of the audit of an API that runs.
     url: Option<String>,
+    /// The key that the API asks for.
+    root_key: Option<String>,
     store: Options,
 }
 
@@ -56,8 +58,9 @@ impl Stack {
         let (apis, ups) = (&mut self.apis, &mut self.ups);
         let running = |process: &mut &mut crate::Process| process.exit_status().is_none();
         let api = apis.iter_mut().chain(ups).find_map(|mut process| running(&mut process).then_some(process));
-        let url =
-            api.and_then(|api| api.setting("RINGBACK_API_LISTEN")).map(|at| format!("http://{at}/v1/audit"));
+        let setting = |name| api.as_ref().and_then(|api| api.setting(name)).map(str::to_owned);
+        let url = setting("RINGBACK_API_LISTEN").map(|at| format!("http://{at}/v1/audit"));
+        let root_key = setting("RINGBACK_ROOT_KEY");
         let processes = self.apis.iter().chain(&self.carriers).chain(&self.notifiers).chain(&self.ups);
         let process = processes.into_iter().next()?;
         let mut store = Options { url: self.store.url(), ..settings::defaults(CALL_TIMEOUT) };
@@ -71,14 +74,14 @@ impl Stack {
         if let Some(shards) = process.setting("RINGBACK_SHARDS") {
             store.shards = shards.parse().ok()?;
         }
-        Some(Target { url, store })
+        Some(Target { url, root_key, store })
     }
 }
 
 impl Target {
     async fn audit(self) -> Result<AuditAnswer, String> {
         let why = match &self.url {
-            Some(url) => match over_http(url).await {
+            Some(url) => match over_http(url, self.root_key.as_deref()).await {
                 Ok(audit) => return Ok(audit),
                 Err(why) => why,
             },
@@ -89,8 +92,12 @@ impl Target {
     }
 }
 
-async fn over_http(url: &str) -> Result<AuditAnswer, String> {
-    let answer = http_client().get(url).timeout(AUDIT_TIMEOUT).send().await;
+async fn over_http(url: &str, root_key: Option<&str>) -> Result<AuditAnswer, String> {
+    let mut request = http_client().get(url).timeout(AUDIT_TIMEOUT);
+    if let Some(key) = root_key {
+        request = request.bearer_auth(key);
+    }
+    let answer = request.send().await;
     let answer = answer.and_then(reqwest::Response::error_for_status).map_err(|error| error.to_string())?;
     let body = answer.bytes().await.map_err(|error| error.to_string())?;
     serde_json::from_slice(&body).map_err(|error| format!("{error} in {body:?}"))

@@ -1,0 +1,79 @@
+//! Tenants and keys: no operation shows or touches what belongs to another tenant, and keys allow what they say, until
+//! they are deleted or expire.
+
+mod isolation;
+mod keys;
+
+use http::{HeaderMap, HeaderValue, Method, header};
+use reqwest::Client;
+use ringback_testkit::{Reply, Stack, StackOptions, http_client};
+use serde_json::{Value, json};
+
+pub(super) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
+const MASTER_KEY: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
+const ALL: [&str; 5] = ["submit", "consume", "read", "manage", "import"];
+
+/// Stacks whose API asks for keys, on each store.
+fn stacks() -> [StackOptions; 2] {
+    StackOptions::each_store()
+        .map(|options| options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_MASTER_KEYS", MASTER_KEY))
+}
+
+/// Who calls an API: a key, and the tenant that the operator has chosen.
+#[derive(Clone)]
+struct Caller {
+    client: Client,
+    key: String,
+    tenant: Option<&'static str>,
+}
+
+impl Caller {
+    fn root(tenant: Option<&'static str>) -> Self {
+        Self { client: http_client(), key: ROOT.to_owned(), tenant }
+    }
+
+    /// A caller with a new key.
+    async fn with(stack: &Stack, ask: &Value) -> Self {
+        let made = Self::root(None).send(stack, Method::POST, "/v1/keys", Some(ask)).await.expect(201);
+        let key = made["key"].as_str().expect("a key").to_owned();
+        Self { client: http_client(), key, tenant: None }
+    }
+
+    /// A caller who may do everything with what a tenant has.
+    async fn of(stack: &Stack, tenant: &str) -> Self {
+        Self::with(stack, &json!({"tenant": tenant, "scopes": ALL})).await
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let bearer = HeaderValue::try_from(format!("Bearer {}", self.key)).expect("visible ASCII");
+        let tenant = self.tenant.map(|tenant| ("ringback-tenant", tenant));
+        let mut headers = HeaderMap::from_iter([(header::AUTHORIZATION, bearer)]);
+        headers.extend(
+            tenant
+                .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value))),
+        );
+        headers
+    }
+
+    async fn send(&self, stack: &Stack, method: Method, path: &str, body: Option<&Value>) -> Reply {
+        self.send_to(&stack.url(path), method, body).await
+    }
+
+    async fn send_to(&self, url: &str, method: Method, body: Option<&Value>) -> Reply {
+        let mut request = self.client.request(method, url).headers(self.headers());
+        if let Some(body) = body {
+            let is_lines = url.contains("/v1/import");
+            let kind = if is_lines { "application/x-ndjson" } else { "application/json" };
+            request = request.header(header::CONTENT_TYPE, kind).body(body.to_string());
+        }
+        Reply::read(request.send().await.expect("an answer")).await.expect("a whole answer")
+    }
+
+    async fn get(&self, stack: &Stack, path: &str) -> Reply {
+        self.send(stack, Method::GET, path, None).await
+    }
+
+    async fn post(&self, stack: &Stack, path: &str, body: &Value) -> Reply {
+        self.send(stack, Method::POST, path, Some(body)).await
+    }
+}

@@ -1,0 +1,180 @@
+//! Keys allow what they say, until they are deleted or expire; without a root key only this machine is served.
+
+use std::time::Duration;
+
+use http::Method;
+use ringback_testkit::{Role, StackOptions, eventually, http_client};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{ALL, Caller, ROOT, stacks};
+use crate::sample_jobs::SOON;
+
+const JOB: &str = r#"{"topic":"t","url":"https://hooks.example.com/","delay":"1h"}"#;
+
+fn job(topic: &str, url: &str) -> Value {
+    json!({"topic": topic, "url": url, "delay": "1h"})
+}
+
+#[tokio::test]
+async fn a_deleted_key_is_refused_by_all_apis_within_a_second() {
+    let options = StackOptions::api_only().count(Role::Api, 2).env("RINGBACK_ROOT_KEY", ROOT);
+    let stack = options.start().await;
+    let caller = Caller::of(&stack, "acme").await;
+    let urls: Vec<_> = stack.api_urls().iter().map(|url| format!("{url}/v1/topics")).collect();
+    for url in &urls {
+        eventually(SOON, "the key is known", async || {
+            let status = caller.send_to(url, Method::GET, None).await.status;
+            if status == 200 { Ok(()) } else { Err(status) }
+        })
+        .await;
+    }
+    let root = Caller::root(None);
+    let keys = root.get(&stack, "/v1/keys").await.expect(200);
+    assert_eq!((&keys["items"][0]["tenant"], &keys["items"][0]["scopes"]), (&json!("acme"), &json!(ALL)));
+    assert!(!keys.to_string().contains(&caller.key) && !keys.to_string().contains("hash"), "{keys}");
+    let path = format!("/v1/keys/{}", keys["items"][0]["id"].as_str().expect("an id"));
+    let deleted = Instant::now();
+    assert_eq!(root.send(&stack, Method::DELETE, &path, None).await.expect(200), json!({"items": []}));
+    for url in &urls {
+        eventually(Duration::from_secs(1), "the key is refused", async || {
+            let reply = caller.send_to(url, Method::GET, None).await;
+            if reply.status == 401 { Ok(()) } else { Err(reply.status) }
+        })
+        .await;
+    }
+    assert!(deleted.elapsed() < SOON);
+    root.send(&stack, Method::DELETE, &path, None).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_key_expires_and_shows_when_it_was_used() {
+    for options in stacks() {
+        let stack = options.start().await;
+        let at = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3);
+        let caller = Caller::with(&stack, &json!({"scopes": ["read"], "expires": at.to_string()})).await;
+        caller.get(&stack, "/v1/topics").await.expect(200);
+        eventually(SOON, "the use is noted", async || {
+            let keys = Caller::root(None).get(&stack, "/v1/keys").await.expect(200);
+            if keys["items"][0]["last_used_at"].is_string() { Ok(()) } else { Err(keys) }
+        })
+        .await;
+        eventually(SOON, "the key has expired", async || {
+            let reply = caller.get(&stack, "/v1/topics").await;
+            if reply.status == 401 { Ok(()) } else { Err(reply.status) }
+        })
+        .await;
+        let text = caller.get(&stack, "/v1/topics").await.json().to_string();
+        assert!(text.contains("expired"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_limited_to_its_topics_and_destinations() {
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).start().await;
+    let limits = json!({
+        "tenant": "acme", "scopes": ALL, "topics": ["t", "u"], "destinations": ["hooks.example.com"],
+    });
+    let caller = Caller::with(&stack, &limits).await;
+    let free = Caller::of(&stack, "acme").await;
+    let jobs = "/v1/jobs";
+    caller.post(&stack, jobs, &serde_json::from_str(JOB).expect("JSON")).await.expect(201);
+    free.post(&stack, jobs, &job("other", "https://elsewhere.example/")).await.expect(201);
+    let refused = caller.post(&stack, jobs, &job("other", "https://hooks.example.com/")).await.expect(403);
+    assert!(refused["detail"].as_str().expect("a text").contains("it is for t, u"), "{refused}");
+    for url in ["http://hooks.example.com/", "https://elsewhere.example/"] {
+        let refused = caller.post(&stack, jobs, &job("t", url)).await.expect(422);
+        assert_eq!(refused["errors"][0]["field"], "url", "{refused}");
+        let policy = json!({"url": url});
+        caller.send(&stack, Method::PUT, "/v1/topics/t", Some(&policy)).await.expect(422);
+        let notice = json!({"topic": "t", "url": "https://hooks.example.com/", "on_dead": url});
+        caller.post(&stack, jobs, &notice).await.expect(422);
+        caller.post(&stack, "/v1/import", &job("t", url)).await.expect(200);
+    }
+    let batch = json!([job("t", "https://hooks.example.com/"), job("other", "https://hooks.example.com/")]);
+    let results = caller.post(&stack, "/v1/jobs/batch", &batch).await.expect(200);
+    assert_eq!(
+        (&results["accepted"], &results["results"][1]["status"]),
+        (&json!(1), &json!(403)),
+        "{results}"
+    );
+    for path in ["/v1/topics/other", "/v1/jobs?topic=other", "/v1/export?topic=other"] {
+        caller.get(&stack, path).await.expect(403);
+    }
+    for path in ["/v1/topics", "/v1/jobs", "/v1/export", "/v1/stats"] {
+        let reply = caller.get(&stack, path).await;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        assert!(
+            reply.status == 200 && !text.contains("elsewhere") && !text.contains("other"),
+            "{path}: {text}"
+        );
+    }
+    assert_eq!(caller.get(&stack, "/v1/stats").await.expect(200)["states"]["delayed"], 2);
+    let metrics = json!({"metrics": true});
+    free.send(&stack, Method::PUT, "/v1/topics/t", Some(&metrics)).await.expect(422);
+}
+
+#[tokio::test]
+async fn calls_without_a_valid_key_learn_nothing_and_a_key_chooses_no_tenant() {
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).start().await;
+    let caller = Caller::of(&stack, "acme").await;
+    for header in ["", "Bearer", "Bearer wrong", "Basic cm9vdDpyb290", &format!("Bearer {}x", caller.key)] {
+        let request = http_client().get(stack.url("/v1/jobs/t/i")).header("authorization", header);
+        let reply = request.send().await.expect("an answer");
+        assert_eq!(
+            (reply.status(), reply.headers()["www-authenticate"].to_str().ok()),
+            (http::StatusCode::UNAUTHORIZED, Some("Bearer")),
+            "{header}"
+        );
+    }
+    assert_eq!(http_client().get(stack.url("/v1/jobs/t/i")).send().await.expect("an answer").status(), 401);
+    let other = Caller { tenant: Some("bcme"), ..caller.clone() };
+    other.get(&stack, "/v1/topics").await.expect(403);
+    let own = Caller { tenant: Some("acme"), ..caller.clone() };
+    own.get(&stack, "/v1/topics").await.expect(200);
+    Caller::root(Some("bcme")).get(&stack, "/v1/topics").await.expect(200);
+    for (path, body) in
+        [("/v1/keys", json!({"scopes": ["read"]})), ("/v1/audit/accept-loss", json!({"run_id": "a"}))]
+    {
+        caller.post(&stack, path, &body).await.expect(403);
+    }
+    caller.get(&stack, "/v1/audit").await.expect(403);
+}
+
+#[tokio::test]
+async fn a_store_that_has_lost_its_keys_admits_the_root_key_alone() {
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unaudited().start().await;
+    let caller = Caller::of(&stack, "acme").await;
+    caller.get(&stack, "/v1/topics").await.expect(200);
+    let mut redis = stack.redis().client().await;
+    redis::cmd("DEL").arg("ringback:{meta}:policies").exec_async(&mut redis).await.expect("DEL");
+    redis::cmd("INCR").arg("ringback:{meta}:policies:version").exec_async(&mut redis).await.expect("INCR");
+    eventually(Duration::from_secs(20), "the key is refused", async || {
+        sleep(Duration::from_millis(50)).await;
+        let status = caller.get(&stack, "/v1/topics").await.status;
+        if status == 401 { Ok(()) } else { Err(status) }
+    })
+    .await;
+    Caller::root(None).get(&stack, "/v1/topics").await.expect(200);
+}
+
+#[tokio::test]
+async fn without_a_root_key_no_other_name_and_no_page_of_another_site_reaches_the_api() {
+    let stack = StackOptions::api_only().start().await;
+    let pause = stack.url("/v1/topics/t/pause");
+    for (name, value) in [
+        ("host", "evil.example"),
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ] {
+        let reply = http_client().post(&pause).header(name, value).send().await.expect("an answer");
+        assert_eq!(reply.status(), 403, "{name}: {value}");
+    }
+    let header =
+        http_client().post(&pause).header("ringback-tenant", "acme").send().await.expect("an answer");
+    assert_eq!(header.status(), 422);
+    stack.post("/v1/keys", &json!({"scopes": ["read"]})).await.expect(409);
+    stack.get("/v1/topics/t").await.expect(404);
+}
