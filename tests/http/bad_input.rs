@@ -336,9 +336,9 @@ async fn a_request_without_a_host_or_with_two_is_refused() {
     let address = stack.url("").replace("http://", "");
     for (hosts, status) in [
         ("", "400"),
-        ("host: a\r\nhost: a\r\n", "400"),
-        ("host: a\r\nHost: b\r\n", "400"),
-        ("host: a\r\n", "200"),
+        ("host: localhost\r\nhost: localhost\r\n", "400"),
+        ("host: localhost\r\nHost: b\r\n", "400"),
+        ("host: localhost\r\n", "200"),
     ] {
         let mut stream = TcpStream::connect(&address).await.expect("a connection");
         let request = format!("GET /v1/stats HTTP/1.1\r\n{hosts}connection: close\r\n\r\n");

@@ -168,7 +168,7 @@ async fn deaf(stack: &Stack) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4096).expect("a small buffer");
     let mut stream = socket.connect(address).await.expect("the api listens");
-    stream.write_all(b"GET /v1/events HTTP/1.1\r\nhost: h\r\n\r\n").await.expect("the api reads");
+    stream.write_all(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("the api reads");
     stream
 }
 

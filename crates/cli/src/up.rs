@@ -93,15 +93,18 @@ async fn run(
     tasks.join_all(&context.shutdown).await
 }
 
-/// Warns about ports that other machines can reach without a client certificate, which is all that a port can ask for.
+/// Warns about ports that other machines can reach without a client certificate, or a key where the API asks for one.
 fn warn_beyond_loopback(config: &Config) {
     let ports = [
         ("API", config.api.listen, "submit jobs to any address, read and cancel all"),
         ("admin port", config.admin, "read its metrics"),
     ];
     let asks = config.api.tls.as_ref().is_some_and(Tls::asks_for_certificates);
-    let is_open =
-        |port: &str, address| !is_loopback(address) && !(asks && (port == "API" || config.is_admin_tls));
+    let is_guarded = |port: &str| match port {
+        "API" => asks || config.api.access.root.is_some(),
+        _ => asks && config.is_admin_tls,
+    };
+    let is_open = |port: &str, address| !is_loopback(address) && !is_guarded(port);
     for (port, address, power) in ports.into_iter().filter(|(port, address, _)| is_open(port, *address)) {
         tracing::warn!(
             listen = %address,

@@ -150,7 +150,7 @@ async fn where_callbacks_to_this_machine_are_refused_it_says_how_to_allow_them()
 
 #[tokio::test]
 async fn it_warns_when_others_can_reach_it() {
-    let mut up = Up::start("0.0.0.0");
+    let mut up = Up::start_with("0.0.0.0", &["--egress-allow=127.0.0.0/8", "--insecure=1"]);
     let greeting = up.greeting();
     assert!(greeting.contains(&format!("  curl -i http://127.0.0.1:{}/v1/jobs ", up.api)), "{greeting}");
     let (_, err) = up.end();

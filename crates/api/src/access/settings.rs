@@ -13,7 +13,7 @@ pub(crate) const NAMES: &[Setting] = &[
     Setting::secret(ROOT_KEY),
     Setting::new(
         HOSTS,
-        "localhost,127.0.0.1,::1",
+        "localhost,127.0.0.1,[::1]",
         "Names and addresses by which callers may name the API in Host, while there is no root key",
     ),
     Setting::new(INSECURE, "0", "1 serves callers on other machines without a root key"),

@@ -289,12 +289,16 @@ pub(crate) struct NewKeyRequest {
     /// What it allows. `submit`: submit, cancel, reschedule and run jobs. `consume`: reserve and settle pull jobs. `read`:
     /// see jobs, topics, counts and events. `manage`: set policies and secrets, pause topics, revive and purge jobs.
     /// `import`: export and import.
+    #[schema(min_items = 1)]
     scopes: HashSet<KeyScope>,
     /// The topics that it is for. If it is left out, all of the tenant.
+    #[schema(min_items = 1, max_items = 32)]
     topics: Option<HashSet<TopicName>>,
     /// The hosts that jobs and policies may name, by https alone. If it is left out, all that the installation allows.
+    #[schema(min_items = 1, max_items = 32)]
     destinations: Option<HashSet<HostName>>,
     /// The networks that it may be used from. If it is left out, all.
+    #[schema(min_items = 1, max_items = 32)]
     cidrs: Option<HashSet<NetworkText>>,
     /// When it expires. If it is left out, never.
     expires: Option<Time>,

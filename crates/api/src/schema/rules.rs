@@ -27,6 +27,7 @@ fn values() -> Vec<Rule> {
     let reserved = format!("^(?:{})$", reserved.join("|"));
     vec![
         ("TopicName", no_dots.clone()),
+        ("TenantName", no_dots.clone()),
         ("TopicCursor", no_dots.clone()),
         ("JobName", no_dots),
         ("HeaderFields", json!({"propertyNames": {"not": {"pattern": reserved}}})),

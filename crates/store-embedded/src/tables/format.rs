@@ -8,10 +8,10 @@ use super::list::ReplayTables;
 use crate::error::Result;
 
 /// The version of the tables, their rows, and the redo log. A file with a later one is refused.
-pub(crate) const VERSION: u64 = 4;
-/// Earlier versions have the same tables, but no submits that replace jobs (3), no pull jobs (2) or no log
-/// (1). They are taken over.
-const EARLIER: [u64; 3] = [3, 2, 1];
+pub(crate) const VERSION: u64 = 5;
+/// Earlier versions have the same tables, but no topics of tenants (4), no submits that replace jobs (3), no pull jobs
+/// (2) or no log (1). They are taken over.
+const EARLIER: [u64; 4] = [4, 3, 2, 1];
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 

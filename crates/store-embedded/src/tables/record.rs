@@ -58,6 +58,9 @@ pub(crate) struct Record {
     /// Whether a push lease expired without an outcome, in this life.
     #[serde(skip)]
     pub(crate) lease_lost: bool,
+    /// Fields of a later version, which are kept as they are.
+    #[serde(skip)]
+    pub(crate) fields: Box<[u8]>,
 }
 
 /// The last failed attempt. Times are in ms.
@@ -182,15 +185,15 @@ impl Record {
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = pack(self);
         let put_off = if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 };
-        let Self { token, submitted, life, lease_lost, .. } = *self;
-        Tail { token, put_off, submitted, life, lease_lost }.pack(&mut packed);
+        let (&Self { token, submitted, life, lease_lost, .. }, fields) = (self, self.fields.clone());
+        Tail { token, put_off, submitted, life, lease_lost, fields }.pack(&mut packed);
         packed
     }
 
     pub(crate) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
-        let Tail { token, put_off: late, submitted, life, lease_lost } = Tail::unpack(rest)?;
-        let mut record = Self { number, token, submitted, life, lease_lost, ..record };
+        let Tail { token, put_off: late, submitted, life, lease_lost, fields } = Tail::unpack(rest)?;
+        let mut record = Self { number, token, submitted, life, lease_lost, fields, ..record };
         if let Stage::Reserved { put_off, .. } = &mut record.stage {
             *put_off = late;
         }

@@ -20,6 +20,8 @@ const HAS_SUBMITTED: u8 = 4;
 const HAS_LIFE: u8 = 8;
 /// A part of no bytes.
 const LEASE_LOST: u8 = 16;
+/// Fields of a later version: their length (2), and they. Zeros at their end are none.
+const HAS_FIELDS: u8 = 32;
 
 /// The beginning of a life of a job that had another one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ pub(crate) struct Life {
     pub(crate) attempts: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tail {
     /// The token of the last move.
     pub(super) token: Option<[u8; TOKEN]>,
@@ -41,16 +43,19 @@ pub(super) struct Tail {
     pub(super) life: Option<Life>,
     /// Whether a push lease expired without an outcome.
     pub(super) lease_lost: bool,
+    /// Fields that this version does not know, and keeps.
+    pub(super) fields: Box<[u8]>,
 }
 
 impl Tail {
     /// Whether there are parts for which the byte of flags is needed.
     const fn has_flags(&self) -> bool {
-        self.submitted.is_some() || self.life.is_some() || self.lease_lost
+        self.submitted.is_some() || self.life.is_some() || self.lease_lost || !self.fields.is_empty()
     }
 
     pub(super) fn pack(&self, packed: &mut Vec<u8>) {
-        let Self { token, put_off, submitted, life, lease_lost } = self;
+        let Self { token, put_off, submitted, life, lease_lost, fields } = self;
+        let begin = packed.len();
         if self.has_flags() {
             let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
             packed.push(
@@ -58,7 +63,8 @@ impl Tail {
                     | flag(*put_off > 0, HAS_PUT_OFF)
                     | flag(submitted.is_some(), HAS_SUBMITTED)
                     | flag(life.is_some(), HAS_LIFE)
-                    | flag(*lease_lost, LEASE_LOST),
+                    | flag(*lease_lost, LEASE_LOST)
+                    | flag(!fields.is_empty(), HAS_FIELDS),
             );
         }
         packed.extend(token.iter().flatten());
@@ -69,6 +75,15 @@ impl Tail {
         if let Some(Life { lease, attempts }) = life {
             packed.extend_from_slice(&lease.to_be_bytes());
             packed.extend_from_slice(&attempts.to_be_bytes());
+        }
+        if !fields.is_empty() {
+            let length = packed.len() - begin + 2 + fields.len();
+            // No length may be one of the other form.
+            let padding = usize::from([TIME, TOKEN, TOKEN_AND_TIME].contains(&length));
+            let length = u16::try_from(fields.len() + padding).expect("fields are short");
+            packed.extend_from_slice(&length.to_be_bytes());
+            packed.extend_from_slice(fields);
+            packed.extend_from_slice(&[0][..padding]);
         }
     }
 
@@ -97,6 +112,11 @@ impl Tail {
             tail.life =
                 Some(Life { lease: u64::from_be_bytes(lease), attempts: u32::from_be_bytes(attempts) });
         }
+        if flags & HAS_FIELDS != 0 {
+            let length = usize::from(u16::from_be_bytes(take(&mut rest)?));
+            let (fields, others) = rest.split_at_checked(length)?;
+            (tail.fields, rest) = (fields.into(), others);
+        }
         rest.is_empty().then_some(tail)
     }
 }
@@ -118,7 +138,11 @@ mod tests {
                 for submitted in [None, Some([9; TOKEN])] {
                     for life in [None, Some(Life { lease: u64::MAX - 5, attempts: 3 })] {
                         for lease_lost in [false, true] {
-                            all.push(Tail { token, put_off, submitted, life, lease_lost });
+                            for length in 0..20 {
+                                // Zeros at the end may be padding.
+                                let fields = vec![3; length].into();
+                                all.push(Tail { token, put_off, submitted, life, lease_lost, fields });
+                            }
                         }
                     }
                 }
@@ -136,7 +160,11 @@ mod tests {
     #[test]
     fn each_set_of_parts_is_read_back() {
         for tail in all() {
-            assert_eq!(Tail::unpack(&packed(&tail)), Some(tail));
+            let packed = packed(&tail);
+            let mut read = Tail::unpack(&packed).unwrap();
+            assert!([tail.fields.len(), tail.fields.len() + 1].contains(&read.fields.len()), "{packed:?}");
+            read.fields = read.fields.iter().copied().filter(|byte| *byte > 0).collect();
+            assert_eq!(read, tail);
         }
     }
 
@@ -157,7 +185,10 @@ mod tests {
             for n in (1..packed.len()).filter(|n| ![TIME, TOKEN, TOKEN_AND_TIME].contains(n)) {
                 assert_eq!(Tail::unpack(&packed[..n]), None, "{n} bytes of {tail:?}");
             }
-            assert_eq!(Tail::unpack(&[&packed[..], &[0; 9]].concat()), None, "{tail:?}");
+            let longer = [&packed[..], &[0; 9]].concat();
+            if longer.len() != TOKEN_AND_TIME {
+                assert_eq!(Tail::unpack(&longer), None, "{tail:?}");
+            }
         }
     }
 }
