@@ -222,7 +222,7 @@ fn a_submit_with_mistakes_is_not_read_once_more_for_its_hash() {
     let hashed = |extra: &str| {
         let json = format!(r#"{{"topic":"t","url":"http://h/",{extra}}}"#);
         let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || TOKEN);
-        let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
+        let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
         let mut mistakes = Mistakes::default();
         let job = judge(&open(json.as_bytes()).unwrap(), defaults, None, &mut mistakes).unwrap();
         job.expect("topic, id and url are right").content != ContentHash::default()
