@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
+use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_testkit::{Role, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -51,7 +52,7 @@ async fn a_deleted_key_is_refused_by_all_apis_within_a_second() {
 async fn a_key_expires_and_shows_when_it_was_used() {
     for options in stacks() {
         let stack = options.start().await;
-        let at = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3);
+        let at = SystemClock.now().plus(Duration::from_secs(3));
         let caller = Caller::with(&stack, &json!({"scopes": ["read"], "expires": at.to_string()})).await;
         caller.get(&stack, "/v1/topics").await.expect(200);
         eventually(SOON, "the use is noted", async || {
