@@ -11,7 +11,12 @@ use super::sample::{JOBS, TOPICS};
 use super::{api_only, dead};
 
 /// The files, with the kind of the store and the layout that each was made on.
-const FILES: [(&str, &str, u64); 2] = [("redis-7.backup", "redis", 7), ("embedded-4.backup", "embedded", 4)];
+const FILES: [(&str, &str, u64); 4] = [
+    ("redis-7.backup", "redis", 7),
+    ("redis-8.backup", "redis", 8),
+    ("embedded-4.backup", "embedded", 4),
+    ("embedded-5.backup", "embedded", 5),
+];
 
 #[tokio::test]
 async fn backups_of_earlier_layouts_are_restored_on_both_stores() {
