@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header;
 use ringback_core::wire::EventAnswer;
+use ringback_service::http_server::Peer;
 
 use crate::error::ApiError;
 use crate::events::Filter;
@@ -30,8 +31,12 @@ use crate::state::ApiState;
         QueryProblems,
     ),
 )]
-pub(crate) async fn events(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
-    let events = api.events.listen(filter).await?;
+pub(crate) async fn events(
+    State(api): ApiState,
+    peer: Peer,
+    Query(filter): Query<Filter>,
+) -> Result<Response, ApiError> {
+    let events = api.events.listen(filter, peer).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     // Keeps proxies from buffering the stream.
     let unbuffered = [("x-accel-buffering", "no")];

@@ -4,7 +4,6 @@
 
 pub(crate) mod topics;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -15,8 +14,8 @@ use futures_util::stream;
 use http::header;
 use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
 use ringback_core::wire::ExportLine;
+use ringback_service::http_server::{NoPlace, Peer, Place};
 use ringback_store::Store;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{self, ApiError};
@@ -52,8 +51,12 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
         QueryProblems,
     ),
 )]
-pub(crate) async fn export(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
-    let turn = turn(&api)?;
+pub(crate) async fn export(
+    State(api): ApiState,
+    peer: Peer,
+    Query(filter): Query<Filter>,
+) -> Result<Response, ApiError> {
+    let turn = turn(&api, peer)?;
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
     let (store, next) = (api.store.clone(), page.next);
@@ -63,9 +66,13 @@ pub(crate) async fn export(State(api): ApiState, Query(filter): Query<Filter>) -
 }
 
 /// Takes one of the places for exports.
-fn turn(api: &Api) -> Result<OwnedSemaphorePermit, ApiError> {
-    let turn = Arc::clone(&api.exports).try_acquire_owned();
-    turn.map_err(|_| ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")))
+fn turn(api: &Api, peer: Peer) -> Result<Place, ApiError> {
+    api.exports.take(peer).map_err(|why| match why {
+        NoPlace::AllTaken => ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")),
+        NoPlace::PeerHas(held) => ApiError::retry_later(format_args!(
+            "{held} exports of your address are under way, which is all that one may have"
+        )),
+    })
 }
 
 /// Why an export fails.
@@ -80,7 +87,7 @@ struct Export {
     page: std::vec::IntoIter<StoredJob>,
     next: Option<Cursor>,
     lines: u64,
-    _turn: OwnedSemaphorePermit,
+    _turn: Place,
 }
 
 impl Export {
