@@ -149,6 +149,7 @@ contract! {
         a_large_job_is_pulled_and_finished_whole,
         a_stale_receipt_changes_nothing,
         a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewed,
+        a_lease_is_not_renewed_beyond_its_longest_time_since_the_reserve,
         an_expired_lease_is_returned_until_it_is_settled_as_failed,
         no_settle_by_an_expired_lease_counts_as_a_repetition,
         expired_leases_that_are_not_settled_are_postponed,

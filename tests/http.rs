@@ -19,6 +19,7 @@ mod masks;
 mod metrics_and_logs;
 mod missing_jobs;
 mod openapi;
+mod peers;
 mod policies;
 mod pull_jobs;
 mod requests;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Attempt, Lease, MAX_ANSWER, MAX_ATTEMPTS, Note, Noted, Settled};
 use ringback_core::job::{History, ImportJob, JobKey};
-use ringback_core::limits::MAX_BATCH;
+use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::Logging;
 use ringback_core::state::State;
@@ -294,7 +294,7 @@ pub(crate) async fn an_expired_lease_is_recorded_and_a_renewed_one_is_not(bench:
         bench.pull_one(key, ms(30)).await;
     }
     let expired = bench.expired_leases(2).await;
-    bench.store().renew_receipt(&expired[1].receipt, LONG).await.expect("renew");
+    bench.store().renew_receipt(&expired[1].receipt, LONG, MAX_RENEWED).await.expect("renew");
     let notes: Vec<_> = expired.iter().map(|job| Note::expired(&job.receipt, "lease ran out")).collect();
     bench.note(&notes).await;
     let mut shown = Vec::new();

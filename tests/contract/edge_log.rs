@@ -7,7 +7,7 @@ use std::sync::{Mutex, Once};
 
 use ringback_core::contract::{RedriveStart, Settled};
 use ringback_core::job::{Callback, Due, History, IfExists, ImportJob, JobKey, NewJob};
-use ringback_core::limits::MAX_LOST;
+use ringback_core::limits::{MAX_LOST, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
@@ -242,7 +242,7 @@ pub(crate) async fn edges_of_pull_jobs_are_logged_by_name(bench: &Workbench) {
     };
     let key = bench.accept(pull_job("a")).await.key;
     let job = bench.pull_from(&topic, LONG).await;
-    bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    bench.store().renew_receipt(&job.receipt, LONG, MAX_RENEWED).await.expect("renew");
     let reason = Reason::Custom("no such picture".to_owned());
     let outcome = Outcome::Bury { reason, last: LastAttempt::by_consumer(None) };
     bench.settle_receipt(job.receipt, outcome.clone()).await;

@@ -287,12 +287,14 @@ async fn a_listener_that_does_not_read_holds_up_no_shutdown() {
 
 #[tokio::test]
 async fn more_listeners_than_are_allowed_are_refused_until_one_leaves() {
-    let options = Stack::options().role_env(Role::Api, "RINGBACK_EVENT_LISTENERS", "2");
+    let options = Stack::options().role_env(Role::Api, "RINGBACK_EVENT_LISTENERS", "4");
     let stack = options.count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
     let (_one, other) = (listen(&stack, "").await, listen(&stack, "").await);
     let reply = stack.get("/v1/events").await;
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
-    assert!(reply.json()["detail"].as_str().is_some_and(|detail| detail.contains("2 others")));
+    assert!(
+        reply.json()["detail"].as_str().is_some_and(|detail| detail.contains("2 others at your address"))
+    );
     drop(other);
     let url = stack.url("/v1/events");
     eventually(SOON, "there is room again", async || {

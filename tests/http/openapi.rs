@@ -75,8 +75,8 @@ async fn every_operation(options: StackOptions) {
     stack.accept(&job).await;
 }
 
-/// Sends all cases, three at once: there may be four exports. Of some calls there may be only one, so a case that
-/// is answered with 503 is sent again by itself.
+/// Sends all cases, three at once. One address may have two exports, and of some calls there may be only one, so a case
+/// that is answered with 503 is sent again by itself.
 async fn send_all(address: SocketAddr, cases: &[Case]) -> Vec<Result<Answer, String>> {
     let mut answers = Vec::new();
     for three in cases.chunks(3) {

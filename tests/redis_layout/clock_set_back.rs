@@ -135,6 +135,18 @@ async fn a_long_lease_that_was_granted_before_is_not_cut_short() {
 }
 
 #[tokio::test]
+async fn a_lease_that_was_granted_before_is_renewed_as_if_it_were_granted_now() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.pull_job("a")).await;
+    let mut receipt = bench.pull_one(&job.key, ms(200)).await.receipt;
+    move_lease_ahead(&mut redis, &job).await;
+    receipt.lease.number += STEP.as_micros() as u64;
+    bench.recover(10).await;
+    let deadline = bench.store().renew_receipt(&receipt, STEP, LONG).await.expect("renew");
+    assert!(deadline.is_some_and(|deadline| deadline <= now().plus(LONG)), "{deadline:?}");
+}
+
+#[tokio::test]
 async fn a_dead_letter_notice_that_was_stored_before_is_due() {
     let (bench, mut redis) = bench().await;
     bench.job_in(State::Dead, bench.job("a")).await;

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
+use ringback_service::http_server::{Holder, NoPlace, Places};
 use ringback_service::{Shutdown, Tasks};
 use ringback_store::Store;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use self::bus::EventBus;
@@ -35,8 +35,7 @@ const DROPPED: &[u8] = b"event: dropped\ndata: {}\n\n";
 /// The event streams of the process.
 pub(crate) struct Events {
     bus: Arc<EventBus>,
-    slots: Arc<Semaphore>,
-    max_listeners: usize,
+    places: Places,
     metrics: Arc<Metrics>,
 }
 
@@ -51,24 +50,22 @@ impl Events {
     ) -> Self {
         let bus = Arc::new(EventBus::new(Arc::clone(metrics)));
         tasks.spawn("events", subscription::run(Arc::clone(&bus), store.clone(), shutdown.clone()));
-        Self {
-            bus,
-            slots: Arc::new(Semaphore::new(max_listeners)),
-            max_listeners,
-            metrics: Arc::clone(metrics),
-        }
+        Self { bus, places: Places::new(max_listeners), metrics: Arc::clone(metrics) }
     }
 
     /// Begins to listen. The stream has every event that happens after this returns. Waits for
     /// the subscription as long as any request waits for the store.
-    pub(crate) async fn listen(&self, filter: Filter) -> Result<EventStream, ApiError> {
-        let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else {
-            let max = self.max_listeners;
-            return Err(ApiError::retry_later(format_args!(
-                "{max} others are listening to events here, which is the limit"
-            )));
-        };
-        let slot = Slot::new(permit, &self.metrics);
+    pub(crate) async fn listen(&self, filter: Filter, holder: Holder) -> Result<EventStream, ApiError> {
+        let place = self.places.take(holder).map_err(|why| match why {
+            NoPlace::AllTaken => ApiError::retry_later(format_args!(
+                "{} others are listening to events here, which is the limit",
+                self.places.limit()
+            )),
+            NoPlace::HolderHas(held) => ApiError::retry_later(format_args!(
+                "{held} others of your tenant, or at your address, are listening to events here, which is all that one may have"
+            )),
+        })?;
+        let slot = Slot::new(place, &self.metrics);
         let queue = Arc::new(Queue::new(filter, Some(slot)));
         self.bus.join(Arc::clone(&queue));
         let stream = EventStream { bus: Arc::clone(&self.bus), queue: Arc::clone(&queue), is_over: false };

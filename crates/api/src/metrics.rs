@@ -35,7 +35,9 @@ pub(crate) fn observe(meter: &Meter, connections: &Connections) {
     let refused = connections.clone();
     meter
         .u64_observable_counter(REFUSED_CONNECTIONS)
-        .with_description("Connections refused because their address has as many as it may have")
+        .with_description(
+            "Connections, and requests over HTTP/2, refused because their address has as many as it may have",
+        )
         .with_callback(move |counter| counter.observe(refused.refused(), &[]))
         .build();
 }

@@ -18,6 +18,7 @@ use ringback_core::wire::{
     Defaults, Problem, parse_import, parse_job_by, parse_reschedule, submit_of_notice,
 };
 use ringback_secrets::{CallerKey, MasterKeys, RootKey, SigningSecret};
+use ringback_service::http_server::Places;
 use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
@@ -58,7 +59,7 @@ pub(crate) struct Api {
     /// The memory for answers with whole jobs.
     pub(crate) whole_jobs: MemoryBudget,
     pub(crate) batches: Arc<Semaphore>,
-    pub(crate) exports: Arc<Semaphore>,
+    pub(crate) exports: Places,
     pub(crate) scans: Semaphore,
     /// The topic policies.
     pub(crate) policies: PolicyBook,
@@ -98,7 +99,7 @@ impl Api {
             metrics,
             stats: StatsCache::default(),
             batches: Arc::new(Semaphore::new(MAX_BATCHES)),
-            exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
+            exports: Places::new(MAX_EXPORTS),
             scans: Semaphore::new(MAX_SCANS),
             policies,
             audits: Semaphore::new(MAX_AUDITS),

@@ -4,6 +4,9 @@
 
 mod beginning;
 mod connections;
+mod places;
+mod requests;
+mod streams;
 pub(crate) mod tls;
 mod write_timeout;
 
@@ -12,9 +15,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -22,7 +25,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::beginning::Beginning;
+use self::connections::Accepted;
 pub use self::connections::Connections;
+pub use self::places::{Holder, NoPlace, Peer, Place, Places};
+use self::requests::Requests;
+use self::streams::Streams;
 pub use self::tls::Tls;
 use self::write_timeout::WriteTimeout;
 use crate::backoff::Outage;
@@ -39,6 +46,8 @@ const MAX_HEAD: u32 = 32 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddress(pub std::net::IpAddr);
 
+/// The most requests that a connection of HTTP/2 may have at a time: what RFC 9113, section 6.5.2, recommends at least.
+const MAX_STREAMS: u32 = 100;
 /// How often an HTTP/2 client is pinged.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How long requests may take after the shutdown began. Only slow uploads, large batches on a slow
@@ -72,15 +81,17 @@ pub async fn serve(
         };
         match accepted {
             Ok(None) => {}
-            Ok(Some((stream, place))) => {
+            Ok(Some(Accepted { stream, peer, held })) => {
                 if outage.ends() {
                     tracing::info!("connections are accepted again");
                 }
-                let serving = connection(stream, app.clone(), tls.clone(), shutdown.clone());
+                let address = stream.peer_addr().ok().map(|address| ClientAddress(address.ip()));
+                let requests = Requests::new(app.clone(), allowed.clone(), peer, address);
+                let serving = connection(stream, requests, tls.clone(), shutdown.clone());
                 let cut = cut.clone();
                 connections.spawn(async move {
                     cut.run_until_cancelled_owned(serving).await;
-                    drop(place);
+                    drop(held);
                 });
             }
             Err(error) if is_of_the_connection(&error) => {}
@@ -103,16 +114,17 @@ pub async fn serve(
     connections.wait().await;
 }
 
-async fn connection(stream: TcpStream, app: Router, tls: Option<Tls>, shutdown: Shutdown) {
+async fn connection(stream: TcpStream, requests: Requests, tls: Option<Tls>, shutdown: Shutdown) {
     // Responses are small; without this they would be delayed.
     stream.set_nodelay(true).ok();
+    let stalled_for = requests.stalled_for();
     let Some(tls) = tls else {
         let known = tokio::select! {
             known = timeout(HEAD_WITHIN, http_version_is_known(&stream)) => known,
             () = shutdown.stopping() => return,
         };
         if matches!(known, Ok(Ok(()))) {
-            http(builder(), WriteTimeout::new(stream), app, shutdown).await;
+            http(builder(stalled_for), WriteTimeout::new(stream, stalled_for), requests, shutdown).await;
         }
         return;
     };
@@ -126,28 +138,35 @@ async fn connection(stream: TcpStream, app: Router, tls: Option<Tls>, shutdown: 
         () = shutdown.stopping() => return,
     };
     if stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
-        let stream = WriteTimeout::with_beginning(stream, Beginning::new(PREFACE.len(), HEAD_WITHIN));
-        http(builder().http2_only(), stream, app, shutdown).await;
+        let beginning = Beginning::new(PREFACE.len(), HEAD_WITHIN);
+        let stream = WriteTimeout::new(stream, stalled_for).with_beginning(beginning);
+        http(builder(stalled_for).http2_only(), stream, requests, shutdown).await;
     } else {
-        http(builder().http1_only(), WriteTimeout::new(stream), app, shutdown).await;
+        let stream = WriteTimeout::new(stream, stalled_for);
+        http(builder(stalled_for).http1_only(), stream, requests, shutdown).await;
     }
 }
 
 /// What serves a connection, with its limits.
-fn builder() -> Builder<TokioExecutor> {
-    // The streams of HTTP/2 are tasks of their own, which h2 ends when their connection is dropped.
-    let mut builder = Builder::new(TokioExecutor::new());
+fn builder(stalled_for: Duration) -> Builder<Streams> {
+    let mut builder = Builder::new(Streams { stalled_for });
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(MAX_HEAD as usize);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE).max_header_list_size(MAX_HEAD);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEP_ALIVE)
+        .max_header_list_size(MAX_HEAD)
+        .max_concurrent_streams(MAX_STREAMS);
     builder
 }
 
 /// Serves the requests of a connection.
-async fn http<S>(builder: Builder<TokioExecutor>, stream: WriteTimeout<S>, app: Router, shutdown: Shutdown)
+async fn http<S>(builder: Builder<Streams>, stream: WriteTimeout<S>, requests: Requests, shutdown: Shutdown)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)));
+    let service = service_fn(move |request| requests.clone().answer(request));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
         () = shutdown.stopping() => {

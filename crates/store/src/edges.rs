@@ -122,7 +122,7 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
-        let Some(_deadline) = dispatch!(self.renew(&lease.grant().receipt, by))? else {
+        let Some(_deadline) = dispatch!(self.renew(&lease.grant().receipt, by, None))? else {
             return Ok(Renewed::Stale);
         };
         lease.renewed(asked, by);

@@ -45,8 +45,9 @@ impl Store {
         dispatch!(self.lease_info(receipt))
     }
 
-    /// renew, by receipt: the lease lasts for `by` from now, but never shorter than before. Returns the
-    /// new deadline; `None` if the receipt is not current.
+    /// renew, by receipt: the lease lasts for `by` from now, but no longer than `within` from when it was granted,
+    /// and never shorter than before. Returns the new deadline; `None` if the receipt is not current, or if the
+    /// lease has expired and may not last longer.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -54,8 +55,9 @@ impl Store {
         &self,
         receipt: &Receipt,
         by: Duration,
+        within: Duration,
     ) -> Result<Option<Timestamp>, StoreError> {
-        dispatch!(self.renew(receipt, by))
+        dispatch!(self.renew(receipt, by, Some(within)))
     }
 
     /// settle, by receipts, all of one shard. Returns a result per receipt, in order; never

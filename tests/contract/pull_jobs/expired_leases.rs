@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use ringback_core::contract::{PulledJob, RetryContext, Settled};
+use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
@@ -98,7 +99,7 @@ pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Wo
     assert_eq!(bench.recover(10).await.next_lease, None);
     // A cancel and a renewal find what was put off.
     let job = over(bench, "c").await;
-    assert!(bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew").is_some());
+    assert!(bench.store().renew_receipt(&job.receipt, LONG, MAX_RENEWED).await.expect("renew").is_some());
     let job = over(bench, "d").await;
     bench.cancel(&job.key).await;
     bench.recover_until(&job.key, State::Cancelled).await;
@@ -106,7 +107,7 @@ pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Wo
 
 pub(crate) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(bench: &Workbench) {
     let job = over(bench, "a").await;
-    assert!(bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew").is_some());
+    assert!(bench.store().renew_receipt(&job.receipt, LONG, MAX_RENEWED).await.expect("renew").is_some());
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
 }

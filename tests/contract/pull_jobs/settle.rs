@@ -1,6 +1,7 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
 use ringback_core::contract::{Receipt, RetryContext, Settled};
+use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
@@ -141,16 +142,37 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     let key = bench.accept(bench.pull_job("a")).await.key;
     let job = bench.pull_one(&key, ms(200)).await;
     let before = ringback_testkit::now();
-    let renewed = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    let renewed = bench.store().renew_receipt(&job.receipt, LONG, MAX_RENEWED).await.expect("renew");
     let deadline = renewed.expect("the receipt is current");
     assert!(is_late_enough(deadline, before, LONG) && deadline <= now().plus(LONG + ms(1)));
-    let same = bench.store().renew_receipt(&job.receipt, ms(100)).await.expect("renew");
+    let same = bench.store().renew_receipt(&job.receipt, ms(100), MAX_RENEWED).await.expect("renew");
     assert_eq!(same, Some(deadline), "it is never shortened");
     until(job.deadline.plus(ms(5))).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), at_most(10)).await.expect("recover");
     assert!(recovered.expired.is_empty(), "{recovered:?}");
     assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
-    assert_eq!(bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew"), None);
+    assert_eq!(bench.store().renew_receipt(&job.receipt, LONG, MAX_RENEWED).await.expect("renew"), None);
+}
+
+pub(crate) async fn a_lease_is_not_renewed_beyond_its_longest_time_since_the_reserve(bench: &Workbench) {
+    let renew = async |receipt: &Receipt, within| {
+        bench.store().renew_receipt(receipt, 2 * LONG, within).await.expect("renew")
+    };
+    let key = bench.accept(bench.pull_job("a")).await.key;
+    let before = now();
+    let job = bench.pull_one(&key, LONG / 2).await;
+    let granted = now();
+    assert_eq!(renew(&job.receipt, ms(1)).await, Some(job.deadline), "what it has is not shortened");
+    let deadline = renew(&job.receipt, LONG).await.expect("the receipt is current");
+    assert!(deadline >= before.plus(LONG) && deadline <= granted.plus(LONG), "{deadline}");
+    until(granted.plus(ms(20))).await;
+    assert_eq!(renew(&job.receipt, LONG).await, Some(deadline), "it counts from the reserve");
+    assert!(renew(&job.receipt, 2 * LONG).await > Some(deadline));
+
+    let job = over(bench, "b").await;
+    assert_eq!(renew(&job.receipt, ms(1)).await, None, "it is over");
+    assert_eq!(bench.get(&job.key).await.state, State::Reserved);
+    assert!(renew(&job.receipt, LONG).await > Some(now()));
 }
 
 pub(crate) async fn the_receipt_leads_to_what_chooses_the_retry_tier(bench: &Workbench) {

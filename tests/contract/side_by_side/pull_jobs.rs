@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ringback_core::contract::{Pass, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
 use ringback_core::job::{Callback, DEFAULT_TTR};
+use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
 use super::{NewJob, Pair, RandomOutcome, TOPICS};
@@ -140,8 +141,8 @@ impl Pair {
             self.stores[1].lease_info(&memory).await.expect("held"),
         ];
         assert_eq!(tries[0], tries[1], "{}", self.at);
-        let redis = self.stores[0].renew_receipt(&redis, LONG).await.expect("renew");
-        let memory = self.stores[1].renew_receipt(&memory, LONG).await.expect("renew");
+        let redis = self.stores[0].renew_receipt(&redis, LONG, MAX_RENEWED).await.expect("renew");
+        let memory = self.stores[1].renew_receipt(&memory, LONG, MAX_RENEWED).await.expect("renew");
         assert_eq!(redis.is_some(), memory.is_some(), "{}", self.at);
     }
 

@@ -179,3 +179,35 @@ async fn without_a_root_key_no_other_name_and_no_page_of_another_site_reaches_th
     stack.post("/v1/keys", &json!({"scopes": ["read"]})).await.expect(409);
     stack.get("/v1/topics/t").await.expect(404);
 }
+
+#[tokio::test]
+async fn a_key_is_limited_to_its_networks() {
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).start().await;
+    let here =
+        Caller::with(&stack, &json!({"scopes": ["read"], "cidrs": ["127.0.0.1/32", "10.0.0.0/8"]})).await;
+    here.get(&stack, "/v1/topics").await.expect(200);
+    let client = reqwest::Client::builder().no_proxy().local_address(std::net::IpAddr::from([127, 0, 0, 2]));
+    let there = Caller { client: client.build().expect("a client"), ..here.clone() };
+    let refused = there.get(&stack, "/v1/topics").await.expect(403);
+    assert!(refused["detail"].as_str().expect("a text").contains("address"), "{refused}");
+    Caller { client: there.client, ..Caller::root(None) }.get(&stack, "/v1/topics").await.expect(200);
+    let wrong = json!({"scopes": ["read"], "cidrs": ["127.0.0.1/8"]});
+    Caller::root(None).post(&stack, "/v1/keys", &wrong).await.expect(422);
+}
+
+#[tokio::test]
+async fn a_tenant_leaves_half_of_the_places_for_listeners_to_the_others() {
+    let options =
+        StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_EVENT_LISTENERS", "4");
+    let stack = options.start().await;
+    let (a, b) = (Caller::of(&stack, "a").await, Caller::of(&stack, "b").await);
+    let mut streams = Vec::new();
+    for (caller, status) in [(&a, 200), (&a, 200), (&a, 503), (&b, 200), (&b, 503), (&a, 503)] {
+        let request = caller.client.get(stack.url("/v1/events")).headers(caller.headers());
+        let reply = request.send().await.expect("an answer");
+        assert_eq!(reply.status().as_u16(), status, "after {} listeners", streams.len());
+        if status == 200 {
+            streams.push(reply);
+        }
+    }
+}

@@ -8,6 +8,7 @@ use http::request::Parts;
 use ringback_core::access::Grant;
 use ringback_core::job::{Callback, Tenant, TenantScope, Topic};
 use ringback_core::wire::{FieldError, Problem};
+use ringback_service::http_server::{Holder, Peer};
 
 use crate::error::ApiError;
 
@@ -107,6 +108,14 @@ impl Principal {
         let names: Vec<_> = self.topics().iter().map(Topic::name).collect();
         let detail = format!("the key is not for topic {topic}; it is for {}", names.join(", "));
         Err(Problem::new(StatusCode::FORBIDDEN, detail))
+    }
+
+    /// Who holds the places that it takes: its tenant, or else the address that it calls from.
+    pub(crate) fn holder(&self, peer: Peer) -> Holder {
+        match &self.tenant {
+            Some(tenant) => Holder::Name(tenant.as_str().into()),
+            None => peer.into(),
+        }
     }
 
     /// What is wrong with a URL that its jobs or policies go to, if anything is.

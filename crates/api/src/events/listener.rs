@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use ringback_core::contract::{Event, EventName};
 use ringback_core::job::{JobId, Topic};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use ringback_service::http_server::Place;
+use tokio::sync::Notify;
 
 use crate::access::Principal;
 use crate::metrics::Metrics;
@@ -40,13 +41,13 @@ impl Filter {
 /// A place among the allowed number of listeners, also counted by the metric. Dropping it frees it.
 pub(super) struct Slot {
     metrics: Arc<Metrics>,
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Slot {
-    pub(super) fn new(permit: OwnedSemaphorePermit, metrics: &Arc<Metrics>) -> Self {
+    pub(super) fn new(place: Place, metrics: &Arc<Metrics>) -> Self {
         metrics.listener_came();
-        Self { metrics: Arc::clone(metrics), _permit: permit }
+        Self { metrics: Arc::clone(metrics), _place: place }
     }
 }
 

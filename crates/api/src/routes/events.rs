@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header;
 use ringback_core::wire::EventAnswer;
+use ringback_service::http_server::Peer;
 
 use crate::access::As;
 use crate::error::ApiError;
@@ -34,9 +35,11 @@ use crate::state::ApiState;
 pub(crate) async fn events(
     State(api): ApiState,
     As(caller): As,
+    peer: Peer,
     Query(filter): Query<Filter>,
 ) -> Result<Response, ApiError> {
-    let events = api.events.listen(Filter { caller: Some(caller), ..filter }).await?;
+    let holder = caller.holder(peer);
+    let events = api.events.listen(Filter { caller: Some(caller), ..filter }, holder).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     // Keeps proxies from buffering the stream.
     let unbuffered = [("x-accel-buffering", "no")];

@@ -15,8 +15,8 @@ use futures_util::stream;
 use http::header;
 use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
 use ringback_core::wire::ExportLine;
+use ringback_service::http_server::{Holder, NoPlace, Peer, Place};
 use ringback_store::Store;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use crate::access::{As, Principal};
@@ -56,9 +56,10 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
 pub(crate) async fn export(
     State(api): ApiState,
     As(caller): As,
+    peer: Peer,
     Query(filter): Query<Filter>,
 ) -> Result<Response, ApiError> {
-    let turn = turn(&api)?;
+    let turn = turn(&api, caller.holder(peer))?;
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
     let (store, next) = (api.store.clone(), page.next);
@@ -68,9 +69,13 @@ pub(crate) async fn export(
 }
 
 /// Takes one of the places for exports.
-fn turn(api: &Api) -> Result<OwnedSemaphorePermit, ApiError> {
-    let turn = Arc::clone(&api.exports).try_acquire_owned();
-    turn.map_err(|_| ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")))
+fn turn(api: &Api, holder: Holder) -> Result<Place, ApiError> {
+    api.exports.take(holder).map_err(|why| match why {
+        NoPlace::AllTaken => ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")),
+        NoPlace::HolderHas(held) => ApiError::retry_later(format_args!(
+            "{held} exports of your tenant, or of your address, are under way, which is all that one may have"
+        )),
+    })
 }
 
 /// Why an export fails.
@@ -86,7 +91,7 @@ struct Export {
     page: std::vec::IntoIter<StoredJob>,
     next: Option<Cursor>,
     lines: u64,
-    _turn: OwnedSemaphorePermit,
+    _turn: Place,
 }
 
 impl Export {

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use http::StatusCode;
 use ringback_core::contract::{Note, Receipt, Settled};
 use ringback_core::job::Topic;
-use ringback_core::limits::MAX_BATCH;
+use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::wire::{
     BuryAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, RenewAnswer, RetryAsk, parse_finish,
@@ -112,7 +112,8 @@ pub(crate) async fn release(
 
 /// Renew a lease
 ///
-/// The consumer keeps the job for `ttr` from now, or until its current deadline if that is later.
+/// The consumer keeps the job for `ttr` from now, but at most until 24 hours after it reserved the job, or until its
+/// current deadline if that is later. The answer has the deadline that applies.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/renew", tag = "pull", operation_id = "renew",
     params(ReceiptParams),
@@ -125,7 +126,7 @@ pub(crate) async fn renew(
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<RenewAnswer> {
     let ttr = parse_renew(&json)?;
-    match Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr)).await?? {
+    match Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr, MAX_RENEWED)).await?? {
         Some(deadline) => {
             Ok(Json(RenewAnswer { receipt: receipt.to_string(), deadline: deadline.to_string() }))
         }

@@ -57,7 +57,7 @@ mod tests {
             }
         };
         let (mut ours, start) =
-            (WriteTimeout::with_beginning(ours, Beginning::new(24, WITHIN)), Instant::now());
+            (WriteTimeout::new(ours, WITHIN).with_beginning(Beginning::new(24, WITHIN)), Instant::now());
         let mut all = Vec::new();
         let read = async move { ours.read_to_end(&mut all).await };
         let (error, ()) = tokio::join!(read, drip);
@@ -69,7 +69,7 @@ mod tests {
     async fn what_has_begun_may_be_silent() {
         let (ours, mut theirs) = duplex(64);
         theirs.write_all(&[b'x'; 24]).await.unwrap();
-        let mut ours = WriteTimeout::with_beginning(ours, Beginning::new(24, WITHIN));
+        let mut ours = WriteTimeout::new(ours, WITHIN).with_beginning(Beginning::new(24, WITHIN));
         ours.read_exact(&mut [0; 24]).await.unwrap();
         assert!(tokio::time::timeout(10 * WITHIN, ours.read_u8()).await.is_err(), "it waits");
     }

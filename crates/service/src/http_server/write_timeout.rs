@@ -12,26 +12,25 @@ use tokio::time::{Sleep, sleep};
 
 use super::beginning::Beginning;
 
-/// How long a write may make no progress. Part of the kernel's buffer must drain before more can be
-/// written, so a reader needs at least a few KB per second.
-const STALLED_FOR: Duration = Duration::from_secs(300);
-
-/// A stream whose writes time out when they make no progress.
+/// A stream whose writes time out when they make no progress. Part of the kernel's buffer must drain before more can
+/// be written.
 pub(super) struct WriteTimeout<S> {
     stream: S,
+    stalled_for: Duration,
     /// The timer of a write that waits.
     stalled: Option<Pin<Box<Sleep>>>,
     beginning: Option<Beginning>,
 }
 
 impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, stalled: None, beginning: None }
+    /// A write may make no progress for `stalled_for`.
+    pub(super) fn new(stream: S, stalled_for: Duration) -> Self {
+        Self { stream, stalled_for, stalled: None, beginning: None }
     }
 
     /// Its first bytes must arrive in time, too.
-    pub(super) fn with_beginning(stream: S, beginning: Beginning) -> Self {
-        Self { beginning: Some(beginning), ..Self::new(stream) }
+    pub(super) fn with_beginning(self, beginning: Beginning) -> Self {
+        Self { beginning: Some(beginning), ..self }
     }
 
     /// Turns a write that has waited too long into an error.
@@ -40,7 +39,8 @@ impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED_FOR)));
+        let stalled_for = self.stalled_for;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(stalled_for)));
         stalled.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into()))
     }
 }
@@ -96,10 +96,12 @@ mod tests {
 
     use super::*;
 
+    const STALLED_FOR: Duration = Duration::from_secs(300);
+
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_hangs_times_out() {
         let (ours, _theirs) = duplex(8);
-        let (mut ours, start) = (WriteTimeout::new(ours), Instant::now());
+        let (mut ours, start) = (WriteTimeout::new(ours, STALLED_FOR), Instant::now());
         let error = ours.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!((error.kind(), start.elapsed()), (ErrorKind::TimedOut, STALLED_FOR));
     }
@@ -107,7 +109,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_gets_everything() {
         let (ours, mut theirs) = duplex(8);
-        let write = async move { WriteTimeout::new(ours).write_all(&[7; 100]).await };
+        let write = async move { WriteTimeout::new(ours, STALLED_FOR).write_all(&[7; 100]).await };
         let read = async {
             let mut minutes = interval(STALLED_FOR / 2);
             for _ in 0..100 {

@@ -13,8 +13,8 @@ use ringback_core::contract::TopicPage;
 use ringback_core::job::Topic;
 use ringback_core::policy::Policy;
 use ringback_core::wire::TopicLine;
+use ringback_service::http_server::{Peer, Place};
 use ringback_store::Store;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{CHUNK, Incomplete, MEDIA_TYPE, read_page, turn};
 use crate::access::{As, Principal};
@@ -38,8 +38,12 @@ const PAGE: usize = 500;
         StoreProblems,
     ),
 )]
-pub(crate) async fn export_topics(State(api): ApiState, As(caller): As) -> Result<Response, ApiError> {
-    let (turn, store, deadline) = (turn(&api)?, api.store.clone(), Deadline::from_now());
+pub(crate) async fn export_topics(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+) -> Result<Response, ApiError> {
+    let (turn, store, deadline) = (turn(&api, caller.holder(peer))?, api.store.clone(), Deadline::from_now());
     // Not those that this process knows, which may be some seconds old.
     let policies = deadline.bound(store.all_policies()).await??.into_iter();
     let policies = policies.filter(|(topic, _)| caller.reaches(topic)).collect();
@@ -76,7 +80,7 @@ struct TopicExport {
     /// What is left of the last page.
     page: btree_map::IntoIter<Topic, Exported>,
     lines: u64,
-    _turn: OwnedSemaphorePermit,
+    _turn: Place,
 }
 
 impl TopicExport {

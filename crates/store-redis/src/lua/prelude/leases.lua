@@ -53,6 +53,9 @@ function leases.due(limit)
   return numbers, fetch(KEY.batches, numbers), n_due
 end
 
+-- When leases of a number were granted (ms): now, if the clock has been set back since.
+function leases.granted(number) return min(floor(read('>I8', number) / 1000), NOW) end
+
 -- The deadline (ms) of a lease that begins anew. The number of a batch says when it was granted, unless the clock had
 -- been set back before that. `longest` (ms) bounds a lease that was renewed since.
 function leases.anew(number, s, longest)
