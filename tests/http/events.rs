@@ -292,9 +292,7 @@ async fn more_listeners_than_are_allowed_are_refused_until_one_leaves() {
     let (_one, other) = (listen(&stack, "").await, listen(&stack, "").await);
     let reply = stack.get("/v1/events").await;
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
-    assert!(
-        reply.json()["detail"].as_str().is_some_and(|detail| detail.contains("2 others at your address"))
-    );
+    assert!(reply.json()["detail"].as_str().is_some_and(|detail| detail.contains("2 others of your tenant")));
     drop(other);
     let url = stack.url("/v1/events");
     eventually(SOON, "there is room again", async || {

@@ -94,7 +94,7 @@ async fn one_address_has_half_of_the_listeners() {
     let stack = options.count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
     let (one, other, url) = (client(1), client(2), stack.url("/v1/events"));
     let mut held = vec![ask(&one, &url).await, ask(&one, &url).await];
-    expect_refusal(&one, &url, "2 others at your address are listening").await;
+    expect_refusal(&one, &url, "2 others of your tenant, or at your address, are listening").await;
     held.push(ask(&other, &url).await);
     assert!(held.iter().all(|listener| listener.status() == 200));
     expect_refusal(&other, &url, "3 others are listening").await;

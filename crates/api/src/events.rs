@@ -55,7 +55,13 @@ impl Events {
 
     /// Begins to listen. The stream has every event that happens after this returns. Waits for
     /// the subscription as long as any request waits for the store.
-    pub(crate) async fn listen(&self, filter: Filter, holder: Holder) -> Result<EventStream, ApiError> {
+    /// The stream ends when `may_go_on` returns false, before anything more is sent.
+    pub(crate) async fn listen(
+        &self,
+        filter: Filter,
+        holder: Holder,
+        may_go_on: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Result<EventStream, ApiError> {
         let place = self.places.take(holder).map_err(|why| match why {
             NoPlace::AllTaken => ApiError::retry_later(format_args!(
                 "{} others are listening to events here, which is the limit",
@@ -68,7 +74,8 @@ impl Events {
         let slot = Slot::new(place, &self.metrics);
         let queue = Arc::new(Queue::new(filter, Some(slot)));
         self.bus.join(Arc::clone(&queue));
-        let stream = EventStream { bus: Arc::clone(&self.bus), queue: Arc::clone(&queue), is_over: false };
+        let (bus, may_go_on) = (Arc::clone(&self.bus), Box::new(may_go_on));
+        let stream = EventStream { bus, queue: Arc::clone(&queue), may_go_on, is_over: false };
         if Deadline::from_now().bound(queue.ready()).await == Ok(true) {
             return Ok(stream);
         }
@@ -80,6 +87,8 @@ impl Events {
 pub(crate) struct EventStream {
     bus: Arc<EventBus>,
     queue: Arc<Queue>,
+    /// Whether the caller may still listen.
+    may_go_on: Box<dyn Fn() -> bool + Send + Sync>,
     /// Its last event has been sent.
     is_over: bool,
 }
@@ -98,7 +107,11 @@ impl EventStream {
         if self.is_over {
             return None;
         }
-        match timeout(HEARTBEAT, self.queue.next()).await {
+        let next = timeout(HEARTBEAT, self.queue.next()).await;
+        if !(self.may_go_on)() {
+            return None;
+        }
+        match next {
             Err(_elapsed) => Some(Bytes::from_static(HEARTBEAT_LINE)),
             Ok(Next::Chunk(chunk)) => Some(chunk),
             Ok(Next::Dropped) => {

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use ringback_core::access::{AccessKey, KeyId, MAX_KEYS};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{BookEntry, PolicyPut, PolicyRows, PolicyVersion, StoreError};
-use ringback_core::job::Topic;
+use ringback_core::job::{TenantScope, Topic};
 use ringback_core::policy::{MAX_POLICIES, Metrics, Policies, Policy};
 use ringback_core::wire::{parse_policy, parse_stored_key, written_key};
 use tokio::sync::watch;
@@ -248,19 +248,18 @@ impl Store {
         Ok(self.read_entries(known).await?.map(|(version, entries)| (version, entries.policies)))
     }
 
-    /// All policies, for a copy that leaves nothing out.
+    /// All policies of a scope, for a copy that leaves nothing out.
     ///
     /// # Errors
-    /// Any [`StoreError`]; unreadable if one of the policies is.
-    pub async fn all_policies(&self) -> Result<Policies, StoreError> {
+    /// Any [`StoreError`]; unreadable if one of these policies is.
+    pub async fn all_policies(&self, scope: &TenantScope) -> Result<Policies, StoreError> {
         let Some((_, Entries { policies, unreadable, .. })) = self.read_entries(None).await? else {
             return Ok(Policies::default());
         };
-        if unreadable.is_empty() {
-            Ok(policies)
-        } else {
-            Err(StoreError::Unreadable("the policy of a topic"))
+        if unreadable.iter().any(|topic| scope.has(topic)) {
+            return Err(StoreError::Unreadable("the policy of a topic"));
         }
+        Ok(policies.into_iter().filter(|(topic, _)| scope.has(topic)).collect())
     }
 
     /// Adds a key, and notifies every [`PolicyBook`]. Returns the version with it.

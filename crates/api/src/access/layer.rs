@@ -93,7 +93,7 @@ impl Gate {
             }
         }
         self.uses.note(&key, self.clock.now());
-        Ok(Principal::with_key(key.grant.clone()))
+        Ok(Principal::with_key(key))
     }
 
     /// The key with a text, if it is known and valid.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use http::StatusCode;
 use http::request::Parts;
-use ringback_core::access::Grant;
+use ringback_core::access::AccessKey;
+use ringback_core::clock::Timestamp;
 use ringback_core::job::{Callback, Tenant, TenantScope, Topic};
 use ringback_core::wire::{FieldError, Problem};
 use ringback_service::http_server::{Holder, Peer};
+use ringback_store::PolicyBook;
 
 use crate::error::ApiError;
 
@@ -20,6 +22,8 @@ pub(crate) const TENANT: &str = "ringback-tenant";
 pub(crate) struct Principal {
     /// Whose topics the names in its requests are.
     tenant: Option<Tenant>,
+    /// The topics of that tenant, or those without one.
+    own: TenantScope,
     rights: Rights,
 }
 
@@ -28,19 +32,38 @@ enum Rights {
     /// Everything. `reach` is what calls without a topic are about.
     All { reach: TenantScope },
     /// What a key allows.
-    Key(Grant),
+    Key(Arc<AccessKey>),
 }
 
 impl Principal {
     /// The operator, who may have chosen a tenant. Without a root key everybody is the operator.
     pub(crate) fn operator(tenant: Option<Tenant>) -> Self {
         let reach = tenant.clone().map_or(TenantScope::All, |tenant| TenantScope::One(Some(tenant)));
-        Self { tenant, rights: Rights::All { reach } }
+        let own = TenantScope::One(tenant.clone());
+        Self { tenant, own, rights: Rights::All { reach } }
     }
 
     /// The caller with a key.
-    pub(crate) fn with_key(grant: Grant) -> Self {
-        Self { tenant: grant.tenant.clone(), rights: Rights::Key(grant) }
+    pub(crate) fn with_key(key: Arc<AccessKey>) -> Self {
+        let tenant = key.grant.tenant.clone();
+        Self { own: TenantScope::One(tenant.clone()), tenant, rights: Rights::Key(key) }
+    }
+
+    /// The key that it has called with, unless it is the operator.
+    pub(crate) const fn key(&self) -> Option<&Arc<AccessKey>> {
+        match &self.rights {
+            Rights::All { .. } => None,
+            Rights::Key(key) => Some(key),
+        }
+    }
+
+    /// Whether what it has begun may go on: its key is still there and valid, as far as the policy book knows.
+    pub(crate) fn may_go_on(&self, book: &PolicyBook, now: Timestamp) -> bool {
+        let Some(key) = self.key() else { return true };
+        let keys = book.keys().ok();
+        keys.is_some_and(|keys| {
+            keys.get(&key.hash).is_some_and(|known| known.id == key.id && known.is_valid_at(now))
+        })
     }
 
     /// Whether it may do everything.
@@ -58,30 +81,35 @@ impl Principal {
     pub(crate) fn reach(&self) -> TenantScope {
         match &self.rights {
             Rights::All { reach } => reach.clone(),
-            Rights::Key(_) => self.own(),
+            Rights::Key(_) => self.own.clone(),
         }
     }
 
     /// Whose topics and jobs lists show, which name topics without their tenant.
-    pub(crate) fn own(&self) -> TenantScope {
-        TenantScope::One(self.tenant.clone())
+    pub(crate) const fn own(&self) -> &TenantScope {
+        &self.own
     }
 
-    fn topics(&self) -> &[Topic] {
+    /// The topics that its key is for; empty for all of its tenant.
+    pub(crate) fn topics(&self) -> &[Topic] {
         match &self.rights {
             Rights::All { .. } => &[],
-            Rights::Key(grant) => &grant.topics,
+            Rights::Key(key) => &key.grant.topics,
         }
     }
 
     /// Whether a topic is among those that calls of its reach are about.
     pub(crate) fn reaches(&self, topic: &Topic) -> bool {
-        self.reach().has(topic) && self.has_topic(topic)
+        let is_within = match &self.rights {
+            Rights::All { reach } => reach.has(topic),
+            Rights::Key(_) => self.own.has(topic),
+        };
+        is_within && self.has_topic(topic)
     }
 
     /// Whether lists show a topic.
     pub(crate) fn owns(&self, topic: &Topic) -> bool {
-        self.own().has(topic) && self.has_topic(topic)
+        self.own.has(topic) && self.has_topic(topic)
     }
 
     fn has_topic(&self, topic: &Topic) -> bool {
@@ -120,7 +148,7 @@ impl Principal {
 
     /// What is wrong with a URL that its jobs or policies go to, if anything is.
     pub(crate) fn judge(&self, field: &str, url: &Callback) -> Option<FieldError> {
-        let Rights::Key(Grant { destinations, .. }) = &self.rights else { return None };
+        let destinations = &self.key()?.grant.destinations;
         if destinations.is_empty() || url.is_pull() {
             return None;
         }
@@ -163,7 +191,7 @@ impl<S: Sync> FromRequestParts<S> for As {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::access::Scope;
+    use ringback_core::access::{Grant, KeyId, Scope};
 
     use super::*;
 
@@ -172,7 +200,9 @@ mod tests {
     }
 
     fn with(grant: Grant) -> Principal {
-        Principal::with_key(Grant { scopes: vec![Scope::Submit], ..grant })
+        let grant = Grant { scopes: vec![Scope::Submit], ..grant };
+        let (id, created) = (KeyId::of("1"), Timestamp::default());
+        Principal::with_key(Arc::new(AccessKey { id, hash: [0; 32], grant, created, last_used: None }))
     }
 
     #[test]

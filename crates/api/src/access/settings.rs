@@ -7,13 +7,15 @@ use ringback_service::{Lookup, Setting};
 
 const HOSTS: &str = "HOSTS";
 const INSECURE: &str = "INSECURE";
+/// The names and addresses of this machine.
+const LOOPBACK: &str = "localhost,127.0.0.1,[::1]";
 
 /// The settings.
 pub(crate) const NAMES: &[Setting] = &[
     Setting::secret(ROOT_KEY),
     Setting::new(
         HOSTS,
-        "localhost,127.0.0.1,[::1]",
+        LOOPBACK,
         "Names and addresses by which callers may name the API in Host, while there is no root key",
     ),
     Setting::new(INSECURE, "0", "1 serves callers on other machines without a root key"),
@@ -53,8 +55,10 @@ impl Access {
                 ),
             );
         }
+        // Elsewhere than on this machine nobody knows by which names it is called, unless the operator says.
+        let are_known = is_local || hosts != LOOPBACK;
         let hosts: Vec<String> = hosts.split([',', ' ']).filter(|host| !host.is_empty()).map(bare).collect();
-        Self { root, hosts: is_local.then_some(hosts) }
+        Self { root, hosts: are_known.then_some(hosts) }
     }
 }
 
@@ -106,11 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn hosts_count_while_there_is_no_root_key_and_only_this_machine_is_served() {
+    fn hosts_count_on_this_machine_and_where_they_are_named() {
         let (config, _) = load_from(Config::SETTINGS, &[("HOSTS", "Ringback.local [::1]")], Config::load);
         assert_eq!(config.access.hosts, Some(vec!["ringback.local".to_owned(), "::1".to_owned()]));
         let open = [("API_LISTEN", "0.0.0.0:7411"), ("INSECURE", "1")];
         let (config, _) = load_from(Config::SETTINGS, &open, Config::load);
         assert_eq!(config.access.hosts, None);
+        let named = [open[0], open[1], ("HOSTS", "ringback.example")];
+        let (config, _) = load_from(Config::SETTINGS, &named, Config::load);
+        assert_eq!(config.access.hosts, Some(vec!["ringback.example".to_owned()]));
     }
 }

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::access::{As, Principal};
 use crate::error::ApiError;
+use crate::limits::Deadline;
 use crate::pull::ReceiptBits;
 use crate::state::Api;
 
@@ -88,8 +89,10 @@ impl FromRequestParts<Arc<Api>> for ReceiptPath {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {
         let text = segments::<String>(parts).await.ok();
-        let receipt = text.and_then(|text| parse_receipt(api, &text, &As::of(parts)));
-        receipt.map(Self).ok_or_else(|| unknown_receipt().into())
+        let caller = As::of(parts);
+        let receipt = text.and_then(|text| parse_receipt(api, &text, &caller)).ok_or_else(unknown_receipt)?;
+        check_topic_of(api, &receipt, &caller).await?;
+        Ok(Self(receipt))
     }
 }
 
@@ -98,6 +101,18 @@ pub(crate) fn parse_receipt(api: &Api, text: &str, caller: &Principal) -> Option
     let receipt: Receipt = text.parse().ok().filter(|receipt| api.store.knows(receipt))?;
     let is_own = |root| caller.is_operator() || ReceiptBits(receipt.lease.bits).are_of(root, caller.tenant());
     api.root.as_ref().is_none_or(is_own).then_some(receipt)
+}
+
+/// Checks that a key for some topics is for that of a receipt, as long as the receipt holds its job.
+///
+/// # Errors
+/// 403 if it is not, and those of the store.
+pub(crate) async fn check_topic_of(api: &Api, receipt: &Receipt, caller: &Principal) -> Result<(), ApiError> {
+    if caller.topics().is_empty() {
+        return Ok(());
+    }
+    let lease = Deadline::from_now().bound(api.store.lease_info(receipt)).await??;
+    lease.and_then(|lease| lease.topic).map_or(Ok(()), |topic| Ok(caller.check_topic(&topic)?))
 }
 
 /// The key of a caller that the path names.

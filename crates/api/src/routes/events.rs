@@ -1,5 +1,7 @@
 //! `GET /v1/events`: live events as server-sent events.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -39,7 +41,11 @@ pub(crate) async fn events(
     Query(filter): Query<Filter>,
 ) -> Result<Response, ApiError> {
     let holder = caller.holder(peer);
-    let events = api.events.listen(Filter { caller: Some(caller), ..filter }, holder).await?;
+    let may_go_on = {
+        let (api, caller) = (Arc::downgrade(&api), Arc::clone(&caller));
+        move || api.upgrade().is_some_and(|api| caller.may_go_on(&api.policies, api.now()))
+    };
+    let events = api.events.listen(Filter { caller: Some(caller), ..filter }, holder, may_go_on).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     // Keeps proxies from buffering the stream.
     let unbuffered = [("x-accel-buffering", "no")];

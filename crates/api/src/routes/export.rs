@@ -16,7 +16,6 @@ use http::header;
 use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
 use ringback_core::wire::ExportLine;
 use ringback_service::http_server::{Holder, NoPlace, Peer, Place};
-use ringback_store::Store;
 use tokio::time::{Instant, sleep};
 
 use crate::access::{As, Principal};
@@ -62,8 +61,8 @@ pub(crate) async fn export(
     let turn = turn(&api, caller.holder(peer))?;
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
-    let (store, next) = (api.store.clone(), page.next);
-    let export = Export { store, caller, filter, page: page.items.into_iter(), next, lines: 0, _turn: turn };
+    let next = page.next;
+    let export = Export { api, caller, filter, page: page.items.into_iter(), next, lines: 0, _turn: turn };
     let body = Body::from_stream(stream::try_unfold(export, Export::chunk));
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
 }
@@ -80,12 +79,21 @@ fn turn(api: &Api, holder: Holder) -> Result<Place, ApiError> {
 
 /// Why an export fails.
 #[derive(Debug, thiserror::Error)]
-#[error("the export cannot be completed")]
-struct Incomplete(#[source] StoreError);
+enum Incomplete {
+    #[error("the export cannot be completed")]
+    Store(#[source] StoreError),
+    #[error("the key of the export has expired or was deleted")]
+    NoKey,
+}
+
+/// Checks whether a caller may still have an export.
+fn check(api: &Api, caller: &Principal) -> Result<(), Incomplete> {
+    if caller.may_go_on(&api.policies, api.now()) { Ok(()) } else { Err(Incomplete::NoKey) }
+}
 
 /// An export in progress.
 struct Export {
-    store: Store,
+    api: Arc<Api>,
     caller: Arc<Principal>,
     filter: Filter,
     page: std::vec::IntoIter<StoredJob>,
@@ -97,6 +105,7 @@ struct Export {
 impl Export {
     /// The next lines; `None` after the last.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
+        check(&self.api, &self.caller)?;
         let mut chunk = Vec::new();
         loop {
             while chunk.len() < CHUNK
@@ -114,7 +123,7 @@ impl Export {
                 return Ok(Some((chunk.into(), self)));
             }
             let Some(from) = self.next else { return Ok(None) };
-            let page = || self.store.page_stored(&self.filter, Some(from), SCAN);
+            let page = || self.api.store.page_stored(&self.filter, Some(from), SCAN);
             let page = read_page(page, self.lines).await?;
             (self.page, self.next) = (page.items.into_iter(), page.next);
         }
@@ -136,7 +145,7 @@ where
             }
             Err(error) => {
                 tracing::warn!(%error, lines, "export aborted");
-                return Err(Incomplete(error));
+                return Err(Incomplete::Store(error));
             }
         }
     }

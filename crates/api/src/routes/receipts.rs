@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::access::As;
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{MaybeJson, ReceiptPath, parse_receipt, unknown_receipt};
+use crate::extract::{MaybeJson, ReceiptPath, check_topic_of, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
 use crate::schema::{
     BodyProblems, BuryRequest, ChangeProblems, EmptyRequest, FinishAllRequest, ReceiptParams, ReleaseRequest,
@@ -152,6 +152,7 @@ pub(crate) async fn finish_all(
     let mut shards: BTreeMap<_, Vec<(usize, Receipt)>> = BTreeMap::new();
     for (number, text) in receipts.iter().enumerate() {
         if let Some(receipt) = parse_receipt(&api, text, &caller) {
+            check_topic_of(&api, &receipt, &caller).await?;
             shards.entry(receipt.shard).or_default().push((number, receipt));
         }
     }

@@ -44,15 +44,37 @@ pub(crate) async fn list_topics(
     As(caller): As,
     Query(TopicsQuery { after, limit }): Query<TopicsQuery>,
 ) -> JsonResult<TopicsAnswer> {
-    let own = caller.own();
-    let mut page = Deadline::from_now().bound(api.store.topics(&own, after.as_ref(), limit)).await??;
+    let read = page_of(&api, &caller, after.as_ref(), limit);
+    let mut page = Deadline::from_now().bound(read).await??;
     let policies = api.policies.all().unwrap_or_default();
-    page.items.retain(|(topic, _)| caller.owns(topic));
     let with_policy = policies.keys().filter(|topic| caller.owns(topic));
     add_topics(&mut page, with_policy, after.as_ref(), limit);
     let answer = |(topic, counts)| TopicAnswer::new(&topic, &counts, policies.get(&topic).map(AsRef::as_ref));
     let items = page.items.into_iter().map(answer).collect();
     Ok(Json(TopicsAnswer { items, next: page.next.map(|topic| topic.to_string()) }))
+}
+
+/// A page of the caller's topics. Those of a key for some topics are few, and read one by one, so that the cursor names
+/// no other.
+async fn page_of(
+    api: &Api,
+    caller: &Principal,
+    after: Option<&Topic>,
+    limit: usize,
+) -> Result<TopicPage, StoreError> {
+    if caller.topics().is_empty() {
+        return api.store.topics(caller.own(), after, limit).await;
+    }
+    let mut topics: Vec<_> =
+        caller.topics().iter().filter(|topic| after.is_none_or(|after| *topic > after)).collect();
+    topics.sort_unstable();
+    let (is_more, mut items) = (topics.len() > limit, Vec::new());
+    topics.truncate(limit);
+    let next = topics.last().filter(|_| is_more).map(|topic| (*topic).clone());
+    for topic in topics {
+        items.extend(api.store.topic(topic).await?.map(|counts| (topic.clone(), counts)));
+    }
+    Ok(TopicPage { items, next })
 }
 
 /// Adds those of the topics that are in the page's range, for topics that have a policy and nothing else.

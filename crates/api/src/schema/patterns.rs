@@ -255,8 +255,8 @@ pub(super) const REDRIVE: &str = "^[0-9a-f]{16}$";
 pub(super) const NETWORK: &str = "^[0-9a-fA-F.:]+/[0-9]{1,3}$";
 /// The id of a key of a caller.
 pub(super) const KEY_ID: &str = "^key_[A-Za-z0-9]{1,60}$";
-/// A host name in lower case.
-pub(super) const HOST: &str = "^[a-z0-9._-]{1,253}$";
+/// A host name in lower case, or an address of IPv6.
+pub(super) const HOST: &str = "^[a-z0-9._:-]{1,253}$";
 /// The name of a tenant; the schema excludes `.` and `..` separately.
 pub(super) const TENANT: &str = "^[A-Za-z0-9._-]{1,32}$";
 /// The id of a secret.

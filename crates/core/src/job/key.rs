@@ -141,7 +141,11 @@ impl TenantScope {
         match self {
             Self::All => true,
             Self::One(None) => !topic.as_str().starts_with(Tenant::MARK),
-            Self::One(Some(tenant)) => topic.as_str().starts_with(&tenant.prefix()),
+            Self::One(Some(tenant)) => {
+                let rest = topic.as_str().strip_prefix(Tenant::MARK);
+                rest.and_then(|rest| rest.strip_prefix(tenant.as_str()))
+                    .is_some_and(|rest| rest.starts_with('/'))
+            }
         }
     }
 

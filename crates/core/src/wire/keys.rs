@@ -1,5 +1,7 @@
 //! The keys of callers: the request to make one, the answers that show them, and the JSON under which stores keep them.
 
+use std::net::Ipv6Addr;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -79,7 +81,9 @@ fn list<T: PartialEq>(
 
 fn is_host(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
-    (1..=253).contains(&text.len()) && text.bytes().all(is_allowed)
+    let is_name = (1..=253).contains(&text.len()) && text.bytes().all(is_allowed);
+    // As a URL has it, so that it can be compared.
+    is_name || text.parse::<Ipv6Addr>().is_ok_and(|address| address.to_string() == text)
 }
 
 /// The names of scopes.
@@ -225,6 +229,7 @@ mod tests {
 
     #[test]
     fn a_key_names_scopes_and_may_be_limited() {
+        assert!(parse(r#"{"scopes":["read"],"destinations":["2001:db8::1"]}"#).is_ok());
         let grant = parse(WHOLE).unwrap();
         assert_eq!(grant.tenant.as_ref().map(Tenant::as_str), Some("acme"));
         assert!(grant.allows(Scope::Submit) && grant.allows(Scope::Read) && !grant.allows(Scope::Manage));
@@ -247,6 +252,7 @@ mod tests {
             (r#"{"scopes":["read","read"]}"#, "scopes"),
             (r#"{"scopes":["read"],"topics":[]}"#, "topics"),
             (r#"{"scopes":["read"],"destinations":["https://a"]}"#, "destinations"),
+            (r#"{"scopes":["read"],"destinations":["2001:DB8::1"]}"#, "destinations"),
         ] {
             assert_eq!(parse(json).unwrap_err(), [field], "{json}");
         }

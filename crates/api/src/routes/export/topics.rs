@@ -14,14 +14,13 @@ use ringback_core::job::Topic;
 use ringback_core::policy::Policy;
 use ringback_core::wire::TopicLine;
 use ringback_service::http_server::{Peer, Place};
-use ringback_store::Store;
 
-use super::{CHUNK, Incomplete, MEDIA_TYPE, read_page, turn};
+use super::{CHUNK, Incomplete, MEDIA_TYPE, check, read_page, turn};
 use crate::access::{As, Principal};
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::schema::StoreProblems;
-use crate::state::ApiState;
+use crate::state::{Api, ApiState};
 
 /// How many topics one store call reads.
 const PAGE: usize = 500;
@@ -43,13 +42,13 @@ pub(crate) async fn export_topics(
     As(caller): As,
     peer: Peer,
 ) -> Result<Response, ApiError> {
-    let (turn, store, deadline) = (turn(&api, caller.holder(peer))?, api.store.clone(), Deadline::from_now());
+    let (turn, deadline) = (turn(&api, caller.holder(peer))?, Deadline::from_now());
     // Not those that this process knows, which may be some seconds old.
-    let policies = deadline.bound(store.all_policies()).await??.into_iter();
+    let policies = deadline.bound(api.store.all_policies(&caller.reach())).await??.into_iter();
     let policies = policies.filter(|(topic, _)| caller.reaches(topic)).collect();
-    let page = deadline.bound(store.topics(&caller.reach(), None, PAGE)).await??;
+    let page = deadline.bound(api.store.topics(&caller.reach(), None, PAGE)).await??;
     let mut export = TopicExport {
-        store,
+        api,
         caller,
         policies,
         next: None,
@@ -71,7 +70,7 @@ struct Exported {
 
 /// An export in progress.
 struct TopicExport {
-    store: Store,
+    api: Arc<Api>,
     caller: Arc<Principal>,
     /// The policies that are not written yet.
     policies: BTreeMap<Topic, Arc<Policy>>,
@@ -101,6 +100,7 @@ impl TopicExport {
 
     /// The next lines; `None` after the last.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
+        check(&self.api, &self.caller)?;
         let mut chunk = Vec::new();
         loop {
             while chunk.len() < CHUNK
@@ -116,7 +116,7 @@ impl TopicExport {
             }
             let Some(after) = &self.next else { return Ok(None) };
             let reach = self.caller.reach();
-            let page = read_page(|| self.store.topics(&reach, Some(after), PAGE), self.lines).await?;
+            let page = read_page(|| self.api.store.topics(&reach, Some(after), PAGE), self.lines).await?;
             self.turn_to(page);
         }
     }

@@ -53,10 +53,10 @@ function edges.install(args)
   local is_earlier = layout and layout >= tonumber(args[3]) and layout < tonumber(args[1])
   if not stored[1] or is_earlier and stored[2] == args[2] then
     call('HSET', row(), LAYOUT, args[1], SHARDS, args[2])
-    if not stored[4] then
-      call('HSET', row(), LANE_KEY, args[6])
-      if layout then call('HSET', row(), UNKEYED, '1') end
-    end
+  end
+  if not stored[4] and (not layout or stored[2] == args[2]) then
+    -- One command, so that no half of it is ever there.
+    if layout then call('HSET', row(), LANE_KEY, args[6], UNKEYED, '1') else call('HSET', row(), LANE_KEY, args[6]) end
   end
   if not stored[3] then
     stored[3] = string.format('%s%.0f', server_life(), NOW_US)
