@@ -75,12 +75,12 @@ async fn one_address_has_half_of_the_exports_also_over_one_connection_of_http_2(
     assert_eq!([first.status(), second.status()], [200, 200]);
     assert_eq!(first.version(), Version::HTTP_2);
     for url in [&url, &topics] {
-        expect_refusal(&greedy, url, "2 exports of your address are under way").await;
-        expect_refusal(&client(1), url, "2 exports of your address are under way").await;
+        expect_refusal(&greedy, url, "2 exports of your tenant, or of your address, are under way").await;
+        expect_refusal(&client(1), url, "2 exports of your tenant, or of your address, are under way").await;
     }
     let (other, third) = (client(2), client(3));
     let mut held = vec![ask(&other, &url).await];
-    expect_refusal(&other, &url, "1 exports of your address are under way").await;
+    expect_refusal(&other, &url, "1 exports of your tenant, or of your address, are under way").await;
     held.push(ask(&third, &url).await);
     expect_refusal(&client(4), &url, "4 exports are under way").await;
     drop(first);
