@@ -3,6 +3,7 @@
 
 mod isolation;
 mod keys;
+mod quotas;
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use reqwest::Client;

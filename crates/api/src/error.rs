@@ -1,4 +1,4 @@
-//! Errors as callers see them: problem details (RFC 9457). A 503 says when to retry. No request
+//! Errors as callers see them: problem details (RFC 9457). A 503 and a 429 say when to retry. No request
 //! can cause a 500, except through a bug.
 
 mod unavailable;
@@ -21,7 +21,7 @@ use crate::submit::ItemFailure;
 
 /// The media type of problem details.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
-/// The `Retry-After` of a 503, in seconds.
+/// The `Retry-After` of a 503 or a 429, in seconds.
 const RETRY_AFTER: &str = "1";
 /// The advice of a 503 to a call that is safe to repeat.
 const RETRY_LATER: &str = "retry later";
@@ -172,7 +172,7 @@ impl IntoResponse for ApiError {
         let body = serde_json::to_vec(&self.0).expect("plain data always serialises");
         let mut response =
             (status, [(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))], body).into_response();
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
         }
         response

@@ -20,6 +20,7 @@ mod metrics;
 pub mod openapi;
 mod paging;
 mod pull;
+mod quotas;
 mod resealing;
 mod routes;
 mod schema;

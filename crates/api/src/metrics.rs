@@ -51,6 +51,7 @@ pub(crate) enum Outcome {
     Postponed,
     Conflict,
     Invalid,
+    OverQuota,
     Unavailable,
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct Metrics {
     dropped: Counter<u64>,
     batch_jobs: Histogram<u64>,
     /// One label set per [`Outcome`], in its order.
-    outcomes: [[KeyValue; 1]; 7],
+    outcomes: [[KeyValue; 1]; 8],
 }
 
 impl Metrics {
@@ -103,8 +104,17 @@ impl Metrics {
             events_sent: counter(EVENTS_SENT, "Events sent, counted once per listener"),
             dropped: counter(DROPPED, "Event streams ended because they were read too slowly"),
             batch_jobs: batch_jobs.with_description("Jobs per store call").build(),
-            outcomes: ["created", "repeated", "replaced", "postponed", "conflict", "invalid", "unavailable"]
-                .map(outcome),
+            outcomes: [
+                "created",
+                "repeated",
+                "replaced",
+                "postponed",
+                "conflict",
+                "invalid",
+                "over_quota",
+                "unavailable",
+            ]
+            .map(outcome),
         }
     }
 

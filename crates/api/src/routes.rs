@@ -11,6 +11,7 @@ pub(crate) mod job_actions;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 mod policy_change;
+pub(crate) mod quotas;
 pub(crate) mod receipts;
 pub(crate) mod redrives;
 pub(crate) mod reserve;
@@ -21,7 +22,7 @@ pub(crate) mod topics;
 
 use std::sync::Arc;
 
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 
 use crate::state::Api;
 
@@ -62,6 +63,8 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/stats", get(stats::stats)),
         ("/v1/keys", get(keys::list_keys).post(keys::add_key)),
         ("/v1/keys/{key}", delete(keys::delete_key)),
+        ("/v1/quotas", get(quotas::list_quotas)),
+        ("/v1/quotas/{tenant}", put(quotas::put_quota).delete(quotas::delete_quota)),
         ("/v1/audit", get(consistency_audit::audit)),
         ("/v1/audit/repair", post(consistency_audit::repair)),
         ("/v1/audit/accept-loss", post(consistency_audit::accept_loss)),

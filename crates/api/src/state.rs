@@ -31,6 +31,7 @@ use crate::events::Events;
 use crate::limits::{MemoryBudget, StatsCache};
 use crate::metrics::Metrics;
 use crate::pull::Pulls;
+use crate::quotas::Quotas;
 use crate::submit::SubmitQueues;
 
 /// The most batches and imports that are processed at once. Others wait.
@@ -69,6 +70,7 @@ pub(crate) struct Api {
     pub(crate) master_keys: MasterKeys,
     /// The key with which everything is allowed, if each call needs a key.
     pub(crate) root: Option<RootKey>,
+    pub(crate) quotas: Quotas,
     retries: Retries,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
@@ -106,6 +108,7 @@ impl Api {
             destinations: Destinations::new(config.guard.clone(), store.clone()),
             master_keys: config.master_keys.clone(),
             root: config.access.root.clone(),
+            quotas: Quotas::new(store.clone(), retries.policies.clone(), Arc::clone(clock)),
             retries,
             clock: Arc::clone(clock),
             rng: Mutex::new(rng),

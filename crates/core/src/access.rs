@@ -1,9 +1,12 @@
-//! Who may do what: the keys of callers. A key belongs to a tenant, or to none, and has scopes. The store has its hash
-//! alone.
+//! Who may do what: the keys of callers, and the quotas of tenants. A key belongs to a tenant, or to none, and has scopes.
+//! The store has its hash alone.
+
+mod quota;
 
 use std::fmt;
 use std::str::FromStr;
 
+pub use self::quota::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, MAX_QUOTAS, Quota, QuotaOf};
 use crate::clock::Timestamp;
 use crate::job::{Tenant, Topic};
 

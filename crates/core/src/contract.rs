@@ -7,6 +7,7 @@ pub mod attempt_log;
 mod attempts;
 mod audit;
 mod dead;
+mod draw;
 pub mod edge_log;
 mod error;
 mod events;
@@ -33,6 +34,7 @@ pub use self::{
     attempts::*,
     audit::*,
     dead::*,
+    draw::*,
     edge_log::{EdgeName, TakenEdge},
     error::*,
     events::*,

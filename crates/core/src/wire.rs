@@ -20,6 +20,7 @@ mod notice;
 mod policy;
 mod problem;
 mod pull;
+mod quotas;
 mod request;
 mod submit;
 mod topics;
@@ -29,6 +30,6 @@ pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
     answer::*, attempts::*, audit::*, bulk::*, dead::*, effective::*, events::*, export::*, import::*,
-    inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*, pull::*, request::*, submit::*,
-    topics::*,
+    inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*, request::*,
+    submit::*, topics::*,
 };

@@ -3,6 +3,7 @@
 mod arrivals;
 mod attempts;
 mod carrier;
+mod draw;
 mod moves;
 mod outbox;
 mod pull;

@@ -398,7 +398,9 @@ mod tests {
     fn sizes_and_flags_are_those_of_the_prelude() {
         let records = include_str!("lua/prelude/records.lua");
         assert!(records.contains(&format!("local RECORD, STATE = {RECORD}, {STATE}")));
-        let flags = format!("local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE = 1, {EXTERNAL}, {TOKEN}, 8");
+        let flags = format!(
+            "local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, FIELDS = 1, {EXTERNAL}, {TOKEN}, 8, {FIELDS}"
+        );
         assert!(records.contains(&flags));
         let tombs = include_str!("lua/prelude/tombs.lua");
         assert!(tombs.contains(&format!("local MAYBE_IN_FLIGHT = {MAYBE_IN_FLIGHT}")));

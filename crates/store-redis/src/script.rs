@@ -161,6 +161,7 @@ const FILES: &[&str] = files! {
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
     "queries/gauges"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/redrives"
+    "installation/draw"
     "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule"
 };
 
@@ -244,6 +245,7 @@ scripts! {
     NOTE_SERVERS: "note_servers", Drains;
     DROP_SERVER: "drop_server", Drains;
     MEMBERS: "members", Drains;
+    DRAW: "draw", Fills;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
     BEGIN_REDRIVE: "begin_redrive", Fills;
@@ -275,7 +277,7 @@ mod tests {
         for script in ALL {
             let expected = match script.name() {
                 "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
-                | "begin_redrive" | "put_policy" | "note" => Kind::Fills,
+                | "begin_redrive" | "put_policy" | "draw" | "note" => Kind::Fills,
                 "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
                 | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts"
                 | "outbox" => Kind::Reads,

@@ -9,6 +9,7 @@ use ringback_core::policy::Logging;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
 use ringback_store_redis::RedisStore;
 
+use crate::draws::LocalDraws;
 use crate::pressure::{HIGH, Pressure, Shortage};
 
 /// A store. Cheap to clone; all clones share the backend.
@@ -20,6 +21,8 @@ pub struct Store {
     pub(crate) logging: Option<Logging>,
     pub(crate) note_timeout: Duration,
     pub(crate) pressure: Arc<Pressure>,
+    /// The draws of tenants, if the store is in this process.
+    pub(crate) draws: Arc<LocalDraws>,
 }
 
 #[derive(Clone)]
@@ -54,7 +57,8 @@ impl Store {
             }
             None => (Shortage::Memory, Backend::Redis(Arc::new(RedisStore::open(options)?))),
         };
-        Ok(Self { backend, shards, logging, note_timeout, pressure: Arc::new(Pressure::new(shortage)) })
+        let (pressure, draws) = (Arc::new(Pressure::new(shortage)), Arc::default());
+        Ok(Self { backend, shards, logging, note_timeout, pressure, draws })
     }
 
     /// An embedded store without a file, for tests. Its jobs live as long as `memory`. URL and prefix of
@@ -63,7 +67,7 @@ impl Store {
         let (shards, logging, note_timeout) = (options.shards, options.logging(), options.note_timeout());
         let pressure = Arc::new(Pressure::new(Shortage::Disk(options.keep_free_mib)));
         let backend = Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options)));
-        Self { backend, shards, logging, note_timeout, pressure }
+        Self { backend, shards, logging, note_timeout, pressure, draws: Arc::default() }
     }
 
     /// Connects to the store and checks that it is fit to keep jobs. Until this has succeeded once, every

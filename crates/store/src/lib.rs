@@ -9,6 +9,7 @@
 mod attempts;
 mod backend;
 mod dead;
+mod draws;
 mod edges;
 mod gauges;
 mod moves;
@@ -27,7 +28,7 @@ pub use ringback_store_embedded::{
 };
 
 pub use self::backend::Store;
-pub use self::policy_book::{AccessKeys, PoliciesUnknown, PolicyBook};
+pub use self::policy_book::{AccessKeys, PoliciesUnknown, PolicyBook, Quotas};
 pub use self::pressure::Shortage;
 pub use self::retries::Retries;
 pub use self::streams::{Events, PolicyChanges, Stream, Wakes};

@@ -1,20 +1,20 @@
 //! Policies of topics: putting, reading and deleting them, and the policy book, this process's copy of all, with the keys
-//! of callers. The book reads them again when a change is announced, and every few seconds in case an announcement
+//! of callers and the quotas of tenants. The book reads them again when a change is announced, and every few seconds in case an announcement
 //! was lost.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use rand::rngs::StdRng;
-use ringback_core::access::{AccessKey, KeyId, MAX_KEYS};
+use ringback_core::access::{AccessKey, KeyId, MAX_KEYS, MAX_QUOTAS, Quota, QuotaOf};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{BookEntry, PolicyPut, PolicyRows, PolicyVersion, StoreError};
-use ringback_core::job::{TenantScope, Topic};
+use ringback_core::job::{Tenant, TenantScope, Topic};
 use ringback_core::policy::{MAX_POLICIES, Metrics, Policies, Policy};
-use ringback_core::wire::{parse_policy, parse_stored_key, written_key};
+use ringback_core::wire::{parse_policy, parse_stored_key, parse_stored_quota, written_key, written_quota};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -40,6 +40,9 @@ pub struct PolicyBook(Arc<watch::Sender<Option<Known>>>);
 /// The keys of callers, by their hashes.
 pub type AccessKeys = HashMap<[u8; 32], Arc<AccessKey>>;
 
+/// The quotas of tenants.
+pub type Quotas = BTreeMap<QuotaOf, Quota>;
+
 #[derive(Clone, Debug)]
 struct Known {
     version: PolicyVersion,
@@ -47,14 +50,16 @@ struct Known {
     /// Topics that have a policy which cannot be read.
     unreadable: HashSet<Topic>,
     keys: Arc<AccessKeys>,
+    quotas: Quotas,
     /// Whether any policy says which attempts are logged.
     is_any_logging: bool,
 }
 
 impl Known {
-    fn new(version: PolicyVersion, Entries { policies, unreadable, keys }: Entries) -> Self {
+    fn new(version: PolicyVersion, Entries { policies, unreadable, keys, quotas }: Entries) -> Self {
         let is_any_logging = policies.values().any(|policy| policy.attempts.is_some());
-        Self { version, policies: Arc::new(policies), unreadable, keys: Arc::new(keys), is_any_logging }
+        let (policies, keys) = (Arc::new(policies), Arc::new(keys));
+        Self { version, policies, unreadable, keys, quotas, is_any_logging }
     }
 }
 
@@ -104,6 +109,20 @@ impl PolicyBook {
     /// Before they were loaded, with the policies.
     pub fn keys(&self) -> Result<Arc<AccessKeys>, PoliciesUnknown> {
         self.0.borrow().as_ref().map(|known| Arc::clone(&known.keys)).ok_or(PoliciesUnknown)
+    }
+
+    /// The quota of a tenant: its own, or that of all that have none.
+    ///
+    /// # Errors
+    /// Before they were loaded, with the policies.
+    pub fn quota(&self, tenant: &Tenant) -> Result<Option<Quota>, PoliciesUnknown> {
+        let known = self.0.borrow();
+        let quotas = &known.as_ref().ok_or(PoliciesUnknown)?.quotas;
+        if quotas.is_empty() {
+            return Ok(None);
+        }
+        let own = quotas.get(&QuotaOf::Tenant(tenant.clone()));
+        Ok(own.or_else(|| quotas.get(&QuotaOf::Others)).copied())
     }
 
     /// Whether a topic has a policy that cannot be read. What it says, such as who signs, is then not known.
@@ -303,6 +322,42 @@ impl Store {
         Ok(entries.map(|(_, entries)| entries.keys.into_values().collect()).unwrap_or_default())
     }
 
+    /// Sets a quota in place of any other, and notifies every [`PolicyBook`].
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn put_quota(&self, of: &QuotaOf, quota: Quota) -> Result<PolicyPut, StoreError> {
+        let (name, written) = (name_of_quota(of), written_quota(quota));
+        let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS;
+        let mut tries = 0;
+        loop {
+            let stored = dispatch!(self.entry(&name))?;
+            let entry = BookEntry { name: &name, written: &written, metrics: Metrics::Together, limit };
+            let put = dispatch!(self.put_entry(entry, stored.as_deref()))?;
+            tries += 1;
+            if put != PolicyPut::Outdated || tries == MAX_TRIES {
+                return Ok(put);
+            }
+        }
+    }
+
+    /// Deletes a quota; `None` if there is none.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn delete_quota(&self, of: &QuotaOf) -> Result<Option<PolicyVersion>, StoreError> {
+        dispatch!(self.delete_entry(&name_of_quota(of)))
+    }
+
+    /// All quotas.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn quotas(&self) -> Result<Quotas, StoreError> {
+        let entries = self.read_entries(None).await?;
+        Ok(entries.map(|(_, entries)| entries.quotas).unwrap_or_default())
+    }
+
     /// All entries of the book.
     async fn read_entries(
         &self,
@@ -323,10 +378,17 @@ struct Entries {
     /// The topics whose policy cannot be read, so that it does not affect other topics.
     unreadable: HashSet<Topic>,
     keys: AccessKeys,
+    quotas: Quotas,
 }
 
 /// What the name of a key's entry begins with. No topic has it.
 const KEY: char = '!';
+/// What the name of a quota's entry begins with. No id of a key has it.
+const QUOTA: &str = "!quota ";
+
+fn name_of_quota(of: &QuotaOf) -> String {
+    format!("{QUOTA}{of}")
+}
 
 fn name_of_key(id: &KeyId) -> String {
     format!("{KEY}{id}")
@@ -335,9 +397,12 @@ fn name_of_key(id: &KeyId) -> String {
 fn sorted(rows: PolicyRows) -> Entries {
     let mut entries = Entries { policies: Policies::with_capacity(rows.len()), ..Entries::default() };
     for (name, written) in rows {
-        match name.strip_prefix(KEY) {
-            Some(id) => entries.add_key(id, &written),
-            None => entries.add_policy(&name, &written),
+        if let Some(of) = name.strip_prefix(QUOTA) {
+            entries.add_quota(of, &written);
+        } else if let Some(id) = name.strip_prefix(KEY) {
+            entries.add_key(id, &written);
+        } else {
+            entries.add_policy(&name, &written);
         }
     }
     entries
@@ -350,6 +415,16 @@ impl Entries {
             None => tracing::error!(
                 key = id,
                 "the key of a caller cannot be read, so nobody can use it; delete it, or use the version that wrote it"
+            ),
+        }
+    }
+
+    fn add_quota(&mut self, of: &str, written: &str) {
+        match of.parse().ok().zip(parse_stored_quota(written)) {
+            Some((of, quota)) => drop(self.quotas.insert(of, quota)),
+            None => tracing::error!(
+                tenant = of,
+                "a quota cannot be read, so it limits nobody; set it again, or use the version that wrote it"
             ),
         }
     }
@@ -382,13 +457,17 @@ mod tests {
             row("no topic", "{}"),
             row("c", "{"),
             row("!key_1", "{}"),
+            row("!quota acme", r#"{"jobs":5}"#),
+            row("!quota *", r#"{"later":5}"#),
             row("~acme/a", "{}"),
         ];
-        let Entries { policies, unreadable, keys } = sorted(rows.into());
+        let Entries { policies, unreadable, keys, quotas } = sorted(rows.into());
         let topic = |name: &str| name.parse::<Topic>().unwrap();
         let of_tenant = Topic::from_stored("~acme/a").unwrap();
         assert_eq!(policies.into_keys().collect::<HashSet<_>>(), HashSet::from([topic("a"), of_tenant]));
         assert!(keys.is_empty());
+        let quota = Quota { jobs: Some(5), ..Quota::default() };
+        assert_eq!(quotas, Quotas::from([(QuotaOf::Tenant("acme".parse().unwrap()), quota)]));
         assert_eq!(unreadable, HashSet::from([topic("b"), topic("c")]));
         let known = Known::new(PolicyVersion(1), Entries { unreadable, ..Entries::default() });
         let book = PolicyBook(Arc::new(watch::Sender::new(Some(known))));

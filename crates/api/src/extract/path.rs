@@ -1,4 +1,4 @@
-//! The names in a path: a topic, a job, a redrive, a pull receipt.
+//! The names in a path: a topic, a job, a redrive, a pull receipt, a key, a tenant.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, Path};
 use http::StatusCode;
 use http::request::Parts;
-use ringback_core::access::KeyId;
+use ringback_core::access::{KeyId, QuotaOf};
 use ringback_core::contract::{Receipt, RedriveId};
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::policy::SecretId;
@@ -14,7 +14,7 @@ use ringback_core::wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
 
 use crate::access::{As, Principal};
-use crate::error::ApiError;
+use crate::error::{ApiError, invalid_field};
 use crate::limits::Deadline;
 use crate::pull::ReceiptBits;
 use crate::state::Api;
@@ -125,6 +125,24 @@ impl<S: Send + Sync> FromRequestParts<S> for KeyPath {
         let text = segments::<String>(parts).await.ok();
         text.and_then(|text| text.parse().ok()).map(Self).ok_or_else(unknown_access_key)
     }
+}
+
+/// For whom the quota is that the path names.
+pub(crate) struct QuotaPath(pub(crate) QuotaOf);
+
+impl<S: Send + Sync> FromRequestParts<S> for QuotaPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let text = segments::<String>(parts).await.ok();
+        let of = text.and_then(|text| text.parse().ok());
+        of.map(Self).ok_or_else(|| invalid_field("tenant", "it names no tenant", QuotaOf::ALLOWED).into())
+    }
+}
+
+/// The 404 for a tenant without a quota of its own.
+pub(crate) fn unknown_quota() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "the tenant has no quota of its own")
 }
 
 /// The 404 for a key that is not known.

@@ -56,12 +56,12 @@ async fn the_document_and_the_table_of_routes_agree() {
 fn each_operation_documents_its_problems() {
     let document = document();
     let expected = [
-        ("/v1/jobs", "post", "400 408 409 413 415 422 503"),
-        ("/v1/jobs/batch", "post", "400 408 413 415 422 503"),
+        ("/v1/jobs", "post", "400 408 409 413 415 422 429 503"),
+        ("/v1/jobs/batch", "post", "400 408 413 415 422 429 503"),
         ("/v1/jobs", "get", "400 422 503"),
         ("/v1/export", "get", "400 422 503"),
         ("/v1/export/topics", "get", "503"),
-        ("/v1/import", "post", "400 408 413 415 503"),
+        ("/v1/import", "post", "400 408 413 415 429 503"),
         ("/v1/jobs/{topic}/{id}", "get", "400 404 422 503"),
         ("/v1/jobs/{topic}/{id}", "delete", "400 404 409 422 503"),
         ("/v1/jobs/{topic}/{id}", "patch", "400 404 408 409 413 415 422 503"),
@@ -96,6 +96,9 @@ fn each_operation_documents_its_problems() {
         ("/v1/keys", "get", "503"),
         ("/v1/keys", "post", "400 408 409 413 415 422 503"),
         ("/v1/keys/{key}", "delete", "404 503"),
+        ("/v1/quotas", "get", "503"),
+        ("/v1/quotas/{tenant}", "put", "400 408 409 413 415 422 503"),
+        ("/v1/quotas/{tenant}", "delete", "404 422 503"),
         ("/openapi.json", "get", ""),
     ];
     for (path, method, statuses) in expected {

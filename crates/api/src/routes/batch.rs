@@ -11,7 +11,7 @@ use super::jobs::submit_result;
 use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{BatchBody, Caller, NoIdempotencyKey};
-use crate::schema::{BatchRequest, BodyProblems, JobRequest};
+use crate::schema::{BatchProblems, BatchRequest, JobRequest};
 use crate::state::ApiState;
 use crate::submit::ItemFailure;
 
@@ -29,7 +29,7 @@ use crate::submit::ItemFailure;
     ),
     responses(
         (status = 200, description = "A result per item, also if all are refused", body = BatchAnswer),
-        BodyProblems,
+        BatchProblems,
     ),
 )]
 pub(crate) async fn submit_batch(
@@ -40,7 +40,7 @@ pub(crate) async fn submit_batch(
     BatchBody(items): BatchBody,
 ) -> JsonResult<BatchAnswer> {
     let parse = |item: &[u8]| api.parse_job(item, trace, &mut None, &caller);
-    let BulkResults { invalid, submitted } = submit_items(&api.submits, &api.metrics, items, parse).await?;
+    let BulkResults { invalid, submitted } = submit_items(&api, &caller, &api.submits, items, parse).await?;
     let mut results: Vec<_> = invalid.into_iter().map(|(n, problem)| (n, refused(problem))).collect();
     results.extend(submitted.into_iter().map(|(number, result)| (number, item_result(result))));
     results.sort_unstable_by_key(|(number, _)| *number);

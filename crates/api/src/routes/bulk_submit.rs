@@ -1,13 +1,19 @@
 //! Shared by batches and imports: parses each item, and submits the valid ones while the rest is
 //! still being parsed.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
 use bytes::Bytes;
+use http::StatusCode;
 use ringback_core::wire::{FieldError, Problem};
 
+use crate::access::Principal;
 use crate::error::{ApiError, Unavailable};
 use crate::extract::Items;
 use crate::limits::Deadline;
 use crate::metrics::{Metrics, Outcome};
+use crate::state::Api;
 use crate::submit::{BatchSender, Item, ItemFailure, ItemResult, SubmitQueues};
 
 /// After parsing this many bytes the task yields to others.
@@ -19,7 +25,7 @@ const MAX_ERRORS: usize = 4 * 1024 * 1024;
 /// The results of the items, each with its number.
 #[derive(Default)]
 pub(super) struct BulkResults {
-    /// The items that could not be parsed.
+    /// The items that could not be parsed, and those beyond a quota.
     pub(super) invalid: Vec<(usize, Problem)>,
     /// The others.
     pub(super) submitted: Vec<ItemResult>,
@@ -28,17 +34,31 @@ pub(super) struct BulkResults {
 /// Parses and submits all items.
 ///
 /// # Errors
-/// 503 if all items are valid and the store accepted none of them.
+/// 429 if the quota of the caller allows none of them; 503 if all items are valid and the store accepted none of them.
 pub(super) async fn submit_items<J: Item>(
+    api: &Api,
+    caller: &Principal,
     queues: &SubmitQueues<J>,
-    metrics: &Metrics,
     items: Items,
     parse: impl Fn(&[u8]) -> Result<J, Problem>,
 ) -> Result<BulkResults, ApiError> {
     let Items { items, permit, deadline, turn: _turn } = items;
+    let (metrics, all) = (&api.metrics, items.len());
+    let allowed = api.quotas.take(caller, all, deadline).await?;
+    if allowed.jobs == 0 && all > 0 {
+        metrics.submitted(Outcome::OverQuota, all);
+        return Err(allowed.refusal().into());
+    }
+    let left = AtomicUsize::new(allowed.jobs);
+    let parse = |item: &[u8]| {
+        let job = parse(item)?;
+        let taken = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        taken.map(|_| job).map_err(|_| allowed.refusal())
+    };
     let (sender, submitted) = queues.submit_all(&permit, deadline);
     let (mut results, submitted) = tokio::join!(parse_items(items, parse, sender, deadline), submitted);
     results.submitted.extend(submitted);
+    api.quotas.give_back(caller, left.into_inner()).await;
     count_outcomes(metrics, &results);
     if results.invalid.is_empty()
         && let Some(failure) = why_all_failed(&results.submitted)
@@ -89,7 +109,10 @@ fn shortened(mut problem: Problem, errors: &mut usize) -> Problem {
 }
 
 fn count_outcomes(metrics: &Metrics, results: &BulkResults) {
-    metrics.submitted(Outcome::Invalid, results.invalid.len());
+    let is_over = |(_, problem): &&(usize, Problem)| problem.status == StatusCode::TOO_MANY_REQUESTS;
+    let over_quota = results.invalid.iter().filter(is_over).count();
+    metrics.submitted(Outcome::OverQuota, over_quota);
+    metrics.submitted(Outcome::Invalid, results.invalid.len() - over_quota);
     for (_, result) in &results.submitted {
         let outcome = result.as_ref().map_or(Outcome::Unavailable, |submitted| submitted.answer.into());
         metrics.submitted(outcome, 1);
@@ -113,7 +136,6 @@ mod tests {
     use ringback_store::Shortage;
 
     use super::*;
-    use crate::access::Principal;
     use crate::limits::MemoryBudget;
     use crate::state::tests::unprepared;
 

@@ -33,7 +33,7 @@ pub(crate) async fn import(
     ImportBody(items): ImportBody,
 ) -> JsonResult<ImportAnswer> {
     let results =
-        submit_items(&api.imports, &api.metrics, items, |line| api.parse_import(line, &caller)).await?;
+        submit_items(&api, &caller, &api.imports, items, |line| api.parse_import(line, &caller)).await?;
     Ok(Json(summary(results)))
 }
 

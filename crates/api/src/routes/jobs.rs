@@ -62,6 +62,11 @@ pub(crate) async fn submit(
     let job = if key.is_some() { job.and(Err(key_and_id())) } else { job };
     let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
     drop(bytes);
+    let allowed = api.quotas.take(&caller, 1, deadline).await?;
+    if allowed.jobs == 0 {
+        api.metrics.submitted(Outcome::OverQuota, 1);
+        return Err(allowed.refusal().into());
+    }
     let key = job.key.clone();
     let submitted = api.submits.submit(job, permit, deadline).await;
     let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use utoipa::{IntoParams, ToSchema};
 
-use super::values::{JobName, KeyName, ReceiptText, RevivalId, SecretName, TopicName};
+use super::values::{JobName, KeyName, QuotaName, ReceiptText, RevivalId, SecretName, TopicName};
 
 /// A job by topic and id.
 #[derive(IntoParams)]
@@ -51,6 +51,14 @@ pub(crate) struct SecretParams {
 pub(crate) struct KeyParams {
     /// The key's id
     key: KeyName,
+}
+
+/// A quota by tenant.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct QuotaParams {
+    /// The tenant; `*` for each that has no quota of its own
+    tenant: QuotaName,
 }
 
 /// A pull receipt.

@@ -259,6 +259,8 @@ pub(super) const KEY_ID: &str = "^key_[A-Za-z0-9]{1,60}$";
 pub(super) const HOST: &str = "^[a-z0-9._:-]{1,253}$";
 /// The name of a tenant; the schema excludes `.` and `..` separately.
 pub(super) const TENANT: &str = "^[A-Za-z0-9._-]{1,32}$";
+/// The name of a tenant, or `*`; the schema excludes `.` and `..` separately.
+pub(super) const QUOTA: &str = "^(?:[A-Za-z0-9._-]{1,32}|\\*)$";
 /// The id of a secret.
 pub(super) const SECRET_ID: &str = "^sec_[A-Za-z0-9]{1,60}$";
 /// `whsec_` and the base64 of 24 to 64 bytes, whose unused bits are zero, with or without padding.

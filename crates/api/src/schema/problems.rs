@@ -47,23 +47,29 @@ problems! {
     /// DELETE /v1/topics/{topic}.
     DeleteTopicProblems: 400 409 422 503;
     /// POST /v1/import.
-    ImportProblems: 400 408 413 415 503;
+    ImportProblems: 400 408 413 415 429 503;
     /// GET and DELETE /v1/topics/{topic}/revivals/{revival}.
     RedriveProblems: 404 503;
     /// POST /v1/keys.
     AddKeyProblems: 400 408 409 413 415 422 503;
     /// DELETE /v1/keys/{key}.
     KeyProblems: 404 503;
+    /// DELETE /v1/quotas/{tenant}.
+    QuotaProblems: 404 422 503;
+    /// POST /v1/jobs/batch.
+    BatchProblems: 400 408 413 415 422 429 503;
+    /// POST /v1/jobs.
+    SubmitJobProblems: 400 408 409 413 415 422 429 503;
     /// DELETE /v1/topics/{topic}/secrets/{secret}.
     DeleteSecretProblems: 404 503;
 }
 
-/// POST /v1/jobs: [`CreateProblems`], where a 409 may say when to submit again.
+/// [`SubmitJobProblems`], where a 409 may say when to submit again.
 pub(crate) struct SubmitProblems;
 
 impl IntoResponses for SubmitProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let mut responses = CreateProblems::responses();
+        let mut responses = SubmitJobProblems::responses();
         if let Some(RefOr::T(conflict)) = responses.get_mut("409") {
             let text =
                 "When to submit again, in seconds, if the job is being delivered and cannot be changed";
@@ -76,7 +82,7 @@ impl IntoResponses for SubmitProblems {
 fn response(status: u16) -> RefOr<Response> {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     let response = ResponseBuilder::new().description(meaning(status)).content(MEDIA_TYPE, content);
-    let response = if status == 503 {
+    let response = if matches!(status, 429 | 503) {
         response.header("Retry-After", retry_after("When to retry, in seconds"))
     } else {
         response
@@ -92,14 +98,17 @@ fn retry_after(text: &str) -> Header {
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Not readable: not JSON of the expected kind, or not UTF-8",
-        404 => "No such job, topic, revival, secret, key or receipt is known",
+        404 => "No such job, topic, revival, secret, key, quota or receipt is known",
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, the topic has too many secrets or no master key seals them, too many revivals are running, there are too many keys or no root key, or no loss of jobs has this run_id"
+            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, the topic has too many secrets or no master key seals them, too many revivals are running, there are too many keys or quotas, or no root key, or no loss of jobs has this run_id"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",
         422 => "Some fields or parameters are invalid; all of them are listed in errors",
+        429 => {
+            "The tenant submits more jobs a second than its quota allows, or has as many jobs as that allows; nothing was accepted"
+        }
         503 => {
             "The store is unreachable or full, keeps data less safely than RINGBACK_DURABILITY asks, or has lost jobs and that was not accepted yet; or too many large requests, exports, audits or event streams are in progress; retry later"
         }

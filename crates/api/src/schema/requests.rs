@@ -279,6 +279,19 @@ pub(crate) struct NewSecretRequest {
     keep: Option<Keep>,
 }
 
+/// What a tenant may use. Without a limit it may use any number, whatever the quota of `*` says.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"jobs_per_second": 200, "jobs": 1_000_000}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QuotaRequest {
+    /// How many jobs it may submit a second. If it is left out, any number.
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    jobs_per_second: Option<u32>,
+    /// How many jobs it may have that are delayed, ready, reserved or dead. If it is left out, any number.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
+    jobs: Option<u64>,
+}
+
 /// What a key allows, and what it is limited to.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"tenant": "acme", "scopes": ["submit", "read"], "destinations": ["hooks.acme.example"]}))]

@@ -28,6 +28,7 @@ fn values() -> Vec<Rule> {
     vec![
         ("TopicName", no_dots.clone()),
         ("TenantName", no_dots.clone()),
+        ("QuotaName", no_dots.clone()),
         ("TopicCursor", no_dots.clone()),
         ("JobName", no_dots),
         ("HeaderFields", json!({"propertyNames": {"not": {"pattern": reserved}}})),

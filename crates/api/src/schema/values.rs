@@ -86,6 +86,8 @@ values! {
     KeyName = text(patterns::KEY_ID, 5, 64).examples(["key_01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
     /// A tenant: whom topics and jobs belong to.
     TenantName = text(patterns::TENANT, 1, 32).examples(["acme"]);
+    /// A tenant, or `*` for each that has no quota of its own.
+    QuotaName = text(patterns::QUOTA, 1, 32).examples(["acme"]);
     /// A host that jobs may go to.
     HostName = text(patterns::HOST, 1, 253).examples(["hooks.example.com"]);
     /// A network that a key may be used from.

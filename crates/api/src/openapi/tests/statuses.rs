@@ -9,6 +9,7 @@ use axum::body::{Body, to_bytes};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{Method, Request};
+use ringback_core::access::{MAX_QUOTAS, Quota};
 use ringback_core::contract::PolicyPut;
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, Policy};
@@ -75,6 +76,7 @@ impl Operation {
             "put_policy" => r#"{"timeout":"5s"}"#,
             "add_secret" => SECRET,
             "add_key" => r#"{"scopes":["read"]}"#,
+            "put_quota" => r#"{"jobs":5}"#,
             "finish_all" => r#"{"receipts":["x"]}"#,
             "retry" => r#"{"delay":"1h"}"#,
             "accept_loss" => r#"{"run_id":"8b1f"}"#,
@@ -89,6 +91,7 @@ impl Operation {
             .replace("{revival}", "0000000000000000")
             .replace("{secret}", "sec_0")
             .replace("{key}", "key_0")
+            .replace("{tenant}", "acme")
     }
 
     fn with(&self, target: &str, body: impl Into<Body>) -> Request<Body> {
@@ -119,6 +122,7 @@ impl Operation {
             }
             422 if self.body.is_some() => self.with(&target, r#"{"colour":"red"}"#),
             422 if has_topic => self.with(&self.target("a%20b"), ""),
+            422 if self.path.contains("{tenant}") => self.with(&target.replace("acme", "a%20b"), ""),
             422 => self.with(&format!("{target}?colour=red"), ""),
             other => unreachable!("{other}"),
         }
@@ -197,6 +201,10 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
             reserved().await;
             target += "?force=true";
         }
+        ("put_quota" | "delete_quota", 200) => {
+            let put = Request::put(&target).header("content-type", "application/json");
+            answer(app, put.body(Body::from(r#"{"jobs":5}"#)).unwrap()).await;
+        }
         ("resume", 200) => drop(post(app, "/v1/topics/t/pause", "").await),
         ("revive_dead", 409) => {
             for _ in 0..ringback_core::contract::MAX_REDRIVES {
@@ -219,7 +227,7 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
     let mut wrong = Vec::new();
     for operation in operations() {
         for status in
-            operation.statuses.iter().copied().filter(|status| ![401, 403, 408, 503].contains(status))
+            operation.statuses.iter().copied().filter(|status| ![401, 403, 408, 429, 503].contains(status))
         {
             // A store in memory loses nothing, and there are keys only with a root key.
             let is_elsewhere = [("accept_loss", 200), ("add_key", 201), ("delete_key", 200)];
@@ -227,8 +235,10 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
                 continue;
             }
             let api = prepared().await;
-            if (operation.id.as_str(), status) == ("put_policy", 409) {
-                put_all_policies(&api).await;
+            match (operation.id.as_str(), status) {
+                ("put_policy", 409) => put_all_policies(&api).await,
+                ("put_quota", 409) => put_all_quotas(&api).await,
+                _ => {}
             }
             let app = app(api);
             let request = match status {
@@ -255,6 +265,13 @@ async fn put_all_policies(api: &Api) {
         .buffer_unordered(500);
     while let Some(put) = puts.next().await {
         assert!(matches!(put, PolicyPut::Created(_)), "{put:?}");
+    }
+}
+
+async fn put_all_quotas(api: &Api) {
+    for n in 0..MAX_QUOTAS {
+        let of = format!("tenant-{n}").parse().unwrap();
+        assert!(matches!(api.store.put_quota(&of, Quota::default()).await, Ok(PolicyPut::Created(_))));
     }
 }
 

@@ -1,0 +1,211 @@
+//! The quotas of tenants, in front of the submit queues: how many of the jobs that a caller brings are let through.
+//!
+//! Each tenant with a quota has an account here. It draws from the store a little more than is needed, so that most
+//! submits wait for no draw; what is left expires after a second. Which jobs a tenant has is counted again once that is a
+//! second old, or for longer if counting takes long. Refusals hold for a moment, so that a tenant that goes on all the
+//! same is no load for the store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+use ringback_core::access::Quota;
+use ringback_core::clock::Clock;
+use ringback_core::contract::{Draw, DrawLimit, MAX_COUNT_AGE};
+use ringback_core::job::Tenant;
+use ringback_core::wire::Problem;
+use ringback_store::{PolicyBook, Store};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::access::Principal;
+use crate::error::ApiError;
+use crate::limits::Deadline;
+
+/// For how long a draw can be used, and the count of a tenant's jobs.
+const FRESH: Duration = Duration::from_secs(1);
+/// A count that took long is used for this many times as long.
+const COUNT_SHARE: u32 = 20;
+/// For how long a refusal holds.
+const REFUSED_FOR: Duration = Duration::from_millis(100);
+/// What a draw takes beyond what is needed: this part of what may be submitted a second.
+const AHEAD: u64 = 20;
+/// The same, as a part of the jobs that it may still have.
+const AHEAD_OF_ROOM: u64 = 64;
+/// The same, if any number may be submitted a second.
+const AHEAD_WITHOUT_RATE: u64 = 100;
+
+/// The accounts of the tenants that have quotas.
+pub(crate) struct Quotas {
+    store: Store,
+    book: PolicyBook,
+    clock: Arc<dyn Clock>,
+    accounts: SyncMutex<HashMap<Tenant, Arc<Mutex<Account>>>>,
+}
+
+/// What a tenant may submit without asking the store.
+struct Account {
+    quota: Quota,
+    left: u64,
+    drawn: Instant,
+    count: Option<Count>,
+    refused: Option<(Instant, DrawLimit)>,
+}
+
+/// How many jobs a tenant had, when that was asked, and for how long it can be used.
+#[derive(Clone, Copy)]
+struct Count {
+    jobs: u64,
+    asked: Instant,
+    fresh: Duration,
+}
+
+/// How many jobs are let through, and why not the others.
+pub(crate) struct Allowed {
+    /// How many.
+    pub(crate) jobs: usize,
+    quota: Quota,
+    limit: DrawLimit,
+}
+
+impl Allowed {
+    fn all(jobs: usize) -> Self {
+        Self { jobs, quota: Quota::default(), limit: DrawLimit::Rate }
+    }
+
+    /// The 429 for a job that is not let through.
+    pub(crate) fn refusal(&self) -> Problem {
+        let detail = match (self.limit, self.quota) {
+            (DrawLimit::Jobs, Quota { jobs: Some(limit), .. }) => format!(
+                "the tenant has the {limit} jobs that its quota allows, dead ones included; the job was not accepted: retry when some have ended, or purge dead ones"
+            ),
+            (_, Quota { jobs_per_second, .. }) => format!(
+                "the tenant submits more than the {} jobs a second that its quota allows; the job was not accepted: retry later",
+                jobs_per_second.unwrap_or_default()
+            ),
+        };
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
+    }
+}
+
+impl Quotas {
+    pub(crate) fn new(store: Store, book: PolicyBook, clock: Arc<dyn Clock>) -> Self {
+        Self { store, book, clock, accounts: SyncMutex::default() }
+    }
+
+    /// Takes what a caller needs for some jobs. The operator has no quota, and neither have callers without a tenant.
+    ///
+    /// # Errors
+    /// 503 if the store does not answer in time.
+    pub(crate) async fn take(
+        &self,
+        caller: &Principal,
+        jobs: usize,
+        deadline: Deadline,
+    ) -> Result<Allowed, ApiError> {
+        let Some(tenant) = caller.tenant().filter(|_| !caller.is_operator()) else {
+            return Ok(Allowed::all(jobs));
+        };
+        let Some(quota) = self.book.quota(tenant)? else { return Ok(Allowed::all(jobs)) };
+        let account = self.account(tenant, quota);
+        let taken = deadline.bound(async {
+            let mut account = account.lock().await;
+            account.renew(quota);
+            account.take(self, tenant, jobs as u64).await
+        });
+        let (taken, limit) = taken.await??;
+        let jobs = usize::try_from(taken).unwrap_or(jobs);
+        Ok(Allowed { jobs, quota, limit })
+    }
+
+    /// Gives back what was taken for jobs that were not submitted.
+    pub(crate) async fn give_back(&self, caller: &Principal, jobs: usize) {
+        if let Some(tenant) = caller.tenant().filter(|_| jobs > 0 && !caller.is_operator())
+            && let Ok(Some(quota)) = self.book.quota(tenant)
+        {
+            self.account(tenant, quota).lock().await.left += jobs as u64;
+        }
+    }
+
+    fn account(&self, tenant: &Tenant, quota: Quota) -> Arc<Mutex<Account>> {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = accounts.get(tenant).map(Arc::clone);
+        known.unwrap_or_else(|| {
+            // Tenants whose quota was deleted.
+            accounts.retain(|tenant, _| matches!(self.book.quota(tenant), Ok(Some(_))));
+            let account = Arc::new(Mutex::new(Account::new(quota)));
+            accounts.insert(tenant.clone(), Arc::clone(&account));
+            account
+        })
+    }
+}
+
+impl Account {
+    fn new(quota: Quota) -> Self {
+        Self { quota, left: 0, drawn: Instant::now(), count: None, refused: None }
+    }
+
+    /// Begins anew if the quota is another one.
+    fn renew(&mut self, quota: Quota) {
+        if self.quota != quota {
+            *self = Self::new(quota);
+        }
+    }
+
+    /// Takes up to `wanted` jobs. Returns how many, and what has limited them.
+    async fn take(
+        &mut self,
+        quotas: &Quotas,
+        tenant: &Tenant,
+        wanted: u64,
+    ) -> Result<(u64, DrawLimit), ApiError> {
+        if self.drawn.elapsed() >= FRESH {
+            self.left = 0;
+        }
+        let mut limit = DrawLimit::Rate;
+        if self.left < wanted {
+            if let Some((at, limit)) = self.refused
+                && at.elapsed() < REFUSED_FOR
+            {
+                return Ok((std::mem::take(&mut self.left).min(wanted), limit));
+            }
+            let count = self.counted(quotas, tenant).await?;
+            let needed = wanted - self.left + self.ahead(count.0);
+            let draw = Draw::new(needed, self.quota, count);
+            let drawn = quotas.store.draw(tenant, draw, quotas.clock.now()).await?;
+            self.left += drawn.granted;
+            self.drawn = Instant::now();
+            limit = drawn.limit;
+            self.refused = (drawn.granted < needed).then_some((self.drawn, limit));
+        }
+        let taken = wanted.min(self.left);
+        self.left -= taken;
+        Ok((taken, limit))
+    }
+
+    /// How many to draw beyond what is needed by a tenant that has so many jobs. Others do not see them as jobs, so they
+    /// are a small part of those that it may still have.
+    fn ahead(&self, jobs: u64) -> u64 {
+        let by_rate = self.quota.jobs_per_second.map_or(AHEAD_WITHOUT_RATE, |rate| u64::from(rate) / AHEAD);
+        let by_room = self.quota.jobs.map(|limit| limit.saturating_sub(jobs) / AHEAD_OF_ROOM);
+        by_room.map_or(by_rate, |by_room| by_rate.min(by_room))
+    }
+
+    /// How many jobs the tenant has, and how old that count is; nothing if they are not limited.
+    async fn counted(&mut self, quotas: &Quotas, tenant: &Tenant) -> Result<(u64, Duration), ApiError> {
+        if self.quota.jobs.is_none() {
+            return Ok((0, Duration::ZERO));
+        }
+        let count = match self.count.filter(|count| count.asked.elapsed() < count.fresh) {
+            Some(count) => count,
+            None => {
+                let asked = Instant::now();
+                let jobs = quotas.store.jobs_of(tenant).await?;
+                let fresh = (asked.elapsed() * COUNT_SHARE).clamp(FRESH, MAX_COUNT_AGE);
+                *self.count.insert(Count { jobs, asked, fresh })
+            }
+        };
+        Ok((count.jobs, count.asked.elapsed().min(MAX_COUNT_AGE)))
+    }
+}

@@ -1,0 +1,83 @@
+//! The quotas of tenants: list, set and delete them.
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use ringback_core::access::MAX_QUOTAS;
+use ringback_core::contract::PolicyPut;
+use ringback_core::wire::{QuotaAnswer, QuotasAnswer, parse_quota};
+
+use super::policy_change::wait_until_applied;
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{JsonBody, QuotaPath, Upload, unknown_quota};
+use crate::limits::Deadline;
+use crate::schema::{CreateProblems, QuotaParams, QuotaProblems, QuotaRequest, StoreProblems};
+use crate::state::ApiState;
+
+/// List quotas
+///
+/// Lists the quotas of tenants, that of all others first.
+#[utoipa::path(
+    get, path = "/v1/quotas", tag = "keys", operation_id = "list_quotas",
+    responses((status = 200, description = "The quotas", body = QuotasAnswer), StoreProblems),
+)]
+pub(crate) async fn list_quotas(State(api): ApiState) -> JsonResult<QuotasAnswer> {
+    let quotas = Deadline::from_now().bound(api.store.quotas()).await??;
+    let items = quotas.iter().map(|(of, quota)| QuotaAnswer::new(of, *quota)).collect();
+    Ok(Json(QuotasAnswer { items }))
+}
+
+/// Set a quota
+///
+/// Limits what a tenant may submit, in place of any other quota; `*` is each tenant that has none of its own. It holds
+/// for callers with a key of the tenant, at all APIs together and within a second. Beyond it they are answered 429. The
+/// operator has no quota, and neither have callers without a tenant.
+#[utoipa::path(
+    put, path = "/v1/quotas/{tenant}", tag = "keys", operation_id = "put_quota",
+    params(QuotaParams), request_body = QuotaRequest,
+    responses(
+        (status = 200, description = "Set in place of another", body = QuotaAnswer),
+        (status = 201, description = "Set", body = QuotaAnswer),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn put_quota(
+    State(api): ApiState,
+    QuotaPath(of): QuotaPath,
+    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+) -> Result<(StatusCode, Json<QuotaAnswer>), ApiError> {
+    let quota = parse_quota(&bytes)?;
+    let refused = |detail: String| Err(ApiError::new(StatusCode::CONFLICT, detail));
+    let known = deadline.bound(api.store.quotas()).await??;
+    if known.len() >= MAX_QUOTAS && !known.contains_key(&of) {
+        return refused(format!(
+            "there are {MAX_QUOTAS} quotas, which is the limit; delete one, or set that of *"
+        ));
+    }
+    let (status, version) = match deadline.bound(api.store.put_quota(&of, quota)).await?? {
+        PolicyPut::Created(version) => (StatusCode::CREATED, version),
+        PolicyPut::Replaced(version) => (StatusCode::OK, version),
+        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics => {
+            return refused(
+                "there are as many policies, keys and quotas as there may be; delete some".to_owned(),
+            );
+        }
+        PolicyPut::Outdated => return refused("others are changing this quota; retry later".to_owned()),
+    };
+    wait_until_applied(&api, version).await;
+    Ok((status, Json(QuotaAnswer::new(&of, quota))))
+}
+
+/// Delete a quota
+///
+/// The tenant then has the quota of `*`, or none.
+#[utoipa::path(
+    delete, path = "/v1/quotas/{tenant}", tag = "keys", operation_id = "delete_quota",
+    params(QuotaParams),
+    responses((status = 200, description = "The quotas that are left", body = QuotasAnswer), QuotaProblems),
+)]
+pub(crate) async fn delete_quota(State(api): ApiState, QuotaPath(of): QuotaPath) -> JsonResult<QuotasAnswer> {
+    let deleted = Deadline::from_now().bound(api.store.delete_quota(&of)).await??;
+    wait_until_applied(&api, deleted.ok_or_else(unknown_quota)?).await;
+    list_quotas(State(api)).await
+}

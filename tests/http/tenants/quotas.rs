@@ -1,0 +1,158 @@
+//! Quotas: a tenant submits no more than it may, at all APIs together, and the others notice nothing.
+
+use futures_util::future::join_all;
+use http::Method;
+use ringback_testkit::{Role, Stack, StackOptions, eventually};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Caller, ROOT, stacks};
+use crate::sample_jobs::SOON;
+
+fn jobs(name: &str, count: usize) -> Value {
+    let job = |n| json!({"topic": "t", "id": format!("{name}-{n}"), "delay": "1h"});
+    (0..count).map(job).collect()
+}
+
+async fn set(stack: &Stack, tenant: &str, quota: &Value, status: u16) -> Value {
+    let path = format!("/v1/quotas/{tenant}");
+    Caller::root(None).send(stack, Method::PUT, &path, Some(quota)).await.expect(status)
+}
+
+/// How many jobs of a batch are accepted. The others are refused by the quota.
+async fn accepted(caller: &Caller, url: &str, batch: &Value) -> u64 {
+    let reply = caller.send_to(&format!("{url}/v1/jobs/batch"), Method::POST, Some(batch)).await;
+    if reply.status == 429 {
+        assert_eq!(reply.header("retry-after"), Some("1"));
+        return 0;
+    }
+    let results = reply.expect(200);
+    let statuses = results["results"].as_array().expect("results").iter().map(|result| &result["status"]);
+    assert!(statuses.clone().all(|status| *status == 201 || *status == 429), "{results}");
+    statuses.filter(|status| **status == 201).count() as u64
+}
+
+async fn delayed(stack: &Stack, tenant: &'static str) -> u64 {
+    let stats = Caller::root(Some(tenant)).get(stack, "/v1/stats").await.expect(200);
+    stats["states"]["delayed"].as_u64().expect("a number")
+}
+
+/// A caller with a new key, which all APIs know, and what was set before it too.
+async fn caller(stack: &Stack, tenant: &str) -> Caller {
+    let caller = Caller::of(stack, tenant).await;
+    for url in stack.api_urls() {
+        eventually(SOON, "the key is known", async || {
+            let status = caller.send_to(&format!("{url}/v1/topics"), Method::GET, None).await.status;
+            if status == 200 { Ok(()) } else { Err(status) }
+        })
+        .await;
+    }
+    caller
+}
+
+fn two_apis() -> StackOptions {
+    StackOptions::api_only().count(Role::Api, 2).env("RINGBACK_ROOT_KEY", ROOT)
+}
+
+#[tokio::test]
+async fn all_apis_together_accept_no_more_than_the_rate() {
+    let stack = two_apis().start().await;
+    set(&stack, "greedy", &json!({"jobs_per_second": 20}), 201).await;
+    let (greedy, other) = (caller(&stack, "greedy").await, caller(&stack, "other").await);
+    let (urls, started, mut sum) = (stack.api_urls(), Instant::now(), 0);
+    for round in 0..10 {
+        let batches = [jobs(&format!("a{round}"), 50), jobs(&format!("b{round}"), 50)];
+        let calls = urls.iter().zip(&batches).map(|(url, batch)| accepted(&greedy, url, batch));
+        sum += join_all(calls).await.into_iter().sum::<u64>();
+        // Whatever the other one does.
+        assert_eq!(accepted(&other, &urls[round % 2], &jobs(&format!("c{round}"), 50)).await, 50);
+    }
+    let most = 20 * (started.elapsed().as_secs() + 2);
+    assert!((20..=most).contains(&sum), "{sum} of at most {most}");
+    assert_eq!((delayed(&stack, "greedy").await, delayed(&stack, "other").await), (sum, 500));
+    let one = json!({"topic": "t", "delay": "1h"});
+    eventually(SOON, "one job more is refused", async || {
+        let reply = greedy.post(&stack, "/v1/jobs", &one).await;
+        match (reply.status, reply.header("retry-after")) {
+            (429, Some("1")) => Ok(()),
+            (status, _) => Err(status),
+        }
+    })
+    .await;
+    eventually(SOON, "a second later it is not", async || {
+        let status = greedy.post(&stack, "/v1/jobs", &one).await.status;
+        if status == 201 { Ok(()) } else { Err(status) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_apis_together_accept_no_more_jobs_than_a_tenant_may_have() {
+    let stack = two_apis().start().await;
+    // For all tenants that have none of their own.
+    set(&stack, "*", &json!({"jobs": 30}), 201).await;
+    let greedy = caller(&stack, "greedy").await;
+    let (urls, mut sum) = (stack.api_urls(), 0);
+    for round in 0..5 {
+        let batches = [jobs(&format!("a{round}"), 20), jobs(&format!("b{round}"), 20)];
+        let calls = urls.iter().zip(&batches).map(|(url, batch)| accepted(&greedy, url, batch));
+        sum += join_all(calls).await.into_iter().sum::<u64>();
+    }
+    assert_eq!((sum, delayed(&stack, "greedy").await), (30, 30));
+    let refused = greedy.post(&stack, "/v1/jobs", &json!({"topic": "t"})).await.expect(429);
+    assert!(
+        refused["detail"].as_str().expect("a text").contains("30 jobs that its quota allows"),
+        "{refused}"
+    );
+    let first = greedy.get(&stack, "/v1/jobs?limit=10").await.expect(200);
+    for job in first["items"].as_array().expect("jobs") {
+        let path = format!("/v1/jobs/t/{}", job["id"].as_str().expect("an id"));
+        greedy.send(&stack, Method::DELETE, &path, None).await.expect(200);
+    }
+    eventually(SOON, "as many more are accepted", async || {
+        sum += accepted(&greedy, &urls[0], &jobs(&format!("c{sum}"), 20)).await;
+        if sum == 40 { Ok(()) } else { Err(sum) }
+    })
+    .await;
+    assert_eq!(delayed(&stack, "greedy").await, 30);
+    // The operator is not limited, and what it adds is the tenant's.
+    Caller::root(Some("greedy")).post(&stack, "/v1/jobs/batch", &jobs("root", 20)).await.expect(200);
+    assert_eq!(delayed(&stack, "greedy").await, 50);
+    set(&stack, "greedy", &json!({"jobs": 60}), 201).await;
+    let mut own = 0;
+    eventually(SOON, "its own quota holds", async || {
+        own += accepted(&greedy, &urls[0], &jobs(&format!("d{own}"), 20)).await;
+        if own == 10 { Ok(()) } else { Err(own) }
+    })
+    .await;
+    set(&stack, "greedy", &json!({}), 200).await;
+    assert_eq!(accepted(&greedy, &urls[0], &jobs("free", 20)).await, 20);
+}
+
+#[tokio::test]
+async fn each_store_knows_quotas_and_imports_are_limited_too() {
+    for options in stacks() {
+        let stack = options.start().await;
+        let (caller, root) = (Caller::of(&stack, "acme").await, Caller::root(None));
+        let quota = json!({"tenant": "acme", "jobs_per_second": null, "jobs": 2});
+        assert_eq!(set(&stack, "acme", &json!({"jobs": 2}), 201).await, quota);
+        assert_eq!(set(&stack, "acme", &json!({"jobs": 2}), 200).await, quota);
+        assert_eq!(root.get(&stack, "/v1/quotas").await.expect(200), json!({"items": [quota]}));
+        for n in [1, 2] {
+            let line = json!({"topic": "t", "id": n.to_string(), "url": "https://hooks.example.com/", "delay": "1h"});
+            let summary = caller.post(&stack, "/v1/import", &line).await.expect(200);
+            assert_eq!(summary["created"], 1, "{summary}");
+        }
+        let line = json!({"topic": "t", "id": "3", "url": "https://hooks.example.com/", "delay": "1h"});
+        caller.post(&stack, "/v1/import", &line).await.expect(429);
+        caller.post(&stack, "/v1/jobs", &json!({"topic": "t", "delay": "1h"})).await.expect(429);
+        caller.get(&stack, "/v1/quotas").await.expect(403);
+        let deleted = root.send(&stack, Method::DELETE, "/v1/quotas/acme", None).await.expect(200);
+        assert_eq!(deleted, json!({"items": []}));
+        root.send(&stack, Method::DELETE, "/v1/quotas/acme", None).await.expect(404);
+        caller.post(&stack, "/v1/jobs", &json!({"topic": "t", "delay": "1h"})).await.expect(201);
+        for (tenant, body) in [("a b", json!({"jobs": 1})), ("acme", json!({"jobs": 0}))] {
+            set(&stack, tenant, &body, 422).await;
+        }
+    }
+}
