@@ -117,6 +117,7 @@ fn next(error: &anyhow::Error) -> Option<String> {
         }
         ClientError::Unreadable(_) => return None,
         ClientError::Problem { problem, .. } => match problem.status {
+            401 => "set RINGBACK_KEY to a key of this installation",
             422 | 400 => "correct it and run the command again",
             503 => "wait a moment and run the same command again",
             _ => return None,

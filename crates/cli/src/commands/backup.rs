@@ -53,7 +53,7 @@ pub(crate) struct BackupArgs {
 
 pub(crate) async fn run(session: &mut Session, args: BackupArgs) -> anyhow::Result<Verdict> {
     let progress = Progress::new("read", None);
-    let Session { client, out } = session;
+    let Session { client, out, .. } = session;
     let calls = PatientCalls { client, retry_for: args.retry_for, progress: &progress };
     let done = if args.file == Path::new("-") {
         let directory = std::env::temp_dir();

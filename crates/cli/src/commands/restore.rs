@@ -64,7 +64,7 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
     let length = check(&mut file).map_err(|damage| refusal(&name, damage))?;
     crash_point!("restore.after_check");
     let progress = Progress::new("restored", Some(length));
-    let Session { client, out } = session;
+    let Session { client, out, .. } = session;
     let calls = PatientCalls { client, retry_for: args.retry_for, progress: &progress };
     let mut restored = Restored::default();
     let policies = if args.without_secrets { Secrets::LeftOut } else { Secrets::Restored };
