@@ -58,7 +58,6 @@ impl Call {
     }
 
     /// The call for what belongs to a tenant, or to none, whatever tenant the command is for.
-    #[expect(dead_code)]
     pub(crate) fn for_tenant(mut self, tenant: Option<&Tenant>) -> Self {
         self.headers.insert(tenant_header(), tenant_value(tenant));
         self
