@@ -1,9 +1,10 @@
 //! `ringback key`, and calls with a key and for a tenant: real servers that ask for keys.
 
-use ringback_testkit::{Sink, Stack, StackOptions, free_port};
+use ringback_testkit::{Sink, Stack, StackOptions, eventually, free_port};
 use serde_json::{Value, json};
 
 use super::{Run, run_fed, spec};
+use crate::sample_jobs::SOON;
 
 /// The root key of the servers.
 pub(super) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
@@ -224,4 +225,22 @@ async fn no_command_shows_the_key_it_was_given() {
     {
         assert_ne!(keyed(&server, ROOT, words).await.code, Some(0), "{words:?}");
     }
+}
+
+#[tokio::test]
+async fn a_watch_of_all_tenants_names_that_of_each_job() {
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).start().await;
+    let server = stack.url("");
+    let watch = spec(&server, &["watch"]).env("RINGBACK_KEY", ROOT).start();
+    // The stream may not be open when the first is submitted.
+    eventually(SOON, "both jobs are shown", async || {
+        for flags in [&[][..], &["--tenant", "acme"]] {
+            let submit = ["submit", "--topic", "t", "--url", "http://127.0.0.1:9/", "--delay", "1h"];
+            assert_eq!(keyed(&server, ROOT, &[&submit, flags].concat()).await.code, Some(0));
+        }
+        let log = watch.log();
+        if log.contains("  ~acme/t/") && log.contains("  t/") { Ok(()) } else { Err(log) }
+    })
+    .await;
+    assert!(!watch.log().contains(ROOT), "{}", watch.log());
 }

@@ -185,6 +185,22 @@ async fn a_tenant_is_saved_and_restored_alone() {
 }
 
 #[tokio::test]
+async fn an_export_of_all_tenants_is_imported_for_each_or_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let first = api(None, 4).start().await;
+    fill(&first).await;
+    let (jobs, file) = (exported(&first).await, path(dir.path(), "jobs"));
+    done(&first, &["export", "-o", &file, "--tenant", "acme"]).await;
+    let second = api(Some("embedded:./data"), 2).start().await;
+    let run = as_root(&second, &["import", &file, "--tenant", "bolt", "--json"]).await;
+    assert_eq!((run.code, &run.json()["refused"]), (Some(1), &json!(3)), "{run:?}");
+    assert_eq!(exported(&second).await, BTreeMap::new());
+    done(&first, &["export", "-o", &file]).await;
+    assert_eq!(done(&second, &["import", &file, "--json"]).await.json()["created"], 9);
+    assert_eq!(exported(&second).await, jobs);
+}
+
+#[tokio::test]
 async fn nothing_is_restored_with_a_key_that_is_not_for_all_of_it() {
     let dir = tempfile::tempdir().expect("a directory");
     let first = api(None, 4).start().await;
