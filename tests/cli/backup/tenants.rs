@@ -9,6 +9,7 @@ use ringback_testkit::{Answer, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
 
 use super::api_only;
+use super::files::of_jobs;
 use crate::cli::keys::{ROOT, keyed};
 use crate::cli::{Run, ringback, run_fed, spec};
 
@@ -247,4 +248,22 @@ async fn nothing_is_restored_with_a_key_that_is_not_for_all_of_it() {
     let run = keyed(&sink.url(""), ROOT, &["restore", &file]).await;
     assert!(run.code == Some(2) && run.err.contains("the server does not offer tenants"), "{run:?}");
     assert_eq!(sink.arrivals().len(), 1, "{:?}", sink.arrivals());
+}
+
+#[tokio::test]
+async fn jobs_without_a_tenant_are_restored_as_such_whoever_the_key_is_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = path(dir.path(), "jobs");
+    fs::write(&file, of_jobs(jobs(None).into_iter())).expect("a file");
+    let sink = Sink::start().await;
+    sink.answer_path("/v1/export/topics", Answer::status(200).body(""));
+    let answer = json!({"created": 3, "repeated": 0, "refused": 0, "problems": []});
+    sink.answer_path("/v1/import", Answer::status(200).body(answer.to_string()));
+    let run = keyed(&sink.url(""), ROOT, &["restore", &file]).await;
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let arrivals = sink.arrivals();
+    assert_eq!(arrivals.len(), 2, "{arrivals:?}");
+    for arrival in arrivals {
+        assert_eq!(arrival.header("ringback-tenant"), Some("~none"), "{arrival:?}");
+    }
 }
