@@ -6,6 +6,7 @@ mod dead_letters;
 mod idempotency_key;
 mod if_exists;
 mod import_export_faults;
+mod keys;
 mod list;
 mod list_export_import;
 mod listen;
@@ -65,7 +66,12 @@ pub(crate) async fn ringback(server: &str, words: &[&str]) -> Run {
 
 /// Runs it to its end, with this on standard input.
 pub(crate) async fn fed(server: &str, words: &[&str], input: Vec<u8>) -> Run {
-    let mut command = spec(server, words).command();
+    run_fed(spec(server, words), input).await
+}
+
+/// Runs a process to its end, with this on standard input.
+pub(crate) async fn run_fed(spec: ProcessSpec, input: Vec<u8>) -> Run {
+    let mut command = spec.command();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let run = move || {
         let mut child = command.spawn().expect("the binary starts");
@@ -247,7 +253,7 @@ async fn what_is_no_ringback_is_2() {
 }
 
 /// All commands.
-const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret reserve finish retry renew bury release \
+const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret key reserve finish retry renew bury release \
     dead topics topic pause resume stats watch audit list export import backup restore compact completions";
 /// What `ringback dead` has below it.
 const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
@@ -272,6 +278,7 @@ async fn the_document_names_every_command_and_flag() {
             "dead" => &DEAD,
             "policy" => &["set", "get", "delete"],
             "secret" => &["add", "list", "delete", "master-key"],
+            "key" => &["create", "list", "delete", "root"],
             _ => &[],
         };
         for part in [""].iter().chain(parts) {
@@ -290,5 +297,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 33, "the thirty-two and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 34, "the thirty-three and help: {commands}");
 }

@@ -14,6 +14,6 @@ mod settings;
 
 pub(crate) use self::key_uses::KeyUses;
 pub(crate) use self::layer::{Gate, admit, is_network};
-pub(crate) use self::principal::{As, Principal, TENANT};
+pub(crate) use self::principal::{As, Principal};
 pub use self::settings::Access;
 pub(crate) use self::settings::NAMES;

@@ -5,7 +5,7 @@ pub(crate) mod values;
 
 use clap::{Args, ValueEnum};
 use reqwest::Url;
-use ringback_core::job::JobKey;
+use ringback_core::job::{JobKey, Tenant};
 use ringback_core::state::State;
 use serde_json::{Map, Value};
 
@@ -13,10 +13,14 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Server and output")]
 pub(crate) struct Remote {
-    /// URL of the API; on https the variables `RINGBACK_SERVER_CA_FILE` and `RINGBACK_CLIENT_CERT` name files (PEM)
+    /// URL of the API; `RINGBACK_KEY` has the key for it, and on https `RINGBACK_SERVER_CA_FILE` and
+    /// `RINGBACK_CLIENT_CERT` name files (PEM)
     #[arg(long, global = true, env = "RINGBACK_URL", value_name = "URL",
         default_value = "http://127.0.0.1:7411", value_parser = values::server)]
     pub(crate) server: Url,
+    /// Tenant whose topics and jobs the command is about; only the root key can choose one
+    #[arg(long, global = true, env = "RINGBACK_TENANT", value_name = "NAME", value_parser = values::tenant)]
+    tenant: Option<values::ChosenTenant>,
     /// Output format: table for people, json for scripts (the API's JSON, unchanged)
     #[arg(long, global = true, value_name = "FORMAT", default_value = "table")]
     output: Format,
@@ -32,6 +36,11 @@ impl Remote {
     /// The format of the output.
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Json } else { self.output }
+    }
+
+    /// The tenant that is chosen.
+    pub(crate) fn tenant(&self) -> Option<&Tenant> {
+        self.tenant.as_ref().and_then(|values::ChosenTenant(tenant)| tenant.as_ref())
     }
 }
 

@@ -8,9 +8,11 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use reqwest::{Certificate, Identity, Response, Url};
-use ringback_core::job::JobKey;
+use ringback_core::job::{JobKey, Tenant};
 use ringback_core::wire::Problem;
 use serde_json::Value;
+
+use crate::access::{Access, tenant_header, tenant_value};
 
 /// The limit of connecting; then the server counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -53,6 +55,12 @@ impl Call {
     /// A call to a topic, or to a path below it.
     pub(crate) fn topic(method: Method, topic: &str, below: &[&str]) -> Self {
         Self::new(method, &[&["v1", "topics", topic], below].concat())
+    }
+
+    /// The call for what belongs to a tenant, or to none, whatever tenant the command is for.
+    pub(crate) fn for_tenant(mut self, tenant: Option<&Tenant>) -> Self {
+        self.headers.insert(tenant_header(), tenant_value(tenant));
+        self
     }
 
     /// The call with a JSON body.
@@ -159,6 +167,7 @@ pub(crate) struct Client {
     http: reqwest::Client,
     server: Url,
     trust: Trust,
+    access: Access,
 }
 
 impl Client {
@@ -166,11 +175,11 @@ impl Client {
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub(crate) fn new(server: Url, trust: Trust) -> anyhow::Result<Self> {
+    pub(crate) fn new(server: Url, trust: Trust, access: Access) -> anyhow::Result<Self> {
         // It fails only when there is a provider already.
         rustls::crypto::ring::default_provider().install_default().ok();
         let http = builder(&server, &trust)?.read_timeout(READ_TIMEOUT).build().context(NO_TLS)?;
-        Ok(Self { http, server, trust })
+        Ok(Self { http, server, trust, access })
     }
 
     /// A client without a limit on the pause before a response.
@@ -181,7 +190,8 @@ impl Client {
         let builder = builder(&self.server, &self.trust)?;
         let builder = builder.tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE);
         let http = builder.build().context(NO_TLS)?;
-        Ok(Self { http, server: self.server.clone(), trust: self.trust.clone() })
+        let Self { server, trust, access, .. } = self;
+        Ok(Self { http, server: server.clone(), trust: trust.clone(), access: access.clone() })
     }
 
     /// Makes a call and reads the whole response, which must be a success.
@@ -199,7 +209,9 @@ impl Client {
     /// Makes a call and reads the head of the response, which must be a success. The caller reads the body.
     pub(crate) async fn open(&self, call: Call) -> Result<Response, ClientError> {
         let url = self.url(&call.path, &call.query);
-        let mut request = self.http.request(call.method, url).headers(call.headers);
+        let mut headers = call.headers;
+        self.access.add_to(&mut headers);
+        let mut request = self.http.request(call.method, url).headers(headers);
         if let Some((content_type, body)) = call.body {
             request = request.header(header::CONTENT_TYPE, content_type).body(body);
         }
@@ -313,7 +325,7 @@ mod tests {
     use super::*;
 
     fn client(server: &str) -> Client {
-        Client::new(server.parse().unwrap(), Trust::default()).unwrap()
+        Client::new(server.parse().unwrap(), Trust::default(), Access::default()).unwrap()
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod export;
 mod import;
 mod inspect;
 mod job;
+mod key;
 mod list;
 mod pages;
 mod policy;
@@ -29,8 +30,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use self::key::KeyCommand;
 use self::secret::SecretCommand;
 use self::session::Session;
+use crate::access::Access;
 use crate::args::{JobArgs, JobsArgs, Remote, TopicArgs};
 use crate::client::{Client, Trust};
 use crate::failure::{self, Verdict, report};
@@ -110,6 +113,9 @@ pub(crate) enum Command {
     /// Sign the callbacks of a topic: add, list or delete its secrets
     #[command(subcommand, after_help = secret::EXAMPLES)]
     Secret(secret::SecretCommand),
+    /// Make, list and delete the keys by which callers of the API are known
+    #[command(subcommand, after_help = key::EXAMPLES)]
+    Key(key::KeyCommand),
     /// Reserve pull jobs (jobs without a URL) to work on them; each has a receipt
     Reserve(pull::ReserveArgs),
     /// Mark a reserved job as done
@@ -228,6 +234,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Secret(SecretCommand::OfTopic(args)) => {
             online(remote, async |session| secret::run(session, args).await)
         }
+        Command::Key(KeyCommand::Root) => key::root(&mut output(&remote)),
+        Command::Key(KeyCommand::OnServer(args)) => {
+            online(remote, async |session| key::run(session, args).await)
+        }
         Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),
         Command::Finish(args) => online(remote, async |session| pull::finish(session, &args).await),
         Command::Retry(args) => online(remote, async |session| pull::retry(session, args).await),
@@ -266,7 +276,10 @@ fn online(
 ) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let out = output(&remote);
-    let mut session = Session { client: Client::new(remote.server, Trust::of_environment())?, out };
+    let tenant = remote.tenant().cloned();
+    let access = Access::of_environment(&remote.server, tenant.as_ref())?;
+    let client = Client::new(remote.server, Trust::of_environment(), access)?;
+    let mut session = Session { client, out, tenant };
     let verdict = runtime.block_on(async {
         let verdict = command(&mut session).await;
         // Results that came before an error are printed too, and the error decides the exit code.

@@ -90,6 +90,16 @@ fn message(error: &anyhow::Error, colour: Colour) -> String {
     text
 }
 
+/// The next step after a command stopped that can be run again.
+pub(crate) fn again(error: &anyhow::Error, command: &str, done: &str) -> String {
+    match error.downcast_ref() {
+        Some(ClientError::Problem { problem, .. }) if matches!(problem.status, 401 | 403) => {
+            format!("set RINGBACK_KEY to a key that allows this, and run the same {command} again")
+        }
+        _ => format!("run the same {command} again: {done} before counts as repeated"),
+    }
+}
+
 /// The wrong fields of a problem, one per line.
 pub(crate) fn fields(problem: &Problem) -> String {
     let mut text = String::new();
@@ -117,6 +127,7 @@ fn next(error: &anyhow::Error) -> Option<String> {
         }
         ClientError::Unreadable(_) => return None,
         ClientError::Problem { problem, .. } => match problem.status {
+            401 => "set RINGBACK_KEY to a key of this installation",
             422 | 400 => "correct it and run the command again",
             503 => "wait a moment and run the same command again",
             _ => return None,

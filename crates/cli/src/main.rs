@@ -1,6 +1,7 @@
 //! `ringback`, the command line. `up` runs a complete Ringback, `listen` a receiver to try it with; every other command
 //! calls the HTTP API. The commands and their arguments are in `commands`.
 
+mod access;
 mod args;
 mod backup_file;
 mod client;

@@ -93,6 +93,13 @@ impl RootKey {
     /// What is allowed, for errors.
     pub const ALLOWED: &'static str = "32 to 256 visible ASCII characters, such as 32 random bytes in base64";
 
+    /// Makes a root key of 256 random bits, and returns its text.
+    pub fn generate(rng: &mut impl Rng) -> Zeroizing<String> {
+        let mut bytes = Zeroizing::new([0; RANDOM]);
+        rng.fill_bytes(&mut *bytes);
+        Zeroizing::new(URL_SAFE_NO_PAD.encode(*bytes))
+    }
+
     /// Whether a text is this key. The time that it takes depends on the length of the text alone.
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
@@ -174,6 +181,14 @@ mod tests {
             let error = wrong.parse::<RootKey>().unwrap_err();
             assert!(!error.contains("0123"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_root_key_that_is_made_is_one_and_differs_each_time() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let [a, b] = [(); 2].map(|()| RootKey::generate(&mut rng));
+        assert!(a.parse::<RootKey>().unwrap().is(&a) && a.len() == 43);
+        assert_ne!(a, b);
     }
 
     #[test]

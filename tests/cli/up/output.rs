@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use ringback_testkit::{ProcessSpec, free_port};
 use tempfile::TempDir;
 
+use crate::cli::keys::ROOT;
 use crate::sample_jobs::SOON;
 
 /// How the last line that is for people begins.
@@ -29,9 +30,13 @@ impl Up {
 
     /// The same with these flags.
     fn start_with(ip: &str, flags: &[&str]) -> Self {
+        Self::start_by(ProcessSpec::new("ringback").guarded(), ip, flags)
+    }
+
+    fn start_by(spec: ProcessSpec, ip: &str, flags: &[&str]) -> Self {
         let (api, admin) = (free_port(), free_port());
         let dir = tempfile::tempdir().expect("a directory");
-        let spec = ProcessSpec::new("ringback").guarded().arg("up").arg("--store=embedded:./data");
+        let spec = spec.arg("up").arg("--store=embedded:./data");
         let spec = spec.arg(&format!("--api-listen={ip}:{api}")).arg(&format!("--admin-listen={ip}:{admin}"));
         let mut command = flags.iter().fold(spec, |spec, flag| spec.arg(flag)).command();
         command.current_dir(&dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -79,12 +84,19 @@ impl Drop for Up {
 
 /// Types the commands of a greeting from its `curl` on; returns the id of the job and what was printed.
 async fn typed(greeting: &str) -> (String, String) {
+    typed_with(greeting, "").await
+}
+
+/// The same in a shell with a key.
+async fn typed_with(greeting: &str, key: &str) -> (String, String) {
     let commands: String =
         greeting.lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");
     let commands = commands.split_once("curl").map_or("", |(_, rest)| rest);
     let id = commands.split_once("get demo/").and_then(|(_, rest)| rest.split(' ').next()).expect("an id");
     let script = format!("set -e\ncurl{commands}\n");
-    let run = tokio::task::spawn_blocking(move || Command::new("sh").args(["-c", &script]).output());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).env("RINGBACK_KEY", key);
+    let run = tokio::task::spawn_blocking(move || shell.output());
     let run = run.await.expect("it is waited for").expect("a shell");
     let out = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(run.status.success(), "{out}{}", String::from_utf8_lossy(&run.stderr));
@@ -110,6 +122,19 @@ async fn the_commands_that_it_suggests_work_as_printed() {
     let (out, err) = up.end();
     assert_eq!(out.trim(), "", "logs go to standard error");
     assert!(err.contains("connected to the store"), "{err}");
+}
+
+#[tokio::test]
+async fn where_calls_need_a_key_the_suggested_commands_take_it_from_its_variable() {
+    let keyed =
+        ProcessSpec::new("ringback").guarded().env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_KEY", ROOT);
+    let mut up = Up::start_by(keyed, "127.0.0.1", &["--egress-allow=127.0.0.0/8"]);
+    let greeting = up.greeting();
+    assert!(greeting.contains("\n  export RINGBACK_KEY=..."), "{greeting}");
+    typed_with(&greeting, ROOT).await;
+    let (_, err) = up.end();
+    assert!(!greeting.contains(ROOT) && !err.contains(ROOT), "{greeting}{err}");
+    assert!(!err.contains("no Ringback process reads it"), "{err}");
 }
 
 #[tokio::test]

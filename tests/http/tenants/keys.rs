@@ -211,3 +211,32 @@ async fn a_tenant_leaves_half_of_the_places_for_listeners_to_the_others() {
         }
     }
 }
+
+#[tokio::test]
+async fn what_belongs_to_no_tenant_can_be_asked_for_as_such() {
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).start().await;
+    for tenant in [None, Some("acme")] {
+        let caller = Caller::root(tenant);
+        caller.post(&stack, "/v1/jobs", &job("t", "https://hooks.example.com/")).await.expect(201);
+    }
+    let none = Caller::root(Some("~none"));
+    let export = String::from_utf8(none.get(&stack, "/v1/export").await.body.to_vec()).expect("UTF-8");
+    assert!(export.lines().count() == 1 && !export.contains("acme"), "{export}");
+    assert_eq!(none.get(&stack, "/v1/stats").await.expect(200)["states"]["delayed"], 1);
+    let line = json!({"tenant": "acme", "topic": "t", "url": "https://hooks.example.com/", "delay": "1h"});
+    let answer = none.post(&stack, "/v1/import", &line).await.expect(200);
+    assert_eq!((&answer["created"], &answer["refused"]), (&json!(0), &json!(1)), "{answer}");
+
+    let of_acme = Caller { tenant: Some("~none"), ..Caller::of(&stack, "acme").await };
+    assert_eq!(of_acme.get(&stack, "/v1/topics").await.status, 403);
+    let of_none = Caller::with(&stack, &json!({"scopes": ALL})).await;
+    let of_none = Caller { tenant: Some("~none"), ..of_none };
+    assert_eq!(of_none.get(&stack, "/v1/topics").await.status, 200);
+    for wrong in ["~acme", "none/", ""] {
+        let refused = Caller::root(Some(wrong)).get(&stack, "/v1/topics").await;
+        assert_eq!(refused.status, 422, "{wrong:?}");
+    }
+    let open = StackOptions::api_only().start().await;
+    assert_eq!(none.get(&open, "/v1/topics").await.status, 200);
+    assert_eq!(Caller::root(Some("acme")).get(&open, "/v1/topics").await.status, 422);
+}

@@ -10,16 +10,16 @@ use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
-use ringback_core::access::AccessKey;
+use ringback_core::access::{AccessKey, NO_TENANT, TENANT_HEADER};
 use ringback_core::clock::Clock;
-use ringback_core::job::Tenant;
+use ringback_core::job::{Tenant, TenantScope};
 use ringback_secrets::{CallerKey, KeyHash};
 use ringback_service::http_server::ClientAddress;
 use ringback_store::PolicyBook;
 
 use super::key_uses::KeyUses;
 use super::local;
-use super::principal::{Principal, TENANT};
+use super::principal::Principal;
 use super::rules::{Need, need};
 use super::settings::Access;
 use crate::error::{ApiError, invalid_field};
@@ -64,14 +64,14 @@ impl Gate {
     fn principal(&self, parts: &Parts, needed: Need) -> Result<Principal, ApiError> {
         let Some(root) = &self.access.root else {
             local::check(parts, self.access.hosts.as_deref())?;
-            if parts.headers.contains_key(TENANT) {
+            if let TenantScope::One(Some(_)) = chosen_tenant(parts)? {
                 let detail = "there are no tenants without a root key";
-                return Err(invalid_field(TENANT, detail, "none; or set RINGBACK_ROOT_KEY").into());
+                return Err(invalid_field(TENANT_HEADER, detail, "none; or set RINGBACK_ROOT_KEY").into());
             }
-            return Ok(Principal::operator(None));
+            return Ok(Principal::operator(TenantScope::All));
         };
         if needed == Need::Nothing {
-            return Ok(Principal::operator(None));
+            return Ok(Principal::operator(TenantScope::All));
         }
         let token = bearer(parts)?;
         if root.is(token) {
@@ -120,19 +120,25 @@ fn bearer(parts: &Parts) -> Result<&str, ApiError> {
     token.ok_or_else(|| unauthorized("the header Authorization is not of the form `Bearer rbk_…`"))
 }
 
-/// The tenant that the operator has chosen.
-fn chosen_tenant(parts: &Parts) -> Result<Option<Tenant>, ApiError> {
-    let mut values = parts.headers.get_all(TENANT).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    let tenant = value.to_str().ok().and_then(|text| text.parse().ok()).filter(|_| values.next().is_none());
-    tenant.map(Some).ok_or_else(|| invalid_field(TENANT, "it names no tenant", Tenant::ALLOWED).into())
+/// Whose topics and jobs the operator has chosen.
+fn chosen_tenant(parts: &Parts) -> Result<TenantScope, ApiError> {
+    let mut values = parts.headers.get_all(TENANT_HEADER).iter();
+    let Some(value) = values.next() else { return Ok(TenantScope::All) };
+    let chosen = value.to_str().ok().filter(|_| values.next().is_none()).and_then(|text| match text {
+        NO_TENANT => Some(TenantScope::One(None)),
+        text => text.parse().ok().map(|tenant| TenantScope::One(Some(tenant))),
+    });
+    chosen.ok_or_else(|| {
+        let allowed = format!("{}; or {NO_TENANT} for what belongs to no tenant", Tenant::ALLOWED);
+        invalid_field(TENANT_HEADER, "it names no tenant", allowed).into()
+    })
 }
 
 /// A key has its own tenant; the header may repeat it.
 fn check_tenant(key: &AccessKey, parts: &Parts) -> Result<(), ApiError> {
-    let own = key.grant.tenant.as_ref().map(Tenant::as_str);
-    let is_own = |value: &HeaderValue| value.to_str().ok() == own;
-    if parts.headers.get_all(TENANT).iter().all(is_own) {
+    let own = key.grant.tenant.as_ref().map_or(NO_TENANT, Tenant::as_str);
+    let is_own = |value: &HeaderValue| value.as_bytes() == own.as_bytes();
+    if parts.headers.get_all(TENANT_HEADER).iter().all(is_own) {
         return Ok(());
     }
     Err(ApiError::new(StatusCode::FORBIDDEN, "the key is of another tenant; only the root key chooses one"))

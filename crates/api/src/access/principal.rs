@@ -14,9 +14,6 @@ use ringback_store::PolicyBook;
 
 use crate::error::ApiError;
 
-/// The header by which the operator chooses a tenant.
-pub(crate) const TENANT: &str = "ringback-tenant";
-
 /// Who a caller is.
 #[derive(Clone, Debug)]
 pub(crate) struct Principal {
@@ -36,9 +33,12 @@ enum Rights {
 }
 
 impl Principal {
-    /// The operator, who may have chosen a tenant. Without a root key everybody is the operator.
-    pub(crate) fn operator(tenant: Option<Tenant>) -> Self {
-        let reach = tenant.clone().map_or(TenantScope::All, |tenant| TenantScope::One(Some(tenant)));
+    /// The operator, who may have chosen a tenant, or what has none. Without a root key everybody is the operator.
+    pub(crate) fn operator(reach: TenantScope) -> Self {
+        let tenant = match &reach {
+            TenantScope::All => None,
+            TenantScope::One(tenant) => tenant.clone(),
+        };
         let own = TenantScope::One(tenant.clone());
         Self { tenant, own, rights: Rights::All { reach } }
     }
@@ -177,7 +177,7 @@ impl As {
     /// Who sent a request. Requests that `admit` has not let in are those of this process, and of tests.
     pub(crate) fn of(parts: &Parts) -> Arc<Principal> {
         let known = parts.extensions.get::<Arc<Principal>>();
-        known.cloned().unwrap_or_else(|| Arc::new(Principal::operator(None)))
+        known.cloned().unwrap_or_else(|| Arc::new(Principal::operator(TenantScope::All)))
     }
 }
 
@@ -215,10 +215,12 @@ mod tests {
         );
         let plain = with(Grant::default());
         assert!(plain.owns(&topic("pay")) && !plain.reaches(&topic("~acme/pay")));
-        let operator = Principal::operator(None);
+        let operator = Principal::operator(TenantScope::All);
         assert!(operator.reaches(&topic("~acme/pay")) && !operator.owns(&topic("~acme/pay")));
-        let chosen = Principal::operator(Some(acme));
+        let chosen = Principal::operator(TenantScope::One(Some(acme)));
         assert!(!chosen.reaches(&topic("pay")) && chosen.owns(&topic("~acme/pay")));
+        let none = Principal::operator(TenantScope::One(None));
+        assert!(none.reaches(&topic("pay")) && !none.reaches(&topic("~acme/pay")));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Completes the OpenAPI document: merges the rules of `schema`, describes the dead-letter notice, and says
 //! which bodies may be left out and what callers need.
 
+use ringback_core::access::{NO_TENANT, TENANT_HEADER};
 use serde_json::{Value, json};
 
-use crate::access::TENANT;
 use crate::error::MEDIA_TYPE;
 use crate::schema;
 
@@ -72,8 +72,11 @@ fn refusals(operation: &mut Value) {
         "The key does not allow this; or there is no root key, and the request names another host or is of another site",
     );
     let tenant = json!({
-        "name": TENANT, "in": "header", "required": false, "schema": {"$ref": "#/components/schemas/TenantName"},
-        "description": "With the root key: the tenant whose topics and jobs the call is about",
+        "name": TENANT_HEADER, "in": "header", "required": false,
+        "schema": {"anyOf": [{"$ref": "#/components/schemas/TenantName"}, {"const": NO_TENANT}]},
+        "description": format!(
+            "With the root key: the tenant whose topics and jobs the call is about, or `{NO_TENANT}` for those of no tenant"
+        ),
     });
     match operation["parameters"].as_array_mut() {
         Some(parameters) => parameters.push(tenant),

@@ -166,7 +166,9 @@ fn the_examples_can_be_parsed() {
 
 #[tokio::test]
 async fn the_fields_of_a_line_are_those_that_an_import_reads() {
-    let problem = unprepared().parse_import(br#"{"colour":"red"}"#, &Principal::operator(None)).unwrap_err();
+    let problem = unprepared()
+        .parse_import(br#"{"colour":"red"}"#, &Principal::operator(ringback_core::job::TenantScope::All))
+        .unwrap_err();
     assert_eq!(fields(&document(), "ImportLine"), parsed(&problem));
 }
 

@@ -151,7 +151,14 @@ mod tests {
         let items = items.map(|item| Bytes::from_static(item.as_bytes())).into_iter().enumerate().collect();
         let results = parse_items(
             items,
-            |item| api.parse_job(item, None, &mut None, &Principal::operator(None)),
+            |item| {
+                api.parse_job(
+                    item,
+                    None,
+                    &mut None,
+                    &Principal::operator(ringback_core::job::TenantScope::All),
+                )
+            },
             sender,
             deadline,
         )

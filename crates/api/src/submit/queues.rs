@@ -262,7 +262,12 @@ mod tests {
         (
             id,
             unprepared()
-                .parse_job(json.as_bytes(), None, &mut None, &crate::access::Principal::operator(None))
+                .parse_job(
+                    json.as_bytes(),
+                    None,
+                    &mut None,
+                    &crate::access::Principal::operator(ringback_core::job::TenantScope::All),
+                )
                 .unwrap(),
         )
     }

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use http::HeaderValue;
 use reqwest::Url;
 use ringback_core::duration::{ALLOWED_DURATION, parse_duration};
-use ringback_core::job::{JobId, JobKey, Topic};
+use ringback_core::job::{JobId, JobKey, Tenant, Topic};
 use ringback_core::limits::is_idempotency_key;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::written_time::{TimeError, WrittenTime, parse_time};
@@ -78,6 +78,15 @@ pub(crate) fn context(text: &str) -> Result<Pair, String> {
 pub(crate) fn topic(text: &str) -> Result<String, String> {
     let topic: Topic = text.parse().map_err(|error| format!("a topic is {error}"))?;
     Ok(topic.to_string())
+}
+
+/// A tenant, or none for an empty text, such as that of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChosenTenant(pub(crate) Option<Tenant>);
+
+pub(crate) fn tenant(text: &str) -> Result<ChosenTenant, String> {
+    let tenant = Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
+    tenant.map(ChosenTenant).map_err(|error| format!("a tenant is {error}"))
 }
 
 pub(crate) fn id(text: &str) -> Result<String, String> {

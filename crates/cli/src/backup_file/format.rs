@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringback_core::job::MAX_JOB;
+use ringback_core::job::{MAX_JOB, Tenant};
 use serde::{Deserialize, Serialize};
 
 /// The version of the format. A reader refuses later ones.
@@ -14,23 +14,61 @@ pub(super) const HEADER: &str = "backup";
 /// The kind of the last line.
 pub(super) const END: &str = "end";
 
-/// The kinds of the lines between the first and the last, in the order in which they come.
+/// The kinds of the lines between the first and the last, in the order in which they come. A line of a tenant names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// What is set for a topic: a line of `GET /v1/export/topics`.
+    /// What is set for a topic without a tenant: a line of `GET /v1/export/topics`.
     Topic,
-    /// A pending or dead job: a line of `GET /v1/export`.
+    /// What is set for a topic of a tenant.
+    TenantTopic,
+    /// A pending or dead job without a tenant: a line of `GET /v1/export`.
     Job,
+    /// A pending or dead job of a tenant.
+    TenantJob,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 2] = [Self::Topic, Self::Job];
+    pub(super) const ALL: [Self; 4] = [Self::Topic, Self::TenantTopic, Self::Job, Self::TenantJob];
+
+    /// The kind of a topic.
+    pub(crate) const fn of_topic(tenant: Option<&Tenant>) -> Self {
+        match tenant {
+            None => Self::Topic,
+            Some(_) => Self::TenantTopic,
+        }
+    }
+
+    /// The kind of a job.
+    pub(crate) const fn of_job(tenant: Option<&Tenant>) -> Self {
+        match tenant {
+            None => Self::Job,
+            Some(_) => Self::TenantJob,
+        }
+    }
+
+    /// Whether its lines are jobs.
+    pub(crate) const fn is_job(self) -> bool {
+        match self {
+            Self::Topic | Self::TenantTopic => false,
+            Self::Job | Self::TenantJob => true,
+        }
+    }
+
+    /// Whether its lines belong to tenants.
+    pub(super) const fn is_of_tenants(self) -> bool {
+        match self {
+            Self::Topic | Self::Job => false,
+            Self::TenantTopic | Self::TenantJob => true,
+        }
+    }
 
     /// Its name in a line.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Topic => "topic",
+            Self::TenantTopic => "tenant_topic",
             Self::Job => "job",
+            Self::TenantJob => "tenant_job",
         }
     }
 }
@@ -48,17 +86,27 @@ pub(crate) struct Header {
     pub(crate) layout: u64,
     /// When the backup began.
     pub(crate) at: String,
+    /// The tenant that was chosen; absent for a backup of everything that the key reaches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<String>,
 }
 
 impl Header {
     /// The header of a backup that this version begins to write.
-    pub(crate) fn new(store: String, layout: u64, at: String) -> Self {
-        Self { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), store, layout, at }
+    pub(crate) fn new(store: String, layout: u64, at: String, tenant: Option<&Tenant>) -> Self {
+        let (version, tenant) = (env!("CARGO_PKG_VERSION").to_owned(), tenant.map(ToString::to_string));
+        Self { format: FORMAT, version, store, layout, at, tenant }
     }
 }
 
 /// The number of lines by kind.
 pub(super) type Counts = BTreeMap<String, u64>;
+
+/// The counts before the first line. Kinds of tenants are counted where there are some, as versions from before there
+/// were tenants know the other two alone.
+pub(super) fn no_counts() -> Counts {
+    [Kind::Topic, Kind::Job].map(|kind| (kind.name().to_owned(), 0)).into()
+}
 
 /// The value of the last line.
 #[derive(Debug, Serialize, Deserialize)]

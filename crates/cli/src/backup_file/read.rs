@@ -1,13 +1,15 @@
 //! Reads a backup line by line and checks it: the header, the kinds and their order, and at its end the counts and
 //! the checksum. Memory is bounded for any file.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, Read as _};
 
+use ringback_core::job::Tenant;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use super::format::{Counts, END, End, FORMAT, HEADER, Header, Kind, MAX_LINE};
+use super::format::{Counts, END, End, FORMAT, HEADER, Header, Kind, MAX_LINE, no_counts};
 
 /// Why a file is not a backup, or not a whole one.
 #[derive(Debug, thiserror::Error)]
@@ -48,10 +50,19 @@ struct Format {
     format: u32,
 }
 
+/// The field of a value that says whose it is.
+#[derive(Deserialize)]
+struct Owned<'a> {
+    #[serde(borrow, default)]
+    tenant: Option<Cow<'a, str>>,
+}
+
 /// A line between the first and the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
     pub(crate) kind: Kind,
+    /// Whose it is.
+    pub(crate) tenant: Option<Tenant>,
     /// Its number in the file, from 1.
     pub(crate) number: u64,
     /// Its value.
@@ -83,7 +94,7 @@ impl<R: BufRead> Lines<R> {
             bytes: 0,
             kind: Kind::Topic,
             digest: Sha256::new(),
-            counts: Kind::ALL.map(|kind| (kind.name().to_owned(), 0)).into(),
+            counts: no_counts(),
             has_ended: false,
         };
         lines.read().map_err(|damage| match damage {
@@ -136,7 +147,8 @@ impl<R: BufRead> Lines<R> {
         }
         self.kind = kind;
         *self.counts.entry(kind.name().to_owned()).or_default() += 1;
-        Ok(Some(Line { kind, number, json: value.get() }))
+        let tenant = tenant(kind, value.get()).ok_or(Damage::NoLine(number))?;
+        Ok(Some(Line { kind, tenant, number, json: value.get() }))
     }
 
     /// Reads a line with its line break.
@@ -157,6 +169,13 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
+/// Whose a value is. `None` if it does not have a tenant where its kind says so, or has one elsewhere.
+fn tenant(kind: Kind, json: &str) -> Option<Option<Tenant>> {
+    let Owned { tenant } = serde_json::from_str(json).ok()?;
+    let tenant = tenant.map(|tenant| tenant.parse()).transpose().ok()?;
+    (tenant.is_some() == kind.is_of_tenants()).then_some(tenant)
+}
+
 /// Checks the last line against the lines before it.
 fn check(end: &End, digest: Sha256, counts: &Counts) -> Result<(), Damage> {
     let sha256: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -172,7 +191,7 @@ mod tests {
     use super::*;
 
     fn header() -> Header {
-        Header::new("redis".to_owned(), 7, "2026-11-22T17:00:00.000Z".to_owned())
+        Header::new("redis".to_owned(), 7, "2026-11-22T17:00:00.000Z".to_owned(), None)
     }
 
     /// A backup of a topic and two jobs.
@@ -187,7 +206,7 @@ mod tests {
         writer.line(Kind::Job, br#"{"id":"a"}"#).unwrap();
         writer.line(Kind::Job, br#"{"id":"b"}"#).unwrap();
         let summary = writer.end().unwrap();
-        assert_eq!((summary.of(Kind::Topic), summary.of(Kind::Job)), (1, 2));
+        assert_eq!((summary.topics(), summary.jobs()), (1, 2));
         assert_eq!(summary.bytes, written.len() as u64);
         String::from_utf8(written).unwrap()
     }
@@ -256,6 +275,46 @@ mod tests {
         assert!(matches!(read(&later), Err(Damage::UnknownKind(2))));
         for other in ["", "\n", "{\"topic\":\"t\",\"url\":\"http://h/\"}\n", "no JSON"] {
             assert!(matches!(read(other), Err(Damage::NoHeader)), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_a_tenant_is_of_a_kind_of_its_own_and_names_it() {
+        let lines = [
+            (Kind::Topic, r#"{"topic":"t"}"#),
+            (Kind::TenantTopic, r#"{"tenant":"a","topic":"t"}"#),
+            (Kind::Job, r#"{"id":"a"}"#),
+            (Kind::TenantJob, r#"{"tenant":"\u0061","id":"a"}"#),
+        ];
+        let written = |lines: &[(Kind, &str)]| {
+            let mut written = Vec::new();
+            let write = |bytes: &[u8]| {
+                written.extend_from_slice(bytes);
+                Ok(())
+            };
+            let mut writer = Writer::begin(write, &header()).unwrap();
+            for (kind, json) in lines {
+                writer.line(*kind, json.as_bytes())?;
+            }
+            let summary = writer.end()?;
+            anyhow::Ok((summary, String::from_utf8(written).unwrap()))
+        };
+        let (summary, text) = written(&lines).unwrap();
+        assert_eq!((summary.topics(), summary.jobs()), (2, 2));
+        let (_, mut read_lines) = Lines::open(text.as_bytes()).unwrap();
+        let mut tenants = Vec::new();
+        while let Some(line) = read_lines.next().unwrap() {
+            tenants.push(line.tenant.map(|tenant| tenant.to_string()));
+        }
+        assert_eq!(tenants, [None, Some("a".to_owned()), None, Some("a".to_owned())]);
+        assert!(written(&[lines[1], lines[0]]).is_err(), "the tenant's comes first");
+        for wrong in [
+            (Kind::Topic, lines[1].1),
+            (Kind::TenantJob, lines[2].1),
+            (Kind::TenantJob, r#"{"tenant":"a/b"}"#),
+        ] {
+            let (_, text) = written(&[wrong]).unwrap();
+            assert!(matches!(read(&text), Err(Damage::NoLine(2))), "{wrong:?}");
         }
     }
 

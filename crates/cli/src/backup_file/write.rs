@@ -3,13 +3,15 @@
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::format::{Counts, END, End, HEADER, Header, Kind};
+use super::format::{Counts, END, End, HEADER, Header, Kind, no_counts};
 
 /// A backup that is being written. `write` takes its bytes.
 pub(crate) struct Writer<W> {
     write: W,
     digest: Sha256,
     counts: Counts,
+    /// The kind of the last line.
+    kind: Kind,
     bytes: u64,
     line: Vec<u8>,
 }
@@ -26,9 +28,19 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// The number of lines of a kind.
-    pub(crate) fn of(&self, kind: Kind) -> u64 {
-        self.counts.get(kind.name()).copied().unwrap_or(0)
+    /// The number of topics.
+    pub(crate) fn topics(&self) -> u64 {
+        self.count(|kind| !kind.is_job())
+    }
+
+    /// The number of jobs.
+    pub(crate) fn jobs(&self) -> u64 {
+        self.count(Kind::is_job)
+    }
+
+    fn count(&self, is_counted: impl Fn(Kind) -> bool) -> u64 {
+        let kinds = Kind::ALL.into_iter().filter(|kind| is_counted(*kind));
+        kinds.filter_map(|kind| self.counts.get(kind.name())).sum()
     }
 }
 
@@ -38,8 +50,8 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
     /// # Errors
     /// Those of `write`.
     pub(crate) fn begin(write: W, header: &Header) -> anyhow::Result<Self> {
-        let counts = Kind::ALL.map(|kind| (kind.name().to_owned(), 0)).into();
-        let mut writer = Self { write, digest: Sha256::new(), counts, bytes: 0, line: Vec::new() };
+        let (counts, kind) = (no_counts(), Kind::Topic);
+        let mut writer = Self { write, digest: Sha256::new(), counts, kind, bytes: 0, line: Vec::new() };
         writer.put(HEADER, &serde_json::to_vec(header)?)?;
         Ok(writer)
     }
@@ -47,8 +59,10 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
     /// Adds a line. `json` has no line breaks.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// Those of `write`, and when lines of a later kind came before.
     pub(crate) fn line(&mut self, kind: Kind, json: &[u8]) -> anyhow::Result<()> {
+        anyhow::ensure!(kind >= self.kind, "the server mixes lines of tenants with others");
+        self.kind = kind;
         *self.counts.entry(kind.name().to_owned()).or_default() += 1;
         self.put(kind.name(), json)
     }

@@ -13,7 +13,8 @@ use clap::Args;
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::crash_point;
-use ringback_core::wire::StatsAnswer;
+use ringback_core::job::{Tenant, Topic};
+use ringback_core::wire::{StatsAnswer, TopicLine};
 use serde::Deserialize;
 
 use self::partial_file::PartialFile;
@@ -34,7 +35,8 @@ Examples:
   ringback backup - | gzip > ringback.backup.gz
   ringback backup jobs.backup --server http://127.0.0.1:7411 && ringback restore jobs.backup --server http://other:7411
 
-A backup has all pending and dead jobs, and the policies and pauses of topics. FILE gets its name \
+A backup has all pending and dead jobs, and the policies and pauses of topics. With the root key it has those of all \
+tenants, with --tenant those of one. FILE gets its name \
 when the backup is complete; a file of that name is replaced.
 
 It has the values of secret headers, such as authorization, so it is written with mode 0600: keep it as safe as they \
@@ -53,23 +55,29 @@ pub(crate) struct BackupArgs {
 
 pub(crate) async fn run(session: &mut Session, args: BackupArgs) -> anyhow::Result<Verdict> {
     let progress = Progress::new("read", None);
-    let Session { client, out } = session;
+    let Session { client, out, tenant } = session;
+    let tenant = tenant.as_ref();
     let calls = PatientCalls { client, retry_for: args.retry_for, progress: &progress };
     let done = if args.file == Path::new("-") {
         let directory = std::env::temp_dir();
-        save(calls, &directory, |bytes| out.bytes(bytes)).await.map(drop)
+        save(calls, tenant, &directory, |bytes| out.bytes(bytes)).await.map(drop)
     } else {
-        to_file(calls, &args.file, out).await
+        to_file(calls, tenant, &args.file, out).await
     };
     progress.clear();
     done?;
     Ok(Verdict::Done)
 }
 
-async fn to_file(calls: PatientCalls<'_>, path: &Path, out: &mut Output) -> anyhow::Result<()> {
+async fn to_file(
+    calls: PatientCalls<'_>,
+    tenant: Option<&Tenant>,
+    path: &Path,
+    out: &mut Output,
+) -> anyhow::Result<()> {
     let mut file = PartialFile::create(path)?;
     let directory = file.directory();
-    let summary = save(calls, &directory, |bytes| file.write(bytes)).await?;
+    let summary = save(calls, tenant, &directory, |bytes| file.write(bytes)).await?;
     crash_point!("backup.before_finish");
     file.finish()?;
     crash_point!("backup.after_finish");
@@ -77,26 +85,29 @@ async fn to_file(calls: PatientCalls<'_>, path: &Path, out: &mut Output) -> anyh
     match out.format {
         Format::Json => out.line(serde_json::to_string(&summary)?),
         Format::Table => {
-            let (topics, jobs) = (summary.of(Kind::Topic), summary.of(Kind::Job));
-            calls.progress.note(&format!("{jobs} jobs and {topics} topics saved to {}", path.display()));
+            let (topics, jobs) = (summary.topics(), summary.jobs());
+            let of = tenant.map(|tenant| format!(" of tenant {tenant} alone")).unwrap_or_default();
+            calls.progress.note(&format!("{jobs} jobs and {topics} topics{of} saved to {}", path.display()));
             Ok(())
         }
     }
 }
 
-/// Reads everything and writes it. What does not fit in memory meanwhile is kept in the directory.
+/// Reads everything, or everything of a tenant, and writes it. What does not fit in memory meanwhile is kept in the directory.
 async fn save(
     calls: PatientCalls<'_>,
+    tenant: Option<&Tenant>,
     directory: &Path,
     write: impl FnMut(&[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<Summary> {
     let at = SystemClock.now().to_string();
     let stats = calls.ask(Call::new(Method::GET, &["v1", "stats"]), SHORT).await?;
     let store = parse::<StatsAnswer>(&stats.body)?.store;
-    let mut writer = Writer::begin(write, &Header::new(store.kind, store.layout, at))?;
+    let mut writer = Writer::begin(write, &Header::new(store.kind, store.layout, at, tenant))?;
     let mut topics = lines(calls, &["v1", "export", "topics"]).await?;
     while let Some(line) = topics.next().await.map_err(|error| incomplete(&error, calls.progress))? {
-        writer.line(Kind::Topic, &line)?;
+        let TopicLine { tenant, topic, .. } = read(&line)?;
+        writer.line(Kind::of_topic(topic_of(tenant, &topic)?.tenant().as_ref()), &line)?;
     }
     crash_point!("backup.after_topics");
     let spill = || format!("a temporary file in {}", directory.display());
@@ -107,7 +118,9 @@ async fn save(
         sorter.add(entry(line)?).with_context(spill)?;
     }
     for job in sorter.finish().with_context(spill)? {
-        writer.line(Kind::Job, &job.with_context(spill)?.line)?;
+        let Entry { key: (topic, _), line } = job.with_context(spill)?;
+        let topic = Topic::from_stored(&topic).context("the name of a topic cannot be read back")?;
+        writer.line(Kind::of_job(topic.tenant().as_ref()), &line)?;
     }
     writer.end()
 }
@@ -117,17 +130,30 @@ async fn lines(calls: PatientCalls<'_>, path: &[&str]) -> Result<ResponseLines, 
     Ok(ResponseLines::new(response))
 }
 
-/// The fields by which lines are sorted.
+/// The fields by which jobs are sorted.
 #[derive(Deserialize)]
 struct Named {
-    topic: Box<str>,
+    tenant: Option<String>,
+    topic: String,
     id: Box<str>,
 }
 
+/// A line as it is sorted. Jobs of different tenants are different jobs, whatever their names.
 fn entry(line: Bytes) -> Result<Entry, ClientError> {
-    let named = serde_json::from_slice::<Named>(&line);
-    let Named { topic, id } = named.map_err(|error| ClientError::Unreadable(error.to_string()))?;
-    Ok(Entry { key: (topic, id), line })
+    let Named { tenant, topic, id } = read(&line)?;
+    let topic = topic_of(tenant, &topic)?;
+    Ok(Entry { key: (topic.as_str().into(), id), line })
+}
+
+fn read<'a, T: Deserialize<'a>>(line: &'a Bytes) -> Result<T, ClientError> {
+    serde_json::from_slice(line).map_err(|error| ClientError::Unreadable(error.to_string()))
+}
+
+/// The topic with a name of a tenant.
+fn topic_of(tenant: Option<String>, name: &str) -> Result<Topic, ClientError> {
+    let tenant = tenant.map(|tenant| tenant.parse::<Tenant>()).transpose();
+    let topic = tenant.and_then(|tenant| Ok(name.parse::<Topic>()?.of_tenant(tenant.as_ref())));
+    topic.map_err(|error| ClientError::Unreadable(format!("a line names no topic of a tenant: {error}")))
 }
 
 fn incomplete(error: &ClientError, progress: &Progress) -> anyhow::Error {

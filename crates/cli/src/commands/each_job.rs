@@ -41,7 +41,7 @@ pub(crate) async fn run<T: DeserializeOwned>(
         Jobs::Many(keys) => stream::iter(keys.into_iter().map(Ok)).boxed(),
         Jobs::Stdin => from_stdin(),
     };
-    let Session { client, out } = session;
+    let Session { client, out, .. } = session;
     let (client, call, failed) = (&*client, &call, Notify::new());
     let ask = |named: Named| async move {
         let key = named?;

@@ -29,6 +29,8 @@ Examples:
 
 A file is written as FILE.part and renamed when it is complete.
 
+With the root key it has the jobs of all tenants, with --tenant those of one.
+
 An export has the values of secret headers, such as authorization, which are masked everywhere else: keep the file as \
 safe as they are.";
 

@@ -25,7 +25,7 @@ pub(super) use self::tally::{Counts, Tally};
 use super::retry::PatientCalls;
 use super::session::Session;
 use crate::args::values;
-use crate::failure::{Unfinished, Verdict};
+use crate::failure::{self, Unfinished, Verdict};
 use crate::progress::Progress;
 
 /// The most requests in flight.
@@ -39,7 +39,8 @@ Examples:
   ringback export | ringback import - --server http://other:7411
   ringback import jobs.ndjson --output json 2> refused.ndjson
 
-A line is a job as `submit` takes it, or one that an export wrote. Running the same import again does no harm: jobs \
+A line is a job as `submit` takes it, or one that an export wrote. With the root key it may name its tenant; with \
+--tenant all are of that one. Running the same import again does no harm: jobs \
 that exist already count as repeated.";
 
 /// The file of an import.
@@ -70,9 +71,7 @@ pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Resu
         Err(error) => {
             session.out.flush()?;
             let what = format!("the import is not finished: {error:#}; {}", tally.how_far());
-            let next =
-                "run the same import again: jobs that were imported before count as repeated".to_owned();
-            Err(Unfinished { what, next }.into())
+            Err(Unfinished { what, next: failure::again(&error, "import", "what was imported") }.into())
         }
     }
 }

@@ -3,9 +3,11 @@
 
 mod batches;
 mod policies;
+mod present;
 mod results;
 mod topics;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
@@ -14,9 +16,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use ringback_core::crash_point;
+use ringback_core::job::Tenant;
 
 use self::batches::Batches;
 use self::policies::Secrets;
+use self::present::present;
 use self::results::{Restored, Results};
 use super::import::{self, Tally, feed, read_on_a_thread};
 use super::retry::PatientCalls;
@@ -39,7 +43,10 @@ Examples:
 The whole backup is checked before anything is changed. Running the same restore again does no harm: what is there \
 already counts as repeated. A job or a policy that is there with other content stays as it is, is reported, and makes \
 the exit code 1. Signing secrets are sealed in a backup: the installation needs the master keys that sealed them, or \
---without-secrets.";
+--without-secrets.
+
+What belongs to a tenant is restored for that tenant. With the root key that is everything; --tenant restores what \
+belongs to one.";
 
 /// The backup to restore.
 #[derive(Debug, Args)]
@@ -61,14 +68,22 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
         _ => args.file.display().to_string(),
     };
     let mut file = open(&args.file).with_context(|| name.clone())?;
-    let length = check(&mut file).map_err(|damage| refusal(&name, damage))?;
+    let Session { client, out, tenant } = session;
+    let (length, mut owners) = check(&mut file).map_err(|damage| refusal(&name, damage))?;
+    let chosen = Chosen(tenant.clone());
+    owners.retain(|owner| chosen.has(owner.as_ref()));
+    if let (Some(tenant), true) = (tenant, owners.is_empty()) {
+        let what = format!("{name} has nothing of tenant {tenant}, and nothing was changed");
+        let next = "leave out --tenant and RINGBACK_TENANT to restore everything that it has".to_owned();
+        return Err(Unfinished { what, next }.into());
+    }
     crash_point!("restore.after_check");
     let progress = Progress::new("restored", Some(length));
-    let Session { client, out } = session;
     let calls = PatientCalls { client, retry_for: args.retry_for, progress: &progress };
     let mut restored = Restored::default();
-    let policies = if args.without_secrets { Secrets::LeftOut } else { Secrets::Restored };
-    let stopped = restore(calls, file, name, out.format, policies, &mut restored).await;
+    let secrets = if args.without_secrets { Secrets::LeftOut } else { Secrets::Restored };
+    let plan = Plan { chosen, owners, secrets, format: out.format };
+    let stopped = restore(calls, file, name, plan, &mut restored).await;
     progress.clear();
     restored.complete = stopped.is_ok();
     restored.print(out)?;
@@ -93,8 +108,7 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
                 _ => String::new(),
             };
             let what = format!("the restore is not finished: {error:#}{}", fields.trim_end());
-            let next = "run the same restore again: what was restored before counts as repeated".to_owned();
-            Err(Unfinished { what, next }.into())
+            Err(Unfinished { what, next: failure::again(&error, "restore", "what was restored") }.into())
         }
     }
 }
@@ -110,13 +124,40 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads the whole backup. Returns its length.
-fn check(file: &mut File) -> Result<u64, Damage> {
+/// Whom lines belong to: tenants, and none.
+type Owners = BTreeSet<Option<Tenant>>;
+
+/// Whose lines are restored: those of a tenant, or all.
+#[derive(Clone, Debug)]
+struct Chosen(Option<Tenant>);
+
+impl Chosen {
+    fn has(&self, owner: Option<&Tenant>) -> bool {
+        self.0.is_none() || self.0.as_ref() == owner
+    }
+}
+
+/// How a backup is restored.
+struct Plan {
+    chosen: Chosen,
+    /// Whom the lines belong to that are restored.
+    owners: Owners,
+    secrets: Secrets,
+    format: Format,
+}
+
+/// Reads the whole backup. Returns its length, and whom its lines belong to.
+fn check(file: &mut File) -> Result<(u64, Owners), Damage> {
     let (_, mut lines) = Lines::open(BufReader::with_capacity(BUFFER, &mut *file))?;
-    while lines.next()?.is_some() {}
+    let mut owners = Owners::new();
+    while let Some(line) = lines.next()? {
+        if !owners.contains(&line.tenant) {
+            owners.insert(line.tenant);
+        }
+    }
     let length = lines.bytes();
     file.rewind()?;
-    Ok(length)
+    Ok((length, owners))
 }
 
 fn refusal(name: &str, damage: Damage) -> anyhow::Error {
@@ -143,17 +184,18 @@ async fn restore(
     calls: PatientCalls<'_>,
     mut file: File,
     name: String,
-    format: Format,
-    secrets: Secrets,
+    plan: Plan,
     restored: &mut Restored,
 ) -> anyhow::Result<()> {
     let reader = BufReader::with_capacity(BUFFER, &mut file);
-    topics::restore(calls, reader, format, secrets, &mut restored.topics).await?;
+    // This also finds out whether the key is for all whose lines are restored, before anything is changed.
+    let present = present(calls, &plan.owners).await?;
+    topics::restore(calls, reader, &plan, &present, &mut restored.topics).await?;
     crash_point!("restore.after_topics");
     file.rewind().with_context(|| name.clone())?;
-    let batches = Batches::new(BufReader::with_capacity(BUFFER, file));
+    let batches = Batches::new(BufReader::with_capacity(BUFFER, file), plan.chosen);
     let batches = batches.map(move |batch| batch.with_context(|| name.clone()));
-    let mut tally = Tally::new(format);
+    let mut tally = Tally::new(plan.format);
     let stopped = feed(calls, read_on_a_thread(batches), &mut tally).await;
     crash_point!("restore.after_jobs");
     let import::Counts { lines, created, repeated, refused, .. } = tally.counts();

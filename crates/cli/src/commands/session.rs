@@ -1,6 +1,7 @@
 //! The session that all commands share: the client, the output, and how a response is printed.
 
 use bytes::Bytes;
+use ringback_core::job::Tenant;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -13,6 +14,8 @@ use crate::output::{Cell, Output, Table, View, note};
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) out: Output,
+    /// The tenant that was chosen with `--tenant`.
+    pub(crate) tenant: Option<Tenant>,
 }
 
 impl Session {

@@ -91,6 +91,9 @@ fn check_remote(matches: &ArgMatches, has_demo: bool) -> Result<(), clap::Error>
             "`ringback up` runs a server and calls none; where it listens: --api-listen".to_owned(),
         );
     }
+    if is_given(&"tenant") {
+        return refused("`ringback up` runs a server, which has all tenants".to_owned());
+    }
     match ["output", "json", "utc"].iter().find(|flag| is_given(flag) && !has_demo) {
         Some(flag) => {
             refused(format!("--{flag} is for the requests that --demo prints; the log: --log-format"))
@@ -121,9 +124,14 @@ mod tests {
         assert_eq!(demo("up").unwrap(), None);
         assert_eq!(demo("up --demo --drain 5s").unwrap(), Some(DemoPort::Default));
         assert_eq!(demo("up --demo=9000 --json").unwrap(), Some(DemoPort::Chosen(9000)));
-        for wrong in
-            ["up --demo 9000", "up --demo=70000", "up --demo=here", "up --json", "up --server http://h"]
-        {
+        for wrong in [
+            "up --demo 9000",
+            "up --demo=70000",
+            "up --demo=here",
+            "up --json",
+            "up --server http://h",
+            "up --tenant a",
+        ] {
             assert!(demo(wrong).is_err(), "{wrong}");
         }
     }

@@ -22,6 +22,8 @@ pub(crate) struct Greeting {
     /// The address of the receiver in this process.
     demo: Option<SocketAddr>,
     guard: Guard,
+    /// Whether the API asks for a key, which the commands to try take from `RINGBACK_KEY`.
+    asks_for_key: bool,
     /// The id of the job to try. It differs at each start: a job that is known already would not arrive again.
     job: String,
 }
@@ -36,6 +38,7 @@ impl Greeting {
             program: word(&program),
             demo,
             guard: config.api.guard.clone(),
+            asks_for_key: config.api.access.root.is_some(),
             job: format!("hello-{}", SystemClock.now().as_millis() / 1000 % 100_000),
         }
     }
@@ -80,6 +83,13 @@ Ringback is up; press Ctrl-C to stop it.
     fn try_it(&self) -> String {
         let Self { api, program, demo, job, .. } = self;
         let receiver = self.receiver();
+        let (key, header) = if self.asks_for_key {
+            let key = "Each call needs a key. In each terminal from which you make calls, set it first:\n\n  \
+                export RINGBACK_KEY=...   # the root key, or one that `ringback key create` has made\n\n";
+            (key, " -H \"authorization: Bearer $RINGBACK_KEY\"")
+        } else {
+            ("", "")
+        };
         let before = match demo {
             Some(_) => "Try, in another terminal:\n".to_owned(),
             None => {
@@ -95,8 +105,8 @@ Ringback is up; press Ctrl-C to stop it.
             ),
         };
         format!(
-            r#"{before}
-  curl -i {api}/v1/jobs -H 'content-type: application/json' \
+            r#"{key}{before}
+  curl -i {api}/v1/jobs{header} -H 'content-type: application/json' \
     -d '{{"topic":"demo","id":"{job}","delay":"2s","url":"http://{receiver}/hook","body":{{"hello":"world"}}}}'
   {program} get demo/{job} --server {api}
 

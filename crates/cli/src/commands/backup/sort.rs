@@ -24,7 +24,7 @@ const OVERHEAD: usize = 64;
 /// A job of a run: what it is sorted by, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The topic and the id.
+    /// The stored text of the topic, which has its tenant, and the id.
     pub(super) key: (Box<str>, Box<str>),
     pub(super) line: Bytes,
 }

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read as _};
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderValue;
 use ringback_core::job::MAX_JOB;
 use ringback_core::wire::Problem;
 
@@ -26,6 +27,8 @@ pub(crate) struct Batch {
     pub(crate) bytes: Bytes,
     /// The number of each line in the source, from 1, and its range in `bytes`.
     pub(crate) lines: Vec<(u64, Range<usize>)>,
+    /// The value of the tenant's header, if it is another than that of the command.
+    pub(crate) tenant: Option<HeaderValue>,
     /// Lines that are refused without being sent.
     pub(crate) refused: Vec<(u64, Problem)>,
     /// The last line of the source that this batch covers.
@@ -44,7 +47,8 @@ impl Batch {
             bytes.extend_from_slice(&self.bytes[range.clone()]);
             lines.push((*number, start..bytes.len()));
         }
-        Self { bytes: bytes.freeze(), lines, refused: Vec::new(), ..*self }
+        let tenant = self.tenant.clone();
+        Self { bytes: bytes.freeze(), lines, tenant, refused: Vec::new(), ..*self }
     }
 }
 

@@ -7,6 +7,7 @@ use ringback_core::wire::{ImportAnswer, Problem};
 use super::super::retry::{PatientCalls, Retry};
 use super::super::session::parse;
 use super::read::Batch;
+use crate::access::tenant_header;
 use crate::client::{Call, Client, ClientError, LONG, is_transient};
 
 /// The results of a batch.
@@ -55,7 +56,8 @@ async fn round(
     sent: &mut Sent,
 ) -> Result<Option<ClientError>, ClientError> {
     let body = Some(("application/x-ndjson", left.bytes.clone()));
-    let call = Call { body, ..Call::new(Method::POST, &["v1", "import"]) };
+    let mut call = Call { body, ..Call::new(Method::POST, &["v1", "import"]) };
+    call.headers.extend(left.tenant.clone().map(|tenant| (tenant_header(), tenant)));
     let body = client.ask(call, LONG).await.map_err(|error| error.for_route("imports"))?.body;
     let answer: ImportAnswer = parse(&body)?;
     check(&answer, left.lines.len())?;

@@ -1,23 +1,36 @@
-//! Reads the jobs of a backup into batches as an import sends them.
+//! Reads the jobs of a backup into batches as an import sends them. Jobs of tenants name them; jobs without a tenant are
+//! sent as such, so that a server does not take them for those of the key's tenant.
 
 use std::io::BufRead;
 
 use bytes::BytesMut;
 
 use super::super::import::{Batch, FULL, MAX_LINES};
-use crate::backup_file::{Damage, Kind, Lines};
+use super::Chosen;
+use crate::access::tenant_value;
+use crate::backup_file::{Damage, Kind, Line, Lines};
+
+/// A job that is read and not in a batch yet.
+struct Job {
+    kind: Kind,
+    number: u64,
+    json: Box<str>,
+}
 
 /// The batches of a backup.
 pub(super) struct Batches<R> {
     source: Option<R>,
     lines: Option<Lines<R>>,
+    chosen: Chosen,
+    /// The job with which the next batch begins, because it is of another kind than those before it.
+    next: Option<Job>,
     sequence: u64,
 }
 
 impl<R: BufRead> Batches<R> {
     /// The batches of the jobs of a backup, of which nothing was read.
-    pub(super) fn new(source: R) -> Self {
-        Self { source: Some(source), lines: None, sequence: 0 }
+    pub(super) fn new(source: R, chosen: Chosen) -> Self {
+        Self { source: Some(source), lines: None, chosen, next: None, sequence: 0 }
     }
 
     fn batch(&mut self) -> Result<Option<Batch>, Damage> {
@@ -27,17 +40,31 @@ impl<R: BufRead> Batches<R> {
         let Some(lines) = &mut self.lines else { return Ok(None) };
         let mut batch = Batch { sequence: self.sequence, ..Batch::default() };
         let (mut bytes, read_before) = (BytesMut::new(), lines.bytes());
+        let mut kind = None;
         while batch.lines.len() < MAX_LINES && bytes.len() < FULL {
-            let Some(line) = lines.next()? else { break };
-            if line.kind != Kind::Job {
-                continue;
+            let job = match self.next.take() {
+                Some(job) => job,
+                None => match lines.next()? {
+                    None => break,
+                    Some(Line { kind, tenant, number, json }) => {
+                        if !kind.is_job() || !self.chosen.has(tenant.as_ref()) {
+                            continue;
+                        }
+                        Job { kind, number, json: json.into() }
+                    }
+                },
+            };
+            if *kind.get_or_insert(job.kind) != job.kind {
+                self.next = Some(job);
+                break;
             }
             let start = bytes.len();
-            bytes.extend_from_slice(line.json.as_bytes());
+            bytes.extend_from_slice(job.json.as_bytes());
             bytes.extend_from_slice(b"\n");
-            batch.lines.push((line.number, start..bytes.len()));
-            batch.last_line = line.number;
+            batch.lines.push((job.number, start..bytes.len()));
+            batch.last_line = job.number;
         }
+        batch.tenant = kind.filter(|kind| *kind == Kind::Job).map(|_| tenant_value(None));
         batch.source_bytes = lines.bytes() - read_before;
         batch.bytes = bytes.freeze();
         self.sequence += 1;

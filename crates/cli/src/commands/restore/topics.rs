@@ -1,33 +1,27 @@
 //! Sets the policies and pauses of a backup's topics. A topic that has another policy keeps it. If a policy, a pause or
 //! signing secrets cannot be set, the restore stops before the jobs, because they would be sent without them.
 
-use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use http::Method;
+use ringback_core::job::Tenant;
 use ringback_core::wire::TopicLine;
 use serde::Serialize;
 use tokio::time::sleep;
 
 use super::super::retry::PatientCalls;
-use super::policies::{Fate, Identity, Policy, Secrets};
+use super::Plan;
+use super::policies::{Fate, Policy, Secrets};
+use super::present::{AllPresent, Present};
 use super::results::Results;
 use crate::args::Format;
-use crate::backup_file::{Kind, Lines};
+use crate::backup_file::Lines;
 use crate::client::{Call, ClientError, SHORT};
-use crate::response_lines::ResponseLines;
 
 /// After what time all processes of an installation know a new policy.
 const POLICIES_KNOWN: Duration = Duration::from_secs(1);
-
-/// What the installation has for a topic.
-#[derive(Clone, Copy, Debug, Default)]
-struct Present {
-    paused: bool,
-    policy: Option<Identity>,
-}
 
 /// What helps if secrets cannot be opened.
 const SEALED: &str = "its signing secrets are sealed; start the server with the master keys that sealed them \
@@ -45,35 +39,58 @@ struct Unsigned;
 #[derive(Serialize)]
 struct Refused<'a> {
     line: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<&'a str>,
     topic: &'a str,
     detail: &'a str,
+}
+
+/// A topic of the backup.
+struct Restored {
+    line: u64,
+    tenant: Option<Tenant>,
+    topic: TopicLine,
+}
+
+impl Restored {
+    fn call(&self, method: Method, below: &[&str]) -> Call {
+        Call::topic(method, &self.topic.topic, below).for_tenant(self.tenant.as_ref())
+    }
+
+    /// Its line and its name, for people.
+    fn place(&self) -> String {
+        let Self { line, tenant, topic } = self;
+        let of = tenant.as_ref().map(|tenant| format!(" of tenant {tenant}")).unwrap_or_default();
+        format!("line {line}: topic {}{of}", topic.topic)
+    }
 }
 
 pub(super) async fn restore(
     calls: PatientCalls<'_>,
     source: impl BufRead,
-    format: Format,
-    secrets: Secrets,
+    plan: &Plan,
+    present: &AllPresent,
     results: &mut Results,
 ) -> anyhow::Result<()> {
     let (_, mut lines) = Lines::open(source)?;
-    let (mut present, mut is_policy_new) = (None, false);
-    while let Some(line) = lines.next()?.filter(|line| line.kind == Kind::Topic) {
-        let topic: TopicLine =
-            serde_json::from_str(line.json).with_context(|| format!("line {}", line.number))?;
-        if present.is_none() {
-            present = Some(all(calls).await?);
+    let mut is_policy_new = false;
+    while let Some(line) = lines.next()?.filter(|line| !line.kind.is_job()) {
+        if !plan.chosen.has(line.tenant.as_ref()) {
+            continue;
         }
-        let before = present.as_ref().and_then(|all| all.get(&topic.topic)).copied().unwrap_or_default();
-        let context = || format!("line {}: topic {}", line.number, topic.topic);
-        let is_paused_now = pause(calls, &topic, before).await.with_context(context)?;
-        let fate = put(calls, &topic, before, secrets).await.with_context(context)?;
+        let topic = serde_json::from_str(line.json).with_context(|| format!("line {}", line.number))?;
+        let restored = Restored { line: line.number, tenant: line.tenant, topic };
+        let name = (restored.tenant.clone(), restored.topic.topic.clone());
+        let before = present.get(&name).copied().unwrap_or_default();
+        let context = || restored.place();
+        let is_paused_now = pause(calls, &restored, before).await.with_context(context)?;
+        let fate = put(calls, &restored, before, plan.secrets).await.with_context(context)?;
         results.lines += 1;
         match fate {
             Fate::Unsigned => return Err(anyhow::Error::from(Unsigned).context(context())),
             Fate::Other => {
                 results.refused += 1;
-                calls.progress.note(&refusal(line.number, &topic.topic, format));
+                calls.progress.note(&refusal(&restored, plan.format));
             }
             Fate::Put => {
                 is_policy_new = true;
@@ -90,26 +107,11 @@ pub(super) async fn restore(
     Ok(())
 }
 
-/// What is set for the topics of the installation.
-async fn all(calls: PatientCalls<'_>) -> Result<BTreeMap<String, Present>, ClientError> {
-    let call = Call::new(Method::GET, &["v1", "export", "topics"]);
-    let mut lines = ResponseLines::new(calls.open(&call, "backups").await?);
-    let mut all = BTreeMap::new();
-    while let Some(line) = lines.next().await? {
-        let topic: TopicLine =
-            serde_json::from_slice(&line).map_err(|error| ClientError::Unreadable(error.to_string()))?;
-        let policy = topic.policy.as_ref().and_then(|policy| Policy::parse(policy.get(), Secrets::Restored));
-        let policy = policy.map(|policy| policy.identity());
-        all.insert(topic.topic, Present { paused: topic.paused, policy });
-    }
-    Ok(all)
-}
-
 /// Pauses a topic that is not paused yet. Returns whether it did.
-async fn pause(calls: PatientCalls<'_>, topic: &TopicLine, before: Present) -> Result<bool, ClientError> {
-    let is_needed = topic.paused && !before.paused;
+async fn pause(calls: PatientCalls<'_>, restored: &Restored, before: Present) -> Result<bool, ClientError> {
+    let is_needed = restored.topic.paused && !before.paused;
     if is_needed {
-        calls.ask(Call::topic(Method::POST, &topic.topic, &["pause"]), SHORT).await?;
+        calls.ask(restored.call(Method::POST, &["pause"]), SHORT).await?;
     }
     Ok(is_needed)
 }
@@ -117,16 +119,16 @@ async fn pause(calls: PatientCalls<'_>, topic: &TopicLine, before: Present) -> R
 /// Puts the policy of a topic where nothing is lost by it.
 async fn put(
     calls: PatientCalls<'_>,
-    topic: &TopicLine,
+    restored: &Restored,
     before: Present,
     secrets: Secrets,
 ) -> anyhow::Result<Fate> {
-    let Some(written) = &topic.policy else { return Ok(Fate::Present) };
+    let Some(written) = &restored.topic.policy else { return Ok(Fate::Present) };
     let policy = Policy::parse(written.get(), secrets).context("its policy is not a JSON object")?;
     let fate = policy.identity().fate(before.policy);
     if fate == Fate::Put {
         let body = Some(("application/json", policy.json().into()));
-        let put = calls.ask(Call { body, ..Call::topic(Method::PUT, &topic.topic, &[]) }, SHORT).await;
+        let put = calls.ask(Call { body, ..restored.call(Method::PUT, &[]) }, SHORT).await;
         match put {
             Err(error) if is_about_secrets(&error) => return Err(error).context(SEALED),
             put => drop(put?),
@@ -140,12 +142,15 @@ fn is_about_secrets(error: &ClientError) -> bool {
     problem.errors.iter().any(|error| error.field == "secrets")
 }
 
-fn refusal(line: u64, topic: &str, format: Format) -> String {
+fn refusal(restored: &Restored, format: Format) -> String {
     let detail = "the topic has another policy, which stays";
     match format {
         Format::Json => {
-            serde_json::to_string(&Refused { line, topic, detail }).expect("plain data always serialises")
+            let Restored { line, tenant, topic } = restored;
+            let tenant = tenant.as_ref().map(Tenant::as_str);
+            let refused = Refused { line: *line, tenant, topic: &topic.topic, detail };
+            serde_json::to_string(&refused).expect("plain data always serialises")
         }
-        Format::Table => format!("line {line}: topic {topic}: {detail}"),
+        Format::Table => format!("{}: {detail}", restored.place()),
     }
 }

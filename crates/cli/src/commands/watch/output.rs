@@ -51,7 +51,8 @@ impl EventPrinter {
     }
 
     fn row(&mut self, name: &str, event: &EventAnswer) -> String {
-        let job = format!("{}/{}", event.topic, event.id);
+        let tenant = event.tenant.as_ref().map(|tenant| format!("~{tenant}/")).unwrap_or_default();
+        let job = escape_text(&format!("{tenant}{}/{}", event.topic, event.id));
         self.width = self.width.max(job.len());
         let gap = " ".repeat(KIND.saturating_sub(name.len()));
         let kind = self.colour.paint(name, style(name, event));
@@ -169,6 +170,8 @@ mod tests {
                         due 2026-11-20T09:31:00.017Z (in 45s)";
         assert_eq!(printer.row("attempt", &failed), expected);
         let dead = EventAnswer { reason: Some("exhausted".to_owned()), ..event("1") };
+        let of_tenant = EventAnswer { tenant: Some("a".to_owned()), ..event("1") };
+        assert_eq!(printer.row("done", &of_tenant), "2026-11-20T09:30:15.017Z  done       ~a/pay/1");
         assert_eq!(printer.row("dead", &dead), "2026-11-20T09:30:15.017Z  dead       pay/1        exhausted");
     }
 

@@ -1,0 +1,67 @@
+//! What the installation has already for whom a backup is of, and whether the key may restore it.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use http::Method;
+use ringback_core::job::Tenant;
+use ringback_core::wire::TopicLine;
+
+use super::super::retry::PatientCalls;
+use super::Owners;
+use super::policies::{Identity, Policy, Secrets};
+use crate::client::{Call, ClientError};
+use crate::response_lines::ResponseLines;
+
+/// What is set for a topic.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Present {
+    pub(super) paused: bool,
+    pub(super) policy: Option<Identity>,
+}
+
+/// What is set for topics, by tenant and name.
+pub(super) type AllPresent = BTreeMap<(Option<Tenant>, String), Present>;
+
+/// What is set for the topics of the tenants, and of none.
+///
+/// # Errors
+/// When the key is not for one of them, when the server knows no tenants, and those of the calls.
+pub(super) async fn present(calls: PatientCalls<'_>, owners: &Owners) -> anyhow::Result<AllPresent> {
+    if owners.iter().any(Option::is_some) {
+        check_server(calls).await?;
+    }
+    let mut all = BTreeMap::new();
+    for owner in owners {
+        add(calls, owner.as_ref(), &mut all).await.with_context(|| match owner {
+            Some(tenant) => format!("what belongs to tenant {tenant}"),
+            None => "what belongs to no tenant".to_owned(),
+        })?;
+    }
+    Ok(all)
+}
+
+/// Checks that the server knows tenants: one from before would restore their topics as its own.
+async fn check_server(calls: PatientCalls<'_>) -> Result<(), ClientError> {
+    match calls.open(&Call::new(Method::GET, &["v1", "keys"]), "tenants").await {
+        Err(ClientError::Problem { problem, .. }) if problem.status == 403 => Ok(()),
+        answer => answer.map(drop),
+    }
+}
+
+async fn add(
+    calls: PatientCalls<'_>,
+    owner: Option<&Tenant>,
+    all: &mut AllPresent,
+) -> Result<(), ClientError> {
+    let call = Call::new(Method::GET, &["v1", "export", "topics"]).for_tenant(owner);
+    let mut lines = ResponseLines::new(calls.open(&call, "backups").await?);
+    while let Some(line) = lines.next().await? {
+        let topic: TopicLine =
+            serde_json::from_slice(&line).map_err(|error| ClientError::Unreadable(error.to_string()))?;
+        let policy = topic.policy.as_ref().and_then(|policy| Policy::parse(policy.get(), Secrets::Restored));
+        let policy = policy.map(|policy| policy.identity());
+        all.insert((owner.cloned(), topic.topic), Present { paused: topic.paused, policy });
+    }
+    Ok(())
+}
