@@ -35,7 +35,7 @@ const RETIRED: [(&str, &str); 21] = [
 
 /// Types by their whole name: parts of these names are plain English.
 const RETIRED_TYPES: [&str; 12] =
-    ["Answer", "Base", "Holder", "Hub", "Kept", "Mark", "Moved", "News", "Tower", "Tries", "Wanted", "Word"];
+    ["Answer", "Base", "Owner", "Hub", "Kept", "Mark", "Moved", "News", "Tower", "Tries", "Wanted", "Word"];
 
 /// Names that stay: the folder, the name, and why it is right there.
 const STAYS: [(&str, &str, &str); 6] = [

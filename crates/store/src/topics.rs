@@ -1,13 +1,14 @@
-//! Topics over all shards: their counts, pause and resume.
+//! Topics over all shards: their counts, pause and resume; what a tenant has in all its topics, and may add.
 
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
+use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    Limit, MAX_TOPIC_PAGE, StoreError, TopicCapacity, TopicCounts, TopicPage, TopicPresence, TopicShardPage,
-    TopicSpan,
+    Draw, Drawn, Limit, MAX_TOPIC_PAGE, StoreError, TopicCapacity, TopicCounts, TopicPage, TopicPresence,
+    TopicShardPage, TopicSpan,
 };
-use ringback_core::job::{TenantScope, Topic};
+use ringback_core::job::{Tenant, TenantScope, Topic};
 
 use crate::backend::{Backend, Store, dispatch};
 
@@ -97,6 +98,35 @@ impl Store {
     /// Whether each shard knows the topic, and has jobs of it.
     async fn presence(&self, topic: &Topic) -> Result<Vec<Option<TopicPresence>>, StoreError> {
         try_join_all(self.shards().map(async |shard| dispatch!(self.presence(shard, topic)))).await
+    }
+
+    /// How many jobs a tenant has that are delayed, ready, reserved or dead. Reads the counts of all its lanes.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn jobs_of(&self, tenant: &Tenant) -> Result<u64, StoreError> {
+        let scope = TenantScope::One(Some(tenant.clone()));
+        let (mut jobs, mut after) = (0, None);
+        loop {
+            let page = self.topics(&scope, after.as_ref(), MAX_TOPIC_PAGE).await?;
+            let of = page.items.iter().map(|(_, n)| n.delayed + n.ready + n.reserved + n.dead);
+            jobs += of.sum::<u64>();
+            after = page.next;
+            if after.is_none() {
+                return Ok(jobs);
+            }
+        }
+    }
+
+    /// Takes a part of the jobs that a tenant may submit. `now` is the time of a store without a server.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating draws again.
+    pub async fn draw(&self, tenant: &Tenant, draw: Draw, now: Timestamp) -> Result<Drawn, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.draw(tenant, draw).await,
+            Backend::Embedded(_) => Ok(self.draws.draw(tenant, draw, now)),
+        }
     }
 
     async fn topic_pages(&self, span: &TopicSpan) -> Result<Vec<TopicShardPage>, StoreError> {
