@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use ringback_service::http_server::{NoPlace, Owner, Places};
+use ringback_service::http_server::{Claimant, NoPlace, Places};
 use ringback_service::{Shutdown, Tasks};
 use ringback_store::Store;
 use tokio::time::timeout;
@@ -59,15 +59,15 @@ impl Events {
     pub(crate) async fn listen(
         &self,
         filter: Filter,
-        owner: Owner,
+        claimant: Claimant,
         may_go_on: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<EventStream, ApiError> {
-        let place = self.places.take(owner).map_err(|why| match why {
+        let place = self.places.take(claimant).map_err(|why| match why {
             NoPlace::AllTaken => ApiError::retry_later(format_args!(
                 "{} others are listening to events here, which is the limit",
                 self.places.limit()
             )),
-            NoPlace::OwnerHas(held) => ApiError::retry_later(format_args!(
+            NoPlace::ClaimantHas(held) => ApiError::retry_later(format_args!(
                 "{held} others of your tenant, or at your address, are listening to events here, which is all that one may have"
             )),
         })?;

@@ -28,7 +28,7 @@ use crate::access::Principal;
 use crate::config::Config;
 use crate::destinations::Destinations;
 use crate::events::Events;
-use crate::limits::{MemoryBudget, StatsCache};
+use crate::limits::{MemoryBudget, StatsCache, Turns};
 use crate::metrics::Metrics;
 use crate::pull::Pulls;
 use crate::quotas::Quotas;
@@ -38,7 +38,7 @@ use crate::submit::SubmitQueues;
 const MAX_BATCHES: usize = 16;
 /// The most exports at once. Others are refused.
 pub(crate) const MAX_EXPORTS: usize = 4;
-/// The most lists of jobs that are read at once. Others wait: a page of a filter that few jobs match is read from many
+/// The most lists of jobs that are read at once, one for each caller. Others wait: a page of a filter that few jobs match is read from many
 /// jobs.
 const MAX_SCANS: usize = 2;
 /// The most audits at once. Others are refused.
@@ -61,7 +61,7 @@ pub(crate) struct Api {
     pub(crate) whole_jobs: MemoryBudget,
     pub(crate) batches: Arc<Semaphore>,
     pub(crate) exports: Places,
-    pub(crate) scans: Semaphore,
+    pub(crate) scans: Turns,
     /// The topic policies.
     pub(crate) policies: PolicyBook,
     pub(crate) audits: Semaphore,
@@ -102,7 +102,7 @@ impl Api {
             stats: StatsCache::default(),
             batches: Arc::new(Semaphore::new(MAX_BATCHES)),
             exports: Places::new(MAX_EXPORTS),
-            scans: Semaphore::new(MAX_SCANS),
+            scans: Turns::new(MAX_SCANS),
             policies,
             audits: Semaphore::new(MAX_AUDITS),
             destinations: Destinations::new(config.guard.clone(), store.clone()),

@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 use self::beginning::Beginning;
 use self::connections::Accepted;
 pub use self::connections::Connections;
-pub use self::places::{NoPlace, Owner, Peer, Place, Places};
+pub use self::places::{Claimant, NoPlace, Peer, Place, Places};
 use self::requests::Requests;
 use self::streams::Streams;
 pub use self::tls::Tls;

@@ -9,7 +9,7 @@ use ringback_core::access::AccessKey;
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Callback, Tenant, TenantScope, Topic};
 use ringback_core::wire::{FieldError, Problem};
-use ringback_service::http_server::{Owner, Peer};
+use ringback_service::http_server::{Claimant, Peer};
 use ringback_store::PolicyBook;
 
 use crate::error::ApiError;
@@ -139,9 +139,9 @@ impl Principal {
     }
 
     /// Who holds the places that it takes: its tenant, or else the address that it calls from.
-    pub(crate) fn owner(&self, peer: Peer) -> Owner {
+    pub(crate) fn claimant(&self, peer: Peer) -> Claimant {
         match &self.tenant {
-            Some(tenant) => Owner::Name(tenant.as_str().into()),
+            Some(tenant) => Claimant::Name(tenant.as_str().into()),
             None => peer.into(),
         }
     }

@@ -40,12 +40,12 @@ pub(crate) async fn events(
     peer: Peer,
     Query(filter): Query<Filter>,
 ) -> Result<Response, ApiError> {
-    let owner = caller.owner(peer);
+    let claimant = caller.claimant(peer);
     let may_go_on = {
         let (api, caller) = (Arc::downgrade(&api), Arc::clone(&caller));
         move || api.upgrade().is_some_and(|api| caller.may_go_on(&api.policies, api.now()))
     };
-    let events = api.events.listen(Filter { caller: Some(caller), ..filter }, owner, may_go_on).await?;
+    let events = api.events.listen(Filter { caller: Some(caller), ..filter }, claimant, may_go_on).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     // Keeps proxies from buffering the stream.
     let unbuffered = [("x-accel-buffering", "no")];

@@ -15,7 +15,7 @@ use futures_util::stream;
 use http::header;
 use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
 use ringback_core::wire::ExportLine;
-use ringback_service::http_server::{NoPlace, Owner, Peer, Place};
+use ringback_service::http_server::{Claimant, NoPlace, Peer, Place};
 use tokio::time::{Instant, sleep};
 
 use crate::access::{As, Principal};
@@ -58,7 +58,7 @@ pub(crate) async fn export(
     peer: Peer,
     Query(filter): Query<Filter>,
 ) -> Result<Response, ApiError> {
-    let turn = turn(&api, caller.owner(peer))?;
+    let turn = turn(&api, caller.claimant(peer))?;
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
     let next = page.next;
@@ -68,10 +68,10 @@ pub(crate) async fn export(
 }
 
 /// Takes one of the places for exports.
-fn turn(api: &Api, owner: Owner) -> Result<Place, ApiError> {
-    api.exports.take(owner).map_err(|why| match why {
+fn turn(api: &Api, claimant: Claimant) -> Result<Place, ApiError> {
+    api.exports.take(claimant).map_err(|why| match why {
         NoPlace::AllTaken => ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")),
-        NoPlace::OwnerHas(held) => ApiError::retry_later(format_args!(
+        NoPlace::ClaimantHas(held) => ApiError::retry_later(format_args!(
             "{held} exports of your tenant, or of your address, are under way, which is all that one may have"
         )),
     })

@@ -16,6 +16,7 @@ use ringback_core::state::State as JobState;
 use ringback_core::wire::{
     AttemptsAnswer, CancelAnswer, InFlight, InspectedJob, JobAnswer, PageAnswer, Problem,
 };
+use ringback_service::http_server::Peer;
 
 use crate::access::As;
 use crate::error::{ApiError, JsonResult, invalid_field};
@@ -210,6 +211,7 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
 pub(crate) async fn list(
     State(api): ApiState,
     As(caller): As,
+    peer: Peer,
     Query(PageQuery { filter, from, limit, include }): Query<PageQuery>,
 ) -> Result<Response, ApiError> {
     let (deadline, has_cursor) = (Deadline::from_now(), from.is_some());
@@ -220,7 +222,7 @@ pub(crate) async fn list(
     match include {
         Include::Nothing => {
             let limits = PageLimits::of_jobs(limit);
-            let _turn = deadline.bound(api.scans.acquire()).await?;
+            let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
             let read = async |at, scan| {
                 let mut page = api.store.page(&filter, at, scan).await?;
                 page.items.retain(|job| caller.owns(&job.key.topic));
@@ -236,7 +238,7 @@ pub(crate) async fn list(
             let weigh = |job: &StoredJob| inspect::weight(&policies, &job.job.key.topic, &job.delivery);
             let limits = PageLimits::of_whole_jobs(limit, weigh);
             // After the memory, for which others may have to wait for long.
-            let _turn = deadline.bound(api.scans.acquire()).await?;
+            let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
             let read = async |at, scan| {
                 let mut page = api.store.page_stored(&filter, at, scan).await?;
                 page.items.retain(|stored| caller.owns(&stored.job.key.topic));

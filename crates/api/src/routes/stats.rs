@@ -5,6 +5,7 @@ use axum::extract::State;
 use ringback_core::contract::{MAX_TOPIC_PAGE, StateCounts};
 use ringback_core::job::TenantScope;
 use ringback_core::wire::StatsAnswer;
+use ringback_service::http_server::Peer;
 
 use crate::access::{As, Principal};
 use crate::error::{ApiError, JsonResult};
@@ -21,13 +22,13 @@ use crate::state::{Api, ApiState};
     get, path = "/v1/stats", tag = "stats", operation_id = "stats",
     responses((status = 200, description = "The statistics", body = StatsAnswer), StoreProblems),
 )]
-pub(crate) async fn stats(State(api): ApiState, As(caller): As) -> JsonResult<StatsAnswer> {
+pub(crate) async fn stats(State(api): ApiState, As(caller): As, peer: Peer) -> JsonResult<StatsAnswer> {
     let deadline = Deadline::from_now();
     if caller.reach() == TenantScope::All {
         let answer = deadline.bound(api.stats.get(&api.store)).await?;
         return answer.map(Json).map_err(|error| ApiError::from(&*error));
     }
-    let _turn = deadline.bound(api.scans.acquire()).await?;
+    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
     deadline.bound(of_topics(&api, &caller)).await?.map(Json)
 }
 

@@ -50,20 +50,20 @@ impl<S: Sync> FromRequestParts<S> for Peer {
 
 /// Who holds places: a peer, or who calls from wherever under a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Owner {
+pub enum Claimant {
     /// An address.
     Peer(Peer),
     /// A name, such as that of a tenant.
     Name(Box<str>),
 }
 
-impl From<Peer> for Owner {
+impl From<Peer> for Claimant {
     fn from(peer: Peer) -> Self {
         Self::Peer(peer)
     }
 }
 
-/// A limited number of places, of which one owner may have at most half, rounded up, of those that the others leave.
+/// A limited number of places, of which one claimant may have at most half, rounded up, of those that the others leave.
 /// So one that takes what it can get leaves half to the next one. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Places(Arc<Shared>);
@@ -77,7 +77,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    by_owner: HashMap<Owner, usize>,
+    by_claimant: HashMap<Claimant, usize>,
 }
 
 /// Why there is no place for somebody.
@@ -86,14 +86,14 @@ pub enum NoPlace {
     /// All are taken.
     AllTaken,
     /// Who asks has this number of them, and may not have more.
-    OwnerHas(usize),
+    ClaimantHas(usize),
 }
 
 /// One of the places, free again when it is dropped.
 #[derive(Debug)]
 pub struct Place {
     places: Places,
-    owner: Owner,
+    claimant: Claimant,
 }
 
 impl Places {
@@ -119,26 +119,26 @@ impl Places {
     ///
     /// # Errors
     /// If all are taken, or this one has as many as it may have.
-    pub fn take(&self, owner: impl Into<Owner>) -> Result<Place, NoPlace> {
-        let owner = owner.into();
+    pub fn take(&self, claimant: impl Into<Claimant>) -> Result<Place, NoPlace> {
+        let claimant = claimant.into();
         let mut taken = self.lock();
-        let held = taken.by_owner.get(&owner).copied().unwrap_or_default();
+        let held = taken.by_claimant.get(&claimant).copied().unwrap_or_default();
         if taken.all >= self.0.limit {
             return Err(NoPlace::AllTaken);
         }
         if held >= (self.0.limit - (taken.all - held)).div_ceil(2) {
-            return Err(NoPlace::OwnerHas(held));
+            return Err(NoPlace::ClaimantHas(held));
         }
         taken.all += 1;
-        *taken.by_owner.entry(owner.clone()).or_default() += 1;
+        *taken.by_claimant.entry(claimant.clone()).or_default() += 1;
         drop(taken);
-        Ok(Place { places: self.clone(), owner })
+        Ok(Place { places: self.clone(), claimant })
     }
 
-    fn give_back(&self, owner: &Owner) {
+    fn give_back(&self, claimant: &Claimant) {
         let mut taken = self.lock();
         taken.all -= 1;
-        if let Entry::Occupied(mut held) = taken.by_owner.entry(owner.clone()) {
+        if let Entry::Occupied(mut held) = taken.by_claimant.entry(claimant.clone()) {
             *held.get_mut() -= 1;
             if *held.get() == 0 {
                 held.remove();
@@ -153,7 +153,7 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.give_back(&self.owner);
+        self.places.give_back(&self.claimant);
     }
 }
 
@@ -172,9 +172,9 @@ mod tests {
         let places = Places::new(100);
         let mut got = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"].map(|peer| greedy(&places, peer));
         assert_eq!(got.each_ref().map(Vec::len), [50, 25, 13, 6]);
-        assert_eq!(places.take(Peer::of("10.0.0.1".parse().unwrap())).err(), Some(NoPlace::OwnerHas(50)));
+        assert_eq!(places.take(Peer::of("10.0.0.1".parse().unwrap())).err(), Some(NoPlace::ClaimantHas(50)));
         got[0].clear();
-        assert_eq!(places.lock().by_owner.len(), 3, "nothing is kept of who has none");
+        assert_eq!(places.lock().by_claimant.len(), 3, "nothing is kept of who has none");
         assert_eq!(greedy(&places, "10.0.0.2").len(), 41 - 25, "half of what three and four leave");
     }
 

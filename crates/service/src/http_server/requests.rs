@@ -58,7 +58,7 @@ impl Requests {
 fn refusal(why: NoPlace) -> Response<Body> {
     let detail = match why {
         NoPlace::AllTaken => "too many requests at once: nothing was done; retry later".to_owned(),
-        NoPlace::OwnerHas(held) => format!(
+        NoPlace::ClaimantHas(held) => format!(
             "your address has {held} requests over HTTP/2 under way, which is all that one may have: nothing was done; retry later"
         ),
     };

@@ -42,7 +42,7 @@ pub(crate) async fn export_topics(
     As(caller): As,
     peer: Peer,
 ) -> Result<Response, ApiError> {
-    let (turn, deadline) = (turn(&api, caller.owner(peer))?, Deadline::from_now());
+    let (turn, deadline) = (turn(&api, caller.claimant(peer))?, Deadline::from_now());
     // Not those that this process knows, which may be some seconds old.
     let policies = deadline.bound(api.store.all_policies(&caller.reach())).await??.into_iter();
     let policies = policies.filter(|(topic, _)| caller.reaches(topic)).collect();
