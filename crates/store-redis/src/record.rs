@@ -88,6 +88,8 @@ pub(crate) struct Head {
     /// When the job came to this store.
     pub(crate) arrived: Timestamp,
     pub(crate) due: Timestamp,
+    /// When the job was due as it was submitted.
+    pub(crate) first_due: Timestamp,
     pub(crate) created: Timestamp,
     pub(crate) attempts: u32,
     pub(crate) failures: u32,
@@ -153,6 +155,7 @@ impl Head {
             lane,
             arrived: created,
             due,
+            first_due: due,
             created,
             attempts: 0,
             failures: 0,
@@ -398,7 +401,9 @@ mod tests {
     fn sizes_and_flags_are_those_of_the_prelude() {
         let records = include_str!("lua/prelude/records.lua");
         assert!(records.contains(&format!("local RECORD, STATE = {RECORD}, {STATE}")));
-        let flags = format!("local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE = 1, {EXTERNAL}, {TOKEN}, 8");
+        let flags = format!(
+            "local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, FIELDS = 1, {EXTERNAL}, {TOKEN}, 8, {FIELDS}"
+        );
         assert!(records.contains(&flags));
         let tombs = include_str!("lua/prelude/tombs.lua");
         assert!(tombs.contains(&format!("local MAYBE_IN_FLIGHT = {MAYBE_IN_FLIGHT}")));
