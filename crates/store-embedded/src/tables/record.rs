@@ -247,6 +247,8 @@ impl Body {
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::contract::payload;
+
     use super::*;
 
     #[test]
@@ -288,5 +290,45 @@ mod tests {
         assert!(first.was_tried() && first.is_former(6_999) && !first.is_former(7_000));
         let later = Record { life: Some(Life { lease: 9_000, attempts: 1 }), ..first };
         assert!(!later.was_tried() && later.is_former(9_000) && !later.is_former(9_001));
+    }
+
+    #[test]
+    fn random_rows_are_unreadable_or_are_packed_again_as_they_were_read() {
+        let reserved = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: true, put_off: 7 };
+        let dead = Stage::Dead { since: 9, reason: "exhausted".into() };
+        let last = Last { at: 5, status: Some(503), error: Some("timeout".into()), duration: 7 };
+        let (life, token) = (Some(Life { lease: 4, attempts: 2 }), Some([3; TOKEN]));
+        let samples = [
+            Record { stage: reserved, token, life, first_due: Some(8), ..Record::default() },
+            Record {
+                stage: dead,
+                last: Some(last),
+                topic: "t".into(),
+                origin: "http://h".into(),
+                ..Record::default()
+            },
+            Record {
+                stage: Stage::Ready { position: -1 },
+                submitted: token,
+                lease_lost: true,
+                ..Record::default()
+            },
+        ];
+        let samples: Vec<_> =
+            samples.iter().map(Record::pack).chain([Body::pack("an-id", b"payload")]).collect();
+        ringback_fuzz::run(&samples, |raw| {
+            if let Some(record) = Record::unpack(1, raw) {
+                let packed = record.pack();
+                let again = Record::unpack(1, &packed).expect("it was packed");
+                assert_eq!(format!("{again:?}"), format!("{record:?}"));
+            }
+            if let Some(body) = Body::unpack(raw) {
+                assert_eq!(Body::pack(&body.id, &body.payload), raw);
+                let delivery = payload::unpack(&body.payload, "http://h".to_owned(), None);
+                if let Some(delivery) = delivery {
+                    assert!(delivery.body.bytes.len() <= raw.len());
+                }
+            }
+        });
     }
 }
