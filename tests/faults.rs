@@ -1,6 +1,7 @@
 //! What goes wrong around Ringback: processes die, stores fail, nodes change, callers race, load is high.
 
 mod accepted_count;
+mod canary;
 mod chaos;
 mod cluster;
 mod cluster_nodes;

@@ -85,6 +85,62 @@ async fn the_operator_limits_how_soon_and_how_often_jobs_are_retried() {
 }
 
 #[tokio::test]
+async fn the_operator_limits_how_long_jobs_are_retried() {
+    let for_ever = json!({"delays": ["200ms"], "max": -1, "jitter": 0});
+    for options in StackOptions::each_store() {
+        let options = options.env("RINGBACK_RETRY_MAX_AGE", "1500ms");
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        sink.answer(Answer::status(500));
+        stack.set_policy("flood", &json!({"retry": for_ever})).await;
+        stack.accept(&with(job(&sink, "own"), "retry", for_ever.clone())).await;
+        stack.accept(&with(job(&sink, "of-topic"), "topic", "flood")).await;
+        // The age counts from the due time, not from the submit.
+        let later = with(with(job(&sink, "later"), "retry", for_ever.clone()), "delay", "2s");
+        stack.accept(&later).await;
+        // A first retry beyond the age is not made at all.
+        let beyond = json!({"delays": ["1h"], "jitter": 0});
+        stack.accept(&with(job(&sink, "beyond"), "retry", beyond)).await;
+        let shown = stack.get(&format!("/v1/jobs/{TOPIC}/own?include=request")).await.json();
+        assert_eq!(shown["effective"]["retry"]["max_age"], "1s 500ms", "{shown}");
+        assert_eq!(shown["effective"]["retry"]["max"], -1, "{shown}");
+        for (topic, id) in [(TOPIC, "own"), ("flood", "of-topic"), (TOPIC, "later"), (TOPIC, "beyond")] {
+            let dead = stack.wait_state(topic, id, "dead", SOON).await;
+            assert_eq!(dead["reason"], "exhausted", "{dead}");
+            let arrivals = sink.arrivals_of(id);
+            let (first, last) = (&arrivals[0], &arrivals[arrivals.len() - 1]);
+            let first_due = first.due_at().expect("ringback-due-at");
+            let last_due = last.due_at().expect("ringback-due-at");
+            assert!(between(first_due, last_due) <= Duration::from_millis(1500), "{id}: {arrivals:?}");
+            assert_eq!(arrivals.len() > 1, id != "beyond", "{id}: {arrivals:?}");
+        }
+
+        // A consumer that fails, and one that leaves its lease to expire.
+        for (id, ttr) in [("fails", "1m"), ("leaves", "100ms")] {
+            let job = json!({"topic": id, "id": id, "ttr": ttr, "retry": for_ever});
+            stack.accept(&job).await;
+            let begun = Instant::now();
+            let mut attempts = 0;
+            while stack.job(id, id).await.1["state"] != "dead" {
+                assert!(begun.elapsed() < SOON, "{id} is not dead after {attempts} attempts");
+                for reserved in stack.reserve(id, &json!({"wait": "300ms"})).await {
+                    attempts += 1;
+                    if id == "fails" {
+                        stack.settle(&reserved, "retry", &json!({})).await.expect(200);
+                    }
+                }
+            }
+            assert!(attempts > 1, "{id}: {attempts} attempts");
+            let dead = stack.wait_state(id, id, "dead", SOON).await;
+            assert_eq!(
+                (&dead["failures"], &dead["reason"]),
+                (&json!(attempts), &json!("exhausted")),
+                "{dead}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_receiver_that_recovers_gets_the_job_and_no_more() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Script::first(2, Answer::status(500)).finally(Answer::status(204)));

@@ -43,6 +43,46 @@ fn the_compose_file_starts_every_role_and_one_redis() {
 }
 
 #[test]
+fn the_services_of_the_compose_file_are_limited_and_only_the_notifier_has_a_way_out() {
+    let compose = compose();
+    let networks = [
+        ("redis", &["store"][..]),
+        ("api", &["store", "callers"]),
+        ("carrier", &["store"]),
+        ("notifier", &["store", "egress"]),
+    ];
+    for (name, expected) in networks {
+        let service = &compose["services"][name];
+        let found: Vec<_> = service["networks"].as_sequence().expect("networks").iter().collect();
+        assert_eq!(found, expected, "{name}");
+        for limit in ["mem_limit", "cpus", "pids_limit"] {
+            assert!(!service[limit].is_null(), "{name} has no {limit}");
+        }
+        assert_eq!(service["read_only"], true, "{name}");
+        assert_eq!(service["security_opt"][0], "no-new-privileges:true", "{name}");
+    }
+    assert_eq!(compose["networks"]["store"]["internal"], true);
+    let masquerade = &compose["networks"]["callers"]["driver_opts"];
+    assert_eq!(masquerade["com.docker.network.bridge.enable_ip_masquerade"], "false");
+    assert!(compose["networks"]["egress"].is_null(), "it has the defaults of a network");
+}
+
+#[test]
+fn redis_in_the_compose_file_has_a_password_that_all_roles_know() {
+    let compose = compose();
+    let services = &compose["services"];
+    let command: Vec<_> = services["redis"]["command"].as_sequence().expect("a command").iter().collect();
+    let password = command.iter().position(|part| **part == "--requirepass").map(|at| command[at + 1]);
+    let password = password.and_then(Value::as_str).expect("a password");
+    assert!(password.starts_with("${REDIS_PASSWORD:?"), "{password} may be empty");
+    assert_eq!(services["redis"]["environment"]["REDISCLI_AUTH"], "${REDIS_PASSWORD}");
+    for (role, ..) in ROLES {
+        let store = &services[role]["environment"]["RINGBACK_STORE"];
+        assert_eq!(store, "redis://:${REDIS_PASSWORD}@redis:6379", "{role}");
+    }
+}
+
+#[test]
 fn only_variables_that_exist_are_set() {
     let compose = compose();
     for (role, ..) in ROLES {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::files::{crates, read};
 
 /// Each crate, and those that it may depend on.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("core", &[]),
     ("egress", &[]),
     ("secrets", &[]),
@@ -19,6 +19,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("cli", &["core", "egress", "secrets", "store", "service", "api", "carrier", "notifier"]),
     ("testkit", &["core", "store"]),
     ("bench", &["core", "store", "testkit"]),
+    ("fuzz", &[]),
     ("model", &[]),
     ("simulation", &[]),
     ("chaos", &["core", "testkit"]),

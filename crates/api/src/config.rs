@@ -39,7 +39,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The store.
     pub store: Options,
-    /// The retry policy of failed pull jobs that have none of their own (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`).
+    /// The retry policy of failed pull jobs that have none of their own (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`, `RETRY_MAX_AGE`).
     pub retry: InstallationRetry,
     /// How many callers may listen to events at once (`EVENT_LISTENERS`, 100).
     pub event_listeners: usize,

@@ -211,7 +211,7 @@ impl Api {
         context: &RetryContext,
         error: Option<String>,
     ) -> Result<Outcome, PoliciesUnknown> {
-        self.retries.failed(context, error, &mut *self.random())
+        self.retries.failed(context, error, self.clock.now(), &mut *self.random())
     }
 
     /// The retry policy of jobs that have none of their own, in topics without one, and the limits of all.

@@ -38,7 +38,7 @@ pub struct Config {
     /// How long a carrier keeps its shards without a heartbeat (`LOCK_TTL`, 5s).
     pub lock_ttl: Duration,
     /// The retry policy of pull jobs whose lease expires, if neither they nor their topic have one
-    /// (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`).
+    /// (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`, `RETRY_MAX_AGE`).
     pub retry: InstallationRetry,
 }
 

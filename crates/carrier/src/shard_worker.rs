@@ -133,9 +133,9 @@ impl ShardWorker {
             return Ok(pass);
         }
         let mut rng = random::generator();
-        let error = || Some(LEASE_EXPIRED.to_owned());
+        let (now, error) = (self.clock.now(), || Some(LEASE_EXPIRED.to_owned()));
         let outcomes = expired.iter().map(|ExpiredLease { receipt, tries }| {
-            Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?))
+            Ok((*receipt, self.retries.failed(tries, error(), now, &mut rng)?))
         });
         // The delay of a retry is not known before the policies are.
         let Ok(outcomes) = outcomes.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };

@@ -35,26 +35,33 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome of one more failure after `failures` others: a retry after the next delay of the policy, or
-    /// `exhausted` after its last. The retry comes no sooner than `retry_after`.
-    pub fn failed(
-        policy: &RetryPolicy,
-        failures: u32,
-        retry_after: Option<Duration>,
-        last: LastAttempt,
-        rng: &mut impl Rng,
-    ) -> Self {
-        match policy.delay(failures.saturating_add(1), retry_after, rng) {
+    /// The outcome of one more failure: a retry after the next delay of the policy; or `exhausted`, after the last
+    /// delay of the policy or if the retry would come too late.
+    pub fn failed(policy: &RetryPolicy, failure: &Failure, last: LastAttempt, rng: &mut impl Rng) -> Self {
+        let &Failure { before, retry_after, longest_delay } = failure;
+        let after = policy.delay(before.saturating_add(1), retry_after, rng);
+        match after.filter(|after| longest_delay.is_none_or(|longest| *after <= longest)) {
             Some(after) => Self::Retry { after, last },
             None => Self::Bury { reason: Reason::Exhausted, last },
         }
     }
 }
 
+/// What decides on the retry of a failed attempt, beside the policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// How many attempts failed before.
+    pub before: u32,
+    /// The receiver's Retry-After: the retry comes no sooner.
+    pub retry_after: Option<Duration>,
+    /// The longest delay that the installation allows this job; `None` for no limit.
+    pub longest_delay: Option<Duration>,
+}
+
 /// Why a job is dead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its retries are used up.
+    /// Its retries are used up, or the next one would come later than the installation allows.
     Exhausted,
     /// The receiver answered 410 Gone (RFC 9110, section 15.5.11).
     Gone,
@@ -112,8 +119,30 @@ mod tests {
         let after = Duration::from_secs(9);
         let policy = RetryPolicy::new(vec![after], crate::retry::Max::Tiers, 0.0).unwrap();
         let last = LastAttempt::default();
-        let mut failed = |failures| Outcome::failed(&policy, failures, None, last.clone(), &mut rng);
+        let mut failed = |before| {
+            let failure = Failure { before, ..Failure::default() };
+            Outcome::failed(&policy, &failure, last.clone(), &mut rng)
+        };
         assert_eq!(failed(0), Outcome::Retry { after, last: last.clone() });
         assert_eq!(failed(1), Outcome::Bury { reason: Reason::Exhausted, last: last.clone() });
+    }
+
+    #[test]
+    fn a_retry_that_would_come_too_late_is_none_also_for_a_policy_without_end() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let secs = Duration::from_secs;
+        let policy = RetryPolicy::new(vec![secs(9)], crate::retry::Max::Unlimited, 0.0).unwrap();
+        let last = LastAttempt::default();
+        let mut is_retried = |longest: Option<u64>, retry_after: Option<u64>| {
+            let (longest_delay, retry_after) = (longest.map(secs), retry_after.map(secs));
+            let failure = Failure { before: 70_000, retry_after, longest_delay };
+            let outcome = Outcome::failed(&policy, &failure, last.clone(), &mut rng);
+            let dead = Outcome::Bury { reason: Reason::Exhausted, last: last.clone() };
+            assert!(outcome == dead || matches!(outcome, Outcome::Retry { .. }), "{outcome:?}");
+            outcome != dead
+        };
+        assert!(is_retried(None, None) && is_retried(None, Some(60)));
+        assert!(is_retried(Some(9), None) && !is_retried(Some(8), None) && !is_retried(Some(0), None));
+        assert!(is_retried(Some(60), Some(60)) && !is_retried(Some(59), Some(60)), "a Retry-After counts");
     }
 }

@@ -321,4 +321,49 @@ mod tests {
             assert!(Guard::default().judge_origin(origin).is_err(), "{origin:?}");
         }
     }
+
+    #[test]
+    fn random_spellings_of_a_host_are_judged_as_the_host_of_the_url() {
+        let samples = [
+            "http://127.0.0.1/",
+            "http://0x7f.1:80/",
+            "https://017700000001:443/a?b",
+            "http://１２７。0.0.1/",
+            "http://%31%32%37.0.0.1/",
+            "http://[::ffff:127.0.0.1]:8080/",
+            "http://[64:ff9b::7f00:1]/",
+            "https://user:pass@example.com.:8443/x#y",
+            "http://münchen.example/",
+            "http://2130706433/",
+            "http://4294967295.:0/",
+        ];
+        let guard = Guard::default();
+        ringback_fuzz::run_texts(&samples, |text| {
+            let Ok(url) = Url::parse(text) else { return };
+            let is_web = matches!(url.scheme(), "http" | "https");
+            if !is_web || !url.username().is_empty() || url.password().is_some() {
+                return;
+            }
+            let (origin, port) = (&url[..url::Position::BeforePath], url.port_or_known_default());
+            let judged = guard.judge_origin(origin);
+            let address: IpAddr = match url.host().expect("a web URL has a host") {
+                url::Host::Ipv4(address) => address.into(),
+                url::Host::Ipv6(address) => address.into(),
+                url::Host::Domain(name) => {
+                    assert!(name.parse::<IpAddr>().is_err(), "{name} is an address");
+                    let destination = Destination { host: Host::Name(name), port: port.expect("a port") };
+                    assert_eq!(Destination::of_origin(origin), Some(destination), "{origin}");
+                    return;
+                }
+            };
+            let port = port.expect("a port");
+            let host = Host::Address(address);
+            assert_eq!(Destination::of_origin(origin), Some(Destination { host, port }), "{origin}");
+            if guard.ports.contains(port) {
+                assert_eq!(judged, guard.judge_addresses(&[address], port), "{origin}");
+            } else {
+                assert_eq!(judged, Err(Forbidden::Port(port)), "{origin}");
+            }
+        });
+    }
 }

@@ -16,7 +16,7 @@ use ringback_core::contract::{Attempt, Lease, Note, Renewed};
 use ringback_core::crash_point;
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
-use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::outcome::{Failure, LastAttempt, Outcome};
 use ringback_core::policy::{Logging, Policy};
 use ringback_service::{Shutdown, random};
 use ringback_store::{Retries, Store};
@@ -255,7 +255,10 @@ impl Deliverer {
             Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
             Verdict::Release(after) => Outcome::Release { after },
             Verdict::Failed { retry_after } => {
-                Outcome::failed(&retry, lease.failures, retry_after, last(), rng)
+                let now = lease.clock().at(Instant::now());
+                let longest_delay = self.retries.installation.longest_delay(lease.first_due, now);
+                let failure = Failure { before: lease.failures, retry_after, longest_delay };
+                Outcome::failed(&retry, &failure, last(), rng)
             }
         };
         #[cfg(debug_assertions)]

@@ -58,6 +58,10 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
+    use ringback_core::retry::{MAX_RETRY_AFTER, RetryPolicy};
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_millis(784_111_777_000);
@@ -124,5 +128,29 @@ mod tests {
         for nonsense in ["soon", "-5", "1.5", ""] {
             assert_eq!(answered(503, Some(nonsense)), failed(None), "{nonsense:?}");
         }
+    }
+
+    #[test]
+    fn random_answers_have_a_verdict_and_no_retry_after_moves_a_retry_beyond_its_limit() {
+        let samples =
+            ["200", "503 120", "429 Sun, 06 Nov 1994 08:50:07 GMT", "404 18446744073709551615", "410 5"];
+        let policy: RetryPolicy = "1s 30d".parse().unwrap();
+        ringback_fuzz::run(&samples, |bytes| {
+            let (status, after) = bytes.split_at(bytes.len().min(3));
+            let Ok(code) = StatusCode::from_bytes(status) else { return };
+            let Ok(after) = http::HeaderValue::from_bytes(after) else { return };
+            let is_expected = bytes.len() % 2 == 0;
+            match judged(code.as_u16(), HeaderMap::from_iter([(RETRY_AFTER, after)]), is_expected) {
+                Verdict::Complete => assert!(code.is_success() && is_expected),
+                Verdict::Bury(reason) => assert_eq!((reason, code), (Reason::Gone, StatusCode::GONE)),
+                Verdict::Failed { retry_after } => {
+                    let mut rng = StdRng::seed_from_u64(bytes.len() as u64);
+                    let delay = policy.delay(1, retry_after, &mut rng).expect("a retry");
+                    assert!(delay <= MAX_RETRY_AFTER + Duration::from_secs(1), "{delay:?}");
+                    assert!(delay >= retry_after.unwrap_or_default().min(MAX_RETRY_AFTER), "{delay:?}");
+                }
+                Verdict::Release(_) => panic!("an answer is no release"),
+            }
+        });
     }
 }

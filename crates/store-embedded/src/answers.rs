@@ -61,7 +61,8 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
         is_watched,
     };
     let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
-    let [due, created] = [record.due, record.created].map(Timestamp::from_millis);
+    let due = [record.due, record.first_due()].map(Timestamp::from_millis);
+    let created = Timestamp::from_millis(record.created);
     Some(Lease::new(grant, key(record, body)?, delivery, due, created, record.attempts, record.failures))
 }
 
@@ -85,7 +86,8 @@ pub(crate) fn expired_lease(shard: Shard, record: &Record, body: &Body) -> Optio
 /// The data that determines the delay before the next attempt of a job.
 pub(crate) fn retry_context(record: &Record, body: &Body) -> RetryContext {
     let (retry, topic) = (payload::policy(&body.payload), Topic::from_stored(&record.topic));
-    RetryContext { failures: record.failures, retry, topic }
+    let first_due = Timestamp::from_millis(record.first_due());
+    RetryContext { failures: record.failures, first_due, retry, topic }
 }
 
 fn receipt(shard: Shard, record: &Record) -> Option<Receipt> {

@@ -88,6 +88,8 @@ pub(crate) struct Head {
     /// When the job came to this store.
     pub(crate) arrived: Timestamp,
     pub(crate) due: Timestamp,
+    /// When the job was due as it was submitted.
+    pub(crate) first_due: Timestamp,
     pub(crate) created: Timestamp,
     pub(crate) attempts: u32,
     pub(crate) failures: u32,
@@ -153,6 +155,7 @@ impl Head {
             lane,
             arrived: created,
             due,
+            first_due: due,
             created,
             attempts: 0,
             failures: 0,
@@ -405,5 +408,58 @@ mod tests {
         let tombs = include_str!("lua/prelude/tombs.lua");
         assert!(tombs.contains(&format!("local MAYBE_IN_FLIGHT = {MAYBE_IN_FLIGHT}")));
         assert_eq!(State::ALL[usize::from(DONE) - 1], State::Done);
+    }
+
+    #[test]
+    fn random_records_are_unreadable_or_lie_within_what_was_read() {
+        let record = |body, if_exists| {
+            let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
+            let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
+            let mut delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
+            delivery.retry = ringback_core::retry::RetryPolicy::preset("default");
+            let job = NewJob {
+                key,
+                due: Due::In(Duration::ZERO),
+                delivery,
+                content: ContentHash::default(),
+                if_exists,
+            };
+            [vec![1; FLAGS], pack(&job, LaneId::default()).rest].concat()
+        };
+        let last = LastAttempt {
+            at: Timestamp::from_millis(5),
+            error: Some("timeout".into()),
+            ..LastAttempt::default()
+        };
+        let mut state = vec![3; STATE - 14];
+        push_last(&mut state, &last, "exhausted");
+        let token = Token([7; 8]);
+        let samples = [
+            record(10, IfExists::Refuse),
+            record(5000, IfExists::Replace { token }),
+            state,
+            vec![4; TOMBSTONE],
+        ];
+        let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
+        ringback_fuzz::run(&samples, |raw| {
+            let (raw, whole) = (Bytes::copy_from_slice(raw), Bytes::from(samples[0].clone()));
+            for state in State::ALL {
+                for (job_state, record) in [(Bytes::new(), &raw), (raw.clone(), &whole), (raw.clone(), &raw)]
+                {
+                    if let Ok(head) = Head::parse(state, job_state, record) {
+                        assert_eq!(head.into_job(key.clone()).state, state);
+                    }
+                }
+            }
+            for lane in ["t https://a", "t ", "t", ""] {
+                let Ok(tail) = Tail::parse(lane, raw.clone()) else { continue };
+                assert!(tail.payload.len() <= raw.len());
+                let payload = tail.external(raw.clone()).unwrap_or_else(|| tail.payload.clone());
+                if let Some(delivery) = payload::unpack(&payload, tail.origin, None) {
+                    assert!(delivery.body.bytes.len() <= raw.len());
+                }
+            }
+            let _ = (parse_tombstone(raw.clone(), key.clone()), lease_number(&raw), locator(&raw));
+        });
     }
 }

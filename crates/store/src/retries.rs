@@ -1,8 +1,9 @@
 //! Retries of pull jobs: which retry policy counts when an attempt fails.
 
 use rand::Rng;
+use ringback_core::clock::Timestamp;
 use ringback_core::contract::RetryContext;
-use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::outcome::{Failure, LastAttempt, Outcome};
 use ringback_core::retry::InstallationRetry;
 
 use crate::policy_book::{PoliciesUnknown, PolicyBook};
@@ -17,7 +18,7 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// The outcome of a job that has failed once more. The job's own policy counts first, then its
+    /// The outcome of a job that has failed once more, at `now`. The job's own policy counts first, then its
     /// topic's, then the default.
     ///
     /// # Errors
@@ -26,12 +27,15 @@ impl Retries {
         &self,
         tries: &RetryContext,
         error: Option<String>,
+        now: Timestamp,
         rng: &mut impl Rng,
     ) -> Result<Outcome, PoliciesUnknown> {
         let topic = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let policy = self.installation.policy(tries.retry.as_ref(), of_topic);
-        Ok(Outcome::failed(&policy, tries.failures, None, LastAttempt::by_consumer(error), rng))
+        let longest_delay = self.installation.longest_delay(tries.first_due, now);
+        let failure = Failure { before: tries.failures, retry_after: None, longest_delay };
+        Ok(Outcome::failed(&policy, &failure, LastAttempt::by_consumer(error), rng))
     }
 }
 
@@ -57,7 +61,8 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(1);
         let mut after = |retries: &Retries, retry, topic: Option<&str>| {
             let topic = topic.map(|topic| topic.parse().unwrap());
-            match retries.failed(&RetryContext { failures: 0, retry, topic }, None, &mut rng) {
+            let tries = RetryContext { retry, topic, ..RetryContext::default() };
+            match retries.failed(&tries, None, Timestamp::default(), &mut rng) {
                 Ok(Outcome::Retry { after, .. }) => Ok(after.as_secs()),
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => Err(error),
@@ -73,5 +78,21 @@ mod tests {
         assert_eq!(after(&retries, None, Some("t")), Ok(2));
         assert_eq!(after(&retries, None, Some("u")), Ok(3), "a policy without retry");
         assert_eq!((after(&retries, None, Some("none")), after(&retries, None, None)), (Ok(3), Ok(3)));
+    }
+
+    #[test]
+    fn a_job_that_would_be_retried_too_long_after_it_was_first_due_is_dead() {
+        let installation = InstallationRetry {
+            max_age: Some(std::time::Duration::from_secs(10)),
+            ..InstallationRetry::unlimited(policy(3).retry.unwrap())
+        };
+        let retries = Retries { policies: PolicyBook::default(), installation };
+        let mut rng = StdRng::seed_from_u64(1);
+        let tries = RetryContext { first_due: Timestamp::from_millis(50_000), ..RetryContext::default() };
+        let mut is_retried = |now| {
+            let outcome = retries.failed(&tries, None, Timestamp::from_millis(now), &mut rng);
+            matches!(outcome, Ok(Outcome::Retry { .. }))
+        };
+        assert!(is_retried(49_000) && is_retried(57_000) && !is_retried(57_001));
     }
 }

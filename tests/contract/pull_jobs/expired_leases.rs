@@ -15,7 +15,8 @@ use super::{bury, fail, over, release, retry};
 pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(bench: &Workbench) {
     let mut wanted = bench.pull_job("a");
     wanted.delivery.retry = RetryPolicy::preset("standard-webhooks");
-    let key = bench.accept(wanted.clone()).await.key;
+    let accepted = bench.accept(wanted.clone()).await;
+    let (key, first_due) = (accepted.key, accepted.due);
     let job = bench.pull_one(&key, ms(20)).await;
     for _ in 0..2 {
         let expired = bench.expired_leases(1).await;
@@ -25,6 +26,7 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
             expired[0].tries,
             RetryContext {
                 failures: 0,
+                first_due,
                 retry: wanted.delivery.retry.clone(),
                 topic: Some(key.topic.clone())
             }

@@ -180,16 +180,19 @@ pub(crate) async fn the_receipt_leads_to_what_chooses_the_retry_tier(bench: &Wor
     for (name, size) in [("inline", 10), ("beside", 3000), ("huge", 200_000)] {
         let mut wanted = bench.pull_job(name).body(vec![b'x'; size]);
         wanted.delivery.retry = policy.clone();
-        let key = bench.accept(wanted).await.key;
+        let accepted = bench.accept(wanted).await;
+        let (key, first_due) = (accepted.key, accepted.due);
         let job = bench.pull_one(&key, LONG).await;
-        let tries = RetryContext { failures: 0, retry: policy.clone(), topic: Some(key.topic.clone()) };
+        let tries =
+            RetryContext { failures: 0, first_due, retry: policy.clone(), topic: Some(key.topic.clone()) };
         assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), Some(tries));
         bench.settle_receipt(job.receipt, retry(ms(0))).await;
         assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), None);
         bench.promote_until(1).await;
         let again = bench.pull_one(&key, LONG).await;
         let tries = bench.store().lease_info(&again.receipt).await.expect("held").expect("it is held");
-        assert_eq!(tries.failures, 1);
+        assert_eq!((tries.failures, tries.first_due), (1, first_due));
+        assert!(bench.get(&key).await.due > first_due);
     }
 }
 

@@ -209,4 +209,14 @@ mod tests {
         }
         assert_eq!(purge_dead(&store, filter, None, until).await.unwrap(), (2, None));
     }
+
+    #[test]
+    fn random_texts_are_no_purge_cursors_or_are_read_as_they_are_written() {
+        let samples = ["2-19aa0c2f800", "2-19aa0c2f800.19aa0c2f7ff-000102030405060708090a0b"];
+        ringback_fuzz::run_texts(&samples, |text| {
+            if let Ok(cursor) = text.parse::<PurgeCursor>() {
+                assert_eq!(cursor.to_string().parse(), Ok(cursor));
+            }
+        });
+    }
 }

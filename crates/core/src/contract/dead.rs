@@ -91,6 +91,7 @@ pub type DeadShardPage<T> = DeadPage<(DeadCursor, T)>;
 
 #[cfg(test)]
 mod tests {
+    use super::super::page::Cursor;
     use super::*;
 
     const fn cursor(at: u64, tie: u8) -> DeadCursor {
@@ -107,5 +108,18 @@ mod tests {
         for text in ["", "-", "1", "x-0", &good[..good.len() - 1], &long, "+1-000000000000000000000000"] {
             assert_eq!(text.parse::<DeadCursor>(), Err(InvalidCursor), "{text}");
         }
+    }
+
+    #[test]
+    fn random_texts_are_no_cursors_or_are_read_as_they_are_written() {
+        let sample = cursor(1_763_600_000_123, 0x0a).to_string();
+        ringback_fuzz::run_texts(&[&sample, "2-0-0", "ffff-ffffffffffffffff-ffffffff"], |text| {
+            if let Ok(cursor) = text.parse::<DeadCursor>() {
+                assert_eq!(cursor.to_string().parse(), Ok(cursor));
+            }
+            if let Ok(cursor) = text.parse::<Cursor>() {
+                assert_eq!(cursor.to_string().parse(), Ok(cursor));
+            }
+        });
     }
 }

@@ -68,6 +68,8 @@ pub struct Lease {
     pub delivery: Delivery,
     /// When this attempt was due.
     pub due: Timestamp,
+    /// When the job was first due: the due time with which it was accepted.
+    pub first_due: Timestamp,
     /// When the job was accepted.
     pub created: Timestamp,
     /// The number of this attempt, from 1.
@@ -77,18 +79,18 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A lease that a backend has just granted. `attempt` is the number of this attempt, `failures` the
-    /// number of failed ones before it.
+    /// A lease that a backend has just granted. `due` and `first_due` are when this attempt and the job were due,
+    /// `attempt` is the number of this attempt, `failures` the number of failed ones before it.
     pub const fn new(
         grant: LeaseGrant,
         key: JobKey,
         delivery: Delivery,
-        due: Timestamp,
+        [due, first_due]: [Timestamp; 2],
         created: Timestamp,
         attempt: u32,
         failures: u32,
     ) -> Self {
-        Self { grant, response: None, key, delivery, due, created, attempt, failures }
+        Self { grant, response: None, key, delivery, due, first_due, created, attempt, failures }
     }
 
     /// What the backend knows of the lease.

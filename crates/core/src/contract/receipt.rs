@@ -99,4 +99,13 @@ mod tests {
         assert_eq!("ä".repeat(20).parse::<Receipt>(), Err(InvalidReceipt));
         assert_eq!("A".repeat(WRITTEN).parse::<Receipt>(), Err(InvalidReceipt));
     }
+
+    #[test]
+    fn random_texts_are_no_receipts_or_are_written_as_they_were_read() {
+        ringback_fuzz::run_texts(&[&receipt().to_string(), &"A".repeat(WRITTEN), "+/=", "finish"], |text| {
+            if let Ok(receipt) = text.parse::<Receipt>() {
+                assert_eq!(receipt.to_string(), text);
+            }
+        });
+    }
 }

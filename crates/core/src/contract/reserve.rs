@@ -94,6 +94,8 @@ pub struct PulledJob {
 pub struct RetryContext {
     /// How many attempts have failed so far.
     pub failures: u32,
+    /// When the job was first due.
+    pub first_due: Timestamp,
     /// The job's own policy, if it has one.
     pub retry: Option<RetryPolicy>,
     /// The job's topic, whose policy counts otherwise; `None` if it is not known.

@@ -4,10 +4,14 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::{DEFAULT_TIERS, MAX_TIER, MIN_TIER, Max, RetryPolicy};
+use crate::clock::Timestamp;
 use crate::duration::parse_duration;
 
+/// The longest `RETRY_MAX_AGE`: a year.
+const LONGEST_AGE: Duration = Duration::from_secs(366 * 86_400);
+
 /// The settings: name, default and meaning. They are the same for every process that settles failures.
-pub const SETTINGS: [(&str, &str, &str); 3] = [
+pub const SETTINGS: [(&str, &str, &str); 4] = [
     (
         "RETRY",
         DEFAULT_TIERS,
@@ -18,6 +22,11 @@ pub const SETTINGS: [(&str, &str, &str); 3] = [
         "RETRY_MAX_FAILURES",
         "-1",
         "Failures after which a job is dead at the latest, whatever it or a policy says: 1 to 4294967295, or -1 for no limit",
+    ),
+    (
+        "RETRY_MAX_AGE",
+        "0",
+        "How long after it was first due a job is still retried, whatever it or a policy says: 10ms to 366d, or 0 for no limit",
     ),
 ];
 
@@ -30,12 +39,14 @@ pub struct InstallationRetry {
     pub min_delay: Duration,
     /// No job has more failures; `None` for no limit.
     pub max_failures: Option<u32>,
+    /// No retry comes later than this after the job was first due; `None` for no limit.
+    pub max_age: Option<Duration>,
 }
 
 impl InstallationRetry {
     /// This policy by default, and no limits.
     pub const fn unlimited(default: RetryPolicy) -> Self {
-        Self { default, min_delay: MIN_TIER, max_failures: None }
+        Self { default, min_delay: MIN_TIER, max_failures: None, max_age: None }
     }
 
     /// No retries by default, and no limits.
@@ -48,20 +59,31 @@ impl InstallationRetry {
     /// # Errors
     /// Each wrong value by its name, and what is allowed.
     pub fn parse(mut get: impl FnMut(&'static str) -> String) -> Result<Self, Vec<(&'static str, String)>> {
-        let [(default, ..), (min_delay, ..), (max_failures, ..)] = SETTINGS;
+        let [(default, ..), (min_delay, ..), (max_failures, ..), (max_age, ..)] = SETTINGS;
         let values = (
             get(default).parse::<RetryPolicy>().map_err(|why| (default, why.to_string())),
             parse_min_delay(&get(min_delay))
                 .ok_or((min_delay, "must be a duration from 10ms to 30d".to_owned())),
             parse_max_failures(&get(max_failures))
                 .ok_or((max_failures, format!("must be a whole number from 1 to {}, or -1", u32::MAX))),
+            parse_max_age(&get(max_age))
+                .ok_or((max_age, "must be a duration from 10ms to 366d, or 0".to_owned())),
         );
         match values {
-            (Ok(default), Ok(min_delay), Ok(max_failures)) => Ok(Self { default, min_delay, max_failures }),
-            (default, min_delay, max_failures) => {
-                Err([default.err(), min_delay.err(), max_failures.err()].into_iter().flatten().collect())
+            (Ok(default), Ok(min_delay), Ok(max_failures), Ok(max_age)) => {
+                Ok(Self { default, min_delay, max_failures, max_age })
+            }
+            (default, min_delay, max_failures, max_age) => {
+                let wrong = [default.err(), min_delay.err(), max_failures.err(), max_age.err()];
+                Err(wrong.into_iter().flatten().collect())
             }
         }
+    }
+
+    /// The longest delay at `now` before the retry of a job that was first due at `first_due`; `None` without a
+    /// limit.
+    pub fn longest_delay(&self, first_due: Timestamp, now: Timestamp) -> Option<Duration> {
+        Some(self.max_age?.saturating_sub(now.since(first_due)))
     }
 
     /// The policy of a job, within the limits: its own, else that of its topic, else the default.
@@ -103,6 +125,15 @@ fn parse_max_failures(text: &str) -> Option<Option<u32>> {
     text.parse().ok().filter(|max| *max > 0).map(Some)
 }
 
+/// `None` for a wrong value, `Some(None)` for no limit.
+fn parse_max_age(text: &str) -> Option<Option<Duration>> {
+    let age = if text == "0" { Duration::ZERO } else { parse_duration(text).ok()? };
+    if age.is_zero() {
+        return Some(None);
+    }
+    Some(age).filter(|age| (MIN_TIER..=LONGEST_AGE).contains(age)).map(Some)
+}
+
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng as _;
@@ -119,7 +150,12 @@ mod tests {
     }
 
     fn limited(min_delay: u64, max_failures: Option<u32>) -> InstallationRetry {
-        InstallationRetry { default: policy(&[1], Max::Unlimited), min_delay: secs(min_delay), max_failures }
+        let default = policy(&[1], Max::Unlimited);
+        InstallationRetry {
+            min_delay: secs(min_delay),
+            max_failures,
+            ..InstallationRetry::unlimited(default)
+        }
     }
 
     #[test]
@@ -163,8 +199,19 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_delay_is_what_is_left_of_the_age() {
+        let at = |seconds: u64| Timestamp::from_millis(seconds * 1000);
+        let limited = InstallationRetry { max_age: Some(secs(10)), ..limited(1, None) };
+        assert_eq!(limited.longest_delay(at(50), at(53)), Some(secs(7)));
+        assert_eq!(limited.longest_delay(at(50), at(60)), Some(Duration::ZERO));
+        assert_eq!(limited.longest_delay(at(50), at(99)), Some(Duration::ZERO));
+        assert_eq!(limited.longest_delay(at(50), at(40)), Some(secs(10)), "a clock that is behind");
+        assert_eq!(InstallationRetry::none().longest_delay(at(50), at(99)), None);
+    }
+
+    #[test]
     fn each_wrong_setting_is_named() {
-        let parse = |values: [&'static str; 3]| {
+        let parse = |values: [&'static str; 4]| {
             InstallationRetry::parse(|name| {
                 let at = SETTINGS.iter().position(|(known, ..)| *known == name).unwrap();
                 values[at].to_owned()
@@ -174,12 +221,17 @@ mod tests {
             parse(SETTINGS.map(|(_, default, _)| default)),
             Ok(InstallationRetry::unlimited(RetryPolicy::preset("default").unwrap()))
         );
-        assert_eq!(parse(["1s", "2s", "9"]).unwrap().max_failures, Some(9));
+        assert_eq!(parse(["1s", "2s", "9", "0"]).unwrap().max_failures, Some(9));
+        let max_age = |text| parse(["1s", "2s", "9", text]).unwrap().max_age;
+        assert_eq!(["0", "0s", "2d"].map(max_age), [None, None, Some(secs(2 * 86_400))]);
         let wrong = |values| parse(values).unwrap_err().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-        assert_eq!(wrong(["never", "9ms", "0"]), ["RETRY", "RETRY_MIN_DELAY", "RETRY_MAX_FAILURES"]);
+        assert_eq!(wrong(["never", "9ms", "0", "9ms"]), SETTINGS.map(|(name, ..)| name));
         for (delay, failures) in [("31d", "9"), ("soon", "9"), ("1s", "-2"), ("1s", "4294967296"), ("1s", "")]
         {
-            assert_eq!(wrong(["1s", delay, failures]).len(), 1, "{delay} {failures}");
+            assert_eq!(wrong(["1s", delay, failures, "0"]).len(), 1, "{delay} {failures}");
+        }
+        for age in ["", "-1", "1", "367d", "9ms", "-1s", "1 month"] {
+            assert_eq!(wrong(["1s", "1s", "9", age]), ["RETRY_MAX_AGE"], "{age}");
         }
     }
 }

@@ -78,6 +78,9 @@ pub struct EffectiveRetry {
     /// After how many failures the job is dead; -1 for never. Beyond the list its last delay repeats. It is no more than the
     /// installation allows.
     pub max: i64,
+    /// How long after the job was first due it is still retried, as the installation allows; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age: Option<String>,
     /// Which share of a delay may be added at random.
     pub jitter: f32,
 }
@@ -127,7 +130,8 @@ impl EffectiveRetry {
             Max::Failures(max) => max.into(),
             Max::Unlimited => -1,
         };
-        Self { from, delays, max, jitter: retry.jitter() }
+        let max_age = installation.max_age.map(format_duration);
+        Self { from, delays, max, max_age, jitter: retry.jitter() }
     }
 }
 
@@ -204,12 +208,16 @@ mod tests {
         let retry = InstallationRetry {
             min_delay: Duration::from_secs(30),
             max_failures: Some(5),
+            max_age: Some(Duration::from_secs(86_400)),
             ..InstallationRetry::unlimited("15s 3m".parse().unwrap())
         };
         let default = effective_within(&retry, r#""topic":"t","url":"http://h/""#, None);
-        assert!(default.contains(r#""delays":["30s","3m"],"max":3,"#), "{default}");
+        assert!(default.contains(r#""delays":["30s","3m"],"max":3,"max_age":"1d","#), "{default}");
         let of_topic = effective_within(&retry, r#""topic":"t","url":"http://h/""#, Some(POLICY));
-        assert!(of_topic.contains(r#"{"from":"topic","delays":["30s"],"max":5,"#), "{of_topic}");
+        assert!(
+            of_topic.contains(r#"{"from":"topic","delays":["30s"],"max":5,"max_age":"1d","#),
+            "{of_topic}"
+        );
     }
 
     #[test]

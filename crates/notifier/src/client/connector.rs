@@ -229,6 +229,9 @@ fn kind(error: &io::Error, address: SocketAddr) -> PostError {
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::job::Callback;
+    use ringback_egress::{Forbidden, Guard};
+
     use super::*;
 
     #[test]
@@ -264,5 +267,42 @@ mod tests {
         ] {
             assert_eq!(host(&url.parse().unwrap()), expected);
         }
+    }
+
+    #[test]
+    fn random_hosts_are_connected_to_as_the_guard_judges_them() {
+        let samples = [
+            "http://127.0.0.1/",
+            "http://0x7f.1:80/",
+            "https://017700000001:443/a?b",
+            "http://[::ffff:127.0.0.1]:8080/",
+            "http://%31%32%37.0.0.1/",
+            "http://127。0。0。1/",
+            "https://example.com.:8443/x?y=%00|^",
+            "http://münchen.example/",
+            "http://[fe80::1]:1/",
+        ];
+        let guard = Guard::default();
+        ringback_fuzz::run_texts(&samples, |text| {
+            let Ok(callback) = Callback::parse(text) else { return };
+            // A URL that the client cannot take is not connected to.
+            let Ok(uri) = Uri::try_from(callback.to_string()) else { return };
+            assert_eq!(origin(&uri), callback.origin());
+            let judged = guard.judge_origin(&origin(&uri));
+            let url = url::Url::parse(text).expect("it was parsed");
+            let port = uri.port_u16().unwrap_or(if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 });
+            assert_eq!(Some(port), url.port_or_known_default(), "{uri}");
+            let connected = host(&uri).parse::<IpAddr>();
+            match url.host().expect("a host") {
+                url::Host::Ipv4(address) => assert_eq!(connected, Ok(address.into()), "{uri}"),
+                url::Host::Ipv6(address) => assert_eq!(connected, Ok(address.into()), "{uri}"),
+                url::Host::Domain(name) => assert_eq!((connected.is_err(), host(&uri)), (true, name)),
+            }
+            if let Ok(address) = connected
+                && !matches!(judged, Err(Forbidden::Port(_)))
+            {
+                assert_eq!(judged, guard.judge_addresses(&[address], port), "{uri}");
+            }
+        });
     }
 }

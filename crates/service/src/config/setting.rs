@@ -17,6 +17,7 @@ pub const ALL_NAMES: &[&str] = &[
     "RETRY",
     "RETRY_MIN_DELAY",
     "RETRY_MAX_FAILURES",
+    "RETRY_MAX_AGE",
     "LOCK_TTL",
     "LEASE_MARGIN",
     "DRAIN",

@@ -58,6 +58,9 @@ pub(crate) struct Record {
     /// Whether a push lease expired without an outcome, in this life.
     #[serde(skip)]
     pub(crate) lease_lost: bool,
+    /// The due time with which the job came, if it has another one now.
+    #[serde(skip)]
+    pub(crate) first_due: Option<u64>,
     /// Fields of a later version, which are kept as they are.
     #[serde(skip)]
     pub(crate) fields: Box<[u8]>,
@@ -159,6 +162,19 @@ impl Record {
         (self.timeout > 0).then(|| Duration::from_millis(self.timeout))
     }
 
+    /// When the job was first due: the due time with which it came.
+    pub(crate) fn first_due(&self) -> u64 {
+        self.first_due.unwrap_or(self.due)
+    }
+
+    /// Sets the due time of a job that has one.
+    pub(crate) fn set_due(&mut self, due: u64) {
+        if due != self.due {
+            self.first_due.get_or_insert(self.due);
+        }
+        self.due = due;
+    }
+
     /// When this store accepted the job.
     pub(crate) fn arrived(&self) -> u64 {
         self.imported.unwrap_or(self.created)
@@ -185,15 +201,17 @@ impl Record {
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = pack(self);
         let put_off = if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 };
-        let (&Self { token, submitted, life, lease_lost, .. }, fields) = (self, self.fields.clone());
-        Tail { token, put_off, submitted, life, lease_lost, fields }.pack(&mut packed);
+        let (&Self { token, submitted, life, lease_lost, first_due, .. }, fields) =
+            (self, self.fields.clone());
+        Tail { token, put_off, submitted, life, lease_lost, first_due, fields }.pack(&mut packed);
         packed
     }
 
     pub(crate) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
-        let Tail { token, put_off: late, submitted, life, lease_lost, fields } = Tail::unpack(rest)?;
-        let mut record = Self { number, token, submitted, life, lease_lost, fields, ..record };
+        let Tail { token, put_off: late, submitted, life, lease_lost, first_due, fields } =
+            Tail::unpack(rest)?;
+        let mut record = Self { number, token, submitted, life, lease_lost, first_due, fields, ..record };
         if let Stage::Reserved { put_off, .. } = &mut record.stage {
             *put_off = late;
         }
@@ -229,6 +247,8 @@ impl Body {
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::contract::payload;
+
     use super::*;
 
     #[test]
@@ -246,9 +266,22 @@ mod tests {
         let (token, submitted) = (Some([3; TOKEN]), Some([4; TOKEN]));
         let record =
             Record { stage, token, submitted, life, lease_lost: true, attempts: 2, ..Record::default() };
+        let record = Record { first_due: Some(8), ..record };
         let back = Record::unpack(9, &record.pack()).unwrap();
         assert_eq!((back.number, &back.stage), (9, &record.stage));
         assert_eq!((back.token, back.submitted, back.life, back.lease_lost), (token, submitted, life, true));
+        assert_eq!(back.first_due(), 8);
+    }
+
+    #[test]
+    fn the_first_due_time_stays_while_the_due_time_changes() {
+        let mut record = Record { due: 7, ..Record::default() };
+        record.set_due(7);
+        assert_eq!((record.first_due, record.first_due()), (None, 7), "nothing is stored");
+        for due in [9, 5, 7] {
+            record.set_due(due);
+            assert_eq!((record.due, record.first_due()), (due, 7));
+        }
     }
 
     #[test]
@@ -257,5 +290,45 @@ mod tests {
         assert!(first.was_tried() && first.is_former(6_999) && !first.is_former(7_000));
         let later = Record { life: Some(Life { lease: 9_000, attempts: 1 }), ..first };
         assert!(!later.was_tried() && later.is_former(9_000) && !later.is_former(9_001));
+    }
+
+    #[test]
+    fn random_rows_are_unreadable_or_are_packed_again_as_they_were_read() {
+        let reserved = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: true, put_off: 7 };
+        let dead = Stage::Dead { since: 9, reason: "exhausted".into() };
+        let last = Last { at: 5, status: Some(503), error: Some("timeout".into()), duration: 7 };
+        let (life, token) = (Some(Life { lease: 4, attempts: 2 }), Some([3; TOKEN]));
+        let samples = [
+            Record { stage: reserved, token, life, first_due: Some(8), ..Record::default() },
+            Record {
+                stage: dead,
+                last: Some(last),
+                topic: "t".into(),
+                origin: "http://h".into(),
+                ..Record::default()
+            },
+            Record {
+                stage: Stage::Ready { position: -1 },
+                submitted: token,
+                lease_lost: true,
+                ..Record::default()
+            },
+        ];
+        let samples: Vec<_> =
+            samples.iter().map(Record::pack).chain([Body::pack("an-id", b"payload")]).collect();
+        ringback_fuzz::run(&samples, |raw| {
+            if let Some(record) = Record::unpack(1, raw) {
+                let packed = record.pack();
+                let again = Record::unpack(1, &packed).expect("it was packed");
+                assert_eq!(format!("{again:?}"), format!("{record:?}"));
+            }
+            if let Some(body) = Body::unpack(raw) {
+                assert_eq!(Body::pack(&body.id, &body.payload), raw);
+                let delivery = payload::unpack(&body.payload, "http://h".to_owned(), None);
+                if let Some(delivery) = delivery {
+                    assert!(delivery.body.bytes.len() <= raw.len());
+                }
+            }
+        });
     }
 }

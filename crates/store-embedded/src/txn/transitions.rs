@@ -87,7 +87,7 @@ impl Txn<'_> {
     pub(crate) fn make_ready(&mut self, record: &mut Record) -> Result<()> {
         let from = record.state();
         self.unlink(record)?;
-        record.due = self.now();
+        record.set_due(self.now());
         self.publish(record, || EventKind::Promoted)?;
         self.link(record, To::Ready(QueueEnd::Back))?;
         self.tables.records.put(record)?;
@@ -129,7 +129,7 @@ impl Txn<'_> {
         self.tables.counts.note_end(shard, &record.topic, record.state())?;
         (record.settled, record.last) = (settled, None);
         (record.topic, record.origin) = (Box::default(), Box::default());
-        (record.token, record.life, record.lease_lost) = (None, None, false);
+        (record.token, record.life, record.lease_lost, record.first_due) = (None, None, false, None);
         self.row.ledger.enter(record.state());
         self.row.tombstones += 1;
         self.edge.ended += 1;
@@ -195,7 +195,7 @@ impl Txn<'_> {
         let (shard, number) = (self.shard(), record.number);
         record.stage = match to {
             To::Delayed(due) => {
-                record.due = due;
+                record.set_due(due);
                 self.tables.due.add(shard, &record.topic, due, number)?;
                 self.wake_at(due);
                 Stage::Delayed

@@ -143,7 +143,8 @@ impl RedisStore {
         } else {
             Tail::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
         };
-        Ok(RetryContext { failures: head.failures, retry: payload::policy(&packed), topic: None })
+        let Head { failures, first_due, .. } = *head;
+        Ok(RetryContext { failures, first_due, retry: payload::policy(&packed), topic: None })
     }
 }
 

@@ -171,7 +171,8 @@ impl RedisStore {
             hint,
             is_watched: false,
         };
-        Ok(Some(Lease::new(grant, key, delivery, head.due, head.created, head.attempts, head.failures)))
+        let due = [head.due, head.first_due];
+        Ok(Some(Lease::new(grant, key, delivery, due, head.created, head.attempts, head.failures)))
     }
 
     /// Reads a job's key and delivery. `None` when its large payload is gone, and the job with it, or is another

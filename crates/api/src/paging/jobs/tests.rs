@@ -169,3 +169,13 @@ fn a_cursor_can_be_written_and_parsed_and_others_are_refused() {
     assert!(format!("0-1-2..+{}", &long[1..]).parse::<ListCursor>().is_err());
     assert!(format!("0-1-2.x.{long}").parse::<ListCursor>().is_err());
 }
+
+#[test]
+fn random_texts_are_no_cursors_or_are_read_as_they_are_written() {
+    let samples = ["2-0-0", "2-0-0.3-ff-1.000102030405060708090a0b", "..000102030405060708090a0b"];
+    ringback_fuzz::run_texts(&samples, |text| {
+        if let Ok(cursor) = text.parse::<ListCursor>() {
+            assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        }
+    });
+}

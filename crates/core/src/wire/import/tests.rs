@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::Timestamp;
-use crate::contract::Token;
+use crate::contract::{Token, payload};
 use crate::job::Due;
 use crate::wire::parse_job;
 
@@ -126,4 +126,33 @@ fn the_trace_of_a_line_counts_before_that_of_the_request() {
     };
     assert_eq!(parse(&format!(r#","traceparent":"{text}""#)), Some(theirs));
     assert_eq!(parse(""), Some(ours));
+}
+
+#[test]
+fn random_lines_are_refused_or_are_jobs_that_every_store_can_pack() {
+    let samples = [
+        r#"{"topic":"t","id":"i","url":"http://h/","delay":"10m","body":{"a":1},"headers":{"x-a":"b"},"context":{"c":"d"}}"#,
+        r#"{"topic":"t","id":"i","ttr":"1m","body_text":"x","retry":{"delays":["1s","2s"],"max":-1,"jitter":0.5}}"#,
+        r#"{"topic":"t","id":"i","url":"https://[2606:4700::1]:8443/ü?x#","state":"dead","reason":"exhausted","at":"2020-01-01T00:00:00Z"}"#,
+        r#"{"tenant":"a7","topic":"t","id":"i","at":"2026-11-20 09:30 Europe/Berlin","on_dead":"http://h/d","timeout":"5s",
+            "created_at":"2019-12-31T00:00:00.001Z","attempts":4,"failures":3,"content":"00ff10ab00ff10ab",
+            "last":{"at":"2020-01-01T00:00:00Z","status":503,"error":"timeout","duration_ms":9},
+            "traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}"#,
+        r#"{"topic":"t","id":"i","body_base64":"AAEC","content_type":"image/png","if_exists":"refuse","retry":{"preset":"none"}}"#,
+        r#""\ud83d\ude00\u0000":-1e999,[[[[[[{"a":null,true"#,
+    ];
+    ringback_fuzz::run(&samples, |line| match import(line, None) {
+        Ok(read) => {
+            let delivery = &read.job.delivery;
+            let packed = payload::pack(delivery).into();
+            let back = payload::unpack(&packed, delivery.callback.origin().to_owned(), delivery.timeout);
+            assert_eq!(back.as_ref(), Some(delivery));
+            assert_eq!(import(line, None).as_ref(), Ok(&read));
+        }
+        Err(problem) => {
+            assert!((400..500).contains(&problem.status), "{problem:?}");
+            let size: usize = problem.errors.iter().map(|e| e.field.len() + e.detail.len()).sum();
+            assert!(size < 4096 + 16 * line.len(), "{size} bytes of errors");
+        }
+    });
 }

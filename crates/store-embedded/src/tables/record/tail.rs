@@ -1,6 +1,6 @@
 //! The parts of a record that few jobs have, packed after it: two tokens, the time by which the check of
-//! an expired lease is postponed, the beginning of a life that is not the first, and whether a lease was
-//! lost. Without them nothing is packed.
+//! an expired lease is postponed, the beginning of a life that is not the first, whether a lease was lost,
+//! and the first due time. Without them nothing is packed.
 //!
 //! There are two forms. If only the first token and the time are there, they follow each other, as earlier
 //! versions wrote them. Otherwise a byte comes first, whose bits say which parts follow. The length says
@@ -20,7 +20,8 @@ const HAS_SUBMITTED: u8 = 4;
 const HAS_LIFE: u8 = 8;
 /// A part of no bytes.
 const LEASE_LOST: u8 = 16;
-/// Fields of a later version: their length (2), and they. Zeros at their end are none.
+/// Fields that the first versions kept without knowing them: their length (2), and they. Zeros at their end are none.
+/// They are the first due time (6), or zeros, and fields of a later version.
 const HAS_FIELDS: u8 = 32;
 
 /// The beginning of a life of a job that had another one before.
@@ -43,6 +44,8 @@ pub(super) struct Tail {
     pub(super) life: Option<Life>,
     /// Whether a push lease expired without an outcome.
     pub(super) lease_lost: bool,
+    /// In ms.
+    pub(super) first_due: Option<u64>,
     /// Fields that this version does not know, and keeps.
     pub(super) fields: Box<[u8]>,
 }
@@ -50,11 +53,15 @@ pub(super) struct Tail {
 impl Tail {
     /// Whether there are parts for which the byte of flags is needed.
     const fn has_flags(&self) -> bool {
-        self.submitted.is_some() || self.life.is_some() || self.lease_lost || !self.fields.is_empty()
+        self.submitted.is_some() || self.life.is_some() || self.lease_lost || self.has_fields()
+    }
+
+    const fn has_fields(&self) -> bool {
+        self.first_due.is_some() || !self.fields.is_empty()
     }
 
     pub(super) fn pack(&self, packed: &mut Vec<u8>) {
-        let Self { token, put_off, submitted, life, lease_lost, fields } = self;
+        let Self { token, put_off, submitted, life, lease_lost, first_due, fields } = self;
         let begin = packed.len();
         if self.has_flags() {
             let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
@@ -64,24 +71,25 @@ impl Tail {
                     | flag(submitted.is_some(), HAS_SUBMITTED)
                     | flag(life.is_some(), HAS_LIFE)
                     | flag(*lease_lost, LEASE_LOST)
-                    | flag(!fields.is_empty(), HAS_FIELDS),
+                    | flag(self.has_fields(), HAS_FIELDS),
             );
         }
         packed.extend(token.iter().flatten());
         if *put_off > 0 {
-            packed.extend_from_slice(&put_off.to_be_bytes()[8 - TIME..]);
+            packed.extend_from_slice(&six(*put_off));
         }
         packed.extend(submitted.iter().flatten());
         if let Some(Life { lease, attempts }) = life {
             packed.extend_from_slice(&lease.to_be_bytes());
             packed.extend_from_slice(&attempts.to_be_bytes());
         }
-        if !fields.is_empty() {
-            let length = packed.len() - begin + 2 + fields.len();
+        if self.has_fields() {
+            let length = packed.len() - begin + 2 + TIME + fields.len();
             // No length may be one of the other form.
             let padding = usize::from([TIME, TOKEN, TOKEN_AND_TIME].contains(&length));
-            let length = u16::try_from(fields.len() + padding).expect("fields are short");
+            let length = u16::try_from(TIME + fields.len() + padding).expect("fields are short");
             packed.extend_from_slice(&length.to_be_bytes());
+            packed.extend_from_slice(&six(first_due.unwrap_or(0)));
             packed.extend_from_slice(fields);
             packed.extend_from_slice(&[0][..padding]);
         }
@@ -101,8 +109,7 @@ impl Tail {
             tail.token = Some(take(&mut rest)?);
         }
         if flags & HAS_PUT_OFF != 0 {
-            let time: [u8; TIME] = take(&mut rest)?;
-            tail.put_off = time.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            tail.put_off = time(take(&mut rest)?);
         }
         if flags & HAS_SUBMITTED != 0 {
             tail.submitted = Some(take(&mut rest)?);
@@ -114,11 +121,22 @@ impl Tail {
         }
         if flags & HAS_FIELDS != 0 {
             let length = usize::from(u16::from_be_bytes(take(&mut rest)?));
-            let (fields, others) = rest.split_at_checked(length)?;
+            let (mut fields, others) = rest.split_at_checked(length)?;
+            tail.first_due = Some(time(take(&mut fields)?)).filter(|due| *due > 0);
             (tail.fields, rest) = (fields.into(), others);
         }
         rest.is_empty().then_some(tail)
     }
+}
+
+/// A time in six bytes.
+fn six(time: u64) -> [u8; TIME] {
+    let [_, _, six @ ..] = time.to_be_bytes();
+    six
+}
+
+fn time(six: [u8; TIME]) -> u64 {
+    six.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -141,7 +159,14 @@ mod tests {
                             for length in 0..20 {
                                 // Zeros at the end may be padding.
                                 let fields = vec![3; length].into();
-                                all.push(Tail { token, put_off, submitted, life, lease_lost, fields });
+                                let tail =
+                                    Tail { token, put_off, submitted, life, lease_lost, ..Tail::default() };
+                                all.push(Tail { first_due: Some(5), ..tail.clone() });
+                                all.push(Tail {
+                                    first_due: (length % 2 > 0).then_some(1 << 41),
+                                    fields,
+                                    ..tail
+                                });
                             }
                         }
                     }
