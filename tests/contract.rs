@@ -130,6 +130,10 @@ contract! {
         a_lane_gives_no_more_than_its_limit,
         an_origin_gives_no_more_than_its_limit_over_all_topics,
         a_thousand_lanes_of_an_origin_at_its_limit_do_not_hide_another_origin,
+        a_tenant_gives_no_more_than_its_limit_over_all_topics_and_origins,
+        jobs_without_a_tenant_have_a_limit_only_if_it_is_named,
+        a_lane_gives_no_more_than_its_origin_and_its_tenant_leave,
+        a_thousand_lanes_of_a_tenant_at_its_limit_hide_nobody,
         a_hundred_lanes_at_their_limits_do_not_hide_one_below_its_limit,
         stale_entries_do_not_block_another_lane,
     }

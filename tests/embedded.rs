@@ -66,7 +66,8 @@ async fn reserve(store: &Store, shard: Shard, sequence: u64) -> Vec<Lease> {
         lane_limit: 10,
         lane_limits: Vec::new(),
         origin_limit: usize::MAX,
-        origin_limits: Vec::new(),
+        tenant_limit: usize::MAX,
+        group_limits: Vec::new(),
         bits: sequence.to_be_bytes(),
         margin: LONG,
     };

@@ -13,6 +13,7 @@ mod durability;
 mod failovers;
 mod guard;
 mod hanging_receiver;
+mod hanging_tenant;
 mod hostile_tenant;
 mod installations;
 mod load;

@@ -27,7 +27,7 @@ mod reschedule_run_revive;
 mod retries;
 mod signature_samples;
 mod signatures;
-mod tenants;
+pub(crate) mod tenants;
 mod time_zones;
 mod tls;
 mod topics;

@@ -59,7 +59,8 @@ impl Life {
             lane_limit: limit,
             lane_limits: Vec::new(),
             origin_limit: usize::MAX,
-            origin_limits: Vec::new(),
+            tenant_limit: usize::MAX,
+            group_limits: Vec::new(),
             bits: [7; 8],
             margin: Duration::from_secs(60),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{
-    Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob,
+    Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob, Topic,
 };
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
@@ -28,6 +28,11 @@ pub(crate) const STATES: [State; 6] =
 /// A duration in milliseconds.
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
+}
+
+/// A topic, by its stored text.
+pub(crate) fn topic(text: &str) -> Topic {
+    Topic::from_stored(text).expect("a topic")
 }
 
 /// A job that is due now.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use ringback_core::contract::{Lease, Reserve};
 use ringback_core::job::NewJob;
+use ringback_core::lane::NO_TENANT;
 
 use super::jobs::{ORIGIN, TOPIC, With};
 use super::workbench::Workbench;
@@ -83,22 +84,114 @@ pub(crate) async fn an_origin_gives_no_more_than_its_limit_over_all_topics(bench
     }
     bench.accept(bench.job_of("a", "other").to(&origin(1))).await;
     let limits = vec![(origin(0), 5)];
-    let ask = Reserve { origin_limits: limits, ..bench.ask(20) };
+    let ask = Reserve { group_limits: limits, ..bench.ask(20) };
     let reserved = bench.reserve(&ask).await;
     assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(0), 5), (origin(1), 1)]));
-    assert_eq!((reserved.skipped_origins, reserved.more), (vec![origin(0)], false));
+    assert_eq!((reserved.skipped_groups, reserved.more), (vec![origin(0)], false));
     assert!(reserved.skipped.is_empty(), "the lanes themselves have room: {:?}", reserved.skipped);
 
     let ask = Reserve { origin_limit: 2, ..bench.ask(20) };
     let reserved = bench.reserve(&ask).await;
     assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(0), 2)]));
-    assert_eq!((reserved.skipped_origins, reserved.more), (vec![origin(0)], false));
+    assert_eq!((reserved.skipped_groups, reserved.more), (vec![origin(0)], false));
 
-    let ask = Reserve { origin_limits: vec![(origin(0), 0)], ..bench.ask(20) };
+    let ask = Reserve { group_limits: vec![(origin(0), 0)], ..bench.ask(20) };
     let reserved = bench.reserve(&ask).await;
     assert!(reserved.leases.is_empty() && !reserved.more, "{reserved:?}");
-    assert_eq!(reserved.skipped_origins, [origin(0)]);
+    assert_eq!(reserved.skipped_groups, [origin(0)]);
     assert_eq!(per_origin(&bench.take(20).await), HashMap::from([(origin(0), 5)]), "all that is left");
+}
+
+/// The tenants of leases, by the names under which they have limits, and how many jobs each has.
+fn per_tenant(leases: &[Lease]) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for lease in leases {
+        let tenant = lease.key.topic.tenant().map_or(String::new(), |tenant| tenant.to_string());
+        *counts.entry(format!("~{tenant}")).or_default() += 1;
+    }
+    counts
+}
+
+fn tenants<const N: usize>(counts: [(&str, usize); N]) -> HashMap<String, usize> {
+    counts.map(|(tenant, count)| (tenant.to_owned(), count)).into()
+}
+
+/// Fills lanes of a topic, each to an origin of its own.
+async fn fill_topic(bench: &Workbench, topic: &str, lanes: usize) {
+    let jobs: Vec<_> = (0..lanes).map(|n| bench.job_of(topic, &format!("job-{n}")).to(&origin(n))).collect();
+    for batch in jobs.chunks(500) {
+        bench.submit(batch).await;
+    }
+}
+
+pub(crate) async fn a_tenant_gives_no_more_than_its_limit_over_all_topics_and_origins(bench: &Workbench) {
+    fill_topic(bench, "~a/one", 6).await;
+    fill_topic(bench, "~a/two", 6).await;
+    fill_topic(bench, "~ab/one", 2).await;
+    fill_topic(bench, "one", 2).await;
+    let ask = Reserve { group_limits: vec![("~a".to_owned(), 5)], ..bench.ask(30) };
+    let reserved = bench.reserve(&ask).await;
+    assert_eq!(per_tenant(&reserved.leases), tenants([("~a", 5), ("~ab", 2), ("~", 2)]));
+    assert_eq!((reserved.skipped_groups, reserved.more), (vec!["~a".to_owned()], false));
+    assert!(reserved.skipped.is_empty(), "the lanes themselves have room: {:?}", reserved.skipped);
+
+    let reserved = bench.reserve(&Reserve { tenant_limit: 2, ..bench.ask(30) }).await;
+    assert_eq!(per_tenant(&reserved.leases), tenants([("~a", 2)]));
+    assert_eq!((reserved.skipped_groups, reserved.more), (vec!["~a".to_owned()], false));
+
+    let ask = Reserve { group_limits: vec![("~a".to_owned(), 0)], ..bench.ask(30) };
+    let reserved = bench.reserve(&ask).await;
+    assert!(reserved.leases.is_empty() && !reserved.more, "{reserved:?}");
+    assert_eq!(reserved.skipped_groups, ["~a"]);
+    assert_eq!(per_tenant(&bench.take(30).await), tenants([("~a", 5)]), "all that is left");
+}
+
+pub(crate) async fn jobs_without_a_tenant_have_a_limit_only_if_it_is_named(bench: &Workbench) {
+    fill_topic(bench, "one", 6).await;
+    fill_topic(bench, "~a/one", 2).await;
+    let limits = vec![(NO_TENANT.to_owned(), 2)];
+    let reserved = bench.reserve(&Reserve { group_limits: limits, ..bench.ask(10) }).await;
+    assert_eq!(per_tenant(&reserved.leases), tenants([("~", 2), ("~a", 2)]));
+    assert_eq!((reserved.skipped_groups, reserved.more), (vec![NO_TENANT.to_owned()], false));
+    fill_topic(bench, "~b/one", 2).await;
+    let reserved = bench.reserve(&Reserve { tenant_limit: 1, ..bench.ask(10) }).await;
+    assert_eq!(per_tenant(&reserved.leases), tenants([("~", 4), ("~b", 1)]));
+    assert_eq!((reserved.skipped_groups, reserved.more), (vec!["~b".to_owned()], false));
+}
+
+pub(crate) async fn a_lane_gives_no_more_than_its_origin_and_its_tenant_leave(bench: &Workbench) {
+    for n in 0..6 {
+        bench.accept(bench.job_of("~a/one", &format!("job-{n}")).to(&origin(0))).await;
+    }
+    for (of_origin, of_tenant, most, full) in [(1, 2, 1, &*origin(0)), (2, 1, 1, "~a"), (2, 2, 2, "~a")] {
+        let limits = vec![(origin(0), of_origin), ("~a".to_owned(), of_tenant)];
+        let reserved = bench.reserve(&Reserve { group_limits: limits, ..bench.ask(10) }).await;
+        assert_eq!((reserved.leases.len(), reserved.more), (most, false));
+        assert_eq!(reserved.skipped_groups, [full]);
+    }
+}
+
+pub(crate) async fn a_thousand_lanes_of_a_tenant_at_its_limit_hide_nobody(bench: &Workbench) {
+    fill_topic(bench, "~a/one", 1_000).await;
+    fill_topic(bench, "~b/one", 2).await;
+    fill_topic(bench, "one", 1).await;
+    let (mut calls, mut others) = (0, 0);
+    while others < 3 {
+        let ask = Reserve { group_limits: vec![("~a".to_owned(), 0)], ..bench.ask(10) };
+        let reserved = bench.reserve(&ask).await;
+        assert!(!per_tenant(&reserved.leases).contains_key("~a"));
+        others += reserved.leases.len();
+        assert!(others == 3 || reserved.more, "{others} of 3, and no more?");
+        assert_eq!(reserved.skipped_groups, ["~a"]);
+        calls += 1;
+        assert!(calls <= 8, "{others} of 3 after {calls} calls");
+    }
+    let mut rest = 0;
+    while rest < 1_000 {
+        let reserved = bench.reserve(&bench.ask(500)).await;
+        rest += reserved.leases.len();
+        assert!(!reserved.leases.is_empty(), "{rest} of 1,000");
+    }
 }
 
 pub(crate) async fn a_thousand_lanes_of_an_origin_at_its_limit_do_not_hide_another_origin(bench: &Workbench) {
@@ -112,12 +205,12 @@ pub(crate) async fn a_thousand_lanes_of_an_origin_at_its_limit_do_not_hide_anoth
     // Each call that sees closed lanes alone puts them behind the others.
     let (mut calls, mut others) = (0, 0);
     while others < 3 {
-        let ask = Reserve { origin_limits: vec![(origin(0), 0)], ..bench.ask(10) };
+        let ask = Reserve { group_limits: vec![(origin(0), 0)], ..bench.ask(10) };
         let reserved = bench.reserve(&ask).await;
         assert!(!per_origin(&reserved.leases).contains_key(&origin(0)));
         others += reserved.leases.len();
         assert!(others == 3 || reserved.more, "{others} of 3, and no more?");
-        assert_eq!(reserved.skipped_origins, [origin(0)]);
+        assert_eq!(reserved.skipped_groups, [origin(0)]);
         calls += 1;
         assert!(calls <= 8, "{others} of 3 after {calls} calls");
     }

@@ -10,14 +10,14 @@ use rand::{RngExt, SeedableRng};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, PolicyPut, Reserve, Settled, Stats, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey, NewJob};
-use ringback_core::lane::Lane;
+use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{seed, variable};
 use tokio::time::{Instant, sleep_until};
 
-use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry};
+use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry, topic};
 use super::model::{LeaseNumber, Model, Offered, lane};
 use super::policies::policy;
 use super::workbench::{Workbench, now, until};
@@ -30,7 +30,9 @@ const OPERATIONS: usize = 10_000;
 const OPERATIONS_IN_MEMORY: usize = 60_000;
 /// Names in play at a time.
 const WINDOW: usize = 40;
-const TOPICS: [&str; 3] = ["a", "b", "c"];
+const TOPICS: [&str; 3] = ["a", "b", "~t/c"];
+/// The tenants of the topics, by the names under which they have limits.
+const TENANTS: [&str; 2] = [NO_TENANT, "~t"];
 const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
 
 struct Run<'a> {
@@ -141,15 +143,18 @@ impl Run<'_> {
         // Other leases outlast the run, however slow the machine is.
         let margin = if brief { Duration::ZERO } else { LONG };
         let (limit, lane_limits) = (self.rng.random_range(1..8), self.lane_limits());
-        let (origin_limit, origin_limits) = self.origin_limits();
-        let ask = Reserve { margin, lane_limits, origin_limit, origin_limits, ..self.bench.ask(limit) };
+        let (origin_limit, mut group_limits) = self.group_limits(&ORIGINS);
+        let (tenant_limit, of_tenants) = self.group_limits(&TENANTS);
+        group_limits.extend(of_tenants);
+        let own = self.bench.ask(limit);
+        let ask = Reserve { margin, lane_limits, origin_limit, tenant_limit, group_limits, ..own };
         let reserved = self.bench.reserve(&ask).await;
         self.is_within_limits(&ask, &reserved.leases);
         let is_limited = |lane: &String| ask.lane_limits.iter().any(|(name, _)| name == lane);
         assert!(reserved.skipped.iter().all(is_limited), "{}: {:?}", self.at, reserved.skipped);
         let is_used_up = |lane: &str| {
-            let origin = Lane::parse(lane).map_or("", |lane| lane.origin);
-            reserved.skipped_origins.iter().any(|skipped| skipped == origin)
+            let groups = Lane::parse(lane).map(|lane| [lane.origin, lane.tenant()]).expect("a lane");
+            reserved.skipped_groups.iter().any(|skipped| groups.contains(&&**skipped))
         };
         if reserved.leases.is_empty() && !reserved.more {
             // An entry of a job that has moved on uses up the limit of its lane, which is skipped then.
@@ -190,11 +195,11 @@ impl Run<'_> {
         limits.filter(|(_, limit)| *limit < 3).collect()
     }
 
-    /// A limit for each origin in about half of the calls, and another one for some origins.
-    fn origin_limits(&mut self) -> (usize, Vec<(String, usize)>) {
+    /// A limit for each of these origins or tenants in about half of the calls, and another one for some.
+    fn group_limits(&mut self, groups: &[&str]) -> (usize, Vec<(String, usize)>) {
         let common = if self.rng.random() { usize::MAX } else { self.rng.random_range(1..6) };
-        let own = ORIGINS.map(|origin| (origin.to_owned(), self.rng.random_range(0..12)));
-        (common, own.into_iter().filter(|(_, limit)| *limit < 3).collect())
+        let own = groups.iter().map(|group| ((*group).to_owned(), self.rng.random_range(0..12)));
+        (common, own.filter(|(_, limit)| *limit < 3).collect())
     }
 
     fn is_within_limits(&self, ask: &Reserve<'_>, leases: &[Lease]) {
@@ -204,11 +209,17 @@ impl Run<'_> {
             let given = leases.iter().filter(|lease| lane_of(lease).as_ref() == Some(lane)).count();
             assert!(given <= *limit, "{}: {given} of {lane}, not {limit}", self.at);
         }
-        for origin in ORIGINS {
-            let own = ask.origin_limits.iter().find(|(name, _)| name == origin);
-            let limit = own.map_or(ask.origin_limit, |(_, limit)| *limit);
-            let given = leases.iter().filter(|lease| lease.delivery.callback.origin() == origin).count();
-            assert!(given <= limit, "{}: {given} of {origin}, not {limit}", self.at);
+        let of_origins = ORIGINS.map(|origin| (origin, ask.origin_limit));
+        let of_tenants = [(TENANTS[0], usize::MAX), (TENANTS[1], ask.tenant_limit)];
+        for (group, common) in of_origins.into_iter().chain(of_tenants) {
+            let own = ask.group_limits.iter().find(|(name, _)| name == group);
+            let limit = own.map_or(common, |(_, limit)| *limit);
+            let is_of = |lease: &&Lease| {
+                let lane = Lane::new(&lease.key.topic, lease.delivery.callback.origin());
+                [lane.origin, lane.tenant()].contains(&group)
+            };
+            let given = leases.iter().filter(is_of).count();
+            assert!(given <= limit, "{}: {given} of {group}, not {limit}", self.at);
         }
         for lease in leases {
             let is_open = lane_of(lease).is_some_and(|lane| self.model.is_open(&lane));
@@ -218,7 +229,7 @@ impl Run<'_> {
 
     async fn pause_or_resume(&mut self) {
         let name = *TOPICS.choose(&mut self.rng).expect("some");
-        let topic = name.parse().expect("a topic");
+        let topic = topic(name);
         if self.rng.random_bool(0.4) {
             self.bench.store().pause(&topic).await.expect("pause").expect("there is room");
             self.model.paused.insert(name.to_owned());
@@ -232,7 +243,7 @@ impl Run<'_> {
     /// Puts, replaces, deletes or reads the policy of a topic.
     async fn policy(&mut self) {
         let name = *TOPICS.choose(&mut self.rng).expect("some");
-        let (topic, store) = (name.parse().expect("a topic"), self.bench.store());
+        let (topic, store) = (topic(name), self.bench.store());
         match self.rng.random_range(0..4) {
             0..2 => {
                 let timeout = self.rng.random_range(100..10_000);

@@ -23,6 +23,7 @@ use ringback_core::contract::{
     DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, SubmitResult, TopicCounts,
 };
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob, TenantScope};
+use ringback_core::lane::NO_TENANT;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
@@ -33,7 +34,7 @@ use self::events::WatchedEvents;
 use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
 use self::pull_jobs::{Held, is_pull, push_or_pull};
 use super::audit;
-use super::jobs::{LONG, With, ms, new_job};
+use super::jobs::{LONG, With, ms, new_job, topic as topic_of};
 use super::workbench::{at_most, now, until};
 use crate::redis_layout;
 
@@ -47,7 +48,9 @@ const WINDOW: usize = 24;
 const APART: Duration = Duration::from_secs(30);
 /// When jobs are rescheduled to, in steps of [`LONG`] from about the start on.
 const TIMES: [u32; 3] = [0, 12, 24];
-const TOPICS: [&str; 2] = ["a", "b"];
+const TOPICS: [&str; 2] = ["a", "~t/b"];
+/// The tenants of the topics, by the names under which they have limits.
+const TENANTS: [&str; 2] = [NO_TENANT, "~t"];
 const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
 
 #[test]
@@ -169,7 +172,7 @@ impl Pair {
             }
             Op::Renew { hand } => self.renew(*hand).await,
             Op::Topic { topic, what, times } => {
-                let topic = TOPICS[*topic].parse().expect("a topic");
+                let topic = topic_of(TOPICS[*topic]);
                 self.repeat(*times, async |pair: &mut Self| pair.on_topic(&topic, *what).await).await;
             }
             Op::Pull { shard, topic, ttr, times } => {
@@ -204,7 +207,7 @@ impl Pair {
             Op::Acknowledge => self.acknowledge().await,
             Op::Dead { topic, exhausted, purge } => {
                 let reason = Some(if *exhausted { "exhausted" } else { "lost" }.to_owned());
-                let topic = TOPICS[*topic].parse().expect("a topic");
+                let topic = topic_of(TOPICS[*topic]);
                 self.dead(&DeadFilter { topic, reason, after: None, before: None }, *purge).await;
             }
         }
@@ -359,5 +362,5 @@ fn key(step: usize, name: usize) -> JobKey {
     let number = step / 10 + name;
     let suffix = if is_pull(number) { "p" } else { "" };
     let id = format!("job-{number}{}{suffix}", "x".repeat(number / 2 % 2));
-    JobKey { topic: TOPICS[number % 2].parse().expect("a topic"), id: id.parse().expect("an id") }
+    JobKey { topic: topic_of(TOPICS[number % 2]), id: id.parse().expect("an id") }
 }

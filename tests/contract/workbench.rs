@@ -145,7 +145,7 @@ impl Workbench {
     pub(crate) fn key(&self, topic: &str, name: &str) -> JobKey {
         let names = (0..).map(|n| if n == 0 { name.to_owned() } else { format!("{name}.{n}") });
         let mut keys =
-            names.map(|id| JobKey { topic: topic.parse().expect("a topic"), id: id.parse().expect("an id") });
+            names.map(|id| JobKey { topic: super::jobs::topic(topic), id: id.parse().expect("an id") });
         keys.find(|key| self.store.shard_of(key) == self.shard).expect("every shard has names")
     }
 
@@ -234,7 +234,8 @@ impl Workbench {
             lane_limit: 500,
             lane_limits: Vec::new(),
             origin_limit: usize::MAX,
-            origin_limits: Vec::new(),
+            tenant_limit: usize::MAX,
+            group_limits: Vec::new(),
             bits: sequence.to_be_bytes(),
             margin: Duration::ZERO,
         }

@@ -10,26 +10,26 @@ use reqwest::Client;
 use ringback_testkit::{Reply, Stack, StackOptions, http_client};
 use serde_json::{Value, json};
 
-pub(super) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
+pub(crate) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
 const MASTER_KEY: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
 const ALL: [&str; 5] = ["submit", "consume", "read", "manage", "import"];
 
 /// Stacks whose API asks for keys, on each store.
-fn stacks() -> [StackOptions; 2] {
+pub(crate) fn stacks() -> [StackOptions; 2] {
     StackOptions::each_store()
         .map(|options| options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_MASTER_KEYS", MASTER_KEY))
 }
 
 /// Who calls an API: a key, and the tenant that the operator has chosen.
 #[derive(Clone)]
-struct Caller {
+pub(crate) struct Caller {
     client: Client,
     key: String,
     tenant: Option<&'static str>,
 }
 
 impl Caller {
-    fn root(tenant: Option<&'static str>) -> Self {
+    pub(crate) fn root(tenant: Option<&'static str>) -> Self {
         Self { client: http_client(), key: ROOT.to_owned(), tenant }
     }
 
@@ -41,7 +41,7 @@ impl Caller {
     }
 
     /// A caller who may do everything with what a tenant has.
-    async fn of(stack: &Stack, tenant: &str) -> Self {
+    pub(crate) async fn of(stack: &Stack, tenant: &str) -> Self {
         Self::with(stack, &json!({"tenant": tenant, "scopes": ALL})).await
     }
 
@@ -74,7 +74,7 @@ impl Caller {
         self.send(stack, Method::GET, path, None).await
     }
 
-    async fn post(&self, stack: &Stack, path: &str, body: &Value) -> Reply {
+    pub(crate) async fn post(&self, stack: &Stack, path: &str, body: &Value) -> Reply {
         self.send(stack, Method::POST, path, Some(body)).await
     }
 }

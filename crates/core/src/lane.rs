@@ -4,8 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use crate::job::{ContentHash, Topic};
+use crate::job::{ContentHash, Tenant, Topic};
 use crate::token::Token;
+
+/// What [`Lane::tenant`] returns for a topic without a tenant.
+pub const NO_TENANT: &str = "~";
 
 /// A lane, with borrowed parts. Jobs of one lane wait in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,14 @@ impl<'a> Lane<'a> {
     /// The name under which stores keep the lane: topic and origin with a space between them.
     pub fn name(self) -> String {
         [self.topic, " ", self.origin].concat()
+    }
+
+    /// The name under which limits of groups know its tenant: `~tenant`, or [`NO_TENANT`]. No origin has such a name.
+    pub fn tenant(self) -> &'a str {
+        match self.topic.split_once('/') {
+            Some((tenant, _)) if tenant.starts_with(Tenant::MARK) => tenant,
+            Some(_) | None => NO_TENANT,
+        }
     }
 
     /// Whether its jobs are pull jobs.

@@ -31,6 +31,7 @@ use crate::settle_queue::SettleQueue;
 use crate::shard_signals::{Cause, ShardSignals};
 use crate::slow_calls::SlowCalls;
 use crate::store_call::{ReserveCall, StoreCall, StoreReply};
+use crate::tenants::TenantWatch;
 
 /// The pause between two reserves while permits are scarce.
 const SCARCE_PAUSE: Duration = Duration::from_millis(5);
@@ -53,6 +54,7 @@ pub(crate) struct Dispatcher {
     store: Store,
     signals: Arc<ShardSignals>,
     lanes: Lanes,
+    tenants: TenantWatch,
     deliverer: Arc<Deliverer>,
     metrics: Metrics,
     shutdown: Shutdown,
@@ -102,6 +104,7 @@ impl Dispatcher {
             store: deliverer.store.clone(),
             signals,
             lanes,
+            tenants: TenantWatch::new(deliverer.retries.policies.clone()),
             deliverer: Arc::new(deliverer),
             metrics,
             shutdown,
@@ -180,6 +183,9 @@ impl Dispatcher {
     fn reserve_all(&mut self) {
         let refill = self.refill();
         self.lanes.look_at(&self.slow_calls);
+        if self.tenants.found() {
+            self.lanes.expect_tenants();
+        }
         while self.held_back_until().is_none() && self.signals.is_any_marked() {
             let is_scarce = self.lanes.is_scarce();
             let Some(limits) = self.lanes.request(refill) else { return };
@@ -280,7 +286,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Marks a shard of each skipped lane or origin that is open again, and those to ask again now.
+    /// Marks a shard of each skipped lane, origin or tenant that is open again, and those to ask again now.
     fn mark_open_lanes(&mut self) {
         let refill = self.refill();
         for shard in self.skipped.take(|lane| self.lanes.is_open(lane, refill)) {
@@ -366,7 +372,7 @@ impl Dispatcher {
             info!("reserve succeeds again");
         }
         self.signals.record(shard, cause, &reserved);
-        if reserved.more && reserved.leases.is_empty() && !reserved.skipped_origins.is_empty() {
+        if reserved.more && reserved.leases.is_empty() && !reserved.skipped_groups.is_empty() {
             let pause = self.skipped_pauses.entry(shard).or_insert(SKIPPED_PAUSE / 2);
             *pause = (*pause * 2).min(LONGEST_SKIPPED_PAUSE);
             self.asked_again.insert(shard, Instant::now() + *pause);
@@ -376,7 +382,7 @@ impl Dispatcher {
                 self.signals.mark(shard, Cause::Local);
             }
         }
-        for name in reserved.skipped.into_iter().chain(reserved.skipped_origins) {
+        for name in reserved.skipped.into_iter().chain(reserved.skipped_groups) {
             self.skipped.add(name, shard);
         }
         self.metrics.reserve_batch.record(reserved.leases.len() as u64, &[]);

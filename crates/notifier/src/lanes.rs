@@ -1,6 +1,7 @@
-//! Which callbacks may start: how many of each lane and to each origin are in flight here, and how many more may be. A
-//! lane is a topic together with an origin, the unit of fairness; an origin has places over all topics, so that one
-//! receiver that hangs leaves room for the others whoever calls it. Pure.
+//! Which callbacks may start: how many of each lane, to each origin and of each tenant are in flight here, and how many
+//! more may be. A lane is a topic together with an origin, the unit of fairness. Origins and tenants are groups of
+//! lanes with places of their own: one receiver that hangs leaves room for the others whoever calls it, and one tenant
+//! leaves room for the others wherever its jobs go. Pure.
 
 mod held;
 mod skipped;
@@ -8,7 +9,7 @@ mod skipped;
 use std::collections::BTreeSet;
 
 use ringback_core::contract::Lease;
-use ringback_core::lane::Lane;
+use ringback_core::lane::{Lane, NO_TENANT};
 use tokio::time::Instant;
 
 use self::held::Held;
@@ -22,23 +23,24 @@ const MAX_RESERVE: usize = 128;
 const PARTS: usize = 2;
 /// The least number of jobs that a reserve asks for, unless fewer permits are free.
 const MIN_RESERVE: usize = 16;
-/// The most lanes, and the most origins, whose limits a reserve names. Each costs the store about a microsecond.
+/// The most lanes whose limits a reserve names, and the most origins and the most tenants. Each costs the store about a
+/// microsecond.
 const MAX_NAMED: usize = 256;
-const MAX_NAMED_ORIGINS: usize = 64;
+const MAX_NAMED_GROUPS: usize = 64;
 /// The most origins that a reserve names because their receivers have too many slow calls.
 const MAX_CROWDED: usize = 512;
-/// Fewer origins share a reserve so that each may need most of it.
-const FEW_ORIGINS: usize = 4;
+/// Fewer origins or tenants share a reserve so that each may need most of it.
+const FEW_GROUPS: usize = 4;
 /// Permits are scarce when less than this fraction of them is free.
 const SCARCE: usize = 32;
 /// Permits are plenty when at least this fraction of them is free.
 const PLENTY: usize = 4;
 
-/// How many free slots of a lane or an origin justify a reserve.
+/// How many free slots of a lane, an origin or a tenant justify a reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refill {
-    /// Half of the limit of a lane, and as many as the smallest reserve asks for of an origin, so that
-    /// busy ones are refilled in batches.
+    /// Half of the limit of a lane, and as many as the smallest reserve asks for of an origin or a tenant, so
+    /// that busy ones are refilled in batches.
     Batch,
     /// One slot: for callbacks that take long.
     Any,
@@ -58,10 +60,12 @@ pub(crate) struct ReserveLimits {
     pub(crate) per_lane: usize,
     /// Lanes with a lower limit; 0 skips the lane.
     pub(crate) lanes: Vec<(String, usize)>,
-    /// The most jobs to an origin that `origins` does not name.
+    /// The most jobs to an origin that `groups` does not name.
     pub(crate) per_origin: usize,
-    /// Origins with a lower limit; 0 skips their lanes.
-    pub(crate) origins: Vec<(String, usize)>,
+    /// The most jobs of a tenant that `groups` does not name.
+    pub(crate) per_tenant: usize,
+    /// Origins and tenants with a lower limit; 0 skips their lanes. Jobs without a tenant have a limit only here.
+    pub(crate) groups: Vec<(String, usize)>,
 }
 
 /// The permits of this notifier: callbacks in flight, outcomes that are not settled yet, and reserves
@@ -77,6 +81,10 @@ pub(crate) struct Lanes {
     lanes: Held,
     /// Callbacks in flight per origin.
     origins: Held,
+    /// Callbacks in flight per tenant. Those without one count as those of a tenant.
+    tenants: Held,
+    /// Whether there are tenants. Without them, jobs without a tenant have no limit but those of lanes and origins.
+    has_tenants: bool,
     /// Origins whose receivers have too many slow calls: no job of them is reserved.
     crowded: BTreeSet<String>,
 }
@@ -90,6 +98,8 @@ impl Lanes {
             requested: 0,
             lanes: Held::default(),
             origins: Held::default(),
+            tenants: Held::default(),
+            has_tenants: false,
             crowded: BTreeSet::new(),
         }
     }
@@ -112,13 +122,13 @@ impl Lanes {
         fair.min(self.lane_concurrency).saturating_sub(held + self.lanes.requested).min(self.free())
     }
 
-    /// Returns how many more callbacks may start to an origin that has `held` in flight: at most half of the
-    /// permits that others leave free, or seven eighths while no more than one has callbacks in flight.
-    fn origin_slots(&self, held: usize) -> usize {
+    /// Returns how many more callbacks may start of one of these origins or tenants that has `held` in flight: at most
+    /// half of the permits that others leave free, or seven eighths while no more than one has callbacks in flight.
+    fn group_slots(&self, groups: &Held, held: usize) -> usize {
         let left = self.free() + held;
-        let is_alone = self.origins.len() <= 1;
+        let is_alone = groups.len() <= 1;
         let fair = if is_alone { left - left / 8 } else { left / 2 };
-        fair.max(1).saturating_sub(held + self.origins.requested).min(self.free())
+        fair.max(1).saturating_sub(held + groups.requested).min(self.free())
     }
 
     /// Returns the free slots of a lane if they justify a reserve, else 0. In a narrow lane any slot
@@ -128,10 +138,29 @@ impl Lanes {
         usable(free, (free + held) / 2, refill)
     }
 
-    /// The same of an origin.
-    fn usable_origin_slots(&self, held: usize, refill: Refill) -> usize {
-        let free = self.origin_slots(held);
+    /// The same of an origin or a tenant.
+    fn usable_group_slots(&self, groups: &Held, held: usize, refill: Refill) -> usize {
+        let free = self.group_slots(groups, held);
         usable(free, ((free + held) / 2).min(MIN_RESERVE), refill)
+    }
+
+    /// Returns how many jobs a reserve asks for of one of these origins or tenants that has nothing in flight. What is
+    /// asked for counts for each until the answer comes. Where many share the jobs, less leaves room for the next
+    /// reserve.
+    fn part_of_group(&self, groups: &Held) -> usize {
+        let free = self.group_slots(groups, 0);
+        part(if groups.len() < FEW_GROUPS { free } else { free.div_ceil(2) })
+    }
+
+    /// Returns the limit of each of these origins or tenants, and those whose limit is lower.
+    fn group_limits(&self, groups: &Held, limit: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
+        let slots = |held| (self.usable_group_slots(groups, held, refill), self.group_slots(groups, held));
+        groups.lower_limits(limit, MAX_NAMED_GROUPS, slots)
+    }
+
+    /// Records that there are tenants, although none may have a callback in flight.
+    pub(crate) fn expect_tenants(&mut self) {
+        self.has_tenants = true;
     }
 
     /// Asks which origins lead to receivers that have too many slow calls.
@@ -141,28 +170,32 @@ impl Lanes {
 
     /// Takes permits for the next reserve and returns its limits; `None` if no permit is free.
     pub(crate) fn request(&mut self, refill: Refill) -> Option<ReserveLimits> {
-        let part = |left: usize| left.div_ceil(PARTS).max(MIN_RESERVE).min(left);
-        // What is asked for counts for each origin until the answer comes. Where many share the jobs, less leaves room
-        // for the next reserve.
-        let of_origin = self.origin_slots(0);
-        let of_origin = if self.origins.len() < FEW_ORIGINS { of_origin } else { of_origin.div_ceil(2) };
-        let (per_lane, per_origin) = (part(self.lane_slots(0)), part(of_origin));
-        if per_lane == 0 || per_origin == 0 {
+        let per_lane = part(self.lane_slots(0));
+        let (per_origin, per_tenant) = (self.part_of_group(&self.origins), self.part_of_group(&self.tenants));
+        if per_lane == 0 || per_origin == 0 || (self.has_tenants && per_tenant == 0) {
             return None;
         }
         let limit = part(self.free()).min(MAX_RESERVE);
         let lane_slots = |held| (self.usable_lane_slots(held, refill), self.lane_slots(held));
         let (per_lane, lanes) = self.lanes.lower_limits(per_lane, MAX_NAMED, lane_slots);
-        let origin_slots = |held| (self.usable_origin_slots(held, refill), self.origin_slots(held));
-        let (per_origin, mut origins) =
-            self.origins.lower_limits(per_origin.min(limit), MAX_NAMED_ORIGINS, origin_slots);
-        origins.retain(|(origin, _)| !self.crowded.contains(origin));
+        let (per_origin, mut groups) = self.group_limits(&self.origins, per_origin.min(limit), refill);
+        groups.retain(|(origin, _)| !self.crowded.contains(origin));
         let crowded = self.crowded.iter().take(MAX_CROWDED);
-        origins.extend(crowded.map(|origin| (origin.clone(), 0)));
+        groups.extend(crowded.map(|origin| (origin.clone(), 0)));
+        let mut per_tenant = per_tenant.min(limit);
+        if self.has_tenants {
+            let tenants;
+            (per_tenant, tenants) = self.group_limits(&self.tenants, per_tenant, refill);
+            if tenants.iter().all(|(tenant, _)| tenant != NO_TENANT) {
+                groups.push((NO_TENANT.to_owned(), per_tenant));
+            }
+            groups.extend(tenants);
+        }
         self.requested += limit;
         self.lanes.requested += per_lane;
         self.origins.requested += per_origin;
-        Some(ReserveLimits { limit, per_lane, lanes, per_origin, origins })
+        self.tenants.requested += per_tenant;
+        Some(ReserveLimits { limit, per_lane, lanes, per_origin, per_tenant, groups })
     }
 
     /// Returns true if so few permits are free that using each at once would cause many small calls.
@@ -180,25 +213,36 @@ impl Lanes {
         self.requested = self.requested.saturating_sub(limits.limit);
         self.lanes.requested = self.lanes.requested.saturating_sub(limits.per_lane);
         self.origins.requested = self.origins.requested.saturating_sub(limits.per_origin);
+        self.tenants.requested = self.tenants.requested.saturating_sub(limits.per_tenant);
     }
 
     /// Records that a callback of the lane starts. It holds a permit until it is settled.
     pub(crate) fn enter(&mut self, lane: &str) {
         self.permits += 1;
         self.lanes.enter(lane);
-        self.origins.enter(origin_of(lane));
+        let (origin, tenant) = groups_of(lane);
+        self.origins.enter(origin);
+        self.tenants.enter(tenant);
+        self.has_tenants |= tenant != NO_TENANT;
     }
 
-    /// Returns true if the free slots of a skipped lane or origin justify a reserve.
+    /// Returns true if the free slots of a skipped lane, origin or tenant justify a reserve.
     pub(crate) fn is_open(&self, skipped: &str, refill: Refill) -> bool {
+        let is_tenant_open = |tenant| {
+            let is_limited = self.has_tenants || tenant != NO_TENANT;
+            !is_limited || self.usable_group_slots(&self.tenants, self.tenants.of(tenant), refill) > 0
+        };
         let is_origin_open = |origin| {
             let held = self.origins.of(origin);
-            !self.crowded.contains(origin) && self.usable_origin_slots(held, refill) > 0
+            !self.crowded.contains(origin) && self.usable_group_slots(&self.origins, held, refill) > 0
         };
         match Lane::parse(skipped) {
             Some(lane) => {
-                is_origin_open(lane.origin) && self.usable_lane_slots(self.lanes.of(skipped), refill) > 0
+                is_tenant_open(lane.tenant())
+                    && is_origin_open(lane.origin)
+                    && self.usable_lane_slots(self.lanes.of(skipped), refill) > 0
             }
+            None if skipped.starts_with(NO_TENANT) => is_tenant_open(skipped),
             None => is_origin_open(skipped),
         }
     }
@@ -206,7 +250,9 @@ impl Lanes {
     /// Records that a callback of the lane has ended. Its permit stays in use.
     pub(crate) fn leave(&mut self, lane: &str) {
         self.lanes.leave(lane);
-        self.origins.leave(origin_of(lane));
+        let (origin, tenant) = groups_of(lane);
+        self.origins.leave(origin);
+        self.tenants.leave(tenant);
     }
 
     /// Frees the permits of jobs that are settled or given up.
@@ -222,8 +268,14 @@ fn usable(free: usize, batch: usize, refill: Refill) -> usize {
     }
 }
 
-fn origin_of(lane: &str) -> &str {
-    Lane::parse(lane).map_or("", |lane| lane.origin)
+/// Returns the part of the free permits or slots that one reserve asks for.
+fn part(left: usize) -> usize {
+    left.div_ceil(PARTS).max(MIN_RESERVE).min(left)
+}
+
+/// Returns the origin and the tenant of a lane.
+fn groups_of(lane: &str) -> (&str, &str) {
+    Lane::parse(lane).map_or(("", NO_TENANT), |lane| (lane.origin, lane.tenant()))
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod shard_signals;
 mod signer;
 mod slow_calls;
 mod store_call;
+mod tenants;
 mod verdict;
 mod wake_backoff;
 

@@ -270,7 +270,8 @@ mod tests {
                 lane_limit: count,
                 lane_limits: Vec::new(),
                 origin_limit: usize::MAX,
-                origin_limits: Vec::new(),
+                tenant_limit: usize::MAX,
+                group_limits: Vec::new(),
                 bits: [0; 8],
                 margin: Duration::from_secs(1),
             };

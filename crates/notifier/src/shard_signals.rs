@@ -111,7 +111,7 @@ impl ShardSignals {
         } else if cause == Cause::WakeUp
             && !found.more
             && found.skipped.is_empty()
-            && found.skipped_origins.is_empty()
+            && found.skipped_groups.is_empty()
         {
             signal.empty_reserves.fetch_add(1, Ordering::Relaxed);
         }
@@ -181,7 +181,7 @@ mod tests {
 
     fn found(more: bool, skipped: Option<&str>) -> Reserved {
         let skipped = skipped.map(str::to_owned).into_iter().collect();
-        Reserved { leases: Vec::new(), more, skipped, skipped_origins: Vec::new() }
+        Reserved { leases: Vec::new(), more, skipped, skipped_groups: Vec::new() }
     }
 
     #[test]

@@ -57,8 +57,14 @@ impl StoreCall {
         };
         // Nobody needs the names after the call.
         let lane_limits = std::mem::take(&mut limits.lanes);
-        let origin_limits = std::mem::take(&mut limits.origins);
-        let ReserveLimits { limit, per_lane: lane_limit, per_origin: origin_limit, .. } = limits;
+        let group_limits = std::mem::take(&mut limits.groups);
+        let ReserveLimits {
+            limit,
+            per_lane: lane_limit,
+            per_origin: origin_limit,
+            per_tenant: tenant_limit,
+            ..
+        } = limits;
         let caller = &caller;
         let ask = Reserve {
             caller,
@@ -67,7 +73,8 @@ impl StoreCall {
             lane_limit,
             lane_limits,
             origin_limit,
-            origin_limits,
+            tenant_limit,
+            group_limits,
             bits,
             margin,
         };

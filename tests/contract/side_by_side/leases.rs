@@ -8,7 +8,7 @@ use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
 
 use super::operations::Open;
-use super::{ORIGINS, Pair, RandomOutcome, TOPICS, Times};
+use super::{ORIGINS, Pair, RandomOutcome, TENANTS, TOPICS, Times};
 use crate::contract::jobs::{BRIEFEST, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
 
@@ -25,7 +25,8 @@ impl Pair {
         let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
         let lane_limits: Vec<_> =
             names.zip(lanes.lanes).filter(|(_, open)| !open).map(|(lane, _)| (lane, 0)).collect();
-        let origins = ORIGINS.into_iter().zip(lanes.origins).filter(|(_, open)| !open);
+        let groups = ORIGINS.into_iter().zip(lanes.origins);
+        let groups = groups.chain(TENANTS.into_iter().zip(lanes.tenants)).filter(|(_, open)| !open);
         Reserve {
             caller: "notifier",
             sequence: self.sequence,
@@ -34,7 +35,8 @@ impl Pair {
             lane_limit: 500,
             lane_limits,
             origin_limit: 500,
-            origin_limits: origins.map(|(origin, _)| (origin.to_owned(), 0)).collect(),
+            tenant_limit: 500,
+            group_limits: groups.map(|(group, _)| (group.to_owned(), 0)).collect(),
             bits: self.sequence.to_be_bytes(),
             margin: if brief { Duration::ZERO } else { LONG },
         }
@@ -90,9 +92,9 @@ impl Pair {
         let skipped: BTreeSet<_> = redis.skipped.iter().collect();
         // A lane of which only stale entries are left shows on Redis until it is asked.
         assert!(memory.skipped.iter().all(|lane| skipped.contains(lane)), "{}: {memory:?}", self.at);
-        let of_redis = &redis.skipped_origins;
-        let is_skipped = |origin| of_redis.contains(origin);
-        assert!(memory.skipped_origins.iter().all(is_skipped), "{}: {memory:?}, {of_redis:?}", self.at);
+        let of_redis = &redis.skipped_groups;
+        let is_skipped = |group| of_redis.contains(group);
+        assert!(memory.skipped_groups.iter().all(is_skipped), "{}: {memory:?}, {of_redis:?}", self.at);
         self.pair_up(redis.leases, memory.leases);
     }
 

@@ -8,16 +8,18 @@ use super::super::jobs::{LONG, ms};
 use super::pull_jobs::Ttr;
 use super::{TIMES, TOPICS, WINDOW};
 
-/// Which lanes, and which origins, may give jobs.
+/// Which lanes, which origins and which tenants may give jobs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     pub(crate) lanes: [bool; 4],
     pub(crate) origins: [bool; 2],
+    pub(crate) tenants: [bool; 2],
 }
 
 fn open() -> impl Strategy<Value = Open> {
-    let origins = prop_oneof![3 => Just([true; 2]), 1 => any::<[bool; 2]>()];
-    (any::<[bool; 4]>(), origins).prop_map(|(lanes, origins)| Open { lanes, origins })
+    let groups = || prop_oneof![3 => Just([true; 2]), 1 => any::<[bool; 2]>()];
+    let all = (any::<[bool; 4]>(), groups(), groups());
+    all.prop_map(|(lanes, origins, tenants)| Open { lanes, origins, tenants })
 }
 
 #[derive(Clone, Copy, Debug)]

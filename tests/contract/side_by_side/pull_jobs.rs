@@ -9,7 +9,7 @@ use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
-use super::{NewJob, Pair, RandomOutcome, TOPICS};
+use super::{NewJob, Pair, RandomOutcome, TOPICS, topic_of};
 use crate::contract::jobs::{BRIEFEST, LONG, With, ms};
 use crate::contract::workbench::{at_most, now, until};
 
@@ -55,7 +55,7 @@ pub(crate) fn align(redis: &LastAttempt, memory: &mut LastAttempt, apart: Durati
 impl Pair {
     pub(crate) async fn pull(&mut self, shard: usize, topic: usize, ttr: Ttr, times: u32) {
         self.sequence += 1;
-        let topic = TOPICS[topic].parse().expect("a topic");
+        let topic = topic_of(TOPICS[topic]);
         let ttr = match ttr {
             Ttr::Own => None,
             Ttr::Brief => Some(BRIEFEST[0]),

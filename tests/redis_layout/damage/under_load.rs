@@ -106,7 +106,8 @@ async fn deliver(store: &Store, shard: Shard, round: u64) {
         lane_limit: 100,
         lane_limits: Vec::new(),
         origin_limit: usize::MAX,
-        origin_limits: Vec::new(),
+        tenant_limit: usize::MAX,
+        group_limits: Vec::new(),
         bits: [1; 8],
         margin: Duration::ZERO,
     };

@@ -106,7 +106,8 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
             lane_limit: batch,
             lane_limits: Vec::new(),
             origin_limit: usize::MAX,
-            origin_limits: Vec::new(),
+            tenant_limit: usize::MAX,
+            group_limits: Vec::new(),
             bits: [7; 8],
             margin: Duration::from_secs(10),
         };

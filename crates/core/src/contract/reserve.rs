@@ -22,10 +22,14 @@ pub struct Reserve<'a> {
     pub lane_limit: usize,
     /// Limits of single lanes, by [name](crate::lane::Lane::name). A limit of 0 skips the lane.
     pub lane_limits: Vec<(String, usize)>,
-    /// The most jobs whose URLs have the same origin, over all lanes, if `origin_limits` does not name it.
+    /// The most jobs whose URLs have the same origin, over all lanes, if `group_limits` does not name it.
     pub origin_limit: usize,
-    /// Limits of single origins. A limit of 0 skips the lanes of the origin.
-    pub origin_limits: Vec<(String, usize)>,
+    /// The most jobs of a tenant, over all lanes, if `group_limits` does not name it. Jobs without a tenant have a
+    /// limit only if [`NO_TENANT`](crate::lane::NO_TENANT) is named.
+    pub tenant_limit: usize,
+    /// Limits of groups of lanes: of single [origins](crate::lane::Lane::origin) and
+    /// [tenants](crate::lane::Lane::tenant). A limit of 0 skips the lanes of the group.
+    pub group_limits: Vec<(String, usize)>,
     /// Random bits for the receipts.
     pub bits: [u8; 8],
     /// How much longer a lease lasts than its attempt's timeout. The timeout counts up to
@@ -42,8 +46,9 @@ pub struct Reserved {
     pub more: bool,
     /// Lanes that have more jobs but were skipped or used up their limit.
     pub skipped: Vec<String>,
-    /// Origins with lanes that have more jobs, and were skipped or used up the limit of the origin.
-    pub skipped_origins: Vec<String>,
+    /// Origins and tenants with lanes that have more jobs, and were skipped or used up the limit of the group. Of a
+    /// lane whose origin and tenant are both full, at least the one that is fuller.
+    pub skipped_groups: Vec<String>,
 }
 
 /// What a consumer asks for.

@@ -1,4 +1,4 @@
-//! Callbacks in flight by the name of what they belong to, a lane or an origin. Pure.
+//! Callbacks in flight by the name of what they belong to, a lane, an origin or a tenant. Pure.
 
 use std::collections::HashMap;
 

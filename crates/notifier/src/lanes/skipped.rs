@@ -1,4 +1,4 @@
-//! Lanes and origins that a reserve skipped because their limit was reached here, and the shards in which
+//! Lanes, origins and tenants that a reserve skipped because their limit was reached here, and the shards in which
 //! their jobs wait. Pure.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -14,7 +14,7 @@ pub(crate) struct Skipped {
 }
 
 impl Skipped {
-    /// Records that a reserve of `shard` skipped the lane or origin `name`.
+    /// Records that a reserve of `shard` skipped the lane, origin or tenant `name`.
     pub(crate) fn add(&mut self, name: String, shard: Shard) {
         let shards = self.names.entry(name).or_default();
         if !shards.contains(&shard) {

@@ -1,4 +1,4 @@
-//! What lanes and origins may have, reserve by reserve.
+//! What lanes, origins and tenants may have, reserve by reserve.
 
 use std::fmt::Display;
 
@@ -66,7 +66,7 @@ fn fill_origin(lanes: &mut Lanes, origin: &str) -> usize {
     let mut taken = 0;
     while let Some(limits) = lanes.request(Refill::Any) {
         lanes.answered(&limits);
-        let own = limits.origins.iter().find(|(name, _)| name == origin);
+        let own = limits.groups.iter().find(|(name, _)| name == origin);
         let free = own.map_or(limits.per_origin, |(_, free)| *free).min(limits.limit);
         if free == 0 {
             break;
@@ -111,7 +111,7 @@ fn no_job_is_reserved_of_an_origin_whose_address_has_too_many_slow_calls() {
     (0..4).for_each(|_| lanes.enter("topic http://slow"));
     lanes.look_at(&slow);
     let limits = lanes.request(Refill::Any).unwrap();
-    assert!(limits.origins.contains(&("http://slow".to_owned(), 0)), "{limits:?}");
+    assert!(limits.groups.contains(&("http://slow".to_owned(), 0)), "{limits:?}");
     lanes.answered(&limits);
     assert!(
         !lanes.is_open("topic http://slow", Refill::Any) && lanes.is_open("topic http://new", Refill::Any)
@@ -216,4 +216,76 @@ fn a_permit_is_held_until_its_job_is_settled() {
     lanes.settled(1);
     assert!(lanes.is_open(&lane("a"), Refill::Batch));
     assert_eq!(lanes.request(Refill::Batch).map(|limits| (limits.limit, limits.per_lane)), Some((1, 1)));
+}
+
+/// Enters callbacks of a tenant, each to an origin of its own, up to what reserves may have of it.
+fn fill_tenant(lanes: &mut Lanes, tenant: &str) -> usize {
+    let mut taken = 0;
+    while let Some(limits) = lanes.request(Refill::Any) {
+        lanes.answered(&limits);
+        let own = limits.groups.iter().find(|(name, _)| name == tenant);
+        let other = if tenant == NO_TENANT { limits.limit } else { limits.per_tenant };
+        let free = own.map_or(other, |(_, free)| *free).min(limits.limit);
+        if free == 0 {
+            break;
+        }
+        (0..free).for_each(|n| lanes.enter(&lane_of_tenant(tenant, taken + n)));
+        taken += free;
+    }
+    taken
+}
+
+fn lane_of_tenant(tenant: &str, n: usize) -> String {
+    let topic = if tenant == NO_TENANT { "topic".to_owned() } else { format!("{tenant}/topic") };
+    format!("{topic} http://{n}.example")
+}
+
+#[test]
+fn a_tenant_leaves_room_for_others_over_all_origins() {
+    let mut lanes = Lanes::new(512, 64);
+    assert_eq!(fill_tenant(&mut lanes, "~a"), 448, "seven eighths while it is alone");
+    assert!(!lanes.is_open("~a", Refill::Any) && !lanes.is_open(&lane_of_tenant("~a", 999), Refill::Any));
+    for other in ["~b", NO_TENANT] {
+        assert!(
+            lanes.is_open(other, Refill::Any) && lanes.is_open(&lane_of_tenant(other, 0), Refill::Any),
+            "{other}"
+        );
+    }
+    assert_eq!(fill_tenant(&mut lanes, "~b"), 32, "half of the rest");
+    assert_eq!(fill_tenant(&mut lanes, NO_TENANT), 16, "without a tenant, half of what they leave");
+
+    let mut lanes = Lanes::new(512, 64);
+    lanes.enter(&lane_of_tenant("~b", 0));
+    assert_eq!(fill_tenant(&mut lanes, "~a"), 255, "half of what the other leaves");
+}
+
+#[test]
+fn jobs_without_a_tenant_leave_room_for_tenants_once_there_are_some() {
+    let mut lanes = Lanes::new(512, 64);
+    lanes.expect_tenants();
+    assert_eq!(fill_tenant(&mut lanes, NO_TENANT), 448);
+    assert!(
+        !lanes.is_open(NO_TENANT, Refill::Any)
+            && !lanes.is_open(&lane_of_tenant(NO_TENANT, 999), Refill::Any)
+    );
+    assert_eq!(fill_tenant(&mut lanes, "~a"), 32);
+}
+
+#[test]
+fn without_tenants_only_lanes_and_origins_are_limited() {
+    let mut lanes = Lanes::new(512, 64);
+    assert_eq!(fill_tenant(&mut lanes, NO_TENANT), 512);
+    lanes.settled(1);
+    lanes.leave(&lane_of_tenant(NO_TENANT, 0));
+    assert!(lanes.is_open(&lane_of_tenant(NO_TENANT, 0), Refill::Any));
+    let limits = lanes.request(Refill::Any).unwrap();
+    assert!(limits.groups.iter().all(|(name, _)| !name.starts_with(NO_TENANT)), "{limits:?}");
+}
+
+#[test]
+fn reserves_in_flight_never_exceed_a_tenants_limit() {
+    let mut lanes = Lanes::new(512, 64);
+    let requests: Vec<_> = std::iter::from_fn(|| lanes.request(Refill::Batch)).collect();
+    let most: usize = requests.iter().map(|limits| limits.per_tenant).sum();
+    assert!(most <= 448, "{most} of 512 places");
 }

@@ -1,11 +1,12 @@
 //! reserve: ready → reserved, for a notifier. Lanes take turns; a lane that is full for the caller is skipped, as are
-//! all lanes of an origin that is full for it, and a lane of a paused topic is parked. exchange settles and reserves in one call.
+//! all lanes of an origin or a tenant that is full for it, and a lane of a paused topic is parked. exchange settles and
+//! reserves in one call.
 
 use std::collections::{BTreeSet, HashMap};
 
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
-use ringback_core::lane::Lane;
+use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::limits::lease_stretch;
 use ringback_core::outcome::Outcome;
 use tokio::time::Instant;
@@ -19,7 +20,7 @@ use crate::txn::Txn;
 use crate::{EDGE_BYTES, EmbeddedStore};
 
 /// The most lanes that are looked at, beside those that the caller names, and how many more if most of these are
-/// closed by their origin.
+/// closed by their origin or tenant.
 const LANES: usize = 64;
 const MORE_LANES: usize = 256;
 
@@ -56,9 +57,7 @@ struct Request {
     /// The most jobs of a lane that `limits` does not name.
     lane_limit: usize,
     limits: HashMap<String, usize>,
-    /// The same of origins.
-    origin_limit: usize,
-    origin_limits: HashMap<String, usize>,
+    groups: Groups,
     /// How much longer than an attempt a lease is, in ms.
     margin: u64,
 }
@@ -70,9 +69,7 @@ impl From<&Reserve<'_>> for Request {
             limit: ask.limit,
             lane_limit: ask.lane_limit,
             limits: ask.lane_limits.iter().cloned().collect(),
-            // No call gives more than its limit.
-            origin_limit: if ask.origin_limit < ask.limit { ask.origin_limit } else { usize::MAX },
-            origin_limits: ask.origin_limits.iter().cloned().collect(),
+            groups: Groups::from(ask),
             margin: millis_up(ask.margin),
         }
     }
@@ -83,9 +80,49 @@ impl Request {
         self.limits.get(lane).copied().unwrap_or(self.lane_limit)
     }
 
-    /// Whether the lane is skipped because of its origin.
+    /// Whether the lane is skipped because of its origin or tenant.
     fn is_closed(&self, lane: &str) -> bool {
-        self.limit_of(lane) > 0 && self.origin_limits.get(origin(lane)) == Some(&0)
+        self.limit_of(lane) > 0 && self.groups.left(lane).0 == 0
+    }
+}
+
+/// What origins and tenants may still give.
+#[derive(Clone)]
+struct Groups {
+    origin_limit: usize,
+    tenant_limit: usize,
+    left: HashMap<String, usize>,
+}
+
+impl From<&Reserve<'_>> for Groups {
+    fn from(ask: &Reserve<'_>) -> Self {
+        // No call gives more than its limit.
+        let below = |limit| if limit < ask.limit { limit } else { usize::MAX };
+        let mut left: HashMap<_, _> = ask.group_limits.iter().cloned().collect();
+        left.entry(NO_TENANT.to_owned()).or_insert(usize::MAX);
+        Self { origin_limit: below(ask.origin_limit), tenant_limit: below(ask.tenant_limit), left }
+    }
+}
+
+impl Groups {
+    /// What a lane may give because of its origin and its tenant, and the name of the fuller one.
+    fn left<'a>(&self, lane: &'a str) -> (usize, &'a str) {
+        let Some(lane) = Lane::parse(lane) else { return (usize::MAX, NO_TENANT) };
+        let left = |group: &str, limit| self.left.get(group).copied().unwrap_or(limit);
+        let (of_origin, of_tenant) =
+            (left(lane.origin, self.origin_limit), left(lane.tenant(), self.tenant_limit));
+        if of_tenant <= of_origin { (of_tenant, lane.tenant()) } else { (of_origin, lane.origin) }
+    }
+
+    /// Counts jobs that a lane has given.
+    fn take(&mut self, lane: &str, jobs: usize) {
+        let Some(lane) = Lane::parse(lane) else { return };
+        for (group, limit) in [(lane.origin, self.origin_limit), (lane.tenant(), self.tenant_limit)] {
+            match self.left.get_mut(group) {
+                Some(left) => *left = left.saturating_sub(jobs),
+                None => drop(self.left.insert(group.to_owned(), limit.saturating_sub(jobs))),
+            }
+        }
     }
 }
 
@@ -99,8 +136,8 @@ struct Found {
     visited: Vec<(String, bool)>,
     is_more: bool,
     skipped: Vec<String>,
-    skipped_origins: BTreeSet<String>,
-    /// So many lanes that their origins closed that there may be others behind them.
+    skipped_groups: BTreeSet<String>,
+    /// So many lanes that their origins or tenants closed that there may be others behind them.
     postponed: Vec<String>,
     /// The lanes of paused topics.
     parked: Vec<String>,
@@ -110,8 +147,8 @@ impl Found {
     fn answer(self, shard: Shard, asked: Instant) -> Reserved {
         let at = ReservedAt { now_us: self.now_us, is_watched: self.is_watched, asked };
         let leases = read_granted(shard, &self.jobs, |record, body| answers::lease(shard, record, body, at));
-        let skipped_origins = self.skipped_origins.into_iter().collect();
-        Reserved { leases, more: self.is_more, skipped: self.skipped, skipped_origins }
+        let skipped_groups = self.skipped_groups.into_iter().collect();
+        Reserved { leases, more: self.is_more, skipped: self.skipped, skipped_groups }
     }
 }
 
@@ -146,7 +183,7 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
 struct LanesInTurn {
     /// Those to visit.
     open: Vec<String>,
-    /// Those whose origins may give no job.
+    /// Those whose origins or tenants may give no job.
     closed: Vec<String>,
     /// Those of paused topics.
     parked: Vec<String>,
@@ -182,21 +219,21 @@ fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     let named = open.iter().filter(|lane| request.limit_of(lane) > 0).count();
     let share = request.limit.div_ceil(named.max(1));
     let mut found = Found { is_more, parked, ..Found::default() };
-    found.skipped_origins.extend(closed.iter().map(|lane| origin(lane).to_owned()));
+    found.skipped_groups.extend(closed.iter().map(|lane| request.groups.left(lane).1.to_owned()));
     if is_long && is_more {
         found.postponed = closed;
     }
-    let (mut budget, mut left_of_origin) = (MAX_BYTES, request.origin_limits.clone());
+    let (mut budget, mut groups) = (MAX_BYTES, request.groups.clone());
     for lane in open {
         let bound = request.limit_of(&lane);
-        let left = left_of_origin.get(origin(&lane)).copied().unwrap_or(request.origin_limit);
+        let (left, group) = groups.left(&lane);
         let limit = bound.min(left).min(share).min(request.limit - found.jobs.len());
         if bound == 0 {
             found.skipped.push(lane);
             continue;
         }
         if left == 0 {
-            found.skipped_origins.insert(origin(&lane).to_owned());
+            found.skipped_groups.insert(group.to_owned());
             continue;
         }
         if limit == 0 || budget == 0 {
@@ -205,21 +242,16 @@ fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         }
         let before = found.jobs.len();
         let taken = find_ready(txn, &lane, limit, &mut budget, &mut found.jobs)?;
-        let left = left - (found.jobs.len() - before);
-        left_of_origin.insert(origin(&lane).to_owned(), left);
+        groups.take(&lane, found.jobs.len() - before);
+        let (left, group) = groups.left(&lane);
         if taken.is_rest && bound <= taken.entries {
             found.skipped.push(lane.clone());
         } else if taken.is_rest && left == 0 {
-            found.skipped_origins.insert(origin(&lane).to_owned());
+            found.skipped_groups.insert(group.to_owned());
         } else if taken.is_rest {
             found.is_more = true;
         }
         found.visited.push((lane, taken.is_rest));
     }
     Ok(found)
-}
-
-/// The origin in a lane's name.
-fn origin(lane: &str) -> &str {
-    Lane::parse(lane).map_or("", |lane| lane.origin)
 }

@@ -33,7 +33,8 @@ async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Leas
         lane_limit: 100,
         lane_limits: Vec::new(),
         origin_limit: usize::MAX,
-        origin_limits: Vec::new(),
+        tenant_limit: usize::MAX,
+        group_limits: Vec::new(),
         bits: [sequence as u8; 8],
         margin: Duration::from_secs(5),
     };

@@ -51,18 +51,19 @@ impl<'a> Order<'a> {
         let Reserve { caller, sequence, limit, lane_limit, bits, margin, .. } = self.ask;
         cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_limit).arg(bits);
         cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(MAX_LEASE_STRETCH));
-        cmd.arg(RESERVE_BYTES).arg(self.ask.origin_limit).arg(self.lane_limits.len());
+        cmd.arg(RESERVE_BYTES).arg(self.ask.origin_limit).arg(self.ask.tenant_limit);
+        cmd.arg(self.lane_limits.len());
         for (lane, limit) in &self.lane_limits {
             cmd.arg(&lane.0).arg(limit);
         }
-        for (origin, limit) in &self.ask.origin_limits {
-            cmd.arg(origin).arg(limit);
+        for (group, limit) in &self.ask.group_limits {
+            cmd.arg(group).arg(limit);
         }
     }
 
     /// The number of arguments.
     pub(crate) fn len(&self) -> usize {
-        11 + 2 * (self.lane_limits.len() + self.ask.origin_limits.len())
+        12 + 2 * (self.lane_limits.len() + self.ask.group_limits.len())
     }
 }
 
@@ -145,8 +146,8 @@ impl RedisStore {
                 Arc::clone(batches.entry(lease.grant().receipt.lease.number).or_default());
         }
         // Only the name of a lane has a space.
-        let (skipped, skipped_origins) = skipped.into_iter().partition(|name| name.contains(' '));
-        Ok(Reserved { leases, more: has_more, skipped, skipped_origins })
+        let (skipped, skipped_groups) = skipped.into_iter().partition(|name| name.contains(' '));
+        Ok(Reserved { leases, more: has_more, skipped, skipped_groups })
     }
 
     /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job, or the lease

@@ -1,16 +1,17 @@
 -- reserve: ready -> reserved, for push. Lanes take turns. A lane that is full for the caller is skipped, as are
---   all lanes of an origin that is full for it; a lane of a paused topic is parked.
+--   all lanes of an origin or a tenant that is full for it; a lane of a paused topic is parked.
 -- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), limit (jobs), limit per lane, receipt bits (8 bytes), lease margin
---   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, number of
---   lanes with a limit of their own, id and limit of each of these, then name and limit of each such origin
--- Returns what grants.lua says; skipped are lanes and origins that have more jobs than their limit
+--   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, limit per
+--   tenant, number of lanes with a limit of their own, id and limit of each of these, then name and limit of each such
+--   origin and tenant
+-- Returns what grants.lua says; skipped are lanes, origins and tenants that have more jobs than their limit
 
 -- How many lanes are looked at, beside those that have a limit of their own, and how many more if most of these
--- are closed by their origin.
+-- are closed by their origin or tenant.
 local LANES, MORE_LANES = 64, 256
 
--- The lanes that have a turn: those to visit, those of origins that may give no job, and those of paused topics.
+-- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those of paused topics.
 -- Then whether there may be more lanes.
 local function lanes_in_turn(n_named, is_closed)
   local open, closed, parked = {}, {}, {}
@@ -41,20 +42,29 @@ function grants.reserve(args, n_args)
   local grant, answer = grants.begin(args[1], args[2], limit, args[5], tonumber(args[9]), length)
   if not grant then return answer end
 
-  local origin_limit, n_named = tonumber(args[10]), tonumber(args[11])
+  local origin_limit, tenant_limit, n_named = tonumber(args[10]), tonumber(args[11]), tonumber(args[12])
   -- No call gives more than its limit.
   if origin_limit >= limit then origin_limit = math.huge end
-  local own_limits, left_of_origin = {}, {}
-  local origins_at = 12 + 2 * n_named
-  for i = 12, origins_at - 1, 2 do own_limits[args[i]] = tonumber(args[i + 1]) end
-  for i = origins_at, n_args, 2 do left_of_origin[args[i]] = tonumber(args[i + 1]) end
-  -- Most calls are limited by no origin.
-  local is_limited = origin_limit < math.huge or origins_at <= n_args
-  local function origin_of(lane)
+  if tenant_limit >= limit then tenant_limit = math.huge end
+  -- What an origin or a tenant may still give. Without a tenant jobs have a limit only if it is named.
+  local own_limits, left = {}, {[lanes.NO_TENANT] = math.huge}
+  local groups_at = 13 + 2 * n_named
+  for i = 13, groups_at - 1, 2 do own_limits[args[i]] = tonumber(args[i + 1]) end
+  for i = groups_at, n_args, 2 do left[args[i]] = tonumber(args[i + 1]) end
+  -- Most calls are limited by neither.
+  local is_limited = min(origin_limit, tenant_limit) < math.huge or groups_at <= n_args
+  -- What a lane may give because of its origin and its tenant, and the name of the fuller one. `taken` jobs are taken
+  -- off it first.
+  local function of_groups(lane, taken)
     local name = is_limited and lanes.name(lane)
-    return name and lanes.origin(name)
+    if not name then return math.huge end
+    local origin, tenant = lanes.origin(name), lanes.tenant(name)
+    local of_origin, of_tenant = (left[origin] or origin_limit) - taken, (left[tenant] or tenant_limit) - taken
+    if taken > 0 then left[origin], left[tenant] = of_origin, of_tenant end
+    if of_tenant <= of_origin then return of_tenant, tenant end
+    return of_origin, origin
   end
-  local function is_closed(lane) return own_limits[lane] ~= 0 and left_of_origin[origin_of(lane)] == 0 end
+  local function is_closed(lane) return own_limits[lane] ~= 0 and of_groups(lane, 0) <= 0 end
   local open, closed, parked, is_rest, is_long = lanes_in_turn(n_named, is_limited and is_closed)
   local n_open = 0
   for _, lane in ipairs(open) do if own_limits[lane] ~= 0 then n_open = n_open + 1 end end
@@ -62,35 +72,37 @@ function grants.reserve(args, n_args)
 
   -- Entries stay in their queues until everything is written.
   local visits, skipped, more = {}, {}, is_rest and grants.MORE or 0
-  local is_origin_skipped = {}
-  local function skip_origin(origin)
-    if not is_origin_skipped[origin] then
-      is_origin_skipped[origin] = true
-      skipped[#skipped + 1] = origin
+  local is_skipped = {}
+  local function skip(group)
+    if not is_skipped[group] then
+      is_skipped[group] = true
+      skipped[#skipped + 1] = group
     end
   end
-  for _, lane in ipairs(closed) do skip_origin(origin_of(lane)) end
+  for _, lane in ipairs(closed) do
+    local _, group = of_groups(lane, 0)
+    skip(group)
+  end
   for _, lane in ipairs(open) do
-    local bound, origin = own_limits[lane] or lane_limit, origin_of(lane)
-    local left = origin and (left_of_origin[origin] or origin_limit) or limit
-    local most = min(bound, left, share, grant.left)
+    local bound, of_group, group = own_limits[lane] or lane_limit, of_groups(lane, 0)
+    local most = min(bound, of_group, share, grant.left)
     if bound == 0 then
       skipped[#skipped + 1] = lanes.name(lane)
-    elseif left == 0 then
-      skip_origin(origin)
+    elseif of_group <= 0 then
+      skip(group)
     elseif most == 0 or grant.budget <= 0 then
       more = grants.MORE
       break
     else
       local entries = ready.range(lane, 0, most + 1)
       local n, taken = grants.take(grant, lane, entries, min(#entries, most))
-      if origin then left_of_origin[origin] = left - taken end
+      of_group, group = of_groups(lane, taken)
       -- A lane without a name has nothing more to give.
       if n < #entries and lanes.name(lane) then
         if bound <= n then
           skipped[#skipped + 1] = lanes.name(lane)
-        elseif origin and left <= taken then
-          skip_origin(origin)
+        elseif of_group <= 0 then
+          skip(group)
         else
           more = grants.MORE
         end

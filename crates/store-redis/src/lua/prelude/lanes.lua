@@ -3,6 +3,7 @@
 --
 -- A lane with jobs has a row in the shard's hash, under its id: how many jobs are delayed, ready,
 -- reserved and dead (4 bytes each), how many were done and cancelled (6 bytes each), and the name.
+lanes.NO_TENANT = '~'
 local COUNTS, NO_COUNTS = '>i4i4i4i4I6I6', string.rep('\0', 28)
 do
   local STATE_NAMES = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
@@ -25,6 +26,9 @@ do
 
   -- The origin in a name; empty in that of a pull lane.
   function lanes.origin(name) return sub(name, string.find(name, ' ', 1, true) + 1) end
+
+  -- The tenant in a name, as `~tenant`; NO_TENANT if the topic has none. No origin begins so.
+  function lanes.tenant(name) return string.match(name, '^~[^/ ]*') or lanes.NO_TENANT end
 
   -- Counts n jobs of a lane that go from one state to another. nil means that the jobs are new or removed.
   function lanes.move(lane, from, to, n)
