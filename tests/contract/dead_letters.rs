@@ -185,11 +185,15 @@ pub(crate) async fn the_pages_of_all_shards_are_one_list_in_order_of_death(bench
 }
 
 pub(crate) async fn many_dead_jobs_of_another_topic_are_passed_over_step_by_step(bench: &Workbench) {
-    bring(bench, &jobs(bench, "crowd", "job", 9000), "gone").await;
+    let crowd = jobs(bench, "crowd", "job", 9000);
+    bring(bench, &crowd, "gone").await;
     let job = bench.job_in(State::Dead, bench.job("rare")).await;
     let pages = pages(bench, &of_topic(TOPIC), 100).await;
     let empty = pages.iter().filter(|page| page.items.is_empty()).count();
     assert!((2..6).contains(&empty), "{empty} empty pages");
+    // Whoever reads the pages learns no ids of the other topic from where they end.
+    let locators: BTreeSet<_> = crowd.iter().map(|job| job.key.locator().0).collect();
+    assert!(pages.iter().filter_map(|page| page.next).all(|next| !locators.contains(&next.tie)));
     let dead_jobs: Vec<_> = pages.into_iter().flat_map(|page| page.items).collect();
     assert_eq!(dead_jobs.iter().map(|dead| &dead.job).collect::<Vec<_>>(), [&job]);
     let lost = DeadFilter { reason: Some("lost".to_owned()), ..of_topic("crowd") };

@@ -34,10 +34,12 @@ async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static s
     }
     for path in [
         "/v1/topics",
-        "/v1/topics/shared/secrets",
-        "/v1/topics/shared/revivals",
+        "/v1/topics/shared",
         "/v1/topics/shared/dead",
-        "/v1/jobs/shared/failed/attempts",
+        "/v1/topics/of-a/secrets",
+        "/v1/topics/of-a/revivals",
+        "/v1/topics/of-a/dead",
+        "/v1/jobs/of-a/failed/attempts",
     ] {
         all.insert(path, root.get(stack, path).await.expect(200));
     }
@@ -48,31 +50,36 @@ async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static s
 async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec<Named> {
     let accept = async |job: Value| caller.post(stack, "/v1/jobs", &job).await.expect(201);
     let marked = |text: &str| json!(format!("{only}-{text}"));
+    // Only this tenant has it, with one of each kind.
+    let own = only.trim_start_matches("only-");
     let policy = json!({"timeout": "7s", "headers": {"x-of": marked("secret")}});
     caller.send(stack, Method::PUT, "/v1/topics/shared", Some(&policy)).await;
-    let secret = caller.post(stack, "/v1/topics/shared/secrets", &json!({})).await.expect(201);
+    let secret = caller.post(stack, &format!("/v1/topics/{own}/secrets"), &json!({})).await.expect(201);
     accept(json!({"topic": "shared", "id": "waits", "url": sink.url("/"), "delay": "1h"})).await;
-    let own = only.trim_start_matches("only-");
     let context = json!({"of": marked("secret")});
     accept(json!({"topic": own, "id": only, "url": sink.url("/"), "delay": "1h", "context": context})).await;
     let once = json!({"preset": "none"});
     let failing = sink.url("/fails");
-    accept(json!({"topic": "shared", "id": "failed", "url": failing, "retry": once})).await;
-    eventually(SOON, "the job is dead", async || {
-        let job = caller.get(stack, "/v1/jobs/shared/failed").await.expect(200);
-        if job["state"] == "dead" { Ok(()) } else { Err(job) }
-    })
-    .await;
+    for topic in ["shared", own] {
+        accept(json!({"topic": topic, "id": "failed", "url": failing, "retry": once})).await;
+        eventually(SOON, "the job is dead", async || {
+            let job = caller.get(stack, &format!("/v1/jobs/{topic}/failed")).await.expect(200);
+            if job["state"] == "dead" { Ok(()) } else { Err(job) }
+        })
+        .await;
+    }
     let none = json!({"reason": "none-has-it"});
-    let revival = caller.post(stack, "/v1/topics/shared/dead/revive", &none).await.expect(202);
+    let revive = format!("/v1/topics/{own}/dead/revive");
+    let revival = caller.post(stack, &revive, &none).await.expect(202);
     eventually(SOON, "the revival is over", async || {
-        let path = format!("/v1/topics/shared/revivals/{}", revival["id"].as_str().expect("an id"));
+        let path = format!("/v1/topics/{own}/revivals/{}", revival["id"].as_str().expect("an id"));
         let found = caller.get(stack, &path).await.expect(200);
         if found["state"] == "done" { Ok(()) } else { Err(found) }
     })
     .await;
-    accept(json!({"topic": "pulled", "id": "held", "ttr": "1h"})).await;
-    let reserved = caller.post(stack, "/v1/topics/pulled/reserve", &json!({"wait": "5s"})).await.expect(200);
+    accept(json!({"topic": own, "id": "held", "ttr": "1h"})).await;
+    let reserve = format!("/v1/topics/{own}/reserve");
+    let reserved = caller.post(stack, &reserve, &json!({"wait": "5s"})).await.expect(200);
     let receipt = reserved["jobs"][0]["receipt"].as_str().expect("a receipt").to_owned();
     let named = |placeholder, theirs: &Value, nobodys: &str| {
         let theirs = theirs.as_str().expect("a text").to_owned();
@@ -178,14 +185,14 @@ async fn lists_counts_exports_and_events_of_a_tenant_have_its_own_alone() {
         }
         let states = a.get(&stack, "/v1/stats").await.expect(200)["states"].clone();
         assert_eq!(states["delayed"], 2, "{states}");
-        assert_eq!((&states["dead"], &states["reserved"]), (&json!(1), &json!(1)), "{states}");
+        assert_eq!((&states["dead"], &states["reserved"]), (&json!(2), &json!(1)), "{states}");
         let all = Caller::root(None).get(&stack, "/v1/stats").await.expect(200)["states"].clone();
-        assert_eq!((&all["delayed"], &all["dead"]), (&json!(4), &json!(2)), "{all}");
+        assert_eq!((&all["delayed"], &all["dead"]), (&json!(4), &json!(4)), "{all}");
         assert_eq!(Caller::root(None).get(&stack, "/v1/topics").await.expect(200)["items"], json!([]));
         let export = String::from_utf8(Caller::root(None).get(&stack, "/v1/export").await.body.to_vec());
         let export = export.expect("UTF-8");
         for tenant in ["a", "b"] {
-            assert_eq!(export.matches(&format!("\"tenant\":\"{tenant}\"")).count(), 4, "{export}");
+            assert_eq!(export.matches(&format!("\"tenant\":\"{tenant}\"")).count(), 5, "{export}");
         }
 
         let mut seen = String::new();
@@ -213,7 +220,7 @@ async fn callbacks_and_notices_are_those_of_the_tenant_whose_job_it_is() {
         for (tenant, caller) in &callers {
             let job = json!({
                 "topic": "shared", "id": "same", "url": sink.url("/fails"), "on_dead": sink.url("/dead"),
-                "body": {"of": tenant}, "retry": {"preset": "none"},
+                "body": {"of": tenant}, "retry": {"preset": "none"}, "delay": "1s",
             });
             caller.post(&stack, "/v1/jobs", &job).await.expect(201);
         }

@@ -6,7 +6,7 @@ use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_testkit::{Role, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{ALL, Caller, ROOT, stacks};
 use crate::sample_jobs::SOON;
@@ -113,6 +113,77 @@ async fn a_key_is_limited_to_its_topics_and_destinations() {
     assert_eq!(caller.get(&stack, "/v1/stats").await.expect(200)["states"]["delayed"], 2);
     let metrics = json!({"metrics": true});
     free.send(&stack, Method::PUT, "/v1/topics/t", Some(&metrics)).await.expect(422);
+}
+
+#[tokio::test]
+async fn a_key_for_some_topics_lists_them_page_by_page() {
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).start().await;
+    let free = Caller::of(&stack, "acme").await;
+    for topic in ["a", "b", "m", "n", "y", "z"] {
+        free.post(&stack, "/v1/jobs", &json!({"topic": topic, "delay": "1h"})).await.expect(201);
+    }
+    let limits = json!({"tenant": "acme", "scopes": ["read"], "topics": ["b", "m", "z"]});
+    let caller = Caller::with(&stack, &limits).await;
+    let (mut path, mut listed) = ("/v1/topics?limit=1".to_owned(), Vec::new());
+    for _ in 0..10 {
+        let page = caller.get(&stack, &path).await.expect(200);
+        assert!(!page.to_string().contains("\"n\"") && !page.to_string().contains("\"y\""), "{page}");
+        let items = page["items"].as_array().expect("topics");
+        listed.extend(items.iter().map(|topic| topic["topic"].as_str().expect("a name").to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/v1/topics?limit=1&cursor={next}");
+    }
+    assert_eq!(listed, ["b", "m", "z"]);
+}
+
+#[tokio::test]
+async fn a_key_for_some_topics_settles_no_jobs_of_others() {
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unaudited().start().await;
+    let free = Caller::of(&stack, "acme").await;
+    let caller =
+        Caller::with(&stack, &json!({"tenant": "acme", "scopes": ["consume"], "topics": ["t"]})).await;
+    let mut receipts = Vec::new();
+    for topic in ["t", "other"] {
+        free.post(&stack, "/v1/jobs", &json!({"topic": topic})).await.expect(201);
+        let path = format!("/v1/topics/{topic}/reserve");
+        let reserved = free.post(&stack, &path, &json!({"wait": "5s"})).await.expect(200);
+        receipts.push(reserved["jobs"][0]["receipt"].as_str().expect("a receipt").to_owned());
+    }
+    for how in ["finish", "retry", "bury", "release", "renew"] {
+        let path = format!("/v1/receipts/{}/{how}", receipts[1]);
+        caller.post(&stack, &path, &json!({})).await.expect(403);
+    }
+    let refused = caller.post(&stack, "/v1/receipts/finish", &json!({"receipts": receipts})).await;
+    assert_eq!(refused.status, 403);
+    caller.post(&stack, &format!("/v1/receipts/{}/finish", receipts[0]), &json!({})).await.expect(200);
+    free.post(&stack, &format!("/v1/receipts/{}/finish", receipts[1]), &json!({})).await.expect(200);
+}
+
+#[tokio::test]
+async fn what_a_deleted_key_has_begun_ends() {
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).start().await;
+    let (caller, root) = (Caller::of(&stack, "acme").await, Caller::root(None));
+    let events = caller.client.get(stack.url("/v1/events")).headers(caller.headers()).send();
+    let mut events = events.await.expect("events");
+    let submit = async |id: &str| {
+        let job = json!({"topic": "t", "id": id, "delay": "1h"});
+        Caller::root(Some("acme")).post(&stack, "/v1/jobs", &job).await.expect(201);
+    };
+    submit("before").await;
+    let mut seen = String::new();
+    while !seen.contains("before") {
+        let chunk = timeout(SOON, events.chunk()).await.expect("an event").expect("a chunk");
+        seen += &String::from_utf8_lossy(&chunk.expect("the stream goes on"));
+    }
+    let keys = root.get(&stack, "/v1/keys").await.expect(200);
+    let path = format!("/v1/keys/{}", keys["items"][0]["id"].as_str().expect("an id"));
+    root.send(&stack, Method::DELETE, &path, None).await.expect(200);
+    submit("after").await;
+    let mut rest = String::new();
+    while let Some(chunk) = timeout(SOON, events.chunk()).await.expect("the stream ends").expect("a chunk") {
+        rest += &String::from_utf8_lossy(&chunk);
+    }
+    assert!(!rest.contains("after"), "{rest}");
 }
 
 #[tokio::test]
