@@ -1,9 +1,10 @@
-//! A tenant with so many receivers that hang that they could take all places of a notifier, each within the limits of an
-//! origin and of an address: it holds a bounded part of them, and jobs of others are delivered meanwhile.
+//! A tenant, or a caller without one, with so many receivers that hang that they could take all places of a notifier, each
+//! within the limits of an origin and of an address: it holds a bounded part of them, and jobs of others are delivered
+//! meanwhile.
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, Role, Sink, Stack, eventually};
+use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use crate::http::tenants::{Caller, stacks};
@@ -23,37 +24,55 @@ const WHILE_IT_HANGS: Duration = Duration::from_secs(30);
 #[tokio::test]
 async fn a_tenant_whose_receivers_hang_leaves_places_for_tenants_and_for_jobs_without_one() {
     for options in stacks() {
-        let options = options.count(Role::Notifier, 1).count(Role::Api, 1);
-        let stack = options.env("RINGBACK_CONCURRENCY", &PLACES.to_string()).start().await;
+        let stack = start(options).await;
         let (a, b) = (Caller::of(&stack, "a").await, Caller::of(&stack, "b").await);
-        let sink = Sink::start().await;
-        let mut holes = Vec::new();
-        for _ in 0..HOLES {
-            let hole = Sink::start().await;
-            hole.answer(Answer::status(200).held());
-            holes.push(hole);
-        }
-        let jobs: Vec<Value> = (0..HOLES * JOBS)
-            .map(|n| with_all(job(&holes[n % HOLES], &n.to_string()), &json!({"timeout": HANGS})))
-            .collect();
-        accept(&stack, &a, &jobs).await;
-        let held = || holes.iter().map(Sink::seen).sum::<usize>();
-        eventually(WHILE_IT_HANGS, "it holds what it may", async || match held() {
-            held if held >= MOST => Ok(()),
-            held => Err(format!("{held} calls")),
-        })
-        .await;
-        for n in 0..20 {
-            for (caller, id) in [(&b, format!("b-{n}")), (&Caller::root(None), format!("none-{n}"))] {
-                accept(&stack, caller, &[job(&sink, &id)]).await;
-                sink.wait_for_job(&id, 1, WHILE_IT_HANGS).await;
-            }
-        }
-        let held = held();
-        assert!(held <= MOST, "{held} of {PLACES} places are held by a tenant whose receivers hang");
-        let hung_up: usize = holes.iter().map(Sink::hung_up).sum();
-        assert_eq!(hung_up, 0, "no attempt has ended meanwhile");
+        leaves_places(&stack, &a, [&b, &Caller::root(None)]).await;
     }
+}
+
+#[tokio::test]
+async fn jobs_without_a_tenant_whose_receivers_hang_leave_places_for_tenants_that_have_keys() {
+    for options in stacks() {
+        let stack = start(options).await;
+        let (a, b) = (Caller::of(&stack, "a").await, Caller::of(&stack, "b").await);
+        leaves_places(&stack, &Caller::root(None), [&a, &b]).await;
+    }
+}
+
+async fn start(options: StackOptions) -> Stack {
+    options.env("RINGBACK_CONCURRENCY", &PLACES.to_string()).start().await
+}
+
+/// Jobs of one caller hang, and those of others are delivered meanwhile.
+async fn leaves_places(stack: &Stack, hostile: &Caller, others: [&Caller; 2]) {
+    let sink = Sink::start().await;
+    let mut holes = Vec::new();
+    for _ in 0..HOLES {
+        let hole = Sink::start().await;
+        hole.answer(Answer::status(200).held());
+        holes.push(hole);
+    }
+    let jobs: Vec<Value> = (0..HOLES * JOBS)
+        .map(|n| with_all(job(&holes[n % HOLES], &n.to_string()), &json!({"timeout": HANGS})))
+        .collect();
+    accept(stack, hostile, &jobs).await;
+    let held = || holes.iter().map(Sink::seen).sum::<usize>();
+    eventually(WHILE_IT_HANGS, "it holds what it may", async || match held() {
+        held if held >= MOST => Ok(()),
+        held => Err(format!("{held} calls")),
+    })
+    .await;
+    for n in 0..20 {
+        for (caller, other) in others.into_iter().zip(["one", "two"]) {
+            let id = format!("{other}-{n}");
+            accept(stack, caller, &[job(&sink, &id)]).await;
+            sink.wait_for_job(&id, 1, WHILE_IT_HANGS).await;
+        }
+    }
+    let held = held();
+    assert!(held <= MOST, "{held} of {PLACES} places are held by one caller whose receivers hang");
+    let hung_up: usize = holes.iter().map(Sink::hung_up).sum();
+    assert_eq!(hung_up, 0, "no attempt has ended meanwhile");
 }
 
 /// Submits jobs for a caller.
