@@ -151,8 +151,9 @@ async fn drive(caller: &Caller<'_>, sink: &Sink) {
     let submit = async |job: &Value| caller.call(Method::POST, "/v1/jobs", Some(job)).await;
 
     sink.answer_job("fails", Answer::status(500));
+    // A notifier knows a policy within a second.
     for id in ["works", "fails"] {
-        submit(&job(sink, id)).await.expect(201);
+        submit(&with(job(sink, id), "delay", "1s")).await.expect(201);
     }
     let arrival = sink.wait_for_job("works", 1, RECOVERY).await.remove(0);
     assert_eq!(arrival.header("authorization"), Some(format!("Bearer {HEADER}").as_str()), "it is in use");
