@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::load::Load;
-pub(crate) use self::names::{Plan, repair_points, share, store_calls};
+pub(crate) use self::names::{Plan, quota_points, repair_points, share, store_calls};
 use self::names::{embedded_points, redis_points};
 pub(crate) use self::supervisor::{Counts, Ends, supervise};
 pub(crate) use self::tour::Tour;

@@ -6,6 +6,7 @@
 mod crash_points;
 mod planted_bugs;
 mod processes;
+mod quotas;
 mod redis_errors;
 mod release;
 mod repairs;

@@ -19,7 +19,8 @@ use ringback_testkit::{Answer, Persistence, RedisErrors, RedisServer, Script, Si
 use tokio::time::Instant;
 
 pub(crate) use self::calls::Client;
-use self::table::{ANSWERED, ELSEWHERE, FAULTS, Outcome, REPEATED, SELDOM, outcome};
+use self::table::{ANSWERED, ELSEWHERE, REPEATED, SELDOM};
+pub(crate) use self::table::{FAULTS, Outcome, outcome};
 use crate::crash_points::{Tour, store_calls};
 use crate::seed::seed;
 use crate::sources::root;

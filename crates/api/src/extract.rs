@@ -17,7 +17,7 @@ pub(crate) use self::body::Upload;
 pub(crate) use self::idempotency::{IdempotencyKey, NoIdempotencyKey, key_and_id};
 pub(crate) use self::json::{JsonBody, MaybeJson, NoBody};
 pub(crate) use self::path::{
-    JobPath, KeyPath, QuotaPath, ReceiptPath, RedrivePath, SecretPath, TopicPath, check_topic_of,
+    JobPath, KeyPath, QuotaPath, ReceiptPath, RedrivePath, SecretPath, TopicPath, check_topics_of,
     parse_receipt, unknown_access_key, unknown_quota, unknown_receipt, unknown_redrive, unknown_secret,
 };
 pub(crate) use self::query::{

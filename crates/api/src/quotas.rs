@@ -2,7 +2,7 @@
 //!
 //! Each tenant with a quota has an account here. It draws from the store a little more than is needed, so that most
 //! submits wait for no draw; what is left expires after a second. Which jobs a tenant has is counted again once that is a
-//! second old, or for longer if counting takes long. Refusals hold for a moment, so that a tenant that goes on all the
+//! second old, or later if counting takes long. Refusals hold for a moment, so that a tenant that goes on all the
 //! same is no load for the store.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use ringback_core::clock::Clock;
 use ringback_core::contract::{Draw, DrawLimit, MAX_COUNT_AGE};
 use ringback_core::job::Tenant;
 use ringback_core::wire::Problem;
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{PoliciesUnknown, PolicyBook, Store};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -104,10 +104,7 @@ impl Quotas {
         jobs: usize,
         deadline: Deadline,
     ) -> Result<Allowed, ApiError> {
-        let Some(tenant) = caller.tenant().filter(|_| !caller.is_operator()) else {
-            return Ok(Allowed::all(jobs));
-        };
-        let Some(quota) = self.book.quota(tenant)? else { return Ok(Allowed::all(jobs)) };
+        let Some((tenant, quota)) = self.of(caller)? else { return Ok(Allowed::all(jobs)) };
         let account = self.account(tenant, quota);
         let taken = deadline.bound(async {
             let mut account = account.lock().await;
@@ -121,11 +118,17 @@ impl Quotas {
 
     /// Gives back what was taken for jobs that were not submitted.
     pub(crate) async fn give_back(&self, caller: &Principal, jobs: usize) {
-        if let Some(tenant) = caller.tenant().filter(|_| jobs > 0 && !caller.is_operator())
-            && let Ok(Some(quota)) = self.book.quota(tenant)
+        if jobs > 0
+            && let Ok(Some((tenant, quota))) = self.of(caller)
         {
             self.account(tenant, quota).lock().await.left += jobs as u64;
         }
+    }
+
+    /// The tenant of a caller, and its quota.
+    fn of<'a>(&self, caller: &'a Principal) -> Result<Option<(&'a Tenant, Quota)>, PoliciesUnknown> {
+        let Some(tenant) = caller.tenant().filter(|_| !caller.is_operator()) else { return Ok(None) };
+        Ok(self.book.quota(tenant)?.map(|quota| (tenant, quota)))
     }
 
     fn account(&self, tenant: &Tenant, quota: Quota) -> Arc<Mutex<Account>> {

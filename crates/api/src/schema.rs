@@ -1,6 +1,7 @@
 //! OpenAPI schemas of requests, parameters and problems. They are documentation only: the parsers of
 //! requests are in `ringback_core::wire`.
 
+mod access;
 mod params;
 mod patterns;
 mod problems;
@@ -8,6 +9,7 @@ mod requests;
 mod rules;
 mod values;
 
+pub(crate) use self::access::*;
 pub(crate) use self::params::*;
 pub(crate) use self::problems::*;
 pub(crate) use self::requests::*;

@@ -38,8 +38,8 @@ use crate::submit::SubmitQueues;
 const MAX_BATCHES: usize = 16;
 /// The most exports at once. Others are refused.
 pub(crate) const MAX_EXPORTS: usize = 4;
-/// The most lists of jobs that are read at once, one for each caller. Others wait: a page of a filter that few jobs match is read from many
-/// jobs.
+/// The most lists of jobs that are read at once, one for each caller. Others wait: a page of a filter that few jobs
+/// match is read from many jobs.
 const MAX_SCANS: usize = 2;
 /// The most audits at once. Others are refused.
 const MAX_AUDITS: usize = 1;
@@ -150,7 +150,7 @@ impl Api {
         let now = self.clock.now();
         let (make_id, make_token) = (&mut || self.make_id(now), &mut || self.token());
         let defaults = Defaults { now, make_id, make_token, trace: None, tenant: None };
-        let job = parse_import(line, defaults, &caller.reach())?;
+        let job = parse_import(line, defaults, caller.reach())?;
         caller.check_topic(&job.job.key.topic)?;
         self.destinations.check_import(&job.job, caller)?;
         Ok(job)

@@ -4,7 +4,7 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
-use ringback_core::access::{NO_TENANT, TENANT_HEADER};
+use ringback_core::access::{TENANT_HEADER, TENANT_HEADER_NONE};
 use ringback_core::job::Tenant;
 
 use crate::args::values::wrong;
@@ -69,7 +69,7 @@ pub(crate) const fn tenant_header() -> HeaderName {
 
 /// The value of that header for a tenant, or for what belongs to none.
 pub(crate) fn tenant_value(tenant: Option<&Tenant>) -> HeaderValue {
-    let text = tenant.map_or(NO_TENANT, Tenant::as_str);
+    let text = tenant.map_or(TENANT_HEADER_NONE, Tenant::as_str);
     HeaderValue::from_str(text).expect("the name of a tenant is visible ASCII")
 }
 

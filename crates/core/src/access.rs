@@ -13,7 +13,7 @@ use crate::job::{Tenant, Topic};
 /// The header by which the operator chooses a tenant, and other callers may repeat theirs.
 pub const TENANT_HEADER: &str = "ringback-tenant";
 /// The value of [`TENANT_HEADER`] for topics and jobs without a tenant. No tenant has this name.
-pub const NO_TENANT: &str = "~none";
+pub const TENANT_HEADER_NONE: &str = "~none";
 /// The most keys of an installation.
 pub const MAX_KEYS: usize = 1000;
 /// The most topics, destinations or networks of a key.

@@ -23,6 +23,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
+use crate::ask_again::AskAgain;
 use crate::deliverer::{Delivered, Deliverer};
 use crate::lanes::{Lanes, Refill, ReserveLimits, Skipped, lane_of};
 use crate::metrics::Metrics;
@@ -39,12 +40,6 @@ const SCARCE_PAUSE: Duration = Duration::from_millis(5);
 /// After this time without a reserve, one free slot of a lane justifies one: its callbacks take long,
 /// so waiting for half of the lane would take too long.
 const REFILL_PAUSE: Duration = Duration::from_millis(20);
-
-/// The pause before a shard is asked again in which only skipped lanes were found, of so many that others may lie
-/// behind them.
-const SKIPPED_PAUSE: Duration = Duration::from_millis(20);
-/// The pause doubles up to this while such answers follow each other.
-const LONGEST_SKIPPED_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long store calls in flight may take after the grace period.
 const LAST_CALLS: Duration = Duration::from_millis(500);
@@ -71,10 +66,8 @@ pub(crate) struct Dispatcher {
     /// Shards that were marked while their reserve was in flight.
     marked_meanwhile: BTreeMap<Shard, Cause>,
     skipped: Skipped,
-    /// Shards to ask again at a time of their own.
-    asked_again: BTreeMap<Shard, Instant>,
-    /// The last pause of each shard before it was asked again so.
-    skipped_pauses: BTreeMap<Shard, Duration>,
+    /// Shards in which only skipped lanes were found, of so many that others may lie behind them.
+    ask_again: AskAgain,
     /// Deliveries in flight, with their lanes.
     deliveries: JoinSet<(String, Delivered)>,
     settle_queue: SettleQueue,
@@ -116,8 +109,7 @@ impl Dispatcher {
             reserving: BTreeSet::new(),
             marked_meanwhile: BTreeMap::new(),
             skipped: Skipped::default(),
-            asked_again: BTreeMap::new(),
-            skipped_pauses: BTreeMap::new(),
+            ask_again: AskAgain::default(),
             deliveries: JoinSet::new(),
             settle_queue,
             paused_until: None,
@@ -263,8 +255,8 @@ impl Dispatcher {
         let held_back = self.held_back_until();
         let shutdown = self.shutdown.clone();
         let settle_at = self.next_settle().map(|(_, at)| at);
-        let again_at = self.asked_again.values().min().copied();
-        let reserve_at = held_back.or_else(|| self.refill_at().into_iter().chain(again_at).min());
+        let reserve_at =
+            held_back.or_else(|| self.refill_at().into_iter().chain(self.ask_again.next()).min());
         let at = [reserve_at, settle_at].into_iter().flatten().min();
         let until = at.unwrap_or_else(Instant::now);
         tokio::select! {
@@ -289,17 +281,10 @@ impl Dispatcher {
     /// Marks a shard of each skipped lane, origin or tenant that is open again, and those to ask again now.
     fn mark_open_lanes(&mut self) {
         let refill = self.refill();
-        for shard in self.skipped.take(|lane| self.lanes.is_open(lane, refill)) {
+        let open = self.skipped.take(|lane| self.lanes.is_open(lane, refill));
+        for shard in open.into_iter().chain(self.ask_again.take_due(Instant::now())) {
             self.signals.mark(shard, Cause::Local);
         }
-        let now = Instant::now();
-        self.asked_again.retain(|shard, at| {
-            let is_due = *at <= now;
-            if is_due {
-                self.signals.mark(*shard, Cause::Local);
-            }
-            !is_due
-        });
     }
 
     /// Handles the end of a delivery. Its lane is free although the outcome is not settled yet.
@@ -373,11 +358,9 @@ impl Dispatcher {
         }
         self.signals.record(shard, cause, &reserved);
         if reserved.more && reserved.leases.is_empty() && !reserved.skipped_groups.is_empty() {
-            let pause = self.skipped_pauses.entry(shard).or_insert(SKIPPED_PAUSE / 2);
-            *pause = (*pause * 2).min(LONGEST_SKIPPED_PAUSE);
-            self.asked_again.insert(shard, Instant::now() + *pause);
+            self.ask_again.later(shard, Instant::now());
         } else {
-            self.skipped_pauses.remove(&shard);
+            self.ask_again.reset(shard);
             if reserved.more {
                 self.signals.mark(shard, Cause::Local);
             }

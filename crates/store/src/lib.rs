@@ -8,6 +8,8 @@
 
 mod attempts;
 mod backend;
+mod book_changes;
+mod book_entries;
 mod dead;
 mod draws;
 mod edges;
@@ -28,7 +30,8 @@ pub use ringback_store_embedded::{
 };
 
 pub use self::backend::Store;
-pub use self::policy_book::{AccessKeys, PoliciesUnknown, PolicyBook, Quotas};
+pub use self::book_entries::{AccessKeys, Quotas};
+pub use self::policy_book::{PoliciesUnknown, PolicyBook};
 pub use self::pressure::Shortage;
 pub use self::retries::Retries;
 pub use self::streams::{Events, PolicyChanges, Stream, Wakes};

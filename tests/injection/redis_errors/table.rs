@@ -88,7 +88,7 @@ pub(crate) const REPEATED: [&str; 35] = [
 
 /// Calls that nothing here leads to, each with the reason.
 pub(crate) const ELSEWHERE: [(&str, &str); 10] = [
-    ("draw", "for tenants with quotas, of which there are none here"),
+    ("draw", "for tenants with quotas: tests of quotas"),
     (
         "note_servers",
         "once for each start of a server, and without it a file is not rewritten: tests of torn files",

@@ -10,7 +10,7 @@ use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
-use ringback_core::access::{AccessKey, NO_TENANT, TENANT_HEADER};
+use ringback_core::access::{AccessKey, TENANT_HEADER, TENANT_HEADER_NONE};
 use ringback_core::clock::Clock;
 use ringback_core::job::{Tenant, TenantScope};
 use ringback_secrets::{CallerKey, KeyHash};
@@ -125,18 +125,18 @@ fn chosen_tenant(parts: &Parts) -> Result<TenantScope, ApiError> {
     let mut values = parts.headers.get_all(TENANT_HEADER).iter();
     let Some(value) = values.next() else { return Ok(TenantScope::All) };
     let chosen = value.to_str().ok().filter(|_| values.next().is_none()).and_then(|text| match text {
-        NO_TENANT => Some(TenantScope::One(None)),
+        TENANT_HEADER_NONE => Some(TenantScope::One(None)),
         text => text.parse().ok().map(|tenant| TenantScope::One(Some(tenant))),
     });
     chosen.ok_or_else(|| {
-        let allowed = format!("{}; or {NO_TENANT} for what belongs to no tenant", Tenant::ALLOWED);
+        let allowed = format!("{}; or {TENANT_HEADER_NONE} for what belongs to no tenant", Tenant::ALLOWED);
         invalid_field(TENANT_HEADER, "it names no tenant", allowed).into()
     })
 }
 
 /// A key has its own tenant; the header may repeat it.
 fn check_tenant(key: &AccessKey, parts: &Parts) -> Result<(), ApiError> {
-    let own = key.grant.tenant.as_ref().map_or(NO_TENANT, Tenant::as_str);
+    let own = key.grant.tenant.as_ref().map_or(TENANT_HEADER_NONE, Tenant::as_str);
     let is_own = |value: &HeaderValue| value.as_bytes() == own.as_bytes();
     if parts.headers.get_all(TENANT_HEADER).iter().all(is_own) {
         return Ok(());

@@ -17,49 +17,33 @@ use crate::error::ApiError;
 /// Who a caller is.
 #[derive(Clone, Debug)]
 pub(crate) struct Principal {
-    /// Whose topics the names in its requests are.
-    tenant: Option<Tenant>,
-    /// The topics of that tenant, or those without one.
+    /// The topics of its tenant, or those without one, which the names in its requests are.
     own: TenantScope,
-    rights: Rights,
-}
-
-#[derive(Clone, Debug)]
-enum Rights {
-    /// Everything. `reach` is what calls without a topic are about.
-    All { reach: TenantScope },
-    /// What a key allows.
-    Key(Arc<AccessKey>),
+    /// What calls without a topic are about.
+    reach: TenantScope,
+    /// The key that it has called with; `None` for the operator.
+    key: Option<Arc<AccessKey>>,
 }
 
 impl Principal {
     /// The operator, who may have chosen a tenant, or what has none. Without a root key everybody is the operator.
     pub(crate) fn operator(reach: TenantScope) -> Self {
-        let tenant = match &reach {
-            TenantScope::All => None,
-            TenantScope::One(tenant) => tenant.clone(),
+        let own = match &reach {
+            TenantScope::All => TenantScope::One(None),
+            TenantScope::One(_) => reach.clone(),
         };
-        let own = TenantScope::One(tenant.clone());
-        Self { tenant, own, rights: Rights::All { reach } }
+        Self { own, reach, key: None }
     }
 
     /// The caller with a key.
     pub(crate) fn with_key(key: Arc<AccessKey>) -> Self {
-        let tenant = key.grant.tenant.clone();
-        Self { own: TenantScope::One(tenant.clone()), tenant, rights: Rights::Key(key) }
-    }
-
-    /// The key that it has called with, unless it is the operator.
-    pub(crate) const fn key(&self) -> Option<&Arc<AccessKey>> {
-        match &self.rights {
-            Rights::All { .. } => None,
-            Rights::Key(key) => Some(key),
-        }
+        let own = TenantScope::One(key.grant.tenant.clone());
+        Self { reach: own.clone(), own, key: Some(key) }
     }
 
     /// Whether what it has begun may go on: its key is still there and valid, as far as the policy book knows.
     pub(crate) fn may_go_on(&self, book: &PolicyBook, now: Timestamp) -> bool {
-        let Some(key) = self.key() else { return true };
+        let Some(key) = &self.key else { return true };
         let keys = book.keys().ok();
         keys.is_some_and(|keys| {
             keys.get(&key.hash).is_some_and(|known| known.id == key.id && known.is_valid_at(now))
@@ -68,21 +52,21 @@ impl Principal {
 
     /// Whether it may do everything.
     pub(crate) const fn is_operator(&self) -> bool {
-        matches!(self.rights, Rights::All { .. })
+        self.key.is_none()
     }
 
     /// The tenant whose topics the names in its requests are.
     pub(crate) const fn tenant(&self) -> Option<&Tenant> {
-        self.tenant.as_ref()
+        match &self.own {
+            TenantScope::One(tenant) => tenant.as_ref(),
+            TenantScope::All => None,
+        }
     }
 
     /// Whose topics and jobs calls are about that name no topic and count, stream or copy: for the operator, unless a
     /// tenant was chosen, those of all.
-    pub(crate) fn reach(&self) -> TenantScope {
-        match &self.rights {
-            Rights::All { reach } => reach.clone(),
-            Rights::Key(_) => self.own.clone(),
-        }
+    pub(crate) const fn reach(&self) -> &TenantScope {
+        &self.reach
     }
 
     /// Whose topics and jobs lists show, which name topics without their tenant.
@@ -92,19 +76,12 @@ impl Principal {
 
     /// The topics that its key is for; empty for all of its tenant.
     pub(crate) fn topics(&self) -> &[Topic] {
-        match &self.rights {
-            Rights::All { .. } => &[],
-            Rights::Key(key) => &key.grant.topics,
-        }
+        self.key.as_ref().map_or(&[], |key| &key.grant.topics)
     }
 
     /// Whether a topic is among those that calls of its reach are about.
     pub(crate) fn reaches(&self, topic: &Topic) -> bool {
-        let is_within = match &self.rights {
-            Rights::All { reach } => reach.has(topic),
-            Rights::Key(_) => self.own.has(topic),
-        };
-        is_within && self.has_topic(topic)
+        self.reach.has(topic) && self.has_topic(topic)
     }
 
     /// Whether lists show a topic.
@@ -140,7 +117,7 @@ impl Principal {
 
     /// Who holds the places that it takes: its tenant, or else the address that it calls from.
     pub(crate) fn claimant(&self, peer: Peer) -> Claimant {
-        match &self.tenant {
+        match self.tenant() {
             Some(tenant) => Claimant::Name(tenant.as_str().into()),
             None => peer.into(),
         }
@@ -148,7 +125,7 @@ impl Principal {
 
     /// What is wrong with a URL that its jobs or policies go to, if anything is.
     pub(crate) fn judge(&self, field: &str, url: &Callback) -> Option<FieldError> {
-        let destinations = &self.key()?.grant.destinations;
+        let destinations = &self.key.as_ref()?.grant.destinations;
         if destinations.is_empty() || url.is_pull() {
             return None;
         }

@@ -1,9 +1,11 @@
 //! The names in a path: a topic, a job, a redrive, a pull receipt, a key, a tenant.
 
+use std::iter;
 use std::sync::Arc;
 
 use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, Path};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use http::StatusCode;
 use http::request::Parts;
 use ringback_core::access::{KeyId, QuotaOf};
@@ -18,6 +20,9 @@ use crate::error::{ApiError, invalid_field};
 use crate::limits::Deadline;
 use crate::pull::ReceiptBits;
 use crate::state::Api;
+
+/// How many receipts are looked up at a time.
+const AT_A_TIME: usize = 16;
 
 /// The job that the path names.
 pub(crate) struct JobPath(pub(crate) JobKey);
@@ -91,7 +96,7 @@ impl FromRequestParts<Arc<Api>> for ReceiptPath {
         let text = segments::<String>(parts).await.ok();
         let caller = As::of(parts);
         let receipt = text.and_then(|text| parse_receipt(api, &text, &caller)).ok_or_else(unknown_receipt)?;
-        check_topic_of(api, &receipt, &caller).await?;
+        check_topics_of(api, iter::once(receipt), &caller).await?;
         Ok(Self(receipt))
     }
 }
@@ -103,15 +108,25 @@ pub(crate) fn parse_receipt(api: &Api, text: &str, caller: &Principal) -> Option
     api.root.as_ref().is_none_or(is_own).then_some(receipt)
 }
 
-/// Checks that a key for some topics is for that of a receipt, as long as the receipt holds its job.
+/// Checks that a key for some topics is for those of receipts, as long as the receipts hold their jobs.
 ///
 /// # Errors
 /// 403 if it is not, and those of the store.
-pub(crate) async fn check_topic_of(api: &Api, receipt: &Receipt, caller: &Principal) -> Result<(), ApiError> {
+pub(crate) async fn check_topics_of(
+    api: &Api,
+    receipts: impl Iterator<Item = Receipt>,
+    caller: &Principal,
+) -> Result<(), ApiError> {
     if caller.topics().is_empty() {
         return Ok(());
     }
-    let lease = Deadline::from_now().bound(api.store.lease_info(receipt)).await??;
+    let checks: Vec<_> = receipts.map(|receipt| check_topic_of(api, receipt, caller)).collect();
+    let checks = stream::iter(checks).buffer_unordered(AT_A_TIME).try_collect::<()>();
+    Deadline::from_now().bound(checks).await?
+}
+
+async fn check_topic_of(api: &Api, receipt: Receipt, caller: &Principal) -> Result<(), ApiError> {
+    let lease = api.store.lease_info(&receipt).await?;
     lease.and_then(|lease| lease.topic).map_or(Ok(()), |topic| Ok(caller.check_topic(&topic)?))
 }
 

@@ -1,7 +1,7 @@
 //! Completes the OpenAPI document: merges the rules of `schema`, describes the dead-letter notice, and says
 //! which bodies may be left out and what callers need.
 
-use ringback_core::access::{NO_TENANT, TENANT_HEADER};
+use ringback_core::access::{TENANT_HEADER, TENANT_HEADER_NONE};
 use serde_json::{Value, json};
 
 use crate::error::MEDIA_TYPE;
@@ -73,9 +73,9 @@ fn refusals(operation: &mut Value) {
     );
     let tenant = json!({
         "name": TENANT_HEADER, "in": "header", "required": false,
-        "schema": {"anyOf": [{"$ref": "#/components/schemas/TenantName"}, {"const": NO_TENANT}]},
+        "schema": {"anyOf": [{"$ref": "#/components/schemas/TenantName"}, {"const": TENANT_HEADER_NONE}]},
         "description": format!(
-            "With the root key: the tenant whose topics and jobs the call is about, or `{NO_TENANT}` for those of no tenant"
+            "With the root key: the tenant whose topics and jobs the call is about, or `{TENANT_HEADER_NONE}` for those of no tenant"
         ),
     });
     match operation["parameters"].as_array_mut() {

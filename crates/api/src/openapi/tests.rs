@@ -9,7 +9,7 @@ use axum::body::Body;
 use http::{Method, Request};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Token;
-use ringback_core::job::NewJob;
+use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::state::State;
 use ringback_core::wire::{Defaults, Problem, RedriveAsk, parse_job, parse_policy, parse_reschedule};
 use serde_json::Value;
@@ -167,7 +167,7 @@ fn the_examples_can_be_parsed() {
 #[tokio::test]
 async fn the_fields_of_a_line_are_those_that_an_import_reads() {
     let problem = unprepared()
-        .parse_import(br#"{"colour":"red"}"#, &Principal::operator(ringback_core::job::TenantScope::All))
+        .parse_import(br#"{"colour":"red"}"#, &Principal::operator(TenantScope::All))
         .unwrap_err();
     assert_eq!(fields(&document(), "ImportLine"), parsed(&problem));
 }

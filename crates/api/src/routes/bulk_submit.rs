@@ -133,6 +133,7 @@ fn why_all_failed(results: &[ItemResult]) -> Option<&Unavailable> {
 mod tests {
     use std::time::Duration;
 
+    use ringback_core::job::TenantScope;
     use ringback_store::Shortage;
 
     use super::*;
@@ -151,14 +152,7 @@ mod tests {
         let items = items.map(|item| Bytes::from_static(item.as_bytes())).into_iter().enumerate().collect();
         let results = parse_items(
             items,
-            |item| {
-                api.parse_job(
-                    item,
-                    None,
-                    &mut None,
-                    &Principal::operator(ringback_core::job::TenantScope::All),
-                )
-            },
+            |item| api.parse_job(item, None, &mut None, &Principal::operator(TenantScope::All)),
             sender,
             deadline,
         )

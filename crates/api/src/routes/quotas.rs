@@ -48,7 +48,7 @@ pub(crate) async fn put_quota(
 ) -> Result<(StatusCode, Json<QuotaAnswer>), ApiError> {
     let quota = parse_quota(&bytes)?;
     let refused = |detail: String| Err(ApiError::new(StatusCode::CONFLICT, detail));
-    let known = deadline.bound(api.store.quotas()).await??;
+    let known = api.policies.quotas()?;
     if known.len() >= MAX_QUOTAS && !known.contains_key(&of) {
         return refused(format!(
             "there are {MAX_QUOTAS} quotas, which is the limit; delete one, or set that of *"

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::access::As;
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{MaybeJson, ReceiptPath, check_topic_of, parse_receipt, unknown_receipt};
+use crate::extract::{MaybeJson, ReceiptPath, check_topics_of, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
 use crate::schema::{
     BodyProblems, BuryRequest, ChangeProblems, EmptyRequest, FinishAllRequest, ReceiptParams, ReleaseRequest,
@@ -152,10 +152,10 @@ pub(crate) async fn finish_all(
     let mut shards: BTreeMap<_, Vec<(usize, Receipt)>> = BTreeMap::new();
     for (number, text) in receipts.iter().enumerate() {
         if let Some(receipt) = parse_receipt(&api, text, &caller) {
-            check_topic_of(&api, &receipt, &caller).await?;
             shards.entry(receipt.shard).or_default().push((number, receipt));
         }
     }
+    check_topics_of(&api, shards.values().flatten().map(|(_, receipt)| *receipt), &caller).await?;
     let calls = shards.values().flat_map(|receipts| receipts.chunks(MAX_BATCH));
     let answers = join_all(calls.map(|receipts| finish_in_shard(&api, receipts))).await;
     for (number, result) in answers.into_iter().flatten() {

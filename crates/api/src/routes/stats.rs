@@ -24,7 +24,7 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn stats(State(api): ApiState, As(caller): As, peer: Peer) -> JsonResult<StatsAnswer> {
     let deadline = Deadline::from_now();
-    if caller.reach() == TenantScope::All {
+    if *caller.reach() == TenantScope::All {
         let answer = deadline.bound(api.stats.get(&api.store)).await?;
         return answer.map(Json).map_err(|error| ApiError::from(&*error));
     }
@@ -36,7 +36,7 @@ pub(crate) async fn stats(State(api): ApiState, As(caller): As, peer: Peer) -> J
 async fn of_topics(api: &Api, caller: &Principal) -> Result<StatsAnswer, ApiError> {
     let (mut states, mut topics, mut after) = (StateCounts::default(), 0, None);
     loop {
-        let page = api.store.topics(&caller.reach(), after.as_ref(), MAX_TOPIC_PAGE).await?;
+        let page = api.store.topics(caller.reach(), after.as_ref(), MAX_TOPIC_PAGE).await?;
         for (_, counts) in page.items.iter().filter(|(topic, _)| caller.reaches(topic)) {
             topics += 1;
             states.delayed += counts.delayed;

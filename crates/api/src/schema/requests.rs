@@ -2,8 +2,6 @@
 //! What an attribute cannot say is in `rules`. The parsers are in `ringback_core::wire`.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
-use std::collections::HashSet;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
@@ -11,9 +9,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::values::{
     Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, ExpectedBody,
-    HeaderFields, HostName, JobName, Keep, MaxDelay, MediaType, NetworkText, Origin, ReasonText, RetryDelay,
-    RunId, SealedText, SecretName, SecretText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr, Wait,
-    ZoneName,
+    HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId, SealedText,
+    SecretName, SecretText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr, Wait, ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -277,56 +274,6 @@ pub(crate) struct NewSecretRequest {
     /// How long the former secrets of the topic go on signing beside the new one. 0 ends them at once.
     #[schema(default = "24h")]
     keep: Option<Keep>,
-}
-
-/// What a tenant may use. Without a limit it may use any number, whatever the quota of `*` says.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"jobs_per_second": 200, "jobs": 1_000_000}))]
-#[serde(deny_unknown_fields)]
-pub(crate) struct QuotaRequest {
-    /// How many jobs it may submit a second. If it is left out, any number.
-    #[schema(minimum = 1, maximum = 1_000_000)]
-    jobs_per_second: Option<u32>,
-    /// How many jobs it may have that are delayed, ready, reserved or dead. If it is left out, any number.
-    #[schema(minimum = 1, maximum = 1_000_000_000)]
-    jobs: Option<u64>,
-}
-
-/// What a key allows, and what it is limited to.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"tenant": "acme", "scopes": ["submit", "read"], "destinations": ["hooks.acme.example"]}))]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewKeyRequest {
-    /// The tenant whose topics and jobs it is for. If it is left out, those without a tenant.
-    tenant: Option<TenantName>,
-    /// What it allows. `submit`: submit, cancel, reschedule and run jobs. `consume`: reserve and settle pull jobs. `read`:
-    /// see jobs, topics, counts and events. `manage`: set policies and secrets, pause topics, revive and purge jobs.
-    /// `import`: export and import.
-    #[schema(min_items = 1)]
-    scopes: HashSet<KeyScope>,
-    /// The topics that it is for. If it is left out, all of the tenant.
-    #[schema(min_items = 1, max_items = 32)]
-    topics: Option<HashSet<TopicName>>,
-    /// The hosts that jobs and policies may name, by https alone. If it is left out, all that the installation allows.
-    #[schema(min_items = 1, max_items = 32)]
-    destinations: Option<HashSet<HostName>>,
-    /// The networks that it may be used from. If it is left out, all.
-    #[schema(min_items = 1, max_items = 32)]
-    cidrs: Option<HashSet<NetworkText>>,
-    /// When it expires. If it is left out, never.
-    expires: Option<Time>,
-}
-
-/// What a key allows.
-#[derive(Deserialize, Serialize, PartialEq, Eq, Hash, ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum KeyScope {
-    Submit,
-    Consume,
-    Read,
-    Manage,
-    Import,
 }
 
 /// Which attempts are logged: failed ones and the success of a job that needed more than one attempt, all,

@@ -44,9 +44,9 @@ pub(crate) async fn export_topics(
 ) -> Result<Response, ApiError> {
     let (turn, deadline) = (turn(&api, caller.claimant(peer))?, Deadline::from_now());
     // Not those that this process knows, which may be some seconds old.
-    let policies = deadline.bound(api.store.all_policies(&caller.reach())).await??.into_iter();
+    let policies = deadline.bound(api.store.all_policies(caller.reach())).await??.into_iter();
     let policies = policies.filter(|(topic, _)| caller.reaches(topic)).collect();
-    let page = deadline.bound(api.store.topics(&caller.reach(), None, PAGE)).await??;
+    let page = deadline.bound(api.store.topics(caller.reach(), None, PAGE)).await??;
     let mut export = TopicExport {
         api,
         caller,
@@ -116,7 +116,7 @@ impl TopicExport {
             }
             let Some(after) = &self.next else { return Ok(None) };
             let reach = self.caller.reach();
-            let page = read_page(|| self.api.store.topics(&reach, Some(after), PAGE), self.lines).await?;
+            let page = read_page(|| self.api.store.topics(reach, Some(after), PAGE), self.lines).await?;
             self.turn_to(page);
         }
     }

@@ -1,0 +1,67 @@
+//! Shards to ask again at a time of their own, because a reserve saw only lanes whose origins or tenants are at their
+//! limits, and there may be others behind them. The pause doubles while that goes on. Pure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ringback_core::contract::Shard;
+use tokio::time::Instant;
+
+/// The first pause.
+const FIRST: Duration = Duration::from_millis(20);
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// When to ask which shard again.
+#[derive(Debug, Default)]
+pub(crate) struct AskAgain {
+    at: BTreeMap<Shard, Instant>,
+    /// The last pause of each shard.
+    pauses: BTreeMap<Shard, Duration>,
+}
+
+impl AskAgain {
+    /// Asks a shard again after its next pause.
+    pub(crate) fn later(&mut self, shard: Shard, now: Instant) {
+        let pause = self.pauses.entry(shard).or_insert(FIRST / 2);
+        *pause = (*pause * 2).min(LONGEST);
+        self.at.insert(shard, now + *pause);
+    }
+
+    /// Begins with the first pause again.
+    pub(crate) fn reset(&mut self, shard: Shard) {
+        self.pauses.remove(&shard);
+    }
+
+    /// When the first shard is due.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.at.values().min().copied()
+    }
+
+    /// Takes the shards that are due.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Shard> {
+        self.at.extract_if(.., |_, at| *at <= now).map(|(shard, _)| shard).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_until_other_jobs_are_found() {
+        let (mut again, now, shard) = (AskAgain::default(), Instant::now(), Shard(3));
+        let pause = |again: &mut AskAgain| {
+            again.later(shard, now);
+            let pause = again.next().unwrap() - now;
+            assert_eq!(again.take_due(now + pause - Duration::from_millis(1)), []);
+            assert_eq!(again.take_due(now + pause), [shard]);
+            assert_eq!(again.next(), None);
+            pause.as_millis()
+        };
+        let pauses: Vec<_> = (0..8).map(|_| pause(&mut again)).collect();
+        assert_eq!(pauses, [20, 40, 80, 160, 320, 640, 1000, 1000]);
+        again.reset(shard);
+        assert_eq!(pause(&mut again), 20);
+    }
+}

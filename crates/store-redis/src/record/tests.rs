@@ -1,0 +1,115 @@
+//! Records are read as they are packed, as the prelude of the scripts knows them, and from random bytes.
+
+use ringback_core::job::{Body, Callback, Delivery, Due, IfExists};
+
+use super::*;
+
+#[test]
+fn short_records_are_unreadable_and_never_a_panic() {
+    let record = [vec![1; RECORD - 1], vec![3], b"abc".to_vec()].concat();
+    for n in 0..record.len() {
+        assert!(Tail::parse("t https://a", Bytes::copy_from_slice(&record[..n])).is_err(), "{n} bytes");
+    }
+    for n in 0..RECORD {
+        assert!(Head::parse(State::Ready, Bytes::new(), &record[..n]).is_err(), "{n} bytes");
+    }
+    for n in 1..STATE {
+        assert!(Head::parse(State::Ready, Bytes::from(vec![1; n]), &record).is_err(), "{n} bytes");
+    }
+    assert!(Tail::parse("no-origin", Bytes::from(record.clone())).is_err());
+    assert_eq!(Tail::parse("t https://a", Bytes::from(record)).unwrap().key.id.as_str(), "abc");
+}
+
+fn packed(body: usize, if_exists: IfExists) -> (Tail, Bytes) {
+    let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
+    let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
+    let delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
+    let due = Due::In(Duration::ZERO);
+    let job = NewJob { key, due, delivery, content: ContentHash::default(), if_exists };
+    let Packed { rest, external } = pack(&job, LaneId::default());
+    let record = [vec![0; FLAGS], rest].concat();
+    (Tail::parse("t https://a", record.into()).unwrap(), external.into())
+}
+
+#[test]
+fn a_token_stands_before_the_payload_and_an_external_payload_is_that_of_its_record() {
+    let tokens = [None, Some(Token([7; 8])), Some(Token([8; 8]))];
+    let if_exists =
+        |token: Option<Token>| token.map_or(IfExists::Refuse, |token| IfExists::Replace { token });
+    for token in tokens {
+        let (tail, external) = packed(10, if_exists(token));
+        assert!(external.is_empty() && tail.token == token && tail.key.id.as_str() == "abc");
+        assert!(payload::unpack(&tail.payload, "https://a".to_owned(), None).is_some());
+        let (tail, external) = packed(5000, if_exists(token));
+        let payload = tail.external(external.clone()).unwrap();
+        assert!(payload::unpack(&payload, "https://a".to_owned(), None).is_some());
+        for (other, size) in [(tokens[0], 4992), (tokens[1], 5001), (tokens[1], 5000), (tokens[2], 5000)] {
+            let (_, stored) = packed(size, if_exists(other));
+            assert_eq!(tail.external(stored.clone()).is_some(), stored == external);
+        }
+        assert!(tail.external(Bytes::new()).is_none());
+        let longer = [&external[..], b"\0"].concat().into();
+        assert_eq!(tail.external(longer).is_some(), token.is_some());
+    }
+}
+
+#[test]
+fn sizes_and_flags_are_those_of_the_prelude() {
+    let records = include_str!("../lua/prelude/records.lua");
+    assert!(records.contains(&format!("local RECORD, STATE = {RECORD}, {STATE}")));
+    let flags = format!(
+        "local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, FIELDS = 1, {EXTERNAL}, {TOKEN}, 8, {FIELDS}"
+    );
+    assert!(records.contains(&flags));
+    let tombs = include_str!("../lua/prelude/tombs.lua");
+    assert!(tombs.contains(&format!("local MAYBE_IN_FLIGHT = {MAYBE_IN_FLIGHT}")));
+    assert_eq!(State::ALL[usize::from(DONE) - 1], State::Done);
+}
+
+#[test]
+fn random_records_are_unreadable_or_lie_within_what_was_read() {
+    let record = |body, if_exists| {
+        let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
+        let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
+        let mut delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
+        delivery.retry = ringback_core::retry::RetryPolicy::preset("default");
+        let job = NewJob {
+            key,
+            due: Due::In(Duration::ZERO),
+            delivery,
+            content: ContentHash::default(),
+            if_exists,
+        };
+        [vec![1; FLAGS], pack(&job, LaneId::default()).rest].concat()
+    };
+    let last = LastAttempt {
+        at: Timestamp::from_millis(5),
+        error: Some("timeout".into()),
+        ..LastAttempt::default()
+    };
+    let mut state = vec![3; STATE - 14];
+    push_last(&mut state, &last, "exhausted");
+    let token = Token([7; 8]);
+    let samples =
+        [record(10, IfExists::Refuse), record(5000, IfExists::Replace { token }), state, vec![4; TOMBSTONE]];
+    let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
+    ringback_fuzz::run(&samples, |raw| {
+        let (raw, whole) = (Bytes::copy_from_slice(raw), Bytes::from(samples[0].clone()));
+        for state in State::ALL {
+            for (job_state, record) in [(Bytes::new(), &raw), (raw.clone(), &whole), (raw.clone(), &raw)] {
+                if let Ok(head) = Head::parse(state, job_state, record) {
+                    assert_eq!(head.into_job(key.clone()).state, state);
+                }
+            }
+        }
+        for lane in ["t https://a", "t ", "t", ""] {
+            let Ok(tail) = Tail::parse(lane, raw.clone()) else { continue };
+            assert!(tail.payload.len() <= raw.len());
+            let payload = tail.external(raw.clone()).unwrap_or_else(|| tail.payload.clone());
+            if let Some(delivery) = payload::unpack(&payload, tail.origin, None) {
+                assert!(delivery.body.bytes.len() <= raw.len());
+            }
+        }
+        let _ = (parse_tombstone(raw.clone(), key.clone()), lease_number(&raw), locator(&raw));
+    });
+}

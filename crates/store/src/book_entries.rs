@@ -1,0 +1,119 @@
+//! The entries of the policy book as stores keep them, by their names: policies of topics, keys of callers and quotas of
+//! tenants. What cannot be read affects nothing else.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use ringback_core::access::{AccessKey, KeyId, Quota, QuotaOf};
+use ringback_core::contract::PolicyRows;
+use ringback_core::job::Topic;
+use ringback_core::policy::Policies;
+use ringback_core::wire::{parse_policy, parse_stored_key, parse_stored_quota};
+
+/// The keys of callers, by their hashes.
+pub type AccessKeys = HashMap<[u8; 32], Arc<AccessKey>>;
+
+/// The quotas of tenants.
+pub type Quotas = BTreeMap<QuotaOf, Quota>;
+
+/// What the entries of the book are.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    pub(crate) policies: Policies,
+    /// The topics whose policy cannot be read, so that it does not affect other topics.
+    pub(crate) unreadable: HashSet<Topic>,
+    pub(crate) keys: AccessKeys,
+    pub(crate) quotas: Quotas,
+}
+
+/// What the name of a key's entry begins with. No topic has it.
+const KEY: char = '!';
+/// What the name of a quota's entry begins with. No id of a key has it.
+const QUOTA: &str = "!quota ";
+
+pub(crate) fn name_of_quota(of: &QuotaOf) -> String {
+    format!("{QUOTA}{of}")
+}
+
+pub(crate) fn name_of_key(id: &KeyId) -> String {
+    format!("{KEY}{id}")
+}
+
+/// The entries with these names and texts.
+pub(crate) fn sorted(rows: PolicyRows) -> Entries {
+    let mut entries = Entries { policies: Policies::with_capacity(rows.len()), ..Entries::default() };
+    for (name, written) in rows {
+        if let Some(of) = name.strip_prefix(QUOTA) {
+            entries.add_quota(of, &written);
+        } else if let Some(id) = name.strip_prefix(KEY) {
+            entries.add_key(id, &written);
+        } else {
+            entries.add_policy(&name, &written);
+        }
+    }
+    entries
+}
+
+impl Entries {
+    fn add_key(&mut self, id: &str, written: &str) {
+        match id.parse().ok().and_then(|id: KeyId| parse_stored_key(id, written)) {
+            Some(key) => drop(self.keys.insert(key.hash, Arc::new(key))),
+            None => tracing::error!(
+                key = id,
+                "the key of a caller cannot be read, so nobody can use it; delete it, or use the version that wrote it"
+            ),
+        }
+    }
+
+    fn add_quota(&mut self, of: &str, written: &str) {
+        match of.parse().ok().zip(parse_stored_quota(written)) {
+            Some((of, quota)) => drop(self.quotas.insert(of, quota)),
+            None => tracing::error!(
+                tenant = of,
+                "a quota cannot be read, so it limits nobody; set it again, or use the version that wrote it"
+            ),
+        }
+    }
+
+    fn add_policy(&mut self, name: &str, written: &str) {
+        let topic = Topic::from_stored(name);
+        match (topic, parse_policy(written.as_bytes())) {
+            (Some(topic), Ok(policy)) => drop(self.policies.insert(topic, Arc::new(policy))),
+            (topic, _) => {
+                tracing::error!(
+                    topic = name,
+                    "the policy of a topic cannot be read, so its callbacks wait; use the version that wrote it, or put another one with \"secrets\":[], which has none"
+                );
+                self.unreadable.extend(topic);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_that_cannot_be_read_is_none_of_the_others_and_known_as_such() {
+        let row = |topic: &str, written: &str| (topic.to_owned(), written.to_owned());
+        let rows = [
+            row("a", "{}"),
+            row("b", r#"{"unknown":1}"#),
+            row("no topic", "{}"),
+            row("c", "{"),
+            row("!key_1", "{}"),
+            row("!quota acme", r#"{"jobs":5}"#),
+            row("!quota *", r#"{"later":5}"#),
+            row("~acme/a", "{}"),
+        ];
+        let Entries { policies, unreadable, keys, quotas } = sorted(rows.into());
+        let topic = |name: &str| name.parse::<Topic>().unwrap();
+        let of_tenant = Topic::from_stored("~acme/a").unwrap();
+        assert_eq!(policies.into_keys().collect::<HashSet<_>>(), HashSet::from([topic("a"), of_tenant]));
+        assert!(keys.is_empty());
+        let quota = Quota { jobs: Some(5), ..Quota::default() };
+        assert_eq!(quotas, Quotas::from([(QuotaOf::Tenant("acme".parse().unwrap()), quota)]));
+        assert_eq!(unreadable, HashSet::from([topic("b"), topic("c")]));
+    }
+}
