@@ -40,7 +40,9 @@ impl AskAgain {
 
     /// Takes the shards that are due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Shard> {
-        self.at.extract_if(.., |_, at| *at <= now).map(|(shard, _)| shard).collect()
+        let due: Vec<_> = self.at.iter().filter(|(_, at)| **at <= now).map(|(shard, _)| *shard).collect();
+        self.at.retain(|shard, _| !due.contains(shard));
+        due
     }
 }
 

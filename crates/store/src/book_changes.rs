@@ -18,7 +18,7 @@ use crate::book_entries::{Entries, Quotas, name_of_key, name_of_quota, sorted};
 const MAX_TRIES: usize = 8;
 
 impl Store {
-    /// Puts the policy of a topic in place of any other, and notifies every [`PolicyBook`].
+    /// Puts the policy of a topic in place of any other, and notifies every [`PolicyBook`](crate::PolicyBook).
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -121,7 +121,7 @@ impl Store {
         Ok(policies.into_iter().filter(|(topic, _)| scope.has(topic)).collect())
     }
 
-    /// Adds a key, and notifies every [`PolicyBook`]. Returns the version with it.
+    /// Adds a key, and notifies every [`PolicyBook`](crate::PolicyBook). Returns the version with it.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -162,7 +162,7 @@ impl Store {
         Ok(entries.map(|(_, entries)| entries.keys.into_values().collect()).unwrap_or_default())
     }
 
-    /// Sets a quota in place of any other, and notifies every [`PolicyBook`].
+    /// Sets a quota in place of any other, and notifies every [`PolicyBook`](crate::PolicyBook).
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
