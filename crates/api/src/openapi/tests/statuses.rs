@@ -268,11 +268,16 @@ async fn put_all_policies(api: &Api) {
     }
 }
 
+/// Puts the most quotas that there can be, and waits until this process has them.
 async fn put_all_quotas(api: &Api) {
+    let mut last = None;
     for n in 0..MAX_QUOTAS {
         let of = format!("tenant-{n}").parse().unwrap();
-        assert!(matches!(api.store.put_quota(&of, Quota::default()).await, Ok(PolicyPut::Created(_))));
+        let put = api.store.put_quota(&of, Quota::default()).await.unwrap();
+        let PolicyPut::Created(version) = put else { panic!("{put:?}") };
+        last = Some(version);
     }
+    api.policies.reached(last.unwrap()).await;
 }
 
 #[tokio::test(start_paused = true)]
