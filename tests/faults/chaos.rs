@@ -16,7 +16,7 @@ const SHORT: u64 = 5;
 const VIOLATED: i32 = 1;
 
 /// Arguments of runs that failed once, and what was wrong.
-const FAILED_ONCE: [(&str, &str); 2] = [
+const FAILED_ONCE: [(&str, &str); 3] = [
     (
         "--store=redis --seconds=4 --seed=1 --faults=kill-api,kill-carrier,kill-notifier",
         "the checker took the first retry policy of a replaced job for that of its successor",
@@ -24,6 +24,10 @@ const FAILED_ONCE: [(&str, &str); 2] = [
     (
         "--store=sentinel --seconds=10 --seed=961459481 --rate=60",
         "a replica that was parted from the others with the master confirmed in place of the one that took over",
+    ),
+    (
+        "--store=embedded --seconds=10 --seed=3496681453 --rate=60",
+        "the checker did not see that a process was killed between an answer and the end of its attempt",
     ),
 ];
 

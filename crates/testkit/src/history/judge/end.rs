@@ -68,15 +68,29 @@ fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut
     found.findings.violated(I1, Some(job.name), &lines, format_args!("{what}"));
 }
 
-/// A job whose delivery succeeded is neither pending nor dead.
+/// A job whose delivery succeeded is neither pending nor dead, unless a fault before the next attempt kept the success
+/// from being stored.
 fn check_success(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let Some(last) = job.last.filter(|last| last.state == JobState::Dead || last.state.is_pending()) else {
         return;
     };
-    let success = job.deliveries.iter().find(|delivery| job.verdict(delivery) == Verdict::Success);
-    let Some(success) = success.filter(|_| !job.may_begin_anew(NEVER)) else { return };
+    if job.may_begin_anew(NEVER) {
+        return;
+    }
+    // What a fault kept from being stored is delivered again, is still pending or is dead as lost.
+    let is_decided = last.state == JobState::Dead && run.tables.texts.name(last.reason) != "lost";
+    let starts = job.deliveries.iter().skip(1).map(|next| next.start);
+    let end = if is_decided { 0 } else { last.time };
+    let until_next = job.deliveries.iter().zip(starts.chain([end]));
+    let mut successes =
+        until_next.filter(|(delivery, _)| job.verdict(delivery) == Verdict::Success).peekable();
+    if successes.peek().is_none() {
+        return;
+    }
     found.findings.checked(I12);
-    if !run.explains(success.start, success.end) {
+    if let Some((success, _)) =
+        successes.find(|(success, next)| !run.explains(success.start, success.end.max(*next)))
+    {
         let lines = [success.lines(), vec![last.line]].concat();
         let state = last.state;
         let what = format_args!("was delivered with success and is {state:?} at the end");

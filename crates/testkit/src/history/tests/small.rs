@@ -183,3 +183,34 @@ fn a_state_that_is_read_while_a_server_is_replaced_may_be_that_of_the_former_one
     let killed = lines.replace("fail-over", "kill-master");
     assert_eq!(wrong(&killed).len(), 1, "a master that is dead answers no read");
 }
+
+#[test]
+fn a_success_that_a_fault_kept_from_being_stored_may_be_followed_by_failures() {
+    let killed = r#"{"fault":{"t":10100,"f":9,"kind":"kill-up","class":"process","pid":7}}
+{"exit":{"t":10200,"pid":7,"signal":9}}
+{"healed":{"t":11000,"f":9}}
+"#;
+    let lines = format!(
+        r#"{{"submit":{{"t":1000,"n":1,"job":"a/1","url":"http://h/","body":"DIGEST","headers":"DIGEST","policy":2}}}}
+{{"ok":{{"t":2000,"n":1,"status":201,"job":"a/1"}}}}
+{{"arrive":{{"t":9000,"d":3,"job":"a/1","attempt":1,"due":1795000000001,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}}}
+{{"respond":{{"t":10000,"d":3,"status":200}}}}
+{killed}{{"arrive":{{"t":200000,"d":4,"job":"a/1","attempt":2,"due":1795000000001,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}}}
+{{"respond":{{"t":201000,"d":4,"status":500}}}}
+{{"arrive":{{"t":310000,"d":5,"job":"a/1","attempt":3,"due":1795000000301,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}}}
+{{"respond":{{"t":311000,"d":5,"status":500}}}}
+{{"final":{{"t":900000,"job":"a/1","state":"dead","attempts":3,"failures":2,"reason":"exhausted"}}}}
+{END}
+"#
+    );
+    assert_eq!(wrong(&lines), [""; 0]);
+    let about_success = |lines: &str| wrong(lines).iter().any(|what| what.contains("with success"));
+    assert!(about_success(&lines.replace(killed, "")), "nothing kept the success from being stored");
+    let later = ["10100", "10200", "11000"].iter().zip(["400100", "400200", "401000"]);
+    let later = later.fold(lines.clone(), |lines, (t, later)| lines.replace(t, later));
+    assert!(about_success(&later), "the fault came after the next attempt");
+    let last = lines.replace(r#""d":5,"status":500"#, r#""d":5,"status":200"#);
+    let last =
+        last.replace("10100", "311100").replace("10200", "311200").replace("11000,\"f\"", "312000,\"f\"");
+    assert!(about_success(&last), "a success that was not stored is delivered again before the job is dead");
+}
