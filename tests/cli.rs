@@ -13,6 +13,7 @@ mod listen;
 mod many_jobs;
 mod policy;
 mod pull_jobs;
+mod quotas;
 mod requests;
 mod reschedule_run_revive;
 mod scripted_server;

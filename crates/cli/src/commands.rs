@@ -16,6 +16,7 @@ mod list;
 mod pages;
 mod policy;
 mod pull;
+mod quota;
 mod restore;
 mod retry;
 mod secret;
@@ -116,6 +117,9 @@ pub(crate) enum Command {
     /// Make, list and delete the keys by which callers of the API are known
     #[command(subcommand, after_help = key::EXAMPLES)]
     Key(key::KeyCommand),
+    /// Limit what tenants may submit: set, list or delete their quotas
+    #[command(subcommand, after_help = quota::EXAMPLES)]
+    Quota(quota::QuotaCommand),
     /// Reserve pull jobs (jobs without a URL) to work on them; each has a receipt
     Reserve(pull::ReserveArgs),
     /// Mark a reserved job as done
@@ -238,6 +242,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Key(KeyCommand::OnServer(args)) => {
             online(remote, async |session| key::run(session, args).await)
         }
+        Command::Quota(args) => online(remote, async |session| quota::run(session, args).await),
         Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),
         Command::Finish(args) => online(remote, async |session| pull::finish(session, &args).await),
         Command::Retry(args) => online(remote, async |session| pull::retry(session, args).await),

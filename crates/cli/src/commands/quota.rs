@@ -1,0 +1,132 @@
+//! `ringback quota`: sets, lists and deletes the quotas of tenants.
+
+use bytes::Bytes;
+use clap::{ArgGroup, Args, Subcommand, value_parser};
+use http::Method;
+use ringback_core::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, QuotaOf};
+use ringback_core::wire::{QuotaAnswer, QuotasAnswer};
+
+use super::session::{Session, object, parse};
+use crate::client::{Call, SHORT};
+use crate::failure::Verdict;
+use crate::output::Cell;
+
+/// The examples of all its commands.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  ringback quota set acme --jobs-per-second 200 --jobs 1000000
+  ringback quota set '*' --jobs-per-second 50     # each tenant that has no quota of its own
+  ringback quota list
+  ringback quota delete acme
+
+Only the root key sets, lists and deletes quotas: call them with RINGBACK_KEY set to it.";
+
+const SET_EXAMPLES: &str = "\
+Examples:
+  ringback quota set acme --jobs-per-second 200 --jobs 1000000
+  ringback quota set '*' --jobs-per-second 50
+  ringback quota set acme --unlimited             # although there is a quota of *
+
+It replaces the former quota of the tenant: what is not given is no longer limited.";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  ringback quota list
+  ringback quota list --tenant acme               # its own quota, else that of *";
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  ringback quota delete acme
+
+The tenant then has the quota of *, if there is one.";
+
+/// The commands on quotas.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QuotaCommand {
+    /// Limit what a tenant may submit, in place of its former quota
+    #[command(after_help = SET_EXAMPLES)]
+    Set(SetArgs),
+    /// List quotas; with --tenant the one that holds for a tenant
+    #[command(after_help = LIST_EXAMPLES)]
+    List,
+    /// Delete a quota
+    #[command(after_help = DELETE_EXAMPLES)]
+    Delete(DeleteArgs),
+}
+
+/// A quota to set.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("limits").required(true).multiple(true)))]
+pub(crate) struct SetArgs {
+    /// The tenant, or * for each tenant that has no quota of its own
+    #[arg(value_name = "TENANT", value_parser = quota_of)]
+    pub(crate) of: String,
+    /// How many jobs it may submit a second, at all APIs together, 1 to 1000000
+    #[arg(long, value_name = "N", group = "limits", value_parser = value_parser!(u32).range(1..=i64::from(MAX_JOBS_PER_SECOND)))]
+    pub(crate) jobs_per_second: Option<u32>,
+    /// How many jobs it may have that are delayed, ready, reserved or dead, 1 to 1000000000
+    #[arg(long, value_name = "N", group = "limits", value_parser = value_parser!(u64).range(1..=MAX_QUOTA_JOBS))]
+    pub(crate) jobs: Option<u64>,
+    /// Limit nothing, although there may be a quota of *
+    #[arg(long, group = "limits", conflicts_with_all = ["jobs_per_second", "jobs"])]
+    pub(crate) unlimited: bool,
+}
+
+/// A quota to delete.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// The tenant, or * for the quota of those that have none of their own
+    #[arg(value_name = "TENANT", value_parser = quota_of)]
+    pub(crate) of: String,
+}
+
+fn quota_of(text: &str) -> Result<String, String> {
+    let of: QuotaOf = text.parse().map_err(|allowed| format!("a quota is for {allowed}"))?;
+    Ok(of.to_string())
+}
+
+pub(crate) async fn run(session: &mut Session, command: QuotaCommand) -> anyhow::Result<Verdict> {
+    match command {
+        QuotaCommand::Set(args) => set(session, args).await,
+        QuotaCommand::List => list(session).await,
+        QuotaCommand::Delete(DeleteArgs { of }) => {
+            let body =
+                session.client.ask(Call::new(Method::DELETE, &["v1", "quotas", &of]), SHORT).await?.body;
+            print(session, &body)
+        }
+    }
+}
+
+async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
+    let SetArgs { of, jobs_per_second, jobs, unlimited: _ } = args;
+    let quota =
+        object([("jobs_per_second", jobs_per_second.map(Into::into)), ("jobs", jobs.map(Into::into))]);
+    let call = Call::new(Method::PUT, &["v1", "quotas", &of]).json(&quota);
+    let body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("quotas"))?.body;
+    session.print_rows(&body, COLUMNS, |quota, _| vec![row(quota)], "no quota")
+}
+
+/// Prints all quotas, or the one that holds for the chosen tenant.
+async fn list(session: &mut Session) -> anyhow::Result<Verdict> {
+    let call = Call::new(Method::GET, &["v1", "quotas"]);
+    let mut body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("quotas"))?.body;
+    if let Some(tenant) = &session.tenant {
+        let QuotasAnswer { items } = parse(&body)?;
+        let of = |of: QuotaOf| items.iter().find(|quota| quota.tenant == of.as_str());
+        let held = of(QuotaOf::Tenant(tenant.clone())).or_else(|| of(QuotaOf::Others));
+        body = serde_json::to_vec(&QuotasAnswer { items: held.into_iter().cloned().collect() })?.into();
+    }
+    print(session, &body)
+}
+
+const COLUMNS: [&str; 3] = ["TENANT", "JOBS/S", "JOBS"];
+
+fn print(session: &mut Session, body: &Bytes) -> anyhow::Result<Verdict> {
+    let rows = |quotas: &QuotasAnswer, _: &_| quotas.items.iter().map(row).collect();
+    session.print_rows(body, COLUMNS, rows, "no quotas")
+}
+
+fn row(QuotaAnswer { tenant, jobs_per_second, jobs }: &QuotaAnswer) -> [Cell; 3] {
+    let limit = |limit: Option<u64>| limit.map_or_else(|| "any".to_owned(), |limit| limit.to_string());
+    [Cell::from(tenant), Cell::from(limit(jobs_per_second.map(u64::from))), Cell::from(limit(*jobs))]
+}
