@@ -30,10 +30,10 @@ async fn a_quota_is_set_listed_kept_to_and_deleted() {
         let all = items(&root(&["quota", "list", "--json"]).await);
         let others = json!({"tenant": "*", "jobs_per_second": 50, "jobs": 1});
         let free = json!({"tenant": "free", "jobs_per_second": null, "jobs": null});
-        assert_eq!(all, [others.clone(), acme.clone(), free.clone()]);
-        for (tenant, quota) in [("acme", &acme), ("free", &free), ("another", &others)] {
+        assert_eq!(all, [&others, &acme, &free].map(Clone::clone));
+        for (tenant, quota) in [("acme", acme.clone()), ("free", free.clone()), ("another", others)] {
             let held = items(&root(&["quota", "list", "--json", "--tenant", tenant]).await);
-            assert_eq!(held, [quota.clone()], "{tenant}");
+            assert_eq!(held, [quota], "{tenant}");
         }
 
         let run = root(&["key", "create", "--tenant", "another", "--scope", "submit"]).await;
@@ -44,9 +44,9 @@ async fn a_quota_is_set_listed_kept_to_and_deleted() {
         assert!(run.code != Some(0) && run.err.contains("429"), "{run:?}");
 
         let left = items(&root(&["quota", "delete", "*", "--json", "--tenant", "acme"]).await);
-        assert_eq!(left, [acme.clone(), free.clone()], "all that are left, whatever the tenant");
+        assert_eq!(left, [acme, free], "all that are left, whatever the tenant");
         assert_eq!(keyed(&server, key, &submit).await.code, Some(0));
-        assert_eq!(items(&root(&["quota", "list", "--json", "--tenant", "another"]).await), [json!(0); 0]);
+        assert!(items(&root(&["quota", "list", "--json", "--tenant", "another"]).await).is_empty());
         let run = root(&["quota", "delete", "*"]).await;
         assert!(run.code == Some(1) && run.err.contains("no quota"), "{run:?}");
         let run = keyed(&server, key, &["quota", "list"]).await;
