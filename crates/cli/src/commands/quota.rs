@@ -9,7 +9,7 @@ use ringback_core::wire::{QuotaAnswer, QuotasAnswer};
 use super::session::{Session, object, parse};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
-use crate::output::Cell;
+use crate::output::{Cell, Table};
 
 /// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
@@ -103,7 +103,7 @@ async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
         object([("jobs_per_second", jobs_per_second.map(Into::into)), ("jobs", jobs.map(Into::into))]);
     let call = Call::new(Method::PUT, &["v1", "quotas", &of]).json(&quota);
     let body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("quotas"))?.body;
-    session.print_rows(&body, COLUMNS, |quota, _| vec![row(quota)], "no quota")
+    session.print(&body, |quota, view| Table::new(COLUMNS, view.colour).page(&[row(quota)]))
 }
 
 /// Prints all quotas, or the one that holds for the chosen tenant.

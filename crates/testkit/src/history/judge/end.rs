@@ -5,7 +5,7 @@ use super::job::{Job, Verdict};
 use super::{Judgement, Run};
 use crate::history::entry::{JobState, MoveKind, Policy, SettleKind};
 use crate::history::invariant::Invariant::{I1, I9, I11, I12, I16, I17};
-use crate::history::records::{Asked, FinalRecord, NEVER, SubmitRecord};
+use crate::history::records::{Asked, Delivery, FinalRecord, NEVER, SubmitRecord};
 
 pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     if let Some(accepted) = job.accepted().filter(|_| run.is_dumped()) {
@@ -77,20 +77,22 @@ fn check_success(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     if job.may_begin_anew(NEVER) {
         return;
     }
-    // What a fault kept from being stored is delivered again, is still pending or is dead as lost.
-    let is_decided = last.state == JobState::Dead && run.tables.texts.name(last.reason) != "lost";
-    let starts = job.deliveries.iter().skip(1).map(|next| next.start);
-    let end = if is_decided { 0 } else { last.time };
-    let until_next = job.deliveries.iter().zip(starts.chain([end]));
-    let mut successes =
-        until_next.filter(|(delivery, _)| job.verdict(delivery) == Verdict::Success).peekable();
-    if successes.peek().is_none() {
+    let is_success = |(_, delivery): &(usize, &Delivery)| job.verdict(delivery) == Verdict::Success;
+    let successes: Vec<_> = job.deliveries.iter().enumerate().filter(is_success).collect();
+    if successes.is_empty() {
         return;
     }
     found.findings.checked(I12);
-    if let Some((success, _)) =
-        successes.find(|(success, next)| !run.explains(success.start, success.end.max(*next)))
-    {
+    let is_lost = || run.tables.texts.name(last.reason) == "lost";
+    let until = |place: usize, success: &Delivery| match job.deliveries.get(place + 1) {
+        Some(next) => next.start.max(success.end),
+        // What a fault kept from being stored is delivered again before the job is dead for another reason.
+        None if last.state == JobState::Dead && !is_lost() => success.end,
+        None => last.time,
+    };
+    let is_unexplained =
+        |(place, success): &(usize, &Delivery)| !run.explains(success.start, until(*place, success));
+    if let Some((_, success)) = successes.into_iter().find(is_unexplained) {
         let lines = [success.lines(), vec![last.line]].concat();
         let state = last.state;
         let what = format_args!("was delivered with success and is {state:?} at the end");

@@ -190,19 +190,17 @@ fn a_success_that_a_fault_kept_from_being_stored_may_be_followed_by_failures() {
 {"exit":{"t":10200,"pid":7,"signal":9}}
 {"healed":{"t":11000,"f":9}}
 "#;
-    let lines = format!(
-        r#"{{"submit":{{"t":1000,"n":1,"job":"a/1","url":"http://h/","body":"DIGEST","headers":"DIGEST","policy":2}}}}
-{{"ok":{{"t":2000,"n":1,"status":201,"job":"a/1"}}}}
-{{"arrive":{{"t":9000,"d":3,"job":"a/1","attempt":1,"due":1795000000001,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}}}
-{{"respond":{{"t":10000,"d":3,"status":200}}}}
-{killed}{{"arrive":{{"t":200000,"d":4,"job":"a/1","attempt":2,"due":1795000000001,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}}}
-{{"respond":{{"t":201000,"d":4,"status":500}}}}
-{{"arrive":{{"t":310000,"d":5,"job":"a/1","attempt":3,"due":1795000000301,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}}}
-{{"respond":{{"t":311000,"d":5,"status":500}}}}
-{{"final":{{"t":900000,"job":"a/1","state":"dead","attempts":3,"failures":2,"reason":"exhausted"}}}}
-{END}
-"#
-    );
+    let attempts = r#"{"submit":{"t":1000,"n":1,"job":"a/1","url":"http://h/","body":"DIGEST","headers":"DIGEST","policy":2}}
+{"ok":{"t":2000,"n":1,"status":201,"job":"a/1"}}
+{"arrive":{"t":9000,"d":3,"job":"a/1","attempt":1,"due":1795000000001,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"respond":{"t":10000,"d":3,"status":200}}
+KILLED{"arrive":{"t":200000,"d":4,"job":"a/1","attempt":2,"due":1795000000001,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"respond":{"t":201000,"d":4,"status":500}}
+{"arrive":{"t":310000,"d":5,"job":"a/1","attempt":3,"due":1795000000301,"url":"http://h/","body":"DIGEST","headers":"DIGEST"}}
+{"respond":{"t":311000,"d":5,"status":500}}
+{"final":{"t":900000,"job":"a/1","state":"dead","attempts":3,"failures":2,"reason":"exhausted"}}
+"#;
+    let lines = format!("{}{END}\n", attempts.replace("KILLED", killed));
     assert_eq!(wrong(&lines), [""; 0]);
     let about_success = |lines: &str| wrong(lines).iter().any(|what| what.contains("with success"));
     assert!(about_success(&lines.replace(killed, "")), "nothing kept the success from being stored");
