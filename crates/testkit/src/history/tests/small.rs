@@ -207,7 +207,8 @@ KILLED{"arrive":{"t":200000,"d":4,"job":"a/1","attempt":2,"due":1795000000001,"u
     let later = ["10100", "10200", "11000"].iter().zip(["400100", "400200", "401000"]);
     let later = later.fold(lines.clone(), |lines, (t, later)| lines.replace(t, later));
     assert!(about_success(&later), "the fault came after the next attempt");
-    let last = lines.replace(r#""d":5,"status":500"#, r#""d":5,"status":200"#);
+    let last = lines.replace(r#""d":3,"status":200"#, r#""d":3,"status":500"#);
+    let last = last.replace(r#""d":5,"status":500"#, r#""d":5,"status":200"#);
     let last =
         last.replace("10100", "311100").replace("10200", "311200").replace("11000,\"f\"", "312000,\"f\"");
     assert!(about_success(&last), "a success that was not stored is delivered again before the job is dead");
