@@ -339,6 +339,8 @@ contract! {
         a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another,
         another_process_finds_the_topic_paused,
         a_topic_beyond_the_limit_is_refused_and_known_topics_go_on,
+        a_tenant_has_no_more_topics_and_lanes_than_its_quota_allows,
+        a_tenant_leaves_half_of_the_topics_to_the_others,
     }
     gauges {
         a_shard_counts_its_jobs_by_state,

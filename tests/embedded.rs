@@ -340,7 +340,7 @@ async fn a_topic_that_is_paused_stays_so_over_a_restart() {
     let store = open(directory.path()).await;
     submit(&store, job("a")).await.expect("submit");
     let (topic, shard) = (job("a").key.topic, store.shard_of(&job("a").key));
-    store.pause(&topic).await.expect("pause").expect("there is room");
+    store.pause(&topic, None).await.expect("pause").expect("there is room");
     assert!(reserve(&store, shard, 1).await.is_empty());
     drop(store);
     let store = open(directory.path()).await;

@@ -20,16 +20,45 @@ async fn a_quota_is_set_listed_kept_to_and_deleted() {
         assert!(root(&["quota", "list"]).await.err.contains("no quotas"));
 
         let run = root(&["quota", "set", "*", "--jobs", "1", "--jobs-per-second", "50"]).await;
-        assert_eq!((run.code, run.out.as_str()), (Some(0), "TENANT  JOBS/S  JOBS\n*       50      1\n"));
-        let run = root(&["quota", "set", "acme", "--jobs", "7", "--json"]).await;
-        let acme = json!({"tenant": "acme", "jobs_per_second": null, "jobs": 7});
+        assert_eq!(
+            (run.code, run.out.as_str()),
+            (
+                Some(0),
+                "TENANT  JOBS/S  JOBS  TOPICS  LANES  BODY\n*       50      1     any     any    any\n"
+            )
+        );
+        let run = root(&[
+            "quota",
+            "set",
+            "acme",
+            "--jobs",
+            "7",
+            "--topics",
+            "2",
+            "--lanes",
+            "3",
+            "--body-bytes",
+            "4",
+            "--json",
+        ])
+        .await;
+        let acme = json!({"tenant": "acme", "jobs_per_second": null, "jobs": 7, "topics": 2, "lanes": 3, "body_bytes": 4});
         assert_eq!((run.code, run.json()), (Some(0), acme.clone()), "{run:?}");
         let run = root(&["quota", "set", "free", "--unlimited"]).await;
-        assert!(run.code == Some(0) && run.out.contains("free    any     any"), "{run:?}");
+        assert!(
+            run.code == Some(0) && run.out.contains("free    any     any   any     any    any"),
+            "{run:?}"
+        );
 
         let all = items(&root(&["quota", "list", "--json"]).await);
-        let others = json!({"tenant": "*", "jobs_per_second": 50, "jobs": 1});
-        let free = json!({"tenant": "free", "jobs_per_second": null, "jobs": null});
+        let any = json!({"tenant": "free", "jobs_per_second": null, "jobs": null, "topics": null, "lanes": null, "body_bytes": null});
+        let of = |tenant: &str, limits: &[(&str, u64)]| {
+            let mut quota = any.clone();
+            quota["tenant"] = tenant.into();
+            limits.iter().for_each(|(name, n)| quota[name] = (*n).into());
+            quota
+        };
+        let (others, free) = (of("*", &[("jobs_per_second", 50), ("jobs", 1)]), any.clone());
         assert_eq!(all, [&others, &acme, &free].map(Clone::clone));
         for (tenant, quota) in [("acme", acme.clone()), ("free", free.clone()), ("another", others)] {
             let held = items(&root(&["quota", "list", "--json", "--tenant", tenant]).await);
@@ -65,6 +94,9 @@ async fn what_is_no_quota_is_refused_before_a_call() {
         &["set", "acme", "--jobs-per-second", "0"],
         &["set", "acme", "--jobs-per-second", "1000001"],
         &["set", "acme", "--jobs-per-second", "1.5"],
+        &["set", "acme", "--topics", "10001"],
+        &["set", "acme", "--lanes", "0"],
+        &["set", "acme", "--body-bytes", "1048577"],
         &["set", "acme", "--unlimited", "--jobs", "1"],
         &["delete", ".."],
         &["delete"],

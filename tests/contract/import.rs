@@ -272,7 +272,14 @@ fn exported(kept: StoredJob) -> ImportJob {
         last: job.last,
     };
     ImportJob {
-        job: NewJob { key: job.key, due: Due::At(job.due), delivery, content, if_exists: IfExists::Refuse },
+        job: NewJob {
+            key: job.key,
+            due: Due::At(job.due),
+            delivery,
+            content,
+            if_exists: IfExists::Refuse,
+            limits: None,
+        },
         history: Some(history),
     }
 }

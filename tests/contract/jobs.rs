@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{
-    Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob, Topic,
+    Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob, TenantLimits,
+    Topic,
 };
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
@@ -37,6 +38,7 @@ pub(crate) fn topic(text: &str) -> Topic {
 
 /// A job that is due now.
 pub(crate) fn new_job(key: JobKey) -> NewJob {
+    let limits = key.topic.tenant().map(|_| TenantLimits::default());
     let delivery = Delivery {
         callback: Callback::parse(&format!("{ORIGIN}/hook")).expect("a URL"),
         body: Body { bytes: r#"{"status":"PAID"}"#.into(), content_type: None },
@@ -53,6 +55,7 @@ pub(crate) fn new_job(key: JobKey) -> NewJob {
         delivery,
         content: ContentHash([1; 8]),
         if_exists: IfExists::Refuse,
+        limits,
     }
 }
 

@@ -231,7 +231,7 @@ impl Run<'_> {
         let name = *TOPICS.choose(&mut self.rng).expect("some");
         let topic = topic(name);
         if self.rng.random_bool(0.4) {
-            self.bench.store().pause(&topic).await.expect("pause").expect("there is room");
+            self.bench.store().pause(&topic, None).await.expect("pause").expect("there is room");
             self.model.paused.insert(name.to_owned());
         } else {
             let known = self.bench.store().resume(&topic).await.expect("resume");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::contract::{Limit, MAX_TOPICS, Settled, SubmitResult, Submitted, TopicCounts, Wake};
-use ringback_core::job::{History, ImportJob, NewJob, TenantScope, Topic};
+use ringback_core::job::{History, IfExists, ImportJob, JobKey, NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -12,7 +12,7 @@ use super::jobs::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
 use super::workbench::{Workbench, next, now, until};
 
 pub(crate) fn topic(name: &str) -> Topic {
-    name.parse().expect("a topic")
+    Topic::from_stored(name).expect("a topic")
 }
 
 pub(crate) async fn counts(bench: &Workbench, name: &str) -> Option<TopicCounts> {
@@ -202,7 +202,7 @@ async fn given(bench: &Workbench) -> Vec<String> {
 }
 
 async fn pause(bench: &Workbench, name: &str) {
-    bench.store().pause(&topic(name)).await.expect("pause").expect("there is room");
+    bench.store().pause(&topic(name), None).await.expect("pause").expect("there is room");
 }
 
 async fn resume(bench: &Workbench, name: &str) -> bool {
@@ -359,6 +359,87 @@ pub(crate) async fn another_process_finds_the_topic_paused(bench: &Workbench) {
     assert!(another.reserve(bench.shard(), &bench.ask(10)).await.expect("reserve").leases.is_empty());
 }
 
+fn results(answers: Vec<Submitted>) -> Vec<SubmitResult> {
+    answers.into_iter().map(|answer| answer.answer).collect()
+}
+
+pub(crate) async fn a_tenant_has_no_more_topics_and_lanes_than_its_quota_allows(bench: &Workbench) {
+    let limits = Some(TenantLimits { topics: 2, lanes: 3 });
+    let job = |topic: &str, id: &str, origin: &str| NewJob {
+        limits,
+        ..bench.job_of(topic, id).to(&format!("http://{origin}.example")).after(LONG)
+    };
+    let [full, lanes, created] = [
+        SubmitResult::Full(Limit::TenantTopics),
+        SubmitResult::Full(Limit::TenantLanes),
+        SubmitResult::Created,
+    ];
+    // In one call and in others.
+    let (first, second) = (job("~a/one", "1", "x"), job("~a/two", "1", "x"));
+    let batch = [first.clone(), second.clone(), job("~a/three", "1", "x"), job("~a/one", "2", "x")];
+    assert_eq!(results(bench.submit(&batch).await), [created, created, full, created]);
+    let batch = [job("~a/three", "1", "x"), job("~a/two", "2", "y"), job("~a/two", "3", "z")];
+    assert_eq!(results(bench.submit(&batch).await), [full, created, lanes]);
+    let import = ImportJob { job: job("~a/three", "1", "x"), history: Some(History::default()) };
+    let imported = bench.store().import(bench.shard(), &[import]).await.expect("import");
+    assert_eq!(results(imported), [full]);
+    // A job that would go to another lane stays where it is.
+    let if_exists = IfExists::Replace { token: bench.token() };
+    let moved = NewJob { if_exists, ..job("~a/two", "1", "z") };
+    assert_eq!(results(bench.submit(&[moved]).await), [lanes]);
+    assert_eq!(bench.get(&second.key).await.state, State::Delayed);
+
+    // Neither other tenants, nor those without, nor the operator have the limit.
+    let operator = NewJob { limits: None, ..job("~a/four", "1", "x") };
+    let batch = [job("~ab/one", "1", "x"), bench.job_of("a", "1"), bench.job_of("b", "1"), operator.clone()];
+    assert_eq!(results(bench.submit(&batch).await), [created; 4]);
+
+    // A paused topic counts, with jobs or without.
+    let store = bench.store();
+    let pause = async |name: &str| store.pause(&topic(name), limits).await.expect("pause");
+    assert_eq!(pause("~a/three").await, Err(Limit::TenantTopics));
+    assert_eq!(pause("~a/one").await, Ok(()));
+    for key in [&first.key, &batch_key(bench, "~a/one", "2"), &operator.key] {
+        bench.cancel(key).await;
+    }
+    assert_eq!(results(bench.submit(&[job("~a/three", "1", "x")]).await), [full]);
+    resume(bench, "~a/one").await;
+    assert_eq!(pause("~a/three").await, Ok(()));
+    assert_eq!(results(bench.submit(&[job("~a/one", "3", "x")]).await), [full]);
+    resume(bench, "~a/three").await;
+    // Its last lane goes with its last job, and that makes room for another.
+    let batch = [job("~a/one", "3", "x"), job("~a/one", "4", "z")];
+    assert_eq!(results(bench.submit(&batch).await), [created, lanes]);
+    bench.cancel(&batch_key(bench, "~a/two", "2")).await;
+    assert_eq!(results(bench.submit(&batch[1..]).await), [created]);
+    bench.audit().await;
+}
+
+fn batch_key(bench: &Workbench, topic: &str, id: &str) -> JobKey {
+    bench.job_of(topic, id).key
+}
+
+pub(crate) async fn a_tenant_leaves_half_of_the_topics_to_the_others(bench: &Workbench) {
+    let half = usize::try_from(MAX_TOPICS / 2).expect("a small number");
+    let job = |tenant: &str, n: usize| bench.job_of(&format!("~{tenant}/topic-{n}"), "a").after(LONG);
+    let submit = async |tenant: &str, n: usize| {
+        let mut created = 0;
+        for from in (0..n).step_by(500) {
+            let jobs: Vec<_> = (from..n.min(from + 500)).map(|n| job(tenant, n)).collect();
+            for answer in results(bench.submit(&jobs).await) {
+                match answer {
+                    SubmitResult::Created => created += 1,
+                    answer => assert_eq!(answer, SubmitResult::Full(Limit::TenantTopics)),
+                }
+            }
+        }
+        created
+    };
+    assert_eq!(submit("greedy", half + 100).await, half);
+    assert_eq!(submit("other", half).await, half / 2);
+    assert_eq!(results(bench.submit(&[bench.job_of("without", "a")]).await), [SubmitResult::Created]);
+}
+
 pub(crate) async fn a_topic_beyond_the_limit_is_refused_and_known_topics_go_on(bench: &Workbench) {
     let most = usize::try_from(MAX_TOPICS).expect("a small number");
     let jobs: Vec<_> = (0..most).map(|n| bench.job_of(&format!("topic-{n}"), "a").after(LONG)).collect();
@@ -369,11 +450,10 @@ pub(crate) async fn a_topic_beyond_the_limit_is_refused_and_known_topics_go_on(b
         assert!(answers.iter().all(|answer| answer.answer == SubmitResult::Created));
     }
     let (new, other) = (bench.job_of("new", "a"), bench.job_of("topic-1", "b").to("http://other.example"));
-    let of_batch = |answers: Vec<Submitted>| answers.into_iter().map(|a| a.answer).collect::<Vec<_>>();
     let batch = [new.clone(), other.clone(), jobs[0].clone(), bench.job_of("newer", "a")];
     let full = SubmitResult::Full(Limit::Topics);
     assert_eq!(
-        of_batch(bench.submit(&batch).await),
+        results(bench.submit(&batch).await),
         [full, SubmitResult::Created, SubmitResult::Repeated, full]
     );
     assert_eq!(bench.state(&new.key).await, None);
@@ -381,8 +461,8 @@ pub(crate) async fn a_topic_beyond_the_limit_is_refused_and_known_topics_go_on(b
     let import = |job: &NewJob| ImportJob { job: job.clone(), history: Some(History::default()) };
     let imported =
         bench.store().import(bench.shard(), &[import(&new), import(&other)]).await.expect("import");
-    assert_eq!(of_batch(imported), [full, SubmitResult::Repeated]);
-    assert_eq!(bench.store().pause(&topic("new")).await.expect("pause"), Err(Limit::Topics));
+    assert_eq!(results(imported), [full, SubmitResult::Repeated]);
+    assert_eq!(bench.store().pause(&topic("new"), None).await.expect("pause"), Err(Limit::Topics));
     assert!(counts(bench, "new").await.is_none_or(|counts| !counts.paused));
     pause(bench, "topic-1").await;
     resume(bench, "topic-1").await;
@@ -390,7 +470,7 @@ pub(crate) async fn a_topic_beyond_the_limit_is_refused_and_known_topics_go_on(b
 
     bench.cancel(&jobs[2].key).await;
     let batch = [new, bench.job_of("newer", "a")];
-    assert_eq!(of_batch(bench.submit(&batch).await), [SubmitResult::Created, full]);
+    assert_eq!(results(bench.submit(&batch).await), [SubmitResult::Created, full]);
     bench.cancel(&jobs[3].key).await;
-    assert_eq!(of_batch(bench.submit(&[ended]).await), [SubmitResult::Created]);
+    assert_eq!(results(bench.submit(&[ended]).await), [SubmitResult::Created]);
 }

@@ -5,8 +5,8 @@ mod missing;
 use std::path::Path;
 
 use redb::{Database, Key, ReadableTable as _, TableDefinition, Value};
-use ringback_core::contract::{Audit, DamageKind, Repair, Shard};
-use ringback_core::job::{Callback, JobKey};
+use ringback_core::contract::{Audit, DamageKind, Limit, Repair, Shard, SubmitResult};
+use ringback_core::job::{Callback, JobKey, NewJob, TenantLimits, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
@@ -29,6 +29,7 @@ const DEAD: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new
 const ENDED: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new("ended");
 const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
 const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
+const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 const SHARDS: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("shards");
 
 /// A closed store with a job in every state, and a ready pull job.
@@ -246,13 +247,48 @@ async fn counts_of_lanes_and_topics_that_are_wrong_are_put_right() {
 }
 
 #[tokio::test]
+async fn counts_of_tenants_are_put_right_and_made_for_a_file_from_before_them() {
+    let directory = ground().await;
+    let path = directory.path();
+    // All in one shard.
+    let submitted = async |topic: &str| {
+        let store = open(path).await;
+        let key = |n: u32| JobKey {
+            topic: Topic::from_stored(topic).expect("a topic"),
+            id: format!("job-{n}").parse().expect("an id"),
+        };
+        let key = (0..).map(key).find(|key| store.shard_of(key) == Shard(0)).expect("a key");
+        let limits = Some(TenantLimits { topics: 1, lanes: 1 });
+        let answer = submit(&store, NewJob { key, limits, ..job("of-tenant") }).await.expect("submit");
+        audit::tables(&store).await;
+        answer
+    };
+    assert_eq!(submitted("~t/one").await, SubmitResult::Created);
+    for place in [0, 2, 3] {
+        change_small(path, KNOWN, (0, "~t"), place, 7);
+        mended(path, "sums of a tenant", DamageKind::Topic, 1).await;
+    }
+    let database = Database::open(path.join("ringback.redb")).expect("it opens");
+    let write = database.begin_write().expect("a transaction");
+    write.open_table(KNOWN).expect("the table").remove((0, "~t")).expect("a row").expect("a row");
+    let mut format = write.open_table(FORMAT).expect("the table");
+    format.insert("version", 5).expect("it takes it");
+    format.insert("counted", 1).expect("it takes it");
+    drop(format);
+    write.commit().expect("a commit");
+    drop(database);
+    assert_eq!(submitted("~t/two").await, SubmitResult::Full(Limit::TenantTopics));
+    mended_kinds(path, "a file from before", &[]).await;
+}
+
+#[tokio::test]
 async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
     let directory = ground().await;
     let path = directory.path();
     let topic = job("ready").key.topic;
     let shard = {
         let store = open(path).await;
-        store.pause(&topic).await.expect("pause").expect("there is room");
+        store.pause(&topic, None).await.expect("pause").expect("there is room");
         let shard = store.shard_of(&job("ready").key);
         assert!(reserve(&store, shard, 99).await.is_empty());
         audit::own(&store).await;

@@ -312,7 +312,7 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
     });
     forget_counts(&file);
     assert_eq!(accepted(directory.path()).await, 1);
-    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(5), Some(0)));
+    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(6), Some(0)));
 }
 
 #[tokio::test]

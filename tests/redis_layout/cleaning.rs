@@ -24,7 +24,7 @@ fn replacing(bench: &Workbench, job: NewJob) -> NewJob {
 /// A paused topic with a long queue.
 async fn paused() -> (Workbench, MultiplexedConnection, Vec<NewJob>) {
     let (bench, redis) = bench().await;
-    bench.store().pause(&bench.key(TOPIC, "a").topic).await.expect("pause").expect("there is room");
+    bench.store().pause(&bench.key(TOPIC, "a").topic, None).await.expect("pause").expect("there is room");
     let jobs: Vec<_> = (0..JOBS).map(|n| bench.job(&format!("job-{n}"))).collect();
     for part in jobs.chunks(500) {
         bench.submit(part).await;
@@ -120,7 +120,7 @@ async fn ready_jobs_cancelled_and_submitted_again_leave_no_growing_queue() {
 #[tokio::test]
 async fn a_lane_whose_last_job_is_cancelled_leaves_no_queue_and_no_turn() {
     let (bench, mut redis) = bench().await;
-    bench.store().pause(&bench.key(TOPIC, "a").topic).await.expect("pause").expect("there is room");
+    bench.store().pause(&bench.key(TOPIC, "a").topic, None).await.expect("pause").expect("there is room");
     let jobs = [bench.job("a"), bench.pull_job("b"), bench.job("c").to("http://other.example")];
     bench.submit(&jobs).await;
     assert!(bench.take(10).await.is_empty(), "the lanes are parked");

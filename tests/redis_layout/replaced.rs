@@ -75,7 +75,7 @@ async fn thousands_of_reschedules_of_one_far_job_take_less_than_a_kilobyte() {
 #[tokio::test]
 async fn a_job_replaced_for_ever_new_origins_leaves_no_lanes_behind() {
     let (bench, mut redis) = bench().await;
-    let paused = bench.store().pause(&bench.key("store", "a").topic).await.expect("the store answers");
+    let paused = bench.store().pause(&bench.key("store", "a").topic, None).await.expect("the store answers");
     assert_eq!(paused, Ok(()));
     for due in [HOURS, Duration::ZERO] {
         for n in 0..300 {

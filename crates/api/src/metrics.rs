@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 use opentelemetry::{KeyValue, Value};
-use ringback_core::contract::SubmitResult;
+use ringback_core::contract::{Limit, SubmitResult};
 use ringback_service::http_server::Connections;
 
 const REQUESTS: &str = "ringback_api_requests_total";
@@ -65,7 +65,8 @@ impl From<SubmitResult> for Outcome {
             SubmitResult::Conflict | SubmitResult::Cancelled | SubmitResult::Reserved { .. } => {
                 Self::Conflict
             }
-            SubmitResult::Full(_) => Self::Invalid,
+            SubmitResult::Full(Limit::TenantTopics | Limit::TenantLanes) => Self::OverQuota,
+            SubmitResult::Full(Limit::Topics | Limit::Lanes) => Self::Invalid,
         }
     }
 }

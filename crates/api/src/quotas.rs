@@ -13,7 +13,7 @@ use http::StatusCode;
 use ringback_core::access::Quota;
 use ringback_core::clock::Clock;
 use ringback_core::contract::{Draw, DrawLimit, MAX_COUNT_AGE};
-use ringback_core::job::Tenant;
+use ringback_core::job::{NewJob, Tenant, TenantLimits};
 use ringback_core::wire::Problem;
 use ringback_store::{PoliciesUnknown, PolicyBook, Store};
 use tokio::sync::Mutex;
@@ -92,6 +92,34 @@ impl Allowed {
 impl Quotas {
     pub(crate) fn new(store: Store, book: PolicyBook, clock: Arc<dyn Clock>) -> Self {
         Self { store, book, clock, accounts: SyncMutex::default() }
+    }
+
+    /// Checks the size of a job that a tenant submits, and notes how many topics and lanes the tenant may have. While the
+    /// quotas are not known, `take` refuses the job.
+    ///
+    /// # Errors
+    /// 413 if the body is larger than the quota allows.
+    pub(crate) fn admit(&self, job: &mut NewJob, caller: &Principal) -> Result<(), Problem> {
+        let Some(limits) = self.limits(caller) else { return Ok(()) };
+        job.limits = Some(limits);
+        let Ok(Some((_, Quota { body_bytes: Some(limit), .. }))) = self.of(caller) else { return Ok(()) };
+        let size = job.delivery.body.bytes.len();
+        if size <= limit as usize {
+            return Ok(());
+        }
+        Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!(
+                "the body has {size} bytes, and the tenant's quota allows {limit}: store it elsewhere and submit a reference"
+            ),
+        ))
+    }
+
+    /// How many topics and lanes a caller may use. The operator is not limited, and neither are callers without a tenant.
+    pub(crate) fn limits(&self, caller: &Principal) -> Option<TenantLimits> {
+        caller.tenant().filter(|_| !caller.is_operator())?;
+        let quota = self.of(caller).ok().flatten().map(|(_, quota)| quota);
+        Some(quota.unwrap_or_default().limits())
     }
 
     /// Takes what a caller needs for some jobs. The operator has no quota, and neither have callers without a tenant.

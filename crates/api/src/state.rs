@@ -136,8 +136,9 @@ impl Api {
             None => self.token(),
         };
         let defaults = Defaults { now, make_id, make_token, trace, tenant: caller.tenant() };
-        let job = parse_job_by(json, defaults, policies.as_deref())?;
+        let mut job = parse_job_by(json, defaults, policies.as_deref())?;
         caller.check_topic(&job.key.topic)?;
+        self.quotas.admit(&mut job, caller)?;
         if is_notice_topic(&job.key.topic) {
             return Err(submit_of_notice());
         }
@@ -150,8 +151,9 @@ impl Api {
         let now = self.clock.now();
         let (make_id, make_token) = (&mut || self.make_id(now), &mut || self.token());
         let defaults = Defaults { now, make_id, make_token, trace: None, tenant: None };
-        let job = parse_import(line, defaults, caller.reach())?;
+        let mut job = parse_import(line, defaults, caller.reach())?;
         caller.check_topic(&job.job.key.topic)?;
+        self.quotas.admit(&mut job.job, caller)?;
         self.destinations.check_import(&job.job, caller)?;
         Ok(job)
     }

@@ -250,8 +250,8 @@ fn entry_result(answer: SubmitResult, rejections: &mut Rejections) -> EntryResul
         | SubmitResult::Reserved { .. } => EntryResult::Published,
         SubmitResult::Full(limit) => {
             rejections.note(&match limit {
-                Limit::Topics => "a shard has jobs of too many topics",
-                Limit::Lanes => "a shard has jobs for too many origins",
+                Limit::Topics | Limit::TenantTopics => "a shard has jobs of too many topics",
+                Limit::Lanes | Limit::TenantLanes => "a shard has jobs for too many origins",
             });
             EntryResult::Rejected
         }

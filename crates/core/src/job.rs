@@ -125,6 +125,24 @@ pub struct NewJob {
     pub content: ContentHash,
     /// What to do when the key is taken. Not part of the content.
     pub if_exists: IfExists,
+    /// What the tenant may use, if the caller is one. The operator is not limited.
+    pub limits: Option<TenantLimits>,
+}
+
+/// How many topics and lanes with jobs a tenant may have in a shard. It is never more than half of what the others leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TenantLimits {
+    /// Topics that have jobs or are paused.
+    pub topics: u32,
+    /// Lanes that have jobs.
+    pub lanes: u32,
+}
+
+/// As much as all tenants together.
+impl Default for TenantLimits {
+    fn default() -> Self {
+        Self { topics: u32::MAX, lanes: u32::MAX }
+    }
 }
 
 /// 64 bits of SHA-256 over a job's fields as written. That is enough, because only submits with the same

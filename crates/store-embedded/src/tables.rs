@@ -22,8 +22,8 @@ pub(crate) use self::attempts::cost;
 use self::callers::Callers;
 pub(crate) use self::callers::Granted;
 use self::counts::Counts;
-pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, ShardSums, TopicRow};
-pub(crate) use self::format::{Checkpoint, Fixed, Format};
+pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, Sums, TopicRow, is_sum, tenant_of};
+pub(crate) use self::format::{Checkpoint, Counted, Fixed, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;

@@ -95,6 +95,7 @@ fn job(n: usize) -> NewJob {
         delivery,
         content: ContentHash([1; 8]),
         if_exists: IfExists::Refuse,
+        limits: None,
     }
 }
 

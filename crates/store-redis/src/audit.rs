@@ -135,7 +135,7 @@ impl Walk<'_> {
                 self.found(finding.of_topic(&topic_of(&lane)), repaired);
             }
             self.unlisted(&page.unlisted).await?;
-            recorded = recorded.and_then(|recorded| recorded.with(page.lanes, page.topics, LANES));
+            recorded = recorded.and_then(|recorded| recorded.with(page.rows, LANES));
         }
         Ok(recorded)
     }

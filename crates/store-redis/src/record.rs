@@ -15,7 +15,7 @@ use ringback_core::state::State;
 use ringback_core::token::Token;
 
 /// The version of the layout of keys and records.
-pub(crate) const VERSION: u16 = 8;
+pub(crate) const VERSION: u16 = 9;
 /// The earliest layout that this version reads. It has no submit tokens, does not record where a new life begins,
 /// has no fronts of ready queues, and no key of lane ids.
 pub(crate) const EARLIEST: u16 = 5;

@@ -8,7 +8,7 @@ use ringback_core::contract::{
     Draw, Drawn, Limit, MAX_TOPIC_PAGE, StoreError, TopicCapacity, TopicCounts, TopicPage, TopicPresence,
     TopicShardPage, TopicSpan,
 };
-use ringback_core::job::{Tenant, TenantScope, Topic};
+use ringback_core::job::{Tenant, TenantLimits, TenantScope, Topic};
 
 use crate::backend::{Backend, Store, dispatch};
 
@@ -60,14 +60,18 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
-    pub async fn pause(&self, topic: &Topic) -> Result<Result<(), Limit>, StoreError> {
+    pub async fn pause(
+        &self,
+        topic: &Topic,
+        limits: Option<TenantLimits>,
+    ) -> Result<Result<(), Limit>, StoreError> {
         // A topic that has jobs in some shard can be paused in all of them.
         let is_known = self.presence(topic).await?.iter().any(Option::is_some);
-        let capacity = if is_known { TopicCapacity::Given } else { TopicCapacity::Needed };
+        let capacity = if is_known { TopicCapacity::Given } else { TopicCapacity::Needed(limits) };
         for shard in self.shards() {
-            if !dispatch!(self.pause(shard, topic, capacity))? {
+            if let Some(limit) = dispatch!(self.pause(shard, topic, capacity))? {
                 self.resume(topic).await?;
-                return Ok(Err(Limit::Topics));
+                return Ok(Err(limit));
             }
         }
         Ok(Ok(()))

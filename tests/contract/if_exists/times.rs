@@ -97,7 +97,7 @@ pub(crate) async fn a_change_wakes_whom_a_submit_would(bench: &Workbench) {
 pub(crate) async fn a_job_of_a_paused_topic_is_changed_and_waits_on(bench: &Workbench) {
     let topic = TOPIC.parse().expect("a topic");
     bench.accept(bench.job("a")).await;
-    bench.store().pause(&topic).await.expect("pause").expect("there is room");
+    bench.store().pause(&topic, None).await.expect("pause").expect("there is room");
     assert!(bench.take(1).await.is_empty());
     let new = bench.job("a").content(2).to(OTHER);
     for _ in 0..2 {

@@ -16,8 +16,8 @@ impl Pair {
         let [redis, memory] = &self.stores;
         match what {
             OnTopic::Pause => {
-                redis.pause(topic).await.expect("pause").expect("there is room");
-                memory.pause(topic).await.expect("pause").expect("there is room");
+                redis.pause(topic, None).await.expect("pause").expect("there is room");
+                memory.pause(topic, None).await.expect("pause").expect("there is room");
             }
             OnTopic::Resume => {
                 let known = redis.resume(topic).await.expect("resume");

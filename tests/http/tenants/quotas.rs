@@ -141,7 +141,7 @@ async fn each_store_knows_quotas_and_imports_are_limited_too() {
     for options in stacks() {
         let stack = options.start().await;
         let (caller, root) = (Caller::of(&stack, "acme").await, Caller::root(None));
-        let quota = json!({"tenant": "acme", "jobs_per_second": null, "jobs": 2});
+        let quota = json!({"tenant": "acme", "jobs_per_second": null, "jobs": 2, "topics": null, "lanes": null, "body_bytes": null});
         assert_eq!(set(&stack, "acme", &json!({"jobs": 2}), 201).await, quota);
         assert_eq!(set(&stack, "acme", &json!({"jobs": 2}), 200).await, quota);
         assert_eq!(root.get(&stack, "/v1/quotas").await.expect(200), json!({"items": [quota]}));
@@ -161,5 +161,46 @@ async fn each_store_knows_quotas_and_imports_are_limited_too() {
         for (tenant, body) in [("a b", json!({"jobs": 1})), ("acme", json!({"jobs": 0}))] {
             set(&stack, tenant, &body, 422).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_has_no_more_topics_origins_and_bytes_than_its_quota_allows() {
+    for options in StackOptions::api_on_each_store() {
+        // All jobs are in one shard.
+        let stack = options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_SHARDS", "1").start().await;
+        set(&stack, "greedy", &json!({"topics": 2, "lanes": 3, "body_bytes": 10}), 201).await;
+        let (greedy, other) = (caller(&stack, "greedy").await, caller(&stack, "other").await);
+        let job = |topic: &str, id: &str, host: &str| json!({"topic": topic, "id": id, "delay": "1h", "url": format!("https://{host}.example/")});
+        let submit = async |caller: &Caller, job: &Value| caller.post(&stack, "/v1/jobs", job).await;
+        for (topic, host) in [("one", "x"), ("two", "x"), ("two", "y")] {
+            submit(&greedy, &job(topic, host, host)).await.expect(201);
+        }
+        for (refused, what) in [
+            (job("three", "1", "x"), "as many topics with jobs in the job's shard"),
+            (job("two", "z", "z"), "as many pairs of a topic and an origin with jobs"),
+        ] {
+            let reply = submit(&greedy, &refused).await;
+            assert_eq!(reply.header("retry-after"), Some("1"));
+            let problem = reply.expect(429);
+            assert!(problem["detail"].as_str().expect("a text").contains(what), "{problem}");
+            submit(&other, &refused).await.expect(201);
+        }
+        submit(&greedy, &job("one", "2", "x")).await.expect(201);
+        let batch = json!([job("three", "2", "x"), job("one", "3", "x")]);
+        let results = greedy.post(&stack, "/v1/jobs/batch", &batch).await.expect(200);
+        let statuses = [0, 1].map(|n| results["results"][n]["status"].as_u64());
+        assert_eq!(statuses, [Some(429), Some(201)], "{results}");
+        let paused = greedy.send(&stack, Method::POST, "/v1/topics/three/pause", None).await;
+        assert!(paused.expect(429)["detail"].as_str().expect("a text").contains("as many topics"));
+        let root = Caller::root(Some("greedy"));
+        submit(&root, &job("three", "1", "x")).await.expect(201);
+
+        let with_body =
+            |body: &str| json!({"topic": "one", "delay": "1h", "url": "https://x.example/", "body": body});
+        submit(&greedy, &with_body("12345678")).await.expect(201);
+        let problem = submit(&greedy, &with_body("123456789")).await.expect(413);
+        assert!(problem["detail"].as_str().expect("a text").contains("quota allows 10"), "{problem}");
+        submit(&other, &with_body("123456789")).await.expect(201);
     }
 }

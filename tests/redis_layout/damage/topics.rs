@@ -2,12 +2,13 @@
 //!
 //! Paused topics, policies and redrives are no damage.
 
-use ringback_core::contract::{DamageKind, DeadFilter, RedriveStart, Repair};
-use ringback_core::job::Topic;
+use ringback_core::contract::{DamageKind, DeadFilter, Limit, RedriveStart, Repair, SubmitResult};
+use ringback_core::job::{NewJob, TenantLimits, Topic};
 use ringback_core::wire::parse_policy;
 
 use super::{Ground, LATE, lane, named, pull_lane, row};
-use crate::contract::jobs::{LONG, TOPIC, bury};
+use crate::contract::jobs::{LONG, TOPIC, With, bury};
+use crate::redis_layout::keys::ask;
 
 fn topic() -> Topic {
     TOPIC.parse().expect("a topic")
@@ -65,6 +66,33 @@ async fn what_is_counted_of_topics_is_found_wrong_and_put_right() {
 }
 
 #[tokio::test]
+async fn what_is_counted_of_tenants_is_found_wrong_and_put_right() {
+    let mut ground = Ground::new().await;
+    for (topic, id) in [("~a/one", "1"), ("~a/two", "1"), ("~b/one", "1")] {
+        ground.bench.accept(ground.bench.job_of(topic, id).after(LONG)).await;
+    }
+    let shard = ground.key("shard").await;
+    for numbers in [[0_u32, 0], [1, 2], [2, 1], [3, 3]] {
+        ground.run(&[b"HSET", &shard, b"tenant:~a", &numbers.map(u32::to_be_bytes).concat()]).await;
+        ground.mended(&format!("a tenant of {numbers:?}"), &[DamageKind::Topic]).await;
+    }
+    ground.run(&[b"HSET", &shard, b"tenant:~gone", &[0, 0, 0, 1, 0, 0, 0, 1]]).await;
+    ground.mended("a tenant without topics", &[DamageKind::Topic]).await;
+    // As a store of layout 8 has it.
+    ground.run(&[b"HDEL", &shard, b"tenant:~a"]).await;
+    ground.bench.audit().await;
+    let limits = Some(TenantLimits { topics: 2, lanes: 9 });
+    let new = |topic: &str| NewJob { limits, ..ground.bench.job_of(topic, "2").after(LONG) };
+    let answers = ground.bench.submit(&[new("~a/one"), new("~a/three"), new("~b/two")]).await;
+    let answers: Vec<_> = answers.into_iter().map(|answer| answer.answer).collect();
+    let full = SubmitResult::Full(Limit::TenantTopics);
+    assert_eq!(answers, [SubmitResult::Created, full, SubmitResult::Created]);
+    ground.bench.audit().await;
+    let row: Vec<u8> = ask(&mut ground.redis, &[b"HGET", &shard, b"tenant:~a"]).await;
+    assert_eq!(row, [0, 0, 0, 2, 0, 0, 0, 2], "it is counted");
+}
+
+#[tokio::test]
 async fn a_lane_that_is_counted_in_other_states_is_found_and_put_right_beside_lost_jobs() {
     let mut ground = Ground::new().await;
     let (shard, queue) = (ground.key("shard").await, ground.of("ready:", &lane()).await);
@@ -119,7 +147,7 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
     let (parked, lanes) = (ground.key("parked").await, ground.key("lanes").await);
     let (pulls, shard) = (ground.key("pulls").await, ground.key("shard").await);
     let row = [&[0, 0, 0, 2, 0, 0, 0, 1][..], &[0; 13]].concat();
-    ground.bench.store().pause(&topic()).await.expect("pause").expect("there is room");
+    ground.bench.store().pause(&topic(), None).await.expect("pause").expect("there is room");
     let well = ground.audit(Repair::No).await;
     assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "met by nobody: {well:#?}");
     assert!(ground.bench.take(10).await.is_empty());
@@ -155,7 +183,7 @@ async fn a_paused_topic_without_jobs_a_policy_and_a_redrive_are_no_findings() {
     let ground = Ground::new().await;
     let store = ground.bench.store();
     let empty: Topic = "empty".parse().expect("a topic");
-    store.pause(&empty).await.expect("pause").expect("there is room");
+    store.pause(&empty, None).await.expect("pause").expect("there is room");
     store.put_policy(&topic(), &parse_policy(b"{\"timeout\":\"7s\"}").expect("a policy")).await.expect("put");
     let filter = DeadFilter { topic: topic(), reason: None, after: None, before: None };
     let RedriveStart::Redrive(revival) =

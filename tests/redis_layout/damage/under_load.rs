@@ -61,7 +61,7 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
 /// Pauses a topic, and resumes the one that was paused before; some of them have no jobs.
 async fn pauses(store: &Store, round: u64) {
     let topic = |n: u64| format!("topic-{}", n % 7).parse().expect("a topic");
-    store.pause(&topic(round)).await.expect("pause").expect("there is room");
+    store.pause(&topic(round), None).await.expect("pause").expect("there is room");
     store.resume(&topic(round - 3)).await.expect("resume");
 }
 

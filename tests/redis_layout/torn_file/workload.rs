@@ -242,7 +242,7 @@ impl Workload<'_> {
         self.bench.store().import(self.bench.shard(), &jobs).await.expect("import");
         jobs.into_iter().for_each(|import| self.record(import.job.key));
         let topic = TOPIC.parse().expect("a topic");
-        self.bench.store().pause(&topic).await.expect("pause").expect("there is room");
+        self.bench.store().pause(&topic, None).await.expect("pause").expect("there is room");
         self.bench.take(10).await;
         self.bench.store().resume(&topic).await.expect("resume");
         self.bench.store().heartbeat("carrier", LONG).await.expect("heartbeat");

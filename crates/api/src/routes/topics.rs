@@ -192,10 +192,11 @@ fn check_policy(policy: &Policy, caller: &Principal) -> Result<(), Problem> {
 )]
 pub(crate) async fn pause(
     State(api): ApiState,
+    As(caller): As,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
 ) -> JsonResult<TopicAnswer> {
-    deadline.bound(api.store.pause(&topic)).await??.map_err(limit_reached)?;
+    deadline.bound(api.store.pause(&topic, api.quotas.limits(&caller))).await??.map_err(limit_reached)?;
     find(&api, topic, deadline).await.map(Json)
 }
 

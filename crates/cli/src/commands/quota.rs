@@ -4,6 +4,8 @@ use bytes::Bytes;
 use clap::{ArgGroup, Args, Subcommand, value_parser};
 use http::Method;
 use ringback_core::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, QuotaOf};
+use ringback_core::contract::{MAX_LANES, MAX_TOPICS};
+use ringback_core::job::MAX_BODY;
 use ringback_core::wire::{QuotaAnswer, QuotasAnswer};
 
 use super::session::{Session, object, parse};
@@ -15,7 +17,7 @@ use crate::output::{Cell, Table};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback quota set acme --jobs-per-second 200 --jobs 1000000
-  ringback quota set '*' --jobs-per-second 50     # each tenant that has no quota of its own
+  ringback quota set '*' --topics 100 --body-bytes 65536     # each tenant that has no quota of its own
   ringback quota list
   ringback quota delete acme
 
@@ -67,8 +69,17 @@ pub(crate) struct SetArgs {
     /// How many jobs it may have that are delayed, ready, reserved or dead, 1 to 1000000000
     #[arg(long, value_name = "N", group = "limits", value_parser = value_parser!(u64).range(1..=MAX_QUOTA_JOBS))]
     pub(crate) jobs: Option<u64>,
+    /// How many topics with jobs it may have in a shard, 1 to 10000
+    #[arg(long, value_name = "N", group = "limits", value_parser = value_parser!(u32).range(1..=MAX_TOPICS.cast_signed()))]
+    pub(crate) topics: Option<u32>,
+    /// How many pairs of a topic and an origin with jobs it may have in a shard, 1 to 100000
+    #[arg(long, value_name = "N", group = "limits", value_parser = value_parser!(u32).range(1..=MAX_LANES.cast_signed()))]
+    pub(crate) lanes: Option<u32>,
+    /// How many bytes the body of a job may have, 1 to 1048576
+    #[arg(long, value_name = "BYTES", group = "limits", value_parser = value_parser!(u32).range(1..=MAX_BODY as i64))]
+    pub(crate) body_bytes: Option<u32>,
     /// Limit nothing, although there may be a quota of *
-    #[arg(long, group = "limits", conflicts_with_all = ["jobs_per_second", "jobs"])]
+    #[arg(long, group = "limits", conflicts_with_all = ["jobs_per_second", "jobs", "topics", "lanes", "body_bytes"])]
     pub(crate) unlimited: bool,
 }
 
@@ -98,9 +109,14 @@ pub(crate) async fn run(session: &mut Session, command: QuotaCommand) -> anyhow:
 }
 
 async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
-    let SetArgs { of, jobs_per_second, jobs, unlimited: _ } = args;
-    let quota =
-        object([("jobs_per_second", jobs_per_second.map(Into::into)), ("jobs", jobs.map(Into::into))]);
+    let SetArgs { of, jobs_per_second, jobs, topics, lanes, body_bytes, unlimited: _ } = args;
+    let quota = object([
+        ("jobs_per_second", jobs_per_second.map(Into::into)),
+        ("jobs", jobs.map(Into::into)),
+        ("topics", topics.map(Into::into)),
+        ("lanes", lanes.map(Into::into)),
+        ("body_bytes", body_bytes.map(Into::into)),
+    ]);
     let call = Call::new(Method::PUT, &["v1", "quotas", &of]).json(&quota);
     let body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("quotas"))?.body;
     session.print(&body, |quota, view| Table::new(COLUMNS, view.colour).page(&[row(quota)]))
@@ -119,14 +135,17 @@ async fn list(session: &mut Session) -> anyhow::Result<Verdict> {
     print(session, &body)
 }
 
-const COLUMNS: [&str; 3] = ["TENANT", "JOBS/S", "JOBS"];
+const COLUMNS: [&str; 6] = ["TENANT", "JOBS/S", "JOBS", "TOPICS", "LANES", "BODY"];
 
 fn print(session: &mut Session, body: &Bytes) -> anyhow::Result<Verdict> {
     let rows = |quotas: &QuotasAnswer, _: &_| quotas.items.iter().map(row).collect();
     session.print_rows(body, COLUMNS, rows, "no quotas")
 }
 
-fn row(QuotaAnswer { tenant, jobs_per_second, jobs }: &QuotaAnswer) -> [Cell; 3] {
+fn row(quota: &QuotaAnswer) -> [Cell; 6] {
+    let QuotaAnswer { tenant, jobs_per_second, jobs, topics, lanes, body_bytes } = quota;
     let limit = |limit: Option<u64>| limit.map_or_else(|| "any".to_owned(), |limit| limit.to_string());
-    [Cell::from(tenant), Cell::from(limit(jobs_per_second.map(u64::from))), Cell::from(limit(*jobs))]
+    let [jobs_per_second, topics, lanes, body_bytes] =
+        [jobs_per_second, topics, lanes, body_bytes].map(|n| Cell::from(limit(n.map(u64::from))));
+    [Cell::from(tenant), jobs_per_second, Cell::from(limit(*jobs)), topics, lanes, body_bytes]
 }

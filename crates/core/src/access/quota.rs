@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::job::Tenant;
+use crate::job::{Tenant, TenantLimits};
 
 /// The most quotas of an installation.
 pub const MAX_QUOTAS: usize = 1000;
@@ -19,6 +19,23 @@ pub struct Quota {
     pub jobs_per_second: Option<u32>,
     /// How many jobs it may have that are delayed, ready, reserved or dead.
     pub jobs: Option<u64>,
+    /// How many topics with jobs it may have in a shard.
+    pub topics: Option<u32>,
+    /// How many lanes with jobs it may have in a shard.
+    pub lanes: Option<u32>,
+    /// How many bytes the body of a job may have.
+    pub body_bytes: Option<u32>,
+}
+
+impl Quota {
+    /// What a store checks when the tenant submits to a new topic or lane.
+    pub fn limits(self) -> TenantLimits {
+        let unlimited = TenantLimits::default();
+        TenantLimits {
+            topics: self.topics.unwrap_or(unlimited.topics),
+            lanes: self.lanes.unwrap_or(unlimited.lanes),
+        }
+    }
 }
 
 /// For whom a quota is.

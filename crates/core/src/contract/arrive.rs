@@ -75,15 +75,19 @@ pub enum SubmitResult {
         /// before.
         retry_after: Duration,
     },
-    /// The job's shard has reached a limit. Nothing changed.
+    /// The job's shard, or the tenant in it, has reached a limit. Nothing changed.
     Full(Limit),
 }
 
-/// A limit of a shard.
+/// A limit of a shard, or of a tenant in a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// [`MAX_TOPICS`](super::MAX_TOPICS) topics have jobs or are paused.
     Topics,
     /// [`MAX_LANES`](super::MAX_LANES) lanes have jobs.
     Lanes,
+    /// The tenant has as many topics with jobs as it [may have](super::tenant_limit).
+    TenantTopics,
+    /// The tenant has as many lanes with jobs as it may have.
+    TenantLanes,
 }

@@ -97,7 +97,7 @@ mod tests {
     const START: u64 = 1_795_000_000_000;
 
     fn quota(jobs_per_second: Option<u32>, jobs: Option<u64>) -> Quota {
-        Quota { jobs_per_second, jobs }
+        Quota { jobs_per_second, jobs, ..Quota::default() }
     }
 
     #[test]

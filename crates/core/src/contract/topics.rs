@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::job::{TenantScope, Topic};
+use crate::job::{TenantLimits, TenantScope, Topic};
 use crate::policy::Metrics;
 
 /// The most topics of a page.
@@ -15,6 +15,13 @@ pub const MAX_TOPIC_PAGE: usize = 1000;
 pub const MAX_TOPICS: u64 = 10_000;
 /// The most lanes of a shard that have jobs.
 pub const MAX_LANES: u64 = 100_000;
+/// How many of `most` topics or lanes of a shard a tenant may have that has `own` of the `used` ones: as many as its quota
+/// allows, and never more than half of what the others leave.
+pub fn tenant_limit(quota: u32, most: u64, used: u64, own: u64) -> u64 {
+    let others = used.saturating_sub(own);
+    u64::from(quota).min(most.saturating_sub(others) / 2)
+}
+
 /// Delayed jobs that are due later than this do not count for [`TopicCounts::oldest_due`].
 pub const DUE_HORIZON: Duration = Duration::from_secs(600);
 /// How many ready jobs at the head of a lane are searched for the oldest. They are only nearly in order.
@@ -89,8 +96,8 @@ pub enum TopicPresence {
 /// Whether pausing a topic counts against [`MAX_TOPICS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicCapacity {
-    /// The topic is new and needs a free place.
-    Needed,
+    /// The topic is new and needs a free place, also among those of a caller that is a tenant.
+    Needed(Option<TenantLimits>),
     /// The topic is known in some shard and is paused in any case.
     Given,
 }

@@ -90,7 +90,7 @@ impl DeadLetter {
         let topic = topic.of_tenant(self.job.key.topic.tenant().as_ref());
         let key = JobKey { topic, id: notice_id(self) };
         let if_exists = IfExists::Refuse;
-        Some(NewJob { key, due: Due::In(Duration::ZERO), delivery, content, if_exists })
+        Some(NewJob { key, due: Due::In(Duration::ZERO), delivery, content, if_exists, limits: None })
     }
 }
 

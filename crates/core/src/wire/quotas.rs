@@ -7,9 +7,14 @@ use super::fields::object::{Mistakes, open, read};
 use super::fields::values::parsed;
 use super::problem::Problem;
 use crate::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, Quota, QuotaOf};
+use crate::contract::{MAX_LANES, MAX_TOPICS};
+use crate::job::MAX_BODY;
 
 const RATE: &str = "a whole number from 1 to 1000000; omit it for no limit";
 const JOBS: &str = "a whole number from 1 to 1000000000; omit it for no limit";
+const TOPICS: &str = "a whole number from 1 to 10000; omit it for no limit but half of what the others leave";
+const LANES: &str = "a whole number from 1 to 100000; omit it for no limit but half of what the others leave";
+const BODY_BYTES: &str = "a whole number from 1 to 1048576; omit it for no limit but that of all bodies";
 
 /// Parses the request to set a quota.
 ///
@@ -18,14 +23,22 @@ const JOBS: &str = "a whole number from 1 to 1000000000; omit it for no limit";
 pub fn parse_quota(json: &[u8]) -> Result<Quota, Problem> {
     let fields = open(json)?;
     let mut mistakes = Mistakes::default();
-    fields.check_names("", &["jobs_per_second", "jobs"], &mut mistakes);
+    fields.check_names("", &["jobs_per_second", "jobs", "topics", "lanes", "body_bytes"], &mut mistakes);
     let jobs_per_second = parsed(&fields, "jobs_per_second", RATE, &mut mistakes, |raw| {
         read::<u32>(raw).filter(|rate| (1..=MAX_JOBS_PER_SECOND).contains(rate))
     });
     let jobs = parsed(&fields, "jobs", JOBS, &mut mistakes, |raw| {
         read::<u64>(raw).filter(|jobs| (1..=MAX_QUOTA_JOBS).contains(jobs))
     });
-    mistakes.or(Quota { jobs_per_second, jobs })
+    let mut limit = |name, allowed, most: u64| {
+        parsed(&fields, name, allowed, &mut mistakes, |raw| {
+            read::<u32>(raw).filter(|n| (1..=most).contains(&u64::from(*n)))
+        })
+    };
+    let topics = limit("topics", TOPICS, MAX_TOPICS);
+    let lanes = limit("lanes", LANES, MAX_LANES);
+    let body_bytes = limit("body_bytes", BODY_BYTES, MAX_BODY as u64);
+    mistakes.or(Quota { jobs_per_second, jobs, topics, lanes, body_bytes })
 }
 
 /// The quota of a tenant, as it is shown.
@@ -37,12 +50,20 @@ pub struct QuotaAnswer {
     pub jobs_per_second: Option<u32>,
     /// How many jobs it may have that are delayed, ready, reserved or dead; null for any number.
     pub jobs: Option<u64>,
+    /// How many topics with jobs it may have in a shard; null for half of what the others leave.
+    pub topics: Option<u32>,
+    /// How many lanes with jobs, which are pairs of a topic and an origin, it may have in a shard; null for half of what
+    /// the others leave.
+    pub lanes: Option<u32>,
+    /// How many bytes the body of a job may have; null for as many as any body may have.
+    pub body_bytes: Option<u32>,
 }
 
 impl QuotaAnswer {
     /// The quota of a tenant.
-    pub fn new(of: &QuotaOf, Quota { jobs_per_second, jobs }: Quota) -> Self {
-        Self { tenant: of.to_string(), jobs_per_second, jobs }
+    pub fn new(of: &QuotaOf, quota: Quota) -> Self {
+        let Quota { jobs_per_second, jobs, topics, lanes, body_bytes } = quota;
+        Self { tenant: of.to_string(), jobs_per_second, jobs, topics, lanes, body_bytes }
     }
 }
 
@@ -61,17 +82,25 @@ struct Written {
     jobs_per_second: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     jobs: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    topics: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lanes: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body_bytes: Option<u32>,
 }
 
 /// The JSON of a quota for a store.
-pub fn written_quota(Quota { jobs_per_second, jobs }: Quota) -> String {
-    serde_json::to_string(&Written { jobs_per_second, jobs }).expect("plain data always serialises")
+pub fn written_quota(quota: Quota) -> String {
+    let Quota { jobs_per_second, jobs, topics, lanes, body_bytes } = quota;
+    let written = Written { jobs_per_second, jobs, topics, lanes, body_bytes };
+    serde_json::to_string(&written).expect("plain data always serialises")
 }
 
 /// Reads what [`written_quota`] has made; `None` if it is something else, such as the quota of a later version.
 pub fn parse_stored_quota(written: &str) -> Option<Quota> {
-    let Written { jobs_per_second, jobs } = serde_json::from_str(written).ok()?;
-    Some(Quota { jobs_per_second, jobs })
+    let Written { jobs_per_second, jobs, topics, lanes, body_bytes } = serde_json::from_str(written).ok()?;
+    Some(Quota { jobs_per_second, jobs, topics, lanes, body_bytes })
 }
 
 #[cfg(test)]
@@ -80,8 +109,16 @@ mod tests {
 
     #[test]
     fn a_quota_is_read_as_it_is_written() {
-        let quota = parse_quota(br#"{"jobs_per_second":50,"jobs":1000}"#).unwrap();
-        assert_eq!(quota, Quota { jobs_per_second: Some(50), jobs: Some(1000) });
+        let all = br#"{"jobs_per_second":50,"jobs":1000,"topics":5,"lanes":7,"body_bytes":9}"#;
+        let quota = parse_quota(all).unwrap();
+        let expected = Quota {
+            jobs_per_second: Some(50),
+            jobs: Some(1000),
+            topics: Some(5),
+            lanes: Some(7),
+            body_bytes: Some(9),
+        };
+        assert_eq!(quota, expected);
         assert_eq!(parse_stored_quota(&written_quota(quota)), Some(quota));
         for json in [r#"{"jobs":1}"#, "{}"] {
             let quota = parse_quota(json.as_bytes()).unwrap();
@@ -98,6 +135,9 @@ mod tests {
             (r#"{"jobs_per_second":1.5}"#, "jobs_per_second"),
             (r#"{"jobs_per_second":0,"jobs":1}"#, "jobs_per_second"),
             (r#"{"jobs":1,"bytes":2}"#, "bytes"),
+            (r#"{"topics":10001}"#, "topics"),
+            (r#"{"lanes":0}"#, "lanes"),
+            (r#"{"body_bytes":1048577}"#, "body_bytes"),
         ] {
             let problem = parse_quota(json.as_bytes()).unwrap_err();
             assert_eq!((problem.status, &*problem.errors[0].field), (422, field), "{json}");

@@ -143,6 +143,7 @@ pub(super) fn judge(
         },
         content,
         if_exists,
+        limits: None,
     }))
 }
 

@@ -12,7 +12,7 @@ use ringback_core::state::State;
 
 use super::repair::{Action, Findings};
 use crate::error::Result;
-use crate::tables::{ByName, LaneCounts, ShardRow, ShardSums, Tables, TopicRow};
+use crate::tables::{ByName, LaneCounts, ShardRow, Sums, Tables, TopicRow, is_sum, tenant_of};
 
 /// How many records there are, by shard and name of the state.
 pub(crate) type StateCounts = BTreeMap<(u16, &'static str), i64>;
@@ -99,20 +99,23 @@ pub(crate) fn check_topics(
     for ((shard, lane), _) in stored_lanes.iter().filter(|(_, jobs)| !jobs.is_empty()) {
         *lanes.entry((*shard, Lane::topic_of(lane).to_owned())).or_default() += 1;
     }
-    // The row of the empty topic has the sums of its shard.
     let keys = lanes.keys().chain(rows.keys());
-    let (shards, topics): (BTreeSet<_>, BTreeSet<_>) = keys.partition(|(_, topic)| topic.is_empty());
-    let mut sums: BTreeMap<u16, ShardSums> =
-        shards.iter().map(|(shard, _)| (*shard, ShardSums::default())).collect();
+    let (sums, topics): (BTreeSet<_>, BTreeSet<_>) = keys.partition(|(_, topic)| is_sum(topic));
+    let mut sums: BTreeMap<_, _> = sums.into_iter().map(|row| (row.clone(), Sums::default())).collect();
     for key in &topics {
-        sums.entry(key.0).or_default().add(row_of(key));
+        for name in [Some(""), tenant_of(&key.1)].into_iter().flatten() {
+            sums.entry((key.0, name.to_owned())).or_default().add(row_of(key));
+        }
     }
-    for (shard, counted) in sums {
-        let stored = ShardSums::stored(row_of(&(shard, String::new())));
+    for ((shard, name), counted) in sums {
+        let stored = Sums::stored(row_of(&(shard, name.clone())));
         let by = counted.minus(stored);
-        if by != ShardSums::default() {
-            let detail = format!("the shard is counted with {stored}, and has {counted}");
-            findings.add(Finding::new(DamageKind::Topic, Shard(shard), detail), Some(Action::ShiftSums(by)));
+        if by != Sums::default() {
+            let what =
+                if name.is_empty() { "the shard".to_owned() } else { format!("tenant {:?}", &name[1..]) };
+            let detail = format!("{what} is counted with {stored}, and has {counted}");
+            let finding = Finding::new(DamageKind::Topic, Shard(shard), detail);
+            findings.add(finding, Some(Action::ShiftSums(name.into(), by)));
         }
     }
     for key in topics {

@@ -5,7 +5,7 @@ use ringback_core::contract::{Audit, Finding, Repair};
 use ringback_core::state::State;
 
 use crate::error::Result;
-use crate::tables::{LaneCounts, QueueEnd, Record, ShardSums, Stage};
+use crate::tables::{LaneCounts, QueueEnd, Record, Stage, Sums};
 use crate::txn::Txn;
 use crate::txn::transitions::To;
 
@@ -54,7 +54,8 @@ pub(crate) enum Action {
     ShiftTombstones(i64),
     ShiftLane(Box<str>, LaneCounts),
     ShiftTopic(Box<str>, i64),
-    ShiftSums(ShardSums),
+    /// Corrects the sums of a shard, or of a tenant in it.
+    ShiftSums(Box<str>, Sums),
     /// Lists a topic.
     RegisterTopic(Box<str>),
 }
@@ -76,7 +77,7 @@ impl Action {
             }
             Self::ShiftLane(lane, by) => txn.tables.counts.shift_lane(shard, lane, *by)?,
             Self::ShiftTopic(topic, by) => txn.tables.counts.shift_topic(shard, topic, *by)?,
-            Self::ShiftSums(by) => txn.tables.counts.shift_sums(shard, *by)?,
+            Self::ShiftSums(name, by) => txn.tables.counts.shift_sums(shard, name, *by)?,
             Self::RegisterTopic(topic) => txn.tables.due.register(shard, topic)?,
         }
         Ok(true)

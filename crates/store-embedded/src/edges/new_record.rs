@@ -2,7 +2,7 @@
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{EdgeName, payload};
-use ringback_core::job::{Due, History, IfExists, NewJob};
+use ringback_core::job::{Due, History, IfExists, NewJob, TenantLimits};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 
 use crate::tables::{Body, Last, QueueEnd, Record};
@@ -19,6 +19,7 @@ pub(crate) struct NewRecord {
     /// Why it is dead, if it is.
     dead: Option<Box<str>>,
     pub(crate) if_exists: IfExists,
+    pub(crate) limits: Option<TenantLimits>,
     /// The record without its times and its state.
     pub(crate) record: Record,
     pub(crate) body: Vec<u8>,
@@ -38,7 +39,7 @@ impl NewRecord {
         };
         let body = Body::pack(job.key.id.as_str(), &payload::pack(&job.delivery));
         let (edge, due, if_exists) = (EdgeName::Submit, job.due, job.if_exists);
-        Self { edge, due, created: None, dead: None, if_exists, record, body }
+        Self { edge, due, created: None, dead: None, if_exists, limits: job.limits, record, body }
     }
 
     /// The same job, which comes by another edge.

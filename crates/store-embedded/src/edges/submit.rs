@@ -62,7 +62,7 @@ pub(crate) fn submit(
         },
         None => (None, SubmitResult::Created),
     };
-    if let Some(limit) = txn.tables.counts.refuse(txn.shard(), &job.record.lane().name())? {
+    if let Some(limit) = txn.tables.counts.refuse(txn.shard(), &job.record.lane().name(), job.limits)? {
         return Ok((SubmitResult::Full(limit), job.record.clone()));
     }
     match known {

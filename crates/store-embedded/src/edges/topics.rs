@@ -3,7 +3,8 @@
 //! parked their turns again.
 
 use ringback_core::contract::{
-    BookEntry, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
+    BookEntry, Limit, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError,
+    TopicCapacity,
 };
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics};
@@ -81,21 +82,23 @@ impl EmbeddedStore {
         PolicyChanges::new(&self.shared.location.policies)
     }
 
-    /// Returns false if the pause would exceed the limit of topics; `capacity` says whether that counts.
+    /// Returns the limit that the pause would exceed; `capacity` says whether limits count.
     pub async fn pause(
         &self,
         shard: Shard,
         topic: &Topic,
         capacity: TopicCapacity,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Limit>, StoreError> {
         let topic = topic.as_str().to_owned();
         let pause = move |txn: &mut Txn<'_>| {
-            if capacity == TopicCapacity::Needed && txn.tables.counts.is_full(shard.0, &topic)? {
-                return Ok(false);
+            if let TopicCapacity::Needed(limits) = capacity
+                && let Some(limit) = txn.tables.counts.refuse_pause(shard.0, &topic, limits)?
+            {
+                return Ok(Some(limit));
             }
             txn.tables.due.register(shard.0, &topic)?;
             txn.tables.counts.set_pause(shard.0, &topic, Pause::Paused)?;
-            Ok(true)
+            Ok(None)
         };
         self.call(shard, EDGE_BYTES, pause).await
     }

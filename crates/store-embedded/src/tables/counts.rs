@@ -1,6 +1,6 @@
 //! Counts of jobs by lane and state, and of lanes by topic. The row of the empty topic has the sums
-//! of a shard. The writer keeps the rows in memory while its transaction is open, and writes those
-//! that have changed once per group.
+//! of a shard, that of `~tenant` the sums of a tenant in it. The writer keeps the rows in memory while its transaction is
+//! open, and writes those that have changed once per group.
 
 mod cache;
 mod rows;
@@ -8,13 +8,14 @@ mod rows;
 use std::collections::{BTreeMap, BTreeSet};
 
 use redb::ReadableTable as _;
-use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS};
+use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS, tenant_limit};
+use ringback_core::job::{Tenant, TenantLimits};
 use ringback_core::lane::Lane;
 use ringback_core::state::State;
 
 pub(crate) use self::cache::ByName;
 use self::cache::{Cache, unpack};
-pub(crate) use self::rows::{EndedCounts, LaneCounts, Pause, ShardSums, TopicRow};
+pub(crate) use self::rows::{EndedCounts, LaneCounts, Pause, Sums, TopicRow};
 use super::list::{LANE_COUNTS, TOPIC_COUNTS};
 use super::record::Record;
 use super::records::Records;
@@ -24,6 +25,16 @@ use crate::error::Result;
 
 /// The name under which the sums of a shard are stored: no topic is empty.
 const ALL: &str = "";
+
+/// Whether a row has sums over topics: those of a shard, or of a tenant in it.
+pub(crate) fn is_sum(name: &str) -> bool {
+    name == ALL || tenant_of(name).is_some_and(|tenant| tenant == name)
+}
+
+/// The row with the sums of a topic's tenant, if it has one.
+pub(crate) fn tenant_of(topic: &str) -> Option<&str> {
+    topic.starts_with(Tenant::MARK).then(|| topic.split_once('/').map_or(topic, |(tenant, _)| tenant))
+}
 
 pub(crate) struct Counts<A: Access> {
     /// Rows of lanes. The changes of the present edge are not in them until it ends.
@@ -46,6 +57,8 @@ struct EdgeCounts {
     new_lanes: BTreeSet<Box<str>>,
     /// Topics that are not in use and get jobs.
     new_topics: BTreeSet<Box<str>>,
+    /// How many of the new topics and lanes each tenant has.
+    new_of: BTreeMap<Box<str>, [u64; 2]>,
 }
 
 impl<A: Access> Counts<A> {
@@ -111,18 +124,38 @@ impl Counts<Writing<'_>> {
 
     /// Checks whether a new job in this lane would exceed a limit. If not, the lane is reserved for
     /// the present edge.
-    pub(crate) fn refuse(&mut self, shard: u16, lane: &str) -> Result<Option<Limit>> {
+    pub(crate) fn refuse(
+        &mut self,
+        shard: u16,
+        lane: &str,
+        limits: Option<TenantLimits>,
+    ) -> Result<Option<Limit>> {
         if !self.lanes.load(shard, lane)?.is_empty() || self.edge.new_lanes.contains(lane) {
             return Ok(None);
         }
         let (topic, sums) = (Lane::topic_of(lane), self.topics.load(shard, ALL)?);
         let is_new = !self.topics.load(shard, topic)?.is_in_use() && !self.edge.new_topics.contains(topic);
-        let EdgeCounts { new_lanes, new_topics, .. } = &mut self.edge;
-        if is_new && sums.topics + new_topics.len() as u64 >= MAX_TOPICS {
+        let EdgeCounts { new_lanes, new_topics, new_of, .. } = &mut self.edge;
+        let (topics, lanes) = (sums.topics + new_topics.len() as u64, sums.lanes + new_lanes.len() as u64);
+        if is_new && topics >= MAX_TOPICS {
             return Ok(Some(Limit::Topics));
         }
-        if sums.lanes + new_lanes.len() as u64 >= MAX_LANES {
+        if lanes >= MAX_LANES {
             return Ok(Some(Limit::Lanes));
+        }
+        if let Some(tenant) = tenant_of(topic) {
+            let row = self.topics.load(shard, tenant)?;
+            let [new_topics, new_lanes] = new_of.get(tenant).copied().unwrap_or_default();
+            let (own_topics, own_lanes) = (row.topics + new_topics, row.lanes + new_lanes);
+            if let Some(limits) = limits {
+                if is_new && own_topics >= tenant_limit(limits.topics, MAX_TOPICS, topics, own_topics) {
+                    return Ok(Some(Limit::TenantTopics));
+                }
+                if own_lanes >= tenant_limit(limits.lanes, MAX_LANES, lanes, own_lanes) {
+                    return Ok(Some(Limit::TenantLanes));
+                }
+            }
+            new_of.insert(tenant.into(), [new_topics + u64::from(is_new), new_lanes + 1]);
         }
         new_lanes.insert(lane.into());
         if is_new {
@@ -131,9 +164,24 @@ impl Counts<Writing<'_>> {
         Ok(None)
     }
 
-    /// Whether this topic, which may have no jobs, would exceed the limit of topics if paused.
-    pub(crate) fn is_full(&mut self, shard: u16, topic: &str) -> Result<bool> {
-        Ok(!self.topics.load(shard, topic)?.is_in_use() && self.topics.load(shard, ALL)?.topics >= MAX_TOPICS)
+    /// Which limit this topic, which may have no jobs, would exceed if paused.
+    pub(crate) fn refuse_pause(
+        &mut self,
+        shard: u16,
+        topic: &str,
+        limits: Option<TenantLimits>,
+    ) -> Result<Option<Limit>> {
+        if self.topics.load(shard, topic)?.is_in_use() {
+            return Ok(None);
+        }
+        let topics = self.topics.load(shard, ALL)?.topics;
+        if topics >= MAX_TOPICS {
+            return Ok(Some(Limit::Topics));
+        }
+        let (Some(tenant), Some(limits)) = (tenant_of(topic), limits) else { return Ok(None) };
+        let own = self.topics.load(shard, tenant)?.topics;
+        let is_beyond = own >= tenant_limit(limits.topics, MAX_TOPICS, topics, own);
+        Ok(is_beyond.then_some(Limit::TenantTopics))
     }
 
     /// Ends an edge that has succeeded.
@@ -155,16 +203,18 @@ impl Counts<Writing<'_>> {
         }
     }
 
-    /// Changes the row of a topic, which was read before, and with it the sums of the shard.
+    /// Changes the row of a topic, which was read before, and with it the sums of the shard and of the tenant.
     fn change_topic(&mut self, shard: u16, topic: &str, change: impl FnOnce(&mut TopicRow)) {
         let before = self.topics.loaded(shard, topic);
         let after = self.topics.change(shard, topic, change);
         let moved = |sum: u64, after: u64, before: u64| (sum + after).saturating_sub(before);
-        self.topics.change(shard, ALL, |sums| {
-            sums.lanes = moved(sums.lanes, after.lanes, before.lanes);
-            sums.topics = moved(sums.topics, after.is_in_use().into(), before.is_in_use().into());
-            sums.paused = moved(sums.paused, after.is_paused().into(), before.is_paused().into());
-        });
+        for name in [Some(ALL), tenant_of(topic)].into_iter().flatten() {
+            self.topics.change(shard, name, |sums| {
+                sums.lanes = moved(sums.lanes, after.lanes, before.lanes);
+                sums.topics = moved(sums.topics, after.is_in_use().into(), before.is_in_use().into());
+                sums.paused = moved(sums.paused, after.is_paused().into(), before.is_paused().into());
+            });
+        }
     }
 
     pub(crate) fn set_pause(&mut self, shard: u16, topic: &str, pause: Pause) -> Result<()> {
@@ -188,11 +238,11 @@ impl Counts<Writing<'_>> {
         Ok(())
     }
 
-    /// Corrects the sums of a shard by a difference that the audit found.
-    pub(crate) fn shift_sums(&mut self, shard: u16, by: ShardSums) -> Result<()> {
-        self.topics.load(shard, ALL)?;
-        let ShardSums([lanes, topics, paused]) = by;
-        self.topics.change(shard, ALL, |sums| {
+    /// Corrects the sums of a row by a difference that the audit found.
+    pub(crate) fn shift_sums(&mut self, shard: u16, name: &str, by: Sums) -> Result<()> {
+        self.topics.load(shard, name)?;
+        let Sums([lanes, topics, paused]) = by;
+        self.topics.change(shard, name, |sums| {
             sums.lanes = sums.lanes.saturating_add_signed(lanes);
             sums.topics = sums.topics.saturating_add_signed(topics);
             sums.paused = sums.paused.saturating_add_signed(paused);
@@ -207,10 +257,12 @@ impl Counts<Writing<'_>> {
         Ok(is_any && self.topics.load(shard, Lane::topic_of(lane))?.pause == Pause::Paused)
     }
 
-    /// Loads the rows of a topic and its shard, so that changing them cannot fail.
+    /// Loads the rows of a topic, its tenant and its shard, so that changing them cannot fail.
     fn load_topic(&mut self, shard: u16, topic: &str) -> Result<()> {
-        self.topics.load(shard, topic)?;
-        self.topics.load(shard, ALL).map(drop)
+        for name in [Some(topic), tenant_of(topic), Some(ALL)].into_iter().flatten() {
+            self.topics.load(shard, name)?;
+        }
+        Ok(())
     }
 
     /// Writes the rows that have changed.
@@ -224,7 +276,7 @@ impl Counts<Writing<'_>> {
         for (shard, lane) in self.lanes.all()?.into_keys() {
             self.lanes.stored.remove((shard, &*lane))?;
         }
-        for (shard, topic) in self.topics.all()?.into_keys().filter(|(_, topic)| topic != ALL) {
+        for (shard, topic) in self.topics.all()?.into_keys().filter(|(_, topic)| !is_sum(topic)) {
             self.shift_topic(shard, &topic, i64::MIN)?;
         }
         let mut found: ByName<LaneCounts> = BTreeMap::new();
@@ -237,6 +289,18 @@ impl Counts<Writing<'_>> {
         for ((shard, lane), jobs) in found {
             self.edge.moved.insert(lane.into(), jobs);
             self.end(shard);
+        }
+        self.save()
+    }
+
+    /// Counts the topics and lanes of tenants, for a file from before they were counted.
+    pub(crate) fn count_tenants(&mut self) -> Result<()> {
+        for ((shard, topic), row) in self.topics.all()? {
+            if let Some(tenant) = tenant_of(&topic).filter(|_| !is_sum(&topic)) {
+                let mut sums = Sums::default();
+                sums.add(row);
+                self.shift_sums(shard, tenant, sums)?;
+            }
         }
         self.save()
     }
@@ -265,10 +329,10 @@ mod tests {
             ("t http://b", None),
             ("u http://a", Some(Limit::Lanes)),
         ] {
-            assert_eq!(counts.refuse(0, lane).unwrap(), answer, "{lane}");
+            assert_eq!(counts.refuse(0, lane, None).unwrap(), answer, "{lane}");
         }
         // A failed edge leaves its lanes free.
         counts.begin();
-        assert_eq!(counts.refuse(0, "u http://a").unwrap(), None);
+        assert_eq!(counts.refuse(0, "u http://a", None).unwrap(), None);
     }
 }

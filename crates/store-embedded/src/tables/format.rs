@@ -8,10 +8,10 @@ use super::list::ReplayTables;
 use crate::error::Result;
 
 /// The version of the tables, their rows, and the redo log. A file with a later one is refused.
-pub(crate) const VERSION: u64 = 5;
-/// Earlier versions have the same tables, but no topics of tenants (4), no submits that replace jobs (3), no pull jobs
-/// (2) or no log (1). They are taken over.
-const EARLIER: [u64; 4] = [4, 3, 2, 1];
+pub(crate) const VERSION: u64 = 6;
+/// Earlier versions have the same tables, but no counts of tenants (5), no topics of tenants (4), no submits that replace
+/// jobs (3), no pull jobs (2) or no log (1). They are taken over.
+const EARLIER: [u64; 5] = [5, 4, 3, 2, 1];
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 
@@ -20,8 +20,27 @@ const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format
 pub(crate) struct Format {
     pub(crate) fixed: Fixed,
     pub(crate) checkpoint: Checkpoint,
-    /// False for a file from before jobs were counted by lane.
-    pub(crate) is_counted: bool,
+    pub(crate) counted: Counted,
+}
+
+/// What a file counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Counted {
+    /// It is from before jobs were counted by lane.
+    Nothing,
+    /// It is from before the topics and lanes of tenants were counted.
+    Lanes,
+    All,
+}
+
+impl Counted {
+    const fn stored(number: Option<u64>) -> Self {
+        match number {
+            None | Some(0) => Self::Nothing,
+            Some(1) => Self::Lanes,
+            Some(_) => Self::All,
+        }
+    }
 }
 
 /// What is fixed when the file is made.
@@ -78,7 +97,7 @@ pub(crate) fn read_or_create(database: &Database, shards: u16) -> Result<Format>
     let shards = stored.ok_or(StoreError::Unreadable("the number of shards"))?;
     let checkpoint = Checkpoint { sequence: get("sequence")?.unwrap_or(0), log: get("log")?.unwrap_or(0) };
     let fixed = Fixed { shards, is_guarded: get("guarded")? == Some(1) };
-    Ok(Format { fixed, checkpoint, is_counted: get("counted")? == Some(1) })
+    Ok(Format { fixed, checkpoint, counted: Counted::stored(get("counted")?) })
 }
 
 fn create(database: &Database, shards: u16) -> Result<Format> {
@@ -91,12 +110,12 @@ fn create(database: &Database, shards: u16) -> Result<Format> {
     drop(ReplayTables::open(&txn)?);
     Checkpoint::default().commit(txn, false)?;
     let fixed = Fixed { shards, is_guarded: true };
-    Ok(Format { fixed, checkpoint: Checkpoint::default(), is_counted: true })
+    Ok(Format { fixed, checkpoint: Checkpoint::default(), counted: Counted::All })
 }
 
-/// Notes that all jobs are counted by lane.
+/// Notes that everything is counted.
 pub(crate) fn set_counted(txn: &WriteTransaction) -> Result<()> {
-    txn.open_table(FORMAT)?.insert("counted", 1)?;
+    txn.open_table(FORMAT)?.insert("counted", 2)?;
     Ok(())
 }
 

@@ -101,7 +101,7 @@ async fn a_job_that_is_postponed_or_rescheduled_many_times_takes_the_space_of_on
 #[tokio::test]
 async fn jobs_of_a_deep_paused_queue_that_are_replaced_many_times_take_the_space_of_as_many() {
     let begin = async |store: &EmbeddedStore| {
-        store.pause(SHARD, &job(0).key.topic, TopicCapacity::Needed).await.unwrap();
+        store.pause(SHARD, &job(0).key.topic, TopicCapacity::Needed(None)).await.unwrap();
         let ready = |job| changed(job, 0, Due::In(Duration::ZERO), IfExists::Refuse);
         let jobs: Vec<_> = (0..DEPTH).map(ready).collect();
         assert_eq!(submit_all(store, &jobs).await, vec![SubmitResult::Created; DEPTH]);

@@ -17,7 +17,7 @@ use super::log::{self, Log};
 use super::replay::{catch_up, detach};
 use crate::error::Result;
 use crate::location::StoreLocation;
-use crate::tables::{Checkpoint, Fixed, Format, Journal, ReplayTables, Tables, Writing, format};
+use crate::tables::{Checkpoint, Counted, Fixed, Format, Journal, ReplayTables, Tables, Writing, format};
 
 /// A checkpoint is due once the log is this long, in bytes. With a longer log, checkpoints would stall
 /// calls less often, but opening after a crash would take longer.
@@ -46,26 +46,29 @@ impl CheckpointedDb {
             location.check_pair(path)?;
         }
         let database = location.open_database()?;
-        let Format { fixed, checkpoint, is_counted } =
+        let Format { fixed, checkpoint, counted } =
             format::read_or_create(&database, shards).map_err(|error| location.named(error))?;
         let mut db = Self { database, log: None, path, sequence: checkpoint.sequence, since: None };
         if let Some(path) = db.path.clone() {
             crash_point!("embedded.before_replay");
             db.sequence = catch_up(&db.database, &path, checkpoint)?;
             crash_point!("embedded.after_replay");
-            if !is_counted {
-                db.recount()?;
+            if counted < Counted::All {
+                db.recount(counted)?;
             }
             db.log = Some(db.create_log(location, &path)?);
         }
         Ok((db, fixed))
     }
 
-    /// Counts the jobs of a database from before they were counted by lane.
-    fn recount(&self) -> Result<()> {
+    /// Counts what a database from an earlier version does not count.
+    fn recount(&self, counted: Counted) -> Result<()> {
         let (txn, journal) = (self.begin()?, Journal::new());
         let mut tables = Tables::open(&Writing { txn: &txn, journal: &journal })?;
-        tables.counts.recount(&tables.records)?;
+        match counted {
+            Counted::Nothing => tables.counts.recount(&tables.records)?,
+            Counted::Lanes | Counted::All => tables.counts.count_tenants()?,
+        }
         drop(tables);
         format::set_counted(&txn)?;
         Checkpoint { sequence: self.sequence, log: 0 }.commit(txn, true)

@@ -3,7 +3,7 @@
 use ringback_core::contract::StoreError;
 use ringback_core::state::State;
 
-use super::counts::{Jobs, Lane, LaneRow, TopicRow};
+use super::counts::{Jobs, Lane, Rows};
 use crate::record::{self, RECORD};
 
 /// The bytes of the counts of a lane's states.
@@ -72,8 +72,7 @@ pub(crate) fn state_name(code: u8) -> &'static str {
 
 /// A page of lanes and topics.
 pub(crate) struct Lanes {
-    pub(crate) lanes: Vec<(Lane, LaneRow)>,
-    pub(crate) topics: Vec<(Box<str>, TopicRow)>,
+    pub(crate) rows: Rows,
     /// Members that are missing in the lists of topics.
     pub(crate) unlisted: Vec<Vec<u8>>,
     /// Lanes with missing links to their jobs, with their names.

@@ -9,7 +9,7 @@ use ringback_core::contract::{Shard, StoreError};
 use tokio::time::{Instant, sleep};
 
 use super::answers::{LANE_ROW, Lanes, Overview, PAUSED, Records, UNREADABLE, counts, lossy, topic_of};
-use super::counts::{Count, Jobs, Lane, LaneRow, TopicRow, Wrong};
+use super::counts::{Count, Jobs, Lane, LaneRow, Rows, TenantRow, TopicRow, Wrong};
 use super::waiting::{List, Verdict};
 use crate::redis_store::RedisStore;
 use crate::reply;
@@ -136,9 +136,14 @@ impl Calls<'_> {
     }
 
     pub(crate) async fn lanes_page(&self, scan: &mut Scan) -> Result<Lanes, StoreError> {
-        type Rows<N> = Vec<(N, Vec<u8>)>;
-        let (lanes, unlinked, topics, unlisted): (Rows<Lane>, _, Rows<Vec<u8>>, _) =
-            self.page(&script::AUDIT_LANES, None, scan, LANES).await?;
+        type Packed<N> = Vec<(N, Vec<u8>)>;
+        let (lanes, unlinked, topics, tenants, unlisted): (
+            Packed<Lane>,
+            _,
+            Packed<Vec<u8>>,
+            Packed<Vec<u8>>,
+            _,
+        ) = self.page(&script::AUDIT_LANES, None, scan, LANES).await?;
         let lanes = lanes.into_iter().map(|(lane, row)| {
             let topic = topic_of(row.get(LANE_ROW..).ok_or(UNREADABLE)?).into();
             Ok((lane, LaneRow { jobs: counts(&row)?, topic }))
@@ -148,8 +153,20 @@ impl Calls<'_> {
             let is_paused = row.get(PAUSED).is_some_and(|flag| *flag > 0);
             Ok((lossy(&topic).into(), TopicRow { lanes, is_paused }))
         });
-        let (lanes, topics) = (lanes.collect::<Result<_, _>>()?, topics.collect::<Result<_, StoreError>>()?);
-        Ok(Lanes { lanes, topics, unlisted, unlinked })
+        let tenants = tenants.into_iter().map(|(tenant, row)| {
+            let (numbers, _) = row.as_chunks();
+            let &[topics, lanes] = numbers else { return Err(UNREADABLE) };
+            Ok((lossy(&tenant).into(), TenantRow([topics, lanes].map(u32::from_be_bytes))))
+        });
+        Ok(Lanes {
+            rows: Rows {
+                lanes: lanes.collect::<Result<_, _>>()?,
+                topics: topics.collect::<Result<_, StoreError>>()?,
+                tenants: tenants.collect::<Result<_, StoreError>>()?,
+            },
+            unlisted,
+            unlinked,
+        })
     }
 
     pub(crate) async fn entries_page(&self, kind: &str, scan: &mut Scan) -> Result<u64, StoreError> {
@@ -232,15 +249,17 @@ impl Calls<'_> {
         let (mut are_states_set, mut all) = (false, true);
         let sums = wrong.sums.map_or_else(<[String; 3]>::default, |sums| sums.counted.map(|n| n.to_string()));
         let later = [const { String::new() }; 4];
+        let topics = wrong.topics.iter().map(|topic| (topic.topic, topic.counted.to_string().into_bytes()));
+        let tenants = wrong.tenants.iter().map(|tenant| (tenant.tenant, tenant.counted.pack()));
+        let topics: Vec<_> = topics.chain(tenants).collect();
         let lanes = wrong.lanes.chunks(COUNTS).map(|lanes| (lanes, &[][..], later.clone()));
-        let topics = wrong.topics.chunks(COUNTS).map(|topics| (&[][..], topics, later.clone()));
+        let topics = topics.chunks(COUNTS).map(|topics| (&[][..], topics, later.clone()));
         let states = count.states.map(|n| n.to_string());
         // The states come last: as long as the ledger stays, it shows that nothing has moved.
         for (lanes, topics, counted) in lanes.chain(topics).chain([(&[][..], &[][..], states)]) {
             let lane_rows: Vec<_> =
                 lanes.iter().map(|lane| (&lane.lane, pack_counts(lane.counted))).collect();
-            let topic_rows: Vec<_> = topics.iter().map(|topic| (topic.topic, topic.counted)).collect();
-            let args = (&as_of.ledger, &counted, &sums, lanes.len(), lane_rows, topic_rows);
+            let args = (&as_of.ledger, &counted, &sums, lanes.len(), lane_rows, topics);
             let answer: Vec<usize> = self.change(&script::AUDIT_COUNT, args).await?;
             let &[is_set, n] = answer.as_slice() else { return Ok((are_states_set, false)) };
             are_states_set = is_set == 1;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ringback_core::contract::{DamageKind, Finding, Shard, Uncounted};
+use ringback_core::lane::Lane as QueueLane;
 use ringback_core::state::State;
 
 /// In a shard with more lanes their counts are not compared.
@@ -86,11 +87,29 @@ pub(crate) struct TopicRow {
     pub(crate) is_paused: bool,
 }
 
+/// How many topics and lanes a tenant is recorded with.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TenantRow(pub(crate) [u32; 2]);
+
+impl TenantRow {
+    pub(crate) fn pack(self) -> Vec<u8> {
+        self.0.map(u32::to_be_bytes).concat()
+    }
+}
+
+/// Some rows of a shard.
+pub(crate) struct Rows {
+    pub(crate) lanes: Vec<(Lane, LaneRow)>,
+    pub(crate) topics: Vec<(Box<str>, TopicRow)>,
+    pub(crate) tenants: Vec<(Box<str>, TenantRow)>,
+}
+
 /// All rows of a shard. A scan can meet one twice.
 #[derive(Default)]
 pub(crate) struct RecordedCounts {
     lanes: HashMap<Lane, LaneRow>,
     topics: HashMap<Box<str>, TopicRow>,
+    tenants: BTreeMap<Box<str>, TenantRow>,
 }
 
 /// A lane with wrong counts.
@@ -107,6 +126,13 @@ pub(crate) struct WrongTopic<'t> {
     pub(crate) counted: u32,
 }
 
+/// A tenant with wrong numbers of topics and lanes.
+pub(crate) struct WrongTenant<'t> {
+    pub(crate) tenant: &'t str,
+    recorded: TenantRow,
+    pub(crate) counted: TenantRow,
+}
+
 /// The numbers of a shard's lanes, topics and paused topics.
 #[derive(Clone, Copy)]
 pub(crate) struct WrongSums {
@@ -119,19 +145,16 @@ pub(crate) struct WrongSums {
 pub(crate) struct Wrong<'t> {
     pub(crate) lanes: Vec<WrongLane<'t>>,
     pub(crate) topics: Vec<WrongTopic<'t>>,
+    pub(crate) tenants: Vec<WrongTenant<'t>>,
     pub(crate) sums: Option<WrongSums>,
 }
 
 impl RecordedCounts {
     /// Adds rows; `None` when there are too many lanes.
-    pub(crate) fn with(
-        mut self,
-        lanes: Vec<(Lane, LaneRow)>,
-        topics: Vec<(Box<str>, TopicRow)>,
-        most: usize,
-    ) -> Option<Self> {
-        self.lanes.extend(lanes);
-        self.topics.extend(topics);
+    pub(crate) fn with(mut self, rows: Rows, most: usize) -> Option<Self> {
+        self.lanes.extend(rows.lanes);
+        self.topics.extend(rows.topics);
+        self.tenants.extend(rows.tenants);
         (self.lanes.len() <= most).then_some(self)
     }
 
@@ -157,23 +180,34 @@ impl RecordedCounts {
             *per_topic.entry(&row.topic).or_default() += 1;
         }
         let (mut topics, mut all) = (Vec::new(), [0; 3]);
+        let mut per_tenant: BTreeMap<&str, TenantRow> = BTreeMap::new();
         for (topic, counted) in per_topic {
             let TopicRow { lanes: recorded, is_paused } = self.topics.get(topic).copied().unwrap_or_default();
             all[0] += i64::from(counted);
             all[1] += i64::from(counted > 0 || is_paused);
             all[2] += i64::from(is_paused);
+            let TenantRow([topics_of, lanes_of]) =
+                per_tenant.entry(QueueLane { topic, origin: "" }.tenant()).or_default();
+            *topics_of += u32::from(counted > 0 || is_paused);
+            *lanes_of += counted;
             if recorded != counted {
                 topics.push(WrongTopic { topic, recorded, counted });
             }
         }
+        // A tenant without a row is counted when it submits.
+        let tenants = self.tenants.iter().map(|(tenant, recorded)| {
+            let counted = per_tenant.get(&**tenant).copied().unwrap_or_default();
+            WrongTenant { tenant, recorded: *recorded, counted }
+        });
+        let tenants = tenants.filter(|tenant| tenant.recorded != tenant.counted).collect();
         let sums = (sums != all).then_some(WrongSums { recorded: sums, counted: all });
-        Some(Wrong { lanes, topics, sums })
+        Some(Wrong { lanes, topics, tenants, sums })
     }
 }
 
 impl Wrong<'_> {
     pub(crate) fn is_right(&self) -> bool {
-        self.lanes.is_empty() && self.topics.is_empty() && self.sums.is_none()
+        self.lanes.is_empty() && self.topics.is_empty() && self.tenants.is_empty() && self.sums.is_none()
     }
 
     pub(crate) fn findings(&self, shard: Shard) -> impl Iterator<Item = Finding> {
@@ -187,6 +221,14 @@ impl Wrong<'_> {
                 format!("topic {topic:?} is recorded with {recorded} lanes with jobs, and has {counted}");
             Finding::new(DamageKind::Topic, shard, detail).of_topic(topic)
         });
+        let tenants = self.tenants.iter().map(move |WrongTenant { tenant, recorded, counted }| {
+            let describe = |TenantRow([topics, lanes]): TenantRow| {
+                format!("{topics} topics with jobs or paused and {lanes} lanes with jobs")
+            };
+            let (name, recorded, counted) = (&tenant[1..], describe(*recorded), describe(*counted));
+            let detail = format!("tenant {name:?} is recorded with {recorded}, and has {counted}");
+            Finding::new(DamageKind::Topic, shard, detail)
+        });
         let sums = self.sums.map(|WrongSums { recorded, counted }| {
             let describe = |[lanes, topics, paused]: [i64; 3]| {
                 format!("{lanes} lanes with jobs, {topics} topics with jobs or paused, {paused} paused")
@@ -195,7 +237,7 @@ impl Wrong<'_> {
                 format!("the shard is recorded with {}, and has {}", describe(recorded), describe(counted));
             Finding::new(DamageKind::Topic, shard, detail)
         });
-        lanes.chain(topics).chain(sums)
+        lanes.chain(topics).chain(tenants).chain(sums)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Limit, Shard, StoreError, SubmitResult, Submitted};
-use ringback_core::job::{Due, History, IfExists, ImportJob, Job, JobKey, NewJob};
+use ringback_core::job::{Due, History, IfExists, ImportJob, Job, JobKey, NewJob, TenantLimits};
 use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
@@ -122,8 +122,8 @@ impl RedisStore {
             let known = self.witness.known(shard);
             let answer = self.run_confirmed(script, shard, |cmd| {
                 cmd.arg(known.accepted).arg(lanes.len());
-                for (id, lane) in &lanes {
-                    cmd.arg(&id.0).arg(lane.name());
+                for ArrivingLane { id, lane, limits } in &lanes {
+                    cmd.arg(&id.0).arg(lane.name()).arg(pack_limits(*limits));
                 }
                 push(cmd, &arrivals);
             });
@@ -178,18 +178,36 @@ struct Ids {
 impl Ids {
     /// The lane of a job, which is added to `lanes`. `None` if another lane among them has its id. A batch has few
     /// lanes, so a search through them is fast.
-    fn lane_of<'a>(self, lanes: &mut Vec<(LaneId, Lane<'a>)>, job: &'a NewJob) -> Option<LaneId> {
-        let lane = Lane::new(&job.key.topic, job.delivery.callback.origin());
-        if let Some((id, _)) = lanes.iter().find(|(_, other)| *other == lane) {
-            return Some(*id);
+    fn lane_of<'a>(self, lanes: &mut Vec<ArrivingLane<'a>>, job: &'a NewJob) -> Option<LaneId> {
+        let (lane, limits) = (Lane::new(&job.key.topic, job.delivery.callback.origin()), job.limits);
+        if let Some(known) = lanes.iter_mut().find(|known| known.lane == lane) {
+            if limits.is_none() {
+                known.limits = None;
+            }
+            return Some(known.id);
         }
         let id = self.of.id(lane, self.taken);
-        if lanes.iter().any(|(other, _)| *other == id) {
+        if lanes.iter().any(|known| known.id == id) {
             return None;
         }
-        lanes.push((id, lane));
+        lanes.push(ArrivingLane { id, lane, limits });
         Some(id)
     }
+}
+
+/// A lane that jobs arrive in.
+struct ArrivingLane<'a> {
+    id: LaneId,
+    lane: Lane<'a>,
+    /// What its tenant may use. The operator is not limited, and neither are the jobs that come with those of the operator.
+    limits: Option<TenantLimits>,
+}
+
+/// What a tenant may use, as the scripts take it: empty without a limit.
+pub(crate) fn pack_limits(limits: Option<TenantLimits>) -> Vec<u8> {
+    limits.map_or_else(Vec::new, |TenantLimits { topics, lanes }| {
+        [topics.to_be_bytes(), lanes.to_be_bytes()].concat()
+    })
 }
 
 /// Whether nothing was added because another lane has the id of the job's lane.
@@ -274,10 +292,12 @@ fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
         return Ok(Submitted { answer: SubmitResult::Created, job: created(&times, key)? });
     }
     let mut parts = take::list(answer)?;
-    if let [Value::Int(422), Value::BulkString(what)] = parts.as_slice() {
-        let limit = match what.as_slice() {
-            b"topics" => Limit::Topics,
-            b"lanes" => Limit::Lanes,
+    if let [Value::Int(status @ (422 | 429)), Value::BulkString(what)] = parts.as_slice() {
+        let limit = match (status, what.as_slice()) {
+            (422, b"topics") => Limit::Topics,
+            (422, b"lanes") => Limit::Lanes,
+            (429, b"topics") => Limit::TenantTopics,
+            (429, b"lanes") => Limit::TenantLanes,
             _ => return Err(UNREADABLE),
         };
         return Ok(Submitted::refused(limit, key));

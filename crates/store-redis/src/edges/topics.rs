@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use ringback_core::contract::{
-    BookEntry, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
+    BookEntry, Limit, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError,
+    TopicCapacity,
 };
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics};
 
+use super::arrivals::pack_limits;
 use crate::channel::{Channel, Heard};
 use crate::keys::Place;
 use crate::redis_store::RedisStore;
@@ -21,15 +23,23 @@ use crate::script;
 const PAGE: usize = 64;
 
 impl RedisStore {
-    /// Pauses a topic in a shard. False if it would be one topic too many and `capacity` is needed.
+    /// Pauses a topic in a shard. Returns the limit that this would exceed, if `capacity` is needed.
     pub async fn pause(
         &self,
         shard: Shard,
         topic: &Topic,
         capacity: TopicCapacity,
-    ) -> Result<bool, StoreError> {
-        let is_limited = capacity == TopicCapacity::Needed;
-        self.ask_confirmed(&script::PAUSE, shard, (topic.as_str(), is_limited)).await
+    ) -> Result<Option<Limit>, StoreError> {
+        let (is_limited, limits) = match capacity {
+            TopicCapacity::Needed(limits) => (true, pack_limits(limits)),
+            TopicCapacity::Given => (false, Vec::new()),
+        };
+        match self.ask_confirmed(&script::PAUSE, shard, (topic.as_str(), is_limited, limits)).await? {
+            1 => Ok(None),
+            0 => Ok(Some(Limit::Topics)),
+            2 => Ok(Some(Limit::TenantTopics)),
+            _ => Err(StoreError::Unreadable(script::PAUSE.name())),
+        }
     }
 
     /// Resumes a topic in a shard. Returns whether the topic is known there.

@@ -25,7 +25,7 @@ fn packed(body: usize, if_exists: IfExists) -> (Tail, Bytes) {
     let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
     let delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
     let due = Due::In(Duration::ZERO);
-    let job = NewJob { key, due, delivery, content: ContentHash::default(), if_exists };
+    let job = NewJob { key, due, delivery, content: ContentHash::default(), if_exists, limits: None };
     let Packed { rest, external } = pack(&job, LaneId::default());
     let record = [vec![0; FLAGS], rest].concat();
     (Tail::parse("t https://a", record.into()).unwrap(), external.into())
@@ -79,6 +79,7 @@ fn random_records_are_unreadable_or_lie_within_what_was_read() {
             delivery,
             content: ContentHash::default(),
             if_exists,
+            limits: None,
         };
         [vec![1; FLAGS], pack(&job, LaneId::default()).rest].concat()
     };

@@ -79,15 +79,15 @@ pub(crate) enum Pause {
     Resuming,
 }
 
-/// The counts of a topic, or the sums over the topics of a shard.
+/// The counts of a topic, or the sums over the topics of a shard or of a tenant in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TopicRow {
     /// Lanes that have jobs.
     pub(crate) lanes: u64,
     pub(crate) pause: Pause,
-    /// In the row of a shard only: topics that have jobs or are paused.
+    /// In rows of sums only: topics that have jobs or are paused.
     pub(crate) topics: u64,
-    /// In the row of a shard only: topics that are paused.
+    /// In rows of sums only: topics that are paused.
     pub(crate) paused: u64,
     /// Stored after the others, and only if not zero, since older rows end before it.
     #[serde(skip)]
@@ -148,15 +148,15 @@ impl EndedCounts {
     }
 }
 
-/// Sums over the topics of a shard: lanes with jobs, topics with jobs or paused, paused topics. Or
+/// Sums over the topics of a shard, or of a tenant in it: lanes with jobs, topics with jobs or paused, paused topics. Or
 /// a difference of such sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ShardSums(pub(crate) [i64; 3]);
+pub(crate) struct Sums(pub(crate) [i64; 3]);
 
-impl ShardSums {
-    /// The sums that are stored in the row of a shard.
-    pub(crate) fn stored(shard: TopicRow) -> Self {
-        Self([shard.lanes, shard.topics, shard.paused].map(u64::cast_signed))
+impl Sums {
+    /// The sums that are stored in a row of sums.
+    pub(crate) fn stored(row: TopicRow) -> Self {
+        Self([row.lanes, row.topics, row.paused].map(u64::cast_signed))
     }
 
     pub(crate) fn add(&mut self, topic: TopicRow) {
@@ -171,7 +171,7 @@ impl ShardSums {
     }
 }
 
-impl fmt::Display for ShardSums {
+impl fmt::Display for Sums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [lanes, topics, paused] = self.0;
         write!(f, "{lanes} lanes with jobs, {topics} topics with jobs or paused, {paused} paused")

@@ -28,8 +28,9 @@ end
 -- KEYS  shard
 -- ARGV  the counts of LEDGER when the jobs were counted; delayed, ready, reserved, dead as counted, each '' if other
 --   counts follow in another call; SUMS as counted, each '' if it is not known; how many lanes follow, and per lane
---   with wrong counts: its id, and its counts (4 bytes each); then per topic: its name, and its number of lanes
--- Returns {1 if the states' counts were corrected, how many lanes and topics were}; {} if something
+--   with wrong counts: its id, and its counts (4 bytes each); then per topic: its name, and its number of lanes; per
+--   tenant: its name, and its row
+-- Returns {1 if the states' counts were corrected, how many lanes, topics and tenants were}; {} if something
 --   has moved since the jobs were counted
 local STATES = {'delayed', 'ready', 'reserved', 'dead'}
 local COUNT = union(audit.SUMS, audit.LEDGER, tombs.SIZE_FIELDS)
@@ -54,11 +55,20 @@ local function correct_lanes(args, n)
   return corrected
 end
 
+-- Only the name of a tenant begins with ~ and has no slash.
+local function is_tenant(name) return byte(name) == 126 and not string.find(name, '/', 1, true) end
+
 local function correct_topics(args, from)
   local names = {}
   for i = from, #args, 2 do names[#names + 1] = topics.field(args[i]) end
   shard.load_rows(names)
-  for i = from, #args, 2 do topics.set_lanes(args[i], tonumber(args[i + 1])) end
+  for i = from, #args, 2 do
+    if is_tenant(args[i]) then
+      topics.set_tenant(args[i], args[i + 1])
+    else
+      topics.set_lanes(args[i], tonumber(args[i + 1]))
+    end
+  end
   return #names
 end
 

@@ -3,24 +3,26 @@
 -- KEYS  shard
 -- ARGV  the arguments of a scan
 -- Returns {life, where to go on ('0' is the end), {{{lane, its row}, ...}, {{lane, lane name}, ...} with
---   missing links, {{topic, its row}, ...}, {member of `index` that is missing, ...}}}; {life} if the scan
---   began in another life
+--   missing links, {{topic, its row}, ...}, {{tenant, its row}, ...}, {member of `index` that is missing, ...}}};
+--   {life} if the scan began in another life
 function edges.audit_lanes(args)
   shard.begin({})
   local life, at, found = audit.scan('HSCAN', KEY.shard, unpack(args))
   if not at then return {life} end
-  local ids, lane_rows, unlinked, topic_rows, unlisted = {}, {}, {}, {}, {}
+  local ids, lane_rows, unlinked, topic_rows, tenant_rows, unlisted = {}, {}, {}, {}, {}, {}
   local function check_lists(name)
     local member = topics.unlisted(name)
     if member then unlisted[#unlisted + 1] = member end
   end
   for i = 1, #found, 2 do
     local name, row = found[i], found[i + 1]
-    local topic = topics.of_entry(name, row)
+    local topic, tenant = topics.of_entry(name, row), topics.tenant_of_entry(name, row)
     rows[name] = row
     if topic then
       topic_rows[#topic_rows + 1] = {topic, row}
       check_lists(name)
+    elseif tenant then
+      tenant_rows[#tenant_rows + 1] = {tenant, row}
     elseif audit.is_lane(name, row) then
       ids[#ids + 1] = name
       lane_rows[#lane_rows + 1] = {name, row}
@@ -31,5 +33,5 @@ function edges.audit_lanes(args)
   for _, lane in ipairs(ids) do
     if next(audit.missing_links(lane)) then unlinked[#unlinked + 1] = {lane, lanes.name(lane)} end
   end
-  return {life, at, {lane_rows, unlinked, topic_rows, unlisted}}
+  return {life, at, {lane_rows, unlinked, topic_rows, tenant_rows, unlisted}}
 end

@@ -2,13 +2,14 @@
 
 -- pause: stops delivering a topic. Deliveries that have begun go on.
 -- KEYS  shard
--- ARGV  topic, 1 if the limit of topics applies
--- Returns 1, or 0 if it would be one topic too many
+-- ARGV  topic, 1 if limits of topics apply, the limits of its tenant (4 bytes each) or ''
+-- Returns 1; 0 if it would be one topic too many, 2 if one too many of its tenant
 function edges.pause(args)
   local field = topics.field(args[1])
   shard.begin(topics.PAUSE_FIELDS, {field})
   local n, _, paused = topics.row(field)
-  if args[2] == '1' and n == 0 and paused == 0 and topics.are_full() then return 0 end
+  local limit = args[2] == '1' and n == 0 and paused == 0 and topics.pause_limit(args[1], args[3])
+  if limit then return limit end
   if paused ~= topics.PAUSED then
     topics.set_paused(args[1], topics.PAUSED)
     shard.close()

@@ -4,22 +4,24 @@ local arrivals = {
 }
 do
   -- Records to be written; locators, records and payloads of jobs whose former payload has the same key; the names of
-  -- lanes that the arguments give; and how many jobs the caller knows to have been accepted.
-  local new, payloads, lane_names, known_accepted
+  -- lanes that the arguments give, and what their tenants may use; and how many jobs the caller knows to have been
+  -- accepted.
+  local new, payloads, lane_names, tenant_limits, known_accepted
 
-  function arrivals.start() new, payloads, lane_names, known_accepted = {}, {}, nil, nil end
+  function arrivals.start() new, payloads, lane_names, tenant_limits, known_accepted = {}, {}, nil, nil, nil end
 
-  -- Reads what the arguments begin with: how many accepted jobs of the shard the caller knows of, how many lanes, and
-  -- id and name of each. Returns the names of their rows and of their topics' rows, and where the jobs begin.
+  -- Reads what the arguments begin with: how many accepted jobs of the shard the caller knows of, how many lanes, and of
+  -- each its id, its name, and how many topics and lanes its tenant may have (4 bytes each), or '' if that is not
+  -- limited. Returns the names of their rows and of their topics' rows, and where the jobs begin.
   function arrivals.lanes(args)
     local names, n = {}, tonumber(args[2])
-    known_accepted, lane_names = tonumber(args[1]), {}
+    known_accepted, lane_names, tenant_limits = tonumber(args[1]), {}, {}
     for i = 1, n do
-      local lane, name = args[2 * i + 1], args[2 * i + 2]
-      lane_names[lane] = name
+      local lane, name = args[3 * i], args[3 * i + 1]
+      lane_names[lane], tenant_limits[lane] = name, args[3 * i + 2]
       names[2 * i - 1], names[2 * i] = lane, topics.field(lanes.topic(name))
     end
-    return names, 2 * n + 3
+    return names, 3 * n + 3
   end
 
   -- The answer to a caller that knows of more accepted jobs than the shard: the shard has lost some, and nothing must
@@ -82,7 +84,7 @@ do
   end
 
   -- The answer to a job whose lane or topic would be one too many; false if there is room.
-  function arrivals.refuse_lane(lane) return topics.refuse(lane, lane_names[lane]) end
+  function arrivals.refuse_lane(lane) return topics.refuse(lane, lane_names[lane], tenant_limits[lane]) end
 
   -- The answer to a job that cannot be added, because its name is taken or there are too many lanes or topics;
   -- false if it can be added. `rest` is the rest of its record.

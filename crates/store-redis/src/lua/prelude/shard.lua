@@ -6,7 +6,7 @@
 -- A call reads the fields that it needs with one command, first of all, and writes the changed ones
 -- with one command, last of all.
 --
--- The same hash has a row for each lane with jobs (lanes.lua) and for each known topic (topics.lua).
+-- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua).
 local shard, lanes, topics, events = {}, {}, {}, {}
 -- Fields by name, and rows by the lane's id or the topic's field.
 local fields, rows

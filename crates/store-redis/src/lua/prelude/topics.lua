@@ -6,19 +6,24 @@
 -- that hour. `index` lists them and their lanes by name: `<name> ` and `<name> <lane>`. A topic without
 -- lanes that is not paused stays known until there are too many.
 --
+-- A tenant has a row under `tenant:~<name>`: how many of its topics have jobs or are paused, and how many of its lanes
+-- have jobs (4 bytes each). A row that is missing is counted from the others when a tenant submits.
+--
 -- No job of a paused topic is delivered. A lane of it whose turn comes goes to `parked`, under its name in
 -- `index`, until the topic is resumed.
 topics.PAUSED, topics.RESUMING = 1, 2
 -- The fields that finding paused lanes reads, and those that pausing and resuming read.
 topics.SPLIT_FIELDS, topics.PAUSE_FIELDS = {'paused'}, {'paused', 'pauses', 'topics'}
 do
-  local TOPIC, MOST_KNOWN, A_FEW = '>I4I4BI6I6', 10000, 16
+  local TOPIC, TENANT, MOST_KNOWN, A_FEW = '>I4I4BI6I6', '>I4I4', 10000, 16
   -- Limits of topics and lanes with jobs. A paused topic without jobs counts as one with jobs.
   local MOST_TOPICS, MOST_LANES = 10000, 100000
-  -- Answers of `refuse` in this call by lane, and the lanes and topics that it has let in.
-  local judged, new_lanes, new_topics, n_new_topics
+  -- How many members of `index` one command reads.
+  local PAGE = 1000
+  -- Answers of `refuse` in this call by lane, and the lanes and topics that it has let in, in all and by tenant.
+  local judged, new_lanes, new_topics, n_new_topics, new_of
 
-  function topics.start() judged, new_lanes, new_topics, n_new_topics = {}, 0, {}, 0 end
+  function topics.start() judged, new_lanes, new_topics, n_new_topics, new_of = {}, 0, {}, 0, {} end
 
   local function hour() return floor(NOW / 3600000) end
   function topics.field(topic) return 'topic:' .. topic end
@@ -40,6 +45,83 @@ do
 
   -- The topic whose row an entry of the shard's hash is; nil if it is another entry.
   function topics.of_entry(name, row) return #row == 21 and string.match(name, '^topic:(.+)$') or nil end
+
+  -- The name of the row of a topic's tenant; nil if it has none.
+  function topics.tenant_field(topic)
+    if byte(topic) == 126 then return 'tenant:' .. lanes.tenant(topic) end
+  end
+
+  -- Adds to the row of a topic's tenant, if it is there.
+  local function count_of_tenant(topic, more_topics, more_lanes)
+    local field = topics.tenant_field(topic)
+    if not field then return end
+    shard.load_rows({field})
+    if not rows[field] then return end
+    local n_topics, n_lanes = read(TENANT, rows[field])
+    rows[field] = pack(TENANT, max(0, n_topics + more_topics), max(0, n_lanes + more_lanes))
+    shard.set(field, rows[field])
+  end
+
+  -- How many topics and lanes the tenant with this row uses. A missing row is counted.
+  local function used_by(field)
+    shard.load_rows({field})
+    if rows[field] then return read(TENANT, rows[field]) end
+    local tenant, n_topics, n_lanes = sub(field, 8), 0, 0
+    local from, members = '[' .. tenant .. '/', nil
+    repeat
+      members = call('ZRANGE', KEY.index, from, '(' .. tenant .. '0', 'BYLEX', 'LIMIT', 0, PAGE)
+      local names = {}
+      for _, name in ipairs(members) do
+        if sub(name, -1) == ' ' then names[#names + 1] = topics.field(sub(name, 1, -2)) end
+      end
+      shard.load_rows(names)
+      for _, name in ipairs(names) do
+        local n, _, paused = topics.row(name)
+        n_lanes = n_lanes + n
+        if n > 0 or paused > 0 then n_topics = n_topics + 1 end
+      end
+      if #members > 0 then from = '(' .. members[#members] end
+    until #members < PAGE
+    rows[field] = pack(TENANT, n_topics, n_lanes)
+    shard.set(field, rows[field])
+    return n_topics, n_lanes
+  end
+
+  -- Whether a tenant that has `own` of `used` topics or lanes may not have one more: at most as many as its quota
+  -- allows, and half of what the others leave.
+  local function is_beyond(own, quota, used, most) return own >= min(quota, floor((most - used + own) / 2)) end
+
+  -- Which limit a new lane of a tenant exceeds, 'topics' or 'lanes'; nil if there is room, which is taken then.
+  local function tenant_limit(topic, is_new, limits)
+    local field = topics.tenant_field(topic)
+    if not field then return nil end
+    local new = new_of[field] or {0, 0}
+    if limits ~= '' then
+      local topics_quota, lanes_quota = read(TENANT, limits)
+      local own_topics, own_lanes = used_by(field)
+      own_topics, own_lanes = own_topics + new[1], own_lanes + new[2]
+      if is_new and is_beyond(own_topics, topics_quota, fields.topics + n_new_topics, MOST_TOPICS) then return 'topics' end
+      if is_beyond(own_lanes, lanes_quota, fields.lanes + new_lanes, MOST_LANES) then return 'lanes' end
+    end
+    new_of[field] = {new[1] + (is_new and 1 or 0), new[2] + 1}
+    return nil
+  end
+
+  -- Whether pausing a topic without jobs exceeds a limit: 0 that of all topics, 2 that of its tenant; nil if there is
+  -- room. PAUSE_FIELDS must have been read.
+  function topics.pause_limit(topic, limits)
+    if topics.are_full() then return 0 end
+    local field = limits ~= '' and topics.tenant_field(topic)
+    if not field then return nil end
+    local own = used_by(field)
+    if is_beyond(own, read(TENANT, limits), fields.topics, MOST_TOPICS) then return 2 end
+  end
+
+  -- Corrects the row of a tenant.
+  function topics.set_tenant(tenant, row) shard.set('tenant:' .. tenant, row) end
+
+  -- The tenant whose row an entry of the shard's hash is; nil if it is another entry.
+  function topics.tenant_of_entry(name, row) return #row == 8 and string.match(name, '^tenant:(~.+)$') or nil end
 
   -- Removes topics without lanes, the oldest first, if there are too many. Topics with lanes and paused topics are
   -- moved to the end of the list.
@@ -79,11 +161,12 @@ do
   -- Whether one more topic would be too many.
   function topics.are_full() return fields.topics + n_new_topics >= MOST_TOPICS end
 
-  -- The answer to a new job whose lane or topic would be one too many, or whose lane has the id of another one; false
-  -- if there is room. The fields `lanes` and `topics` must have been read.
-  function topics.refuse(lane, name)
+  -- The answer to a new job whose lane or topic would be one too many, in all or for its tenant with these limits, or
+  -- whose lane has the id of another one; false if there is room. The fields `lanes` and `topics` must have been read.
+  function topics.refuse(lane, name, limits)
     if judged[lane] ~= nil then return judged[lane] end
-    local field, answer = topics.field(lanes.topic(name)), false
+    local topic = lanes.topic(name)
+    local field, answer = topics.field(topic), false
     shard.load_rows({lane, field})
     if not rows[lane] then
       local n, _, paused = topics.row(field)
@@ -93,8 +176,13 @@ do
       elseif fields.lanes + new_lanes >= MOST_LANES then
         answer = {422, 'lanes'}
       else
-        new_lanes = new_lanes + 1
-        if is_new then new_topics[field], n_new_topics = true, n_new_topics + 1 end
+        local limit = tenant_limit(topic, is_new, limits)
+        if limit then
+          answer = {429, limit}
+        else
+          new_lanes = new_lanes + 1
+          if is_new then new_topics[field], n_new_topics = true, n_new_topics + 1 end
+        end
       end
     elseif lanes.name(lane) ~= name then
       answer = {421}
@@ -118,8 +206,10 @@ do
         rows[lane] = NO_COUNTS .. name
         named[#named + 1], named[#named + 2] = lane, rows[lane]
         members[#members + 1], members[#members + 2] = 0, topic .. ' ' .. lane
+        local is_new_topic = n == 0 and paused == 0
         shard.count('lanes', 1)
-        if n == 0 and paused == 0 then shard.count('topics', 1) end
+        if is_new_topic then shard.count('topics', 1) end
+        count_of_tenant(topic, is_new_topic and 1 or 0, 1)
       end
       if at ~= hour() then noted[#noted + 1], noted[#noted + 2] = hour(), topic end
       if is_new or at ~= hour() then put_row(field, is_new and n + 1 or n, hour(), paused) end
@@ -142,7 +232,11 @@ do
       local n, at, paused = topics.row(field)
       local _, _, _, _, done, cancelled = read(COUNTS, rows[leaving[i]])
       if rows[field] then put_row(field, max(0, n - fewer), at, paused, done, cancelled) end
-      if fewer > 0 and n == fewer and paused == 0 then shard.count('topics', -1) end
+      if fewer > 0 then
+        local is_last = n == fewer and paused == 0
+        if is_last then shard.count('topics', -1) end
+        count_of_tenant(sub(field, 7), is_last and -1 or 0, -fewer)
+      end
     end
     sliced('ZREM', KEY.index, members)
     sliced('HDEL', KEY.shard, leaving)
@@ -205,7 +299,10 @@ do
     shard.count('pauses', 1)
     local change = (paused > 0 and 1 or 0) - (before > 0 and 1 or 0)
     shard.count('paused', change)
-    if n == 0 then shard.count('topics', change) end
+    if n == 0 then
+      shard.count('topics', change)
+      count_of_tenant(topic, change, 0)
+    end
   end
 
   -- Splits lanes into those that may deliver and those to be parked. Their rows and SPLIT_FIELDS must have
