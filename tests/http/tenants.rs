@@ -4,6 +4,7 @@
 mod isolation;
 mod keys;
 mod quotas;
+mod shares;
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use reqwest::Client;

@@ -14,6 +14,8 @@ mod settings;
 
 pub(crate) use self::key_uses::KeyUses;
 pub(crate) use self::layer::{Gate, admit, is_network};
+#[cfg(test)]
+pub(crate) use self::principal::tests as principal_tests;
 pub(crate) use self::principal::{As, Principal};
 pub use self::settings::Access;
 pub(crate) use self::settings::NAMES;

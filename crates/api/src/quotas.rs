@@ -117,7 +117,7 @@ impl Quotas {
 
     /// How many topics and lanes a caller may use. The operator is not limited, and neither are callers without a tenant.
     pub(crate) fn limits(&self, caller: &Principal) -> Option<TenantLimits> {
-        caller.tenant().filter(|_| !caller.is_operator())?;
+        caller.limited_tenant()?;
         let quota = self.of(caller).ok().flatten().map(|(_, quota)| quota);
         Some(quota.unwrap_or_default().limits())
     }
@@ -155,7 +155,7 @@ impl Quotas {
 
     /// The tenant of a caller, and its quota.
     fn of<'a>(&self, caller: &'a Principal) -> Result<Option<(&'a Tenant, Quota)>, PoliciesUnknown> {
-        let Some(tenant) = caller.tenant().filter(|_| !caller.is_operator()) else { return Ok(None) };
+        let Some(tenant) = caller.limited_tenant() else { return Ok(None) };
         Ok(self.book.quota(tenant)?.map(|quota| (tenant, quota)))
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct Api {
     pub(crate) whole_jobs: MemoryBudget,
     pub(crate) batches: Arc<Semaphore>,
     pub(crate) exports: Places,
+    /// Consumers of tenants that wait for jobs.
+    pub(crate) consumers: Places,
     pub(crate) scans: Turns,
     /// The topic policies.
     pub(crate) policies: PolicyBook,
@@ -102,6 +104,7 @@ impl Api {
             stats: StatsCache::default(),
             batches: Arc::new(Semaphore::new(MAX_BATCHES)),
             exports: Places::new(MAX_EXPORTS),
+            consumers: Places::new(config.connections),
             scans: Turns::new(MAX_SCANS),
             policies,
             audits: Semaphore::new(MAX_AUDITS),

@@ -63,6 +63,12 @@ impl Principal {
         }
     }
 
+    /// The tenant that has quotas and shares. The operator has none, whatever it has chosen, and neither have callers without a
+    /// tenant.
+    pub(crate) fn limited_tenant(&self) -> Option<&Tenant> {
+        self.tenant().filter(|_| !self.is_operator())
+    }
+
     /// Whose topics and jobs calls are about that name no topic and count, stream or copy: for the operator, unless a
     /// tenant was chosen, those of all.
     pub(crate) const fn reach(&self) -> &TenantScope {
@@ -167,10 +173,14 @@ impl<S: Sync> FromRequestParts<S> for As {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use ringback_core::access::{Grant, KeyId, Scope};
 
     use super::*;
+
+    pub(crate) fn of_tenant(name: &str) -> Principal {
+        with(Grant { tenant: Some(name.parse().unwrap()), ..Grant::default() })
+    }
 
     fn topic(name: &str) -> Topic {
         Topic::from_stored(name).unwrap()

@@ -1,17 +1,36 @@
-//! The end of a call that has changed a policy: its status, and the wait until this process applies the change.
+//! Calls that change a policy: the share of a tenant before, and the status and the wait until this process applies the
+//! change after.
 
 use std::time::Duration;
 
 use http::StatusCode;
 use ringback_core::contract::{PolicyPut, PolicyVersion};
+use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS};
 use tokio::time::timeout;
 
+use crate::access::Principal;
 use crate::error::ApiError;
+use crate::limits::check_share;
 use crate::state::Api;
 
 /// How long a call waits until this process applies its change.
 const APPLIED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Checks that the tenant of a caller may have one more policy, unless the topic has one.
+///
+/// # Errors
+/// 409 if it has its share of them, 503 while they are not known here.
+pub(super) fn check_share_of_policies(api: &Api, caller: &Principal, topic: &Topic) -> Result<(), ApiError> {
+    if caller.limited_tenant().is_none() {
+        return Ok(());
+    }
+    let policies = api.policies.all()?;
+    if policies.contains_key(topic) {
+        return Ok(());
+    }
+    check_share(caller, "policies", MAX_POLICIES, policies.keys().map(Topic::tenant))
+}
 
 /// Waits until this process applies a policy that was put, and returns the status of the answer.
 ///

@@ -6,13 +6,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use ringback_core::contract::{DeadFilter, MAX_REDRIVES, Redrive, RedriveStart};
+use ringback_core::contract::{DeadFilter, MAX_REDRIVES, Redrive, RedriveStart, RedriveState};
 use ringback_core::job::Topic;
 use ringback_core::wire::{RedriveAsk, RevivalAnswer, RevivalsAnswer};
 
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
-use crate::limits::Deadline;
+use crate::limits::{Deadline, check_share};
 use crate::schema::{
     CreateProblems, QueryProblems, RedriveParams, RedriveProblems, ReviveRequest, TopicParams,
 };
@@ -22,7 +23,8 @@ use crate::state::ApiState;
 ///
 /// Starts a revival: the jobs of the topic that are dead at the time of this call become due now, with
 /// their failures counted from zero and their attempts kept. A carrier revives `rate` jobs per second;
-/// `Location` is where to get the progress. While 16 revivals run, over all topics, the answer is 409.
+/// `Location` is where to get the progress. While 16 revivals run, over all topics, the answer is 409; so it is while half
+/// of those that the others leave are of the caller's tenant.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "revive_dead",
     params(TopicParams),
@@ -34,6 +36,7 @@ use crate::state::ApiState;
 )]
 pub(crate) async fn begin(
     State(api): ApiState,
+    As(caller): As,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
@@ -41,7 +44,14 @@ pub(crate) async fn begin(
     let (filter, token) = (DeadFilter { topic, reason, after, before }, api.token());
     let begin = || api.store.start_redrive(token, &filter, rate);
     let is_applied = |start: &RedriveStart| matches!(start, RedriveStart::Redrive(_));
-    let begun = Deadline::from_now().idempotent(is_applied, begin).await;
+    let deadline = Deadline::from_now();
+    if caller.limited_tenant().is_some() {
+        let running = deadline.bound(api.store.redrives()).await??;
+        let running = running.iter().filter(|redrive| redrive.state == RedriveState::Running);
+        let holders = running.map(|redrive| redrive.filter.topic.tenant());
+        check_share(&caller, "running revivals", MAX_REDRIVES, holders)?;
+    }
+    let begun = deadline.idempotent(is_applied, begin).await;
     match begun.map_err(|error| ApiError::of_redrive(&error))? {
         RedriveStart::Redrive(revival) => {
             let location = format!("/v1/topics/{}/revivals/{}", revival.filter.topic, revival.id);

@@ -4,8 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use ringback_core::wire::{PulledAnswer, ReserveAnswer, ReserveAsk};
 
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, TopicPath};
+use crate::limits::place_to_wait;
 use crate::schema::{BodyProblems, ReserveRequest, TopicParams};
 use crate::state::ApiState;
 
@@ -25,10 +27,12 @@ use crate::state::ApiState;
 )]
 pub(crate) async fn reserve(
     State(api): ApiState,
+    As(caller): As,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReserveAnswer> {
     let ask = ReserveAsk::parse(&json)?;
+    let _place = if ask.wait.is_zero() { None } else { place_to_wait(&api.consumers, &caller)? };
     let jobs = api.pulls.reserve(&topic, ask).await.map_err(ApiError::retry_later)?;
     api.metrics.pulled(jobs.len());
     Ok(Json(ReserveAnswer { jobs: jobs.into_iter().map(PulledAnswer::from).collect() }))

@@ -16,7 +16,8 @@ use ringback_core::wire::{
 };
 use ringback_secrets::SigningSecret;
 
-use super::policy_change::applied;
+use super::policy_change::{applied, check_share_of_policies};
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, SecretPath, TopicPath, unknown_secret};
 use crate::limits::Deadline;
@@ -42,10 +43,12 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn add_secret(
     State(api): ApiState,
+    As(caller): As,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
     let asked = parse_new_secret(&json)?;
+    check_share_of_policies(&api, &caller, &topic)?;
     let secret = match asked.secret {
         Some(text) => SigningSecret::parse(&text).ok_or_else(not_a_secret)?,
         None => api.make_secret(),

@@ -15,7 +15,7 @@ use ringback_core::wire::{
 };
 
 use super::jobs::limit_reached;
-use super::policy_change::applied;
+use super::policy_change::{applied, check_share_of_policies};
 use super::secrets::with_sealed;
 use crate::access::{As, Principal};
 use crate::error::{ApiError, JsonResult};
@@ -135,6 +135,7 @@ pub(crate) async fn put_policy(
 ) -> Result<Response, ApiError> {
     let policy = close_policy(parse_policy(&bytes)?)?;
     check_policy(&policy, &caller)?;
+    check_share_of_policies(&api, &caller, &topic)?;
     if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }

@@ -1,0 +1,71 @@
+//! The shares of tenants: of what an installation has few of, one tenant leaves half to the others.
+
+use std::net::IpAddr;
+
+use futures_util::future::join_all;
+use http::Method;
+use reqwest::Client;
+use ringback_testkit::StackOptions;
+use serde_json::json;
+
+use super::{Caller, ROOT};
+
+#[tokio::test]
+async fn a_tenant_leaves_half_of_the_revivals_to_the_others() {
+    // Without a carrier they go on for ever.
+    for options in StackOptions::api_on_each_store() {
+        let stack = options.env("RINGBACK_ROOT_KEY", ROOT).start().await;
+        let begin = async |caller: &Caller, n: usize| {
+            let path = format!("/v1/topics/t{n}/dead/revive");
+            caller.send(&stack, Method::POST, &path, Some(&json!({}))).await
+        };
+        let (greedy, other) = (Caller::of(&stack, "greedy").await, Caller::of(&stack, "other").await);
+        let mut first = None;
+        for (caller, share) in [(&greedy, 8), (&other, 4)] {
+            for n in 0..share {
+                let begun = begin(caller, n).await.expect(202);
+                first.get_or_insert(begun["id"].as_str().expect("an id").to_owned());
+            }
+            let problem = begin(caller, share).await.expect(409);
+            let expected = format!("the tenant has {share} running revivals");
+            assert!(problem["detail"].as_str().expect("a text").starts_with(&expected), "{problem}");
+        }
+        let root = Caller::root(None);
+        for n in 0..4 {
+            begin(&root, n).await.expect(202);
+        }
+        assert!(begin(&root, 4).await.expect(409)["detail"].to_string().contains("16 revivals"));
+        let path = format!("/v1/topics/t0/revivals/{}", first.expect("one"));
+        greedy.send(&stack, Method::DELETE, &path, None).await.expect(200);
+        begin(&greedy, 9).await.expect(409);
+        begin(&root, 9).await.expect(202);
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_leaves_half_of_the_waiting_consumers_to_the_others() {
+    let options =
+        StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_API_CONNECTIONS", "16");
+    let stack = options.start().await;
+    let greedy = Caller::of(&stack, "greedy").await;
+    // One address has half of the connections, the next half of the others.
+    let [one, two] =
+        [2, 3].map(|host| Caller { client: client_at([127, 0, 0, host].into()), ..greedy.clone() });
+    let wait = async |caller: &Caller, wait: &str| {
+        caller.post(&stack, "/v1/topics/t/reserve", &json!({"wait": wait})).await
+    };
+    let calls = (0..9).map(|n| wait(if n < 6 { &one } else { &two }, "2s"));
+    let (refused, answered): (Vec<_>, Vec<_>) =
+        join_all(calls).await.into_iter().partition(|reply| reply.status == 503);
+    assert_eq!((refused.len(), answered.len()), (1, 8));
+    let problem = refused.into_iter().next().expect("one").expect(503);
+    assert!(problem["detail"].to_string().contains("8 consumers of your tenant"), "{problem}");
+    answered.into_iter().for_each(|reply| drop(reply.expect(200)));
+    // Who does not wait needs no place.
+    let calls = join_all((0..9).map(|n| wait(if n < 6 { &one } else { &two }, "0s")));
+    calls.await.into_iter().for_each(|reply| drop(reply.expect(200)));
+}
+
+fn client_at(address: IpAddr) -> Client {
+    Client::builder().local_address(address).no_proxy().build().expect("a client")
+}
