@@ -96,7 +96,7 @@ async fn what_is_no_quota_is_refused_before_a_call() {
         &["set", "acme", "--jobs-per-second", "1.5"],
         &["set", "acme", "--topics", "10001"],
         &["set", "acme", "--lanes", "0"],
-        &["set", "acme", "--body-bytes", "1048577"],
+        &["set", "acme", "--body-bytes", "262145"],
         &["set", "acme", "--unlimited", "--jobs", "1"],
         &["delete", ".."],
         &["delete"],

@@ -3,6 +3,7 @@
 
 mod packages;
 mod rotation;
+mod sealed_headers;
 mod sealing;
 
 use base64::Engine as _;

@@ -13,7 +13,7 @@ mod rules;
 mod settings;
 
 pub(crate) use self::key_uses::KeyUses;
-pub(crate) use self::layer::{Gate, admit, is_network};
+pub(crate) use self::layer::{Gate, is_network};
 #[cfg(test)]
 pub(crate) use self::principal::tests as principal_tests;
 pub(crate) use self::principal::{As, Principal};

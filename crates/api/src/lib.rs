@@ -24,6 +24,7 @@ mod quotas;
 mod resealing;
 mod routes;
 mod schema;
+mod sealed_headers;
 mod state;
 mod submit;
 
@@ -32,7 +33,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::middleware::from_fn;
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::http_server::{self, Connections};
@@ -43,7 +43,6 @@ use tokio::time::{sleep, timeout};
 
 pub use crate::access::Access;
 use crate::access::{Gate, KeyUses};
-use crate::app::one_host;
 pub use crate::config::Config;
 use crate::state::Api;
 
@@ -84,7 +83,7 @@ pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
 pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) {
     let address = listener.local_addr().unwrap_or(config.listen);
     tracing::info!(api = %address, store = store.kind(), "listening");
-    let app = router(config, store, context, tasks).layer(from_fn(one_host));
+    let app = router(config, store, context, tasks);
     let shutdown = context.shutdown.clone();
     let health = context.health.clone();
     let connections = Connections::fair(files::half_of(files::hard_limit(), config.connections));
@@ -124,12 +123,8 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
             () = stopping.stopping() => {}
         }
     });
-    let gate = Arc::new(Gate {
-        access: config.access.clone(),
-        book: retries.policies.clone(),
-        clock: Arc::clone(&context.clock),
-        uses,
-    });
+    let (access, book) = (config.access.clone(), retries.policies.clone());
+    let gate = Gate::new(access, book, Arc::clone(&context.clock), uses);
     let keys = config.master_keys.clone();
     let reseal = resealing::keep(store.clone(), retries.policies.clone(), keys, random::generator());
     let shutdown = context.shutdown.clone();

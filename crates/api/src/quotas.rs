@@ -133,15 +133,16 @@ impl Quotas {
         deadline: Deadline,
     ) -> Result<Allowed, ApiError> {
         let Some((tenant, quota)) = self.of(caller)? else { return Ok(Allowed::all(jobs)) };
+        // In a box, so that the future of a submit without a quota stays small.
+        Box::pin(deadline.bound(self.take_of(tenant, quota, jobs))).await?
+    }
+
+    async fn take_of(&self, tenant: &Tenant, quota: Quota, jobs: usize) -> Result<Allowed, ApiError> {
         let account = self.account(tenant, quota);
-        let taken = deadline.bound(async {
-            let mut account = account.lock().await;
-            account.renew(quota);
-            account.take(self, tenant, jobs as u64).await
-        });
-        let (taken, limit) = taken.await??;
-        let jobs = usize::try_from(taken).unwrap_or(jobs);
-        Ok(Allowed { jobs, quota, limit })
+        let mut account = account.lock().await;
+        account.renew(quota);
+        let (taken, limit) = account.take(self, tenant, jobs as u64).await?;
+        Ok(Allowed { jobs: usize::try_from(taken).unwrap_or(jobs), quota, limit })
     }
 
     /// Gives back what was taken for jobs that were not submitted.

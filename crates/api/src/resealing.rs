@@ -1,5 +1,6 @@
-//! Seals the secrets of topics again with the newest master key, while the process runs. So a key can be removed once
-//! nothing is sealed with it.
+//! Seals the secrets of topics, and the secret header values of their policies, again with the newest master key, while the
+//! process runs. So a key can be removed once nothing is sealed with it. Header values from before there was a key are sealed
+//! then too.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use rand::rngs::StdRng;
 use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::policy::{Policy, StoredSecret};
-use ringback_core::wire::with_secrets;
+use ringback_core::wire::{secret_header_values, with_opened_headers, with_sealed_headers, with_secrets};
 use ringback_secrets::{MasterKeys, OpenError};
 use ringback_store::{PolicyBook, Store};
 use tokio::time::sleep;
@@ -60,7 +61,34 @@ pub(crate) async fn keep(store: Store, policies: PolicyBook, keys: MasterKeys, m
 }
 
 fn is_outdated(policy: &Policy, keys: &MasterKeys) -> bool {
-    policy.secrets.iter().any(|secret| keys.is_outdated(&secret.sealed))
+    policy.secrets.iter().any(|secret| keys.is_outdated(&secret.sealed)) || are_headers_outdated(policy, keys)
+}
+
+/// Whether secret header values are sealed with an older key, or not at all because there was none.
+fn are_headers_outdated(policy: &Policy, keys: &MasterKeys) -> bool {
+    let is_sealed_before = policy.sealed_headers.as_ref().is_some_and(|sealed| keys.is_outdated(sealed));
+    is_sealed_before || keys.current().is_some() && secret_header_values(policy).is_some()
+}
+
+/// A policy with its secret header values sealed with the newest key.
+fn with_resealed_headers(
+    topic: &Topic,
+    policy: &Policy,
+    keys: &MasterKeys,
+    rng: &mut StdRng,
+) -> Result<Option<Policy>, OpenError> {
+    if !are_headers_outdated(policy, keys) {
+        return Ok(None);
+    }
+    let name = Policy::sealed_name(topic);
+    let opened = match &policy.sealed_headers {
+        Some(sealed) => {
+            with_opened_headers(policy, &keys.open(&name, sealed)?).ok_or(OpenError::Malformed)?
+        }
+        None => policy.clone(),
+    };
+    let sealed = secret_header_values(&opened).and_then(|values| keys.seal(&name, values.as_bytes(), rng));
+    Ok(sealed.map(|sealed| with_sealed_headers(&opened, &sealed)))
 }
 
 /// What became of the secrets of a topic.
@@ -90,17 +118,26 @@ async fn reseal(
             Err(error) => unopened = Some(error),
         }
     }
-    if let (true, Some(error)) = (resealed.is_empty(), unopened) {
+    let with_headers = with_resealed_headers(topic, policy, keys, rng).unwrap_or_else(|error| {
+        unopened = Some(error);
+        None
+    });
+    if let (true, None, Some(error)) = (resealed.is_empty(), &with_headers, unopened) {
         return Ok(Resealed::Unopened(error));
     }
     let change = |stored: Option<&Policy>| {
-        let has_any = |stored: &&Policy| stored.secrets.iter().any(|one| resealed.contains_key(&one.sealed));
-        let stored = stored.filter(has_any).ok_or(())?;
+        let stored = stored.ok_or(())?;
+        let has_any = stored.secrets.iter().any(|one| resealed.contains_key(&one.sealed));
+        let with_headers = with_headers.as_ref().filter(|_| stored == policy);
+        if !has_any && with_headers.is_none() {
+            return Err(());
+        }
         let with = |secret: &StoredSecret| StoredSecret {
             sealed: resealed.get(&secret.sealed).unwrap_or(&secret.sealed).clone(),
             ..secret.clone()
         };
-        Ok::<_, ()>(with_secrets(stored, &stored.secrets.iter().map(with).collect::<Vec<_>>()))
+        let secrets: Vec<_> = stored.secrets.iter().map(with).collect();
+        Ok::<_, ()>(with_secrets(with_headers.unwrap_or(stored), &secrets))
     };
     Ok(match store.change_policy(topic, change).await? {
         Ok((_, PolicyPut::Created(_) | PolicyPut::Replaced(_))) => Resealed::Yes,

@@ -28,6 +28,8 @@ pub const MAX_EXPECTED: usize = 1024;
 pub const MAX_SECRETS: usize = 8;
 /// The longest JSON of the secrets of a policy, in bytes.
 pub const MAX_SECRETS_JSON: usize = 4 * 1024;
+/// The longest sealed header values of a policy, in bytes: more than the base64 of as many headers as a policy may have.
+pub const MAX_SEALED_HEADERS: usize = 24 * 1024;
 
 /// The policy of a topic. A field that is `None` has no effect.
 #[derive(Clone, Default, PartialEq)]
@@ -44,6 +46,8 @@ pub struct Policy {
     pub headers: Headers,
     /// The origins whose callbacks get `headers`; `None` for all.
     pub headers_to: Option<Vec<String>>,
+    /// The values of secret headers, sealed for [`Policy::sealed_name`]. `headers` have masks in their place.
+    pub sealed_headers: Option<Box<str>>,
     /// The body that a receiver has to respond with, apart from white space at its ends.
     pub expect_body: Option<String>,
     /// Which attempts are logged.
@@ -62,6 +66,11 @@ impl Policy {
     /// The policy as JSON, each field as it was written, the secrets sealed.
     pub fn written(&self) -> &str {
         if self.written.is_empty() { "{}" } else { &self.written }
+    }
+
+    /// The name that the secret header values of a topic are sealed for, so that they are of use for it alone.
+    pub fn sealed_name(topic: &Topic) -> String {
+        format!("policy-headers {}", topic.as_str())
     }
 
     /// The headers that a callback to this origin gets.
@@ -90,6 +99,7 @@ impl fmt::Debug for Policy {
             url,
             headers,
             headers_to,
+            sealed_headers,
             expect_body,
             attempts,
             on_dead,
@@ -104,6 +114,7 @@ impl fmt::Debug for Policy {
             .field("url", url)
             .field("headers", headers)
             .field("headers_to", headers_to)
+            .field("sealed_headers", &sealed_headers.is_some())
             .field("expect_body", expect_body)
             .field("attempts", attempts)
             .field("on_dead", on_dead)

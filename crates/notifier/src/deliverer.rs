@@ -29,7 +29,7 @@ use crate::metrics::{AttemptResult, Metrics};
 #[cfg(debug_assertions)]
 use crate::planted;
 use crate::request;
-use crate::signer::{CannotSign, Signer};
+use crate::signer::{CannotOpen, Signer};
 use crate::store_call::Settlement;
 use crate::verdict::{Verdict, verdict};
 
@@ -139,7 +139,7 @@ impl Deliverer {
             crash_point!("notifier.before_post");
             let ending = match request {
                 Ok(request) => self.attempt(&mut lease, request, timeout, logging).await,
-                Err(CannotSign) => Ending::Answered(Err(PostError::Unsigned)),
+                Err(CannotOpen) => Ending::Answered(Err(PostError::Unsigned)),
             };
             crash_point!("notifier.after_post");
             let took = started.elapsed();

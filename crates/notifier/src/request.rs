@@ -1,5 +1,6 @@
 //! Builds the request of an attempt: its headers, `webhook-id`, signature and trace id.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::header;
@@ -10,22 +11,25 @@ use ringback_core::job::{Trace, USER_AGENT};
 use ringback_core::policy::Policy;
 
 use crate::client::PostRequest;
-use crate::signer::{CannotSign, Signer};
+use crate::signer::{CannotOpen, Signer};
 
 /// Builds the request for a lease under the policy of its topic. `now` is the time of the store.
 ///
 /// # Errors
-/// If it cannot be signed.
+/// If its secrets cannot be opened.
 pub(crate) fn build(
     lease: &Lease,
     policy: Option<Arc<Policy>>,
     now: Timestamp,
     trace: Trace,
     signer: &Signer,
-) -> Result<PostRequest, CannotSign> {
+) -> Result<PostRequest, CannotOpen> {
     let delivery = &lease.delivery;
     let own = delivery.headers.entries();
-    let added = policy.as_ref().map_or(&[][..], |policy| policy.headers_for(delivery.callback.origin()));
+    let added = match &policy {
+        Some(policy) => signer.headers(&lease.key.topic, policy, delivery.callback.origin())?,
+        None => Cow::default(),
+    };
     let context = delivery.context.entries();
     let id = lease.locator().webhook_id(lease.created);
     let mut headers = HeaderMap::with_capacity(12 + added.len() + own.len() + context.len());

@@ -1,12 +1,14 @@
-//! Signs callbacks with the secrets of their topic and of the installation. A callback whose secrets cannot be opened is
-//! not sent: its receiver could not tell it from a forged one.
+//! Signs callbacks with the secrets of their topic and of the installation, and opens the secret headers of policies. A
+//! callback whose secrets cannot be opened is not sent: its receiver could not tell it from a forged one.
+
+use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, is_notice_topic};
 use ringback_core::job::Topic;
 use ringback_core::policy::{Policy, StoredSecret};
-use ringback_core::wire::topic_of_notice;
+use ringback_core::wire::{topic_of_notice, with_opened_headers};
 use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders, sign};
 use ringback_store::PolicyBook;
 use tracing::warn;
@@ -27,7 +29,7 @@ pub(crate) struct Signer {
 
 /// A secret cannot be opened, or the policy that has it cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CannotSign;
+pub(crate) struct CannotOpen;
 
 impl Signer {
     pub(crate) fn new(Signing { keys, secrets, headers }: Signing, book: PolicyBook) -> Self {
@@ -47,7 +49,7 @@ impl Signer {
         policy: Option<&Policy>,
         id: &str,
         now: Timestamp,
-    ) -> Result<Option<HeaderValue>, CannotSign> {
+    ) -> Result<Option<HeaderValue>, CannotOpen> {
         let topic = &lease.key.topic;
         if is_notice_topic(topic) {
             // A notice is signed as the callbacks of the job are that died.
@@ -65,10 +67,10 @@ impl Signer {
         lease: &Lease,
         id: &str,
         now: Timestamp,
-    ) -> Result<Option<HeaderValue>, CannotSign> {
+    ) -> Result<Option<HeaderValue>, CannotOpen> {
         if policy.is_none() && self.book.is_unreadable(topic) {
             warn!(job.topic = topic.as_str(), "the policy of a topic cannot be read, so its callbacks wait");
-            return Err(CannotSign);
+            return Err(CannotOpen);
         }
         let stored = policy.into_iter().flat_map(|policy| policy.signing_secrets(now));
         let own = stored.map(|secret| self.open(topic, secret)).collect::<Result<Vec<_>, _>>()?;
@@ -83,17 +85,45 @@ impl Signer {
         &self,
         topic: &Topic,
         StoredSecret { id, sealed, .. }: &StoredSecret,
-    ) -> Result<SigningSecret, CannotSign> {
+    ) -> Result<SigningSecret, CannotOpen> {
         let opened = self.keys.open(&StoredSecret::name(topic, id), sealed);
         let text = opened.map_err(|error| {
             warn!(job.topic = topic.as_str(), secret = %id, %error, "a secret of a topic cannot be opened, so its callbacks wait");
-            CannotSign
+            CannotOpen
         })?;
         let secret = std::str::from_utf8(&text).ok().and_then(SigningSecret::parse);
         secret.ok_or_else(|| {
             warn!(job.topic = topic.as_str(), secret = %id, "a secret of a topic is not one that signs, so its callbacks wait");
-            CannotSign
+            CannotOpen
         })
+    }
+
+    /// The headers that a policy adds to a callback to this origin.
+    ///
+    /// # Errors
+    /// If its secret values cannot be opened.
+    pub(crate) fn headers<'a>(
+        &self,
+        topic: &Topic,
+        policy: &'a Policy,
+        origin: &str,
+    ) -> Result<Cow<'a, [(String, String)]>, CannotOpen> {
+        let headers = policy.headers_for(origin);
+        let Some(sealed) = policy.sealed_headers.as_ref().filter(|_| !headers.is_empty()) else {
+            return Ok(headers.into());
+        };
+        let opened = self.keys.open(&Policy::sealed_name(topic), sealed).map_err(|error| error.to_string());
+        let opened = opened.and_then(|values| {
+            let opened = with_opened_headers(policy, &values);
+            opened.ok_or_else(|| "they are not the values of the headers that are masked".to_owned())
+        });
+        match opened {
+            Ok(opened) => Ok(opened.headers.entries().to_vec().into()),
+            Err(error) => {
+                warn!(job.topic = topic.as_str(), %error, "the secret headers of a topic cannot be opened, so its callbacks wait");
+                Err(CannotOpen)
+            }
+        }
     }
 
     /// Whether a header of a job has a name that is ours. Those with the default prefix are refused when a job is

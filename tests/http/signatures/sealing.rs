@@ -8,7 +8,7 @@ use crate::cli::ringback;
 use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, job};
 
-const KEY_2: &str = "k2:MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=";
+pub(super) const KEY_2: &str = "k2:MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=";
 
 /// Secret parts, none of which may be seen.
 fn is_shown(text: &str, secret: &str) -> bool {
@@ -99,7 +99,7 @@ async fn secrets_are_sealed_again_with_the_first_key() {
 }
 
 /// Restarts every process with these master keys.
-async fn restart_all(stack: &mut Stack, keys: &str) {
+pub(super) async fn restart_all(stack: &mut Stack, keys: &str) {
     for process in stack.apis.iter_mut().chain(&mut stack.notifiers).chain(&mut stack.ups) {
         process.set_env("RINGBACK_MASTER_KEYS", keys);
         process.restart();
@@ -230,7 +230,7 @@ async fn one_process_makes_a_key_of_its_own_beside_its_store() {
 }
 
 /// Runs a command of the command line, and returns what it printed.
-async fn run(stack: &Stack, words: &[&str], succeeds: bool) -> String {
+pub(super) async fn run(stack: &Stack, words: &[&str], succeeds: bool) -> String {
     let run = ringback(&stack.url(""), words).await;
     assert_eq!(run.code == Some(0), succeeds, "{run:?}");
     run.out + &run.err

@@ -1,10 +1,8 @@
-//! Middleware: finds out who sent a request, and refuses it if the caller may not make it. It runs inside the router, so
-//! that it knows the route.
+//! Finds out who sent a request, and refuses it if the caller may not make it.
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::MatchedPath;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::request::Parts;
@@ -24,58 +22,70 @@ use super::rules::{Need, need};
 use super::settings::Access;
 use crate::error::{ApiError, invalid_field};
 
-/// What the layer knows.
+/// What is known of callers.
 pub(crate) struct Gate {
-    pub(crate) access: Access,
-    pub(crate) book: PolicyBook,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) uses: Arc<KeyUses>,
-}
-
-/// Lets a request in, with the [`Principal`] that sent it.
-pub(crate) async fn admit(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let (mut parts, body) = request.into_parts();
-    let path = parts.extensions.get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let needed = path.map_or(Need::Nothing, |path| need(&parts.method, &path));
-    match gate.principal(&parts, needed) {
-        Ok(principal) => {
-            parts.extensions.insert(Arc::new(principal));
-            next.run(Request::from_parts(parts, body)).await
-        }
-        Err(refusal) => {
-            let status = refusal.0.status;
-            let mut response = refusal.into_response();
-            if status == StatusCode::UNAUTHORIZED.as_u16() {
-                response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            response
-        }
-    }
+    access: Access,
+    book: PolicyBook,
+    clock: Arc<dyn Clock>,
+    uses: Arc<KeyUses>,
+    /// The operator who has chosen no tenant. Without a root key everybody is this one.
+    operator: Arc<Principal>,
 }
 
 impl Gate {
+    pub(crate) fn new(access: Access, book: PolicyBook, clock: Arc<dyn Clock>, uses: Arc<KeyUses>) -> Self {
+        Self { access, book, clock, uses, operator: Arc::new(Principal::operator(TenantScope::All)) }
+    }
+
     /// One that lets everybody in, for tests.
     #[cfg(test)]
     pub(crate) fn open(api: &crate::state::Api) -> Self {
-        let clock = Arc::new(ringback_core::clock::SystemClock);
-        Self { access: Access::open(), book: api.policies.clone(), clock, uses: Arc::default() }
+        Self::with(Access::open(), api)
     }
 
-    fn principal(&self, parts: &Parts, needed: Need) -> Result<Principal, ApiError> {
+    #[cfg(test)]
+    pub(crate) fn with(access: Access, api: &crate::state::Api) -> Self {
+        let clock = Arc::new(ringback_core::clock::SystemClock);
+        Self::new(access, api.policies.clone(), clock, Arc::default())
+    }
+
+    /// Notes the [`Principal`] that sent a request.
+    ///
+    /// # Errors
+    /// The answer to a request that the caller may not make.
+    pub(crate) fn admit(&self, parts: &mut Parts) -> Result<(), Box<Response>> {
+        let route = parts.extensions.get::<MatchedPath>();
+        let needed = route.map_or(Need::Nothing, |path| need(&parts.method, path.as_str()));
+        let refusal = match self.principal(parts, needed) {
+            Ok(principal) => {
+                parts.extensions.insert(principal);
+                return Ok(());
+            }
+            Err(refusal) => refusal,
+        };
+        let status = refusal.0.status;
+        let mut response = refusal.into_response();
+        if status == StatusCode::UNAUTHORIZED.as_u16() {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        Err(Box::new(response))
+    }
+
+    fn principal(&self, parts: &Parts, needed: Need) -> Result<Arc<Principal>, ApiError> {
         let Some(root) = &self.access.root else {
             local::check(parts, self.access.hosts.as_deref())?;
             if let TenantScope::One(Some(_)) = chosen_tenant(parts)? {
                 let detail = "there are no tenants without a root key";
                 return Err(invalid_field(TENANT_HEADER, detail, "none; or set RINGBACK_ROOT_KEY").into());
             }
-            return Ok(Principal::operator(TenantScope::All));
+            return Ok(Arc::clone(&self.operator));
         };
         if needed == Need::Nothing {
-            return Ok(Principal::operator(TenantScope::All));
+            return Ok(Arc::clone(&self.operator));
         }
         let token = bearer(parts)?;
         if root.is(token) {
-            return Ok(Principal::operator(chosen_tenant(parts)?));
+            return Ok(Arc::new(Principal::operator(chosen_tenant(parts)?)));
         }
         let key = self.find(token)?;
         check_network(&key, parts)?;
@@ -93,7 +103,7 @@ impl Gate {
             }
         }
         self.uses.note(&key, self.clock.now());
-        Ok(Principal::with_key(key))
+        Ok(Arc::new(Principal::with_key(key)))
     }
 
     /// The key with a text, if it is known and valid.

@@ -5,6 +5,7 @@
 use http::StatusCode;
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
+use http::uri::Authority;
 
 use super::settings::bare;
 use crate::error::ApiError;
@@ -17,10 +18,10 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 /// # Errors
 /// 403 if it was not.
 pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiError> {
-    let authority = parts.uri.authority().map(|authority| authority.as_str().to_owned());
-    let named = parts.headers.get(HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned());
-    let host = authority.or(named).unwrap_or_default();
-    if hosts.is_some_and(|hosts| !hosts.contains(&host_of(&host))) {
+    let named = || parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = parts.uri.authority().map(Authority::as_str).or_else(named).unwrap_or_default();
+    let is_ours = |hosts: &[String]| hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host_of(host)));
+    if !hosts.is_none_or(is_ours) {
         let detail = format!(
             "the request names {host:?}, which is none of RINGBACK_HOSTS; without a root key only these are served"
         );
@@ -29,7 +30,7 @@ pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiEr
     let origins = parts.headers.get_all(ORIGIN).iter();
     let is_own = |origin: &[u8]| {
         let origin = String::from_utf8_lossy(origin);
-        origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(&host))
+        origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host))
     };
     let sites = parts.headers.get_all(SEC_FETCH_SITE).iter();
     let is_foreign = !origins.map(|origin| origin.as_bytes()).all(is_own)
@@ -43,7 +44,7 @@ pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiEr
 }
 
 /// The host in the text of `Host` or of an authority.
-fn host_of(text: &str) -> String {
+fn host_of(text: &str) -> &str {
     let has_port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
     let host =
         text.rsplit_once(':').filter(has_port).filter(|(host, _)| !host.contains(':') || host.ends_with(']'));

@@ -57,7 +57,8 @@ impl Access {
         }
         // Elsewhere than on this machine nobody knows by which names it is called, unless the operator says.
         let are_known = is_local || hosts != LOOPBACK;
-        let hosts: Vec<String> = hosts.split([',', ' ']).filter(|host| !host.is_empty()).map(bare).collect();
+        let hosts = hosts.split([',', ' ']).filter(|host| !host.is_empty());
+        let hosts: Vec<_> = hosts.map(|host| bare(host).to_ascii_lowercase()).collect();
         Self { root, hosts: are_known.then_some(hosts) }
     }
 }
@@ -74,9 +75,9 @@ fn parse_switch(text: &str) -> Result<bool, Vec<(&'static str, String)>> {
     }
 }
 
-/// A host in lower case and without the brackets of an IPv6 address.
-pub(super) fn bare(host: &str) -> String {
-    host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
+/// A host without the brackets of an IPv6 address.
+pub(super) fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
-//! Middleware: counts and times each request, traces it if traces are exported, and logs it at
-//! debug level. It never records the query, the headers or the body.
+//! Counts and times each request, traces it if traces are exported, and logs it at debug level. It never records the
+//! query, the headers or the body.
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
 use ringback_service::telemetry::tracing_active;
 use ringback_service::trace;
@@ -28,26 +27,31 @@ impl Observer {
         let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
         self.paths.iter().copied().find(|path| Some(*path) == matched).unwrap_or(UNMATCHED)
     }
-}
 
-pub(super) async fn observe(State(observer): State<Arc<Observer>>, request: Request, next: Next) -> Response {
-    let start = Instant::now();
-    let (route, method) = (observer.route(&request), request.method().clone());
-    let response = if tracing_active() {
-        let span = span(&request, route);
-        let response = next.run(request).instrument(span.clone()).await;
-        span.record("http.response.status_code", response.status().as_u16());
+    /// Answers a request by `answer`, and observes it.
+    pub(super) async fn observe<F: Future<Output = Response>>(
+        &self,
+        request: Request,
+        answer: impl FnOnce(Request) -> F,
+    ) -> Response {
+        let start = Instant::now();
+        let (route, method) = (self.route(&request), request.method().clone());
+        let response = if tracing_active() {
+            let span = span(&request, route);
+            let response = answer(request).instrument(span.clone()).await;
+            span.record("http.response.status_code", response.status().as_u16());
+            response
+        } else {
+            answer(request).await
+        };
+        let (status, took) = (response.status(), start.elapsed());
+        self.metrics.request(route, &method, status, took);
+        tracing::debug!(
+            http.method = %method, http.route = route, http.status = status.as_u16(),
+            duration_us = took.as_micros(), "request answered"
+        );
         response
-    } else {
-        next.run(request).await
-    };
-    let (status, took) = (response.status(), start.elapsed());
-    observer.metrics.request(route, &method, status, took);
-    tracing::debug!(
-        http.method = %method, http.route = route, http.status = status.as_u16(),
-        duration_us = took.as_micros(), "request answered"
-    );
-    response
+    }
 }
 
 fn span(request: &Request, route: &'static str) -> Span {

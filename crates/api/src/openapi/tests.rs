@@ -11,7 +11,9 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::Token;
 use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::state::State;
-use ringback_core::wire::{Defaults, Problem, RedriveAsk, parse_job, parse_policy, parse_reschedule};
+use ringback_core::wire::{
+    Defaults, Problem, RedriveAsk, parse_job, parse_policy, parse_quota, parse_reschedule,
+};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
@@ -148,6 +150,7 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
         ("JobRequest", job),
         ("RescheduleRequest", reschedule),
         ("PolicyRequest", parse_policy(colour).unwrap_err()),
+        ("QuotaRequest", parse_quota(colour).unwrap_err()),
         ("ReviveRequest", RedriveAsk::parse(colour).unwrap_err()),
     ] {
         assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");

@@ -11,7 +11,7 @@ use ringback_core::job::Topic;
 use ringback_core::policy::{Metrics, Policy};
 use ringback_core::wire::{
     FieldError, PolicyAnswer, Problem, TopicAnswer, TopicsAnswer, brings_secrets, close_policy,
-    on_dead_of_notices, parse_policy, unmask_policy, with_secrets,
+    on_dead_of_notices, parse_policy, secret_header_values, unmask_policy, with_secrets,
 };
 
 use super::jobs::limit_reached;
@@ -25,6 +25,7 @@ use crate::schema::{
     CreateProblems, EmptyRequest, FindProblems, NoBodyProblems, PolicyRequest, QueryProblems, ResumeProblems,
     TopicCursor, TopicParams,
 };
+use crate::sealed_headers::{with_opened, with_sealed_values};
 use crate::state::{Api, ApiState};
 
 /// List topics
@@ -115,8 +116,9 @@ pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath)
 /// Sets the policy of a topic: defaults for jobs that do not set these fields themselves. The whole
 /// policy is replaced. It takes effect within a second, also for existing jobs, except `url`, which
 /// only applies to jobs submitted later. This API process nearly always applies it before it answers.
-/// A secret header whose value is `[masked by ringback]`, as answers show it, keeps its stored value. The secrets that
-/// sign callbacks stay as they are, unless the policy brings sealed ones from an export of topics.
+/// A secret header whose value is `[masked by ringback]`, as answers show it, keeps its stored value. Values of secret
+/// headers are stored sealed if there is a master key. The secrets that sign callbacks stay as they are, unless the policy
+/// brings sealed ones from an export of topics.
 #[utoipa::path(
     put, path = "/v1/topics/{topic}", tag = "topics", operation_id = "put_policy",
     params(TopicParams),
@@ -141,10 +143,19 @@ pub(crate) async fn put_policy(
     }
     // Also if all that it brings have expired.
     let brings = brings_secrets(&policy);
-    let policy = with_sealed(&api, &topic, policy)?;
+    let brought = with_sealed(&api, &topic, policy)?;
+    let policy = with_opened(&api, &topic, brought.clone())?;
+    // What a restore brings sealed stays as it was sealed.
+    let is_sealed = brought.sealed_headers.is_some() && secret_header_values(&brought).is_none();
     let complete = |stored: Option<&Policy>| {
         let is_masked = policy.headers.masked_names().next().is_some();
-        let policy = if is_masked { unmask_policy(&policy, stored)? } else { policy.clone() };
+        let policy = if is_masked {
+            let stored = stored.map(|stored| with_opened(&api, &topic, stored.clone())).transpose()?;
+            unmask_policy(&policy, stored.as_ref())?
+        } else {
+            policy.clone()
+        };
+        let policy = if is_sealed { brought.clone() } else { with_sealed_values(&api, &topic, policy) };
         match stored {
             Some(stored) if !stored.secrets.is_empty() && !brings => {
                 Ok(with_secrets(&policy, &stored.secrets))

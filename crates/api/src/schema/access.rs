@@ -18,6 +18,16 @@ pub(crate) struct QuotaRequest {
     /// How many jobs it may have that are delayed, ready, reserved or dead. If it is left out, any number.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     jobs: Option<u64>,
+    /// How many topics of it may have jobs or be paused in a shard of the store. If it is left out, half of what the others
+    /// leave, which is the most in any case.
+    #[schema(minimum = 1, maximum = 10_000)]
+    topics: Option<u32>,
+    /// For how many pairs of a topic and an origin it may have jobs in a shard, likewise.
+    #[schema(minimum = 1, maximum = 100_000)]
+    lanes: Option<u32>,
+    /// How many bytes the body of a job may have. If it is left out, as many as any body may have.
+    #[schema(minimum = 1, maximum = 262_144)]
+    body_bytes: Option<u32>,
 }
 
 /// What a key allows, and what it is limited to.

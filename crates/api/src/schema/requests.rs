@@ -9,8 +9,9 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::values::{
     Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, ExpectedBody,
-    HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId, SealedText,
-    SecretName, SecretText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr, Wait, ZoneName,
+    HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId, SealedHeaders,
+    SealedText, SecretName, SecretText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr, Wait,
+    ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -244,6 +245,9 @@ pub(crate) struct PolicyRequest {
     on_dead: Option<CallbackUrl>,
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
+    /// The values of secret headers, sealed, as an export of topics has them where there is a master key: for a restore.
+    /// `headers` have `[masked by ringback]` in their place. Answers never show it.
+    sealed_headers: Option<SealedHeaders>,
     /// The secrets that sign its callbacks, sealed, as an export of topics has them: for a restore. They replace those of
     /// the topic. A policy without this field keeps them. Answers never show it.
     #[schema(max_items = 8)]

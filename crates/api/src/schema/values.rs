@@ -98,6 +98,8 @@ values! {
     SecretText = text(patterns::SECRET, 38, 94).examples(["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]);
     /// A secret that a master key of the installation has sealed for this topic.
     SealedText = text(patterns::SEALED, 3, 256).examples(["k1.AAECAwQF"]);
+    /// Values of secret headers that a master key of the installation has sealed for this topic.
+    SealedHeaders = text(patterns::SEALED, 3, 24_576).examples(["k1.AAECAwQF"]);
     /// The hash that recognises a repeated submit.
     ContentHashText = text(patterns::CONTENT, 16, 16).examples(["000102ff10ab0908"]);
     /// A `traceparent` of version 00 (W3C Trace Context). Neither id is all zeros.

@@ -75,7 +75,7 @@ pub(crate) struct SetArgs {
     /// How many pairs of a topic and an origin with jobs it may have in a shard, 1 to 100000
     #[arg(long, value_name = "N", group = "limits", value_parser = value_parser!(u32).range(1..=MAX_LANES.cast_signed()))]
     pub(crate) lanes: Option<u32>,
-    /// How many bytes the body of a job may have, 1 to 1048576
+    /// How many bytes the body of a job may have, 1 to 262144
     #[arg(long, value_name = "BYTES", group = "limits", value_parser = value_parser!(u32).range(1..=MAX_BODY as i64))]
     pub(crate) body_bytes: Option<u32>,
     /// Limit nothing, although there may be a quota of *

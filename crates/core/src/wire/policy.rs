@@ -2,6 +2,7 @@
 
 mod headers_to;
 mod mask;
+mod sealed;
 mod secrets;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,9 @@ pub use self::headers_to::close_policy;
 use self::headers_to::headers_to;
 pub(super) use self::mask::masked_policy;
 pub use self::mask::unmask_policy;
+use self::mask::without_sealed_headers;
+use self::sealed::sealed_headers;
+pub use self::sealed::{secret_header_values, with_opened_headers, with_sealed_headers};
 pub use self::secrets::{
     MAX_KEEP, NewSecret, SecretAnswer, SecretCreated, SecretsAnswer, brings_secrets, parse_new_secret,
     with_secrets,
@@ -22,10 +26,10 @@ use super::fields::retry::retry;
 use super::fields::values::{entries, parsed, timeout, ttr, url};
 use super::problem::Problem;
 use crate::job::{Headers, MAX_HEADERS, Topic};
-use crate::policy::{MAX_EXPECTED, MAX_POLICY, MAX_SECRETS_JSON, Metrics, Policy};
+use crate::policy::{MAX_EXPECTED, MAX_POLICY, MAX_SEALED_HEADERS, MAX_SECRETS_JSON, Metrics, Policy};
 
 /// The fields of a policy.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
     "retry",
     "timeout",
     "ttr",
@@ -36,8 +40,13 @@ const KNOWN: [&str; 11] = [
     "attempts",
     "on_dead",
     "metrics",
+    SEALED_HEADERS,
     SECRETS,
 ];
+/// The sealed values of secret headers: a stored policy has it, and so has one from an export or a backup.
+const SEALED_HEADERS: &str = "sealed_headers";
+/// The bytes of that field's name, its colon, and the comma before it.
+const SEALED_HEADERS_NAME: usize = SEALED_HEADERS.len() + 4;
 /// The sealed secrets of a topic: a stored policy has it, and so has one from an export or a backup.
 const SECRETS: &str = "secrets";
 /// The bytes of that field's name, its colon, and the comma before it.
@@ -47,15 +56,20 @@ const ATTEMPTS: &str = "\"failed\", \"all\" or \"off\"";
 /// Parses a policy.
 ///
 /// # Errors
-/// A 400 problem if it is not a JSON object in UTF-8, 413 if it has more than [`MAX_POLICY`] bytes beside its secrets,
+/// A 400 problem if it is not a JSON object in UTF-8, 413 if it has more than [`MAX_POLICY`] bytes beside what is sealed,
 /// 422 with all wrong fields.
 pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
+    let sealed = [
+        (SECRETS, MAX_SECRETS_JSON, SECRETS_NAME),
+        (SEALED_HEADERS, MAX_SEALED_HEADERS, SEALED_HEADERS_NAME),
+    ];
     // More cannot be right, so it is not looked at.
-    bound(json.len().saturating_sub(MAX_SECRETS_JSON + SECRETS_NAME))?;
+    bound(json.len().saturating_sub(sealed.iter().map(|(_, most, name)| most + name).sum()))?;
     let fields = open(json)?;
-    let of_secrets =
-        fields.get(SECRETS).map_or(0, |raw| raw.get().len().min(MAX_SECRETS_JSON) + SECRETS_NAME);
-    bound(json.len() - of_secrets)?;
+    let of_sealed = sealed
+        .iter()
+        .filter_map(|(field, most, name)| fields.get(field).map(|raw| raw.get().len().min(*most) + name));
+    bound(json.len().saturating_sub(of_sealed.sum()))?;
     let mut mistakes = Mistakes::default();
     fields.check_names("", &KNOWN, &mut mistakes);
     let policy = Policy {
@@ -71,6 +85,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
             &mut mistakes,
         ),
         headers_to: headers_to(&fields, &mut mistakes),
+        sealed_headers: sealed_headers(&fields, &mut mistakes),
         expect_body: expected(&fields, &mut mistakes),
         attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
         on_dead: url(&fields, "on_dead", &mut mistakes),
@@ -80,7 +95,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
     };
     let policy = mistakes.or(policy)?;
     // Numbers can get longer when written again, and what is stored must be readable.
-    bound(without_secrets(&policy).len())?;
+    bound(without_sealed_headers(without_secrets(&policy)).len())?;
     Ok(policy)
 }
 

@@ -14,7 +14,7 @@ const RATE: &str = "a whole number from 1 to 1000000; omit it for no limit";
 const JOBS: &str = "a whole number from 1 to 1000000000; omit it for no limit";
 const TOPICS: &str = "a whole number from 1 to 10000; omit it for no limit but half of what the others leave";
 const LANES: &str = "a whole number from 1 to 100000; omit it for no limit but half of what the others leave";
-const BODY_BYTES: &str = "a whole number from 1 to 1048576; omit it for no limit but that of all bodies";
+const BODY_BYTES: &str = "a whole number from 1 to 262144; omit it for no limit but that of all bodies";
 
 /// Parses the request to set a quota.
 ///
@@ -137,7 +137,7 @@ mod tests {
             (r#"{"jobs":1,"bytes":2}"#, "bytes"),
             (r#"{"topics":10001}"#, "topics"),
             (r#"{"lanes":0}"#, "lanes"),
-            (r#"{"body_bytes":1048577}"#, "body_bytes"),
+            (r#"{"body_bytes":262145}"#, "body_bytes"),
         ] {
             let problem = parse_quota(json.as_bytes()).unwrap_err();
             assert_eq!((problem.status, &*problem.errors[0].field), (422, field), "{json}");

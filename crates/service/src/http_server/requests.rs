@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, HOST, RETRY_AFTER};
 use axum::http::{Request, Response, StatusCode, Version};
 use axum::response::IntoResponse as _;
 use hyper::body::Incoming;
@@ -44,6 +44,10 @@ impl Requests {
             request.extensions_mut().insert(address);
         }
         if request.version() != Version::HTTP_2 {
+            let hosts = request.headers().get_all(HOST).iter().count();
+            if request.version() == Version::HTTP_11 && hosts != 1 {
+                return Ok(no_single_host(hosts));
+            }
             return self.app.call(request).await;
         }
         let (answer, place) = match self.allowed.begin_request(self.peer) {
@@ -62,8 +66,17 @@ fn refusal(why: NoPlace) -> Response<Body> {
             "your address has {held} requests over HTTP/2 under way, which is all that one may have: nothing was done; retry later"
         ),
     };
-    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-    let body = serde_json::to_vec(&problem).expect("plain data always serialises");
-    let headers = [(CONTENT_TYPE, "application/problem+json"), (RETRY_AFTER, "1")];
-    (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response()
+    ([(RETRY_AFTER, "1")], problem(StatusCode::SERVICE_UNAVAILABLE, detail)).into_response()
+}
+
+/// The answer to a request of HTTP/1.1 that does not name exactly one host (RFC 9112, section 3.2). A proxy before the
+/// server and the server itself could take one of two for the host, and each another one.
+fn no_single_host(hosts: usize) -> Response<Body> {
+    let detail = format!("the request has {hosts} Host headers; HTTP/1.1 asks for exactly one");
+    problem(StatusCode::BAD_REQUEST, detail)
+}
+
+fn problem(status: StatusCode, detail: String) -> Response<Body> {
+    let body = serde_json::to_vec(&Problem::new(status, detail)).expect("plain data always serialises");
+    (status, [(CONTENT_TYPE, "application/problem+json")], body).into_response()
 }

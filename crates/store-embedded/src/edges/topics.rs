@@ -15,7 +15,7 @@ use crate::txn::Txn;
 use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore, PolicyChanges};
 
 /// How many policies one call reads: a MiB at most.
-const PAGE: usize = 64;
+const PAGE: usize = 24;
 
 impl EmbeddedStore {
     /// Puts an entry in place of exactly this one; `None` if there must be none.

@@ -20,7 +20,7 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 /// How many policies one command reads: at most a MiB.
-const PAGE: usize = 64;
+const PAGE: usize = 24;
 
 impl RedisStore {
     /// Pauses a topic in a shard. Returns the limit that this would exceed, if `capacity` is needed.

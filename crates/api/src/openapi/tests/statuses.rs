@@ -2,7 +2,6 @@
 //! a new status, has no request here, and fails the test until it gets one.
 
 use std::io;
-use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::{METHODS, document};
-use crate::access::Gate;
+use crate::access::{Access, Gate};
 use crate::app::open as app;
 use crate::state::Api;
 use crate::state::tests::{prepared, prepared_with, unprepared};
@@ -359,9 +358,9 @@ const ALLOWED: [(&str, &[&str]); 5] = [
 #[tokio::test]
 async fn with_a_root_key_each_operation_needs_a_key_that_allows_it() {
     let api = prepared_with(ROOT).await;
-    let mut gate = Gate::open(&api);
-    gate.access.root = Some(ROOT.parse().unwrap());
-    let app = crate::app::app(api, Arc::new(gate));
+    let access = Access { root: Some(ROOT.parse().unwrap()), ..Access::open() };
+    let gate = Gate::with(access, &api);
+    let app = crate::app::app(api, gate);
     let with = |mut request: Request<Body>, key: &str| {
         request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
         request

@@ -1,14 +1,16 @@
 //! What is done with the policy of a topic that a backup has: it is set, it is there already, or the topic has another.
 
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
+use ringback_core::job::{MASK, is_masked, is_secret};
 use ringback_core::written_time::parse_time;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 const SECRETS: &str = "secrets";
+const SEALED_HEADERS: &str = "sealed_headers";
 const HEADERS_TO: &str = "headers_to";
 
-/// What is done with the signing secrets in a backup.
+/// What is done with the sealed secrets in a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Secrets {
     Restored,
@@ -18,6 +20,8 @@ pub(super) enum Secrets {
 /// A policy: its secrets apart from everything else.
 pub(super) struct Policy {
     others: Map<String, Value>,
+    /// The values of its secret headers, if they are sealed. Then `others` have masks.
+    sealed_headers: Option<Value>,
     secrets: Vec<Value>,
 }
 
@@ -55,16 +59,27 @@ impl Policy {
         if others.contains_key("headers") && !others.contains_key(HEADERS_TO) {
             others.insert(HEADERS_TO.to_owned(), json!(["*"]));
         }
+        let mut sealed_headers = others.remove(SEALED_HEADERS);
+        if secrets == Secrets::LeftOut && sealed_headers.take().is_some() {
+            each_header(&mut others, |headers| headers.retain(|name, value| !is_mask(name, value)));
+        }
         let all = match others.remove(SECRETS) {
             Some(Value::Array(all)) if secrets == Secrets::Restored => all,
             _ => Vec::new(),
         };
-        Some(Self { others, secrets: all.into_iter().filter(|secret| signs_at(secret, now)).collect() })
+        let secrets = all.into_iter().filter(|secret| signs_at(secret, now)).collect();
+        Some(Self { others, sealed_headers, secrets })
     }
 
+    /// Sealed header values differ each time that they are sealed, so secret values count as one mask.
     pub(super) fn identity(&self) -> Identity {
         let digest = |text: String| <[u8; 32]>::from(Sha256::digest(text));
-        let others = (!self.others.is_empty()).then(|| digest(Value::from(self.others.clone()).to_string()));
+        let mut others = self.others.clone();
+        each_header(&mut others, |headers| {
+            let secret = headers.iter_mut().filter(|(name, _)| is_secret(name));
+            secret.for_each(|(_, value)| *value = MASK.into());
+        });
+        let others = (!others.is_empty()).then(|| digest(Value::from(others).to_string()));
         let named = |secret: &Value| {
             let mut secret = secret.clone();
             secret.as_object_mut().map(|fields| fields.remove("sealed"));
@@ -79,6 +94,7 @@ impl Policy {
         if !self.secrets.is_empty() {
             self.others.insert(SECRETS.to_owned(), self.secrets.into());
         }
+        self.others.extend(self.sealed_headers.map(|sealed| (SEALED_HEADERS.to_owned(), sealed)));
         Value::from(self.others).to_string()
     }
 }
@@ -100,6 +116,16 @@ impl Identity {
         }
         if has_no_secrets && !brings_none { Fate::Unsigned } else { Fate::Other }
     }
+}
+
+fn each_header(policy: &mut Map<String, Value>, change: impl FnOnce(&mut Map<String, Value>)) {
+    if let Some(headers) = policy.get_mut("headers").and_then(Value::as_object_mut) {
+        change(headers);
+    }
+}
+
+fn is_mask(name: &str, value: &Value) -> bool {
+    value.as_str().is_some_and(|value| is_masked(name, value))
 }
 
 /// Whether a secret signs now; so does one whose end cannot be read.
@@ -157,6 +183,28 @@ mod tests {
         let json = format!(r#"{{"secrets":[{SECRET}],"timeout":"5s"}}"#);
         assert_eq!(policy(&json).json(), json);
         assert_eq!(Policy::parse(&json, Secrets::LeftOut).unwrap().json(), r#"{"timeout":"5s"}"#);
+    }
+
+    #[test]
+    fn sealed_headers_are_restored_or_left_out_and_count_as_masks() {
+        let sealed = |text: &str| {
+            format!(
+                r#"{{"headers":{{"authorization":"{MASK}","x-a":"1"}},"headers_to":["*"],"sealed_headers":"{text}"}}"#
+            )
+        };
+        let plain = r#"{"headers":{"authorization":"Bearer 1","x-a":"1"},"headers_to":["*"]}"#;
+        assert_eq!(policy(&sealed("k1.a")).json(), sealed("k1.a"));
+        let left = Policy::parse(&sealed("k1.a"), Secrets::LeftOut).unwrap().json();
+        assert_eq!(left, r#"{"headers":{"x-a":"1"},"headers_to":["*"]}"#);
+        assert_eq!(Policy::parse(plain, Secrets::LeftOut).unwrap().json(), plain, "it is not sealed");
+        for (backup, stored, expected) in [
+            (sealed("k1.a"), sealed("k2.b"), Fate::Present),
+            (plain.to_owned(), sealed("k1.a"), Fate::Present),
+            (sealed("k1.a"), plain.to_owned(), Fate::Present),
+            (sealed("k1.a"), sealed("k1.a").replace("x-a", "x-b"), Fate::Other),
+        ] {
+            assert_eq!(fate(&backup, &stored), expected, "{backup} over {stored}");
+        }
     }
 
     #[test]

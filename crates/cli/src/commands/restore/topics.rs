@@ -139,7 +139,7 @@ async fn put(
 
 fn is_about_secrets(error: &ClientError) -> bool {
     let ClientError::Problem { problem, .. } = error else { return false };
-    problem.errors.iter().any(|error| error.field == "secrets")
+    problem.errors.iter().any(|error| ["secrets", "sealed_headers"].contains(&error.field.as_str()))
 }
 
 fn refusal(restored: &Restored, format: Format) -> String {

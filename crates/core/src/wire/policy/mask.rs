@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::parse_policy;
 use super::secrets::without_secrets;
+use super::{SEALED_HEADERS, parse_policy};
 use crate::job::{MASK, is_masked, is_secret};
 use crate::policy::Policy;
 use crate::wire::fields::object::{Mistakes, open, read};
@@ -15,7 +15,7 @@ use crate::wire::problem::Problem;
 /// A policy as it is shown: JSON, each field as it was written, without its secrets, and with secret header values
 /// masked.
 pub(in crate::wire) fn masked_policy(policy: &Policy) -> Cow<'_, str> {
-    let written = without_secrets(policy);
+    let written = without_sealed_headers(without_secrets(policy));
     if !policy.headers.entries().iter().any(|(name, _)| is_secret(name)) {
         return written;
     }
@@ -72,8 +72,19 @@ fn new_origin<'a>(policy: &'a Policy, stored: &Policy) -> Option<&'a str> {
     }
 }
 
+/// The JSON of a policy without its sealed headers.
+pub(super) fn without_sealed_headers(written: Cow<'_, str>) -> Cow<'_, str> {
+    if !written.contains(SEALED_HEADERS) {
+        return written;
+    }
+    let fields = open(written.as_bytes()).expect("a policy keeps the JSON that it was parsed from");
+    let others = fields.iter().filter(|(name, _)| *name != SEALED_HEADERS);
+    let others: Vec<_> = others.map(|(name, raw)| format!("\"{name}\":{}", raw.get())).collect();
+    Cow::Owned(format!("{{{}}}", others.join(",")))
+}
+
 /// The JSON of a policy with changed header values. All other fields stay as they are.
-fn with_headers(written: &str, mut change: impl FnMut(&str, &mut Value)) -> String {
+pub(super) fn with_headers(written: &str, mut change: impl FnMut(&str, &mut Value)) -> String {
     let fields = open(written.as_bytes()).expect("a policy keeps the JSON that it was parsed from");
     let mut parts = Vec::new();
     for (field, raw) in fields.iter() {
