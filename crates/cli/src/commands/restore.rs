@@ -42,7 +42,7 @@ Examples:
 
 The whole backup is checked before anything is changed. Running the same restore again does no harm: what is there \
 already counts as repeated. A job or a policy that is there with other content stays as it is, is reported, and makes \
-the exit code 1. Signing secrets are sealed in a backup: the installation needs the master keys that sealed them, or \
+the exit code 1. Signing secrets and secret headers of policies are sealed in a backup: the installation needs the master keys that sealed them, or \
 --without-secrets.
 
 What belongs to a tenant is restored for that tenant. With the root key that is everything; --tenant restores what \
@@ -57,7 +57,8 @@ pub(crate) struct RestoreArgs {
     /// How long to retry while the server does not answer
     #[arg(long = "patience", value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
     pub(crate) retry_for: Duration,
-    /// Leave the signing secrets of the topics out, if their master keys are lost: each topic keeps those that it has
+    /// Leave sealed secrets and secret headers of topics out, if their master keys are lost: each topic keeps the secrets
+    /// that it has
     #[arg(long)]
     pub(crate) without_secrets: bool,
 }

@@ -24,7 +24,7 @@ use crate::client::{Call, ClientError, SHORT};
 const POLICIES_KNOWN: Duration = Duration::from_secs(1);
 
 /// What helps if secrets cannot be opened.
-const SEALED: &str = "its signing secrets are sealed; start the server with the master keys that sealed them \
+const SEALED: &str = "its secrets are sealed; start the server with the master keys that sealed them \
     (RINGBACK_MASTER_KEYS), or leave them out with --without-secrets";
 
 /// A topic would send the jobs of a backup unsigned, which were signed before.
