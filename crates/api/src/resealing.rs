@@ -80,7 +80,7 @@ fn with_resealed_headers(
     if !are_headers_outdated(policy, keys) {
         return Ok(None);
     }
-    let name = Policy::sealed_name(topic);
+    let name = policy.sealed_name(topic);
     let opened = match &policy.sealed_headers {
         Some(sealed) => {
             with_opened_headers(policy, &keys.open(&name, sealed)?).ok_or(OpenError::Malformed)?

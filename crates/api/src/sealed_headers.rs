@@ -15,7 +15,7 @@ use crate::state::Api;
 /// 422 if they cannot be opened.
 pub(crate) fn with_opened(api: &Api, topic: &Topic, policy: Policy) -> Result<Policy, Problem> {
     let Some(sealed) = &policy.sealed_headers else { return Ok(policy) };
-    let why = match api.master_keys.open(&Policy::sealed_name(topic), sealed) {
+    let why = match api.master_keys.open(&policy.sealed_name(topic), sealed) {
         Ok(values) => match with_opened_headers(&policy, &values) {
             Some(opened) => return Ok(opened),
             None => "they are not the values of the headers that are masked".to_owned(),
@@ -25,14 +25,14 @@ pub(crate) fn with_opened(api: &Api, topic: &Topic, policy: Policy) -> Result<Po
     Err(Problem::fields(vec![FieldError {
         field: "sealed_headers".to_owned(),
         detail: format!("the values of secret headers cannot be opened: {why}"),
-        allowed: "values of this topic that a master key of this installation has sealed; or the values themselves in headers"
+        allowed: "values that a master key of this installation has sealed for this topic and the same headers_to; or the values themselves in headers"
             .to_owned(),
     }]))
 }
 
 /// A policy with its secret header values sealed. Without a master key they stay as they are.
-pub(crate) fn with_sealed_values(api: &Api, topic: &Topic, policy: Policy) -> Policy {
-    let sealed = secret_header_values(&policy)
-        .and_then(|values| api.seal(&Policy::sealed_name(topic), values.as_bytes()));
-    sealed.map_or(policy.clone(), |sealed| with_sealed_headers(&policy, &sealed))
+pub(crate) fn with_sealed_values(api: &Api, topic: &Topic, policy: &Policy) -> Policy {
+    let sealed = secret_header_values(policy)
+        .and_then(|values| api.seal(&policy.sealed_name(topic), values.as_bytes()));
+    sealed.map_or_else(|| policy.clone(), |sealed| with_sealed_headers(policy, &sealed))
 }

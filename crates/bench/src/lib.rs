@@ -6,6 +6,7 @@
 //! refused or early, when something takes far longer than it should, or when a server does not answer.
 
 mod args;
+mod attack;
 mod backlog;
 mod embedded_store;
 mod figure;
@@ -65,8 +66,12 @@ pub async fn run(scenarios: &[&Scenario], setup: &Setup) -> Vec<&'static str> {
     broken
 }
 
-/// Serves the handler that does nothing until killed, when the arguments ask for it; else returns false at once.
+/// Serves the handler that does nothing, or attacks, until killed, when the arguments ask for it; else returns false at
+/// once.
 pub async fn serve(args: &[String]) -> bool {
+    if attack::serve(args).await {
+        return true;
+    }
     let [verb, port] = args else { return false };
     let Some(port) = port.parse().ok().filter(|_| verb == noop::VERB) else { return false };
     noop::serve(port).await;

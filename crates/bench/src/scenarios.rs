@@ -1,5 +1,6 @@
 //! All scenarios by the names that `make bench ARGS=` takes, one file each.
 
+mod attacks;
 mod audit;
 mod drain;
 mod embedded;
@@ -39,7 +40,7 @@ macro_rules! scenario {
 }
 
 /// All scenarios, in the order in which they run.
-pub const SCENARIOS: [Scenario; 16] = [
+pub const SCENARIOS: [Scenario; 17] = [
     scenario!(submit_one, "single submits over HTTP, durable, beside a handler that does nothing"),
     scenario!(replicated, "single submits that a replica has to have, beside those of profile disk"),
     scenario!(submit_batch, "submits of 1,000 jobs per request, beside redis-benchmark"),
@@ -54,6 +55,7 @@ pub const SCENARIOS: [Scenario; 16] = [
         one_dead_receiver,
         "one of a hundred receivers hangs and gets half of the jobs: lateness of the others"
     ),
+    scenario!(attacks, "one tenant attacks in eleven ways: submits and lateness of another"),
     scenario!(
         revive,
         "redrive of 100,000 dead jobs at 2,000/s: the rate reached, and the lateness of other topics"

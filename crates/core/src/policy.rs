@@ -68,9 +68,11 @@ impl Policy {
         if self.written.is_empty() { "{}" } else { &self.written }
     }
 
-    /// The name that the secret header values of a topic are sealed for, so that they are of use for it alone.
-    pub fn sealed_name(topic: &Topic) -> String {
-        format!("policy-headers {}", topic.as_str())
+    /// The name that its secret header values are sealed for, so that they are of use for this topic and the origins in
+    /// `headers_to` alone.
+    pub fn sealed_name(&self, topic: &Topic) -> String {
+        let origins = self.headers_to.as_ref().map_or_else(|| "*".to_owned(), |origins| origins.join(" "));
+        format!("policy-headers {} {origins}", topic.as_str())
     }
 
     /// The headers that a callback to this origin gets.

@@ -112,7 +112,7 @@ impl Signer {
         let Some(sealed) = policy.sealed_headers.as_ref().filter(|_| !headers.is_empty()) else {
             return Ok(headers.into());
         };
-        let opened = self.keys.open(&Policy::sealed_name(topic), sealed).map_err(|error| error.to_string());
+        let opened = self.keys.open(&policy.sealed_name(topic), sealed).map_err(|error| error.to_string());
         let opened = opened.and_then(|values| {
             let opened = with_opened_headers(policy, &values);
             opened.ok_or_else(|| "they are not the values of the headers that are masked".to_owned())

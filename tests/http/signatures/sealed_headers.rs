@@ -59,11 +59,15 @@ async fn a_secret_header_is_stored_sealed_and_sent_as_it_was_put() {
         stack.set_policy(TOPIC, &policy("another")).await;
         assert_eq!(delivered(&stack, &sink, "another").await.as_deref(), Some("another"));
 
-        // What was sealed is put back as it was exported, for its topic alone.
+        // What was sealed is put back as it was exported, for its topic and its origins alone.
         stack.set_policy(TOPIC, &first).await;
         assert_eq!(delivered(&stack, &sink, "back").await.as_deref(), Some(VALUE));
-        let problem = stack.put("/v1/topics/other", &first).await.expect(422);
-        assert_eq!(problem["errors"][0]["field"], "sealed_headers", "{problem}");
+        let mut elsewhere = first.clone();
+        elsewhere["headers_to"] = json!(["https://evil.example"]);
+        for (path, policy) in [("/v1/topics/other", &first), ("/v1/topics/e2e", &elsewhere)] {
+            let problem = stack.put(path, policy).await.expect(422);
+            assert_eq!(problem["errors"][0]["field"], "sealed_headers", "{problem}");
+        }
         stack.set_policy(TOPIC, &json!({"headers": {"x-a": "1"}})).await;
         assert_eq!(exported(&stack).await, json!({"headers": {"x-a": "1"}}));
     }

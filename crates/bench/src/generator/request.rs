@@ -32,20 +32,27 @@ impl Request {
     /// One measured job for a URL, with the fields of `more`.
     pub(crate) fn one(server: SocketAddr, url: &str, more: &Value) -> Self {
         let body = job(PLACEHOLDER, url, more).to_string();
-        Self::write(server, "/v1/jobs", &body, Kind::One, 1)
+        Self::write(server, "/v1/jobs", "", &body, Kind::One, 1)
+    }
+
+    /// The same from a caller with a key.
+    pub(crate) fn one_with_key(server: SocketAddr, url: &str, more: &Value, key: &str) -> Self {
+        let body = job(PLACEHOLDER, url, more).to_string();
+        let header = format!("authorization: Bearer {key}\r\n");
+        Self::write(server, "/v1/jobs", &header, &body, Kind::One, 1)
     }
 
     /// Many jobs in one request.
     pub(crate) fn batch(server: SocketAddr, jobs: usize, url: &str, more: &Value) -> Self {
         let body = Value::from(vec![job(PLACEHOLDER, url, more); jobs]).to_string();
-        Self::write(server, "/v1/jobs/batch", &body, Kind::Batch, jobs)
+        Self::write(server, "/v1/jobs/batch", "", &body, Kind::Batch, jobs)
     }
 
-    fn write(server: SocketAddr, path: &str, body: &str, kind: Kind, jobs: usize) -> Self {
+    fn write(server: SocketAddr, path: &str, header: &str, body: &str, kind: Kind, jobs: usize) -> Self {
         let length = body.len();
         let text = format!(
             "POST {path} HTTP/1.1\r\nhost: {server}\r\ncontent-type: application/json\r\n\
-             content-length: {length}\r\n\r\n{body}"
+             {header}content-length: {length}\r\n\r\n{body}"
         );
         let places: Vec<_> = text.match_indices(&PLACEHOLDER.to_string()).map(|(at, _)| at).collect();
         let places = places.chunks(places.len() / jobs).map(<[_]>::to_vec).collect();

@@ -1,0 +1,300 @@
+//! What hostile callers and receivers do: each attack runs in a process of its own, at the lowest priority, until it is
+//! killed.
+
+use std::future::pending;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::{LocalBoxFuture, join_all};
+use futures_util::stream::FuturesUnordered;
+use reqwest::Client;
+use ringback_testkit::{Child, http_client};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{interval, sleep, timeout};
+
+/// The first argument that makes this program an attacker.
+pub(crate) const VERB: &str = "attack";
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One attack.
+pub(crate) struct Attack {
+    pub(crate) name: &'static str,
+    run: fn(Target) -> LocalBoxFuture<'static, ()>,
+}
+
+/// All attacks.
+pub(crate) const ATTACKS: [Attack; 11] = [
+    Attack { name: "silent-names", run: |target| Box::pin(silent_names(target)) },
+    Attack { name: "dead-receiver", run: |target| Box::pin(dead_receiver(target)) },
+    Attack { name: "endless-interim", run: |target| Box::pin(endless_interim(target)) },
+    Attack { name: "failing-receiver", run: |target| Box::pin(failing_receiver(target)) },
+    Attack { name: "slow-bodies", run: |target| Box::pin(slow_bodies(target)) },
+    Attack { name: "partial-heads", run: |target| Box::pin(partial_heads(target)) },
+    Attack { name: "unread-streams", run: |target| Box::pin(unread_streams(target)) },
+    Attack { name: "many-topics", run: |target| Box::pin(many_topics(target)) },
+    Attack { name: "long-lists", run: |target| Box::pin(long_lists(target)) },
+    Attack { name: "huge-fields", run: |target| Box::pin(huge_fields(target)) },
+    Attack { name: "waiting-reserves", run: |target| Box::pin(waiting_reserves(target)) },
+];
+
+/// The API that is attacked, and the attacker's key.
+#[derive(Clone)]
+struct Target {
+    address: SocketAddr,
+    key: String,
+    client: Client,
+}
+
+impl Target {
+    /// Posts JSON. Refusals, errors and closed connections are part of an attack.
+    async fn post(&self, path: &str, body: Vec<u8>) {
+        let url = format!("http://{}{path}", self.address);
+        let request = self.client.post(url).bearer_auth(&self.key);
+        let answer = request.header("content-type", "application/json").body(body).send();
+        if let Ok(answer) = answer.await {
+            drop(answer.bytes().await);
+        }
+    }
+
+    async fn submit(&self, jobs: Vec<Value>) {
+        self.post("/v1/jobs/batch", Value::from(jobs).to_string().into_bytes()).await;
+    }
+
+    /// Submits 500 jobs each second.
+    async fn submit_for_ever(&self, job: impl Fn(usize) -> Value) {
+        let mut seconds = interval(SECOND);
+        for round in 0.. {
+            seconds.tick().await;
+            self.submit((0..500).map(|n| job(500 * round + n)).collect()).await;
+        }
+    }
+
+    /// Opens a connection and writes bytes to it.
+    async fn open(&self, bytes: &[u8]) -> Option<TcpStream> {
+        let mut stream = TcpStream::connect(self.address).await.ok()?;
+        stream.write_all(bytes).await.ok()?;
+        Some(stream)
+    }
+}
+
+/// An attack that runs until this is dropped.
+pub(crate) struct Running {
+    _child: Child,
+    // After the child, which writes its log there.
+    _dir: TempDir,
+}
+
+impl Attack {
+    /// Starts it as a process of its own.
+    pub(crate) fn start(&self, address: SocketAddr, key: &str) -> Running {
+        let dir = tempfile::tempdir().expect("a temp directory");
+        let mut command = Command::new("nice");
+        let exe = std::env::current_exe().expect("this program knows its path");
+        command.args(["-n", "19"]).arg(exe).args([VERB, self.name, &address.to_string(), key]);
+        let _child = Child::spawn(VERB, &mut command, &dir.path().join("log"));
+        Running { _child, _dir: dir }
+    }
+}
+
+/// Attacks for ever, if the arguments ask for it; else returns false at once.
+pub(crate) async fn serve(args: &[String]) -> bool {
+    let [verb, name, address, key] = args else { return false };
+    let attack = ATTACKS.iter().find(|attack| verb == VERB && attack.name == name);
+    let (Some(attack), Ok(address)) = (attack, address.parse()) else { return false };
+    (attack.run)(Target { address, key: key.clone(), client: http_client() }).await;
+    true
+}
+
+/// A listener in this process, and the URL that leads to it.
+async fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("a listener has an address"));
+    (listener, url)
+}
+
+/// Serves each connection, for ever.
+async fn each(listener: &TcpListener, serve: impl AsyncFn(TcpStream)) {
+    let mut serving = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            Ok((stream, _)) = listener.accept() => serving.push(serve(stream)),
+            Some(()) = serving.next() => {}
+        }
+    }
+}
+
+/// Jobs to names whose server is silent, each with a name of its own.
+async fn silent_names(target: Target) {
+    let job = |n: usize| {
+        let retry = json!({ "delays": ["10s"], "max": 3 });
+        json!({ "topic": "names", "url": format!("http://n{n}.silent.example/"), "timeout": "200ms", "retry": retry })
+    };
+    target.submit_for_ever(job).await;
+}
+
+/// A hundred topics whose jobs go to one port that accepts connections and never answers.
+async fn dead_receiver(target: Target) {
+    let (listener, url) = listener().await;
+    let accept = async {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            held.push(stream);
+        }
+    };
+    let retry = json!({ "delays": ["1s"], "max": -1 });
+    let job = |n: usize| json!({ "topic": format!("dead.{}", n % 100), "url": url, "timeout": "30s", "retry": retry });
+    tokio::join!(accept, target.submit_for_ever(job));
+}
+
+/// A receiver that answers each callback with interim responses without an end.
+async fn endless_interim(target: Target) {
+    let (listener, url) = listener().await;
+    let serve = async |mut stream: TcpStream| {
+        let many = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(100);
+        while stream.write_all(&many).await.is_ok() {}
+    };
+    let retry = json!({ "delays": ["1s"], "max": -1 });
+    tokio::join!(
+        each(&listener, serve),
+        target.submit_for_ever(|_| json!({ "topic": "interim", "url": url, "retry": retry }))
+    );
+}
+
+/// A receiver that fails at once, and jobs that are retried every 10 ms for ever.
+async fn failing_receiver(target: Target) {
+    let (listener, url) = listener().await;
+    let serve = async |mut stream: TcpStream| {
+        let mut read = [0; 16 * 1024];
+        while stream.read(&mut read).await.is_ok_and(|bytes| bytes > 0) {
+            let answer = b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n";
+            if stream.write_all(answer).await.is_err() {
+                return;
+            }
+        }
+    };
+    let retry = json!({ "delays": ["10ms"], "max": -1, "jitter": 0 });
+    let jobs = (0..1000).map(|_| json!({ "topic": "failing", "url": url, "retry": retry })).collect();
+    tokio::join!(each(&listener, serve), target.submit(jobs));
+}
+
+/// Two hundred uploads in chunks that bring a kilobyte a second once they have passed 16 KiB.
+async fn slow_bodies(target: Target) {
+    let head = format!(
+        "POST /v1/jobs/batch HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         transfer-encoding: chunked\r\n\r\n4400\r\n{}\r\n",
+        target.address,
+        target.key,
+        " ".repeat(0x4400)
+    );
+    let part = format!("400\r\n{}\r\n", " ".repeat(0x400));
+    let upload = async || loop {
+        if let Some(mut stream) = target.open(head.as_bytes()).await {
+            while stream.write_all(part.as_bytes()).await.is_ok() {
+                sleep(SECOND).await;
+            }
+        }
+        sleep(SECOND / 10).await;
+    };
+    join_all((0..200).map(|_| upload())).await;
+}
+
+/// As many connections with a part of a head as the API takes.
+async fn partial_heads(target: Target) {
+    let head = format!("POST /v1/jobs HTTP/1.1\r\nhost: {}\r\nx: {}", target.address, "x".repeat(30_000));
+    let mut held = Vec::new();
+    while held.len() < 4_000 {
+        held.extend(target.open(head.as_bytes()).await);
+    }
+    let () = pending().await;
+}
+
+/// Connections over HTTP/2 whose streams ask for exports and give no window for the answers.
+async fn unread_streams(target: Target) {
+    // The preface; settings with an initial window of 0 (RFC 9113, section 6.5.2).
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0".to_vec();
+    let text = |text: &str| [&[u8::try_from(text.len()).expect("it is short")][..], text.as_bytes()].concat();
+    // GET, http, and three fields without an index (RFC 7541, section 6.2.2): path, authority, authorization.
+    let authorization = format!("Bearer {}", target.key);
+    let fields = [("\x04", "/v1/jobs?limit=1000"), ("\x01", "h"), ("\x0f\x08", authorization.as_str())];
+    let mut block = vec![0x82, 0x86];
+    for (name, value) in fields {
+        block.extend(name.bytes().chain(text(value)));
+    }
+    for stream in (1..200_u8).step_by(2) {
+        let length = u8::try_from(block.len()).expect("it is short");
+        bytes.extend([0, 0, length, 0x01, 0x05, 0, 0, 0, stream]);
+        bytes.extend(&block);
+    }
+    let hold = async || loop {
+        if let Some(mut stream) = target.open(&bytes).await {
+            let mut read = [0; 16 * 1024];
+            while stream.read(&mut read).await.is_ok_and(|bytes| bytes > 0) {}
+        }
+        sleep(SECOND / 10).await;
+    };
+    join_all((0..50).map(|_| hold())).await;
+}
+
+/// Jobs that are due in ten years, each of a topic of its own.
+async fn many_topics(target: Target) {
+    let job =
+        |n: usize| json!({ "topic": format!("topic-{n}"), "delay": "3650d", "url": "https://a.example/" });
+    target.submit_for_ever(job).await;
+}
+
+/// Eight clients that list 50,000 jobs again and again.
+async fn long_lists(target: Target) {
+    for round in 0..50 {
+        let job = |n| json!({ "topic": "list", "id": format!("{round}-{n}"), "delay": "1d", "url": "https://a.example/" });
+        target.submit((0..1000).map(job).collect()).await;
+    }
+    let list = async || loop {
+        let mut next = Some(String::new());
+        while let Some(cursor) = next {
+            let url = format!("http://{}/v1/jobs?limit=1000{cursor}", target.address);
+            let answer = target.client.get(url).bearer_auth(&target.key).send().await;
+            let page: Value = match answer {
+                Ok(answer) => answer.bytes().await.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+                Err(_) => None,
+            }
+            .unwrap_or_default();
+            next = page["next"].as_str().map(|cursor| format!("&cursor={cursor}"));
+        }
+    };
+    join_all((0..8).map(|_| list())).await;
+}
+
+/// Four clients that submit jobs with a megabyte in a field that is short.
+async fn huge_fields(target: Target) {
+    let body = |field: &str| {
+        let value = if field == "retry" {
+            json!({ "delays": vec!["1s"; 100_000] })
+        } else {
+            "1".repeat(900_000).into()
+        };
+        json!({ "topic": "huge", "url": "https://a.example/", field: value }).to_string().into_bytes()
+    };
+    let bodies = ["retry", "delay"].map(body);
+    let submit = async || loop {
+        for body in &bodies {
+            target.post("/v1/jobs", body.clone()).await;
+        }
+    };
+    join_all((0..4).map(|_| submit())).await;
+}
+
+/// Two thousand consumers that wait for jobs, with padded bodies, and are gone before they are answered.
+async fn waiting_reserves(target: Target) {
+    let body = format!("{{\"wait\":\"20s\"{}}}", " ".repeat(30_000));
+    let wait = async |n: usize| loop {
+        let path = format!("/v1/topics/wait-{}/reserve", n % 10);
+        let reserve = target.post(&path, body.clone().into_bytes());
+        timeout(5 * SECOND, reserve).await.ok();
+    };
+    join_all((0..2_000).map(wait)).await;
+}
