@@ -32,3 +32,4 @@ mod time_zones;
 mod tls;
 mod topics;
 mod tracing;
+mod unread_answers;

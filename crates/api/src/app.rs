@@ -8,12 +8,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
 use futures_util::FutureExt as _;
+use ringback_service::http_server::Peer;
 
 use self::observe::Observer;
-use crate::access::Gate;
+use crate::access::{As, Gate};
+use crate::limits::AnswerMemory;
 use crate::state::Api;
 use crate::{error, openapi, routes};
 
@@ -21,13 +23,18 @@ use crate::{error, openapi, routes};
 struct Around {
     observer: Observer,
     gate: Gate,
+    answers: AnswerMemory,
 }
 
 /// The whole API as a service, without a listener.
 pub(crate) fn app(api: Arc<Api>, gate: Gate) -> Router {
     let table = table();
     let paths = table.iter().map(|(path, _)| *path).collect();
-    let around = Around { observer: Observer { metrics: Arc::clone(&api.metrics), paths }, gate };
+    let around = Around {
+        observer: Observer { metrics: Arc::clone(&api.metrics), paths },
+        gate,
+        answers: AnswerMemory::default(),
+    };
     let router = table.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     router
         .fallback(error::not_found)
@@ -36,19 +43,23 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate) -> Router {
         .with_state(api)
 }
 
-/// Middleware: observes a request, and answers it if the caller may make it. All in one, since each layer costs every
+/// Middleware: observes a request, answers it if the caller may make it, and counts its answer until that is read. All in one, since each layer costs every
 /// request two allocations. It runs inside the router, so that it knows the route.
 async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
-    let Around { observer, gate } = &*around;
+    let Around { observer, gate, answers } = &*around;
     let answer = async |request: Request| {
         let (mut parts, body) = request.into_parts();
-        match gate.admit(&mut parts) {
-            Ok(()) => {
-                let answer = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
-                answer.catch_unwind().await.unwrap_or_else(error::panicked)
-            }
-            Err(refusal) => *refusal,
+        if let Err(refusal) = gate.admit(&mut parts) {
+            return *refusal;
         }
+        let (caller, peer, is_read) = (As::of(&parts), Peer::of_request(&parts), parts.method.is_safe());
+        let claimant = || caller.claimant(peer);
+        if !is_read && let Err(refusal) = answers.check(claimant) {
+            return refusal.into_response();
+        }
+        let answer = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
+        let answer = answer.catch_unwind().await.unwrap_or_else(error::panicked);
+        answers.hold(answer, claimant, is_read)
     };
     observer.observe(request, answer).await
 }

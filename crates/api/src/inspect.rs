@@ -1,18 +1,10 @@
-//! Answers with whole jobs, for `include=request`. Whole jobs can be large, so reading them takes a part
-//! of a memory budget of their own, which a large answer keeps until it is written.
+//! Answers with whole jobs, for `include=request`. Whole jobs can be large, so reading them takes a part of a memory budget
+//! of their own.
 
-use std::convert::Infallible;
-
-use axum::body::Body;
-use axum::response::{IntoResponse as _, Response};
-use bytes::Bytes;
-use futures_util::stream;
-use http::header;
 use ringback_core::job::{Callback, Delivery, Topic};
 use ringback_core::policy::Policies;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::wire::Inspection;
-use serde::Serialize;
 
 use crate::error::ApiError;
 use crate::limits::Permit;
@@ -27,8 +19,6 @@ pub(crate) const ONE_PAGE: usize = 8 * 1024 * 1024;
 const JOB: usize = 512;
 /// About how many bytes a delay of a retry policy has.
 const DELAY: usize = 16;
-/// Smaller answers keep no permit: they fit into the buffers of the connection.
-const SMALL: usize = 64 * 1024;
 
 impl Api {
     /// Acquires memory for whole jobs, [`ONE_JOB`] or [`ONE_PAGE`].
@@ -67,19 +57,4 @@ pub(crate) fn weight(policies: &Policies, topic: &Topic, delivery: &Delivery) ->
         + retry(delivery.retry.as_ref());
     let body = delivery.body.bytes.len() / 3 * 4;
     JOB + body + entries(delivery.context.entries()) + 2 * own + of_topic
-}
-
-/// An answer of whole jobs. A large one keeps the permit until it is written.
-pub(crate) fn json_holding<T: Serialize>(answer: &T, permit: Permit) -> Response {
-    let json: Bytes = serde_json::to_vec(answer).expect("plain data always serialises").into();
-    let content_type = [(header::CONTENT_TYPE, "application/json")];
-    if json.len() <= SMALL {
-        return (content_type, json).into_response();
-    }
-    // The permit is dropped at the end of the stream, for which the connection asks only after it has
-    // taken the JSON.
-    let chunks = stream::unfold((Some(json), permit), async |(json, permit)| {
-        json.map(|json| (Ok::<_, Infallible>(json), (None, permit)))
-    });
-    (content_type, Body::from_stream(chunks)).into_response()
 }

@@ -1,12 +1,14 @@
-//! The limits of requests: their deadlines, the memory of their bodies, the turns of those that read much, the shares of tenants, and how often
+//! The limits of requests: their deadlines, the memory of their bodies and of their answers, the turns of those that read much, the shares of tenants, and how often
 //! the store is asked for statistics.
 
+mod answer_memory;
 mod deadline;
 mod memory_budget;
 mod shares;
 pub(crate) mod stats_cache;
 mod turns;
 
+pub(crate) use self::answer_memory::AnswerMemory;
 pub(crate) use self::deadline::Deadline;
 pub(crate) use self::memory_budget::{MemoryBudget, Permit};
 pub(crate) use self::shares::{check_share, place_to_wait};

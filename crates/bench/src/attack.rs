@@ -65,12 +65,12 @@ impl Target {
         self.post("/v1/jobs/batch", Value::from(jobs).to_string().into_bytes()).await;
     }
 
-    /// Submits 500 jobs each second.
+    /// Submits 500 jobs each second, 50 at a time.
     async fn submit_for_ever(&self, job: impl Fn(usize) -> Value) {
-        let mut seconds = interval(SECOND);
+        let mut turns = interval(SECOND / 10);
         for round in 0.. {
-            seconds.tick().await;
-            self.submit((0..500).map(|n| job(500 * round + n)).collect()).await;
+            turns.tick().await;
+            self.submit((0..50).map(|n| job(50 * round + n)).collect()).await;
         }
     }
 
@@ -182,7 +182,7 @@ async fn failing_receiver(target: Target) {
     tokio::join!(each(&listener, serve), target.submit(jobs));
 }
 
-/// Two hundred uploads in chunks that bring a kilobyte a second once they have passed 16 KiB.
+/// Two hundred uploads in chunks that bring 9 KiB a second once they have passed 16 KiB, which is just fast enough.
 async fn slow_bodies(target: Target) {
     let head = format!(
         "POST /v1/jobs/batch HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
@@ -191,7 +191,7 @@ async fn slow_bodies(target: Target) {
         target.key,
         " ".repeat(0x4400)
     );
-    let part = format!("400\r\n{}\r\n", " ".repeat(0x400));
+    let part = format!("2400\r\n{}\r\n", " ".repeat(0x2400));
     let upload = async || loop {
         if let Some(mut stream) = target.open(head.as_bytes()).await {
             while stream.write_all(part.as_bytes()).await.is_ok() {

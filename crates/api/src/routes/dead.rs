@@ -9,12 +9,14 @@ use http::StatusCode;
 use ringback_core::contract::{DeadCursor, DeadJob, MoveResult, StoreError};
 use ringback_core::job::{Delivery, Job, JobKey};
 use ringback_core::wire::{DeadJobAnswer, DeadPageAnswer, JobAnswer, PurgeAnswer};
+use ringback_service::http_server::Peer;
 use tokio::time::Instant;
 
 use super::jobs::unknown;
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{DeadPageQuery, Include, JobPath, PurgeQuery, Query, TopicPath};
-use crate::inspect::{self, json_holding};
+use crate::inspect;
 use crate::limits::Deadline;
 use crate::paging;
 use crate::schema::{
@@ -48,21 +50,26 @@ const PURGE_FOR: Duration = Duration::from_secs(1);
 )]
 pub(crate) async fn list(
     State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
     TopicPath(topic): TopicPath,
     Query(DeadPageQuery { filter, from, limit, include }): Query<DeadPageQuery>,
 ) -> Result<Response, ApiError> {
     let (deadline, filter) = (Deadline::from_now(), filter.of(topic));
     match include {
         Include::Nothing => {
+            let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
             let page = paging::list_dead(&api.store, &filter, from, limit);
             let (jobs, next) = deadline.bound(page).await??;
             let items = jobs.into_iter().map(|dead| DeadJobAnswer::new(dead.job, dead.died, None));
             Ok(Json(page_answer(items, next)).into_response())
         }
         Include::Request => {
-            let permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+            let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
             let policies = api.policies.all()?;
             let weigh = |delivery: &Delivery| inspect::weight(&policies, &filter.topic, delivery);
+            // After the memory, for which others may have to wait for long.
+            let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
             let page = async {
                 let (jobs, next) = paging::list_dead(&api.store, &filter, from, limit).await?;
                 let wanted = jobs.len();
@@ -75,7 +82,7 @@ pub(crate) async fn list(
                 let inspection = delivery.map(|delivery| api.inspection(&policies, &filter.topic, delivery));
                 DeadJobAnswer::new(job, died, inspection)
             });
-            Ok(json_holding(&page_answer(items, next), permit))
+            Ok(Json(page_answer(items, next)).into_response())
         }
     }
 }

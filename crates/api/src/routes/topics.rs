@@ -13,6 +13,7 @@ use ringback_core::wire::{
     FieldError, PolicyAnswer, Problem, TopicAnswer, TopicsAnswer, brings_secrets, close_policy,
     on_dead_of_notices, parse_policy, secret_header_values, unmask_policy, with_secrets,
 };
+use ringback_service::http_server::Peer;
 
 use super::jobs::limit_reached;
 use super::policy_change::{applied, check_share_of_policies};
@@ -43,10 +44,12 @@ use crate::state::{Api, ApiState};
 pub(crate) async fn list_topics(
     State(api): ApiState,
     As(caller): As,
+    peer: Peer,
     Query(TopicsQuery { after, limit }): Query<TopicsQuery>,
 ) -> JsonResult<TopicsAnswer> {
-    let read = page_of(&api, &caller, after.as_ref(), limit);
-    let mut page = Deadline::from_now().bound(read).await??;
+    let deadline = Deadline::from_now();
+    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    let mut page = deadline.bound(page_of(&api, &caller, after.as_ref(), limit)).await??;
     let policies = api.policies.all().unwrap_or_default();
     let with_policy = policies.keys().filter(|topic| caller.owns(topic));
     add_topics(&mut page, with_policy, after.as_ref(), limit);

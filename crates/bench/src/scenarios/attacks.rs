@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::attack::{ATTACKS, Attack};
-use crate::figure::Figure;
+use crate::figure::{Figure, Spread};
 use crate::generator::{Load, Pace, Request, generate};
 use crate::receiver::{Channel, Receiver};
-use crate::setup::{Setup, api_address};
+use crate::setup::{Profile, Setup, api_address};
 
 pub(crate) const NAME: &str = "attacks";
 const ROOT: &str = "the-root-key-of-the-benchmark-of-attacks";
@@ -20,10 +20,10 @@ const ROOT: &str = "the-root-key-of-the-benchmark-of-attacks";
 const RATE: f64 = 300.0;
 const CONNECTIONS: usize = 8;
 /// How long an attack goes on before anything is measured.
-const BEFORE: Duration = Duration::from_secs(3);
+const BEFORE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(setup: &Setup) {
-    let seconds = setup.size.pick(6.0, 1.0);
+    let seconds = setup.size.pick(4.0, 1.0);
     for attack in &ATTACKS {
         one(setup, attack, (RATE * seconds) as usize).await;
     }
@@ -33,22 +33,24 @@ async fn one(setup: &Setup, attack: &Attack, requests: usize) {
     // A name server that never answers.
     let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let server = silent.local_addr().expect("a socket has an address").to_string();
-    let options = setup.stack(setup.profile()).count(Role::Carrier, 2);
+    // With `always` the waits for a disk hide the rest.
+    let options = setup.stack(Profile::EverySec).count(Role::Carrier, 2);
     let stack = options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_NAME_SERVERS", &server).start().await;
     let receiver = Receiver::start().await;
     let (own, hostile) = (key(&stack, "measured").await, key(&stack, "hostile").await);
     let mut quiet = Quiet { stack: &stack, receiver: &receiver, key: own, requests, first: 0 };
     // The first round warms up.
     quiet.round().await;
-    let calm = quiet.round().await;
+    let calm = setup.repeat(async || quiet.round().await).await;
     let running = attack.start(api_address(&stack), &hostile);
     sleep(BEFORE).await;
-    let attacked = quiet.round().await;
+    let attacked = setup.repeat(async || quiet.round().await).await;
     drop(running);
+    let spread = |rounds: &[[f64; 2]], i: usize| Spread::of(rounds.iter().map(|round| round[i]));
     for (i, what) in ["submit-p99", "delivery-p99"].into_iter().enumerate() {
         let (name, with) = (format!("{}: {what}", attack.name), json!({ "rate": RATE }));
-        let yardstick = Some(("without", calm[i].into()));
-        Figure { scenario: NAME, name: &name, unit: "ms", value: attacked[i].into(), yardstick, with }
+        let yardstick = Some(("without", spread(&calm, i)));
+        Figure { scenario: NAME, name: &name, unit: "ms", value: spread(&attacked, i), yardstick, with }
             .report();
     }
 }

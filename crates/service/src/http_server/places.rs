@@ -33,18 +33,25 @@ impl Peer {
     }
 }
 
+impl Peer {
+    /// The peer of a request; 0.0.0.0 for requests that were made within the process.
+    #[must_use]
+    pub fn of_request(parts: &Parts) -> Self {
+        parts.extensions.get().copied().unwrap_or(Self(Ipv4Addr::UNSPECIFIED.into()))
+    }
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// The peer of a request; 0.0.0.0 for requests that were made within the process.
 impl<S: Sync> FromRequestParts<S> for Peer {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().copied().unwrap_or(Self(Ipv4Addr::UNSPECIFIED.into())))
+        Ok(Self::of_request(parts))
     }
 }
 

@@ -1,0 +1,165 @@
+//! The memory of large answers that their clients have not taken yet. A client that asks for much and reads nothing could
+//! make the process keep an answer for each of its requests, for as long as a stream may stand still.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::{Body, HttpBody as _};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::{StreamExt as _, stream};
+use ringback_core::contract::tenant_limit;
+use ringback_service::http_server::Claimant;
+
+use crate::error::ApiError;
+
+/// The most bytes of large answers in all. One caller has at most half of what the others leave.
+const MAX_BYTES: u64 = 128 * 1024 * 1024;
+/// Smaller answers do not count: they fit into the buffers of the connection.
+const SMALL: u64 = 64 * 1024;
+
+/// The memory. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct AnswerMemory(Arc<Mutex<Taken>>);
+
+#[derive(Default)]
+struct Taken {
+    all: u64,
+    by_claimant: HashMap<Claimant, u64>,
+}
+
+/// What an answer takes, until it is dropped.
+struct Held {
+    memory: AnswerMemory,
+    claimant: Claimant,
+    bytes: u64,
+}
+
+impl AnswerMemory {
+    /// Whether a caller has so many answers waiting that it may not ask for something that cannot be undone.
+    ///
+    /// # Errors
+    /// 503 then.
+    pub(crate) fn check(&self, claimant: impl FnOnce() -> Claimant) -> Result<(), ApiError> {
+        let taken = self.lock();
+        // Nearly always nothing waits.
+        if taken.all == 0 {
+            return Ok(());
+        }
+        let (own, limit) = taken.share_of(&claimant());
+        if own < limit { Ok(()) } else { Err(refusal(own)) }
+    }
+
+    /// Counts an answer until its client has taken it. One too many is refused if it only reads; others have been done.
+    pub(crate) fn hold(
+        &self,
+        answer: Response,
+        claimant: impl FnOnce() -> Claimant,
+        is_read: bool,
+    ) -> Response {
+        let Some(bytes) = answer.body().size_hint().exact().filter(|bytes| *bytes > SMALL) else {
+            return answer;
+        };
+        match self.take(claimant(), bytes, is_read) {
+            Ok(held) => answer.map(|body| held.until_taken(body)),
+            Err(refusal) => refusal.into_response(),
+        }
+    }
+
+    fn take(&self, claimant: Claimant, bytes: u64, is_limited: bool) -> Result<Held, ApiError> {
+        let mut taken = self.lock();
+        let (own, limit) = taken.share_of(&claimant);
+        if is_limited && own + bytes > limit {
+            return Err(refusal(own));
+        }
+        taken.all += bytes;
+        *taken.by_claimant.entry(claimant.clone()).or_default() += bytes;
+        drop(taken);
+        Ok(Held { memory: self.clone(), claimant, bytes })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    /// What a caller has, and what it may have.
+    fn share_of(&self, claimant: &Claimant) -> (u64, u64) {
+        let own = self.by_claimant.get(claimant).copied().unwrap_or_default();
+        (own, tenant_limit(u32::MAX, MAX_BYTES, self.all, own))
+    }
+}
+
+impl Held {
+    /// The body of an answer. The connection asks for its end only once it has taken the rest, and drops it then.
+    fn until_taken(self, body: Body) -> Body {
+        let frames = (body.into_data_stream(), self);
+        Body::from_stream(stream::unfold(frames, async |(mut frames, held)| {
+            frames.next().await.map(|frame| (frame, (frames, held)))
+        }))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut taken = self.memory.lock();
+        taken.all -= self.bytes;
+        if let Some(own) = taken.by_claimant.get_mut(&self.claimant) {
+            *own -= self.bytes;
+            if *own == 0 {
+                taken.by_claimant.remove(&self.claimant);
+            }
+        }
+    }
+}
+
+fn refusal(own: u64) -> ApiError {
+    ApiError::retry_later(format_args!(
+        "{} MiB of answers to your tenant, or to your address, are not read yet, which is all that one may have",
+        own / (1024 * 1024)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PART: usize = 8 * 1024 * 1024;
+
+    fn of(name: &str) -> impl FnOnce() -> Claimant {
+        let name = name.into();
+        move || Claimant::Name(name)
+    }
+
+    fn answer(bytes: usize) -> Response {
+        vec![b'x'; bytes].into_response()
+    }
+
+    #[tokio::test]
+    async fn who_reads_nothing_leaves_half_to_the_others() {
+        let memory = AnswerMemory::default();
+        let read = |name: &str| memory.hold(answer(PART), of(name), true);
+        let mut held: Vec<_> = (0..8).map(|_| read("a")).collect();
+        assert!(held.iter().all(|answer| answer.status() == 200));
+        assert_eq!(read("a").status(), 503);
+        assert!(memory.check(of("a")).is_err() && memory.check(of("b")).is_ok());
+        let others: Vec<_> = (0..4).map(|_| read("b")).collect();
+        assert!(others.iter().all(|answer| answer.status() == 200));
+        assert_eq!(read("b").status(), 503);
+        // What has been done is answered, and counts.
+        held.push(memory.hold(answer(PART), of("a"), false));
+        assert_eq!((held[8].status().as_u16(), memory.lock().all), (200, 13 * PART as u64));
+        // One that is taken makes room, and only then.
+        let body = axum::body::to_bytes(held.remove(0).into_body(), usize::MAX).await.unwrap();
+        assert_eq!((body.len(), memory.lock().all), (PART, 12 * PART as u64));
+        drop((held, others));
+        assert!(memory.lock().all == 0 && memory.lock().by_claimant.is_empty());
+    }
+
+    #[test]
+    fn small_answers_do_not_count() {
+        let memory = AnswerMemory::default();
+        let small: Vec<_> = (0..10_000).map(|_| memory.hold(answer(1024), of("a"), true)).collect();
+        assert_eq!((small.len(), memory.lock().all), (10_000, 0));
+    }
+}
