@@ -31,8 +31,11 @@ pub(crate) fn with_opened(api: &Api, topic: &Topic, policy: Policy) -> Result<Po
 }
 
 /// A policy with its secret header values sealed. Without a master key they stay as they are.
-pub(crate) fn with_sealed_values(api: &Api, topic: &Topic, policy: &Policy) -> Policy {
+///
+/// # Errors
+/// 422 if the headers are too long with masks in place of the values.
+pub(crate) fn with_sealed_values(api: &Api, topic: &Topic, policy: &Policy) -> Result<Policy, Problem> {
     let sealed = secret_header_values(policy)
         .and_then(|values| api.seal(&policy.sealed_name(topic), values.as_bytes()));
-    sealed.map_or_else(|| policy.clone(), |sealed| with_sealed_headers(policy, &sealed))
+    sealed.map_or_else(|| Ok(policy.clone()), |sealed| with_sealed_headers(policy, &sealed))
 }

@@ -8,7 +8,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, is_notice_topic};
 use ringback_core::job::Topic;
 use ringback_core::policy::{Policy, StoredSecret};
-use ringback_core::wire::{topic_of_notice, with_opened_headers};
+use ringback_core::wire::{opened_headers, topic_of_notice};
 use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders, sign};
 use ringback_store::PolicyBook;
 use tracing::warn;
@@ -114,11 +114,11 @@ impl Signer {
         };
         let opened = self.keys.open(&policy.sealed_name(topic), sealed).map_err(|error| error.to_string());
         let opened = opened.and_then(|values| {
-            let opened = with_opened_headers(policy, &values);
+            let opened = opened_headers(policy, &values);
             opened.ok_or_else(|| "they are not the values of the headers that are masked".to_owned())
         });
         match opened {
-            Ok(opened) => Ok(opened.headers.entries().to_vec().into()),
+            Ok(opened) => Ok(opened.into()),
             Err(error) => {
                 warn!(job.topic = topic.as_str(), %error, "the secret headers of a topic cannot be opened, so its callbacks wait");
                 Err(CannotOpen)

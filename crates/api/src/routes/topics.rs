@@ -158,7 +158,7 @@ pub(crate) async fn put_policy(
         } else {
             policy.clone()
         };
-        let policy = if is_sealed { brought.clone() } else { with_sealed_values(&api, &topic, &policy) };
+        let policy = if is_sealed { brought.clone() } else { with_sealed_values(&api, &topic, &policy)? };
         match stored {
             Some(stored) if !stored.secrets.is_empty() && !brings => {
                 Ok(with_secrets(&policy, &stored.secrets))

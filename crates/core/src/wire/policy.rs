@@ -15,7 +15,7 @@ pub(super) use self::mask::masked_policy;
 pub use self::mask::unmask_policy;
 use self::mask::without_sealed_headers;
 use self::sealed::sealed_headers;
-pub use self::sealed::{secret_header_values, with_opened_headers, with_sealed_headers};
+pub use self::sealed::{opened_headers, secret_header_values, with_opened_headers, with_sealed_headers};
 pub use self::secrets::{
     MAX_KEEP, NewSecret, SecretAnswer, SecretCreated, SecretsAnswer, brings_secrets, parse_new_secret,
     with_secrets,

@@ -8,6 +8,7 @@ use super::{SEALED_HEADERS, parse_policy};
 use crate::job::{MASK, is_masked, is_secret};
 use crate::policy::{MAX_SEALED_HEADERS, Policy};
 use crate::wire::fields::object::{Fields, Mistakes, read};
+use crate::wire::problem::Problem;
 
 const ALLOWED: &str = "what GET /v1/export/topics prints of this topic; leave it out otherwise";
 
@@ -31,9 +32,9 @@ pub fn secret_header_values(policy: &Policy) -> Option<String> {
 
 /// A policy with its secret header values masked, and these instead.
 ///
-/// # Panics
-/// If they are longer than [`MAX_SEALED_HEADERS`].
-pub fn with_sealed_headers(policy: &Policy, sealed: &str) -> Policy {
+/// # Errors
+/// Those of [`parse_policy`]: a mask is longer than a short value, so that the headers can be too long with it.
+pub fn with_sealed_headers(policy: &Policy, sealed: &str) -> Result<Policy, Problem> {
     let masked = with_headers(&without_sealed_headers(policy.written().into()), |name, value| {
         if is_secret(name) {
             *value = MASK.into();
@@ -41,7 +42,7 @@ pub fn with_sealed_headers(policy: &Policy, sealed: &str) -> Policy {
     });
     let fields = masked.strip_suffix('}').unwrap_or_default();
     let json = format!("{fields},\"{SEALED_HEADERS}\":{}}}", Value::from(sealed));
-    parse_policy(json.as_bytes()).expect("a policy stays valid with a mask for its secret values")
+    parse_policy(json.as_bytes())
 }
 
 /// A policy with the values that were sealed in place of their masks; `None` if these are not the values of its masks.
@@ -60,6 +61,17 @@ pub fn with_opened_headers(policy: &Policy, values: &[u8]) -> Option<Policy> {
     parse_policy(json.as_bytes()).ok().filter(|_| is_complete)
 }
 
+/// The headers of a policy with the values that were sealed in place of their masks; `None` if these are not the values of
+/// its masks. Each attempt needs them, so nothing else of the policy is parsed.
+pub fn opened_headers(policy: &Policy, values: &[u8]) -> Option<Vec<(String, String)>> {
+    let values = serde_json::from_slice::<Map<String, Value>>(values).ok()?;
+    let opened = |(name, value): &(String, String)| {
+        let value = if is_masked(name, value) { values.get(name)?.as_str()? } else { value };
+        Some((name.clone(), value.to_owned()))
+    };
+    policy.headers.entries().iter().map(opened).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,16 +86,20 @@ mod tests {
         let plain = policy(json);
         let values = secret_header_values(&plain).unwrap();
         assert_eq!(values, r#"{"authorization":"Bearer 1","x-key":"\"2\""}"#);
-        let sealed = with_sealed_headers(&plain, "k1.abc");
+        let sealed = with_sealed_headers(&plain, "k1.abc").unwrap();
         let expected = r#"{"timeout":"5s","headers":{"Authorization":"[masked by ringback]","X-A":"1","x-key":"[masked by ringback]"},"headers_to":[],"sealed_headers":"k1.abc"}"#;
         assert_eq!(sealed.written(), expected);
         assert_eq!((sealed.sealed_headers.as_deref(), secret_header_values(&sealed)), (Some("k1.abc"), None));
+        let opened = opened_headers(&sealed, values.as_bytes());
+        assert_eq!(opened.as_deref(), Some(plain.headers.entries()));
         assert_eq!(with_opened_headers(&sealed, values.as_bytes()), Some(plain));
         for wrong in [r#"{"authorization":"Bearer 1"}"#, "[]", r#"{"authorization":1,"x-key":"2"}"#] {
             assert_eq!(with_opened_headers(&sealed, wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(opened_headers(&sealed, wrong.as_bytes()), None, "{wrong}");
         }
         // Sealed again, they take the place of the former.
-        assert_eq!(with_sealed_headers(&sealed, "k2.d").sealed_headers.as_deref(), Some("k2.d"));
+        let again = with_sealed_headers(&sealed, "k2.d").unwrap();
+        assert_eq!(again.sealed_headers.as_deref(), Some("k2.d"));
     }
 
     #[test]
@@ -96,8 +112,12 @@ mod tests {
     fn the_longest_secret_headers_stay_within_the_limits() {
         let value = |n: usize| format!("\"x-key-{n}\":\"{}\"", "k".repeat(4_000));
         let plain = policy(&format!("{{\"headers\":{{{},{}}}}}", value(1), value(2)));
-        let sealed = with_sealed_headers(&plain, &"s".repeat(MAX_SEALED_HEADERS));
+        let sealed = with_sealed_headers(&plain, &"s".repeat(MAX_SEALED_HEADERS)).unwrap();
         assert_eq!(sealed.sealed_headers.map(|sealed| sealed.len()), Some(MAX_SEALED_HEADERS));
+        // A mask is longer than these values.
+        let short: Vec<_> = (10..42).map(|n| format!("\"x-key-{n}{}\":\"1\"", "y".repeat(240))).collect();
+        let plain = policy(&format!("{{\"headers\":{{{}}}}}", short.join(",")));
+        assert_eq!(with_sealed_headers(&plain, "k1.abc").unwrap_err().errors[0].field, "headers");
         let long = format!("{{\"sealed_headers\":\"{}\"}}", "s".repeat(MAX_SEALED_HEADERS + 1));
         let problem = parse_policy(long.as_bytes()).unwrap_err();
         assert!(problem.status == 413 || problem.errors[0].field == SEALED_HEADERS, "{problem:?}");
