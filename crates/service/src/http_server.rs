@@ -4,6 +4,7 @@
 
 mod beginning;
 mod connections;
+mod held_body;
 mod places;
 mod requests;
 mod streams;
@@ -27,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use self::beginning::Beginning;
 use self::connections::Accepted;
 pub use self::connections::Connections;
+pub use self::held_body::hold_until_taken;
 pub use self::places::{Claimant, NoPlace, Peer, Place, Places};
 use self::requests::Requests;
 use self::streams::Streams;

@@ -4,11 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::body::{Body, HttpBody as _};
+use axum::body::HttpBody as _;
 use axum::response::{IntoResponse as _, Response};
-use futures_util::{StreamExt as _, stream};
 use ringback_core::contract::tenant_limit;
-use ringback_service::http_server::Claimant;
+use ringback_service::http_server::{Claimant, hold_until_taken};
 
 use crate::error::ApiError;
 
@@ -60,7 +59,7 @@ impl AnswerMemory {
             return answer;
         };
         match self.take(claimant(), bytes, is_read) {
-            Ok(held) => answer.map(|body| held.until_taken(body)),
+            Ok(held) => answer.map(|body| hold_until_taken(body, held)),
             Err(refusal) => refusal.into_response(),
         }
     }
@@ -87,16 +86,6 @@ impl Taken {
     fn share_of(&self, claimant: &Claimant) -> (u64, u64) {
         let own = self.by_claimant.get(claimant).copied().unwrap_or_default();
         (own, tenant_limit(u32::MAX, MAX_BYTES, self.all, own))
-    }
-}
-
-impl Held {
-    /// The body of an answer. The connection asks for its end only once it has taken the rest, and drops it then.
-    fn until_taken(self, body: Body) -> Body {
-        let frames = (body.into_data_stream(), self);
-        Body::from_stream(stream::unfold(frames, async |(mut frames, held)| {
-            frames.next().await.map(|frame| (frame, (frames, held)))
-        }))
     }
 }
 
