@@ -43,8 +43,8 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate) -> Router {
         .with_state(api)
 }
 
-/// Middleware: observes a request, answers it if the caller may make it, and counts its answer until that is read. All in one, since each layer costs every
-/// request two allocations. It runs inside the router, so that it knows the route.
+/// Middleware: observes a request, answers it if the caller may make it, and counts its answer until that is read. All in
+/// one, since each layer costs every request two allocations. It runs inside the router, so that it knows the route.
 async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
     let Around { observer, gate, answers } = &*around;
     let answer = async |request: Request| {

@@ -100,13 +100,10 @@ impl Quotas {
     /// # Errors
     /// 413 if the body is larger than the quota allows.
     pub(crate) fn admit(&self, job: &mut NewJob, caller: &Principal) -> Result<(), Problem> {
-        let Some(limits) = self.limits(caller) else { return Ok(()) };
-        job.limits = Some(limits);
-        let Ok(Some((_, Quota { body_bytes: Some(limit), .. }))) = self.of(caller) else { return Ok(()) };
+        let Some(quota) = self.known(caller) else { return Ok(()) };
+        job.limits = Some(quota.limits());
         let size = job.delivery.body.bytes.len();
-        if size <= limit as usize {
-            return Ok(());
-        }
+        let Some(limit) = quota.body_bytes.filter(|limit| size > *limit as usize) else { return Ok(()) };
         Err(Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!(
@@ -117,9 +114,13 @@ impl Quotas {
 
     /// How many topics and lanes a caller may use. The operator is not limited, and neither are callers without a tenant.
     pub(crate) fn limits(&self, caller: &Principal) -> Option<TenantLimits> {
+        self.known(caller).map(Quota::limits)
+    }
+
+    /// The quota of a tenant as far as it is known, without limits if there is none; nothing for callers that have none.
+    fn known(&self, caller: &Principal) -> Option<Quota> {
         caller.limited_tenant()?;
-        let quota = self.of(caller).ok().flatten().map(|(_, quota)| quota);
-        Some(quota.unwrap_or_default().limits())
+        Some(self.of(caller).ok().flatten().map(|(_, quota)| quota).unwrap_or_default())
     }
 
     /// Takes what a caller needs for some jobs. The operator has no quota, and neither have callers without a tenant.

@@ -213,7 +213,7 @@ async fn partial_heads(target: Target) {
     let () = pending().await;
 }
 
-/// Connections over HTTP/2 whose streams ask for exports and give no window for the answers.
+/// Connections over HTTP/2 whose streams ask for lists and give no window for the answers.
 async fn unread_streams(target: Target) {
     // The preface; settings with an initial window of 0 (RFC 9113, section 6.5.2).
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0".to_vec();

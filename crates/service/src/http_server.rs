@@ -3,6 +3,7 @@
 //! process, forever.
 
 mod beginning;
+mod chunks;
 mod connections;
 mod held_body;
 mod places;

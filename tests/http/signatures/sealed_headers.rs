@@ -4,7 +4,7 @@
 use ringback_testkit::{Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use super::sealing::{KEY_2, restart_all, run};
+use super::sealing::{KEY_2, delivered_only_with_the_key, restart_all, run};
 use super::{KEY_1, sealed};
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
@@ -78,23 +78,8 @@ async fn without_the_key_of_its_headers_a_callback_waits() {
     let options = sealed(Stack::options()).count(Role::Notifier, 0);
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     stack.set_policy(TOPIC, &policy(VALUE)).await;
-    stack.accept(&job(&sink, "waits")).await;
-    let spec = |stack: &Stack, keys| stack.spec(Role::Notifier).env("RINGBACK_MASTER_KEYS", keys);
-    let (without, with) = (spec(&stack, KEY_2), spec(&stack, KEY_1));
-    let mut notifier = without.start();
-    notifier.ready(SOON).await;
-    let waiting = eventually(SOON, "the job was tried and released", async || {
-        let job = stack.job(TOPIC, "waits").await.1;
-        if job["attempts"].as_u64() >= Some(1) && job["state"] != "reserved" { Ok(job) } else { Err(job) }
-    })
-    .await;
-    assert_eq!((&waiting["failures"], sink.seen()), (&json!(0), 0), "{waiting}");
-    assert!(notifier.log().contains("the secret headers of a topic cannot be opened"), "{}", notifier.log());
-    drop(notifier);
-    let mut notifier = with.start();
-    notifier.ready(SOON).await;
-    stack.notifiers.push(notifier);
-    let arrival = sink.wait_for_job("waits", 1, SOON).await.remove(0);
+    let log = "the secret headers of a topic cannot be opened";
+    let arrival = delivered_only_with_the_key(&mut stack, &sink, log).await;
     assert_eq!(arrival.header("authorization"), Some(VALUE));
 }
 

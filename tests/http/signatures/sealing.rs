@@ -1,6 +1,6 @@
 //! Secrets at rest: sealed, of no use without their key, sealed again with a newer one, and in backups.
 
-use ringback_testkit::{Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Arrival, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use super::{INSTALLATION, KEY_1, SECRETS, add, listed, sealed, wait_signed_by};
@@ -50,14 +50,11 @@ async fn a_secret_is_shown_once_and_never_again() {
     }
 }
 
-#[tokio::test]
-async fn without_its_key_a_callback_waits_and_is_not_sent_unsigned() {
-    let options = sealed(Stack::options()).count(Role::Notifier, 0);
-    let (mut stack, sink) = (options.start().await, Sink::start().await);
-    let (_, secret) = add(&stack, &json!({})).await;
-    stack.accept(&job(&sink, "waits")).await;
+/// Starts a notifier without the key, for which a job waits and which logs that, and one with it. Returns the delivery.
+pub(super) async fn delivered_only_with_the_key(stack: &mut Stack, sink: &Sink, log: &str) -> Arrival {
+    stack.accept(&job(sink, "waits")).await;
     let spec = |stack: &Stack, keys| stack.spec(Role::Notifier).env("RINGBACK_MASTER_KEYS", keys);
-    let (without, with) = (spec(&stack, KEY_2), spec(&stack, KEY_1));
+    let (without, with) = (spec(stack, KEY_2), spec(stack, KEY_1));
     let mut notifier = without.start();
     notifier.ready(SOON).await;
     let waiting = eventually(SOON, "the job was tried and released", async || {
@@ -66,12 +63,21 @@ async fn without_its_key_a_callback_waits_and_is_not_sent_unsigned() {
     })
     .await;
     assert_eq!((&waiting["failures"], sink.seen()), (&json!(0), 0), "{waiting}");
-    assert!(notifier.log().contains("a secret of a topic cannot be opened"), "{}", notifier.log());
+    assert!(notifier.log().contains(log), "{}", notifier.log());
     drop(notifier);
     let mut notifier = with.start();
     notifier.ready(SOON).await;
     stack.notifiers.push(notifier);
-    let arrival = sink.wait_for_job("waits", 1, SOON).await.remove(0);
+    sink.wait_for_job("waits", 1, SOON).await.remove(0)
+}
+
+#[tokio::test]
+async fn without_its_key_a_callback_waits_and_is_not_sent_unsigned() {
+    let options = sealed(Stack::options()).count(Role::Notifier, 0);
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    let (_, secret) = add(&stack, &json!({})).await;
+    let arrival =
+        delivered_only_with_the_key(&mut stack, &sink, "a secret of a topic cannot be opened").await;
     assert!(super::is_signed_by(&arrival, &[&secret]));
 }
 

@@ -14,6 +14,7 @@ use hyper::rt::Executor;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, sleep};
 
+use super::chunks::Chunks;
 use super::places::Place;
 
 /// The most bytes that the connection is given at a time; also the size of its frames.
@@ -75,30 +76,14 @@ async fn until_stalled(stream: impl Future<Output = ()>, stalled_for: Duration) 
 /// the rest. So it takes the single byte only when the client has given window for the whole chunk: a stream does not
 /// end, and so is not out of sight, while the connection keeps data of it that the client has not asked for.
 pub(super) struct Pieces {
-    body: Body,
-    chunk: Bytes,
+    chunks: Chunks,
     _place: Option<Place>,
 }
 
 impl Pieces {
     /// The place is free when the body is dropped.
     pub(super) fn new(body: Body, place: Option<Place>) -> Self {
-        Self { body, chunk: Bytes::new(), _place: place }
-    }
-
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if self.chunk.is_empty() {
-            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(chunk) if !chunk.is_empty() => self.chunk = chunk,
-                    Ok(empty) => return Poll::Ready(Some(Ok(Frame::data(empty)))),
-                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
-                },
-                end => return Poll::Ready(end),
-            }
-        }
-        let length = (self.chunk.len() - 1).clamp(1, PIECE);
-        Poll::Ready(Some(Ok(Frame::data(self.chunk.split_to(length)))))
+        Self { chunks: Chunks::new(body), _place: place }
     }
 }
 
@@ -110,7 +95,7 @@ impl HttpBody for Pieces {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = self.poll_chunk(cx);
+        let polled = self.chunks.poll_piece(cx, |left| (left - 1).clamp(1, PIECE));
         let waits_for_client = polled.is_ready();
         PROGRESS.with(|progress| {
             let pieces = progress.get().pieces + u64::from(waits_for_client);
@@ -120,17 +105,11 @@ impl HttpBody for Pieces {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.chunk.is_empty() && self.body.is_end_stream()
+        self.chunks.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let mut hint = self.body.size_hint();
-        let chunk = self.chunk.len() as u64;
-        if let Some(upper) = hint.upper() {
-            hint.set_upper(upper + chunk);
-        }
-        hint.set_lower(hint.lower() + chunk);
-        hint
+        self.chunks.size_hint()
     }
 }
 

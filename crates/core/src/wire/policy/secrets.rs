@@ -80,12 +80,16 @@ fn parse(raw: &RawValue) -> Result<Vec<StoredSecret>, &'static str> {
 
 /// The JSON of a policy without its secrets.
 pub(super) fn without_secrets(policy: &Policy) -> Cow<'_, str> {
-    let written = policy.written();
-    if policy.secrets.is_empty() && !written.contains(SECRETS) {
-        return Cow::Borrowed(written);
+    without_field(policy.written().into(), SECRETS)
+}
+
+/// The JSON of a policy without a field.
+pub(super) fn without_field<'a>(written: Cow<'a, str>, field: &str) -> Cow<'a, str> {
+    if !written.contains(field) {
+        return written;
     }
     let fields = open(written.as_bytes()).expect("a policy keeps the JSON that it was parsed from");
-    let others = fields.iter().filter(|(name, _)| *name != SECRETS);
+    let others = fields.iter().filter(|(name, _)| *name != field);
     let others: Vec<_> = others.map(|(name, raw)| format!("\"{name}\":{}", raw.get())).collect();
     Cow::Owned(format!("{{{}}}", others.join(",")))
 }

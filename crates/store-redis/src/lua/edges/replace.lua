@@ -1,13 +1,15 @@
 -- replace: submit of jobs that may take the place of others: nothing, delayed, ready or dead -> delayed, or ready if
 --   already due. A job that was tried or has ended begins a new life. No job may occur twice.
 -- KEYS  shard
--- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its tenant; then per job: locator,
+-- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its
+--   tenant; then per job: locator,
 --   due ("+ms" from now, or absolute ms), '' to replace, to postpone the longest time from creation to due (ms) or
 --   'any', lane id, the record from its flags on, external payload or ''
 -- Returns per job: {201, state, job state or '', record's start} new; {202, ...} in the place of a job; {200, ...} the
 --   same submit again; {409, ...} the same with other content; {200 or 409, tombstone} either of them once the job
 --   has ended; {423, how long the lease lasts (us), state, job state, record's start} reserved; {422, 'topics' or
---   'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane has the id of the job's lane
+--   'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane has the id of
+--   the job's lane
 local REPLACE = union(
   arrivals.FIELDS, tombs.ADD_FIELDS, dead_letters.FIELDS, ready.CLEAN_FIELDS, {'dead', 'lease', 'replaced'}
 )

@@ -47,13 +47,13 @@ do
   function topics.of_entry(name, row) return #row == 21 and string.match(name, '^topic:(.+)$') or nil end
 
   -- The name of the row of a topic's tenant; nil if it has none.
-  function topics.tenant_field(topic)
+  local function tenant_field(topic)
     if byte(topic) == 126 then return 'tenant:' .. lanes.tenant(topic) end
   end
 
   -- Adds to the row of a topic's tenant, if it is there.
   local function count_of_tenant(topic, more_topics, more_lanes)
-    local field = topics.tenant_field(topic)
+    local field = tenant_field(topic)
     if not field then return end
     shard.load_rows({field})
     if not rows[field] then return end
@@ -93,7 +93,7 @@ do
 
   -- Which limit a new lane of a tenant exceeds, 'topics' or 'lanes'; nil if there is room, which is taken then.
   local function tenant_limit(topic, is_new, limits)
-    local field = topics.tenant_field(topic)
+    local field = tenant_field(topic)
     if not field then return nil end
     local new = new_of[field] or {0, 0}
     if limits ~= '' then
@@ -111,7 +111,7 @@ do
   -- room. PAUSE_FIELDS must have been read.
   function topics.pause_limit(topic, limits)
     if topics.are_full() then return 0 end
-    local field = limits ~= '' and topics.tenant_field(topic)
+    local field = limits ~= '' and tenant_field(topic)
     if not field then return nil end
     local own = used_by(field)
     if is_beyond(own, read(TENANT, limits), fields.topics, MOST_TOPICS) then return 2 end
