@@ -1,5 +1,6 @@
-//! The command line: `bench [--quick] [--shards=N] [--profile=always|everysec] [--growth=N] [scenario …]`.
+//! The command line: `bench [--quick] [--shards=N] [--profile=always|everysec] [--growth=N] [--attack=NAME] [scenario …]`.
 
+use crate::attack::ATTACKS;
 use crate::scenarios::{SCENARIOS, Scenario};
 use crate::setup::{Profile, Setup, Size};
 
@@ -16,6 +17,7 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<(Setup, Vec<&'static 
         shards: None,
         profiles: vec![Profile::Always, Profile::EverySec],
         growth: GROWTH,
+        attack: None,
     };
     let mut scenarios = Vec::new();
     for arg in args {
@@ -23,6 +25,7 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<(Setup, Vec<&'static 
             ("--quick", "") => setup.size = Size::Quick,
             ("--shards", number) => setup.shards = Some(number_of(&arg, number)?),
             ("--growth", number) => setup.growth = number_of(&arg, number)?,
+            ("--attack", name) => setup.attack = Some(attack_of(&arg, name)?),
             ("--profile", "always") => setup.profiles = vec![Profile::Always],
             ("--profile", "everysec") => setup.profiles = vec![Profile::EverySec],
             (name, "") => scenarios.push(scenario(name)?),
@@ -39,6 +42,12 @@ fn number_of<T: std::str::FromStr>(arg: &str, number: &str) -> Result<T, String>
     number.parse().map_err(|_| format!("{arg}: not a number"))
 }
 
+fn attack_of(arg: &str, name: &str) -> Result<&'static str, String> {
+    let names = || ATTACKS.iter().map(|attack| attack.name);
+    let known = || format!("{arg}: not one of {}", names().collect::<Vec<_>>().join(", "));
+    names().find(|known| *known == name).ok_or_else(known)
+}
+
 fn scenario(name: &str) -> Result<&'static Scenario, String> {
     SCENARIOS.iter().find(|known| known.name == name).ok_or_else(|| unknown(name))
 }
@@ -47,7 +56,7 @@ fn unknown(arg: &str) -> String {
     let known = SCENARIOS.map(|Scenario { name, about, .. }| format!("  {name:18} {about}")).join("\n");
     format!(
         "unknown: {arg}\n\
-         bench [--quick] [--shards=N] [--profile=always|everysec] [--growth=N] [scenario …]\n{known}"
+         bench [--quick] [--shards=N] [--profile=always|everysec] [--growth=N] [--attack=NAME] [scenario …]\n{known}"
     )
 }
 
@@ -73,11 +82,13 @@ mod tests {
             .expect("it is well formed");
         assert_eq!((setup.size, setup.shards, setup.growth), (Size::Quick, Some(8), 10_000_000));
         assert_eq!((setup.profiles, names), (vec![Profile::EverySec], vec!["drain", "idle"]));
+        let (setup, _) = parsed("attacks --attack=long-lists").expect("it is well formed");
+        assert_eq!(setup.attack, Some("long-lists"));
     }
 
     #[test]
     fn an_unknown_argument_is_refused() {
-        for line in ["drian", "--fast", "--profile=never", "--shards=many", "--quick=1"] {
+        for line in ["drian", "--fast", "--profile=never", "--shards=many", "--quick=1", "--attack=none"] {
             assert!(parsed(line).is_err(), "{line} was taken");
         }
     }

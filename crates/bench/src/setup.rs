@@ -64,6 +64,8 @@ pub struct Setup {
     pub profiles: Vec<Profile>,
     /// The most pending jobs of the scenario `growth`.
     pub growth: usize,
+    /// The only attack that the scenario `attacks` runs; `None` for all.
+    pub attack: Option<&'static str>,
 }
 
 impl Setup {

@@ -1,11 +1,12 @@
 //! What one tenant meets while another attacks: the latency of its submits and the lateness of its deliveries, beside the
 //! same without the attack. Each attack has an installation of its own.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ringback_testkit::{Role, Stack, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::{Process, Role, Stack, http_client};
+use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
 use crate::attack::{ATTACKS, Attack};
@@ -13,6 +14,7 @@ use crate::figure::{Figure, Spread};
 use crate::generator::{Load, Pace, Request, generate};
 use crate::receiver::{Channel, Receiver};
 use crate::setup::{Profile, Setup, api_address};
+use crate::usage::cpu_seconds;
 
 pub(crate) const NAME: &str = "attacks";
 const ROOT: &str = "the-root-key-of-the-benchmark-of-attacks";
@@ -24,7 +26,7 @@ const BEFORE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(setup: &Setup) {
     let seconds = setup.size.pick(4.0, 1.0);
-    for attack in &ATTACKS {
+    for attack in ATTACKS.iter().filter(|attack| setup.attack.is_none_or(|only| attack.name == only)) {
         one(setup, attack, (RATE * seconds) as usize).await;
     }
 }
@@ -44,15 +46,32 @@ async fn one(setup: &Setup, attack: &Attack, requests: usize) {
     let calm = setup.repeat(async || quiet.round().await).await;
     let running = attack.start(api_address(&stack), &hostile);
     sleep(BEFORE).await;
+    let (before, since) = (used_by(&stack), Instant::now());
     let attacked = setup.repeat(async || quiet.round().await).await;
+    let (after, seconds) = (used_by(&stack), since.elapsed().as_secs_f64());
     drop(running);
+    let cores: Map<_, _> = after
+        .iter()
+        .map(|(role, cpu)| ((*role).to_owned(), json!(((cpu - before[role]) / seconds * 100.0).round() / 100.0)))
+        .collect();
     let spread = |rounds: &[[f64; 2]], i: usize| Spread::of(rounds.iter().map(|round| round[i]));
     for (i, what) in ["submit-p99", "delivery-p99"].into_iter().enumerate() {
-        let (name, with) = (format!("{}: {what}", attack.name), json!({ "rate": RATE }));
+        let (name, with) = (format!("{}: {what}", attack.name), json!({ "rate": RATE, "cores": cores }));
         let yardstick = Some(("without", spread(&calm, i)));
         Figure { scenario: NAME, name: &name, unit: "ms", value: spread(&attacked, i), yardstick, with }
             .report();
     }
+}
+
+/// Seconds of CPU time that the processes of each role have used.
+fn used_by(stack: &Stack) -> BTreeMap<&'static str, f64> {
+    let of = |processes: &[Process]| processes.iter().map(|process| cpu_seconds(process.pid())).sum();
+    BTreeMap::from([
+        ("redis", cpu_seconds(stack.redis().pid())),
+        ("apis", of(&stack.apis)),
+        ("carriers", of(&stack.carriers)),
+        ("notifiers", of(&stack.notifiers)),
+    ])
 }
 
 /// A key with all scopes of a tenant.
