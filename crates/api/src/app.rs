@@ -15,7 +15,7 @@ use ringback_service::http_server::Peer;
 
 use self::observe::Observer;
 use crate::access::{As, Gate};
-use crate::limits::AnswerMemory;
+use crate::limits::{Activity, AnswerMemory};
 use crate::state::Api;
 use crate::{error, openapi, routes};
 
@@ -24,6 +24,8 @@ struct Around {
     observer: Observer,
     gate: Gate,
     answers: AnswerMemory,
+    /// Who is active, where callers have keys.
+    activity: Option<Arc<Activity>>,
 }
 
 /// The whole API as a service, without a listener.
@@ -34,6 +36,7 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate) -> Router {
         observer: Observer { metrics: Arc::clone(&api.metrics), paths },
         gate,
         answers: AnswerMemory::default(),
+        activity: api.root.is_some().then(|| Arc::clone(&api.activity)),
     };
     let router = table.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     router
@@ -46,7 +49,7 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate) -> Router {
 /// Middleware: observes a request, answers it if the caller may make it, and counts its answer until that is read. All in
 /// one, since each layer costs every request two allocations. It runs inside the router, so that it knows the route.
 async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
-    let Around { observer, gate, answers } = &*around;
+    let Around { observer, gate, answers, activity } = &*around;
     let answer = async |request: Request| {
         let (mut parts, body) = request.into_parts();
         if let Err(refusal) = gate.admit(&mut parts) {
@@ -54,6 +57,9 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
         }
         let (caller, peer, is_read) = (As::of(&parts), Peer::of_request(&parts), parts.method.is_safe());
         let claimant = || caller.claimant(peer);
+        if let Some(activity) = activity {
+            activity.note(&caller, peer);
+        }
         if !is_read && let Err(refusal) = answers.check(claimant) {
             return refusal.into_response();
         }

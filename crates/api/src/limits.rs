@@ -1,6 +1,7 @@
-//! The limits of requests: their deadlines, the memory of their bodies and of their answers, the turns of those that read much, the shares of tenants, and how often
-//! the store is asked for statistics.
+//! The limits of requests: their deadlines, the memory of their bodies and of their answers, the turns of those that take much
+//! work, the shares of tenants, and how often the store is asked for statistics.
 
+mod activity;
 mod answer_memory;
 mod deadline;
 mod memory_budget;
@@ -8,9 +9,10 @@ mod shares;
 pub(crate) mod stats_cache;
 mod turns;
 
+pub(crate) use self::activity::Activity;
 pub(crate) use self::answer_memory::AnswerMemory;
 pub(crate) use self::deadline::Deadline;
 pub(crate) use self::memory_budget::{MemoryBudget, Permit};
 pub(crate) use self::shares::{check_share, place_to_wait};
 pub(crate) use self::stats_cache::StatsCache;
-pub(crate) use self::turns::Turns;
+pub(crate) use self::turns::{Turn, Turns};

@@ -28,7 +28,7 @@ use crate::access::Principal;
 use crate::config::Config;
 use crate::destinations::Destinations;
 use crate::events::Events;
-use crate::limits::{MemoryBudget, StatsCache, Turns};
+use crate::limits::{Activity, MemoryBudget, StatsCache, Turns};
 use crate::metrics::Metrics;
 use crate::pull::Pulls;
 use crate::quotas::Quotas;
@@ -41,6 +41,8 @@ pub(crate) const MAX_EXPORTS: usize = 4;
 /// The most lists of jobs that are read at once, one for each caller. Others wait: a page of a filter that few jobs
 /// match is read from many jobs.
 const MAX_SCANS: usize = 2;
+/// The most large bodies that are parsed at once.
+const MAX_PARSES: usize = 1;
 /// The most audits at once. Others are refused.
 const MAX_AUDITS: usize = 1;
 
@@ -64,6 +66,10 @@ pub(crate) struct Api {
     /// Consumers of tenants that wait for jobs.
     pub(crate) consumers: Places,
     pub(crate) scans: Turns,
+    /// Turns to parse large bodies, where callers have keys.
+    pub(crate) parses: Turns,
+    /// Who is active, where callers have keys.
+    pub(crate) activity: Arc<Activity>,
     /// The topic policies.
     pub(crate) policies: PolicyBook,
     pub(crate) audits: Semaphore,
@@ -91,7 +97,7 @@ impl Api {
         tasks: &mut Tasks,
     ) -> Self {
         let metrics = Arc::new(Metrics::new(meter));
-        let policies = retries.policies.clone();
+        let (policies, activity) = (retries.policies.clone(), Arc::<Activity>::default());
         Self {
             submits: SubmitQueues::start(store, &metrics, tasks, shutdown),
             imports: SubmitQueues::start(store, &metrics, tasks, shutdown),
@@ -105,7 +111,9 @@ impl Api {
             batches: Arc::new(Semaphore::new(MAX_BATCHES)),
             exports: Places::new(MAX_EXPORTS),
             consumers: Places::new(config.connections),
-            scans: Turns::new(MAX_SCANS),
+            scans: Turns::new(MAX_SCANS, Arc::clone(&activity)),
+            parses: Turns::new(MAX_PARSES, Arc::clone(&activity)),
+            activity,
             policies,
             audits: Semaphore::new(MAX_AUDITS),
             destinations: Destinations::new(config.guard.clone(), store.clone()),

@@ -22,6 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -96,6 +97,8 @@ pub async fn serve(
                     cut.run_until_cancelled_owned(serving).await;
                     drop(held);
                 });
+                // Requests of connections that are open go first.
+                yield_now().await;
             }
             Err(error) if is_of_the_connection(&error) => {}
             Err(error) => {

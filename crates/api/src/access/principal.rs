@@ -129,6 +129,15 @@ impl Principal {
         }
     }
 
+    /// Whether it holds places as this claimant.
+    pub(crate) fn is_claimant(&self, peer: Peer, claimant: &Claimant) -> bool {
+        match (claimant, self.tenant()) {
+            (Claimant::Name(name), Some(tenant)) => **name == *tenant.as_str(),
+            (Claimant::Peer(known), None) => *known == peer,
+            (Claimant::Name(_), None) | (Claimant::Peer(_), Some(_)) => false,
+        }
+    }
+
     /// What is wrong with a URL that its jobs or policies go to, if anything is.
     pub(crate) fn judge(&self, field: &str, url: &Callback) -> Option<FieldError> {
         let destinations = &self.key.as_ref()?.grant.destinations;

@@ -7,11 +7,15 @@ use axum::body::{Body, BodyDataStream, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use http::StatusCode;
+use http::request::Parts;
 use ringback_core::wire::Problem;
+use ringback_service::http_server::Peer;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::access::As;
 use crate::error::ApiError;
-use crate::limits::{Deadline, MemoryBudget, Permit};
+use crate::limits::{Deadline, MemoryBudget, Permit, Turn};
+use crate::state::Api;
 
 /// How long a body may take to arrive.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -34,6 +38,21 @@ pub(crate) struct Upload {
     pub(crate) permit: Permit,
     /// When its request must be answered.
     pub(crate) deadline: Deadline,
+}
+
+impl Upload {
+    /// Waits until it may be parsed, if it is large and callers have keys: the others of a tenant wait behind it, and not
+    /// before other tenants.
+    ///
+    /// # Errors
+    /// 503 if there is no turn before the deadline.
+    pub(super) async fn turn(&self, api: &Api, parts: &Parts) -> Result<Option<Turn>, ApiError> {
+        if self.bytes.len() <= SMALL || api.root.is_none() {
+            return Ok(None);
+        }
+        let claimant = As::of(parts).claimant(Peer::of_request(parts));
+        Ok(Some(self.deadline.bound(api.parses.wait(claimant)).await?))
+    }
 }
 
 /// Reads a body of up to `limit` bytes.

@@ -9,7 +9,7 @@ use ringback_core::wire::parse_nothing;
 use super::body::{self, Upload};
 use super::media_type;
 use crate::error::ApiError;
-use crate::limits::Deadline;
+use crate::limits::{Deadline, Turn};
 use crate::state::Api;
 
 /// The largest request with a single job. A body of 256 KiB fits in base64, or with every byte
@@ -34,15 +34,18 @@ impl FromRequest<Arc<Api>> for MaybeJson {
     }
 }
 
-/// A body of application/json. The handler parses it.
-pub(crate) struct JsonBody(pub(crate) Upload);
+/// A body of application/json. The handler parses it, and ends the turn to do so.
+pub(crate) struct JsonBody(pub(crate) Upload, pub(crate) Option<Turn>);
 
 impl FromRequest<Arc<Api>> for JsonBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         media_type::check(request.headers(), &["application/json"])?;
-        body::read(request.into_body(), MAX_JOB_BYTES, &api.memory).await.map(Self)
+        let (parts, body) = request.into_parts();
+        let upload = body::read(body, MAX_JOB_BYTES, &api.memory).await?;
+        let turn = upload.turn(api, &parts).await?;
+        Ok(Self(upload, turn))
     }
 }
 

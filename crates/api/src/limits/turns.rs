@@ -1,52 +1,95 @@
-//! Turns of calls that read much: few at a time in all, and one at a time for each caller, so that the others of a caller
-//! wait behind it and not before other callers.
+//! Turns of calls that take much work: few at a time in all, and one at a time for each caller, so that the others of a
+//! caller wait behind it and not before other callers. While others are active, a caller rests after each turn.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ringback_service::http_server::Claimant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until};
 
-/// The turns.
-pub(crate) struct Turns {
+use super::Activity;
+
+/// How long a caller rests, in multiples of its turn. So its turns take at most a quarter of the time.
+const REST: u32 = 3;
+/// The longest rest.
+const MAX_REST: Duration = Duration::from_secs(1);
+
+/// The turns. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Turns(Arc<Shared>);
+
+struct Shared {
     all: Arc<Semaphore>,
-    by_claimant: Mutex<HashMap<Claimant, Arc<Semaphore>>>,
+    by_claimant: Mutex<HashMap<Claimant, Own>>,
+    activity: Arc<Activity>,
+}
+
+/// The turns of one caller.
+struct Own {
+    turn: Arc<Semaphore>,
+    rests_until: Instant,
 }
 
 /// A turn, which ends when it is dropped.
 pub(crate) struct Turn {
+    turns: Turns,
+    claimant: Claimant,
+    began: Instant,
     _of_all: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
 }
 
 impl Turns {
-    pub(crate) fn new(at_a_time: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(at_a_time)), by_claimant: Mutex::default() }
+    pub(crate) fn new(at_a_time: usize, activity: Arc<Activity>) -> Self {
+        let all = Arc::new(Semaphore::new(at_a_time));
+        Self(Arc::new(Shared { all, by_claimant: Mutex::default(), activity }))
     }
 
     /// Waits for a turn. Callers are served in the order in which they have one of their own.
     pub(crate) async fn wait(&self, claimant: Claimant) -> Turn {
         let own = {
-            let mut known = self.lock();
+            let (mut known, now) = (self.lock(), Instant::now());
             // Nobody else waits for those that only the map has.
-            known.retain(|_, own| Arc::strong_count(own) > 1);
-            Arc::clone(known.entry(claimant).or_insert_with(|| Arc::new(Semaphore::new(1))))
+            known.retain(|_, own| Arc::strong_count(&own.turn) > 1 || own.rests_until > now);
+            let own = known.entry(claimant.clone());
+            Arc::clone(
+                &own.or_insert_with(|| Own { turn: Arc::new(Semaphore::new(1)), rests_until: now }).turn,
+            )
         };
         let own = own.acquire_owned().await.expect("it is never closed");
-        let of_all = Arc::clone(&self.all).acquire_owned().await.expect("it is never closed");
-        Turn { _of_all: of_all, _own: own }
+        let rests_until = self.lock().get(&claimant).map(|own| own.rests_until);
+        if let Some(until) = rests_until.filter(|until| *until > Instant::now()) {
+            sleep_until(until).await;
+        }
+        let of_all = Arc::clone(&self.0.all).acquire_owned().await.expect("it is never closed");
+        Turn { turns: self.clone(), claimant, began: Instant::now(), _of_all: of_all, _own: own }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Claimant, Arc<Semaphore>>> {
-        self.by_claimant.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Claimant, Own>> {
+        self.0.by_claimant.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.turns.0.activity.has_others(&self.claimant)
+            && let Some(own) = self.turns.lock().get_mut(&self.claimant)
+        {
+            own.rests_until = Instant::now() + (self.began.elapsed() * REST).min(MAX_REST);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
+    use ringback_service::http_server::Peer;
+    use tokio::time::advance;
 
     use super::*;
+    use crate::access::principal_tests::of_tenant;
 
     fn named(name: &str) -> Claimant {
         Claimant::Name(name.into())
@@ -54,7 +97,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_with_many_calls_has_one_turn_and_leaves_the_others_theirs() {
-        let turns = Turns::new(2);
+        let turns = Turns::new(2, Arc::default());
         let first = turns.wait(named("a")).await;
         let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(turns.wait(named("a")))).collect();
         assert!(waiting.iter_mut().all(|turn| turn.now_or_never().is_none()));
@@ -67,5 +110,29 @@ mod tests {
         drop((third, waiting));
         drop(turns.wait(named("d")).await);
         assert_eq!(turns.lock().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_rests_after_its_turn_if_others_are_active() {
+        let (activity, peer) = (Arc::<Activity>::default(), Peer::of([127, 0, 0, 1].into()));
+        let turns = Turns::new(2, Arc::clone(&activity));
+        let take = async |name: &str| {
+            let turn = turns.wait(named(name)).await;
+            advance(Duration::from_millis(10)).await;
+            drop(turn);
+        };
+        activity.note(&of_tenant("a"), peer);
+        let began = Instant::now();
+        take("a").await;
+        take("a").await;
+        assert_eq!(began.elapsed().as_millis(), 20, "it is alone");
+        activity.note(&of_tenant("b"), peer);
+        take("a").await;
+        take("a").await;
+        assert_eq!(began.elapsed().as_millis(), 20 + 10 + 30 + 10);
+        assert!(turns.wait(named("a")).now_or_never().is_none(), "it rests");
+        assert!(turns.wait(named("b")).now_or_never().is_some(), "another does not");
+        advance(MAX_REST).await;
+        assert!(turns.wait(named("a")).now_or_never().is_some());
     }
 }

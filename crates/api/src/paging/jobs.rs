@@ -9,7 +9,7 @@ use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::contract::{Cursor, InvalidCursor, MAX_PAGE, Page, StoreError, StoredJob};
+use ringback_core::contract::{Cursor, InvalidCursor, Page, StoreError, StoredJob};
 use ringback_core::job::{Job, JobKey};
 use tokio::time::Instant;
 
@@ -17,6 +17,8 @@ use super::MAX_PAGE_BYTES;
 
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);
+/// How many jobs one page of the store scans, so that the store can answer others between two of them.
+const SCAN: usize = 250;
 /// How many whole jobs one page of the store scans. A page exceeds [`MAX_PAGE_BYTES`] by that many at most.
 const WHOLE_SCAN: usize = 100;
 
@@ -108,7 +110,7 @@ pub(crate) struct PageLimits<W> {
 impl PageLimits<fn(&Job) -> usize> {
     /// The limits of a page of small jobs.
     pub(crate) fn of_jobs(jobs: usize) -> Self {
-        Self { jobs, scan: MAX_PAGE, weigh: |_| 0 }
+        Self { jobs, scan: SCAN, weigh: |_| 0 }
     }
 }
 

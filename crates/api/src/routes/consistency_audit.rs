@@ -58,7 +58,7 @@ pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> JsonResul
 )]
 pub(crate) async fn accept_loss(
     State(api): ApiState,
-    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+    JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> JsonResult<LossAnswer> {
     let run_id = parse_accept_loss(&bytes)?;
     match deadline.bound(api.store.accept_loss(&run_id)).await?? {

@@ -27,7 +27,7 @@ use crate::state::ApiState;
 pub(crate) async fn reschedule(
     State(api): ApiState,
     JobPath(key): JobPath,
-    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+    JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> JsonResult<JobAnswer> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.token());
     let moved = deadline.idempotent(is_applied, || api.store.reschedule(&key, due, token)).await;

@@ -56,9 +56,10 @@ pub(crate) async fn submit(
     As(caller): As,
     Caller(trace): Caller,
     IdempotencyKey(mut key): IdempotencyKey,
-    JsonBody(Upload { bytes, permit, deadline }): JsonBody,
+    JsonBody(Upload { bytes, permit, deadline }, turn): JsonBody,
 ) -> Result<Response, ApiError> {
     let job = api.parse_job(&bytes, trace, &mut key, &caller);
+    drop(turn);
     // A key that was not used is refused.
     let job = if key.is_some() { job.and(Err(key_and_id())) } else { job };
     let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;

@@ -26,7 +26,7 @@ use crate::state::ApiState;
 )]
 pub(crate) async fn add_key(
     State(api): ApiState,
-    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+    JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Result<(StatusCode, Json<KeyCreated>), ApiError> {
     let now = api.now();
     let grant = parse_new_key(&bytes, now, is_network)?;

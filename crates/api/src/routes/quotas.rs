@@ -44,7 +44,7 @@ pub(crate) async fn list_quotas(State(api): ApiState) -> JsonResult<QuotasAnswer
 pub(crate) async fn put_quota(
     State(api): ApiState,
     QuotaPath(of): QuotaPath,
-    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+    JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Result<(StatusCode, Json<QuotaAnswer>), ApiError> {
     let quota = parse_quota(&bytes)?;
     let refused = |detail: String| Err(ApiError::new(StatusCode::CONFLICT, detail));

@@ -32,6 +32,8 @@ pub(crate) async fn reserve(
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReserveAnswer> {
     let ask = ReserveAsk::parse(&json)?;
+    // It may wait for long.
+    drop(json);
     let _place = if ask.wait.is_zero() { None } else { place_to_wait(&api.consumers, &caller)? };
     let jobs = api.pulls.reserve(&topic, ask).await.map_err(ApiError::retry_later)?;
     api.metrics.pulled(jobs.len());

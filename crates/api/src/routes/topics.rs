@@ -136,7 +136,7 @@ pub(crate) async fn put_policy(
     State(api): ApiState,
     As(caller): As,
     TopicPath(topic): TopicPath,
-    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+    JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Result<Response, ApiError> {
     let policy = close_policy(parse_policy(&bytes)?)?;
     check_policy(&policy, &caller)?;

@@ -52,7 +52,9 @@ async fn one(setup: &Setup, attack: &Attack, requests: usize) {
     drop(running);
     let cores: Map<_, _> = after
         .iter()
-        .map(|(role, cpu)| ((*role).to_owned(), json!(((cpu - before[role]) / seconds * 100.0).round() / 100.0)))
+        .map(|(role, cpu)| {
+            ((*role).to_owned(), json!(((cpu - before[role]) / seconds * 100.0).round() / 100.0))
+        })
         .collect();
     let spread = |rounds: &[[f64; 2]], i: usize| Spread::of(rounds.iter().map(|round| round[i]));
     for (i, what) in ["submit-p99", "delivery-p99"].into_iter().enumerate() {

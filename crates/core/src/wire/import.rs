@@ -37,6 +37,9 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>, scope: &TenantScope) ->
     let mut mistakes = Mistakes::default();
     let known: Vec<&str> = submit::KNOWN.into_iter().chain(EXTRA).collect();
     fields.check_names("", &known, &mut mistakes);
+    if !fields.fit(&submit::LONG, &mut mistakes) {
+        return Err(mistakes.into_problem());
+    }
     let tenant = tenant(&fields, scope, &mut mistakes);
     let Defaults { now, make_id, make_token, trace, .. } = defaults;
     let defaults = Defaults {

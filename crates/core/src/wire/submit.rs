@@ -46,6 +46,9 @@ pub(super) const KNOWN: [&str; 17] = [
 /// The fields that say what to do with a job that exists, and are not content.
 const NO_CONTENT: [&str; 2] = ["if_exists", "max_delay"];
 
+/// The fields that have a body, which may be long.
+pub(super) const LONG: [&str; 2] = ["body", "body_base64"];
+
 /// The detail of the problem while the job needs its topic's policy and policies are not loaded yet.
 const UNKNOWN: &str = "the policies of the topics are not known yet, and the job needs that of its topic: it was not accepted; retry later";
 
@@ -86,6 +89,9 @@ pub fn parse_job_by(
     let fields = open(json)?;
     let mut mistakes = Mistakes::default();
     fields.check_names("", &KNOWN, &mut mistakes);
+    if !fields.fit(&LONG, &mut mistakes) {
+        return Err(mistakes.into_problem());
+    }
     match judge(&fields, defaults, policies, &mut mistakes)? {
         Some(job) if mistakes.is_empty() => Ok(job),
         _ => Err(mistakes.into_problem()),

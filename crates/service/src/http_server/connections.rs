@@ -2,15 +2,18 @@
 //! their clients may read nothing.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::places::{NoPlace, Peer, Place, Places};
 
+/// How often a refusal is logged.
+const LOG_EVERY: Duration = Duration::from_secs(10);
 /// How long a client may read nothing of an answer.
 const STALLED_FOR: Duration = Duration::from_secs(300);
 
@@ -34,7 +37,29 @@ struct Fair {
     connections: Places,
     /// Requests over HTTP/2.
     requests: Places,
-    refused: AtomicU64,
+    refused: Refusals,
+}
+
+/// What was refused. A caller who is refused thousands of times a second must not fill the log.
+#[derive(Debug, Default)]
+struct Refusals {
+    count: AtomicU64,
+    /// When one was last logged, and how many there were by then.
+    logged: Mutex<Option<(Instant, u64)>>,
+}
+
+impl Refusals {
+    /// Counts one. Returns how many there were since the last that was logged, if this one is to be logged.
+    fn one(&self) -> Option<u64> {
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let (mut logged, now) = (self.logged.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        let (at, before) = logged.unzip();
+        if at.is_some_and(|at| now - at < LOG_EVERY) {
+            return None;
+        }
+        *logged = Some((now, count));
+        Some(count - before.unwrap_or(0))
+    }
 }
 
 /// A connection that was accepted.
@@ -65,7 +90,7 @@ impl Connections {
     #[must_use]
     pub fn fair(limit: usize) -> Self {
         let (connections, requests) = (Places::new(limit), Places::new(limit));
-        Self::new(Limit::Fair(Arc::new(Fair { connections, requests, refused: AtomicU64::new(0) })))
+        Self::new(Limit::Fair(Arc::new(Fair { connections, requests, refused: Refusals::default() })))
     }
 
     fn new(limit: Limit) -> Self {
@@ -101,7 +126,7 @@ impl Connections {
     /// How many connections, and requests over HTTP/2, were refused so far.
     #[must_use]
     pub fn refused(&self) -> u64 {
-        if let Limit::Fair(fair) = &self.limit { fair.refused.load(Ordering::Relaxed) } else { 0 }
+        if let Limit::Fair(fair) = &self.limit { fair.refused.count.load(Ordering::Relaxed) } else { 0 }
     }
 
     /// Accepts a connection. `None` if it was refused.
@@ -120,9 +145,10 @@ impl Connections {
                     let held = Held { _permit: None, _place: Some(place) };
                     return Ok(Some(Accepted { stream, peer, held }));
                 }
-                fair.refused.fetch_add(1, Ordering::Relaxed);
-                let open = fair.connections.taken();
-                tracing::warn!(%peer, open, "a connection is refused: its address has as many as it may have");
+                if let Some(refused) = fair.refused.one() {
+                    let open = fair.connections.taken();
+                    tracing::warn!(%peer, open, refused, "a connection is refused: its address has as many as it may have");
+                }
                 Ok(None)
             }
         }
@@ -132,9 +158,24 @@ impl Connections {
     pub(super) fn begin_request(&self, peer: Peer) -> Result<Option<Place>, NoPlace> {
         let Limit::Fair(fair) = &self.limit else { return Ok(None) };
         fair.requests.take(peer).map(Some).inspect_err(|_| {
-            fair.refused.fetch_add(1, Ordering::Relaxed);
-            let requests = fair.requests.taken();
-            tracing::warn!(%peer, requests, "a request is refused: its address has as many as it may have");
+            if let Some(refused) = fair.refused.one() {
+                let requests = fair.requests.taken();
+                tracing::warn!(%peer, requests, refused, "a request is refused: its address has as many as it may have");
+            }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn refusals_are_counted_and_logged_now_and_then() {
+        let refusals = Refusals::default();
+        assert_eq!([(); 3].map(|()| refusals.one()), [Some(1), None, None]);
+        tokio::time::advance(LOG_EVERY).await;
+        assert_eq!([(); 2].map(|()| refusals.one()), [Some(3), None]);
+        assert_eq!(refusals.count.load(Ordering::Relaxed), 5);
     }
 }

@@ -16,6 +16,9 @@ use crate::wire::problem::{FieldError, Problem};
 /// The most fields of an object. More are refused without being read.
 const MAX_FIELDS: usize = 64;
 
+/// The longest field that is not a body, as it is written, in bytes.
+const MAX_FIELD: usize = 64 * 1024;
+
 /// The fields of one JSON object, in the order written.
 pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -132,6 +135,21 @@ impl<'a> Fields<'a> {
                 mistakes.add(path(), "given twice", "once");
             }
         }
+    }
+
+    /// Adds a mistake for each field that is longer than [`MAX_FIELD`] and not among the `long` ones. Whether there is
+    /// none: to look for what else is wrong with such a field would take time.
+    pub(crate) fn fit(&self, long: &[&str], mistakes: &mut Mistakes) -> bool {
+        let is_over = |(name, raw): &&(Cow<'_, str>, &RawValue)| {
+            raw.get().len() > MAX_FIELD && !long.contains(&name.as_ref())
+        };
+        let mut fit = true;
+        for (name, raw) in self.0.iter().filter(is_over) {
+            let detail = format_args!("it has {} bytes", raw.get().len());
+            mistakes.add(name_start(name), detail, format_args!("at most {MAX_FIELD} bytes"));
+            fit = false;
+        }
+        fit
     }
 
     /// A field, unless it is absent or null.

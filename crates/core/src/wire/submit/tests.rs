@@ -295,3 +295,16 @@ fn the_mask_of_a_secret_header_is_refused_as_its_value() {
     );
     assert!(with(r#""headers":{"x-a":"[masked by ringback]","x-token":"[masked]"}"#).is_ok());
 }
+
+#[test]
+fn a_field_that_is_no_body_and_far_too_long_is_refused_by_its_length() {
+    let with = |field: &str, value: &str| format!(r#"{{"topic":"t","url":"http://h/","{field}":{value}}}"#);
+    let long = format!("\"{}\"", "1".repeat(70_000));
+    for field in ["delay", "id", "retry", "headers", "content_type"] {
+        let problem = parse(&with(field, &long)).unwrap_err();
+        let [error] = &problem.errors[..] else { panic!("{problem:?}") };
+        assert_eq!((problem.status, &*error.field), (422, field));
+        assert_eq!((&*error.detail, &*error.allowed), ("it has 70002 bytes", "at most 65536 bytes"));
+    }
+    assert!(parse(&with("body", &long)).is_ok());
+}

@@ -1,0 +1,74 @@
+//! Which callers are active, so that what makes one wait for the sake of the others does so only where there are others.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ringback_service::http_server::{Claimant, Peer};
+use tokio::time::Instant;
+
+use crate::access::Principal;
+
+/// How long a caller counts as active after a request.
+const ACTIVE: Duration = Duration::from_secs(2);
+
+/// The two callers that have sent the latest requests: enough to know whether there is another one.
+#[derive(Default)]
+pub(crate) struct Activity(Mutex<Latest>);
+
+#[derive(Default)]
+struct Latest {
+    last: Option<(Claimant, Instant)>,
+    /// The last one that was another.
+    before: Option<(Claimant, Instant)>,
+}
+
+impl Activity {
+    /// Records a request.
+    pub(crate) fn note(&self, caller: &Principal, peer: Peer) {
+        let (mut latest, now) = (self.lock(), Instant::now());
+        match &mut latest.last {
+            Some((last, at)) if caller.is_claimant(peer, last) => *at = now,
+            _ => latest.before = latest.last.replace((caller.claimant(peer), now)),
+        }
+    }
+
+    /// Whether somebody else is active.
+    pub(crate) fn has_others(&self, claimant: &Claimant) -> bool {
+        let latest = self.lock();
+        let is_own = |(last, _): &&(Claimant, Instant)| last == claimant;
+        let other = if latest.last.as_ref().is_some_and(|last| is_own(&last)) {
+            &latest.before
+        } else {
+            &latest.last
+        };
+        other.as_ref().is_some_and(|(_, at)| at.elapsed() < ACTIVE)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Latest> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::access::principal_tests::of_tenant;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_has_others_only_while_they_send_requests() {
+        let (activity, peer) = (Activity::default(), Peer::of([127, 0, 0, 1].into()));
+        let has_others = |name: &str| activity.has_others(&Claimant::Name(name.into()));
+        assert!(!has_others("a"));
+        activity.note(&of_tenant("a"), peer);
+        assert!(!has_others("a") && has_others("b"));
+        activity.note(&of_tenant("b"), peer);
+        assert!(has_others("a") && has_others("b"));
+        for _ in 0..3 {
+            advance(ACTIVE / 2).await;
+            activity.note(&of_tenant("a"), peer);
+        }
+        assert!(!has_others("a") && has_others("b"), "b has sent nothing for three seconds");
+    }
+}
