@@ -3,6 +3,7 @@
 pub(crate) mod batch;
 mod bulk_submit;
 pub(crate) mod consistency_audit;
+pub(crate) mod credentials;
 pub(crate) mod dead;
 pub(crate) mod events;
 pub(crate) mod export;
@@ -49,6 +50,11 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ),
         ("/v1/topics/{topic}/secrets", get(secrets::list_secrets).post(secrets::add_secret)),
         ("/v1/topics/{topic}/secrets/{secret}", delete(secrets::delete_secret)),
+        ("/v1/credentials", get(credentials::list_credentials)),
+        (
+            "/v1/credentials/{credential}",
+            put(credentials::put_credential).delete(credentials::delete_credential),
+        ),
         ("/v1/topics/{topic}/pause", post(topics::pause)),
         ("/v1/topics/{topic}/resume", post(topics::resume)),
         ("/v1/topics/{topic}/dead", get(dead::list).delete(dead::purge_all)),
@@ -59,6 +65,7 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/events", get(events::events)),
         ("/v1/export", get(export::export)),
         ("/v1/export/topics", get(export::topics::export_topics)),
+        ("/v1/export/credentials", get(credentials::export_credentials)),
         ("/v1/import", post(import::import)),
         ("/v1/stats", get(stats::stats)),
         ("/v1/keys", get(keys::list_keys).post(keys::add_key)),

@@ -18,6 +18,7 @@ pub mod access;
 pub mod backoff;
 pub mod clock;
 pub mod contract;
+pub mod credential;
 pub mod duration;
 pub mod fault;
 pub mod hex;

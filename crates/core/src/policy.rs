@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub use self::secret::{SecretId, StoredSecret};
 use crate::clock::Timestamp;
+use crate::credential::{CredentialKey, CredentialName};
 use crate::job::{Callback, Headers, Topic};
 use crate::retry::RetryPolicy;
 
@@ -48,6 +49,8 @@ pub struct Policy {
     pub headers_to: Option<Vec<String>>,
     /// The values of secret headers, sealed for [`Policy::sealed_name`]. `headers` have masks in their place.
     pub sealed_headers: Option<Box<str>>,
+    /// The credential that callbacks carry to the origins that it names.
+    pub credentials: Option<CredentialName>,
     /// The body that a receiver has to respond with, apart from white space at its ends.
     pub expect_body: Option<String>,
     /// Which attempts are logged.
@@ -80,6 +83,12 @@ impl Policy {
         if self.sends_headers_to(origin) { self.headers.entries() } else { &[] }
     }
 
+    /// The credential of the callbacks of a topic that has this policy.
+    pub fn credential_of(&self, topic: &Topic) -> Option<CredentialKey> {
+        let name = self.credentials.clone()?;
+        Some(CredentialKey { tenant: topic.tenant(), name })
+    }
+
     /// The secrets that sign callbacks which are sent now.
     pub fn signing_secrets(&self, now: Timestamp) -> impl Iterator<Item = &StoredSecret> {
         self.secrets.iter().filter(move |secret| secret.signs_at(now))
@@ -102,6 +111,7 @@ impl fmt::Debug for Policy {
             headers,
             headers_to,
             sealed_headers,
+            credentials,
             expect_body,
             attempts,
             on_dead,
@@ -117,6 +127,7 @@ impl fmt::Debug for Policy {
             .field("headers", headers)
             .field("headers_to", headers_to)
             .field("sealed_headers", &sealed_headers.is_some())
+            .field("credentials", credentials)
             .field("expect_body", expect_body)
             .field("attempts", attempts)
             .field("on_dead", on_dead)

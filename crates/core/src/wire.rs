@@ -6,6 +6,7 @@ mod answer;
 mod attempts;
 mod audit;
 mod bulk;
+mod credentials;
 mod dead;
 mod effective;
 mod events;
@@ -29,7 +30,7 @@ pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
-    answer::*, attempts::*, audit::*, bulk::*, dead::*, effective::*, events::*, export::*, import::*,
-    inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*, request::*,
-    submit::*, topics::*,
+    answer::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, effective::*, events::*, export::*,
+    import::*, inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*,
+    request::*, submit::*, topics::*,
 };

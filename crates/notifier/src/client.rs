@@ -8,6 +8,7 @@ mod error;
 mod gate;
 mod http_client;
 mod metered;
+mod pools;
 mod resolver;
 mod stream;
 mod tls;
@@ -18,12 +19,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use ringback_core::contract::MAX_ANSWER as MAX_LOGGED;
+use ringback_core::job::Tenant;
 use ringback_core::policy::Policy;
 use ringback_store::Store;
 
 pub(crate) use self::error::PostError;
 use self::http_client::{Body, HttpClient};
 use crate::config::Outgoing;
+use crate::credentials::Identity;
 use crate::metrics::Metrics;
 use crate::slow_calls::SlowCalls;
 
@@ -46,9 +49,14 @@ pub trait Receiver: Send + Sync + 'static {
 pub type LocalAnswer = Pin<Box<dyn Future<Output = Option<Response<Bytes>>> + Send>>;
 
 impl Client {
-    async fn execute(&self, request: Request<Bytes>) -> Result<Response<Body>, PostError> {
+    async fn execute(
+        &self,
+        request: Request<Bytes>,
+        tenant: Option<Tenant>,
+        identity: Option<Arc<Identity>>,
+    ) -> Result<Response<Body>, PostError> {
         match self {
-            Self::Http(client) => client.execute(request).await,
+            Self::Http(client) => client.execute(request, tenant, identity).await,
             Self::Local(receiver) => {
                 let answer = receiver.receive(request).await.ok_or(PostError::Broken)?;
                 Ok(answer.map(Body::of_receiver))
@@ -64,6 +72,10 @@ pub(crate) struct PostRequest {
     pub(crate) url: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// Whose connections it uses.
+    pub(crate) tenant: Option<Tenant>,
+    /// What they use for TLS.
+    pub(crate) identity: Option<Arc<Identity>>,
 }
 
 /// A response: a complete head, and a body read to its end or to 64 KiB.
@@ -107,7 +119,7 @@ pub(crate) async fn post(
     *request.uri_mut() = Uri::try_from(post.url).map_err(|_| PostError::Broken)?;
     *request.headers_mut() = post.headers;
     let expected = post.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());
-    let (head, mut body) = client.execute(request).await?.into_parts();
+    let (head, mut body) = client.execute(request, post.tenant, post.identity).await?.into_parts();
     let keep = match expected {
         Some(_) => MAX_BODY,
         None if is_logged(head.status) => MAX_LOGGED,

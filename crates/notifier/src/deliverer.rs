@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, debug, info, warn};
 
 use crate::client::{self, Client, PostError, PostRequest, PostResponse};
+use crate::credentials::Credentials;
 use crate::failing::{Failing, FailingDestinations, Report};
 use crate::metrics::{AttemptResult, Metrics};
 #[cfg(debug_assertions)]
@@ -55,6 +56,7 @@ pub(crate) struct Deliverer {
     /// The destinations that fail, for the log.
     pub(crate) failing: Mutex<FailingDestinations>,
     pub(crate) signer: Signer,
+    pub(crate) credentials: Credentials,
 }
 
 /// The result of a delivery.
@@ -127,7 +129,14 @@ impl Deliverer {
             let policy = self.policy(&lease);
             let timeout = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
             let logging = self.store.logging(policy.as_deref());
-            let request = request::build(&lease, policy, lease.clock().at(started), trace, &self.signer);
+            let request = request::build(
+                &lease,
+                policy,
+                lease.clock().at(started),
+                trace,
+                &self.signer,
+                &self.credentials,
+            );
             #[cfg(debug_assertions)]
             let request = request.map(|mut request| {
                 planted::change(&mut request, &lease);

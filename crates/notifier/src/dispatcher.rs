@@ -15,6 +15,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::contract::{Reserved, Shard, StoreError};
 use ringback_core::crash_point;
+use ringback_core::outcome::Outcome;
 use ringback_service::backoff::{Backoff, PartialOutage};
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
@@ -255,8 +256,10 @@ impl Dispatcher {
         let held_back = self.held_back_until();
         let shutdown = self.shutdown.clone();
         let settle_at = self.next_settle().map(|(_, at)| at);
-        let reserve_at =
-            held_back.or_else(|| self.refill_at().into_iter().chain(self.ask_again.next()).min());
+        let reserve_at = held_back.or_else(|| {
+            let opens = self.lanes.opens().filter(|_| !self.skipped.is_empty());
+            self.refill_at().into_iter().chain(self.ask_again.next()).chain(opens).min()
+        });
         let at = [reserve_at, settle_at].into_iter().flatten().min();
         let until = at.unwrap_or_else(Instant::now);
         tokio::select! {
@@ -280,9 +283,10 @@ impl Dispatcher {
 
     /// Marks a shard of each skipped lane, origin or tenant that is open again, and those to ask again now.
     fn mark_open_lanes(&mut self) {
-        let refill = self.refill();
+        let (refill, now) = (self.refill(), Instant::now());
+        self.lanes.reopen(now);
         let open = self.skipped.take(|lane| self.lanes.is_open(lane, refill));
-        for shard in open.into_iter().chain(self.ask_again.take_due(Instant::now())) {
+        for shard in open.into_iter().chain(self.ask_again.take_due(now)) {
             self.signals.mark(shard, Cause::Local);
         }
     }
@@ -292,6 +296,9 @@ impl Dispatcher {
         let (lane, Delivered { settlement, is_out_of_resources }) =
             delivered.context("a delivery panicked")?;
         self.lanes.leave(&lane);
+        if let Some(has_failed) = settlement.as_ref().and_then(|one| has_failed(&one.outcome)) {
+            self.lanes.ended(&lane, has_failed, Instant::now());
+        }
         if is_out_of_resources && self.resources.record(Instant::now()) == Shortage::Begins {
             warn!("out of file descriptors or memory; releasing jobs and reserving fewer");
         }
@@ -384,5 +391,14 @@ impl Dispatcher {
         }
         self.paused_until = Some(Instant::now() + self.backoff.next());
         self.signals.mark(shard, Cause::Local);
+    }
+}
+
+/// Whether an attempt with this outcome has failed; `None` if it was none.
+fn has_failed(outcome: &Outcome) -> Option<bool> {
+    match outcome {
+        Outcome::Complete => Some(false),
+        Outcome::Retry { .. } | Outcome::Bury { .. } => Some(true),
+        Outcome::Release { .. } => None,
     }
 }

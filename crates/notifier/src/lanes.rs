@@ -3,6 +3,7 @@
 //! lanes with places of their own: one receiver that hangs leaves room for the others whoever calls it, and one tenant
 //! leaves room for the others wherever its jobs go. Pure.
 
+mod failures;
 mod held;
 mod skipped;
 
@@ -12,6 +13,7 @@ use ringback_core::contract::Lease;
 use ringback_core::lane::{Lane, NO_TENANT};
 use tokio::time::Instant;
 
+use self::failures::Failures;
 use self::held::Held;
 pub(crate) use self::skipped::Skipped;
 use crate::slow_calls::SlowCalls;
@@ -87,6 +89,8 @@ pub(crate) struct Lanes {
     has_tenants: bool,
     /// Origins whose receivers have too many slow calls: no job of them is reserved.
     crowded: BTreeSet<String>,
+    /// What failures leave to each tenant.
+    failures: Failures,
 }
 
 impl Lanes {
@@ -101,6 +105,7 @@ impl Lanes {
             tenants: Held::default(),
             has_tenants: false,
             crowded: BTreeSet::new(),
+            failures: Failures::default(),
         }
     }
 
@@ -168,6 +173,23 @@ impl Lanes {
         self.crowded = slow.crowded(self.free(), self.origins.len() <= 1, Instant::now());
     }
 
+    /// Opens the lanes and tenants that failures have closed for long enough.
+    pub(crate) fn reopen(&mut self, now: Instant) {
+        self.failures.refill(now);
+    }
+
+    /// Records whether a callback of the lane has failed.
+    pub(crate) fn ended(&mut self, lane: &str, has_failed: bool, now: Instant) {
+        if self.has_tenants {
+            self.failures.ended(groups_of(lane).1, lane, has_failed, now);
+        }
+    }
+
+    /// Returns when a lane or a tenant opens that failures have closed.
+    pub(crate) fn opens(&self) -> Option<Instant> {
+        self.failures.opens()
+    }
+
     /// Takes permits for the next reserve and returns its limits; `None` if no permit is free.
     pub(crate) fn request(&mut self, refill: Refill) -> Option<ReserveLimits> {
         let per_lane = part(self.lane_slots(0));
@@ -177,15 +199,18 @@ impl Lanes {
         }
         let limit = part(self.free()).min(MAX_RESERVE);
         let lane_slots = |held| (self.usable_lane_slots(held, refill), self.lane_slots(held));
-        let (per_lane, lanes) = self.lanes.lower_limits(per_lane, MAX_NAMED, lane_slots);
+        let (per_lane, mut lanes) = self.lanes.lower_limits(per_lane, MAX_NAMED, lane_slots);
+        let named = lanes.len();
+        lower(&mut lanes, self.failures.lanes().take(MAX_NAMED.saturating_sub(named)), per_lane);
         let (per_origin, mut groups) = self.group_limits(&self.origins, per_origin.min(limit), refill);
         groups.retain(|(origin, _)| !self.crowded.contains(origin));
         let crowded = self.crowded.iter().take(MAX_CROWDED);
         groups.extend(crowded.map(|origin| (origin.clone(), 0)));
         let mut per_tenant = per_tenant.min(limit);
         if self.has_tenants {
-            let tenants;
+            let mut tenants;
             (per_tenant, tenants) = self.group_limits(&self.tenants, per_tenant, refill);
+            lower(&mut tenants, self.failures.tenants().take(MAX_NAMED_GROUPS), per_tenant);
             if tenants.iter().all(|(tenant, _)| tenant != NO_TENANT) {
                 groups.push((NO_TENANT.to_owned(), per_tenant));
             }
@@ -229,6 +254,9 @@ impl Lanes {
     /// Returns true if the free slots of a skipped lane, origin or tenant justify a reserve.
     pub(crate) fn is_open(&self, skipped: &str, refill: Refill) -> bool {
         let is_tenant_open = |tenant| {
+            if self.failures.is_closed(tenant, None) {
+                return false;
+            }
             let is_limited = self.has_tenants || tenant != NO_TENANT;
             !is_limited || self.usable_group_slots(&self.tenants, self.tenants.of(tenant), refill) > 0
         };
@@ -237,6 +265,7 @@ impl Lanes {
             !self.crowded.contains(origin) && self.usable_group_slots(&self.origins, held, refill) > 0
         };
         match Lane::parse(skipped) {
+            Some(lane) if self.failures.is_closed(lane.tenant(), Some(skipped)) => false,
             Some(lane) => {
                 is_tenant_open(lane.tenant())
                     && is_origin_open(lane.origin)
@@ -258,6 +287,20 @@ impl Lanes {
     /// Frees the permits of jobs that are settled or given up.
     pub(crate) fn settled(&mut self, jobs: usize) {
         self.permits = self.permits.saturating_sub(jobs);
+    }
+}
+
+/// Lowers the limits of some names to these. Names that are not there have the limit `other`.
+fn lower<'a>(
+    limits: &mut Vec<(String, usize)>,
+    lower: impl Iterator<Item = (&'a String, usize)>,
+    other: usize,
+) {
+    for (name, limit) in lower.filter(|(_, limit)| *limit < other) {
+        match limits.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = limit.min(*known),
+            None => limits.push((name.clone(), limit)),
+        }
     }
 }
 

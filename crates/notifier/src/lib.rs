@@ -10,6 +10,7 @@
 mod ask_again;
 mod client;
 mod config;
+mod credentials;
 mod deliverer;
 mod dispatcher;
 mod failing;
@@ -38,6 +39,7 @@ use ringback_store::{PolicyBook, Retries, Store};
 use crate::client::Client;
 pub use crate::client::{LocalAnswer, Receiver};
 pub use crate::config::{Config, Outgoing, Signing};
+use crate::credentials::Credentials;
 use crate::deliverer::Deliverer;
 use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
@@ -107,6 +109,7 @@ fn start_with(
     let signals = Arc::new(ShardSignals::new(store.shards()));
     let wakes = store.wakes(random::generator());
     tasks.spawn("notifier's wakes", Arc::clone(&signals).listen(wakes, shutdown.clone()));
+    let credentials = Credentials::new(config.signing.keys.clone(), policies.clone());
     let signer = Signer::new(config.signing, policies.clone());
     let deliverer = Deliverer {
         client,
@@ -120,6 +123,7 @@ fn start_with(
         name: process_name().into(),
         failing: Mutex::default(),
         signer,
+        credentials,
     };
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
     let dispatcher = Dispatcher::new(signals, lanes, deliverer, slow_calls, metrics, shutdown.clone());

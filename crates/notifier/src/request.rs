@@ -11,24 +11,30 @@ use ringback_core::job::{Trace, USER_AGENT};
 use ringback_core::policy::Policy;
 
 use crate::client::PostRequest;
+use crate::credentials::Credentials;
 use crate::signer::{CannotOpen, Signer};
 
 /// Builds the request for a lease under the policy of its topic. `now` is the time of the store.
 ///
 /// # Errors
-/// If its secrets cannot be opened.
+/// If its secrets or its credential cannot be opened.
 pub(crate) fn build(
     lease: &Lease,
     policy: Option<Arc<Policy>>,
     now: Timestamp,
     trace: Trace,
     signer: &Signer,
+    credentials: &Credentials,
 ) -> Result<PostRequest, CannotOpen> {
     let delivery = &lease.delivery;
     let own = delivery.headers.entries();
     let added = match &policy {
         Some(policy) => signer.headers(&lease.key.topic, policy, delivery.callback.origin())?,
         None => Cow::default(),
+    };
+    let carried = match &policy {
+        Some(policy) => credentials.carried(lease, policy)?.unwrap_or_default(),
+        None => Arc::default(),
     };
     let context = delivery.context.entries();
     let id = lease.locator().webhook_id(lease.created);
@@ -52,6 +58,8 @@ pub(crate) fn build(
     put("traceparent", &trace.to_string());
     // A job can have its own.
     put(header::ACCEPT.as_str(), "*/*");
+    // The policy and the job can have their own.
+    headers.extend(carried.authorization.iter().map(|value| (header::AUTHORIZATION, value.clone())));
     for (key, value) in context {
         insert_named(&mut headers, &format!("ringback-context-{key}"), value);
     }
@@ -63,7 +71,8 @@ pub(crate) fn build(
         headers.insert(signer.signature.clone(), signature);
     }
     let (url, body) = (delivery.callback.to_string(), delivery.body.bytes.clone());
-    Ok(PostRequest { policy, url, headers, body })
+    let (tenant, identity) = (lease.key.topic.tenant(), carried.identity.clone());
+    Ok(PostRequest { policy, url, headers, body, tenant, identity })
 }
 
 fn insert_named(headers: &mut HeaderMap, name: &str, value: &str) {

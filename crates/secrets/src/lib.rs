@@ -1,4 +1,5 @@
-//! Secrets: those that sign callbacks, the master keys that seal them at rest, and the keys of callers. It does no I/O
+//! Secrets: those that sign callbacks, the master keys that seal them at rest, the keys of callers,
+//! and TLS identities. It does no I/O
 //! and draws no random numbers of its own.
 //!
 //! Signatures are those of the [Standard Webhooks specification](https://www.standardwebhooks.com), version `v1`.
@@ -9,6 +10,7 @@ mod master_keys;
 mod settings;
 mod signature;
 mod signing_secret;
+mod tls_identity;
 
 pub use self::caller_key::{CallerKey, KeyHash, RootKey};
 pub use self::headers::WebhookHeaders;
@@ -16,6 +18,7 @@ pub use self::master_keys::{KEY_BYTES, MasterKeys, OpenError};
 pub use self::settings::{MASTER_KEYS, ROOT_KEY, SIGNING_SECRET, WEBHOOK_PREFIX, parse_signing_secrets};
 pub use self::signature::sign;
 pub use self::signing_secret::SigningSecret;
+pub use self::tls_identity::{TlsIdentity, TlsIdentityError};
 
 /// The sample in Rust of the document for receivers is compiled and run.
 #[cfg(doctest)]

@@ -1,5 +1,5 @@
-//! Calls that change and read the entries of the policy book: policies of topics, keys of callers, quotas of tenants.
-//! Each change notifies every [`PolicyBook`](crate::PolicyBook).
+//! Calls that change and read the entries of the policy book: policies of topics, keys of callers, quotas of tenants,
+//! credentials. Each change notifies every [`PolicyBook`](crate::PolicyBook).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -7,12 +7,17 @@ use std::sync::Arc;
 use ringback_core::access::{AccessKey, KeyId, MAX_KEYS, MAX_QUOTAS, Quota, QuotaOf};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{BookEntry, PolicyPut, PolicyVersion, StoreError};
+use ringback_core::credential::{Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::policy::{MAX_POLICIES, Metrics, Policies, Policy};
-use ringback_core::wire::{parse_policy, written_key, written_quota};
+use ringback_core::wire::{
+    parse_policy, parse_stored_credential, written_credential, written_key, written_quota,
+};
 
 use crate::backend::{Store, dispatch};
-use crate::book_entries::{Entries, Quotas, name_of_key, name_of_quota, sorted};
+use crate::book_entries::{
+    Credentials, Entries, Quotas, name_of_credential, name_of_key, name_of_quota, sorted,
+};
 
 /// How often a change of an entry is tried, if others change the stored entry meanwhile.
 const MAX_TRIES: usize = 8;
@@ -189,6 +194,41 @@ impl Store {
     pub async fn quotas(&self) -> Result<Quotas, StoreError> {
         let entries = self.read_entries(None).await?;
         Ok(entries.map(|(_, entries)| entries.quotas).unwrap_or_default())
+    }
+
+    /// Replaces the stored credential by the one that `make` makes of it, and notifies every
+    /// [`PolicyBook`](crate::PolicyBook). If it changes meanwhile, `make` is called again. After some tries the result is
+    /// [`PolicyPut::Outdated`]. Returns the credential that was put, or the error of `make`. One that cannot be read counts
+    /// as none.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn change_credential<E>(
+        &self,
+        key: &CredentialKey,
+        make: impl Fn(Option<Credential>) -> Result<Credential, E>,
+    ) -> Result<Result<(Credential, PolicyPut), E>, StoreError> {
+        let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS + MAX_CREDENTIALS;
+        let make = |stored: Option<&str>| Ok(make(stored.and_then(parse_stored_credential)));
+        let write = |credential: &Credential| (written_credential(credential), Metrics::Together);
+        self.replace_entry(&name_of_credential(key), limit, make, write).await
+    }
+
+    /// Deletes a credential; `None` if there is none.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn delete_credential(&self, key: &CredentialKey) -> Result<Option<PolicyVersion>, StoreError> {
+        dispatch!(self.delete_entry(&name_of_credential(key)))
+    }
+
+    /// All credentials.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn credentials(&self) -> Result<Credentials, StoreError> {
+        let entries = self.read_entries(None).await?;
+        Ok(entries.map(|(_, entries)| entries.credentials).unwrap_or_default())
     }
 
     /// All entries of the book.

@@ -1,20 +1,24 @@
-//! The entries of the policy book as stores keep them, by their names: policies of topics, keys of callers and quotas of
-//! tenants. What cannot be read affects nothing else.
+//! The entries of the policy book as stores keep them, by their names: policies of topics, keys of callers, quotas of
+//! tenants and credentials. What cannot be read affects nothing else.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ringback_core::access::{AccessKey, KeyId, Quota, QuotaOf};
 use ringback_core::contract::PolicyRows;
+use ringback_core::credential::{Credential, CredentialKey};
 use ringback_core::job::Topic;
 use ringback_core::policy::Policies;
-use ringback_core::wire::{parse_policy, parse_stored_key, parse_stored_quota};
+use ringback_core::wire::{parse_policy, parse_stored_credential, parse_stored_key, parse_stored_quota};
 
 /// The keys of callers, by their hashes.
 pub type AccessKeys = HashMap<[u8; 32], Arc<AccessKey>>;
 
 /// The quotas of tenants.
 pub type Quotas = BTreeMap<QuotaOf, Quota>;
+
+/// The credentials that policies refer to.
+pub type Credentials = BTreeMap<CredentialKey, Arc<Credential>>;
 
 /// What the entries of the book are.
 #[derive(Debug, Default)]
@@ -24,12 +28,20 @@ pub(crate) struct Entries {
     pub(crate) unreadable: HashSet<Topic>,
     pub(crate) keys: AccessKeys,
     pub(crate) quotas: Quotas,
+    pub(crate) credentials: Credentials,
 }
 
 /// What the name of a key's entry begins with. No topic has it.
 const KEY: char = '!';
 /// What the name of a quota's entry begins with. No id of a key has it.
 const QUOTA: &str = "!quota ";
+
+/// What the name of a credential's entry begins with. No id of a key has it.
+const CREDENTIAL: &str = "!credential ";
+
+pub(crate) fn name_of_credential(key: &CredentialKey) -> String {
+    format!("{CREDENTIAL}{key}")
+}
 
 pub(crate) fn name_of_quota(of: &QuotaOf) -> String {
     format!("{QUOTA}{of}")
@@ -45,6 +57,8 @@ pub(crate) fn sorted(rows: PolicyRows) -> Entries {
     for (name, written) in rows {
         if let Some(of) = name.strip_prefix(QUOTA) {
             entries.add_quota(of, &written);
+        } else if let Some(key) = name.strip_prefix(CREDENTIAL) {
+            entries.add_credential(key, &written);
         } else if let Some(id) = name.strip_prefix(KEY) {
             entries.add_key(id, &written);
         } else {
@@ -71,6 +85,16 @@ impl Entries {
             None => tracing::error!(
                 tenant = of,
                 "a quota cannot be read, so it limits nobody; set it again, or use the version that wrote it"
+            ),
+        }
+    }
+
+    fn add_credential(&mut self, key: &str, written: &str) {
+        match key.parse().ok().zip(parse_stored_credential(written)) {
+            Some((key, credential)) => drop(self.credentials.insert(key, Arc::new(credential))),
+            None => tracing::error!(
+                credential = key,
+                "a credential cannot be read, so callbacks that carry it wait; put it again, or use the version that wrote it"
             ),
         }
     }
@@ -106,8 +130,14 @@ mod tests {
             row("!quota acme", r#"{"jobs":5}"#),
             row("!quota *", r#"{"later":5}"#),
             row("~acme/a", "{}"),
+            row(
+                "!credential ~acme/bank",
+                r#"{"to":["https://b"],"kinds":["bearer"],"sealed":"k.a","created_at":"2026-01-01T00:00:00Z"}"#,
+            ),
+            row("!credential bank", r#"{"to":[]}"#),
         ];
-        let Entries { policies, unreadable, keys, quotas } = sorted(rows.into());
+        let Entries { policies, unreadable, keys, quotas, credentials } = sorted(rows.into());
+        assert_eq!(credentials.keys().map(ToString::to_string).collect::<Vec<_>>(), ["~acme/bank"]);
         let topic = |name: &str| name.parse::<Topic>().unwrap();
         let of_tenant = Topic::from_stored("~acme/a").unwrap();
         assert_eq!(policies.into_keys().collect::<HashSet<_>>(), HashSet::from([topic("a"), of_tenant]));

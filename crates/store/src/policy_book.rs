@@ -1,5 +1,5 @@
-//! The policy book: this process's copy of all policies of topics, with the keys of callers and the quotas of tenants.
-//! It is read again when a change is announced, and every few seconds in case an announcement was lost.
+//! The policy book: this process's copy of all policies of topics, with the keys of callers, the quotas of tenants
+//! and credentials. It is read again when a change is announced, and every few seconds in case an announcement was lost.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use futures_util::FutureExt as _;
 use rand::rngs::StdRng;
 use ringback_core::access::{Quota, QuotaOf};
 use ringback_core::contract::PolicyVersion;
+use ringback_core::credential::{Credential, CredentialKey};
 use ringback_core::job::{Tenant, Topic};
 use ringback_core::policy::{Policies, Policy};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::backend::Store;
-use crate::book_entries::{AccessKeys, Entries, Quotas};
+use crate::book_entries::{AccessKeys, Credentials, Entries, Quotas};
 
 /// How often the version is checked without an announcement.
 const FLOOR: Duration = Duration::from_secs(5);
@@ -40,15 +41,20 @@ struct Known {
     unreadable: HashSet<Topic>,
     keys: Arc<AccessKeys>,
     quotas: Arc<Quotas>,
+    credentials: Arc<Credentials>,
     /// Whether any policy says which attempts are logged.
     is_any_logging: bool,
 }
 
 impl Known {
-    fn new(version: PolicyVersion, Entries { policies, unreadable, keys, quotas }: Entries) -> Self {
+    fn new(
+        version: PolicyVersion,
+        Entries { policies, unreadable, keys, quotas, credentials }: Entries,
+    ) -> Self {
         let is_any_logging = policies.values().any(|policy| policy.attempts.is_some());
         let (policies, keys, quotas) = (Arc::new(policies), Arc::new(keys), Arc::new(quotas));
-        Self { version, policies, unreadable, keys, quotas, is_any_logging }
+        let credentials = Arc::new(credentials);
+        Self { version, policies, unreadable, keys, quotas, credentials, is_any_logging }
     }
 }
 
@@ -106,6 +112,19 @@ impl PolicyBook {
     /// Before they were loaded, with the policies.
     pub fn quotas(&self) -> Result<Arc<Quotas>, PoliciesUnknown> {
         self.0.borrow().as_ref().map(|known| Arc::clone(&known.quotas)).ok_or(PoliciesUnknown)
+    }
+
+    /// The credentials that policies refer to.
+    ///
+    /// # Errors
+    /// Before they were loaded, with the policies.
+    pub fn credentials(&self) -> Result<Arc<Credentials>, PoliciesUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.credentials)).ok_or(PoliciesUnknown)
+    }
+
+    /// A credential; `None` without it, or before they were loaded.
+    pub fn credential(&self, key: &CredentialKey) -> Option<Arc<Credential>> {
+        self.0.borrow().as_ref()?.credentials.get(key).cloned()
     }
 
     /// The quota of a tenant: its own, or that of all that have none.
@@ -176,7 +195,7 @@ impl PolicyBook {
                 tracing::debug!(
                     topics,
                     keys,
-                    "read the policies of the topics, the keys of callers and the quotas of tenants"
+                    "read the policies of the topics, the keys of callers, the quotas of tenants and the credentials"
                 );
                 *known = Some(version);
                 self.0.send_replace(Some(Known::new(version, entries)));

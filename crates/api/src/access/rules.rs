@@ -33,6 +33,7 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         {
             Need::Scope(Scope::Read)
         }
+        "/v1/credentials" | "/v1/credentials/{credential}" => Need::Scope(Scope::Manage),
         "/v1/topics/{topic}/reserve" => Need::Scope(Scope::Consume),
         _ if path.starts_with("/v1/receipts/") && is_write => Need::Scope(Scope::Consume),
         "/v1/jobs/{topic}/{id}/revive"
@@ -45,7 +46,9 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/topics/{topic}/dead/{id}"
         | "/v1/topics/{topic}/dead/revive"
         | "/v1/topics/{topic}/revivals/{revival}" => Need::Scope(Scope::Manage),
-        "/v1/export" | "/v1/export/topics" | "/v1/import" => Need::Scope(Scope::Import),
+        "/v1/export" | "/v1/export/topics" | "/v1/export/credentials" | "/v1/import" => {
+            Need::Scope(Scope::Import)
+        }
         _ => Need::Root,
     }
 }

@@ -1,4 +1,4 @@
-//! The names in a path: a topic, a job, a redrive, a pull receipt, a key, a tenant.
+//! The names in a path: a topic, a job, a redrive, a pull receipt, a key, a tenant, a credential.
 
 use std::iter;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use http::StatusCode;
 use http::request::Parts;
 use ringback_core::access::{KeyId, QuotaOf};
 use ringback_core::contract::{Receipt, RedriveId};
+use ringback_core::credential::{CredentialKey, CredentialName};
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::policy::SecretId;
 use ringback_core::wire::{FieldError, Problem};
@@ -153,6 +154,26 @@ impl<S: Send + Sync> FromRequestParts<S> for QuotaPath {
         let of = text.and_then(|text| text.parse().ok());
         of.map(Self).ok_or_else(|| invalid_field("tenant", "it names no tenant", QuotaOf::ALLOWED).into())
     }
+}
+
+/// The credential that the path names, of the caller's tenant.
+pub(crate) struct CredentialPath(pub(crate) CredentialKey);
+
+impl<S: Send + Sync> FromRequestParts<S> for CredentialPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let text = segments::<String>(parts).await.ok();
+        let name = text.and_then(|text| text.parse().ok()).ok_or_else(|| {
+            invalid_field("credential", "it is no name of a credential", CredentialName::ALLOWED)
+        })?;
+        Ok(Self(CredentialKey { tenant: As::of(parts).tenant().cloned(), name }))
+    }
+}
+
+/// The 404 for a credential that is not known.
+pub(crate) fn unknown_credential() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "no credential with this name is known")
 }
 
 /// The 404 for a tenant without a quota of its own.

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use ringback_core::contract::{StoreError, TopicPage, is_notice_topic};
+use ringback_core::credential::CredentialKey;
 use ringback_core::job::Topic;
 use ringback_core::policy::{Metrics, Policy};
 use ringback_core::wire::{
@@ -19,7 +20,7 @@ use super::jobs::limit_reached;
 use super::policy_change::{applied, check_share_of_policies};
 use super::secrets::with_sealed;
 use crate::access::{As, Principal};
-use crate::error::{ApiError, JsonResult};
+use crate::error::{ApiError, JsonResult, invalid_field};
 use crate::extract::{JsonBody, NoBody, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
 use crate::schema::{
@@ -141,6 +142,9 @@ pub(crate) async fn put_policy(
     let policy = close_policy(parse_policy(&bytes)?)?;
     check_policy(&policy, &caller)?;
     check_share_of_policies(&api, &caller, &topic)?;
+    if let Some(key) = policy.credential_of(&topic) {
+        deadline.bound(check_credential(&api, &key)).await??;
+    }
     if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }
@@ -192,6 +196,20 @@ fn check_policy(policy: &Policy, caller: &Principal) -> Result<(), Problem> {
         });
     }
     if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
+}
+
+/// Checks that there is a credential. This process may not know of it yet.
+async fn check_credential(api: &Api, key: &CredentialKey) -> Result<(), ApiError> {
+    if api.policies.credential(key).is_some() || api.store.credentials().await?.contains_key(key) {
+        return Ok(());
+    }
+    let detail = format!("there is no credential {}", key.name);
+    Err(invalid_field(
+        "credentials",
+        detail,
+        "the name of a credential, put before (ringback credential set)",
+    )
+    .into())
 }
 
 /// Pause a topic

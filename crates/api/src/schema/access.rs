@@ -1,11 +1,14 @@
-//! OpenAPI schemas of the requests of the operator: keys of callers and quotas of tenants.
+//! OpenAPI schemas of requests about access: keys of callers and quotas of tenants, and the credentials of callbacks.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::values::{HostName, NetworkText, TenantName, Time, TopicName};
+use super::values::{
+    HostName, NetworkText, Origin, PasswordText, SealedCredential, TenantName, Time, TokenText, TopicName,
+    UserText,
+};
 
 /// What a tenant may use. Without a limit it may use any number, whatever the quota of `*` says.
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -28,6 +31,39 @@ pub(crate) struct QuotaRequest {
     /// How many bytes the body of a job may have. If it is left out, as many as any body may have.
     #[schema(minimum = 1, maximum = 262_144)]
     body_bytes: Option<u32>,
+}
+
+/// What proves to receivers who calls: at least one of `bearer`, `basic`, `certificate` with `key`, and `ca`. At most 16 KiB
+/// in all. With `certificate` or `ca`, all origins are of https.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"to": ["https://bank.example"], "bearer": "AbCdEf123456"}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CredentialRequest {
+    /// The origins (scheme, host and port) whose callbacks carry it.
+    #[schema(min_items = 1, max_items = 32)]
+    to: Vec<Origin>,
+    /// A bearer token, for the header `Authorization`.
+    bearer: Option<TokenText>,
+    /// A user and a password, for the header `Authorization`.
+    basic: Option<BasicRequest>,
+    /// A client certificate, followed by those between it and its authority, in the PEM form (RFC 7468).
+    certificate: Option<String>,
+    /// The private key of the certificate, in the PEM form.
+    key: Option<String>,
+    /// The certificate authorities that receivers are checked against instead of those of the notifier, in the PEM form.
+    ca: Option<String>,
+    /// All of these, sealed, as an export of credentials has them: for a restore.
+    sealed: Option<SealedCredential>,
+}
+
+/// A user and a password.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BasicRequest {
+    /// The user.
+    user: UserText,
+    /// The password.
+    password: PasswordText,
 }
 
 /// What a key allows, and what it is limited to.

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 
 use utoipa::{IntoParams, ToSchema};
 
-use super::values::{JobName, KeyName, QuotaName, ReceiptText, RevivalId, SecretName, TopicName};
+use super::values::{
+    CredentialText, JobName, KeyName, QuotaName, ReceiptText, RevivalId, SecretName, TopicName,
+};
 
 /// A job by topic and id.
 #[derive(IntoParams)]
@@ -51,6 +53,14 @@ pub(crate) struct SecretParams {
 pub(crate) struct KeyParams {
     /// The key's id
     key: KeyName,
+}
+
+/// A credential by name.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct CredentialParams {
+    /// The credential's name
+    credential: CredentialText,
 }
 
 /// A quota by tenant.

@@ -261,6 +261,14 @@ pub(super) const HOST: &str = "^[a-z0-9._:-]{1,253}$";
 pub(super) const TENANT: &str = "^[A-Za-z0-9._-]{1,32}$";
 /// The name of a tenant, or `*`; the schema excludes `.` and `..` separately.
 pub(super) const QUOTA: &str = "^(?:[A-Za-z0-9._-]{1,32}|\\*)$";
+/// The name of a credential; the schema excludes `.` and `..` separately.
+pub(super) const CREDENTIAL: &str = "^[A-Za-z0-9._-]{1,64}$";
+/// A bearer token.
+pub(super) const TOKEN: &str = "^[!-~]{1,4096}$";
+/// A user, without a colon and control characters.
+pub(super) const USER: &str = "^[^:\\p{Cc}]*$";
+/// A password, without control characters.
+pub(super) const PASSWORD: &str = "^\\P{Cc}*$";
 /// The id of a secret.
 pub(super) const SECRET_ID: &str = "^sec_[A-Za-z0-9]{1,60}$";
 /// `whsec_` and the base64 of 24 to 64 bytes, whose unused bits are zero, with or without padding.

@@ -8,10 +8,10 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::values::{
-    Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, ExpectedBody,
-    HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId, SealedHeaders,
-    SealedText, SecretName, SecretText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr, Wait,
-    ZoneName,
+    Base64, CallbackUrl, ContentHashText, ContextFields, CredentialText, Delay, DueTime, ErrorText,
+    ExpectedBody, HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId,
+    SealedHeaders, SealedText, SecretName, SecretText, TenantName, Time, Timeout, TopicName, TraceParent,
+    Ttr, Wait, ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -236,6 +236,8 @@ pub(crate) struct PolicyRequest {
     /// of `url`; without `url` all, which is refused if one of the headers is a secret one.
     #[schema(max_items = 32)]
     headers_to: Option<Vec<Origin>>,
+    /// The credential that callbacks carry to the origins that it names, by its name. There has to be one.
+    credentials: Option<CredentialText>,
     /// The body that a 2xx response of the receiver must have. With any other body the attempt fails.
     expect_body: Option<ExpectedBody>,
     /// Which attempts are logged.

@@ -30,7 +30,8 @@ fn values() -> Vec<Rule> {
         ("TenantName", no_dots.clone()),
         ("QuotaName", no_dots.clone()),
         ("TopicCursor", no_dots.clone()),
-        ("JobName", no_dots),
+        ("JobName", no_dots.clone()),
+        ("CredentialText", no_dots),
         ("HeaderFields", json!({"propertyNames": {"not": {"pattern": reserved}}})),
     ]
 }

@@ -92,6 +92,16 @@ values! {
     HostName = text(patterns::HOST, 1, 253).examples(["hooks.example.com"]);
     /// A network that a key may be used from.
     NetworkText = text(patterns::NETWORK, 4, 43).examples(["10.1.0.0/16"]);
+    /// The name of a credential.
+    CredentialText = text(patterns::CREDENTIAL, 1, 64).examples(["bank"]);
+    /// A bearer token (RFC 6750).
+    TokenText = text(patterns::TOKEN, 1, 4096).examples(["AbCdEf123456"]);
+    /// A user (RFC 7617), at most 1,024 bytes of UTF-8.
+    UserText = text(patterns::USER, 0, 1024).examples(["ringback"]);
+    /// A password (RFC 7617), at most 1,024 bytes of UTF-8.
+    PasswordText = text(patterns::PASSWORD, 0, 1024).examples(["correct horse"]);
+    /// The contents of a credential that a master key of the installation has sealed for its tenant, name and origins.
+    SealedCredential = text(patterns::SEALED, 3, 24_576).examples(["k1.AAECAwQF"]);
     /// The id of a secret.
     SecretName = text(patterns::SECRET_ID, 5, 64).examples(["sec_01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
     /// A secret by the Standard Webhooks specification: `whsec_` and the base64 of 24 to 64 bytes.

@@ -149,6 +149,14 @@ impl TenantScope {
         }
     }
 
+    /// Whether those of a tenant, or of none, are among them.
+    pub fn has_tenant(&self, tenant: Option<&Tenant>) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(own) => own.as_ref() == tenant,
+        }
+    }
+
     /// The least text that a stored topic of them can have, and the least that is greater than all of theirs; `None` if
     /// there is none.
     pub fn bounds(&self) -> (String, Option<String>) {

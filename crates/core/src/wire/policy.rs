@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 pub use self::headers_to::close_policy;
 use self::headers_to::headers_to;
+pub(super) use self::headers_to::parse_origin;
 pub(super) use self::mask::masked_policy;
 pub use self::mask::unmask_policy;
 use self::mask::without_sealed_headers;
@@ -25,17 +26,19 @@ use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::retry::retry;
 use super::fields::values::{entries, parsed, timeout, ttr, url};
 use super::problem::Problem;
+use crate::credential::CredentialName;
 use crate::job::{Headers, MAX_HEADERS, Topic};
 use crate::policy::{MAX_EXPECTED, MAX_POLICY, MAX_SEALED_HEADERS, MAX_SECRETS_JSON, Metrics, Policy};
 
 /// The fields of a policy.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     "retry",
     "timeout",
     "ttr",
     "url",
     "headers",
     "headers_to",
+    "credentials",
     "expect_body",
     "attempts",
     "on_dead",
@@ -86,6 +89,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         ),
         headers_to: headers_to(&fields, &mut mistakes),
         sealed_headers: sealed_headers(&fields, &mut mistakes),
+        credentials: credentials(&fields, &mut mistakes),
         expect_body: expected(&fields, &mut mistakes),
         attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
         on_dead: url(&fields, "on_dead", &mut mistakes),
@@ -114,6 +118,12 @@ fn expected(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
     parsed(fields, "expect_body", &allowed, mistakes, |raw| {
         read::<String>(raw).filter(|text| text.len() <= MAX_EXPECTED && text.trim_ascii() == text)
     })
+}
+
+/// The field `credentials`.
+fn credentials(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<CredentialName> {
+    let allowed = format!("the name of a credential, {}", CredentialName::ALLOWED);
+    parsed(fields, "credentials", &allowed, mistakes, parse_text)
 }
 
 /// The field `metrics`.
@@ -267,6 +277,7 @@ mod tests {
             (r#"{"retry":{"delays":["1s"],"max":0}}"#, "retry.max"),
             (r#"{"retry":{"delays":["1s"],"max":-2}}"#, "retry.max"),
             (r#"{"retry":{"preset":"mine"}}"#, "retry.preset"),
+            (r#"{"credentials":"a b"}"#, "credentials"),
             (r#"{"attempts":"some"}"#, "attempts"),
             (r#"{"attempts":true}"#, "attempts"),
             (r#"{"metrics":"true"}"#, "metrics"),

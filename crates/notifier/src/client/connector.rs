@@ -22,6 +22,7 @@ use super::metered::{MeteredStream, TooMuch};
 use super::resolver::Resolver;
 use super::stream::Stream;
 use super::tls::{Tls, is_http2};
+use crate::credentials::Identity;
 use crate::slow_calls::SlowCalls;
 
 /// The error on Linux when no local port is free for a destination. Of an IPv6 address: this machine has none.
@@ -44,18 +45,32 @@ pub(super) struct ConnectError {
 
 /// Makes connections.
 #[derive(Clone)]
-pub(super) struct Connector(Arc<Parts>);
+pub(super) struct Connector {
+    parts: Arc<Parts>,
+    tls: Arc<Tls>,
+}
 
 struct Parts {
     resolver: Resolver,
     gate: Gate,
-    tls: Tls,
     slow_calls: SlowCalls,
 }
 
 impl Connector {
     pub(super) fn new(resolver: Resolver, gate: Gate, tls: Tls, slow_calls: SlowCalls) -> Self {
-        Self(Arc::new(Parts { resolver, gate, tls, slow_calls }))
+        Self { parts: Arc::new(Parts { resolver, gate, slow_calls }), tls: Arc::new(tls) }
+    }
+
+    /// One whose TLS connections use an identity.
+    ///
+    /// # Errors
+    /// If it cannot be used.
+    pub(super) fn with_identity(&self, identity: &Identity) -> Result<Self, PostError> {
+        let tls = self.tls.with_identity(identity).map_err(|error| {
+            tracing::warn!(%error, "the certificates of a credential cannot be used, so its callbacks wait");
+            PostError::Unsigned
+        })?;
+        Ok(Self { parts: Arc::clone(&self.parts), tls: Arc::new(tls) })
     }
 }
 
@@ -69,10 +84,10 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let parts = Arc::clone(&self.0);
+        let Self { parts, tls } = self.clone();
         async move {
             let failed = |(kind, source)| ConnectError { kind, host: host(&uri).to_owned(), source };
-            match timeout(LONGEST, parts.connect(&uri)).await {
+            match timeout(LONGEST, parts.connect(&uri, &tls)).await {
                 Ok(connected) => connected.map(TokioIo::new).map_err(failed),
                 Err(_elapsed) => Err(failed((PostError::Timeout, None))),
             }
@@ -85,9 +100,10 @@ impl Service<Uri> for Connector {
 type Failed = (PostError, Option<io::Error>);
 
 impl Parts {
-    async fn connect(&self, uri: &Uri) -> Result<Stream, Failed> {
-        let (host, is_tls) = (host(uri), uri.scheme() == Some(&Scheme::HTTPS));
-        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+    async fn connect(&self, uri: &Uri, tls: &Tls) -> Result<Stream, Failed> {
+        let tls = Some(tls).filter(|_| uri.scheme() == Some(&Scheme::HTTPS));
+        let host = host(uri);
+        let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
         let addresses = self.addresses(uri, host, port).await.map_err(|kind| (kind, None))?;
         let origin = origin(uri);
         let at = |address: &IpAddr| SocketAddr::new(*address, port);
@@ -101,7 +117,7 @@ impl Parts {
         let mut watch = self.slow_calls.watch(first, &origin);
         let connected = tokio::select! {
             biased;
-            connected = self.connect_to(host, port, is_tls, &addresses) => connected,
+            connected = connect_with(host, port, tls, &addresses) => connected,
             () = watch.becomes_slow() => unreachable!("it does not end"),
         };
         if connected.is_ok() {
@@ -110,41 +126,6 @@ impl Parts {
         connected
     }
 
-    async fn connect_to(
-        &self,
-        host: &str,
-        port: u16,
-        is_tls: bool,
-        addresses: &[IpAddr],
-    ) -> Result<Stream, Failed> {
-        let stream = connect_to_any(addresses, port).await;
-        let (stream, peer) = stream.map_err(|(kind, error)| (kind, Some(error)))?;
-        // Fails only if the connection has ended, which the request notices.
-        let _ = stream.set_nodelay(true);
-        let stream = MeteredStream::new(stream, peer);
-        if !is_tls {
-            return Ok(Stream::plain(stream));
-        }
-        match self.tls.connect(host, stream).await {
-            Ok(stream) => {
-                let is_http2 = is_http2(&stream);
-                Ok(Stream::tls(stream, is_http2))
-            }
-            Err(error) => {
-                tracing::debug!(host, %error, "the TLS handshake failed");
-                let is_too_much = error.get_ref().is_some_and(|inner| inner.is::<TooMuch>());
-                let kind = match () {
-                    () if is_out_of_resources(&error) => PostError::Local,
-                    () if is_too_much => PostError::ResponseTooLarge,
-                    () => PostError::Tls,
-                };
-                Err((kind, Some(error)))
-            }
-        }
-    }
-}
-
-impl Parts {
     /// The addresses of a host, all of which are allowed. They are looked up once: what is judged is what is used.
     async fn addresses(&self, uri: &Uri, host: &str, port: u16) -> Result<Vec<IpAddr>, PostError> {
         let is_allowed = self.gate.judge_url(uri)?;
@@ -157,6 +138,37 @@ impl Parts {
         }
         self.gate.refuse_own(uri, &addresses, port, &self.resolver).await?;
         Ok(addresses)
+    }
+}
+
+/// Connects to one of these addresses, with TLS or without.
+async fn connect_with(
+    host: &str,
+    port: u16,
+    tls: Option<&Tls>,
+    addresses: &[IpAddr],
+) -> Result<Stream, Failed> {
+    let stream = connect_to_any(addresses, port).await;
+    let (stream, peer) = stream.map_err(|(kind, error)| (kind, Some(error)))?;
+    // Fails only if the connection has ended, which the request notices.
+    let _ = stream.set_nodelay(true);
+    let stream = MeteredStream::new(stream, peer);
+    let Some(tls) = tls else { return Ok(Stream::plain(stream)) };
+    match tls.connect(host, stream).await {
+        Ok(stream) => {
+            let is_http2 = is_http2(&stream);
+            Ok(Stream::tls(stream, is_http2))
+        }
+        Err(error) => {
+            tracing::debug!(host, %error, "the TLS handshake failed");
+            let is_too_much = error.get_ref().is_some_and(|inner| inner.is::<TooMuch>());
+            let kind = match () {
+                () if is_out_of_resources(&error) => PostError::Local,
+                () if is_too_much => PostError::ResponseTooLarge,
+                () => PostError::Tls,
+            };
+            Err((kind, Some(error)))
+        }
     }
 }
 

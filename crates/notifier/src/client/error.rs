@@ -34,7 +34,7 @@ pub(crate) enum PostError {
     Ports,
     /// Calls that hang hold too many places at the receiver's address; nothing was sent.
     Crowded,
-    /// A secret that signs it cannot be opened; nothing was sent.
+    /// A secret that signs it, or a credential, cannot be opened; nothing was sent.
     Unsigned,
     /// This machine is out of file descriptors or memory; nothing was sent.
     Local,

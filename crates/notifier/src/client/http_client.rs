@@ -14,6 +14,7 @@ use hyper::ext::on_informational;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use ringback_core::job::Tenant;
 use ringback_store::Store;
 use tokio::sync::Notify;
 
@@ -22,10 +23,12 @@ use super::connector::{Connector, origin};
 use super::error::PostError;
 use super::gate::Gate;
 use super::metered::Metered;
+use super::pools::Pools;
 use super::resolver::Resolver;
 use super::stream::Known;
 use super::tls::Tls;
 use crate::config::Outgoing;
+use crate::credentials::Identity;
 use crate::metrics::Metrics;
 use crate::slow_calls::{SlowCalls, Watch};
 
@@ -47,7 +50,7 @@ const CONNECTION_WINDOW: u32 = 512 * 1024;
 const MAX_INTERIM: usize = 20;
 
 pub(crate) struct HttpClient {
-    client: Client<Connector, Full<Bytes>>,
+    pools: Pools,
     slow_calls: SlowCalls,
 }
 
@@ -65,7 +68,8 @@ impl HttpClient {
         let resolver = Resolver::new(&outgoing.name_servers)?;
         let gate = Gate::new(outgoing.guard, outgoing.listeners, store.clone(), metrics.clone());
         let connector = Connector::new(resolver, gate, tls, slow_calls.clone());
-        let client = Client::builder(TokioExecutor::new())
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(idle)
@@ -76,19 +80,24 @@ impl HttpClient {
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .timer(TokioTimer::new())
             .http2_keep_alive_interval(ASKED)
-            .http2_keep_alive_timeout(ASKED)
-            .build(connector);
-        Ok(Self { client, slow_calls })
+            .http2_keep_alive_timeout(ASKED);
+        Ok(Self { pools: Pools::new(builder, connector), slow_calls })
     }
 
-    pub(super) async fn execute(&self, request: Request<Bytes>) -> Result<Response<Body>, PostError> {
+    pub(super) async fn execute(
+        &self,
+        request: Request<Bytes>,
+        tenant: Option<Tenant>,
+        identity: Option<Arc<Identity>>,
+    ) -> Result<Response<Body>, PostError> {
+        let pool = self.pools.of(tenant, identity.as_ref())?;
         let mut request = request.map(Full::new);
         let interim = Arc::new(Interim::default());
         let seen = Arc::clone(&interim);
         on_informational(&mut request, move |_| seen.one());
         let mut connection = Used { connection: capture_connection(&mut request), has_answered: false };
         let origin = origin(request.uri());
-        let mut response = pin!(self.client.request(request));
+        let mut response = pin!(pool.request(request));
         let (mut metered, mut watch) = (None, None);
         let response = loop {
             tokio::select! {

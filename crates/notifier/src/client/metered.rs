@@ -15,6 +15,9 @@ use tokio::time::Instant;
 /// How many bytes an attempt may receive: a head of 32 KiB, 20 interim ones, and 64 KiB of a body in small chunks.
 const PER_ATTEMPT: u64 = 1024 * 1024;
 
+/// How many bytes are read at once. Others have a turn before more is read: what comes is parsed as long as there is some.
+const MAX_READ: usize = 4 * 1024;
+
 /// More was received than the attempts on this connection may receive.
 #[derive(Debug, thiserror::Error)]
 #[error("the receiver sends more than {PER_ATTEMPT} bytes per attempt")]
@@ -95,11 +98,13 @@ pub(super) struct MeteredStream {
     stream: TcpStream,
     peer: SocketAddr,
     meter: Arc<Meter>,
+    /// Whether there is probably more to receive than was read at once.
+    has_more: bool,
 }
 
 impl MeteredStream {
     pub(super) fn new(stream: TcpStream, peer: SocketAddr) -> Self {
-        Self { stream, peer, meter: Meter::new() }
+        Self { stream, peer, meter: Meter::new(), has_more: false }
     }
 
     /// The address that it is connected to.
@@ -118,9 +123,18 @@ impl AsyncRead for MeteredStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        Poll::Ready(self.meter.receive(buf.filled().len() - before))
+        if std::mem::take(&mut self.has_more) {
+            // An attempt sees only now what was received, such as too many interim heads.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let most = buf.remaining().min(MAX_READ);
+        let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
+        let received = part.filled().len();
+        buf.advance(received);
+        self.has_more = received == MAX_READ;
+        Poll::Ready(self.meter.receive(received))
     }
 }
 
@@ -169,5 +183,23 @@ mod tests {
         assert!(!attempt.is_exceeded() && meter.receive(1).is_err() && attempt.is_exceeded());
         drop(attempt);
         assert!(meter.receive(1).is_err());
+    }
+
+    #[tokio::test]
+    async fn others_have_a_turn_while_much_is_received() {
+        use futures_util::FutureExt as _;
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        use tokio::net::TcpListener;
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let peer = listener.local_addr().unwrap();
+        let (stream, accepted) = tokio::join!(TcpStream::connect(peer), listener.accept());
+        let (mut stream, mut sender) = (MeteredStream::new(stream.unwrap(), peer), accepted.unwrap().0);
+        sender.write_all(&[1; MAX_READ + 100]).await.unwrap();
+        stream.stream.readable().await.unwrap();
+        let mut buffer = [0; 4 * MAX_READ];
+        assert_eq!(stream.read(&mut buffer).await.unwrap(), MAX_READ);
+        assert!(stream.read(&mut buffer).now_or_never().is_none(), "others first");
+        assert_eq!(stream.read(&mut buffer).await.unwrap(), 100);
     }
 }

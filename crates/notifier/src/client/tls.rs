@@ -1,11 +1,12 @@
 //! The TLS of callbacks: the system's certificate authorities, or those of a file, and HTTP/2 where the receiver
-//! offers it.
+//! offers it. A credential can bring a client certificate and authorities of its own.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
+use ringback_secrets::{TlsIdentity, TlsIdentityError};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -13,6 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::metered::MeteredStream;
+use crate::credentials::Identity;
 
 /// Its name in ALPN (RFC 7301).
 const HTTP_2: &[u8] = b"h2";
@@ -20,7 +22,10 @@ const HTTP_1_1: &[u8] = b"http/1.1";
 
 /// What is needed for connections with TLS; nothing on a system without certificate authorities, which is enough for plain
 /// HTTP.
-pub(super) struct Tls(Option<TlsConnector>);
+pub(super) struct Tls {
+    roots: Arc<RootCertStore>,
+    connector: Option<TlsConnector>,
+}
 
 impl Tls {
     /// With the certificate authorities of the system.
@@ -34,7 +39,7 @@ impl Tls {
         if roots.is_empty() {
             tracing::warn!("{NoAuthorities}");
         }
-        Self((!roots.is_empty()).then(|| connector(roots)))
+        Self::with(roots)
     }
 
     /// With the certificate authorities of this file instead of the system's.
@@ -49,7 +54,26 @@ impl Tls {
                 .with_context(|| format!("{name} has a certificate that cannot be used"))?;
         }
         ensure!(!roots.is_empty(), "{name} has no certificate");
-        Ok(Self(Some(connector(roots))))
+        Ok(Self::with(roots))
+    }
+
+    fn with(roots: RootCertStore) -> Self {
+        let roots = Arc::new(roots);
+        let usual = TlsIdentity { client: None, ca: None };
+        let connector = usual.config(Arc::clone(&roots)).ok().filter(|_| !roots.is_empty()).map(connector);
+        Self { roots, connector }
+    }
+
+    /// One that uses an identity, and these authorities if that has none.
+    ///
+    /// # Errors
+    /// If the identity cannot be used.
+    pub(super) fn with_identity(&self, identity: &Identity) -> Result<Self, TlsIdentityError> {
+        let client = identity.client.as_ref().map(|client| (&*client.chain, &*client.key));
+        let identity = TlsIdentity { client, ca: identity.ca.as_deref() };
+        let has_authorities = identity.ca.is_some() || !self.roots.is_empty();
+        let config = identity.config(Arc::clone(&self.roots))?;
+        Ok(Self { roots: Arc::clone(&self.roots), connector: has_authorities.then(|| connector(config)) })
     }
 
     /// Makes a connection to a host a TLS one.
@@ -58,7 +82,7 @@ impl Tls {
         host: &str,
         stream: MeteredStream,
     ) -> io::Result<TlsStream<MeteredStream>> {
-        let connector = self.0.as_ref().ok_or_else(|| io::Error::other(NoAuthorities))?;
+        let connector = self.connector.as_ref().ok_or_else(|| io::Error::other(NoAuthorities))?;
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         connector.connect(name, stream).await
     }
@@ -69,11 +93,7 @@ pub(super) fn is_http2(stream: &TlsStream<MeteredStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(HTTP_2)
 }
 
-fn connector(roots: RootCertStore) -> TlsConnector {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = versions.expect("the provider has TLS 1.2 and 1.3");
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+fn connector(mut config: ClientConfig) -> TlsConnector {
     config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()];
     TlsConnector::from(Arc::new(config))
 }

@@ -23,6 +23,11 @@ impl Skipped {
         }
     }
 
+    /// Returns true if nothing was skipped.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Returns true if something was skipped in `shard`.
     pub(crate) fn is_in(&self, shard: Shard) -> bool {
         self.shards.contains_key(&shard)

@@ -16,7 +16,7 @@ pub(super) fn headers_to(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option
     let origins = parsed(fields, "headers_to", ALLOWED, mistakes, |raw| {
         let texts = read::<Vec<String>>(raw).filter(|texts| texts.len() <= MAX_HEADERS_TO)?;
         let (all, texts): (Vec<_>, Vec<_>) = texts.into_iter().partition(|text| text == ALL);
-        let mut origins = texts.iter().map(|text| origin(text)).collect::<Option<Vec<_>>>()?;
+        let mut origins = texts.iter().map(|text| parse_origin(text)).collect::<Option<Vec<_>>>()?;
         if !all.is_empty() {
             return Some(None);
         }
@@ -27,8 +27,8 @@ pub(super) fn headers_to(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option
     origins.flatten()
 }
 
-/// An origin as callbacks have it: without a default port, and in lower case.
-fn origin(text: &str) -> Option<String> {
+/// An origin as callbacks have it: without a default port, and in lower case. `None` if the text is more than an origin.
+pub(in crate::wire) fn parse_origin(text: &str) -> Option<String> {
     let callback = Callback::parse(text).ok()?;
     let rest = text.trim_end_matches('/').splitn(4, '/').nth(3);
     (rest.is_none() && callback.path() == "/" && !text.contains(['?', '#', '*']))

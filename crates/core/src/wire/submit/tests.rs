@@ -183,9 +183,9 @@ fn a_job_that_is_too_large_or_has_too_many_fields_is_refused_before_it_is_parsed
     assert_eq!((problem.status, problem.errors.len()), (400, 0));
     assert!(problem.detail.contains("more than 64 fields"), "{}", problem.detail);
     // Those that are too many are counted, and not read.
-    let delays = format!(r#""retry":{{"delays":[{}"no delay"]}}"#, "1,".repeat(70_000));
+    let delays = format!(r#""retry":{{"delays":[{}"no delay"]}}"#, "1,".repeat(30_000));
     let problem = with(&delays).unwrap_err();
-    assert!(problem.errors[0].detail.starts_with("70001 delays"), "{problem:?}");
+    assert!(problem.errors[0].detail.starts_with("30001 delays"), "{problem:?}");
     let large = format!(r#""body_base64":"{}""#, "A".repeat(crate::job::MAX_JOB));
     assert_eq!(with(&large).unwrap_err().status, 413);
 }
@@ -201,7 +201,7 @@ fn headers_and_context_may_have_32_and_16_entries() {
     let extra = format!(r#""headers":{},"context":{}"#, object_of(32), object_of(16));
     let delivery = with(&extra).unwrap().delivery;
     assert_eq!((delivery.headers.entries().len(), delivery.context.entries().len()), (32, 16));
-    for many in [33, 65, 80_000] {
+    for many in [33, 65, 4_000] {
         for (name, detail) in [("headers", "more than 32 entries"), ("context", "more than 16 entries")] {
             let problem = with(&format!(r#""{name}":{}"#, object_of(many))).unwrap_err();
             let errors: Vec<_> = problem.errors.iter().map(|e| (&*e.field, &*e.detail)).collect();

@@ -1,0 +1,189 @@
+//! Credentials, which prove to receivers who calls: list, put, export and delete them. The store has them sealed, and no
+//! answer shows their secrets.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::{StatusCode, header};
+use ringback_core::contract::PolicyPut;
+use ringback_core::credential::{Contents, Credential, CredentialKey, MAX_CREDENTIALS};
+use ringback_core::wire::{
+    CredentialAnswer, CredentialLine, CredentialsAnswer, FieldError, NewContents, NewCredential, Problem,
+    parse_credential,
+};
+use ringback_secrets::{TlsIdentity, TlsIdentityError};
+use rustls::RootCertStore;
+
+use super::export::MEDIA_TYPE;
+use super::policy_change::wait_until_applied;
+use crate::access::{As, Principal};
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{CredentialPath, JsonBody, Upload, unknown_credential};
+use crate::limits::{Deadline, check_share};
+use crate::schema::{
+    CreateProblems, CredentialParams, CredentialRequest, DeleteCredentialProblems, StoreProblems,
+};
+use crate::state::{Api, ApiState};
+
+/// List credentials
+///
+/// Lists the credentials of the caller's tenant by name, without their secrets.
+#[utoipa::path(
+    get, path = "/v1/credentials", tag = "topics", operation_id = "list_credentials",
+    responses((status = 200, description = "The credentials", body = CredentialsAnswer), StoreProblems),
+)]
+pub(crate) async fn list_credentials(State(api): ApiState, As(caller): As) -> JsonResult<CredentialsAnswer> {
+    let all = Deadline::from_now().bound(api.store.credentials()).await??;
+    let own = all.iter().filter(|(key, _)| key.tenant.as_ref() == caller.tenant());
+    Ok(Json(CredentialsAnswer { items: own.map(|(key, one)| CredentialAnswer::new(key, one)).collect() }))
+}
+
+/// Put a credential
+///
+/// Puts a credential in place of any other of this name. Callbacks of topics whose policy has `"credentials"` with its
+/// name carry it to the origins in `to`, within a second: `bearer` and `basic` as the header `Authorization`, unless the
+/// job or its policy has one; `certificate` in the TLS handshake; and a receiver's certificate is checked against `ca`
+/// instead of the authorities of the notifier. It is stored sealed, for which the installation needs a master key.
+#[utoipa::path(
+    put, path = "/v1/credentials/{credential}", tag = "topics", operation_id = "put_credential",
+    params(CredentialParams), request_body = CredentialRequest,
+    responses(
+        (status = 200, description = "Put in place of another", body = CredentialAnswer),
+        (status = 201, description = "Put", body = CredentialAnswer),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn put_credential(
+    State(api): ApiState,
+    As(caller): As,
+    CredentialPath(key): CredentialPath,
+    JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
+) -> Result<(StatusCode, Json<CredentialAnswer>), ApiError> {
+    let NewCredential { to, contents } = parse_credential(&bytes, check_tls)?;
+    check_share_of_credentials(&api, &caller, &key)?;
+    let name = Credential::sealed_name(&key, &to);
+    let (sealed, kinds) = match contents {
+        NewContents::Plain(contents) => {
+            let sealed = api.seal(&name, contents.json().as_bytes()).ok_or_else(no_master_key)?;
+            (sealed.into(), contents.kinds())
+        }
+        NewContents::Sealed(sealed) => {
+            let opened = api.master_keys.open(&name, &sealed).map_err(|why| not_opened(&why.to_string()))?;
+            let contents = Contents::parse(&opened).ok_or_else(|| not_opened("it is no credential"))?;
+            (sealed, contents.kinds())
+        }
+    };
+    let credential = Credential { to, kinds, sealed, created: api.now() };
+    let make = |_: Option<Credential>| Ok::<_, Infallible>(credential.clone());
+    let Ok((credential, put)) = deadline.bound(api.store.change_credential(&key, make)).await??;
+    let (status, version) = match put {
+        PolicyPut::Created(version) => (StatusCode::CREATED, version),
+        PolicyPut::Replaced(version) => (StatusCode::OK, version),
+        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics => {
+            let detail =
+                "there are as many policies, keys, quotas and credentials as there may be; delete some";
+            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+        PolicyPut::Outdated => return Err(ApiError::retry_later("others keep changing this credential")),
+    };
+    wait_until_applied(&api, version).await;
+    Ok((status, Json(CredentialAnswer::new(&key, &credential))))
+}
+
+/// Delete a credential
+///
+/// The answer is 409 while the policy of a topic refers to it: its callbacks would have to wait.
+#[utoipa::path(
+    delete, path = "/v1/credentials/{credential}", tag = "topics", operation_id = "delete_credential",
+    params(CredentialParams),
+    responses(
+        (status = 200, description = "The credentials that are left", body = CredentialsAnswer),
+        DeleteCredentialProblems,
+    ),
+)]
+pub(crate) async fn delete_credential(
+    State(api): ApiState,
+    caller: As,
+    CredentialPath(key): CredentialPath,
+) -> JsonResult<CredentialsAnswer> {
+    let deadline = Deadline::from_now();
+    // Not those that this process knows, which may be some seconds old.
+    let policies = deadline.bound(api.store.policies(None)).await??.map(|(_, all)| all).unwrap_or_default();
+    let refers = policies.iter().find(|(topic, policy)| policy.credential_of(topic).as_ref() == Some(&key));
+    if let Some((topic, _)) = refers {
+        let detail =
+            format!("the policy of topic {topic} refers to credential {}: change that first", key.name);
+        return Err(ApiError::new(StatusCode::CONFLICT, detail));
+    }
+    let deleted = deadline.bound(api.store.delete_credential(&key)).await??;
+    wait_until_applied(&api, deleted.ok_or_else(unknown_credential)?).await;
+    list_credentials(State(api), caller).await
+}
+
+/// Export credentials
+///
+/// Lists all credentials, a line of JSON each, sealed, so that they can be put where there are the same master keys. With
+/// the root key, those of all tenants.
+#[utoipa::path(
+    get, path = "/v1/export/credentials", tag = "topics", operation_id = "export_credentials",
+    responses(
+        (status = 200, description = "A line per credential", body = CredentialLine, content_type = "application/x-ndjson"),
+        StoreProblems,
+    ),
+)]
+pub(crate) async fn export_credentials(State(api): ApiState, As(caller): As) -> Result<Response, ApiError> {
+    let all = Deadline::from_now().bound(api.store.credentials()).await??;
+    let mut lines = Vec::new();
+    for (key, credential) in all.iter().filter(|(key, _)| caller.reach().has_tenant(key.tenant.as_ref())) {
+        serde_json::to_writer(&mut lines, &CredentialLine::new(key, credential))
+            .expect("plain data always serialises");
+        lines.push(b'\n');
+    }
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], lines).into_response())
+}
+
+/// Checks that the caller may put one more credential, unless there is one of this name.
+fn check_share_of_credentials(api: &Api, caller: &Principal, key: &CredentialKey) -> Result<(), ApiError> {
+    let credentials = api.policies.credentials()?;
+    if credentials.contains_key(key) {
+        return Ok(());
+    }
+    if credentials.len() >= MAX_CREDENTIALS {
+        let detail = format!("there are {MAX_CREDENTIALS} credentials, which is the limit; delete one");
+        return Err(ApiError::new(StatusCode::CONFLICT, detail));
+    }
+    check_share(caller, "credentials", MAX_CREDENTIALS, credentials.keys().map(|key| key.tenant.clone()))
+}
+
+/// Checks the certificates of a credential. Returns the field that is wrong, and why.
+fn check_tls(contents: &Contents) -> Result<(), (&'static str, String)> {
+    let client = contents.client.as_ref().map(|client| (&*client.chain, &*client.key));
+    let identity = TlsIdentity { client, ca: contents.ca.as_deref() };
+    let made = identity.config(Arc::new(RootCertStore::empty()));
+    made.map(drop).map_err(|error| {
+        let field = match error {
+            TlsIdentityError::Certificate(_) => "certificate",
+            TlsIdentityError::Key(_) => "key",
+            TlsIdentityError::Ca(_) => "ca",
+        };
+        (field, error.to_string())
+    })
+}
+
+fn no_master_key() -> ApiError {
+    let detail = "credentials are stored sealed, and this installation has no key for that: set RINGBACK_MASTER_KEYS for all APIs and notifiers (ringback secret master-key makes a key)";
+    ApiError::new(StatusCode::CONFLICT, detail)
+}
+
+fn not_opened(why: &str) -> ApiError {
+    Problem::fields(vec![FieldError {
+        field: "sealed".to_owned(),
+        detail: format!("the credential cannot be opened: {why}"),
+        allowed: "one that a master key of this installation has sealed for this tenant, name and to; or its contents themselves"
+            .to_owned(),
+    }])
+    .into()
+}

@@ -1,0 +1,172 @@
+//! Credentials: what proves to receivers who calls. A credential has a name, policies of topics refer to it, and callbacks
+//! to the origins that it names carry it. Its secrets are kept sealed; whoever calls opens them.
+
+mod contents;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use self::contents::{Basic, ClientCertificate, Contents, MAX_CONTENTS};
+use crate::clock::Timestamp;
+use crate::job::Tenant;
+
+/// The most credentials of an installation.
+pub const MAX_CREDENTIALS: usize = 1_000;
+/// The most origins of a credential.
+pub const MAX_ORIGINS: usize = 32;
+/// The longest sealed contents, in bytes: more than the base64 of [`MAX_CONTENTS`].
+pub const MAX_SEALED: usize = 24 * 1024;
+/// The longest name, in bytes.
+const MAX_NAME: usize = 64;
+
+/// The name of a credential.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CredentialName(Box<str>);
+
+impl CredentialName {
+    /// The form of a name, for error messages.
+    pub const ALLOWED: &'static str = "[A-Za-z0-9._-]{1,64}, neither . nor ..";
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for CredentialName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let is_name = (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(is_allowed);
+        let is_valid = is_name && ![".", ".."].contains(&text);
+        if is_valid { Ok(Self(text.into())) } else { Err(Self::ALLOWED) }
+    }
+}
+
+impl fmt::Display for CredentialName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Identifies a credential: each tenant has names of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CredentialKey {
+    /// Whose it is.
+    pub tenant: Option<Tenant>,
+    /// Its name.
+    pub name: CredentialName,
+}
+
+/// What is before the name of a tenant, and after it. No name of a credential has them.
+const TENANT: char = '~';
+const NAME: char = '/';
+
+impl fmt::Display for CredentialKey {
+    /// The text under which stores keep it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.tenant {
+            Some(tenant) => write!(f, "{TENANT}{tenant}{NAME}{}", self.name),
+            None => self.name.fmt(f),
+        }
+    }
+}
+
+impl FromStr for CredentialKey {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (tenant, name) = match text.strip_prefix(TENANT) {
+            Some(rest) => {
+                let (tenant, name) = rest.split_once(NAME).ok_or(())?;
+                (Some(tenant.parse().map_err(drop)?), name)
+            }
+            None => (None, text),
+        };
+        Ok(Self { tenant, name: name.parse().map_err(drop)? })
+    }
+}
+
+/// A credential as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// The origins whose callbacks carry it, sorted.
+    pub to: Vec<String>,
+    /// What it has, for lists.
+    pub kinds: Vec<Kind>,
+    /// Its [`Contents`], sealed for [`Credential::sealed_name`].
+    pub sealed: Box<str>,
+    /// When it was put.
+    pub created: Timestamp,
+}
+
+impl Credential {
+    /// The name that contents are sealed for, so that they are of use under this name and for these origins alone.
+    pub fn sealed_name(key: &CredentialKey, to: &[String]) -> String {
+        format!("credential {key} {}", to.join(" "))
+    }
+
+    /// Whether callbacks to this origin carry it.
+    pub fn is_for(&self, origin: &str) -> bool {
+        self.to.iter().any(|one| one == origin)
+    }
+}
+
+/// Something that a credential has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A bearer token (RFC 6750).
+    Bearer,
+    /// A user and a password (RFC 7617).
+    Basic,
+    /// A client certificate with its key.
+    Certificate,
+    /// Certificate authorities instead of those of the notifier.
+    Ca,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Bearer, Self::Basic, Self::Certificate, Self::Ca];
+
+    /// The name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bearer => "bearer",
+            Self::Basic => "basic",
+            Self::Certificate => "certificate",
+            Self::Ca => "ca",
+        }
+    }
+
+    /// The kind with a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_as_it_is_written() {
+        for text in ["bank", "~acme/bank", "a.b_c-D9"] {
+            let key: CredentialKey = text.parse().unwrap();
+            assert_eq!(key.to_string(), text);
+        }
+        let long = "n".repeat(MAX_NAME + 1);
+        for wrong in ["", ".", "..", "~acme", "~acme/", "~/bank", "a b", "a/b", "~a/b/c", "!a", long.as_str()]
+        {
+            assert!(wrong.parse::<CredentialKey>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_known_by_their_names() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::from_name(kind.name()), Some(kind));
+        }
+        assert_eq!(Kind::from_name("token"), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! The connections that are kept for the next request: apart by tenant, and by what TLS uses, so that no callback goes over
+//! a connection that another tenant, or another certificate, has opened.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_util::client::legacy::{Builder, Client};
+use ringback_core::job::Tenant;
+use tokio::time::Instant;
+
+use super::connector::Connector;
+use super::error::PostError;
+use crate::credentials::Identity;
+
+/// How many pools there may be beside the one of callbacks without a tenant and an identity. The one that was not used for
+/// the longest time makes room.
+const MAX_POOLS: usize = 1_024;
+
+pub(super) type Pool = Client<Connector, Full<Bytes>>;
+
+/// All connections that are kept.
+pub(super) struct Pools {
+    builder: Builder,
+    connector: Connector,
+    /// Of callbacks without a tenant and an identity.
+    plain: Pool,
+    others: Mutex<HashMap<Owner, Used>>,
+}
+
+/// Whose connections they are.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Owner {
+    tenant: Option<Tenant>,
+    identity: Option<u64>,
+}
+
+struct Used {
+    pool: Pool,
+    last: Instant,
+}
+
+impl Pools {
+    pub(super) fn new(builder: Builder, connector: Connector) -> Self {
+        let plain = builder.build(connector.clone());
+        Self { builder, connector, plain, others: Mutex::default() }
+    }
+
+    /// The connections of a tenant, or of none, with an identity, or with none.
+    ///
+    /// # Errors
+    /// If the identity cannot be used.
+    pub(super) fn of(
+        &self,
+        tenant: Option<Tenant>,
+        identity: Option<&Arc<Identity>>,
+    ) -> Result<Pool, PostError> {
+        if tenant.is_none() && identity.is_none() {
+            return Ok(self.plain.clone());
+        }
+        let owner = Owner { tenant, identity: identity.map(|identity| identity.number) };
+        let (mut others, now) = (self.others.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        if let Some(used) = others.get_mut(&owner) {
+            used.last = now;
+            return Ok(used.pool.clone());
+        }
+        let connector = match identity {
+            Some(identity) => self.connector.with_identity(identity)?,
+            None => self.connector.clone(),
+        };
+        if others.len() >= MAX_POOLS {
+            let oldest = others.iter().min_by_key(|(_, used)| used.last).map(|(owner, _)| owner.clone());
+            oldest.and_then(|oldest| others.remove(&oldest));
+        }
+        let pool = self.builder.build(connector);
+        others.insert(owner, Used { pool: pool.clone(), last: now });
+        Ok(pool)
+    }
+}

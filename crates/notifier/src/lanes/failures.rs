@@ -1,0 +1,252 @@
+//! How many of its callbacks may fail: while several tenants have callbacks, one whose callbacks fail has so many a second
+//! here, and each success allows one more. A failed attempt costs as much as one that succeeds, so a tenant with receivers
+//! that fail at once would else use up the time of all. First its lanes that fail are closed for a while, so that its other
+//! receivers get their callbacks, and all of its lanes if that is not enough. Pure.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How many callbacks of a tenant may fail a second.
+const RATE: f64 = 100.0;
+/// How many may fail at once, and after how many more all lanes of the tenant are closed.
+const MOST: f64 = 100.0;
+/// What is closed opens when so many may fail again, so that callbacks come in batches.
+const BATCH: f64 = 8.0;
+/// How many failing lanes of a tenant are known.
+const MAX_LANES: usize = 128;
+/// How long a tenant counts as one of several after a callback.
+const ACTIVE: Duration = Duration::from_secs(10);
+
+/// What failures leave to each tenant.
+#[derive(Default)]
+pub(super) struct Failures {
+    tenants: HashMap<String, Budget>,
+}
+
+struct Budget {
+    /// How many callbacks may fail; less than 0 if more have failed.
+    left: f64,
+    at: Instant,
+    /// When a callback last ended.
+    seen: Instant,
+    state: State,
+    /// The lanes that have failed since all was well.
+    lanes: BTreeSet<String>,
+    /// Whether more have failed than are known, or than is worth knowing.
+    is_wide: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Closed: the lanes that fail, or all if it is wide.
+    Closed,
+}
+
+impl Budget {
+    fn new(now: Instant) -> Self {
+        Self { left: MOST, at: now, seen: now, state: State::Open, lanes: BTreeSet::new(), is_wide: false }
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64();
+        (self.left, self.at) = ((self.left + RATE * passed).min(MOST), now);
+        if self.state == State::Closed && self.left >= BATCH {
+            self.state = State::Open;
+        }
+        if self.left >= MOST {
+            self.lanes.clear();
+            self.is_wide = false;
+        }
+    }
+
+    fn failed(&mut self, lane: &str) {
+        self.left -= 1.0;
+        if !self.lanes.contains(lane) {
+            if self.lanes.len() < MAX_LANES {
+                self.lanes.insert(lane.to_owned());
+            } else {
+                self.is_wide = true;
+            }
+        }
+        if self.left <= 0.0 {
+            self.state = State::Closed;
+        }
+        self.is_wide |= self.left <= -MOST;
+    }
+
+    fn succeeded(&mut self, lane: &str) {
+        self.left = (self.left + 1.0).min(MOST);
+        self.lanes.remove(lane);
+    }
+
+    /// How many callbacks may start of what has failed; `None` for any number.
+    fn limit(&self) -> Option<usize> {
+        match self.state {
+            State::Closed => Some(0),
+            State::Open if self.left < MOST => Some((self.left as usize).max(1)),
+            State::Open => None,
+        }
+    }
+
+    fn opens(&self) -> Option<Instant> {
+        let missing = (BATCH - self.left).max(0.0) / RATE;
+        (self.state == State::Closed).then(|| self.at + Duration::from_secs_f64(missing))
+    }
+}
+
+impl Failures {
+    /// Records the end of a callback.
+    pub(super) fn ended(&mut self, tenant: &str, lane: &str, has_failed: bool, now: Instant) {
+        if !self.tenants.contains_key(tenant) {
+            self.tenants.insert(tenant.to_owned(), Budget::new(now));
+        }
+        let is_alone = !self
+            .tenants
+            .iter()
+            .any(|(name, other)| name != tenant && now.saturating_duration_since(other.seen) < ACTIVE);
+        let Some(budget) = self.tenants.get_mut(tenant) else { return };
+        budget.seen = budget.seen.max(now);
+        budget.refill(now);
+        if !has_failed {
+            budget.succeeded(lane);
+        } else if !is_alone {
+            budget.failed(lane);
+        }
+    }
+
+    /// Opens what may open by now.
+    pub(super) fn refill(&mut self, now: Instant) {
+        self.tenants.retain(|_, budget| {
+            budget.refill(now);
+            budget.left < MOST || now.saturating_duration_since(budget.seen) < ACTIVE
+        });
+    }
+
+    /// When something opens that is closed.
+    pub(super) fn opens(&self) -> Option<Instant> {
+        self.tenants.values().filter_map(Budget::opens).min()
+    }
+
+    /// The lanes that have failed, and how many callbacks of each may start.
+    pub(super) fn lanes(&self) -> impl Iterator<Item = (&String, usize)> {
+        let narrow = self.tenants.values().filter(|budget| !budget.is_wide);
+        narrow.flat_map(|budget| {
+            let limit = budget.limit();
+            budget.lanes.iter().filter_map(move |lane| Some((lane, limit?)))
+        })
+    }
+
+    /// The tenants whose lanes fail too often, and how many callbacks of each may start.
+    pub(super) fn tenants(&self) -> impl Iterator<Item = (&String, usize)> {
+        let wide = self.tenants.iter().filter(|(_, budget)| budget.is_wide);
+        wide.filter_map(|(tenant, budget)| Some((tenant, budget.limit()?)))
+    }
+
+    /// Whether a lane of a tenant is closed.
+    pub(super) fn is_closed(&self, tenant: &str, lane: Option<&str>) -> bool {
+        self.tenants.get(tenant).is_some_and(|budget| {
+            let is_meant = budget.is_wide || lane.is_some_and(|lane| budget.lanes.contains(lane));
+            is_meant && budget.state == State::Closed
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn fail(failures: &mut Failures, lane: &str, times: usize, now: Instant) {
+        for _ in 0..times {
+            failures.ended("a", lane, true, now);
+        }
+    }
+
+    fn with_another(now: Instant) -> Failures {
+        let mut failures = Failures::default();
+        failures.ended("b", "b", false, now);
+        failures
+    }
+
+    #[test]
+    fn a_tenant_that_is_alone_may_fail_as_often_as_it_likes() {
+        let (mut failures, now) = (Failures::default(), Instant::now());
+        fail(&mut failures, "bad", 1_000, now);
+        assert!(!failures.is_closed("a", Some("bad")) && failures.opens().is_none());
+        failures.ended("b", "b", false, now);
+        fail(&mut failures, "bad", 100, now + 9 * SECOND);
+        assert!(failures.is_closed("a", Some("bad")));
+        let mut failures = with_another(now);
+        fail(&mut failures, "bad", 1_000, now + ACTIVE);
+        assert!(!failures.is_closed("a", Some("bad")), "the other one is idle");
+    }
+
+    #[test]
+    fn lanes_that_fail_too_often_are_closed_for_a_while_and_no_others() {
+        let now = Instant::now();
+        let mut failures = with_another(now);
+        fail(&mut failures, "bad", 99, now);
+        assert!(!failures.is_closed("a", Some("bad")));
+        assert_eq!(failures.lanes().collect::<Vec<_>>(), [(&"bad".to_owned(), 1)]);
+        fail(&mut failures, "bad", 1, now);
+        assert!(failures.is_closed("a", Some("bad")) && !failures.is_closed("a", Some("good")));
+        assert!(!failures.is_closed("a", None) && failures.tenants().next().is_none());
+        assert!(!failures.is_closed("b", Some("b")));
+        assert_eq!(failures.opens(), Some(now + Duration::from_millis(80)));
+        failures.refill(now + Duration::from_millis(79));
+        assert!(failures.is_closed("a", Some("bad")));
+        failures.refill(now + Duration::from_millis(81));
+        assert!(!failures.is_closed("a", Some("bad")));
+        assert_eq!(failures.lanes().collect::<Vec<_>>(), [(&"bad".to_owned(), 8)]);
+        failures.refill(now + 2 * SECOND);
+        assert!(failures.lanes().next().is_none() && failures.opens().is_none());
+    }
+
+    #[test]
+    fn each_success_allows_a_failure() {
+        let now = Instant::now();
+        let mut failures = with_another(now);
+        for _ in 0..1_000 {
+            failures.ended("a", "bad", true, now);
+            failures.ended("a", "good", false, now);
+        }
+        assert!(!failures.is_closed("a", Some("bad")));
+        fail(&mut failures, "bad", 100, now);
+        assert!(failures.is_closed("a", Some("bad")));
+        failures.ended("a", "bad", false, now);
+        assert!(!failures.is_closed("a", Some("bad")), "it no longer fails");
+    }
+
+    #[test]
+    fn a_tenant_with_more_failing_lanes_than_are_known_is_closed() {
+        let now = Instant::now();
+        let mut failures = with_another(now);
+        for n in 0..=MAX_LANES {
+            fail(&mut failures, &n.to_string(), 1, now);
+        }
+        assert!(failures.is_closed("a", None) && failures.is_closed("a", Some("new")));
+        assert_eq!(
+            (failures.lanes().count(), failures.tenants().collect::<Vec<_>>()),
+            (0, vec![(&"a".to_owned(), 0)])
+        );
+        // So is one whose lanes fail on.
+        let mut failures = with_another(now);
+        fail(&mut failures, "bad", 200, now);
+        assert!(failures.is_closed("a", None));
+        failures.refill(now + 2 * SECOND);
+        assert!(!failures.is_closed("a", None));
+    }
+
+    #[test]
+    fn tenants_are_forgotten_once_all_is_well() {
+        let now = Instant::now();
+        let mut failures = with_another(now);
+        fail(&mut failures, "bad", 500, now);
+        failures.refill(now + ACTIVE);
+        assert!(failures.tenants.is_empty());
+    }
+}

@@ -1,0 +1,72 @@
+//! What TLS connections to a receiver use instead of the usual: a client certificate with its key, and certificate
+//! authorities, all in the PEM form (RFC 7468).
+
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+/// The PEM texts of an identity. The key is a secret.
+#[derive(Clone, Copy)]
+pub struct TlsIdentity<'a> {
+    /// The client certificate, followed by those between it and its authority; and its private key.
+    pub client: Option<(&'a str, &'a str)>,
+    /// Certificate authorities that receivers are checked against instead of the usual ones.
+    pub ca: Option<&'a str>,
+}
+
+/// What is wrong with an identity. It shows nothing of the key.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TlsIdentityError {
+    /// The client certificate.
+    #[error("{0}")]
+    Certificate(String),
+    /// The private key.
+    #[error("{0}")]
+    Key(&'static str),
+    /// The certificate authorities.
+    #[error("{0}")]
+    Ca(String),
+}
+
+impl TlsIdentity<'_> {
+    /// The configuration of connections that use it. `roots` are the usual authorities.
+    ///
+    /// # Errors
+    /// When something cannot be read, or the key is not that of the certificate.
+    pub fn config(self, roots: Arc<RootCertStore>) -> Result<ClientConfig, TlsIdentityError> {
+        let roots = self.ca.map_or(Ok(roots), |pem| authorities(pem).map(Arc::new))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = versions.expect("the provider has TLS 1.2 and 1.3").with_root_certificates(roots);
+        let Some((chain, key)) = self.client else { return Ok(builder.with_no_client_auth()) };
+        let chain = certificates(chain).map_err(TlsIdentityError::Certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
+            .map_err(|_| TlsIdentityError::Key("it is no private key in the PEM form"))?;
+        builder.with_client_auth_cert(chain, key).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                TlsIdentityError::Key("it is not the key of the certificate")
+            }
+            rustls::Error::General(_) => TlsIdentityError::Key("it is of a kind that is not supported"),
+            error => TlsIdentityError::Certificate(error.to_string()),
+        })
+    }
+}
+
+fn authorities(pem: &str) -> Result<RootCertStore, TlsIdentityError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem).map_err(TlsIdentityError::Ca)? {
+        roots.add(certificate).map_err(|error| TlsIdentityError::Ca(error.to_string()))?;
+    }
+    Ok(roots)
+}
+
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        Ok(_) => Err("it has no certificate in the PEM form".to_owned()),
+        Err(_) => Err("a certificate in it cannot be read".to_owned()),
+    }
+}
