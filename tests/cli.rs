@@ -2,6 +2,7 @@
 
 mod attempts;
 mod backup;
+mod credentials;
 mod dead_letters;
 mod idempotency_key;
 mod if_exists;
@@ -254,7 +255,7 @@ async fn what_is_no_ringback_is_2() {
 }
 
 /// All commands.
-const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret key quota reserve finish retry renew bury release \
+const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret credential key quota reserve finish retry renew bury release \
     dead topics topic pause resume stats watch audit list export import backup restore compact completions";
 /// What `ringback dead` has below it.
 const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
@@ -280,6 +281,7 @@ async fn the_document_names_every_command_and_flag() {
             "policy" => &["set", "get", "delete"],
             "secret" => &["add", "list", "delete", "master-key"],
             "key" => &["create", "list", "delete", "root"],
+            "credential" => &["set", "list", "delete"],
             "quota" => &["set", "list", "delete"],
             _ => &[],
         };

@@ -12,9 +12,10 @@ use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use ringback_testkit::{NameServer, Role, Sink, Stack, StackOptions};
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -41,11 +42,31 @@ struct Receiver {
 
 impl Receiver {
     async fn start(protocols: &[&str]) -> Self {
+        Self::with(protocols, None).await
+    }
+
+    /// One that serves only callers with a certificate of this authority.
+    async fn asking(authority: &str) -> Self {
+        Self::with(&["h2"], Some(authority)).await
+    }
+
+    async fn with(protocols: &[&str], authority: Option<&str>) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let certificate = CertificateDer::from_pem_file(file("receiver.pem")).expect("a certificate");
         let key = PrivateKeyDer::from_pem_file(file("receiver.key")).expect("a key");
-        let builder = builder.expect("TLS 1.2 and 1.3").with_no_client_auth();
+        let builder = builder.expect("TLS 1.2 and 1.3");
+        let builder = match authority {
+            None => builder.with_no_client_auth(),
+            Some(name) => {
+                let mut roots = RootCertStore::empty();
+                let authority = CertificateDer::from_pem_file(file(name)).expect("a certificate");
+                roots.add(authority).expect("an authority");
+                let provider = Arc::new(rustls::crypto::ring::default_provider());
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
+            }
+        };
         let mut config = builder.with_single_cert(vec![certificate], key).expect("a pair");
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -152,4 +173,38 @@ async fn a_receiver_that_the_system_does_not_trust_gets_nothing_and_without_auth
         sink.wait_for_job(&plain, 1, SOON).await;
     }
     assert!(receiver.versions.lock().expect("no panic").is_empty());
+}
+
+#[tokio::test]
+async fn a_credential_brings_a_client_certificate_and_the_authorities_of_its_receiver() {
+    let names = NameServer::start(60);
+    let text = |name: &str| std::fs::read_to_string(file(name)).expect("a file");
+    // Nothing else trusts the receiver.
+    let options = asking(&names).env("SSL_CERT_FILE", "/dev/null").env("SSL_CERT_DIR", "/dev/null");
+    let stack =
+        options.env("RINGBACK_MASTER_KEYS", "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=").start().await;
+    let receiver = Receiver::asking("authority.pem").await;
+    let url = receiver.url(NAME);
+    let origin = url.trim_end_matches("/hook");
+    let plain = job("plain", &url);
+    stack.accept(&plain).await;
+    assert_eq!(stack.wait_state(TOPIC, "plain", "dead", SOON).await["last"]["error"], "tls");
+    for (id, certificate, state) in
+        [("caller", "caller", "done"), ("stranger", "stranger", "dead"), ("again", "caller", "done")]
+    {
+        let credential = json!({
+            "to": [origin],
+            "ca": text("authority.pem"),
+            "certificate": text(&format!("{certificate}.pem")),
+            "key": text(&format!("{certificate}.key")),
+        });
+        stack.put("/v1/credentials/bank", &credential).await;
+        stack.set_policy(TOPIC, &json!({"credentials": "bank"})).await;
+        // A notifier knows it within a second, and has no connection left that another certificate has opened.
+        let mut job = job(id, &url);
+        job["delay"] = json!("1s");
+        stack.accept(&job).await;
+        stack.wait_state(TOPIC, id, state, SOON).await;
+    }
+    assert_eq!(receiver.versions.lock().expect("no panic").len(), 2);
 }

@@ -1,6 +1,7 @@
 //! Signatures of callbacks: by the secrets of a topic and of the installation, through rotations, by the libraries of
-//! the specification. And that secrets stay secret.
+//! the specification. Credentials of callbacks. And that secrets stay secret.
 
+mod credentials;
 mod packages;
 mod rotation;
 mod sealed_headers;

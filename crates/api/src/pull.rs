@@ -27,7 +27,7 @@ use self::caller::{Command, PullCaller, Request, Reserved, ShardRequest};
 pub(crate) use self::receipt_bits::ReceiptBits;
 use self::waiters::{Waiter, Waiters};
 use crate::error::Unavailable;
-use crate::limits::Deadline;
+use crate::limits::{Deadline, Turn};
 
 /// How long a shard may take before the next one is asked in parallel.
 const SLOW: Duration = Duration::from_millis(100);
@@ -69,16 +69,18 @@ impl Pulls {
     }
 
     /// Reserves jobs of a topic. If there are none, waits for the first as long as the caller
-    /// asks, or until the shutdown.
+    /// asks, or until the shutdown. Its turn ends after the first look.
     pub(crate) async fn reserve(
         &self,
         topic: &Topic,
         ask: ReserveAsk,
+        turn: Option<Turn>,
     ) -> Result<Vec<PulledJob>, Unavailable> {
         let until = Instant::now() + ask.wait;
         // Registered before the first look, so that no wake-up is lost in between.
         let mut waiter = self.waiters.register(topic.clone());
         let mut found = self.ask_all(&mut waiter, topic, ask).await?;
+        drop(turn);
         while found.is_empty() && Instant::now() < until {
             let woken = tokio::select! {
                 biased;

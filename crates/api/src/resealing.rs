@@ -1,4 +1,4 @@
-//! Seals the secrets of topics, and the secret header values of their policies, again with the newest master key, while the
+//! Seals the secrets of topics, the secret header values of their policies, and credentials again with the newest master key, while the
 //! process runs. So a key can be removed once nothing is sealed with it. Header values from before there was a key are sealed
 //! then too.
 
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use ringback_core::contract::{PolicyPut, StoreError};
+use ringback_core::credential::{Credential, CredentialKey};
 use ringback_core::job::Topic;
 use ringback_core::policy::{Policy, StoredSecret};
 use ringback_core::wire::{secret_header_values, with_opened_headers, with_sealed_headers, with_secrets};
@@ -24,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Keeps the secrets of all topics sealed with the newest key, for ever.
 pub(crate) async fn keep(store: Store, policies: PolicyBook, keys: MasterKeys, mut rng: StdRng) {
-    let (mut done, mut pause) = (HashSet::new(), EVERY);
+    let (mut done, mut done_credentials, mut pause) = (HashSet::new(), HashSet::new(), EVERY);
     loop {
         policies.known().await;
         let all = policies.all().unwrap_or_default();
@@ -38,6 +39,14 @@ pub(crate) async fn keep(store: Store, policies: PolicyBook, keys: MasterKeys, m
                 Ok(Resealed::No) => {}
                 Ok(Resealed::Unopened(error)) => unopened = Some((topic, error)),
                 Err(error) => debug!(job.topic = topic.as_str(), %error, "secrets are not sealed again yet"),
+            }
+            sleep(PAUSE).await;
+        }
+        let credentials = policies.credentials().unwrap_or_default();
+        for (name, credential) in credentials.iter().filter(|(_, one)| keys.is_outdated(&one.sealed)) {
+            match reseal_credential(&store, name, credential, &keys, &mut rng).await {
+                Ok(resealed) => again += usize::from(resealed && !done_credentials.insert(name.clone())),
+                Err(error) => debug!(credential = %name, %error, "a credential is not sealed again yet"),
             }
             sleep(PAUSE).await;
         }
@@ -144,6 +153,29 @@ async fn reseal(
         Ok((_, PolicyPut::Created(_) | PolicyPut::Replaced(_))) => Resealed::Yes,
         Ok(_) | Err(()) => Resealed::No,
     })
+}
+
+/// Seals a credential again, unless it was changed meanwhile. Returns whether it did.
+async fn reseal_credential(
+    store: &Store,
+    key: &CredentialKey,
+    credential: &Credential,
+    keys: &MasterKeys,
+    rng: &mut StdRng,
+) -> Result<bool, StoreError> {
+    let name = Credential::sealed_name(key, &credential.to);
+    let Some(sealed) =
+        keys.open(&name, &credential.sealed).ok().and_then(|open| keys.seal(&name, &open, rng))
+    else {
+        warn!(credential = %key, "a credential cannot be sealed again with the newest master key");
+        return Ok(false);
+    };
+    let change = |stored: Option<Credential>| {
+        let stored = stored.filter(|stored| stored.sealed == credential.sealed).ok_or(())?;
+        Ok::<_, ()>(Credential { sealed: sealed.as_str().into(), ..stored })
+    };
+    let changed = store.change_credential(key, change).await?;
+    Ok(matches!(changed, Ok((_, PolicyPut::Created(_) | PolicyPut::Replaced(_)))))
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ pub(crate) const MAX_EXPORTS: usize = 4;
 const MAX_SCANS: usize = 2;
 /// The most large bodies that are parsed at once.
 const MAX_PARSES: usize = 1;
+/// The most consumers that look for jobs at once while there are several tenants.
+const MAX_LOOKS: usize = 8;
 /// The most audits at once. Others are refused.
 const MAX_AUDITS: usize = 1;
 
@@ -68,6 +70,8 @@ pub(crate) struct Api {
     pub(crate) scans: Turns,
     /// Turns to parse large bodies, where callers have keys.
     pub(crate) parses: Turns,
+    /// Turns of consumers to look for jobs, where callers have keys.
+    pub(crate) looks: Turns,
     /// Who is active, where callers have keys.
     pub(crate) activity: Arc<Activity>,
     /// The topic policies.
@@ -113,6 +117,7 @@ impl Api {
             consumers: Places::new(config.connections),
             scans: Turns::new(MAX_SCANS, Arc::clone(&activity)),
             parses: Turns::new(MAX_PARSES, Arc::clone(&activity)),
+            looks: Turns::of_small_work(MAX_LOOKS, Arc::clone(&activity)),
             activity,
             policies,
             audits: Semaphore::new(MAX_AUDITS),

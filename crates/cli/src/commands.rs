@@ -5,6 +5,7 @@ mod attempts;
 mod audit;
 mod backup;
 mod compact;
+mod credential;
 mod dead;
 mod each_job;
 mod export;
@@ -114,6 +115,9 @@ pub(crate) enum Command {
     /// Sign the callbacks of a topic: add, list or delete its secrets
     #[command(subcommand, after_help = secret::EXAMPLES)]
     Secret(secret::SecretCommand),
+    /// Prove to receivers who calls: set, list or delete credentials
+    #[command(subcommand, after_help = credential::EXAMPLES)]
+    Credential(credential::CredentialCommand),
     /// Make, list and delete the keys by which callers of the API are known
     #[command(subcommand, after_help = key::EXAMPLES)]
     Key(key::KeyCommand),
@@ -242,6 +246,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Key(KeyCommand::OnServer(args)) => {
             online(remote, async |session| key::run(session, args).await)
         }
+        Command::Credential(args) => online(remote, async |session| credential::run(session, args).await),
         Command::Quota(args) => online(remote, async |session| quota::run(session, args).await),
         Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),
         Command::Finish(args) => online(remote, async |session| pull::finish(session, &args).await),

@@ -285,6 +285,7 @@ impl Dispatcher {
     fn mark_open_lanes(&mut self) {
         let (refill, now) = (self.refill(), Instant::now());
         self.lanes.reopen(now);
+        self.settle_queue.limit(self.lanes.max_batch());
         let open = self.skipped.take(|lane| self.lanes.is_open(lane, refill));
         for shard in open.into_iter().chain(self.ask_again.take_due(now)) {
             self.signals.mark(shard, Cause::Local);

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use ringback_core::contract::Lease;
 use ringback_core::lane::{Lane, NO_TENANT};
+use ringback_core::limits::MAX_BATCH;
 use tokio::time::Instant;
 
 use self::failures::Failures;
@@ -20,6 +21,8 @@ use crate::slow_calls::SlowCalls;
 
 /// The most jobs of one reserve.
 const MAX_RESERVE: usize = 128;
+/// The most jobs of one call while there are several tenants: the calls of others wait for it.
+const MAX_SHARED: usize = 32;
 /// A reserve asks for one of this many parts of the free permits, so that several shards can be asked
 /// at the same time.
 const PARTS: usize = 2;
@@ -91,6 +94,8 @@ pub(crate) struct Lanes {
     crowded: BTreeSet<String>,
     /// What failures leave to each tenant.
     failures: Failures,
+    /// Whether several tenants have callbacks.
+    has_several: bool,
 }
 
 impl Lanes {
@@ -106,6 +111,7 @@ impl Lanes {
             has_tenants: false,
             crowded: BTreeSet::new(),
             failures: Failures::default(),
+            has_several: false,
         }
     }
 
@@ -176,6 +182,12 @@ impl Lanes {
     /// Opens the lanes and tenants that failures have closed for long enough.
     pub(crate) fn reopen(&mut self, now: Instant) {
         self.failures.refill(now);
+        self.has_several = self.has_tenants && self.failures.has_several(now);
+    }
+
+    /// Returns the most jobs of one call.
+    pub(crate) fn max_batch(&self) -> usize {
+        if self.has_several { MAX_SHARED } else { MAX_BATCH }
     }
 
     /// Records whether a callback of the lane has failed.
@@ -197,7 +209,7 @@ impl Lanes {
         if per_lane == 0 || per_origin == 0 || (self.has_tenants && per_tenant == 0) {
             return None;
         }
-        let limit = part(self.free()).min(MAX_RESERVE);
+        let limit = part(self.free()).min(MAX_RESERVE).min(self.max_batch());
         let lane_slots = |held| (self.usable_lane_slots(held, refill), self.lane_slots(held));
         let (per_lane, mut lanes) = self.lanes.lower_limits(per_lane, MAX_NAMED, lane_slots);
         let named = lanes.len();

@@ -57,11 +57,19 @@ pub(crate) struct SettleQueue {
     /// The shards whose last settle failed.
     outage: PartialOutage<Shard>,
     metrics: Metrics,
+    /// The most outcomes of one call.
+    max_batch: usize,
 }
 
 impl SettleQueue {
     pub(crate) fn new(metrics: Metrics) -> Self {
-        Self { shards: BTreeMap::new(), in_flight: HashSet::new(), outage: PartialOutage::default(), metrics }
+        let (shards, in_flight, outage) = (BTreeMap::new(), HashSet::new(), PartialOutage::default());
+        Self { shards, in_flight, outage, metrics, max_batch: MAX_BATCH }
+    }
+
+    /// Sets the most outcomes of one call.
+    pub(crate) fn limit(&mut self, max_batch: usize) {
+        self.max_batch = max_batch;
     }
 
     pub(crate) fn add(&mut self, settlement: Settlement, now: Instant) {
@@ -107,7 +115,7 @@ impl SettleQueue {
         let queue = self.shards.get_mut(&shard)?;
         let batch = match &mut queue.retry {
             Some(retry) => retry.batch.take()?,
-            None => queue.drain_batch(),
+            None => queue.drain_batch(self.max_batch),
         };
         self.in_flight.insert(shard);
         self.metrics.settle_batch.record(batch.items.len() as u64, &[]);
@@ -209,8 +217,8 @@ impl ShardQueue {
     }
 
     /// Takes as many outcomes as one call may carry.
-    fn drain_batch(&mut self) -> SettleBatch {
-        let batch = self.waiting.drain(..self.waiting.len().min(MAX_BATCH)).collect();
+    fn drain_batch(&mut self, most: usize) -> SettleBatch {
+        let batch = self.waiting.drain(..self.waiting.len().min(most)).collect();
         if self.waiting.is_empty() {
             self.since = None;
         }

@@ -23,7 +23,7 @@ struct Named {
 async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static str, Value> {
     let root = Caller::root(Some(tenant));
     let mut all = BTreeMap::new();
-    for path in ["/v1/export", "/v1/export/topics"] {
+    for path in ["/v1/export", "/v1/export/topics", "/v1/export/credentials"] {
         let mut lines: Vec<_> = String::from_utf8(root.get(stack, path).await.body.to_vec())
             .expect("UTF-8")
             .lines()
@@ -46,7 +46,7 @@ async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static s
     all
 }
 
-/// Gives a tenant jobs in each state, a policy, a secret and a revival. Returns what names them.
+/// Gives a tenant jobs in each state, a policy, a secret, a credential and a revival. Returns what names them.
 async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec<Named> {
     let accept = async |job: Value| caller.post(stack, "/v1/jobs", &job).await.expect(201);
     let marked = |text: &str| json!(format!("{only}-{text}"));
@@ -55,6 +55,9 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
     let policy = json!({"timeout": "7s", "headers": {"x-of": marked("secret")}});
     caller.send(stack, Method::PUT, "/v1/topics/shared", Some(&policy)).await;
     let secret = caller.post(stack, &format!("/v1/topics/{own}/secrets"), &json!({})).await.expect(201);
+    let credential = json!({"to": [format!("http://{only}-secret.example")], "bearer": "token"});
+    let path = format!("/v1/credentials/{only}");
+    caller.send(stack, Method::PUT, &path, Some(&credential)).await.expect(201);
     accept(json!({"topic": "shared", "id": "waits", "url": sink.url("/"), "delay": "1h"})).await;
     let context = json!({"of": marked("secret")});
     accept(json!({"topic": own, "id": only, "url": sink.url("/"), "delay": "1h", "context": context})).await;
@@ -91,6 +94,7 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
         named("{receipt}", &json!(receipt), &format!("{}AAAA", &receipt[..receipt.len() - 4])),
         named("{revival}", &revival["id"], "00000000000000ff"),
         named("{secret}", &secret["id"], "sec_nobodys"),
+        named("{credential}", &json!(only), "nobodys-credential"),
     ]
 }
 
@@ -102,6 +106,7 @@ fn body_of(operation: &str, topic: &str, id: &str, receipt: &str) -> Option<Valu
         "submit_batch" => json!([job]),
         "reschedule" => json!({"delay": "3h"}),
         "put_policy" => json!({"timeout": "1s"}),
+        "put_credential" => json!({"to": ["http://b.example"], "bearer": "t"}),
         "add_secret" | "revive_dead" | "finish" | "retry" | "bury" | "release" | "renew" | "reserve" => {
             json!({})
         }
@@ -178,7 +183,15 @@ async fn lists_counts_exports_and_events_of_a_tenant_have_its_own_alone() {
             a.client.get(stack.url("/v1/events")).headers(a.headers()).send().await.expect("events");
         furnish(&stack, &b, &sink, "only-of-b").await;
         furnish(&stack, &a, &sink, "only-of-a").await;
-        for path in ["/v1/jobs", "/v1/topics", "/v1/export", "/v1/export/topics", "/v1/topics/shared"] {
+        for path in [
+            "/v1/jobs",
+            "/v1/topics",
+            "/v1/export",
+            "/v1/export/topics",
+            "/v1/credentials",
+            "/v1/export/credentials",
+            "/v1/topics/shared",
+        ] {
             let answer = a.get(&stack, path).await;
             let text = String::from_utf8_lossy(&answer.body).into_owned();
             assert!(answer.status == 200 && !text.contains("only-of-b"), "{path}: {text}");

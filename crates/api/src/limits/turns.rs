@@ -21,6 +21,8 @@ const MAX_REST: Duration = Duration::from_secs(1);
 pub(crate) struct Turns(Arc<Shared>);
 
 struct Shared {
+    /// How long a caller rests, in multiples of its turn.
+    rest: u32,
     all: Arc<Semaphore>,
     by_claimant: Mutex<HashMap<Claimant, Own>>,
     activity: Arc<Activity>,
@@ -43,8 +45,22 @@ pub(crate) struct Turn {
 
 impl Turns {
     pub(crate) fn new(at_a_time: usize, activity: Arc<Activity>) -> Self {
+        Self::with_rest(REST, at_a_time, activity)
+    }
+
+    /// Turns of calls that take little work, after which nobody rests.
+    pub(crate) fn of_small_work(at_a_time: usize, activity: Arc<Activity>) -> Self {
+        Self::with_rest(0, at_a_time, activity)
+    }
+
+    fn with_rest(rest: u32, at_a_time: usize, activity: Arc<Activity>) -> Self {
         let all = Arc::new(Semaphore::new(at_a_time));
-        Self(Arc::new(Shared { all, by_claimant: Mutex::default(), activity }))
+        Self(Arc::new(Shared { rest, all, by_claimant: Mutex::default(), activity }))
+    }
+
+    /// Waits for a turn if others are active, and lets the caller pass otherwise.
+    pub(crate) async fn wait_for_others(&self, claimant: Claimant) -> Option<Turn> {
+        if self.0.activity.has_others(&claimant) { Some(self.wait(claimant).await) } else { None }
     }
 
     /// Waits for a turn. Callers are served in the order in which they have one of their own.
@@ -74,10 +90,11 @@ impl Turns {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.turns.0.activity.has_others(&self.claimant)
+        if self.turns.0.rest > 0
+            && self.turns.0.activity.has_others(&self.claimant)
             && let Some(own) = self.turns.lock().get_mut(&self.claimant)
         {
-            own.rests_until = Instant::now() + (self.began.elapsed() * REST).min(MAX_REST);
+            own.rests_until = Instant::now() + (self.began.elapsed() * self.turns.0.rest).min(MAX_REST);
         }
     }
 }

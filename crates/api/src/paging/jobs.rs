@@ -17,10 +17,9 @@ use super::MAX_PAGE_BYTES;
 
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);
-/// How many jobs one page of the store scans, so that the store can answer others between two of them.
-const SCAN: usize = 250;
-/// How many whole jobs one page of the store scans. A page exceeds [`MAX_PAGE_BYTES`] by that many at most.
-const WHOLE_SCAN: usize = 100;
+/// How many jobs one page of the store scans, so that the store can answer others between two of them. A page of whole
+/// jobs exceeds [`MAX_PAGE_BYTES`] by that many at most.
+const SCAN: usize = 100;
 
 /// Where a page begins: at a cursor of the store, or among the jobs that it returns together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +116,7 @@ impl PageLimits<fn(&Job) -> usize> {
 impl<W: Fn(&StoredJob) -> usize> PageLimits<W> {
     /// The limits of a page of whole jobs, which also ends once they have [`MAX_PAGE_BYTES`].
     pub(crate) fn of_whole_jobs(jobs: usize, weigh: W) -> Self {
-        Self { jobs, scan: WHOLE_SCAN, weigh }
+        Self { jobs, scan: SCAN, weigh }
     }
 }
 

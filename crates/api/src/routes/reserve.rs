@@ -1,8 +1,12 @@
 //! `POST /v1/topics/{topic}/reserve`: reserves pull jobs for a consumer.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use ringback_core::wire::{PulledAnswer, ReserveAnswer, ReserveAsk};
+use ringback_service::http_server::Peer;
+use tokio::time::{Instant, timeout_at};
 
 use crate::access::As;
 use crate::error::{ApiError, JsonResult};
@@ -10,6 +14,9 @@ use crate::extract::{MaybeJson, TopicPath};
 use crate::limits::place_to_wait;
 use crate::schema::{BodyProblems, ReserveRequest, TopicParams};
 use crate::state::ApiState;
+
+/// How long a consumer that does not wait for jobs may wait for its turn to look for them.
+const TURN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Reserve jobs
 ///
@@ -28,6 +35,7 @@ use crate::state::ApiState;
 pub(crate) async fn reserve(
     State(api): ApiState,
     As(caller): As,
+    peer: Peer,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReserveAnswer> {
@@ -35,7 +43,11 @@ pub(crate) async fn reserve(
     // It may wait for long.
     drop(json);
     let _place = if ask.wait.is_zero() { None } else { place_to_wait(&api.consumers, &caller)? };
-    let jobs = api.pulls.reserve(&topic, ask).await.map_err(ApiError::retry_later)?;
+    let until = Instant::now() + ask.wait.max(TURN_WITHIN);
+    let turn = timeout_at(until, api.looks.wait_for_others(caller.claimant(peer))).await;
+    let turn = turn
+        .map_err(|_| ApiError::retry_later("too many consumers of your tenant are looking for jobs here"))?;
+    let jobs = api.pulls.reserve(&topic, ask, turn).await.map_err(ApiError::retry_later)?;
     api.metrics.pulled(jobs.len());
     Ok(Json(ReserveAnswer { jobs: jobs.into_iter().map(PulledAnswer::from).collect() }))
 }

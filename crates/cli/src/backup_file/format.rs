@@ -17,6 +17,8 @@ pub(super) const END: &str = "end";
 /// The kinds of the lines between the first and the last, in the order in which they come. A line of a tenant names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
+    /// A credential of a tenant, or of none: a line of `GET /v1/export/credentials`.
+    Credential,
     /// What is set for a topic without a tenant: a line of `GET /v1/export/topics`.
     Topic,
     /// What is set for a topic of a tenant.
@@ -28,7 +30,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 4] = [Self::Topic, Self::TenantTopic, Self::Job, Self::TenantJob];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Credential, Self::Topic, Self::TenantTopic, Self::Job, Self::TenantJob];
 
     /// The kind of a topic.
     pub(crate) const fn of_topic(tenant: Option<&Tenant>) -> Self {
@@ -49,22 +52,32 @@ impl Kind {
     /// Whether its lines are jobs.
     pub(crate) const fn is_job(self) -> bool {
         match self {
-            Self::Topic | Self::TenantTopic => false,
+            Self::Credential | Self::Topic | Self::TenantTopic => false,
             Self::Job | Self::TenantJob => true,
         }
     }
 
-    /// Whether its lines belong to tenants.
-    pub(super) const fn is_of_tenants(self) -> bool {
+    /// Whether its lines are topics.
+    pub(crate) const fn is_topic(self) -> bool {
         match self {
-            Self::Topic | Self::Job => false,
-            Self::TenantTopic | Self::TenantJob => true,
+            Self::Topic | Self::TenantTopic => true,
+            Self::Credential | Self::Job | Self::TenantJob => false,
+        }
+    }
+
+    /// Whether its lines belong to tenants; `None` if some do.
+    pub(super) const fn is_of_tenants(self) -> Option<bool> {
+        match self {
+            Self::Credential => None,
+            Self::Topic | Self::Job => Some(false),
+            Self::TenantTopic | Self::TenantJob => Some(true),
         }
     }
 
     /// Its name in a line.
     pub(super) const fn name(self) -> &'static str {
         match self {
+            Self::Credential => "credential",
             Self::Topic => "topic",
             Self::TenantTopic => "tenant_topic",
             Self::Job => "job",

@@ -92,7 +92,7 @@ impl<R: BufRead> Lines<R> {
             line: Vec::new(),
             number: 0,
             bytes: 0,
-            kind: Kind::Topic,
+            kind: Kind::Credential,
             digest: Sha256::new(),
             counts: no_counts(),
             has_ended: false,
@@ -173,7 +173,8 @@ impl<R: BufRead> Lines<R> {
 fn tenant(kind: Kind, json: &str) -> Option<Option<Tenant>> {
     let Owned { tenant } = serde_json::from_str(json).ok()?;
     let tenant = tenant.map(|tenant| tenant.parse()).transpose().ok()?;
-    (tenant.is_some() == kind.is_of_tenants()).then_some(tenant)
+    let fits = kind.is_of_tenants().is_none_or(|is_of_tenants| tenant.is_some() == is_of_tenants);
+    fits.then_some(tenant)
 }
 
 /// Checks the last line against the lines before it.

@@ -30,7 +30,7 @@ pub(crate) struct Summary {
 impl Summary {
     /// The number of topics.
     pub(crate) fn topics(&self) -> u64 {
-        self.count(|kind| !kind.is_job())
+        self.count(Kind::is_topic)
     }
 
     /// The number of jobs.
@@ -50,7 +50,7 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
     /// # Errors
     /// Those of `write`.
     pub(crate) fn begin(write: W, header: &Header) -> anyhow::Result<Self> {
-        let (counts, kind) = (no_counts(), Kind::Topic);
+        let (counts, kind) = (no_counts(), Kind::Credential);
         let mut writer = Self { write, digest: Sha256::new(), counts, kind, bytes: 0, line: Vec::new() };
         writer.put(HEADER, &serde_json::to_vec(header)?)?;
         Ok(writer)

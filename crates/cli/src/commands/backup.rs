@@ -35,12 +35,12 @@ Examples:
   ringback backup - | gzip > ringback.backup.gz
   ringback backup jobs.backup --server http://127.0.0.1:7411 && ringback restore jobs.backup --server http://other:7411
 
-A backup has all pending and dead jobs, and the policies and pauses of topics. With the root key it has those of all \
+A backup has all pending and dead jobs, the policies and pauses of topics, and credentials. With the root key it has those of all \
 tenants, with --tenant those of one. FILE gets its name \
 when the backup is complete; a file of that name is replaced.
 
 It has the values of secret headers, such as authorization, so it is written with mode 0600: keep it as safe as they \
-are.";
+are. What is sealed in the store is sealed in it.";
 
 /// The file of a backup.
 #[derive(Debug, Args)]
@@ -104,6 +104,10 @@ async fn save(
     let stats = calls.ask(Call::new(Method::GET, &["v1", "stats"]), SHORT).await?;
     let store = parse::<StatsAnswer>(&stats.body)?.store;
     let mut writer = Writer::begin(write, &Header::new(store.kind, store.layout, at, tenant))?;
+    let mut credentials = lines(calls, &["v1", "export", "credentials"]).await?;
+    while let Some(line) = credentials.next().await.map_err(|error| incomplete(&error, calls.progress))? {
+        writer.line(Kind::Credential, &line)?;
+    }
     let mut topics = lines(calls, &["v1", "export", "topics"]).await?;
     while let Some(line) = topics.next().await.map_err(|error| incomplete(&error, calls.progress))? {
         let TopicLine { tenant, topic, .. } = read(&line)?;

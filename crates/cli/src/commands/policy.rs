@@ -88,6 +88,9 @@ pub(crate) struct SetArgs {
     /// --url; without it all, unless a header is a secret one]
     #[arg(long, value_name = "ORIGIN", requires = "header")]
     pub(crate) headers_to: Vec<String>,
+    /// Name of the credential that callbacks carry to the origins that it names
+    #[arg(long, value_name = "NAME")]
+    pub(crate) credentials: Option<String>,
     /// Response body that means success; white space around it is ignored
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_body: Option<String>,
@@ -150,6 +153,7 @@ fn policy(args: SetArgs) -> Value {
         ("url", args.url.map(Value::from)),
         ("headers", (!headers.is_empty()).then(|| headers.into())),
         ("headers_to", (!args.headers_to.is_empty()).then(|| args.headers_to.into())),
+        ("credentials", args.credentials.map(Value::from)),
         ("expect_body", args.expect_body.map(Value::from)),
         ("attempts", args.attempts.map(Value::from)),
         ("on_dead", args.on_dead.map(Value::from)),

@@ -1,7 +1,8 @@
-//! `ringback restore`: checks a backup, then sets the policies and pauses of its topics, then imports its jobs. What the
+//! `ringback restore`: checks a backup, then puts its credentials, then sets the policies and pauses of its topics, then imports its jobs. What the
 //! installation has already stays as it is, so a run that ended early can be run again.
 
 mod batches;
+mod credentials;
 mod policies;
 mod present;
 mod results;
@@ -42,7 +43,7 @@ Examples:
 
 The whole backup is checked before anything is changed. Running the same restore again does no harm: what is there \
 already counts as repeated. A job or a policy that is there with other content stays as it is, is reported, and makes \
-the exit code 1. Signing secrets and secret headers of policies are sealed in a backup: the installation needs the master keys that sealed them, or \
+the exit code 1. Signing secrets, secret headers of policies and credentials are sealed in a backup: the installation needs the master keys that sealed them, or \
 --without-secrets.
 
 What belongs to a tenant is restored for that tenant. With the root key that is everything; --tenant restores what \
@@ -57,8 +58,8 @@ pub(crate) struct RestoreArgs {
     /// How long to retry while the server does not answer
     #[arg(long = "patience", value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
     pub(crate) retry_for: Duration,
-    /// Leave sealed secrets and secret headers of topics out, if their master keys are lost: each topic keeps the secrets
-    /// that it has
+    /// Leave sealed secrets and secret headers of topics and credentials out, if their master keys are lost: each topic
+    /// keeps the secrets that it has
     #[arg(long)]
     pub(crate) without_secrets: bool,
 }
@@ -89,7 +90,7 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
     restored.complete = stopped.is_ok();
     restored.print(out)?;
     out.flush()?;
-    let refused = restored.topics.refused + restored.jobs.refused;
+    let refused = restored.credentials.refused + restored.topics.refused + restored.jobs.refused;
     match stopped {
         Ok(()) if refused == 0 => Ok(Verdict::Done),
         Ok(()) => {
@@ -180,7 +181,7 @@ fn refusal(name: &str, damage: Damage) -> anyhow::Error {
     Unfinished { what, next: next.to_owned() }.into()
 }
 
-/// Restores the topics and then the jobs, so that nothing is sent from a topic that is to be paused.
+/// Restores the credentials, the topics and then the jobs, so that nothing is sent from a topic that is to be paused.
 async fn restore(
     calls: PatientCalls<'_>,
     mut file: File,
@@ -191,6 +192,9 @@ async fn restore(
     let reader = BufReader::with_capacity(BUFFER, &mut file);
     // This also finds out whether the key is for all whose lines are restored, before anything is changed.
     let present = present(calls, &plan.owners).await?;
+    credentials::restore(calls, reader, &plan, &mut restored.credentials).await?;
+    file.rewind().with_context(|| name.clone())?;
+    let reader = BufReader::with_capacity(BUFFER, &mut file);
     topics::restore(calls, reader, &plan, &present, &mut restored.topics).await?;
     crash_point!("restore.after_topics");
     file.rewind().with_context(|| name.clone())?;

@@ -160,7 +160,8 @@ async fn add(session: &mut Session, args: AddArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Done)
 }
 
-fn read(file: &Path) -> anyhow::Result<String> {
+/// Reads a secret from a file.
+pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     if file == Path::new("-") {
         io::stdin().lock().read_to_string(&mut text).context("cannot read the secret from standard input")?;

@@ -163,6 +163,8 @@ pub struct CredentialAnswer {
     pub to: Vec<String>,
     /// What it has: `bearer`, `basic`, `certificate`, `ca`.
     pub kinds: Vec<String>,
+    /// The id of the master key that has sealed it.
+    pub master_key: String,
     /// When it was put.
     #[schema(format = DateTime)]
     pub created_at: String,
@@ -171,9 +173,16 @@ pub struct CredentialAnswer {
 impl CredentialAnswer {
     /// The answer for a credential.
     pub fn new(key: &CredentialKey, credential: &Credential) -> Self {
-        let Credential { to, kinds, created, sealed: _ } = credential;
+        let Credential { to, kinds, created, sealed } = credential;
+        let master_key = sealed.split('.').next().unwrap_or_default().to_owned();
         let kinds = kinds.iter().map(|kind| kind.name().to_owned()).collect();
-        Self { name: key.name.to_string(), to: to.clone(), kinds, created_at: created.to_string() }
+        Self {
+            name: key.name.to_string(),
+            to: to.clone(),
+            kinds,
+            master_key,
+            created_at: created.to_string(),
+        }
     }
 }
 

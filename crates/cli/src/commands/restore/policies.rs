@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 const SECRETS: &str = "secrets";
 const SEALED_HEADERS: &str = "sealed_headers";
+const CREDENTIALS: &str = "credentials";
 const HEADERS_TO: &str = "headers_to";
 
 /// What is done with the sealed secrets in a backup.
@@ -62,6 +63,9 @@ impl Policy {
         let mut sealed_headers = others.remove(SEALED_HEADERS);
         if secrets == Secrets::LeftOut && sealed_headers.take().is_some() {
             each_header(&mut others, |headers| headers.retain(|name, value| !is_mask(name, value)));
+        }
+        if secrets == Secrets::LeftOut {
+            others.remove(CREDENTIALS);
         }
         let all = match others.remove(SECRETS) {
             Some(Value::Array(all)) if secrets == Secrets::Restored => all,

@@ -14,9 +14,18 @@ pub(super) struct Results {
     pub(super) refused: u64,
 }
 
+impl Results {
+    fn is_none(&self) -> bool {
+        self.lines == 0
+    }
+}
+
 /// The result, in the form that `--output json` prints.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Restored {
+    /// Left out of a restore without credentials.
+    #[serde(skip_serializing_if = "Results::is_none")]
+    pub(super) credentials: Results,
     pub(super) topics: Results,
     pub(super) jobs: Results,
     /// Whether all lines have a result.
@@ -37,7 +46,9 @@ impl Restored {
             let [lines, created, repeated, refused] = [lines, created, repeated, refused].map(Cell::from);
             [Cell::from(kind), lines, created, repeated, refused]
         };
+        let credentials = (!self.credentials.is_none()).then(|| row("credentials", self.credentials));
         let rows = [row("topics", self.topics), row("jobs", self.jobs)];
+        let rows: Vec<_> = credentials.into_iter().chain(rows).collect();
         let columns = ["", ">LINES", ">CREATED", ">REPEATED", ">REFUSED"];
         out.bytes(Table::new(columns, out.colour).page(&rows).as_bytes())
     }

@@ -75,7 +75,7 @@ pub(super) async fn restore(
     let (_, mut lines) = Lines::open(source)?;
     let mut is_policy_new = false;
     while let Some(line) = lines.next()?.filter(|line| !line.kind.is_job()) {
-        if !plan.chosen.has(line.tenant.as_ref()) {
+        if !line.kind.is_topic() || !plan.chosen.has(line.tenant.as_ref()) {
             continue;
         }
         let topic = serde_json::from_str(line.json).with_context(|| format!("line {}", line.number))?;

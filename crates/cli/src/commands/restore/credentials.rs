@@ -1,0 +1,83 @@
+//! Puts the credentials of a backup before the policies that refer to them. One that is there stays as it is, since nothing
+//! can be said of its secrets. Without their master keys they can be left out.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use anyhow::Context as _;
+use http::Method;
+use ringback_core::job::Tenant;
+use ringback_core::wire::CredentialLine;
+use serde_json::json;
+
+use super::super::retry::PatientCalls;
+use super::Plan;
+use super::policies::Secrets;
+use super::results::Results;
+use crate::backup_file::{Kind, Lines};
+use crate::client::{Call, ClientError, SHORT};
+use crate::response_lines::ResponseLines;
+
+/// What helps if a credential cannot be opened.
+const SEALED: &str = "it is sealed; start the server with the master keys that sealed it (RINGBACK_MASTER_KEYS), or leave \
+    credentials out with --without-secrets";
+
+/// The credentials that are there, by tenant and name, with their origins.
+type Present = BTreeMap<(Option<Tenant>, String), Vec<String>>;
+
+/// Restores the credentials that a backup begins with.
+pub(super) async fn restore(
+    calls: PatientCalls<'_>,
+    source: impl BufRead,
+    plan: &Plan,
+    results: &mut Results,
+) -> anyhow::Result<()> {
+    let (_, mut lines) = Lines::open(source)?;
+    let mut present = None;
+    while let Some(line) = lines.next()?.filter(|line| line.kind == Kind::Credential) {
+        if !plan.chosen.has(line.tenant.as_ref()) || plan.secrets == Secrets::LeftOut {
+            continue;
+        }
+        let place = || format!("line {}", line.number);
+        let CredentialLine { credential, to, sealed, .. } =
+            serde_json::from_str(line.json).with_context(place)?;
+        if present.is_none() {
+            present = Some(all_present(calls, plan).await?);
+        }
+        results.lines += 1;
+        let name = (line.tenant.clone(), credential.clone());
+        match present.as_ref().and_then(|present| present.get(&name)) {
+            Some(known) if *known == to => results.repeated += 1,
+            Some(_) => {
+                results.refused += 1;
+                let note = format!(
+                    "line {}: credential {credential} has other origins here, and stays",
+                    line.number
+                );
+                calls.progress.note(&note);
+            }
+            None => {
+                let call = Call::new(Method::PUT, &["v1", "credentials", &credential]);
+                let call = call.for_tenant(line.tenant.as_ref()).json(&json!({"to": to, "sealed": sealed}));
+                let put = calls.ask(call, SHORT).await;
+                put.context(SEALED).with_context(|| format!("{}: credential {credential}", place()))?;
+                results.created += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn all_present(calls: PatientCalls<'_>, plan: &Plan) -> anyhow::Result<Present> {
+    let mut present = Present::new();
+    for owner in &plan.owners {
+        let call = Call::new(Method::GET, &["v1", "export", "credentials"]).for_tenant(owner.as_ref());
+        let mut lines = ResponseLines::new(calls.open(&call, "credentials").await?);
+        while let Some(line) = lines.next().await? {
+            let CredentialLine { credential, to, .. } =
+                serde_json::from_slice(&line).map_err(|error| ClientError::Unreadable(error.to_string()))?;
+            present.insert((owner.clone(), credential), to);
+        }
+    }
+    Ok(present)
+}
