@@ -10,6 +10,7 @@ use futures_util::{StreamExt as _, stream};
 use http::{Method, Request};
 use ringback_core::access::{MAX_QUOTAS, Quota};
 use ringback_core::contract::PolicyPut;
+use ringback_core::credential::{Credential, MAX_CREDENTIALS};
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, Policy};
 use serde_json::{Value, json};
@@ -25,6 +26,8 @@ use crate::state::tests::{prepared, prepared_with, unprepared};
 const RECEIPT: &str = "AAAHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-";
 /// A secret to add.
 const SECRET: &str = r#"{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#;
+/// A credential to put.
+const CREDENTIAL: &str = r#"{"to":["http://h"],"bearer":"t"}"#;
 const DEAD: &str = r#"{"topic":"t","id":"i","url":"http://h/","state":"dead","reason":"lost"}"#;
 
 /// An operation of the document.
@@ -76,6 +79,7 @@ impl Operation {
             "add_secret" => SECRET,
             "add_key" => r#"{"scopes":["read"]}"#,
             "put_quota" => r#"{"jobs":5}"#,
+            "put_credential" => CREDENTIAL,
             "finish_all" => r#"{"receipts":["x"]}"#,
             "retry" => r#"{"delay":"1h"}"#,
             "accept_loss" => r#"{"run_id":"8b1f"}"#,
@@ -91,6 +95,7 @@ impl Operation {
             .replace("{secret}", "sec_0")
             .replace("{key}", "key_0")
             .replace("{tenant}", "acme")
+            .replace("{credential}", "bank")
     }
 
     fn with(&self, target: &str, body: impl Into<Body>) -> Request<Body> {
@@ -122,6 +127,7 @@ impl Operation {
             422 if self.body.is_some() => self.with(&target, r#"{"colour":"red"}"#),
             422 if has_topic => self.with(&self.target("a%20b"), ""),
             422 if self.path.contains("{tenant}") => self.with(&target.replace("acme", "a%20b"), ""),
+            422 if self.path.contains("{credential}") => self.with(&target.replace("bank", "a%20b"), ""),
             422 => self.with(&format!("{target}?colour=red"), ""),
             other => unreachable!("{other}"),
         }
@@ -146,6 +152,12 @@ async fn post(app: &Router, path: &str, body: &str) -> Value {
     let (status, answer) = answer(app, request).await;
     assert!((200..300).contains(&status), "{path}: {status} {answer}");
     answer
+}
+
+async fn put(app: &Router, path: &str, body: &str) {
+    let request = Request::put(path).header("content-type", "application/json");
+    let (status, answer) = answer(app, request.body(Body::from(body.to_owned())).unwrap()).await;
+    assert!((200..300).contains(&status), "{path}: {status} {answer}");
 }
 
 /// Brings a store into the state in which a good request to the operation is answered with the status, and
@@ -200,9 +212,11 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
             reserved().await;
             target += "?force=true";
         }
-        ("put_quota" | "delete_quota", 200) => {
-            let put = Request::put(&target).header("content-type", "application/json");
-            answer(app, put.body(Body::from(r#"{"jobs":5}"#)).unwrap()).await;
+        ("put_quota" | "delete_quota", 200) => put(app, &target, r#"{"jobs":5}"#).await,
+        ("put_credential", 200) | ("delete_credential", 200 | 409) => {
+            put(app, &target, CREDENTIAL).await;
+            let refers = if status == 409 { r#"{"credentials":"bank"}"# } else { "{}" };
+            put(app, "/v1/topics/t", refers).await;
         }
         ("resume", 200) => drop(post(app, "/v1/topics/t/pause", "").await),
         ("revive_dead", 409) => {
@@ -237,6 +251,7 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
             match (operation.id.as_str(), status) {
                 ("put_policy", 409) => put_all_policies(&api).await,
                 ("put_quota", 409) => put_all_quotas(&api).await,
+                ("put_credential", 409) => put_all_credentials(&api).await,
                 _ => {}
             }
             let app = app(api);
@@ -274,6 +289,20 @@ async fn put_all_quotas(api: &Api) {
         let of = format!("tenant-{n}").parse().unwrap();
         let put = api.store.put_quota(&of, Quota::default()).await.unwrap();
         let PolicyPut::Created(version) = put else { panic!("{put:?}") };
+        last = Some(version);
+    }
+    api.policies.reached(last.unwrap()).await;
+}
+
+/// Puts the most credentials that there can be, and waits until this process has them.
+async fn put_all_credentials(api: &Api) {
+    let mut last = None;
+    for n in 0..MAX_CREDENTIALS {
+        let key = format!("credential-{n}").parse().unwrap();
+        let (to, kinds) = (vec!["http://h".to_owned()], Vec::new());
+        let credential = Credential { to, kinds, sealed: "k.a".into(), created: api.now() };
+        let put = api.store.change_credential(&key, |_| Ok::<_, ()>(credential.clone())).await.unwrap();
+        let Ok((_, PolicyPut::Created(version))) = put else { panic!("{put:?}") };
         last = Some(version);
     }
     api.policies.reached(last.unwrap()).await;
@@ -341,6 +370,9 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "delete_topic",
             "add_secret",
             "list_secrets",
+            "list_credentials",
+            "put_credential",
+            "delete_credential",
             "delete_secret",
             "pause",
             "resume",
@@ -352,7 +384,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "stop_revival",
         ],
     ),
-    ("import", &["export", "export_topics", "import"]),
+    ("import", &["export", "export_topics", "export_credentials", "import"]),
 ];
 
 #[tokio::test]
