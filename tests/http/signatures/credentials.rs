@@ -51,8 +51,8 @@ async fn a_credential_goes_to_the_origins_that_it_names_and_is_never_shown() {
             json!({"to": [sink.url(""), other.url("")], "basic": {"user": "u", "password": "canary:p"}});
         let shown = put(&stack, &basic).await.expect(200);
         assert_eq!((&shown["name"], &shown["kinds"]), (&json!("bank"), &json!(["basic"])));
-        for sink in [&sink, &other] {
-            let value = delivered(&stack, sink, "basic").await;
+        for (sink, id) in [(&sink, "basic"), (&other, "basic-elsewhere")] {
+            let value = delivered(&stack, sink, id).await;
             assert_eq!(value.as_deref(), Some("Basic dTpjYW5hcnk6cA=="));
         }
         for path in ["/v1/credentials", "/v1/export/credentials", "/v1/export/topics", "/v1/topics/e2e"] {

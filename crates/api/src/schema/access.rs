@@ -47,10 +47,13 @@ pub(crate) struct CredentialRequest {
     /// A user and a password, for the header `Authorization`.
     basic: Option<BasicRequest>,
     /// A client certificate, followed by those between it and its authority, in the PEM form (RFC 7468).
+    #[schema(max_length = 16_384)]
     certificate: Option<String>,
     /// The private key of the certificate, in the PEM form.
+    #[schema(max_length = 16_384)]
     key: Option<String>,
     /// The certificate authorities that receivers are checked against instead of those of the notifier, in the PEM form.
+    #[schema(max_length = 16_384)]
     ca: Option<String>,
     /// All of these, sealed, as an export of credentials has them: for a restore.
     sealed: Option<SealedCredential>,

@@ -75,7 +75,19 @@ fn requests() -> Vec<Rule> {
         let (one, other) = (given(&[one]), given(&[other]));
         json!({"oneOf": [one, other]})
     };
+    let without = |one: &str, other: &str| json!({"allOf": [given(&[one]), {"not": given(&[other])}]});
+    let contents = ["bearer", "basic", "certificate", "key", "ca"];
+    let any = json!({"anyOf": contents.map(|field| given(&[field]))});
+    let credential = [
+        both("bearer", "basic"),
+        without("certificate", "key"),
+        without("key", "certificate"),
+        json!({"allOf": [given(&["sealed"]), any]}),
+        json!({"allOf": [{"not": given(&["sealed"])}, {"not": any}]}),
+    ];
     vec![
+        ("CredentialRequest", json!({"not": {"anyOf": credential}})),
+        ("CredentialRequest/to", json!({"items": {"not": {"const": "*"}}})),
         ("JobRequest", json!({"not": {"anyOf": submit}})),
         ("ImportLine", json!({"not": {"anyOf": line}})),
         ("RescheduleRequest", one_of("delay", "at")),

@@ -105,15 +105,17 @@ fn name(text: &str) -> Result<String, String> {
 }
 
 pub(crate) async fn run(session: &mut Session, command: CredentialCommand) -> anyhow::Result<Verdict> {
-    let call = match command {
+    let answer = match command {
         CredentialCommand::Set(args) => return set(session, args).await,
-        CredentialCommand::List => Call::new(Method::GET, &["v1", "credentials"]),
+        CredentialCommand::List => {
+            let call = Call::new(Method::GET, &["v1", "credentials"]);
+            session.client.ask(call, SHORT).await.map_err(|error| error.for_route("credentials"))?
+        }
         CredentialCommand::Delete(CredentialArgs { name }) => {
-            Call::new(Method::DELETE, &["v1", "credentials", &name])
+            session.client.ask(Call::new(Method::DELETE, &["v1", "credentials", &name]), SHORT).await?
         }
     };
-    let body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("credentials"))?.body;
-    print(session, &body)
+    print(session, &answer.body)
 }
 
 async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {

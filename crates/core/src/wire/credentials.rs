@@ -74,7 +74,8 @@ pub fn parse_credential(
     }
     if mistakes.is_empty() && contents.json().len() > MAX_CONTENTS {
         let detail = format!("the credential has {} bytes as JSON", contents.json().len());
-        mistakes.add("certificate", detail, format_args!("at most {MAX_CONTENTS} bytes in all"));
+        let field = if contents.client.is_some() { "certificate" } else { "ca" };
+        mistakes.add(field, detail, format_args!("at most {MAX_CONTENTS} bytes in all"));
     }
     if mistakes.is_empty()
         && let Err((field, detail)) = check_tls(&contents)
@@ -111,8 +112,9 @@ fn contents(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Contents {
         };
         basic.check_names("basic.", &["user", "password"], mistakes);
         let is_plain = |text: &str| text.len() <= 1024 && !text.chars().any(char::is_control);
-        let user = hidden(&basic, "user", BASIC, mistakes, |text| is_plain(text) && !text.contains(':'));
-        let password = hidden(&basic, "password", BASIC, mistakes, is_plain);
+        let user =
+            hidden(&basic, "basic.user", BASIC, mistakes, |text| is_plain(text) && !text.contains(':'));
+        let password = hidden(&basic, "basic.password", BASIC, mistakes, is_plain);
         if mistakes.is_empty() && (user.is_none() || password.is_none()) {
             mistakes.add("basic", "user or password is missing", BASIC);
         }
@@ -138,18 +140,18 @@ fn contents(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Contents {
     Contents { bearer, basic, client, ca: hidden(fields, "ca", CA, mistakes, |_| true) }
 }
 
-/// A text that the mistake does not show.
+/// A text that the mistake does not show. The last part of `path` is its name.
 fn hidden(
     fields: &Fields<'_>,
-    name: &str,
+    path: &str,
     allowed: &str,
     mistakes: &mut Mistakes,
     is_valid: impl Fn(&str) -> bool,
 ) -> Option<String> {
     let read_text = |raw: &RawValue| read::<String>(raw).filter(|text| is_valid(text));
-    let text = fields.get(name).map(read_text)?;
+    let text = fields.get(path.rsplit('.').next()?).map(read_text)?;
     if text.is_none() {
-        mistakes.add(name, "it has the wrong form", allowed);
+        mistakes.add(path, "it has the wrong form", allowed);
     }
     text
 }
@@ -284,7 +286,7 @@ mod tests {
             (r#"{"to":["https://b"]}"#, "bearer"),
             (r#"{"to":["https://b"],"bearer":"hidden hidden"}"#, "bearer"),
             (r#"{"to":["https://b"],"bearer":""}"#, "bearer"),
-            (r#"{"to":["https://b"],"basic":{"user":"hi:dden","password":"hidden"}}"#, "user"),
+            (r#"{"to":["https://b"],"basic":{"user":"hi:dden","password":"hidden"}}"#, "basic.user"),
             (r#"{"to":["https://b"],"basic":{"user":"hidden"}}"#, "basic"),
             (r#"{"to":["https://b"],"basic":"hidden"}"#, "basic"),
             (r#"{"to":["https://b"],"bearer":"t","basic":{"user":"u","password":"hidden"}}"#, "basic"),
@@ -294,7 +296,7 @@ mod tests {
             (r#"{"to":["https://b"],"sealed":5}"#, "sealed"),
             (r#"{"to":["https://b"],"sealed":"k.a","bearer":"hidden"}"#, "sealed"),
             (r#"{"to":["https://b"],"bearer":"t","token":"x"}"#, "token"),
-            (long.as_str(), "certificate"),
+            (long.as_str(), "ca"),
         ] {
             let problem = parse(json).err().unwrap_or_else(|| panic!("{json} was taken"));
             assert_eq!((problem.status, &*problem.errors[0].field), (422, field), "{json}");

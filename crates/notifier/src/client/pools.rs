@@ -26,12 +26,12 @@ pub(super) struct Pools {
     connector: Connector,
     /// Of callbacks without a tenant and an identity.
     plain: Pool,
-    others: Mutex<HashMap<Owner, Used>>,
+    others: Mutex<HashMap<PoolKey, Used>>,
 }
 
-/// Whose connections they are.
+/// Whose connections they are, and what they use for TLS.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Owner {
+struct PoolKey {
     tenant: Option<Tenant>,
     identity: Option<u64>,
 }
@@ -59,9 +59,9 @@ impl Pools {
         if tenant.is_none() && identity.is_none() {
             return Ok(self.plain.clone());
         }
-        let owner = Owner { tenant, identity: identity.map(|identity| identity.number) };
+        let key = PoolKey { tenant, identity: identity.map(|identity| identity.number) };
         let (mut others, now) = (self.others.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
-        if let Some(used) = others.get_mut(&owner) {
+        if let Some(used) = others.get_mut(&key) {
             used.last = now;
             return Ok(used.pool.clone());
         }
@@ -70,11 +70,11 @@ impl Pools {
             None => self.connector.clone(),
         };
         if others.len() >= MAX_POOLS {
-            let oldest = others.iter().min_by_key(|(_, used)| used.last).map(|(owner, _)| owner.clone());
+            let oldest = others.iter().min_by_key(|(_, used)| used.last).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| others.remove(&oldest));
         }
         let pool = self.builder.build(connector);
-        others.insert(owner, Used { pool: pool.clone(), last: now });
+        others.insert(key, Used { pool: pool.clone(), last: now });
         Ok(pool)
     }
 }
