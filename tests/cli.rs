@@ -281,8 +281,7 @@ async fn the_document_names_every_command_and_flag() {
             "policy" => &["set", "get", "delete"],
             "secret" => &["add", "list", "delete", "master-key"],
             "key" => &["create", "list", "delete", "root"],
-            "credential" => &["set", "list", "delete"],
-            "quota" => &["set", "list", "delete"],
+            "credential" | "quota" => &["set", "list", "delete"],
             _ => &[],
         };
         for part in [""].iter().chain(parts) {

@@ -16,6 +16,7 @@ mod if_exists;
 mod lifecycle;
 mod list;
 mod masks;
+mod methods;
 mod metrics_and_logs;
 mod missing_jobs;
 mod openapi;

@@ -40,6 +40,7 @@ pub(crate) fn topic(text: &str) -> Topic {
 pub(crate) fn new_job(key: JobKey) -> NewJob {
     let limits = key.topic.tenant().map(|_| TenantLimits::default());
     let delivery = Delivery {
+        method: ringback_core::job::CallbackMethod::Patch,
         callback: Callback::parse(&format!("{ORIGIN}/hook")).expect("a URL"),
         body: Body { bytes: r#"{"status":"PAID"}"#.into(), content_type: None },
         headers: Headers::default(),

@@ -2,6 +2,7 @@
 //! requests are in `ringback_core::wire`.
 
 mod access;
+mod callback;
 mod params;
 mod patterns;
 mod problems;

@@ -4,6 +4,7 @@
 mod callback;
 mod if_exists;
 mod key;
+mod method;
 mod secret;
 mod text;
 
@@ -17,6 +18,7 @@ pub use callback::{
 };
 pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
+pub use method::CallbackMethod;
 pub use secret::{MASK, is_masked, is_secret};
 pub use text::TextError;
 
@@ -88,6 +90,8 @@ pub struct Trace {
 pub struct Delivery {
     /// The URL; empty for a pull job.
     pub callback: Callback,
+    /// The method of the callback.
+    pub method: CallbackMethod,
     /// The body.
     pub body: Body,
     /// The job's own headers.
@@ -107,8 +111,18 @@ pub struct Delivery {
 impl Delivery {
     /// A delivery without headers, context and settings of its own.
     pub fn new(callback: Callback, body: Body) -> Self {
-        let (headers, context) = (Headers::default(), Context::default());
-        Self { callback, body, headers, context, retry: None, timeout: None, trace: None, on_dead: None }
+        let (method, headers, context) = (CallbackMethod::Post, Headers::default(), Context::default());
+        Self {
+            callback,
+            method,
+            body,
+            headers,
+            context,
+            retry: None,
+            timeout: None,
+            trace: None,
+            on_dead: None,
+        }
     }
 }
 

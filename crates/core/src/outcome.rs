@@ -65,6 +65,8 @@ pub enum Reason {
     Exhausted,
     /// The receiver answered 410 Gone (RFC 9110, section 15.5.11).
     Gone,
+    /// The receiver answered with a status that the policy of the topic says is final.
+    Rejected,
     /// The address guard forbids its destination.
     ForbiddenAddress,
     /// [`MAX_LOST`](crate::limits::MAX_LOST) leases in a row ran out without an outcome.
@@ -79,6 +81,7 @@ impl Reason {
         match self {
             Self::Exhausted => "exhausted",
             Self::Gone => "gone",
+            Self::Rejected => "rejected",
             Self::ForbiddenAddress => "forbidden-address",
             Self::Lost => "lost",
             Self::Custom(reason) => reason,

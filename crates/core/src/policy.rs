@@ -25,6 +25,8 @@ pub const MAX_HEADERS_TO: usize = 32;
 /// The longest expected response body, in bytes.
 pub const MAX_EXPECTED: usize = 1024;
 
+/// The most statuses of a policy that bury a job.
+pub const MAX_BURY_ON: usize = 32;
 /// The most secrets of a topic.
 pub const MAX_SECRETS: usize = 8;
 /// The longest JSON of the secrets of a policy, in bytes.
@@ -53,6 +55,8 @@ pub struct Policy {
     pub credentials: Option<CredentialName>,
     /// The body that a receiver has to respond with, apart from white space at its ends.
     pub expect_body: Option<String>,
+    /// The statuses of answers after which a job is dead at once, sorted.
+    pub bury_on: Option<Vec<u16>>,
     /// Which attempts are logged.
     pub attempts: Option<Logging>,
     /// The URL for dead-letter notices of jobs without their own.
@@ -113,6 +117,7 @@ impl fmt::Debug for Policy {
             sealed_headers,
             credentials,
             expect_body,
+            bury_on,
             attempts,
             on_dead,
             metrics,
@@ -129,6 +134,7 @@ impl fmt::Debug for Policy {
             .field("sealed_headers", &sealed_headers.is_some())
             .field("credentials", credentials)
             .field("expect_body", expect_body)
+            .field("bury_on", bury_on)
             .field("attempts", attempts)
             .field("on_dead", on_dead)
             .field("metrics", metrics)

@@ -18,6 +18,10 @@ pub const MAX_TIERS: usize = 50;
 pub const MIN_TIER: Duration = Duration::from_millis(10);
 /// The longest tier.
 pub const MAX_TIER: Duration = Duration::from_secs(30 * 86_400);
+/// How much longer each delay that grows is than the one before, if the policy does not say.
+pub const DEFAULT_FACTOR: f64 = 2.0;
+/// The largest factor of delays that grow.
+pub const MAX_FACTOR: f64 = 100.0;
 /// The longest delay that a receiver can ask for with Retry-After.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 /// The share of a tier that is added at random if the policy does not say.
@@ -99,6 +103,21 @@ impl RetryPolicy {
             "none" => Some(Self::none()),
             _ => None,
         }
+    }
+
+    /// Delays that grow: `count` of them, each `factor` times as long as the one before, and none longer than `max`.
+    ///
+    /// # Errors
+    /// Those of [`RetryPolicy::new`].
+    pub fn growing(base: Duration, factor: f64, max: Duration, count: usize) -> Result<Self, PolicyError> {
+        if count > MAX_TIERS {
+            return Err(PolicyError::Count(count));
+        }
+        // To the millisecond, as stores keep delays.
+        let millis = |delay: f64| Duration::from_millis((delay * 1_000.0).round() as u64);
+        let grown = |n: usize| base.as_secs_f64() * factor.powi(i32::try_from(n).unwrap_or(i32::MAX));
+        let delays = (0..count).map(|n| millis(grown(n).min(max.as_secs_f64())));
+        Self::new(delays.collect(), Max::Tiers, DEFAULT_JITTER)
     }
 
     /// This policy with another maximum and jitter.

@@ -69,6 +69,7 @@ impl Client {
 pub(crate) struct PostRequest {
     /// The policy of the topic, which may name the expected body of the response.
     pub(crate) policy: Option<Arc<Policy>>,
+    pub(crate) method: Method,
     pub(crate) url: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -107,7 +108,7 @@ pub(crate) fn build(
     Ok(Client::Http(Box::new(HttpClient::new(outgoing, idle, store, slow_calls, metrics)?)))
 }
 
-/// Sends a POST and reads the response. The caller sets the time limit. `is_logged` decides by the status
+/// Sends a request and reads the response. The caller sets the time limit. `is_logged` decides by the status
 /// whether the start of the body is kept.
 pub(crate) async fn post(
     client: &Client,
@@ -115,7 +116,7 @@ pub(crate) async fn post(
     is_logged: impl Fn(StatusCode) -> bool,
 ) -> Result<PostResponse, PostError> {
     let mut request = Request::new(post.body);
-    *request.method_mut() = Method::POST;
+    *request.method_mut() = post.method;
     *request.uri_mut() = Uri::try_from(post.url).map_err(|_| PostError::Broken)?;
     *request.headers_mut() = post.headers;
     let expected = post.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());

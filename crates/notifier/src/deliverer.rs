@@ -256,7 +256,8 @@ impl Deliverer {
         let topic = self.policy(lease);
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let retry = self.retries.installation.policy(lease.delivery.retry.as_ref(), of_topic);
-        let verdict = verdict(answer, self.clock.now());
+        let bury_on = topic.as_ref().and_then(|policy| policy.bury_on.as_deref()).unwrap_or_default();
+        let verdict = verdict(answer, bury_on, self.clock.now());
         #[cfg(debug_assertions)]
         let verdict = planted::verdict(answer).unwrap_or(verdict);
         let outcome = match verdict {

@@ -7,7 +7,7 @@ use http::header;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Lease;
-use ringback_core::job::{Trace, USER_AGENT};
+use ringback_core::job::{CallbackMethod, Trace, USER_AGENT};
 use ringback_core::policy::Policy;
 
 use crate::client::PostRequest;
@@ -41,9 +41,12 @@ pub(crate) fn build(
     let mut headers = HeaderMap::with_capacity(12 + added.len() + own.len() + context.len());
     let mut put =
         |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
-    put(header::CONTENT_TYPE.as_str(), delivery.body.content_type());
+    let has_body = delivery.method.has_body();
+    if has_body {
+        put(header::CONTENT_TYPE.as_str(), delivery.body.content_type());
+    }
     put(header::USER_AGENT.as_str(), USER_AGENT);
-    if delivery.body.bytes.is_empty() {
+    if has_body && delivery.body.bytes.is_empty() {
         // The HTTP library omits it, and some servers then answer 411 (RFC 9110, 8.6).
         put(header::CONTENT_LENGTH.as_str(), "0");
     }
@@ -72,7 +75,14 @@ pub(crate) fn build(
     }
     let (url, body) = (delivery.callback.to_string(), delivery.body.bytes.clone());
     let (tenant, identity) = (lease.key.topic.tenant(), carried.identity.clone());
-    Ok(PostRequest { policy, url, headers, body, tenant, identity })
+    let method = match delivery.method {
+        CallbackMethod::Post => http::Method::POST,
+        CallbackMethod::Get => http::Method::GET,
+        CallbackMethod::Put => http::Method::PUT,
+        CallbackMethod::Patch => http::Method::PATCH,
+        CallbackMethod::Delete => http::Method::DELETE,
+    };
+    Ok(PostRequest { policy, method, url, headers, body, tenant, identity })
 }
 
 fn insert_named(headers: &mut HeaderMap, name: &str, value: &str) {

@@ -32,10 +32,11 @@ pub(crate) enum Verdict {
 }
 
 /// Interprets a response. `now` is needed for a `Retry-After` that names a date.
-pub(crate) fn verdict(answer: &Result<PostResponse, PostError>, now: Timestamp) -> Verdict {
+pub(crate) fn verdict(answer: &Result<PostResponse, PostError>, bury_on: &[u16], now: Timestamp) -> Verdict {
     match answer {
         Ok(answer) if answer.status.is_success() && answer.is_expected => Verdict::Complete,
         Ok(answer) if answer.status == StatusCode::GONE => Verdict::Bury(Reason::Gone),
+        Ok(answer) if bury_on.contains(&answer.status.as_u16()) => Verdict::Bury(Reason::Rejected),
         Ok(answer) => Verdict::Failed { retry_after: retry_after(&answer.headers, now) },
         Err(PostError::Forbidden) => Verdict::Bury(Reason::ForbiddenAddress),
         Err(PostError::Ports | PostError::Local) => Verdict::Release(RELEASE_DELAY),
@@ -76,7 +77,7 @@ mod tests {
 
     fn judged(status: u16, headers: HeaderMap, is_expected: bool) -> Verdict {
         let status = StatusCode::from_u16(status).unwrap();
-        verdict(&Ok(PostResponse { status, headers, body: bytes::Bytes::new(), is_expected }), NOW)
+        verdict(&Ok(PostResponse { status, headers, body: bytes::Bytes::new(), is_expected }), &[], NOW)
     }
 
     fn failed(seconds: Option<u64>) -> Verdict {
@@ -105,18 +106,37 @@ mod tests {
     }
 
     #[test]
+    fn a_status_that_the_policy_says_is_final_buries_the_job() {
+        let answered = |status: u16, is_expected| {
+            let (status, headers) = (StatusCode::from_u16(status).unwrap(), HeaderMap::new());
+            let answer = PostResponse { status, headers, body: bytes::Bytes::new(), is_expected };
+            verdict(&Ok(answer), &[400, 410, 503], NOW)
+        };
+        for (status, expected) in [
+            (400, Verdict::Bury(Reason::Rejected)),
+            (503, Verdict::Bury(Reason::Rejected)),
+            (410, Verdict::Bury(Reason::Gone)),
+            (404, failed(None)),
+            (200, Verdict::Complete),
+        ] {
+            assert_eq!(answered(status, true), expected, "{status}");
+        }
+        assert_eq!(answered(200, false), failed(None));
+    }
+
+    #[test]
     fn an_attempt_without_an_answer_failed_unless_it_was_our_fault() {
         for error in
             [PostError::Timeout, PostError::Dns, PostError::Refused, PostError::Body, PostError::Broken]
         {
-            assert_eq!(verdict(&Err(error), NOW), failed(None), "{error:?}");
+            assert_eq!(verdict(&Err(error), &[400], NOW), failed(None), "{error:?}");
         }
-        assert_eq!(verdict(&Err(PostError::Forbidden), NOW), Verdict::Bury(Reason::ForbiddenAddress));
+        assert_eq!(verdict(&Err(PostError::Forbidden), &[], NOW), Verdict::Bury(Reason::ForbiddenAddress));
         for error in [PostError::Ports, PostError::Local] {
-            assert_eq!(verdict(&Err(error), NOW), Verdict::Release(RELEASE_DELAY), "{error:?}");
+            assert_eq!(verdict(&Err(error), &[400], NOW), Verdict::Release(RELEASE_DELAY), "{error:?}");
         }
-        assert_eq!(verdict(&Err(PostError::Crowded), NOW), Verdict::Release(CROWDED_DELAY));
-        assert_eq!(verdict(&Err(PostError::Unsigned), NOW), Verdict::Release(UNSIGNED_DELAY));
+        assert_eq!(verdict(&Err(PostError::Crowded), &[], NOW), Verdict::Release(CROWDED_DELAY));
+        assert_eq!(verdict(&Err(PostError::Unsigned), &[], NOW), Verdict::Release(UNSIGNED_DELAY));
     }
 
     #[test]

@@ -80,6 +80,7 @@ fn options() -> Options {
 fn job(n: usize) -> NewJob {
     let key = JobKey { topic: "t".parse().unwrap(), id: format!("job-{n}").parse().unwrap() };
     let delivery = Delivery {
+        method: ringback_core::job::CallbackMethod::Patch,
         callback: Callback::parse("http://receiver.example/hook").unwrap(),
         body: Body { bytes: vec![7; 20_000].into(), content_type: None },
         headers: Headers::default(),

@@ -2,16 +2,19 @@
 //! What an attribute cannot say is in `rules`. The parsers are in `ringback_core::wire`.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::callback::{CallbackMethod, FinalStatus, Retry};
 use super::values::{
     Base64, CallbackUrl, ContentHashText, ContextFields, CredentialText, Delay, DueTime, ErrorText,
-    ExpectedBody, HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RetryDelay, RunId,
-    SealedHeaders, SealedText, SecretName, SecretText, TenantName, Time, Timeout, TopicName, TraceParent,
-    Ttr, Wait, ZoneName,
+    ExpectedBody, HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RunId, SealedHeaders,
+    SealedText, SecretName, SecretText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr, Wait,
+    ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -39,6 +42,9 @@ pub(crate) struct JobRequest {
     /// The callback URL. With neither `url` nor `ttr` the URL of the topic's policy is used. A job without
     /// any URL is a pull job: it waits for a consumer that reserves jobs of its topic.
     url: Option<CallbackUrl>,
+    /// The method of the callback. `GET` and `DELETE` have no body. Only for a job with a URL.
+    #[schema(default = "POST")]
+    method: Option<CallbackMethod>,
     /// Any JSON, at most 256 KiB and 64 levels deep; `null` is a body too. It is delivered byte for byte as
     /// sent.
     body: Option<Value>,
@@ -93,33 +99,6 @@ pub(crate) struct RescheduleRequest {
     at: Option<DueTime>,
     /// The time zone of `at`, as in a submit. Only together with `at`.
     time_zone: Option<ZoneName>,
-}
-
-/// A retry policy: exactly one of `delays` and `preset`.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"delays": ["15s", "3m", "10m"], "max": 5, "jitter": 0.1}))]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Retry {
-    /// The delay after each failure.
-    #[schema(min_items = 1, max_items = 50)]
-    delays: Option<Vec<RetryDelay>>,
-    /// A named list of delays.
-    preset: Option<Preset>,
-    /// After this number of failures the job is dead; not 0. Beyond the list its last delay repeats. -1
-    /// means never.
-    #[schema(minimum = -1, maximum = 4_294_967_295_u32)]
-    max: Option<i64>,
-    /// The share of a delay that may be added at random.
-    #[schema(minimum = 0, maximum = 1, default = 0.1)]
-    jitter: Option<f64>,
-}
-
-#[derive(Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Preset {
-    Default,
-    StandardWebhooks,
-    None,
 }
 
 /// The jobs of a batch. Each is accepted or refused by itself, with the status that it would have alone.
@@ -240,6 +219,10 @@ pub(crate) struct PolicyRequest {
     credentials: Option<CredentialText>,
     /// The body that a 2xx response of the receiver must have. With any other body the attempt fails.
     expect_body: Option<ExpectedBody>,
+    /// The statuses of answers after which a job is dead at once, with the reason `rejected`. 410 is always one, with
+    /// the reason `gone`.
+    #[schema(min_items = 1, max_items = 32)]
+    bury_on: Option<HashSet<FinalStatus>>,
     /// Which attempts are logged.
     attempts: Option<LoggedAttempts>,
     /// The URL for dead-letter notices of jobs without an `on_dead` of their own, once the policy is

@@ -41,12 +41,20 @@ fn requests() -> Vec<Rule> {
     let both = |one: &str, other: &str| given(&[one, other]);
     let with_body =
         |field: &str| json!({"allOf": [{"required": ["body"], "properties": {"body": {}}}, given(&[field])]});
+    let bodyless = json!({"required": ["method"], "properties": {"method": {"enum": ["GET", "DELETE"]}}});
+    let without_body = |field: &str| {
+        let has_body = if field == "body" { json!({"required": ["body"]}) } else { given(&[field]) };
+        json!({"allOf": [bodyless, has_body]})
+    };
     let lone_zone = json!({"allOf": [given(&["time_zone"]), {"not": given(&["at"])}]});
     let job = [
         both("delay", "at"),
         lone_zone.clone(),
         both("url", "ttr"),
         both("timeout", "ttr"),
+        both("method", "ttr"),
+        without_body("body"),
+        without_body("body_base64"),
         with_body("body_base64"),
         with_body("content_type"),
         json!({"allOf": [{"properties": {"topic": {"const": NOTICE_TOPIC}}}, given(&["on_dead"])]}),
@@ -92,7 +100,7 @@ fn requests() -> Vec<Rule> {
         ("ImportLine", json!({"not": {"anyOf": line}})),
         ("RescheduleRequest", one_of("delay", "at")),
         ("RescheduleRequest", json!({"not": lone_zone})),
-        ("Retry", one_of("delays", "preset")),
+        ("Retry", json!({"oneOf": [given(&["delays"]), given(&["preset"]), given(&["backoff"])]})),
         ("Retry/max", json!({"not": {"const": 0}})),
     ]
 }

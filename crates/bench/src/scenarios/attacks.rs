@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringback_testkit::{Process, Role, Stack, http_client};
 use serde_json::{Map, Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::attack::{ATTACKS, Attack};
 use crate::figure::{Figure, Spread};

@@ -51,13 +51,30 @@ impl FromStr for Retry {
         if RetryPolicy::preset(text).is_some() {
             return Ok(Self(json!({ "preset": text })));
         }
+        if let Some(rest) = text.strip_prefix("backoff ") {
+            return backoff(rest).ok_or_else(|| BACKOFF.to_owned());
+        }
         let waits: Vec<&str> = text.split([' ', ',']).filter(|part| !part.is_empty()).collect();
         let policy = text.parse::<RetryPolicy>();
         policy.map_err(|error| {
-            format!("{error}; write \"15s 3m 10m\", or default, standard-webhooks or none")
+            format!(
+                "{error}; write \"15s 3m 10m\", default, standard-webhooks, none, or \"backoff 1s 2 1h 15\""
+            )
         })?;
         Ok(Self(json!({ "delays": waits })))
     }
+}
+
+const BACKOFF: &str = "write \"backoff 1s 2 1h 15\": the first delay, how much longer each is than the one before, the longest \
+    one, and how many there are, 1 to 50";
+
+/// Delays that grow: the first, the factor, the longest and their number.
+fn backoff(text: &str) -> Option<Retry> {
+    let [base, factor, max, count] = text.split_whitespace().collect::<Vec<_>>()[..] else { return None };
+    let (factor, count): (f64, usize) = (factor.parse().ok()?, count.parse().ok()?);
+    let (first, longest) = (parse_duration(base).ok()?, parse_duration(max).ok()?);
+    RetryPolicy::growing(first, factor, longest, count).ok()?;
+    Some(Retry(json!({"backoff": {"base": base, "factor": factor, "max": max, "count": count}})))
 }
 
 /// A name and a value.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use clap::Args;
 use http::Method;
-use ringback_core::job::{JobKey, MASK, USER_AGENT, is_masked};
+use ringback_core::job::{CallbackMethod, JobKey, MASK, USER_AGENT, is_masked};
 use ringback_core::wire::{EffectiveAnswer, INCLUDE_REQUEST, InspectedJob, RequestAnswer};
 use ringback_core::written_time::parse_time;
 
@@ -85,7 +85,8 @@ pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Resu
         return Ok(Verdict::No);
     };
     let (body, content_type) = delivered(request)?;
-    let post = Post { url, headers: headers(&key, &job, request, effective, content_type)?, body };
+    let method = request.method.as_deref();
+    let post = Post { method, url, headers: headers(&key, &job, request, effective, content_type)?, body };
     session.out.bytes(post.command().as_bytes())?;
     session.out.note(OF_AN_ATTEMPT)?;
     let masked = post.headers.iter().filter(|(name, value)| is_masked(name, value));
@@ -112,6 +113,8 @@ fn headers(
     let created = parse_time(&job.created_at);
     let created = created.map_err(|_| ClientError::Unreadable(format!("created_at: {}", job.created_at)))?;
     let attempt = if job.state == "reserved" { job.attempts } else { job.attempts.saturating_add(1) };
+    let has_body =
+        request.method.as_deref().and_then(CallbackMethod::from_name).is_none_or(CallbackMethod::has_body);
     let of_job = [
         ("content-type", content_type.to_owned()),
         ("user-agent", USER_AGENT.to_owned()),
@@ -121,7 +124,8 @@ fn headers(
         ("ringback-attempt", attempt.to_string()),
         ("ringback-due-at", job.due_at.clone()),
     ];
-    let of_job = of_job.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let is_sent = |(name, _): &(&str, String)| has_body || *name != "content-type";
+    let of_job = of_job.into_iter().filter(is_sent).map(|(name, value)| (name.to_owned(), value));
     let context = request
         .context
         .iter()

@@ -1,6 +1,6 @@
 //! `ringback policy`: sets, prints and deletes the defaults of a topic.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 use http::Method;
 use ringback_core::wire::{PolicyAnswer, TopicDeleteAnswer};
 use serde_json::{Map, Value};
@@ -94,6 +94,9 @@ pub(crate) struct SetArgs {
     /// Response body that means success; white space around it is ignored
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_body: Option<String>,
+    /// Statuses of answers after which a job is dead at once, 300 to 599, such as 400,422
+    #[arg(long, value_name = "STATUSES", value_delimiter = ',', value_parser = value_parser!(u16).range(300..=599))]
+    pub(crate) bury_on: Vec<u16>,
     /// Attempts to log: failed, all or off
     #[arg(long, value_name = "WHICH", value_parser = ["failed", "all", "off"])]
     pub(crate) attempts: Option<String>,
@@ -155,6 +158,7 @@ fn policy(args: SetArgs) -> Value {
         ("headers_to", (!args.headers_to.is_empty()).then(|| args.headers_to.into())),
         ("credentials", args.credentials.map(Value::from)),
         ("expect_body", args.expect_body.map(Value::from)),
+        ("bury_on", (!args.bury_on.is_empty()).then(|| args.bury_on.into())),
         ("attempts", args.attempts.map(Value::from)),
         ("on_dead", args.on_dead.map(Value::from)),
         ("metrics", args.metrics.then(|| true.into())),

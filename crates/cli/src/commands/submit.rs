@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bytes::Bytes;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use ringback_core::job::MAX_JOB;
+use ringback_core::job::{CallbackMethod, MAX_JOB};
 use ringback_core::wire::Problem;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,7 @@ the last one. A job that has no URL, neither its own nor its topic's, is a pull 
 pub(crate) struct SubmitArgs {
     /// File with one JSON job, as the API takes it; - is standard input
     #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
-        "time_zone", "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead", "if_exists", "max_delay"])]
+        "time_zone", "method", "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead", "if_exists", "max_delay"])]
     pub(crate) file: Option<PathBuf>,
     /// Topic of the job
     #[arg(long, required_unless_present = "file", value_parser = values::topic)]
@@ -80,6 +81,9 @@ pub(crate) struct SubmitArgs {
     /// consumers reserve]
     #[arg(long)]
     pub(crate) url: Option<String>,
+    /// Method of the callback [default: POST]; GET and DELETE have no body
+    #[arg(long, value_name = "METHOD", value_parser = PossibleValuesParser::new(CallbackMethod::ALL.map(CallbackMethod::name)))]
+    pub(crate) method: Option<String>,
     /// Body: JSON, or any text together with --content-type
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]
     pub(crate) body: Option<String>,

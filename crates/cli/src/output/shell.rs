@@ -13,8 +13,10 @@ const MAX_ARGUMENT: usize = 96 * 1024;
 /// From this size on some versions of curl ask with `expect: 100-continue` before they send the body.
 const EXPECTS: usize = 1024;
 
-/// A POST to print as a command.
+/// A request to print as a command.
 pub(crate) struct Post<'a> {
+    /// The method, unless it is `POST`.
+    pub(crate) method: Option<&'a str>,
     pub(crate) url: &'a str,
     /// Names and values, in the order to print them.
     pub(crate) headers: Vec<(String, String)>,
@@ -35,11 +37,15 @@ impl Post<'_> {
         if self.url.contains(['[', ']', '{', '}']) {
             parts.push("--globoff".to_owned());
         }
+        parts.extend(self.method.map(|method| format!("-X {method}")));
         parts.extend(self.headers.iter().map(|(name, value)| format!("-H {}", quoted(&header(name, value)))));
         if self.body.len() > EXPECTS {
             parts.push("-H 'expect:'".to_owned());
         }
-        parts.push(data);
+        // Without data curl sends none, nor its length.
+        if self.method.is_none() || !self.body.is_empty() {
+            parts.push(data);
+        }
         parts.join(" \\\n  ") + "\n"
     }
 
@@ -67,7 +73,17 @@ mod tests {
 
     fn command(url: &str, headers: &[(&str, &str)], body: &[u8]) -> String {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Post { url, headers: headers.collect(), body: Cow::Borrowed(body) }.command()
+        Post { method: None, url, headers: headers.collect(), body: Cow::Borrowed(body) }.command()
+    }
+
+    #[test]
+    fn another_method_is_named_and_has_no_data_without_a_body() {
+        let command = |method, body: &'static [u8]| {
+            let body = Cow::Borrowed(body);
+            Post { method: Some(method), url: "http://h/", headers: Vec::new(), body }.command()
+        };
+        assert_eq!(command("GET", b""), "curl 'http://h/' \\\n  -X GET\n");
+        assert_eq!(command("PUT", b"x"), "curl 'http://h/' \\\n  -X PUT \\\n  --data-raw 'x'\n");
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //!
 //! Layout: the length of the meta part (2 bytes), the meta part, the body. The meta part is postcard,
 //! whose format is specified and stable; after it follows the URL of the dead-letter notice, if the
-//! job brought one.
+//! job brought one. Then come fields that few jobs have, if there are any: a zero byte, which is in no URL, and for each
+//! the byte of its tag and its value. A job with a tag that is not known cannot be read.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Body, Callback, Context, Delivery, Headers, Trace};
+use crate::job::{Body, Callback, CallbackMethod, Context, Delivery, Headers, Trace};
 use crate::retry::RetryPolicy;
 
 #[derive(Serialize, Deserialize)]
@@ -20,6 +21,11 @@ struct Meta {
     retry: Option<RetryPolicy>,
     trace: Option<Trace>,
 }
+
+/// What is before the fields that few jobs have.
+const MORE: u8 = 0;
+/// The tag of the method. Its value is the byte of the method in [`CallbackMethod::ALL`].
+const METHOD: u8 = 1;
 
 /// Packs a delivery without its origin and timeout.
 pub fn pack(delivery: &Delivery) -> Vec<u8> {
@@ -33,6 +39,10 @@ pub fn pack(delivery: &Delivery) -> Vec<u8> {
     };
     let mut meta = postcard::to_stdvec(&meta).expect("plain data always serialises");
     meta.extend(delivery.on_dead.iter().flat_map(|url| url.to_string().into_bytes()));
+    if delivery.method != CallbackMethod::Post {
+        let number = CallbackMethod::ALL.iter().position(|method| *method == delivery.method);
+        meta.extend([MORE, METHOD, number.and_then(|n| u8::try_from(n).ok()).expect("it is one of few")]);
+    }
     let length =
         u16::try_from(meta.len()).expect("headers, context, policy and URLs have limits below 64 KiB");
     let mut packed = Vec::with_capacity(2 + meta.len() + delivery.body.bytes.len());
@@ -44,10 +54,11 @@ pub fn pack(delivery: &Delivery) -> Vec<u8> {
 
 /// Unpacks the result of [`pack`]; `None` if it cannot be read.
 pub fn unpack(packed: &Bytes, origin: String, timeout: Option<std::time::Duration>) -> Option<Delivery> {
-    let (meta, on_dead) = meta(packed)?;
+    let (meta, Rest { on_dead, method }) = meta(packed)?;
     Some(Delivery {
         // Both are empty for a pull job.
         callback: Callback::from_parts(origin, meta.path),
+        method,
         body: Body { bytes: packed.slice(without_body(packed)?.len()..), content_type: meta.content_type },
         headers: Headers::from_entries(meta.headers),
         context: Context::from_entries(meta.context),
@@ -83,15 +94,28 @@ pub struct NoticeParts {
 impl NoticeParts {
     /// Unpacks the result of [`without_body`].
     pub fn unpack(packed: &[u8]) -> Option<Self> {
-        let (meta, on_dead) = meta(packed)?;
+        let (meta, Rest { on_dead, .. }) = meta(packed)?;
         Some(Self { on_dead, context: Context::from_entries(meta.context), trace: meta.trace })
     }
 }
 
-fn meta(packed: &[u8]) -> Option<(Meta, Option<Callback>)> {
+/// What comes after the [`Meta`].
+struct Rest {
+    on_dead: Option<Callback>,
+    method: CallbackMethod,
+}
+
+fn meta(packed: &[u8]) -> Option<(Meta, Rest)> {
     let (meta, rest) = postcard::take_from_bytes::<Meta>(without_body(packed)?.get(2..)?).ok()?;
-    let url = std::str::from_utf8(rest).ok()?;
-    Some((meta, if url.is_empty() { None } else { Some(Callback::parse(url).ok()?) }))
+    let mut parts = rest.splitn(2, |byte| *byte == MORE);
+    let url = std::str::from_utf8(parts.next()?).ok()?;
+    let on_dead = if url.is_empty() { None } else { Some(Callback::parse(url).ok()?) };
+    let method = match parts.next() {
+        None => CallbackMethod::Post,
+        Some([METHOD, number]) => *CallbackMethod::ALL.get(usize::from(*number))?,
+        Some(_) => return None,
+    };
+    Some((meta, Rest { on_dead, method }))
 }
 
 #[cfg(test)]
@@ -102,8 +126,9 @@ mod tests {
     #[test]
     fn a_payload_is_unpacked_as_it_was_packed() {
         let entries = vec![("a".to_owned(), "b".to_owned())];
-        let delivery = Delivery {
+        let mut delivery = Delivery {
             callback: Callback::parse("https://m.example/notify?x=1").unwrap(),
+            method: CallbackMethod::Post,
             body: Body {
                 bytes: Bytes::from_static(b"\x00\xffbody"),
                 content_type: Some("image/png".to_owned()),
@@ -121,8 +146,20 @@ mod tests {
             (notes.on_dead.map(Box::new), &notes.context),
             (delivery.on_dead.clone(), &delivery.context)
         );
-        let back = unpack(&packed, "https://m.example".to_owned(), Some(Duration::from_secs(3)));
-        assert_eq!(back, Some(delivery));
+        let back =
+            |packed: &Bytes| unpack(packed, "https://m.example".to_owned(), Some(Duration::from_secs(3)));
+        assert_eq!(back(&packed).as_ref(), Some(&delivery));
+        for method in CallbackMethod::ALL {
+            delivery.method = method;
+            let with = Bytes::from(pack(&delivery));
+            assert_eq!(back(&with).as_ref(), Some(&delivery));
+            assert_eq!(with.len() - packed.len(), if method == CallbackMethod::Post { 0 } else { 3 });
+        }
+        delivery.method = CallbackMethod::Get;
+        let mut unknown = pack(&delivery);
+        let tag = without_body(&unknown).unwrap().len() - 2;
+        unknown[tag] = 9;
+        assert_eq!(back(&unknown.into()), None);
         assert_eq!(unpack(&packed.slice(..9), String::new(), None), None);
     }
 

@@ -63,6 +63,9 @@ pub struct EffectiveAnswer {
     /// The body that the receiver has to respond with, by the topic's policy; absent for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_body: Option<String>,
+    /// The statuses after which the job is dead at once, by the topic's policy; absent without any, and for a pull job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bury_on: Option<Vec<u16>>,
     /// The URL for the dead-letter notice, if the job's death would cause one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_dead: Option<EffectiveValue>,
@@ -113,6 +116,7 @@ impl EffectiveAnswer {
             ttr: (!is_push).then_some(ttr),
             headers: if is_push { headers(delivery, policy) } else { Entries::default() },
             expect_body: of_callback.and_then(|policy| policy.expect_body.clone()),
+            bury_on: of_callback.and_then(|policy| policy.bury_on.clone()),
             on_dead: if is_notice_topic(topic) { None } else { on_dead(delivery, policy) },
         }
     }

@@ -30,6 +30,9 @@ pub struct ExportLine {
     /// The URL; absent for a pull job.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// The method; absent if it is `POST`, and for a pull job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
     /// A JSON body as it was sent, if it has no line breaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
@@ -84,7 +87,7 @@ impl ExportLine {
     /// The line of a job; `content` is the hash of its submit.
     pub fn new(job: Job, delivery: Delivery, content: ContentHash) -> Self {
         let request = RequestAnswer::whole(delivery);
-        let RequestAnswer { url, body, body_base64, content_type, headers, context, .. } = request;
+        let RequestAnswer { url, method, body, body_base64, content_type, headers, context, .. } = request;
         let RequestAnswer { retry, timeout, ttr, on_dead, traceparent, .. } = request;
         Self {
             tenant: job.key.topic.tenant().map(|tenant| tenant.to_string()),
@@ -93,6 +96,7 @@ impl ExportLine {
             state: job.state.to_string(),
             at: job.due.to_string(),
             url,
+            method,
             body,
             body_base64,
             content_type,

@@ -28,10 +28,12 @@ use super::fields::values::{entries, parsed, timeout, ttr, url};
 use super::problem::Problem;
 use crate::credential::CredentialName;
 use crate::job::{Headers, MAX_HEADERS, Topic};
-use crate::policy::{MAX_EXPECTED, MAX_POLICY, MAX_SEALED_HEADERS, MAX_SECRETS_JSON, Metrics, Policy};
+use crate::policy::{
+    MAX_BURY_ON, MAX_EXPECTED, MAX_POLICY, MAX_SEALED_HEADERS, MAX_SECRETS_JSON, Metrics, Policy,
+};
 
 /// The fields of a policy.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     "retry",
     "timeout",
     "ttr",
@@ -40,6 +42,7 @@ const KNOWN: [&str; 13] = [
     "headers_to",
     "credentials",
     "expect_body",
+    "bury_on",
     "attempts",
     "on_dead",
     "metrics",
@@ -91,6 +94,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         sealed_headers: sealed_headers(&fields, &mut mistakes),
         credentials: credentials(&fields, &mut mistakes),
         expect_body: expected(&fields, &mut mistakes),
+        bury_on: bury_on(&fields, &mut mistakes),
         attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
         on_dead: url(&fields, "on_dead", &mut mistakes),
         metrics: metrics(&fields, &mut mistakes),
@@ -117,6 +121,19 @@ fn expected(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
     let allowed = format!("a string of at most {MAX_EXPECTED} bytes, without white space at its ends");
     parsed(fields, "expect_body", &allowed, mistakes, |raw| {
         read::<String>(raw).filter(|text| text.len() <= MAX_EXPECTED && text.trim_ascii() == text)
+    })
+}
+
+/// The field `bury_on`.
+fn bury_on(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Vec<u16>> {
+    let allowed = format!("a list of 1 to {MAX_BURY_ON} statuses, 300 to 599, each once, such as [400, 422]");
+    parsed(fields, "bury_on", &allowed, mistakes, |raw| {
+        let mut statuses = read::<Vec<u16>>(raw).filter(|all| (1..=MAX_BURY_ON).contains(&all.len()))?;
+        let count = statuses.len();
+        statuses.sort_unstable();
+        statuses.dedup();
+        let are_errors = statuses.iter().all(|status| (300..=599).contains(status));
+        (are_errors && statuses.len() == count).then_some(statuses)
     })
 }
 
@@ -278,6 +295,10 @@ mod tests {
             (r#"{"retry":{"delays":["1s"],"max":-2}}"#, "retry.max"),
             (r#"{"retry":{"preset":"mine"}}"#, "retry.preset"),
             (r#"{"credentials":"a b"}"#, "credentials"),
+            (r#"{"bury_on":[]}"#, "bury_on"),
+            (r#"{"bury_on":[200]}"#, "bury_on"),
+            (r#"{"bury_on":[400,400]}"#, "bury_on"),
+            (r#"{"bury_on":["400"]}"#, "bury_on"),
             (r#"{"attempts":"some"}"#, "attempts"),
             (r#"{"attempts":true}"#, "attempts"),
             (r#"{"metrics":"true"}"#, "metrics"),

@@ -13,7 +13,7 @@ use super::fields::entries::Entries;
 use super::fields::object::depth;
 use super::submit::body::{DEFAULT_CONTENT_TYPE, JSON, as_json};
 use crate::duration::format_duration;
-use crate::job::{Body, Delivery, MAX_DEPTH};
+use crate::job::{Body, CallbackMethod, Delivery, MAX_DEPTH};
 use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
 
 /// The request of a job, without its due time. Fields that were left out are absent, but a `url` that
@@ -23,6 +23,9 @@ pub struct RequestAnswer {
     /// The URL; absent for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// The method; absent if it is `POST`, and for a pull job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// A JSON body as it was sent, if it has no line breaks.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     #[schema(value_type = Option<serde_json::Value>)]
@@ -73,6 +76,7 @@ impl RequestAnswer {
         let (timeout, ttr) = if is_pull { (None, length) } else { (length, None) };
         Self {
             url: (!is_pull).then(|| delivery.callback.to_string()),
+            method: (delivery.method != CallbackMethod::Post).then(|| delivery.method.to_string()),
             body,
             body_base64,
             content_type,

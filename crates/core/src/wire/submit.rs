@@ -17,19 +17,21 @@ use super::notice::on_dead;
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::job::{
-    Callback, ContentHash, Context, Delivery, JobId, JobKey, MAX_CONTEXT, NewJob, Tenant, Topic, Trace,
+    Callback, CallbackMethod, ContentHash, Context, Delivery, JobId, JobKey, MAX_CONTEXT, NewJob, Tenant,
+    Topic, Trace,
 };
 use crate::policy::Policies;
 use crate::token::Token;
 
 /// The fields of a submit.
-pub(super) const KNOWN: [&str; 17] = [
+pub(super) const KNOWN: [&str; 18] = [
     "topic",
     "id",
     "delay",
     "at",
     "time_zone",
     "url",
+    "method",
     "body",
     "body_base64",
     "content_type",
@@ -117,6 +119,7 @@ pub(super) fn judge(
         None => of_topic.or_else(|| Some(Callback::pull())),
     };
     let body = body::body(fields, mistakes)?;
+    let method = method(fields, is_push, mistakes);
     let headers = headers(fields, mistakes);
     let context = entries::<MAX_CONTEXT, _>(fields, "context", Context::parse, Context::ALLOWED, mistakes);
     let retry = retry(fields, mistakes);
@@ -139,6 +142,7 @@ pub(super) fn judge(
         due,
         delivery: Delivery {
             callback,
+            method,
             body,
             headers,
             context,
@@ -165,6 +169,22 @@ fn id(fields: &Fields<'_>, make: &mut dyn FnMut() -> JobId, mistakes: &mut Mista
         return Some(make());
     }
     field(fields, "id", "is no id", JobId::ALLOWED, mistakes, parse_text)
+}
+
+/// The field `method`.
+fn method(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> CallbackMethod {
+    let method = field(fields, "method", "is no method", CallbackMethod::ALLOWED, mistakes, |raw| {
+        CallbackMethod::from_name(&read::<String>(raw)?)
+    });
+    if fields.get("method").is_some() && !is_push {
+        mistakes.add("method", "given for a job without a url, which is for pull", "no method, or a url");
+    }
+    let has_body = fields.raw("body").is_some() || fields.get("body_base64").is_some();
+    if let Some(method) = method.filter(|method| !method.has_body() && has_body) {
+        let detail = format!("{method}, which has no body, and the job has one");
+        mistakes.add("method", detail, "POST, PUT or PATCH, or no body");
+    }
+    method.unwrap_or_default()
 }
 
 fn no_timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {

@@ -160,6 +160,12 @@ async fn put(app: &Router, path: &str, body: &str) {
     assert!((200..300).contains(&status), "{path}: {status} {answer}");
 }
 
+/// Puts a credential to which a policy refers.
+async fn put_credential_in_use(app: &Router, path: &str) {
+    put(app, path, CREDENTIAL).await;
+    put(app, "/v1/topics/t", r#"{"credentials":"bank"}"#).await;
+}
+
 /// Brings a store into the state in which a good request to the operation is answered with the status, and
 /// returns that request.
 async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<Body> {
@@ -213,11 +219,8 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
             target += "?force=true";
         }
         ("put_quota" | "delete_quota", 200) => put(app, &target, r#"{"jobs":5}"#).await,
-        ("put_credential", 200) | ("delete_credential", 200 | 409) => {
-            put(app, &target, CREDENTIAL).await;
-            let refers = if status == 409 { r#"{"credentials":"bank"}"# } else { "{}" };
-            put(app, "/v1/topics/t", refers).await;
-        }
+        ("put_credential" | "delete_credential", 200) => put(app, &target, CREDENTIAL).await,
+        ("delete_credential", 409) => put_credential_in_use(app, &target).await,
         ("resume", 200) => drop(post(app, "/v1/topics/t/pause", "").await),
         ("revive_dead", 409) => {
             for _ in 0..ringback_core::contract::MAX_REDRIVES {

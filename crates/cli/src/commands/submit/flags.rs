@@ -34,6 +34,7 @@ pub(super) fn job(args: SubmitArgs) -> anyhow::Result<Bytes> {
         ("at", text(args.at)),
         ("time_zone", text(args.time_zone)),
         ("url", text(args.url)),
+        ("method", text(args.method)),
         ("body", body.map(|body| body.get().to_owned())),
         ("body_base64", text(body_base64)),
         ("content_type", text(args.content_type)),

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::Timestamp;
-use crate::job::{Body, Callback, Context, Due, Headers, History, ImportJob, JobKey, TenantScope, Trace};
+use crate::job::{
+    Body, Callback, CallbackMethod, Context, Due, Headers, History, ImportJob, JobKey, TenantScope, Trace,
+};
 use crate::outcome::LastAttempt;
 use crate::retry::{Max, RetryPolicy};
 use crate::state::State;
@@ -158,6 +160,7 @@ fn deliveries() -> impl Strategy<Value = Delivery> {
     let ways = (option::of(policies()), option::of(timeout), option::of(trace), option::of(on_dead));
     let parts = (bodies(), entries(32), entries(16), ways);
     parts.prop_map(|(body, headers, context, (retry, timeout, trace, on_dead))| Delivery {
+        method: [CallbackMethod::Post, CallbackMethod::Put, CallbackMethod::Patch][body.bytes.len() % 3],
         headers: Headers::parse(headers).unwrap(),
         context: Context::parse(context).unwrap(),
         retry,

@@ -308,3 +308,35 @@ fn a_field_that_is_no_body_and_far_too_long_is_refused_by_its_length() {
     }
     assert!(parse(&with("body", &long)).is_ok());
 }
+
+#[test]
+fn delays_that_grow_are_made_from_a_base_a_factor_a_maximum_and_a_count() {
+    let delays = |backoff: &str| {
+        let job = with(&format!(r#""retry":{{"backoff":{backoff},"max":-1}}"#)).map_err(|problem| {
+            let error = problem.errors[0].clone();
+            (error.field, error.detail)
+        })?;
+        let retry = job.delivery.retry.expect("it has one");
+        assert_eq!(retry.max(), Max::Unlimited);
+        Ok::<_, (String, String)>(retry.delays().iter().map(Duration::as_millis).collect::<Vec<_>>())
+    };
+    assert_eq!(delays(r#"{"base":"1s","count":4}"#).unwrap(), [1_000, 2_000, 4_000, 8_000]);
+    let all = r#"{"base":0.1,"factor":1.5,"max":"200ms","count":4}"#;
+    assert_eq!(delays(all).unwrap(), [100, 150, 200, 200]);
+    assert_eq!(delays(r#"{"base":"30d","factor":100,"count":50}"#).unwrap(), [2_592_000_000; 50]);
+    for (backoff, field) in [
+        (r#"{"count":4}"#, "retry.backoff.base"),
+        (r#"{"base":"1s"}"#, "retry.backoff.count"),
+        (r#"{"base":"1ms","count":4}"#, "retry.backoff.base"),
+        (r#"{"base":"1s","count":51}"#, "retry.backoff.count"),
+        (r#"{"base":"1s","count":0}"#, "retry.backoff.count"),
+        (r#"{"base":"1s","count":4,"factor":0.5}"#, "retry.backoff.factor"),
+        (r#"{"base":"1s","count":4,"max":"31d"}"#, "retry.backoff.max"),
+        (r#"{"base":"1s","count":4,"jitter":0}"#, "retry.backoff.jitter"),
+        (r#""1s""#, "retry.backoff"),
+    ] {
+        assert_eq!(delays(backoff).unwrap_err().0, field, "{backoff}");
+    }
+    let both = with(r#""retry":{"backoff":{"base":"1s","count":4},"delays":["1s"]}"#).unwrap_err();
+    assert_eq!(both.errors[0].detail, "needs exactly one of delays, preset and backoff");
+}

@@ -1,0 +1,96 @@
+//! The method of a callback, statuses that are final, and delays that grow.
+
+use ringback_testkit::{Answer, Script, Sink, StackOptions};
+use serde_json::json;
+
+use crate::cli::ringback;
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+#[tokio::test]
+async fn a_callback_has_the_method_of_its_job_and_a_body_where_the_method_has_one() {
+    for options in StackOptions::each_store() {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        for method in ["POST", "PUT", "PATCH"] {
+            stack.accept(&with(job(&sink, method), "method", method)).await;
+            let arrival = sink.wait_for_job(method, 1, SOON).await.remove(0);
+            assert_eq!(
+                (&*arrival.method, arrival.header("content-type")),
+                (method, Some("application/json"))
+            );
+            assert_eq!(arrival.body, json!({"id": method}).to_string().as_bytes());
+        }
+        for method in ["GET", "DELETE"] {
+            let bodyless =
+                json!({"topic": TOPIC, "id": method, "url": sink.url("/hook?a=1"), "method": method});
+            stack.accept(&bodyless).await;
+            let arrival = sink.wait_for_job(method, 1, SOON).await.remove(0);
+            assert_eq!((&*arrival.method, arrival.body.len()), (method, 0));
+            for name in ["content-type", "content-length", "transfer-encoding"] {
+                assert_eq!(arrival.header(name), None, "{method}: {name}");
+            }
+        }
+        // It is shown, exported, and the same job with another method is another.
+        stack.post("/v1/topics/e2e/pause", &json!({})).await.expect(200);
+        let waiting = json!({"topic": TOPIC, "id": "waits", "url": sink.url("/hook"), "method": "DELETE"});
+        stack.accept(&waiting).await;
+        let shown = stack.get("/v1/jobs/e2e/waits?include=request").await.expect(200);
+        assert_eq!(shown["request"]["method"], "DELETE", "{shown}");
+        let line = stack.get("/v1/export").await.json();
+        assert_eq!((&line["id"], &line["method"]), (&json!("waits"), &json!("DELETE")), "{line}");
+        stack.post("/v1/jobs", &with(waiting, "method", "GET")).await.expect(409);
+        let run = ringback(&stack.url(""), &["get", TOPIC, "waits", "--curl"]).await;
+        assert!(run.out.contains("-X DELETE") && !run.out.contains("--data"), "{run:?}");
+
+        for (job, detail) in [
+            (with(job(&sink, "x"), "method", "GET"), "GET, which has no body"),
+            (with(job(&sink, "x"), "method", "get"), "is no method"),
+            (with(job(&sink, "x"), "method", "HEAD"), "is no method"),
+            (json!({"topic": "pulled", "id": "x", "method": "POST"}), "without a url"),
+        ] {
+            let problem = stack.post("/v1/jobs", &job).await.expect(422);
+            let error = &problem["errors"][0];
+            assert_eq!(error["field"], "method", "{problem}");
+            assert!(error["detail"].as_str().is_some_and(|text| text.contains(detail)), "{problem}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_status_that_the_policy_says_is_final_ends_a_job_at_once() {
+    for options in StackOptions::each_store() {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        let run = ringback(&stack.url(""), &["policy", "set", TOPIC, "--bury-on", "400,422"]).await;
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(stack.topic(TOPIC).await["policy"]["bury_on"], json!([400, 422]));
+        for status in [400, 422] {
+            let id = format!("final-{status}");
+            sink.answer_job(&id, Answer::status(status));
+            stack.accept(&with(job(&sink, &id), "delay", "1s")).await;
+            let dead = stack.wait_state(TOPIC, &id, "dead", SOON).await;
+            assert_eq!((&dead["reason"], &dead["attempts"]), (&json!("rejected"), &json!(1)), "{dead}");
+            assert_eq!(dead["last"]["status"], status);
+        }
+        let retry = json!({"backoff": {"base": "50ms", "factor": 1, "count": 3}, "jitter": 0});
+        sink.answer_job("later", Script::first(2, Answer::status(503)));
+        let later = with(job(&sink, "later"), "retry", retry);
+        stack.accept(&later).await;
+        stack.wait_state(TOPIC, "later", "done", SOON).await;
+        assert_eq!(sink.arrivals_of("later").len(), 3);
+        let shown = stack.get("/v1/jobs/e2e/later?include=request").await;
+        assert!(shown.status == 200, "{shown:?}");
+        let list = stack.get("/v1/topics/e2e/dead?reason=rejected").await.expect(200);
+        assert_eq!(list["items"].as_array().map(Vec::len), Some(2), "{list}");
+    }
+}
+
+#[tokio::test]
+async fn delays_that_grow_are_waited_for_one_after_the_other() {
+    let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
+    let policy = ringback(&stack.url(""), &["policy", "set", TOPIC, "--retry", "backoff 1s 3 10s 4"]).await;
+    assert_eq!(policy.code, Some(0), "{policy:?}");
+    stack.accept(&with(job(&sink, "i"), "delay", "1h")).await;
+    let shown = stack.get("/v1/jobs/e2e/i?include=request").await.expect(200);
+    assert_eq!(shown["effective"]["retry"]["delays"], json!(["1s", "3s", "9s", "10s"]), "{shown}");
+    let wrong = ringback(&stack.url(""), &["policy", "set", TOPIC, "--retry", "backoff 1s 3 10s"]).await;
+    assert!(wrong.code == Some(64) && wrong.err.contains("backoff 1s 2 1h 15"), "{wrong:?}");
+}
