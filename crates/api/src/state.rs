@@ -43,8 +43,9 @@ pub(crate) const MAX_EXPORTS: usize = 4;
 const MAX_SCANS: usize = 2;
 /// The most large bodies that are parsed at once.
 const MAX_PARSES: usize = 1;
-/// The most consumers that look for jobs at once while there are several tenants.
-const MAX_LOOKS: usize = 8;
+/// The most consumers that look for jobs at once while there are several tenants, in all and of one.
+const MAX_LOOKS: usize = 16;
+const MAX_LOOKS_EACH: usize = 4;
 /// The most audits at once. Others are refused.
 const MAX_AUDITS: usize = 1;
 
@@ -117,7 +118,7 @@ impl Api {
             consumers: Places::new(config.connections),
             scans: Turns::new(MAX_SCANS, Arc::clone(&activity)),
             parses: Turns::new(MAX_PARSES, Arc::clone(&activity)),
-            looks: Turns::of_small_work(MAX_LOOKS, Arc::clone(&activity)),
+            looks: Turns::of_small_work(MAX_LOOKS_EACH, MAX_LOOKS, Arc::clone(&activity)),
             activity,
             policies,
             audits: Semaphore::new(MAX_AUDITS),

@@ -8,6 +8,7 @@ mod held;
 mod skipped;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use ringback_core::contract::Lease;
 use ringback_core::lane::{Lane, NO_TENANT};
@@ -22,7 +23,9 @@ use crate::slow_calls::SlowCalls;
 /// The most jobs of one reserve.
 const MAX_RESERVE: usize = 128;
 /// The most jobs of one call while there are several tenants: the calls of others wait for it.
-const MAX_SHARED: usize = 32;
+const MAX_SHARED: usize = 16;
+/// How often is looked at what failures leave to each tenant.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// A reserve asks for one of this many parts of the free permits, so that several shards can be asked
 /// at the same time.
 const PARTS: usize = 2;
@@ -96,6 +99,8 @@ pub(crate) struct Lanes {
     failures: Failures,
     /// Whether several tenants have callbacks.
     has_several: bool,
+    /// When that was last found out.
+    looked: Instant,
 }
 
 impl Lanes {
@@ -112,6 +117,7 @@ impl Lanes {
             crowded: BTreeSet::new(),
             failures: Failures::default(),
             has_several: false,
+            looked: Instant::now(),
         }
     }
 
@@ -181,6 +187,10 @@ impl Lanes {
 
     /// Opens the lanes and tenants that failures have closed for long enough.
     pub(crate) fn reopen(&mut self, now: Instant) {
+        if now < self.looked + LOOK_EVERY {
+            return;
+        }
+        self.looked = now;
         self.failures.refill(now);
         self.has_several = self.has_tenants && self.failures.has_several(now);
     }

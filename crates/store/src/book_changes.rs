@@ -214,6 +214,15 @@ impl Store {
         self.replace_entry(&name_of_credential(key), limit, make, write).await
     }
 
+    /// A credential. One that cannot be read counts as none.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn credential(&self, key: &CredentialKey) -> Result<Option<Credential>, StoreError> {
+        let stored = dispatch!(self.entry(&name_of_credential(key)))?;
+        Ok(stored.as_deref().and_then(parse_stored_credential))
+    }
+
     /// Deletes a credential; `None` if there is none.
     ///
     /// # Errors

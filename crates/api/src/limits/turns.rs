@@ -1,4 +1,4 @@
-//! Turns of calls that take much work: few at a time in all, and one at a time for each caller, so that the others of a
+//! Turns of calls that take much work: few at a time in all, and one or few at a time for each caller, so that the others of a
 //! caller wait behind it and not before other callers. While others are active, a caller rests after each turn.
 
 use std::collections::HashMap;
@@ -23,6 +23,8 @@ pub(crate) struct Turns(Arc<Shared>);
 struct Shared {
     /// How long a caller rests, in multiples of its turn.
     rest: u32,
+    /// How many turns a caller has at a time.
+    each: usize,
     all: Arc<Semaphore>,
     by_claimant: Mutex<HashMap<Claimant, Own>>,
     activity: Arc<Activity>,
@@ -45,17 +47,17 @@ pub(crate) struct Turn {
 
 impl Turns {
     pub(crate) fn new(at_a_time: usize, activity: Arc<Activity>) -> Self {
-        Self::with_rest(REST, at_a_time, activity)
+        Self::with(REST, 1, at_a_time, activity)
     }
 
-    /// Turns of calls that take little work, after which nobody rests.
-    pub(crate) fn of_small_work(at_a_time: usize, activity: Arc<Activity>) -> Self {
-        Self::with_rest(0, at_a_time, activity)
+    /// Turns of calls that take little work: a caller has several at a time, and does not rest.
+    pub(crate) fn of_small_work(each: usize, at_a_time: usize, activity: Arc<Activity>) -> Self {
+        Self::with(0, each, at_a_time, activity)
     }
 
-    fn with_rest(rest: u32, at_a_time: usize, activity: Arc<Activity>) -> Self {
+    fn with(rest: u32, each: usize, at_a_time: usize, activity: Arc<Activity>) -> Self {
         let all = Arc::new(Semaphore::new(at_a_time));
-        Self(Arc::new(Shared { rest, all, by_claimant: Mutex::default(), activity }))
+        Self(Arc::new(Shared { rest, each, all, by_claimant: Mutex::default(), activity }))
     }
 
     /// Waits for a turn if others are active, and lets the caller pass otherwise.
@@ -71,7 +73,8 @@ impl Turns {
             known.retain(|_, own| Arc::strong_count(&own.turn) > 1 || own.rests_until > now);
             let own = known.entry(claimant.clone());
             Arc::clone(
-                &own.or_insert_with(|| Own { turn: Arc::new(Semaphore::new(1)), rests_until: now }).turn,
+                &own.or_insert_with(|| Own { turn: Arc::new(Semaphore::new(self.0.each)), rests_until: now })
+                    .turn,
             )
         };
         let own = own.acquire_owned().await.expect("it is never closed");
@@ -127,6 +130,21 @@ mod tests {
         drop((third, waiting));
         drop(turns.wait(named("d")).await);
         assert_eq!(turns.lock().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn small_work_is_done_some_at_a_time_and_in_turns_only_beside_others() {
+        let (activity, peer) = (Arc::<Activity>::default(), Peer::of([127, 0, 0, 1].into()));
+        let turns = Turns::of_small_work(2, 3, Arc::clone(&activity));
+        activity.note(&of_tenant("a"), peer);
+        assert!(turns.wait_for_others(named("a")).await.is_none(), "it is alone");
+        activity.note(&of_tenant("b"), peer);
+        let taken = [turns.wait_for_others(named("a")).await, turns.wait_for_others(named("a")).await];
+        assert!(taken.iter().all(Option::is_some));
+        assert!(turns.wait_for_others(named("a")).now_or_never().is_none());
+        assert!(turns.wait_for_others(named("b")).now_or_never().is_some(), "another has its own");
+        drop(taken);
+        assert!(turns.wait_for_others(named("a")).now_or_never().is_some(), "it does not rest");
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,9 +15,10 @@ use ringback_core::wire::{
     parse_credential,
 };
 use ringback_secrets::{TlsIdentity, TlsIdentityError};
+use ringback_service::http_server::Peer;
 use rustls::RootCertStore;
 
-use super::export::MEDIA_TYPE;
+use super::export::{MEDIA_TYPE, turn};
 use super::policy_change::wait_until_applied;
 use crate::access::{As, Principal};
 use crate::error::{ApiError, JsonResult};
@@ -30,13 +31,14 @@ use crate::state::{Api, ApiState};
 
 /// List credentials
 ///
-/// Lists the credentials of the caller's tenant by name, without their secrets.
+/// Lists the credentials of the caller's tenant by name, without their secrets, as this process knows them: changes by
+/// others within a second.
 #[utoipa::path(
     get, path = "/v1/credentials", tag = "topics", operation_id = "list_credentials",
     responses((status = 200, description = "The credentials", body = CredentialsAnswer), StoreProblems),
 )]
 pub(crate) async fn list_credentials(State(api): ApiState, As(caller): As) -> JsonResult<CredentialsAnswer> {
-    let all = Deadline::from_now().bound(api.store.credentials()).await??;
+    let all = api.policies.credentials()?;
     let own = all.iter().filter(|(key, _)| key.tenant.as_ref() == caller.tenant());
     Ok(Json(CredentialsAnswer { items: own.map(|(key, one)| CredentialAnswer::new(key, one)).collect() }))
 }
@@ -95,7 +97,8 @@ pub(crate) async fn put_credential(
 
 /// Delete a credential
 ///
-/// The answer is 409 while the policy of a topic refers to it: its callbacks would have to wait.
+/// The answer is 409 while the policy of a topic refers to it, as far as this process knows: its callbacks would have to
+/// wait.
 #[utoipa::path(
     delete, path = "/v1/credentials/{credential}", tag = "topics", operation_id = "delete_credential",
     params(CredentialParams),
@@ -110,8 +113,7 @@ pub(crate) async fn delete_credential(
     CredentialPath(key): CredentialPath,
 ) -> JsonResult<CredentialsAnswer> {
     let deadline = Deadline::from_now();
-    // Not those that this process knows, which may be some seconds old.
-    let policies = deadline.bound(api.store.policies(None)).await??.map(|(_, all)| all).unwrap_or_default();
+    let policies = api.policies.all()?;
     let refers = policies.iter().find(|(topic, policy)| policy.credential_of(topic).as_ref() == Some(&key));
     if let Some((topic, _)) = refers {
         let detail =
@@ -134,7 +136,13 @@ pub(crate) async fn delete_credential(
         StoreProblems,
     ),
 )]
-pub(crate) async fn export_credentials(State(api): ApiState, As(caller): As) -> Result<Response, ApiError> {
+pub(crate) async fn export_credentials(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+) -> Result<Response, ApiError> {
+    let _turn = turn(&api, caller.claimant(peer))?;
+    // Not those that this process knows, which may be some seconds old.
     let all = Deadline::from_now().bound(api.store.credentials()).await??;
     let mut lines = Vec::new();
     for (key, credential) in all.iter().filter(|(key, _)| caller.reach().has_tenant(key.tenant.as_ref())) {

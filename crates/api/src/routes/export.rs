@@ -68,7 +68,7 @@ pub(crate) async fn export(
 }
 
 /// Takes one of the places for exports.
-fn turn(api: &Api, claimant: Claimant) -> Result<Place, ApiError> {
+pub(super) fn turn(api: &Api, claimant: Claimant) -> Result<Place, ApiError> {
     api.exports.take(claimant).map_err(|why| match why {
         NoPlace::AllTaken => ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")),
         NoPlace::ClaimantHas(held) => ApiError::retry_later(format_args!(

@@ -200,7 +200,7 @@ fn check_policy(policy: &Policy, caller: &Principal) -> Result<(), Problem> {
 
 /// Checks that there is a credential. This process may not know of it yet.
 async fn check_credential(api: &Api, key: &CredentialKey) -> Result<(), ApiError> {
-    if api.policies.credential(key).is_some() || api.store.credentials().await?.contains_key(key) {
+    if api.policies.credential(key).is_some() || api.store.credential(key).await?.is_some() {
         return Ok(());
     }
     let detail = format!("there is no credential {}", key.name);

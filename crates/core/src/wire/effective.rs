@@ -60,6 +60,10 @@ pub struct EffectiveAnswer {
     #[serde(default, skip_serializing_if = "Entries::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     pub headers: Entries,
+    /// The name of the credential that the callback carries if that is for the origin of the URL, by the topic's policy;
+    /// absent without one, and for a pull job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<String>,
     /// The body that the receiver has to respond with, by the topic's policy; absent for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_body: Option<String>,
@@ -115,6 +119,7 @@ impl EffectiveAnswer {
             timeout: is_push.then_some(timeout),
             ttr: (!is_push).then_some(ttr),
             headers: if is_push { headers(delivery, policy) } else { Entries::default() },
+            credentials: of_callback.and_then(|policy| Some(policy.credentials.as_ref()?.to_string())),
             expect_body: of_callback.and_then(|policy| policy.expect_body.clone()),
             bury_on: of_callback.and_then(|policy| policy.bury_on.clone()),
             on_dead: if is_notice_topic(topic) { None } else { on_dead(delivery, policy) },
