@@ -41,6 +41,7 @@ pub(crate) fn new_job(key: JobKey) -> NewJob {
     let limits = key.topic.tenant().map(|_| TenantLimits::default());
     let delivery = Delivery {
         method: ringback_core::job::CallbackMethod::Patch,
+        expires: Some(ringback_core::job::Expires::After(std::time::Duration::from_secs(86_400))),
         callback: Callback::parse(&format!("{ORIGIN}/hook")).expect("a URL"),
         body: Body { bytes: r#"{"status":"PAID"}"#.into(), content_type: None },
         headers: Headers::default(),

@@ -2,6 +2,7 @@
 //! newtypes whose constructors parse, so that every job is valid.
 
 mod callback;
+mod expires;
 mod if_exists;
 mod key;
 mod method;
@@ -16,6 +17,7 @@ pub use callback::{
     Callback, Context, Headers, MAX_CONTEXT, MAX_CONTEXT_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL,
     RESERVED_HEADERS, RESERVED_PREFIXES, Refused, USER_AGENT,
 };
+pub use expires::Expires;
 pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
 pub use method::CallbackMethod;
@@ -102,6 +104,8 @@ pub struct Delivery {
     pub retry: Option<RetryPolicy>,
     /// The job's own deadline per attempt, or time to run of a pull job, if it has one.
     pub timeout: Option<Duration>,
+    /// When it expires, if it does. Only of a job with a URL.
+    pub expires: Option<Expires>,
     /// The trace of the submit, if it was part of one.
     pub trace: Option<Trace>,
     /// The URL for the dead-letter notice, if the job has one. Boxed, because few jobs have one.
@@ -120,6 +124,7 @@ impl Delivery {
             context,
             retry: None,
             timeout: None,
+            expires: None,
             trace: None,
             on_dead: None,
         }

@@ -67,6 +67,8 @@ pub enum Reason {
     Gone,
     /// The receiver answered with a status that the policy of the topic says is final.
     Rejected,
+    /// It was to be attempted, or retried, after the time at which it expires.
+    Expired,
     /// The address guard forbids its destination.
     ForbiddenAddress,
     /// [`MAX_LOST`](crate::limits::MAX_LOST) leases in a row ran out without an outcome.
@@ -82,6 +84,7 @@ impl Reason {
             Self::Exhausted => "exhausted",
             Self::Gone => "gone",
             Self::Rejected => "rejected",
+            Self::Expired => "expired",
             Self::ForbiddenAddress => "forbidden-address",
             Self::Lost => "lost",
             Self::Custom(reason) => reason,

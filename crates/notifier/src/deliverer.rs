@@ -11,12 +11,12 @@ use bytes::Bytes;
 use http::StatusCode;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use ringback_core::clock::Clock;
+use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{Attempt, Lease, Note, Renewed};
 use ringback_core::crash_point;
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
-use ringback_core::outcome::{Failure, LastAttempt, Outcome};
+use ringback_core::outcome::{Failure, LastAttempt, Outcome, Reason};
 use ringback_core::policy::{Logging, Policy};
 use ringback_service::{Shutdown, random};
 use ringback_store::{Retries, Store};
@@ -71,6 +71,8 @@ pub(crate) struct Delivered {
 enum Ending {
     /// With a response, or with an error instead of one.
     Answered(Result<PostResponse, PostError>),
+    /// The job had expired, so nothing was sent.
+    Expired,
     /// The lease expired: another notifier may have the job by now.
     LeaseLost,
     /// The grace period of the shutdown is nearly over.
@@ -90,7 +92,7 @@ impl Attempted {
     fn response(&self) -> Option<&PostResponse> {
         match &self.ending {
             Ending::Answered(Ok(response)) => Some(response),
-            Ending::Answered(Err(_)) | Ending::LeaseLost | Ending::CutOff => None,
+            Ending::Answered(Err(_)) | Ending::Expired | Ending::LeaseLost | Ending::CutOff => None,
         }
     }
 
@@ -103,6 +105,7 @@ impl Attempted {
         match &self.ending {
             Ending::Answered(Ok(response)) => response.error(),
             Ending::Answered(Err(error)) => Some(error.name()),
+            Ending::Expired => Some("expired"),
             Ending::LeaseLost => Some("lease lost"),
             Ending::CutOff => Some("shutdown"),
         }
@@ -146,7 +149,9 @@ impl Deliverer {
             self.metrics.lateness.record(lateness.as_secs_f64(), &[]);
             let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
             crash_point!("notifier.before_post");
+            let has_expired = lease.expires().is_some_and(|at| lease.clock().at(started) >= at);
             let ending = match request {
+                _ if has_expired => Ending::Expired,
                 Ok(request) => self.attempt(&mut lease, request, timeout, logging).await,
                 Err(CannotOpen) => Ending::Answered(Err(PostError::Unsigned)),
             };
@@ -246,13 +251,11 @@ impl Deliverer {
             Ending::Answered(answer) => answer,
             Ending::CutOff => return Some(Outcome::Release { after: Duration::ZERO }),
             Ending::LeaseLost => return None,
+            Ending::Expired => {
+                return Some(Outcome::Bury { reason: Reason::Expired, last: last_of(lease, attempted) });
+            }
         };
-        let last = || LastAttempt {
-            at: lease.clock().at(attempted.started),
-            status: attempted.status(),
-            error: attempted.error().map(str::to_owned),
-            duration: attempted.took,
-        };
+        let last = || last_of(lease, attempted);
         let topic = self.policy(lease);
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let retry = self.retries.installation.policy(lease.delivery.retry.as_ref(), of_topic);
@@ -268,7 +271,7 @@ impl Deliverer {
                 let now = lease.clock().at(Instant::now());
                 let longest_delay = self.retries.installation.longest_delay(lease.first_due, now);
                 let failure = Failure { before: lease.failures, retry_after, longest_delay };
-                Outcome::failed(&retry, &failure, last(), rng)
+                in_time(Outcome::failed(&retry, &failure, last(), rng), lease.expires(), now)
             }
         };
         #[cfg(debug_assertions)]
@@ -354,6 +357,9 @@ impl Deliverer {
 
     /// Records what an attempt says of its destination. An answer of 410 says that the job is over.
     fn destination(&self, origin: &str, attempted: &Attempted, result: AttemptResult) -> Option<Report> {
+        if matches!(attempted.ending, Ending::Expired) {
+            return None;
+        }
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = attempted.started + attempted.took;
         match result {
@@ -366,6 +372,26 @@ impl Deliverer {
             | AttemptResult::Release
             | AttemptResult::LeaseLost => None,
         }
+    }
+}
+
+/// An attempt as the last failed one.
+fn last_of(lease: &Lease, attempted: &Attempted) -> LastAttempt {
+    LastAttempt {
+        at: lease.clock().at(attempted.started),
+        status: attempted.status(),
+        error: attempted.error().map(str::to_owned),
+        duration: attempted.took,
+    }
+}
+
+/// An outcome of a job that expires: a retry that would come later buries it.
+fn in_time(outcome: Outcome, expires: Option<Timestamp>, now: Timestamp) -> Outcome {
+    match outcome {
+        Outcome::Retry { after, last } if expires.is_some_and(|expires| now.plus(after) >= expires) => {
+            Outcome::Bury { reason: Reason::Expired, last }
+        }
+        outcome => outcome,
     }
 }
 

@@ -15,7 +15,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::contract::{Reserved, Shard, StoreError};
 use ringback_core::crash_point;
-use ringback_core::outcome::Outcome;
+use ringback_core::outcome::{Outcome, Reason};
 use ringback_service::backoff::{Backoff, PartialOutage};
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
@@ -399,7 +399,8 @@ impl Dispatcher {
 fn has_failed(outcome: &Outcome) -> Option<bool> {
     match outcome {
         Outcome::Complete => Some(false),
+        // Nothing may have been sent.
+        Outcome::Release { .. } | Outcome::Bury { reason: Reason::Expired, .. } => None,
         Outcome::Retry { .. } | Outcome::Bury { .. } => Some(true),
-        Outcome::Release { .. } => None,
     }
 }

@@ -1,10 +1,9 @@
-//! OpenAPI schemas of how callbacks are made: their methods, when they are retried, and the statuses that end a job at
-//! once.
+//! OpenAPI schemas of how callbacks are made: their methods, when they are retried, and what ends a job early.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::values::RetryDelay;
+use super::values::{MaxDelay, RetryDelay, Time};
 
 /// A retry policy: exactly one of `delays`, `preset` and `backoff`.
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -67,4 +66,12 @@ pub(crate) enum CallbackMethod {
     Put,
     Patch,
     Delete,
+}
+
+/// When a job expires: how long after it was first due, 1 ms to 10 years of 365 days, or a time.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Expiry {
+    After(MaxDelay),
+    At(Time),
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::callback::{CallbackMethod, FinalStatus, Retry};
+use super::callback::{CallbackMethod, Expiry, FinalStatus, Retry};
 use super::values::{
     Base64, CallbackUrl, ContentHashText, ContextFields, CredentialText, Delay, DueTime, ErrorText,
     ExpectedBody, HeaderFields, JobName, Keep, MaxDelay, MediaType, Origin, ReasonText, RunId, SealedHeaders,
@@ -42,6 +42,9 @@ pub(crate) struct JobRequest {
     /// The callback URL. With neither `url` nor `ttr` the URL of the topic's policy is used. A job without
     /// any URL is a pull job: it waits for a consumer that reserves jobs of its topic.
     url: Option<CallbackUrl>,
+    /// When it expires: how long after it was first due, or a time after it is due. Then it is dead with the reason
+    /// `expired`, and not attempted. Only for a job with a URL.
+    expires: Option<Expiry>,
     /// The method of the callback. `GET` and `DELETE` have no body. Only for a job with a URL.
     #[schema(default = "POST")]
     method: Option<CallbackMethod>,

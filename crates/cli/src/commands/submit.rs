@@ -56,7 +56,7 @@ the last one. A job that has no URL, neither its own nor its topic's, is a pull 
 pub(crate) struct SubmitArgs {
     /// File with one JSON job, as the API takes it; - is standard input
     #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
-        "time_zone", "method", "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead", "if_exists", "max_delay"])]
+        "time_zone", "method", "content_type", "header", "context", "retry", "timeout", "ttr", "expires", "on_dead", "if_exists", "max_delay"])]
     pub(crate) file: Option<PathBuf>,
     /// Topic of the job
     #[arg(long, required_unless_present = "file", value_parser = values::topic)]
@@ -105,6 +105,9 @@ pub(crate) struct SubmitArgs {
     /// Time limit of one attempt, 100ms to 10m [default: that of the topic, else 10s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
+    /// When it expires, so that it is not attempted any more: a duration after it was first due, or a time (RFC 3339)
+    #[arg(long, value_name = "DURATION|TIME")]
+    pub(crate) expires: Option<String>,
     /// Lease of a pull job: how long a consumer may work on it, 100ms to 12h; not with --url [default: that of the
     /// topic, else 30s]
     #[arg(long, value_name = "DURATION", conflicts_with = "url")]

@@ -93,6 +93,11 @@ impl Lease {
         Self { grant, response: None, key, delivery, due, first_due, created, attempt, failures }
     }
 
+    /// When the job expires, if it does.
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.delivery.expires?.time(self.first_due)
+    }
+
     /// What the backend knows of the lease.
     pub const fn grant(&self) -> &LeaseGrant {
         &self.grant

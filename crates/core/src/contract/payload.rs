@@ -6,10 +6,13 @@
 //! job brought one. Then come fields that few jobs have, if there are any: a zero byte, which is in no URL, and for each
 //! the byte of its tag and its value. A job with a tag that is not known cannot be read.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Body, Callback, CallbackMethod, Context, Delivery, Headers, Trace};
+use crate::clock::{Timestamp, millis};
+use crate::job::{Body, Callback, CallbackMethod, Context, Delivery, Expires, Headers, Trace};
 use crate::retry::RetryPolicy;
 
 #[derive(Serialize, Deserialize)]
@@ -26,6 +29,9 @@ struct Meta {
 const MORE: u8 = 0;
 /// The tag of the method. Its value is the byte of the method in [`CallbackMethod::ALL`].
 const METHOD: u8 = 1;
+/// The tags of the expiry, after the first due time and at a time. Their values are milliseconds in 8 bytes.
+const EXPIRES_AFTER: u8 = 2;
+const EXPIRES_AT: u8 = 3;
 
 /// Packs a delivery without its origin and timeout.
 pub fn pack(delivery: &Delivery) -> Vec<u8> {
@@ -39,9 +45,10 @@ pub fn pack(delivery: &Delivery) -> Vec<u8> {
     };
     let mut meta = postcard::to_stdvec(&meta).expect("plain data always serialises");
     meta.extend(delivery.on_dead.iter().flat_map(|url| url.to_string().into_bytes()));
-    if delivery.method != CallbackMethod::Post {
-        let number = CallbackMethod::ALL.iter().position(|method| *method == delivery.method);
-        meta.extend([MORE, METHOD, number.and_then(|n| u8::try_from(n).ok()).expect("it is one of few")]);
+    let more = more(delivery);
+    if !more.is_empty() {
+        meta.push(MORE);
+        meta.extend(more);
     }
     let length =
         u16::try_from(meta.len()).expect("headers, context, policy and URLs have limits below 64 KiB");
@@ -52,9 +59,27 @@ pub fn pack(delivery: &Delivery) -> Vec<u8> {
     packed
 }
 
+/// The fields that few jobs have.
+fn more(delivery: &Delivery) -> Vec<u8> {
+    let mut more = Vec::new();
+    if delivery.method != CallbackMethod::Post {
+        let number = CallbackMethod::ALL.iter().position(|method| *method == delivery.method);
+        more.extend([METHOD, number.and_then(|n| u8::try_from(n).ok()).expect("it is one of few")]);
+    }
+    if let Some(expires) = delivery.expires {
+        let (tag, millis) = match expires {
+            Expires::After(duration) => (EXPIRES_AFTER, millis(duration)),
+            Expires::At(time) => (EXPIRES_AT, time.as_millis()),
+        };
+        more.push(tag);
+        more.extend(millis.to_be_bytes());
+    }
+    more
+}
+
 /// Unpacks the result of [`pack`]; `None` if it cannot be read.
-pub fn unpack(packed: &Bytes, origin: String, timeout: Option<std::time::Duration>) -> Option<Delivery> {
-    let (meta, Rest { on_dead, method }) = meta(packed)?;
+pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>) -> Option<Delivery> {
+    let (meta, Rest { on_dead, method, expires }) = meta(packed)?;
     Some(Delivery {
         // Both are empty for a pull job.
         callback: Callback::from_parts(origin, meta.path),
@@ -64,6 +89,7 @@ pub fn unpack(packed: &Bytes, origin: String, timeout: Option<std::time::Duratio
         context: Context::from_entries(meta.context),
         retry: meta.retry,
         timeout,
+        expires,
         trace: meta.trace,
         on_dead: on_dead.map(Box::new),
     })
@@ -100,9 +126,38 @@ impl NoticeParts {
 }
 
 /// What comes after the [`Meta`].
+#[derive(Default)]
 struct Rest {
     on_dead: Option<Callback>,
     method: CallbackMethod,
+    expires: Option<Expires>,
+}
+
+impl Rest {
+    /// Reads the fields that few jobs have; `None` if one of them is not known.
+    fn with(mut self, mut more: &[u8]) -> Option<Self> {
+        while let Some((tag, rest)) = more.split_first() {
+            more = match *tag {
+                METHOD => {
+                    let (number, rest) = rest.split_first()?;
+                    self.method = *CallbackMethod::ALL.get(usize::from(*number))?;
+                    rest
+                }
+                EXPIRES_AFTER | EXPIRES_AT => {
+                    let (value, rest) = rest.split_first_chunk()?;
+                    let value = u64::from_be_bytes(*value);
+                    self.expires = Some(if *tag == EXPIRES_AT {
+                        Expires::At(Timestamp::from_millis(value))
+                    } else {
+                        Expires::After(Duration::from_millis(value))
+                    });
+                    rest
+                }
+                _ => return None,
+            };
+        }
+        Some(self)
+    }
 }
 
 fn meta(packed: &[u8]) -> Option<(Meta, Rest)> {
@@ -110,18 +165,13 @@ fn meta(packed: &[u8]) -> Option<(Meta, Rest)> {
     let mut parts = rest.splitn(2, |byte| *byte == MORE);
     let url = std::str::from_utf8(parts.next()?).ok()?;
     let on_dead = if url.is_empty() { None } else { Some(Callback::parse(url).ok()?) };
-    let method = match parts.next() {
-        None => CallbackMethod::Post,
-        Some([METHOD, number]) => *CallbackMethod::ALL.get(usize::from(*number))?,
-        Some(_) => return None,
-    };
-    Some((meta, Rest { on_dead, method }))
+    let rest = Rest { on_dead, ..Rest::default() }.with(parts.next().unwrap_or_default())?;
+    Some((meta, rest))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn a_payload_is_unpacked_as_it_was_packed() {
@@ -137,6 +187,7 @@ mod tests {
             context: Context::parse(entries).unwrap(),
             retry: RetryPolicy::preset("default"),
             timeout: Some(Duration::from_secs(3)),
+            expires: None,
             trace: Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 }),
             on_dead: Some(Box::new(Callback::parse("https://m.example/dead").unwrap())),
         };
@@ -155,7 +206,13 @@ mod tests {
             assert_eq!(back(&with).as_ref(), Some(&delivery));
             assert_eq!(with.len() - packed.len(), if method == CallbackMethod::Post { 0 } else { 3 });
         }
-        delivery.method = CallbackMethod::Get;
+        for expires in [Expires::After(Duration::from_secs(5)), Expires::At(Timestamp::from_millis(1 << 41))]
+        {
+            delivery.expires = Some(expires);
+            let with = Bytes::from(pack(&delivery));
+            assert_eq!(back(&with).as_ref(), Some(&delivery));
+        }
+        (delivery.method, delivery.expires) = (CallbackMethod::Get, None);
         let mut unknown = pack(&delivery);
         let tag = without_body(&unknown).unwrap().len() - 2;
         unknown[tag] = 9;

@@ -60,6 +60,9 @@ pub struct ExportLine {
     /// Its own time to run, for a pull job, as a friendly duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     ttr: Option<String>,
+    /// When it expires: a friendly duration after it was first due, or a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
     /// Its own URL for the dead-letter notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     on_dead: Option<String>,
@@ -88,7 +91,7 @@ impl ExportLine {
     pub fn new(job: Job, delivery: Delivery, content: ContentHash) -> Self {
         let request = RequestAnswer::whole(delivery);
         let RequestAnswer { url, method, body, body_base64, content_type, headers, context, .. } = request;
-        let RequestAnswer { retry, timeout, ttr, on_dead, traceparent, .. } = request;
+        let RequestAnswer { retry, timeout, ttr, expires, on_dead, traceparent, .. } = request;
         Self {
             tenant: job.key.topic.tenant().map(|tenant| tenant.to_string()),
             topic: job.key.topic.to_string(),
@@ -105,6 +108,7 @@ impl ExportLine {
             retry,
             timeout,
             ttr,
+            expires,
             on_dead,
             created_at: job.created.to_string(),
             attempts: job.attempts,

@@ -53,6 +53,9 @@ pub struct RequestAnswer {
     /// Its own time to run, for a pull job, as a friendly duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttr: Option<String>,
+    /// When it expires: a friendly duration after it was first due, or a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
     /// Its own URL for the dead-letter notice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_dead: Option<String>,
@@ -85,6 +88,7 @@ impl RequestAnswer {
             retry: delivery.retry.as_ref().map(RetryAnswer::of),
             timeout,
             ttr,
+            expires: delivery.expires.map(|expires| expires.to_string()),
             on_dead: delivery.on_dead.as_ref().map(ToString::to_string),
             traceparent: delivery.trace.map(|trace| trace.to_string()),
         }

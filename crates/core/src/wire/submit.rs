@@ -10,21 +10,22 @@ use sha2::{Digest, Sha256};
 
 use super::fields::due::due;
 use super::fields::if_exists::if_exists;
-use super::fields::object::{Fields, Mistakes, open, parse_text, read};
+use super::fields::object::{Fields, Mistakes, open, parse_text, read, shown};
 use super::fields::retry::retry;
 use super::fields::values::{self, entries, field, headers, timeout, url};
 use super::notice::on_dead;
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::job::{
-    Callback, CallbackMethod, ContentHash, Context, Delivery, JobId, JobKey, MAX_CONTEXT, NewJob, Tenant,
-    Topic, Trace,
+    Callback, CallbackMethod, ContentHash, Context, Delivery, Due, Expires, JobId, JobKey, MAX_AHEAD,
+    MAX_CONTEXT, NewJob, Tenant, Topic, Trace,
 };
 use crate::policy::Policies;
 use crate::token::Token;
+use crate::written_time::parse_time;
 
 /// The fields of a submit.
-pub(super) const KNOWN: [&str; 18] = [
+pub(super) const KNOWN: [&str; 19] = [
     "topic",
     "id",
     "delay",
@@ -40,6 +41,7 @@ pub(super) const KNOWN: [&str; 18] = [
     "retry",
     "timeout",
     "ttr",
+    "expires",
     "on_dead",
     "if_exists",
     "max_delay",
@@ -47,6 +49,11 @@ pub(super) const KNOWN: [&str; 18] = [
 
 /// The fields that say what to do with a job that exists, and are not content.
 const NO_CONTENT: [&str; 2] = ["if_exists", "max_delay"];
+
+/// The shortest time after which a job expires.
+const MIN_EXPIRES: Duration = Duration::from_millis(1);
+const EXPIRES: &str =
+    "how long after it was first due, such as \"30m\" or 1800, or a time after it is due (RFC 3339)";
 
 /// The fields that have a body, which may be long.
 pub(super) const LONG: [&str; 2] = ["body", "body_base64"];
@@ -88,14 +95,17 @@ pub fn parse_job_by(
     defaults: Defaults<'_>,
     policies: Option<&Policies>,
 ) -> Result<NewJob, Problem> {
-    let fields = open(json)?;
+    let (fields, now) = (open(json)?, defaults.now);
     let mut mistakes = Mistakes::default();
     fields.check_names("", &KNOWN, &mut mistakes);
     if !fields.fit(&LONG, &mut mistakes) {
         return Err(mistakes.into_problem());
     }
     match judge(&fields, defaults, policies, &mut mistakes)? {
-        Some(job) if mistakes.is_empty() => Ok(job),
+        Some(job) if mistakes.is_empty() => {
+            check_expires(&job, now, &mut mistakes);
+            mistakes.or(job)
+        }
         _ => Err(mistakes.into_problem()),
     }
 }
@@ -129,6 +139,7 @@ pub(super) fn judge(
     let timeout = if is_push { timeout(fields, mistakes) } else { no_timeout(fields, mistakes) };
     let ttr = ttr(fields, mistakes);
     let timeout = if is_push { timeout } else { ttr };
+    let expires = expires(fields, is_push, mistakes);
     let on_dead = on_dead(fields, topic.as_ref(), mistakes);
     let if_exists = if_exists(fields, make_token, mistakes);
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
@@ -148,6 +159,7 @@ pub(super) fn judge(
             context,
             retry,
             timeout,
+            expires,
             trace,
             on_dead: on_dead.map(Box::new),
         },
@@ -185,6 +197,38 @@ fn method(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> Callba
         mistakes.add("method", detail, "POST, PUT or PATCH, or no body");
     }
     method.unwrap_or_default()
+}
+
+/// The field `expires`: a duration from the first due time, or a time.
+fn expires(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> Option<Expires> {
+    let raw = fields.get("expires")?;
+    if !is_push {
+        mistakes.add("expires", "given for a job without a url, which is for pull", "no expires, or a url");
+        return None;
+    }
+    let after = |duration| (MIN_EXPIRES..=MAX_AHEAD).contains(&duration).then_some(Expires::After(duration));
+    let found = match values::duration(raw) {
+        Ok(duration) => after(duration),
+        Err(_) => read::<String>(raw).and_then(|text| parse_time(&text).ok()).map(Expires::At),
+    };
+    if found.is_none() {
+        let detail = format!("{} is neither a duration from 1 ms to 10 years nor a time", shown(raw));
+        mistakes.add("expires", detail, EXPIRES);
+    }
+    found
+}
+
+/// Checks that a job is due before it expires.
+fn check_expires(job: &NewJob, now: Timestamp, mistakes: &mut Mistakes) {
+    let due = match job.due {
+        Due::In(delay) => now.plus(delay),
+        Due::At(at) => at.max(now),
+    };
+    if let Some(Expires::At(time)) = job.delivery.expires
+        && time <= due
+    {
+        mistakes.add("expires", format!("{time} comes before the job is due"), EXPIRES);
+    }
 }
 
 fn no_timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {

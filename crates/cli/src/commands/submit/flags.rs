@@ -43,6 +43,7 @@ pub(super) fn job(args: SubmitArgs) -> anyhow::Result<Bytes> {
         ("retry", args.retry.map(|Retry(value)| value.to_string())),
         ("timeout", wait(args.timeout)),
         ("ttr", wait(args.ttr)),
+        ("expires", text(args.expires)),
         ("on_dead", text(args.on_dead)),
         ("if_exists", args.if_exists.map(|mode| json!(mode).to_string())),
         ("max_delay", wait(args.max_delay)),

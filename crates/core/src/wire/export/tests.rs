@@ -10,7 +10,8 @@ use std::time::Duration;
 use super::*;
 use crate::clock::Timestamp;
 use crate::job::{
-    Body, Callback, CallbackMethod, Context, Due, Headers, History, ImportJob, JobKey, TenantScope, Trace,
+    Body, Callback, CallbackMethod, Context, Due, Expires, Headers, History, ImportJob, JobKey, TenantScope,
+    Trace,
 };
 use crate::outcome::LastAttempt;
 use crate::retry::{Max, RetryPolicy};
@@ -164,6 +165,14 @@ fn deliveries() -> impl Strategy<Value = Delivery> {
         headers: Headers::parse(headers).unwrap(),
         context: Context::parse(context).unwrap(),
         retry,
+        expires: timeout.map(|timeout| {
+            let millis = Duration::from_millis(1 + timeout.as_secs());
+            if trace.is_some() {
+                Expires::After(millis)
+            } else {
+                Expires::At(Timestamp::from_millis(1).plus(millis))
+            }
+        }),
         timeout,
         trace,
         on_dead,

@@ -166,8 +166,8 @@ fn check_reason(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Ju
         "exhausted" => policies().next().is_none() || policies().any(|policy| policy.is_none_or(is_used_up)),
         "gone" => job.deliveries.iter().any(|delivery| delivery.status == 410),
         "lost" => run.explains(job.begin(), last.time) && last.attempts >= 5,
-        // No policy of a history has statuses that bury.
-        "rejected" => false,
+        // No policy of a history has statuses that bury, and no job expires.
+        "rejected" | "expired" => false,
         "forbidden-address" => job.deliveries.is_empty(),
         _ => has_bury_call(),
     };

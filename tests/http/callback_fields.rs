@@ -1,4 +1,5 @@
-//! The method of a callback, statuses that are final, and delays that grow.
+//! Fields of a job or its policy that few have: the method of the callback, statuses that are final, delays that grow, and
+//! when a job expires.
 
 use ringback_testkit::{Answer, Script, Sink, StackOptions};
 use serde_json::json;
@@ -93,4 +94,56 @@ async fn delays_that_grow_are_waited_for_one_after_the_other() {
     assert_eq!(shown["effective"]["retry"]["delays"], json!(["1s", "3s", "9s", "10s"]), "{shown}");
     let wrong = ringback(&stack.url(""), &["policy", "set", TOPIC, "--retry", "backoff 1s 3 10s"]).await;
     assert!(wrong.code == Some(64) && wrong.err.contains("backoff 1s 2 1h 15"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn a_job_that_has_expired_is_dead_and_not_sent_and_a_revive_sends_it() {
+    for options in StackOptions::each_store() {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        let pause = async |how: &str| {
+            stack.post(&format!("/v1/topics/e2e/{how}"), &json!({})).await.expect(200);
+        };
+        pause("pause").await;
+        stack.accept(&with(job(&sink, "after"), "expires", "50ms")).await;
+        stack.accept(&with(job(&sink, "later"), "expires", "1h")).await;
+        let soon = stack.job(TOPIC, "later").await.1["created_at"].as_str().expect("a time").to_owned();
+        let soon: jiff::Timestamp = soon.parse().expect("a time");
+        let time = (soon + jiff::SignedDuration::from_millis(1_500)).to_string();
+        stack.accept(&with(job(&sink, "at"), "expires", &*time)).await;
+        let shown = stack.get("/v1/jobs/e2e/after?include=request").await.expect(200);
+        assert_eq!(shown["request"]["expires"], "50ms", "{shown}");
+        tokio::time::sleep_until(tokio::time::Instant::now() + std::time::Duration::from_millis(1_600)).await;
+        assert_eq!(stack.job(TOPIC, "after").await.1["state"], "ready", "nobody has met it");
+        pause("resume").await;
+        for id in ["after", "at"] {
+            let dead = stack.wait_state(TOPIC, id, "dead", SOON).await;
+            assert_eq!((&dead["reason"], &dead["failures"]), (&json!("expired"), &json!(1)), "{dead}");
+            assert_eq!(sink.arrivals_of(id).len(), 0);
+        }
+        stack.wait_state(TOPIC, "later", "done", SOON).await;
+        for id in ["after", "at"] {
+            stack.post(&format!("/v1/jobs/e2e/{id}/revive"), &json!({})).await.expect(200);
+            stack.wait_state(TOPIC, id, "done", SOON).await;
+        }
+
+        // A retry that would come after the time ends it at once.
+        sink.answer_job("retried", Answer::status(503));
+        let retried = with(job(&sink, "retried"), "retry", json!({"delays": ["1h"], "jitter": 0}));
+        stack.accept(&with(retried, "expires", "59m")).await;
+        let dead = stack.wait_state(TOPIC, "retried", "dead", SOON).await;
+        assert_eq!((&dead["reason"], &dead["last"]["status"]), (&json!("expired"), &json!(503)), "{dead}");
+
+        for (job, detail) in [
+            (with(job(&sink, "x"), "expires", "soon"), "neither a duration"),
+            (with(job(&sink, "x"), "expires", 0), "neither a duration"),
+            (with(job(&sink, "x"), "expires", "2020-01-01T00:00:00Z"), "before the job is due"),
+            (with(with(job(&sink, "x"), "delay", "2h"), "expires", &*time), "before the job is due"),
+            (json!({"topic": "pulled", "id": "x", "expires": "1h"}), "without a url"),
+        ] {
+            let problem = stack.post("/v1/jobs", &job).await.expect(422);
+            let error = &problem["errors"][0];
+            assert_eq!(error["field"], "expires", "{problem}");
+            assert!(error["detail"].as_str().is_some_and(|text| text.contains(detail)), "{problem}");
+        }
+    }
 }
