@@ -121,6 +121,7 @@ async fn a_job_that_has_expired_is_dead_and_not_sent_and_a_revive_sends_it() {
             assert_eq!(sink.arrivals_of(id).len(), 0);
         }
         stack.wait_state(TOPIC, "later", "done", SOON).await;
+        sink.answer_job("after", Script::first(1, Answer::status(503)));
         for id in ["after", "at"] {
             stack.post(&format!("/v1/jobs/e2e/{id}/revive"), &json!({})).await.expect(200);
             stack.wait_state(TOPIC, id, "done", SOON).await;

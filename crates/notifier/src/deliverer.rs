@@ -245,6 +245,11 @@ impl Deliverer {
         }
     }
 
+    /// When a delay ends that begins now.
+    fn ends(lease: &Lease, delay: Duration) -> Timestamp {
+        lease.clock().at(Instant::now()).plus(delay)
+    }
+
     /// Returns the outcome to settle; `None` if the lease was lost.
     fn outcome(&self, lease: &Lease, attempted: &Attempted, rng: &mut StdRng) -> Option<Outcome> {
         let answer = match &attempted.ending {
@@ -266,6 +271,10 @@ impl Deliverer {
         let outcome = match verdict {
             Verdict::Complete => Outcome::Complete,
             Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
+            // What is due later than it expires counts as revived.
+            Verdict::Release(after) if lease.expires().is_some_and(|at| Self::ends(lease, after) >= at) => {
+                Outcome::Bury { reason: Reason::Expired, last: last() }
+            }
             Verdict::Release(after) => Outcome::Release { after },
             Verdict::Failed { retry_after } => {
                 let now = lease.clock().at(Instant::now());

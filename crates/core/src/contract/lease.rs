@@ -93,9 +93,10 @@ impl Lease {
         Self { grant, response: None, key, delivery, due, first_due, created, attempt, failures }
     }
 
-    /// When the job expires, if it does.
+    /// When the job expires, if it does. One that was made due later than that, such as by a revive, does not.
     pub fn expires(&self) -> Option<Timestamp> {
-        self.delivery.expires?.time(self.first_due)
+        let time = self.delivery.expires?.time(self.first_due);
+        (self.due < time).then_some(time)
     }
 
     /// What the backend knows of the lease.

@@ -16,12 +16,11 @@ pub enum Expires {
 }
 
 impl Expires {
-    /// The time, of a job that was first due at `first_due`. `None` if the time had passed by then: the job was revived
-    /// after it had expired, or was imported.
-    pub fn time(self, first_due: Timestamp) -> Option<Timestamp> {
+    /// The time, of a job that was first due at `first_due`.
+    pub fn time(self, first_due: Timestamp) -> Timestamp {
         match self {
-            Self::After(duration) => Some(first_due.plus(duration)),
-            Self::At(time) => Some(time).filter(|time| *time > first_due),
+            Self::After(duration) => first_due.plus(duration),
+            Self::At(time) => time,
         }
     }
 }
@@ -41,11 +40,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_that_had_passed_when_the_job_was_due_has_no_effect() {
+    fn a_duration_counts_from_the_first_due_time() {
         let at = Timestamp::from_millis;
-        assert_eq!(Expires::After(Duration::from_millis(5)).time(at(100)), Some(at(105)));
-        for (first_due, expected) in [(99, Some(at(100))), (100, None), (101, None)] {
-            assert_eq!(Expires::At(at(100)).time(at(first_due)), expected, "{first_due}");
-        }
+        assert_eq!(Expires::After(Duration::from_millis(5)).time(at(100)), at(105));
+        assert_eq!(Expires::At(at(7)).time(at(100)), at(7));
+        assert_eq!(Expires::After(Duration::from_secs(90)).to_string(), "1m 30s");
     }
 }
