@@ -311,3 +311,30 @@ async fn what_belongs_to_no_tenant_can_be_asked_for_as_such() {
     assert_eq!(none.get(&open, "/v1/topics").await.status, 200);
     assert_eq!(Caller::root(Some("acme")).get(&open, "/v1/topics").await.status, 422);
 }
+
+#[tokio::test]
+async fn a_key_for_some_topics_sees_the_credentials_that_these_use_and_changes_none() {
+    let keys = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
+    for options in stacks() {
+        let stack = options.env("RINGBACK_MASTER_KEYS", keys).start().await;
+        let all = Caller::with(&stack, &json!({"tenant": "acme", "scopes": ALL})).await;
+        let some = Caller::with(&stack, &json!({"tenant": "acme", "scopes": ALL, "topics": ["t"]})).await;
+        let credential = json!({"to": ["https://b.example"], "bearer": "t"});
+        for (name, topic) in [("used", "t"), ("others", "u")] {
+            let path = format!("/v1/credentials/{name}");
+            all.send(&stack, Method::PUT, &path, Some(&credential)).await.expect(201);
+            let policy = json!({"credentials": name});
+            all.send(&stack, Method::PUT, &format!("/v1/topics/{topic}"), Some(&policy)).await.expect(201);
+            some.send(&stack, Method::PUT, &path, Some(&credential)).await.expect(403);
+            some.send(&stack, Method::DELETE, &path, None).await.expect(403);
+        }
+        for (caller, names) in [(&all, &["others", "used"][..]), (&some, &["used"])] {
+            let list = caller.get(&stack, "/v1/credentials").await.expect(200);
+            let items = list["items"].as_array().expect("items").iter();
+            let found: Vec<_> = items.map(|item| item["name"].as_str().expect("a name").to_owned()).collect();
+            assert_eq!(found, names);
+            let lines = caller.get(&stack, "/v1/export/credentials").await.body;
+            assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), names.len());
+        }
+    }
+}

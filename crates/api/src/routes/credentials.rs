@@ -10,6 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
 use ringback_core::contract::PolicyPut;
 use ringback_core::credential::{Contents, Credential, CredentialKey, MAX_CREDENTIALS};
+use ringback_core::job::Topic;
+use ringback_core::policy::Policies;
 use ringback_core::wire::{
     CredentialAnswer, CredentialLine, CredentialsAnswer, FieldError, NewContents, NewCredential, Problem,
     parse_credential,
@@ -40,6 +42,8 @@ use crate::state::{Api, ApiState};
 pub(crate) async fn list_credentials(State(api): ApiState, As(caller): As) -> JsonResult<CredentialsAnswer> {
     let all = api.policies.credentials()?;
     let own = all.iter().filter(|(key, _)| key.tenant.as_ref() == caller.tenant());
+    let policies = api.policies.all()?;
+    let own = own.filter(|(key, _)| is_seen_by(&caller, key, &policies));
     Ok(Json(CredentialsAnswer { items: own.map(|(key, one)| CredentialAnswer::new(key, one)).collect() }))
 }
 
@@ -64,6 +68,7 @@ pub(crate) async fn put_credential(
     CredentialPath(key): CredentialPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Result<(StatusCode, Json<CredentialAnswer>), ApiError> {
+    check_whole_tenant(&caller)?;
     let NewCredential { to, contents } = parse_credential(&bytes, check_tls)?;
     check_share_of_credentials(&api, &caller, &key)?;
     let name = Credential::sealed_name(&key, &to);
@@ -109,9 +114,10 @@ pub(crate) async fn put_credential(
 )]
 pub(crate) async fn delete_credential(
     State(api): ApiState,
-    caller: As,
+    As(caller): As,
     CredentialPath(key): CredentialPath,
 ) -> JsonResult<CredentialsAnswer> {
+    check_whole_tenant(&caller)?;
     let deadline = Deadline::from_now();
     let policies = api.policies.all()?;
     let refers = policies.iter().find(|(topic, policy)| policy.credential_of(topic).as_ref() == Some(&key));
@@ -122,7 +128,7 @@ pub(crate) async fn delete_credential(
     }
     let deleted = deadline.bound(api.store.delete_credential(&key)).await??;
     wait_until_applied(&api, deleted.ok_or_else(unknown_credential)?).await;
-    list_credentials(State(api), caller).await
+    list_credentials(State(api), As(caller)).await
 }
 
 /// Export credentials
@@ -144,13 +150,31 @@ pub(crate) async fn export_credentials(
     let _turn = turn(&api, caller.claimant(peer))?;
     // Not those that this process knows, which may be some seconds old.
     let all = Deadline::from_now().bound(api.store.credentials()).await??;
-    let mut lines = Vec::new();
-    for (key, credential) in all.iter().filter(|(key, _)| caller.reach().has_tenant(key.tenant.as_ref())) {
+    let (mut lines, policies) = (Vec::new(), api.policies.all()?);
+    let reached = all.iter().filter(|(key, _)| caller.reach().has_tenant(key.tenant.as_ref()));
+    for (key, credential) in reached.filter(|(key, _)| is_seen_by(&caller, key, &policies)) {
         serde_json::to_writer(&mut lines, &CredentialLine::new(key, credential))
             .expect("plain data always serialises");
         lines.push(b'\n');
     }
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], lines).into_response())
+}
+
+/// Checks that the key of a caller is for all topics of its tenant: a credential is.
+fn check_whole_tenant(caller: &Principal) -> Result<(), ApiError> {
+    if caller.topics().is_empty() {
+        return Ok(());
+    }
+    let detail = "the key is for some topics, and a credential is for all topics of a tenant";
+    Err(ApiError::new(StatusCode::FORBIDDEN, detail))
+}
+
+/// Whether a caller is shown a credential of its tenant. A key for some topics is shown those that their policies refer to.
+fn is_seen_by(caller: &Principal, key: &CredentialKey, policies: &Policies) -> bool {
+    let refers = |topic: &Topic| {
+        policies.get(topic).and_then(|policy| policy.credential_of(topic)).as_ref() == Some(key)
+    };
+    caller.topics().is_empty() || caller.topics().iter().any(refers)
 }
 
 /// Checks that the caller may put one more credential, unless there is one of this name.
