@@ -33,7 +33,6 @@ struct Opened {
 }
 
 /// What a callback carries.
-#[derive(Default)]
 pub(crate) struct Carried {
     /// The value of the header `Authorization`.
     pub(crate) authorization: Option<HeaderValue>,

@@ -1,6 +1,7 @@
 //! Delivers one job: sends the callback, bounded by timeout, lease and shutdown, renews the lease during
 //! long callbacks, and turns the response into an outcome.
 
+mod attempted;
 mod trace;
 
 use std::cell::RefCell;
@@ -11,19 +12,20 @@ use bytes::Bytes;
 use http::StatusCode;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use ringback_core::clock::{Clock, Timestamp};
+use ringback_core::clock::Clock;
 use ringback_core::contract::{Attempt, Lease, Note, Renewed};
 use ringback_core::crash_point;
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
-use ringback_core::outcome::{Failure, LastAttempt, Outcome, Reason};
+use ringback_core::outcome::{Failure, Outcome, Reason};
 use ringback_core::policy::{Logging, Policy};
 use ringback_service::{Shutdown, random};
 use ringback_store::{Retries, Store};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, debug, info, warn};
 
-use crate::client::{self, Client, PostError, PostRequest, PostResponse};
+use self::attempted::{Attempted, Ending, in_time};
+use crate::client::{self, Client, PostError, PostRequest};
 use crate::credentials::Credentials;
 use crate::failing::{Failing, FailingDestinations, Report};
 use crate::metrics::{AttemptResult, Metrics};
@@ -65,60 +67,6 @@ pub(crate) struct Delivered {
     pub(crate) settlement: Option<Settlement>,
     /// True if nothing was sent because this machine is out of file descriptors or memory.
     pub(crate) is_out_of_resources: bool,
-}
-
-/// How an attempt ended.
-enum Ending {
-    /// With a response, or with an error instead of one.
-    Answered(Result<PostResponse, PostError>),
-    /// The job had expired, so nothing was sent.
-    Expired,
-    /// The lease expired: another notifier may have the job by now.
-    LeaseLost,
-    /// The grace period of the shutdown is nearly over.
-    CutOff,
-}
-
-/// An attempt that has ended.
-struct Attempted {
-    ending: Ending,
-    started: Instant,
-    took: Duration,
-    /// The time from due to sent.
-    lateness: Duration,
-}
-
-impl Attempted {
-    fn response(&self) -> Option<&PostResponse> {
-        match &self.ending {
-            Ending::Answered(Ok(response)) => Some(response),
-            Ending::Answered(Err(_)) | Ending::Expired | Ending::LeaseLost | Ending::CutOff => None,
-        }
-    }
-
-    fn status(&self) -> Option<u16> {
-        self.response().map(|response| response.status.as_u16())
-    }
-
-    /// The class of the error; `None` if the status says enough.
-    fn error(&self) -> Option<&'static str> {
-        match &self.ending {
-            Ending::Answered(Ok(response)) => response.error(),
-            Ending::Answered(Err(error)) => Some(error.name()),
-            Ending::Expired => Some("expired"),
-            Ending::LeaseLost => Some("lease lost"),
-            Ending::CutOff => Some("shutdown"),
-        }
-    }
-
-    /// Whether its receiver has too many slow calls, or its secret cannot be opened. Both have log lines of their own.
-    fn is_put_off(&self) -> bool {
-        matches!(self.ending, Ending::Answered(Err(PostError::Crowded | PostError::Unsigned)))
-    }
-
-    fn is_out_of_resources(&self) -> bool {
-        matches!(self.ending, Ending::Answered(Err(PostError::Local)))
-    }
 }
 
 impl Deliverer {
@@ -245,11 +193,6 @@ impl Deliverer {
         }
     }
 
-    /// When a delay ends that begins now.
-    fn ends(lease: &Lease, delay: Duration) -> Timestamp {
-        lease.clock().at(Instant::now()).plus(delay)
-    }
-
     /// Returns the outcome to settle; `None` if the lease was lost.
     fn outcome(&self, lease: &Lease, attempted: &Attempted, rng: &mut StdRng) -> Option<Outcome> {
         let answer = match &attempted.ending {
@@ -257,10 +200,10 @@ impl Deliverer {
             Ending::CutOff => return Some(Outcome::Release { after: Duration::ZERO }),
             Ending::LeaseLost => return None,
             Ending::Expired => {
-                return Some(Outcome::Bury { reason: Reason::Expired, last: last_of(lease, attempted) });
+                return Some(Outcome::Bury { reason: Reason::Expired, last: attempted.last(lease) });
             }
         };
-        let last = || last_of(lease, attempted);
+        let last = || attempted.last(lease);
         let topic = self.policy(lease);
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let retry = self.retries.installation.policy(lease.delivery.retry.as_ref(), of_topic);
@@ -268,21 +211,19 @@ impl Deliverer {
         let verdict = verdict(answer, bury_on, self.clock.now());
         #[cfg(debug_assertions)]
         let verdict = planted::verdict(answer).unwrap_or(verdict);
+        let now = lease.clock().at(Instant::now());
         let outcome = match verdict {
             Verdict::Complete => Outcome::Complete,
             Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
-            // What is due later than it expires counts as revived.
-            Verdict::Release(after) if lease.expires().is_some_and(|at| Self::ends(lease, after) >= at) => {
-                Outcome::Bury { reason: Reason::Expired, last: last() }
-            }
             Verdict::Release(after) => Outcome::Release { after },
             Verdict::Failed { retry_after } => {
-                let now = lease.clock().at(Instant::now());
                 let longest_delay = self.retries.installation.longest_delay(lease.first_due, now);
                 let failure = Failure { before: lease.failures, retry_after, longest_delay };
-                in_time(Outcome::failed(&retry, &failure, last(), rng), lease.expires(), now)
+                Outcome::failed(&retry, &failure, last(), rng)
             }
         };
+        // What is due later than it expires counts as revived.
+        let outcome = in_time(outcome, lease.expires(), now, last);
         #[cfg(debug_assertions)]
         let outcome = planted::outcome(outcome, lease);
         Some(outcome)
@@ -381,26 +322,6 @@ impl Deliverer {
             | AttemptResult::Release
             | AttemptResult::LeaseLost => None,
         }
-    }
-}
-
-/// An attempt as the last failed one.
-fn last_of(lease: &Lease, attempted: &Attempted) -> LastAttempt {
-    LastAttempt {
-        at: lease.clock().at(attempted.started),
-        status: attempted.status(),
-        error: attempted.error().map(str::to_owned),
-        duration: attempted.took,
-    }
-}
-
-/// An outcome of a job that expires: a retry that would come later buries it.
-fn in_time(outcome: Outcome, expires: Option<Timestamp>, now: Timestamp) -> Outcome {
-    match outcome {
-        Outcome::Retry { after, last } if expires.is_some_and(|expires| now.plus(after) >= expires) => {
-            Outcome::Bury { reason: Reason::Expired, last }
-        }
-        outcome => outcome,
     }
 }
 

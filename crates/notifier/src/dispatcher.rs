@@ -15,7 +15,6 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::contract::{Reserved, Shard, StoreError};
 use ringback_core::crash_point;
-use ringback_core::outcome::{Outcome, Reason};
 use ringback_service::backoff::{Backoff, PartialOutage};
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
@@ -32,7 +31,7 @@ use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::SettleQueue;
 use crate::shard_signals::{Cause, ShardSignals};
 use crate::slow_calls::SlowCalls;
-use crate::store_call::{ReserveCall, StoreCall, StoreReply};
+use crate::store_call::{ReserveCall, Settlement, StoreCall, StoreReply};
 use crate::tenants::TenantWatch;
 
 /// The pause between two reserves while permits are scarce.
@@ -297,7 +296,7 @@ impl Dispatcher {
         let (lane, Delivered { settlement, is_out_of_resources }) =
             delivered.context("a delivery panicked")?;
         self.lanes.leave(&lane);
-        if let Some(has_failed) = settlement.as_ref().and_then(|one| has_failed(&one.outcome)) {
+        if let Some(has_failed) = settlement.as_ref().and_then(Settlement::has_failed) {
             self.lanes.ended(&lane, has_failed, Instant::now());
         }
         if is_out_of_resources && self.resources.record(Instant::now()) == Shortage::Begins {
@@ -392,15 +391,5 @@ impl Dispatcher {
         }
         self.paused_until = Some(Instant::now() + self.backoff.next());
         self.signals.mark(shard, Cause::Local);
-    }
-}
-
-/// Whether an attempt with this outcome has failed; `None` if it was none.
-fn has_failed(outcome: &Outcome) -> Option<bool> {
-    match outcome {
-        Outcome::Complete => Some(false),
-        // Nothing may have been sent.
-        Outcome::Release { .. } | Outcome::Bury { reason: Reason::Expired, .. } => None,
-        Outcome::Retry { .. } | Outcome::Bury { .. } => Some(true),
     }
 }

@@ -33,8 +33,8 @@ pub(crate) fn build(
         None => Cow::default(),
     };
     let carried = match &policy {
-        Some(policy) => credentials.carried(lease, policy)?.unwrap_or_default(),
-        None => Arc::default(),
+        Some(policy) => credentials.carried(lease, policy)?,
+        None => None,
     };
     let context = delivery.context.entries();
     let id = lease.locator().webhook_id(lease.created);
@@ -62,7 +62,8 @@ pub(crate) fn build(
     // A job can have its own.
     put(header::ACCEPT.as_str(), "*/*");
     // The policy and the job can have their own.
-    headers.extend(carried.authorization.iter().map(|value| (header::AUTHORIZATION, value.clone())));
+    let authorization = carried.as_ref().and_then(|carried| carried.authorization.clone());
+    headers.extend(authorization.map(|value| (header::AUTHORIZATION, value)));
     for (key, value) in context {
         insert_named(&mut headers, &format!("ringback-context-{key}"), value);
     }
@@ -74,7 +75,7 @@ pub(crate) fn build(
         headers.insert(signer.signature.clone(), signature);
     }
     let (url, body) = (delivery.callback.to_string(), delivery.body.bytes.clone());
-    let (tenant, identity) = (lease.key.topic.tenant(), carried.identity.clone());
+    let (tenant, identity) = (lease.key.topic.tenant(), carried.and_then(|carried| carried.identity.clone()));
     let method = match delivery.method {
         CallbackMethod::Post => http::Method::POST,
         CallbackMethod::Get => http::Method::GET,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ringback_core::contract::{Lateness, Lease, Note, Noted, Reserve, Reserved, Settled, Shard, Unsettled};
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
-use ringback_core::outcome::Outcome;
+use ringback_core::outcome::{Outcome, Reason};
 use ringback_store::Store;
 
 use crate::lanes::ReserveLimits;
@@ -100,6 +100,17 @@ pub(crate) struct Settlement {
     pub(crate) lateness: Duration,
     /// The entry for the attempt log, if the attempt is logged.
     pub(crate) note: Option<Box<Note>>,
+}
+
+impl Settlement {
+    /// Whether an attempt has failed; `None` if there was none, because nothing was sent.
+    pub(crate) fn has_failed(&self) -> Option<bool> {
+        match &self.outcome {
+            Outcome::Complete => Some(false),
+            Outcome::Release { .. } | Outcome::Bury { reason: Reason::Expired, .. } => None,
+            Outcome::Retry { .. } | Outcome::Bury { .. } => Some(true),
+        }
+    }
 }
 
 /// The outcomes of one shard that one call settles.

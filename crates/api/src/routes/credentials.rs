@@ -8,7 +8,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
-use ringback_core::contract::PolicyPut;
 use ringback_core::credential::{Contents, Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::job::Topic;
 use ringback_core::policy::Policies;
@@ -21,7 +20,7 @@ use ringback_service::http_server::Peer;
 use rustls::RootCertStore;
 
 use super::export::{MEDIA_TYPE, turn};
-use super::policy_change::wait_until_applied;
+use super::policy_change::{entry_applied, wait_until_applied};
 use crate::access::{As, Principal};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{CredentialPath, JsonBody, Upload, unknown_credential};
@@ -86,17 +85,8 @@ pub(crate) async fn put_credential(
     let credential = Credential { to, kinds, sealed, created: api.now() };
     let make = |_: Option<Credential>| Ok::<_, Infallible>(credential.clone());
     let Ok((credential, put)) = deadline.bound(api.store.change_credential(&key, make)).await??;
-    let (status, version) = match put {
-        PolicyPut::Created(version) => (StatusCode::CREATED, version),
-        PolicyPut::Replaced(version) => (StatusCode::OK, version),
-        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics => {
-            let detail =
-                "there are as many policies, keys, quotas and credentials as there may be; delete some";
-            return Err(ApiError::new(StatusCode::CONFLICT, detail));
-        }
-        PolicyPut::Outdated => return Err(ApiError::retry_later("others keep changing this credential")),
-    };
-    wait_until_applied(&api, version).await;
+    let outdated = || ApiError::retry_later("others keep changing this credential");
+    let status = entry_applied(&api, put, outdated).await?;
     Ok((status, Json(CredentialAnswer::new(&key, &credential))))
 }
 

@@ -58,6 +58,29 @@ pub(super) async fn applied(api: &Api, put: PolicyPut) -> Result<StatusCode, Api
     Ok(status)
 }
 
+/// Waits until this process applies a quota or a credential that was put, and returns the status of the answer.
+///
+/// # Errors
+/// If it was not put; `outdated` if others were changing it.
+pub(super) async fn entry_applied(
+    api: &Api,
+    put: PolicyPut,
+    outdated: impl FnOnce() -> ApiError,
+) -> Result<StatusCode, ApiError> {
+    let (status, version) = match put {
+        PolicyPut::Created(version) => (StatusCode::CREATED, version),
+        PolicyPut::Replaced(version) => (StatusCode::OK, version),
+        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics => {
+            let detail =
+                "there are as many policies, keys, quotas and credentials as there may be; delete some";
+            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+        PolicyPut::Outdated => return Err(outdated()),
+    };
+    wait_until_applied(api, version).await;
+    Ok(status)
+}
+
 /// Waits for a moment until this process applies a changed policy, so that the caller's next request
 /// here nearly always finds it.
 pub(super) async fn wait_until_applied(api: &Api, version: PolicyVersion) {

@@ -4,10 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::access::MAX_QUOTAS;
-use ringback_core::contract::PolicyPut;
 use ringback_core::wire::{QuotaAnswer, QuotasAnswer, parse_quota};
 
-use super::policy_change::wait_until_applied;
+use super::policy_change::{entry_applied, wait_until_applied};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, QuotaPath, Upload, unknown_quota};
 use crate::limits::Deadline;
@@ -47,24 +46,16 @@ pub(crate) async fn put_quota(
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Result<(StatusCode, Json<QuotaAnswer>), ApiError> {
     let quota = parse_quota(&bytes)?;
-    let refused = |detail: String| Err(ApiError::new(StatusCode::CONFLICT, detail));
     let known = api.policies.quotas()?;
     if known.len() >= MAX_QUOTAS && !known.contains_key(&of) {
-        return refused(format!(
-            "there are {MAX_QUOTAS} quotas, which is the limit; delete one, or set that of *"
-        ));
+        let detail =
+            format!("there are {MAX_QUOTAS} quotas, which is the limit; delete one, or set that of *");
+        return Err(ApiError::new(StatusCode::CONFLICT, detail));
     }
-    let (status, version) = match deadline.bound(api.store.put_quota(&of, quota)).await?? {
-        PolicyPut::Created(version) => (StatusCode::CREATED, version),
-        PolicyPut::Replaced(version) => (StatusCode::OK, version),
-        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics => {
-            return refused(
-                "there are as many policies, keys and quotas as there may be; delete some".to_owned(),
-            );
-        }
-        PolicyPut::Outdated => return refused("others are changing this quota; retry later".to_owned()),
-    };
-    wait_until_applied(&api, version).await;
+    let outdated =
+        || ApiError::new(StatusCode::CONFLICT, "others are changing this quota; retry later".to_owned());
+    let put = deadline.bound(api.store.put_quota(&of, quota)).await??;
+    let status = entry_applied(&api, put, outdated).await?;
     Ok((status, Json(QuotaAnswer::new(&of, quota))))
 }
 

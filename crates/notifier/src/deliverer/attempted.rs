@@ -1,0 +1,90 @@
+//! An attempt that has ended: how, and what becomes of a job that expires. Pure.
+
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::Lease;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use tokio::time::Instant;
+
+use crate::client::{PostError, PostResponse};
+
+/// How an attempt ended.
+pub(super) enum Ending {
+    /// With a response, or with an error instead of one.
+    Answered(Result<PostResponse, PostError>),
+    /// The job had expired, so nothing was sent.
+    Expired,
+    /// The lease expired: another notifier may have the job by now.
+    LeaseLost,
+    /// The grace period of the shutdown is nearly over.
+    CutOff,
+}
+
+/// An attempt that has ended.
+pub(super) struct Attempted {
+    pub(super) ending: Ending,
+    pub(super) started: Instant,
+    pub(super) took: Duration,
+    /// The time from due to sent.
+    pub(super) lateness: Duration,
+}
+
+impl Attempted {
+    pub(super) fn response(&self) -> Option<&PostResponse> {
+        match &self.ending {
+            Ending::Answered(Ok(response)) => Some(response),
+            Ending::Answered(Err(_)) | Ending::Expired | Ending::LeaseLost | Ending::CutOff => None,
+        }
+    }
+
+    pub(super) fn status(&self) -> Option<u16> {
+        self.response().map(|response| response.status.as_u16())
+    }
+
+    /// The class of the error; `None` if the status says enough.
+    pub(super) fn error(&self) -> Option<&'static str> {
+        match &self.ending {
+            Ending::Answered(Ok(response)) => response.error(),
+            Ending::Answered(Err(error)) => Some(error.name()),
+            Ending::Expired => Some("expired"),
+            Ending::LeaseLost => Some("lease lost"),
+            Ending::CutOff => Some("shutdown"),
+        }
+    }
+
+    /// Whether its receiver has too many slow calls, or its secret cannot be opened. Both have log lines of their own.
+    pub(super) fn is_put_off(&self) -> bool {
+        matches!(self.ending, Ending::Answered(Err(PostError::Crowded | PostError::Unsigned)))
+    }
+
+    pub(super) fn is_out_of_resources(&self) -> bool {
+        matches!(self.ending, Ending::Answered(Err(PostError::Local)))
+    }
+
+    /// The attempt as the last failed one of its job.
+    pub(super) fn last(&self, lease: &Lease) -> LastAttempt {
+        LastAttempt {
+            at: lease.clock().at(self.started),
+            status: self.status(),
+            error: self.error().map(str::to_owned),
+            duration: self.took,
+        }
+    }
+}
+
+/// An outcome of a job that expires: what would be due again later buries it.
+pub(super) fn in_time(
+    outcome: Outcome,
+    expires: Option<Timestamp>,
+    now: Timestamp,
+    last: impl FnOnce() -> LastAttempt,
+) -> Outcome {
+    let is_late = |after: &Duration| expires.is_some_and(|expires| now.plus(*after) >= expires);
+    let bury = |last| Outcome::Bury { reason: Reason::Expired, last };
+    match outcome {
+        Outcome::Retry { after, last } if is_late(&after) => bury(last),
+        Outcome::Release { after } if is_late(&after) => bury(last()),
+        outcome => outcome,
+    }
+}
