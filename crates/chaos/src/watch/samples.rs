@@ -16,11 +16,13 @@ use crate::redis_client::RedisClient;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The most of each, and by how many percent a process may have more after the drain than before the load. A process
-/// that has worked keeps connections of its callers and pages of its allocator, and for ten seconds threads that waited
-/// for files and names, of which tokio has 512 at most.
+/// that has worked keeps pages of its allocator, and for ten seconds threads that waited for files and names, of which
+/// tokio has 512 at most. Before the load it has 15 handles; after it, it keeps idle connections for a while, at most one
+/// for each call that was under way at once, of which a fault that stops everything for a second makes 60. One handle
+/// left behind by each delivery is more than both.
 const LIMITS: [(&str, u64, Option<u64>); 4] = [
     ("resident_kib", 192 * 1024, Some(200)),
-    ("handles", 200, Some(300)),
+    ("handles", 200, Some(600)),
     ("threads", 600, None),
     (REDIS, 8 * 1024, None),
 ];
