@@ -134,6 +134,9 @@ contract! {
         jobs_without_a_tenant_have_a_limit_only_if_it_is_named,
         a_lane_gives_no_more_than_its_origin_and_its_tenant_leave,
         a_thousand_lanes_of_a_tenant_at_its_limit_hide_nobody,
+        a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they_were_met_closed,
+        callers_with_room_for_different_tenants_each_find_their_lanes,
+        a_lane_that_is_closed_among_a_thousand_of_another_tenant_is_found_once_it_opens,
         a_hundred_lanes_at_their_limits_do_not_hide_one_below_its_limit,
         stale_entries_do_not_block_another_lane,
     }

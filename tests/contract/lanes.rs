@@ -191,13 +191,68 @@ async fn three_others_are_found(bench: &Workbench, group: &str) {
         assert!(others == 3 || reserved.more, "{others} of 3, and no more?");
         assert_eq!(reserved.skipped_groups, [group]);
         calls += 1;
-        assert!(calls <= 8, "{others} of 3 after {calls} calls");
+        assert!(calls <= 20, "{others} of 3 after {calls} calls");
     }
     let mut rest = 0;
     while rest < 1_000 {
         let reserved = bench.reserve(&bench.ask(500)).await;
         rest += reserved.leases.len();
         assert!(!reserved.leases.is_empty(), "{rest} of 1,000");
+    }
+}
+
+pub(crate) async fn a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they_were_met_closed(bench: &Workbench) {
+    fill_topic(bench, "~a/one", 1_000).await;
+    let without = |group: &str| vec![(group.to_owned(), 0)];
+    let closed = || Reserve { group_limits: without("~a"), ..bench.ask(10) };
+    let mut calls = 0;
+    while bench.reserve(&closed()).await.more {
+        calls += 1;
+        assert!(calls <= 20, "{calls} calls for a thousand lanes");
+    }
+    for n in 0..4 {
+        fill_topic(bench, &format!("~b/{n}"), 2).await;
+        let reserved = bench.reserve(&closed()).await;
+        assert_eq!(per_tenant(&reserved.leases), tenants([("~b", 2)]), "in one call");
+        assert_eq!((reserved.skipped_groups, reserved.more), (vec!["~a".to_owned()], false));
+    }
+    // For a caller that has room for them they were not put off.
+    let mut rest = 0;
+    while rest < 1_000 {
+        let reserved = bench.reserve(&Reserve { group_limits: without("~b"), ..bench.ask(500) }).await;
+        rest += reserved.leases.len();
+        assert!(!reserved.leases.is_empty() && (reserved.more || rest == 1_000), "{rest} of 1,000");
+    }
+}
+
+/// The only lane of a tenant is closed for a moment, together with a thousand of another one.
+pub(crate) async fn a_lane_that_is_closed_among_a_thousand_of_another_tenant_is_found_once_it_opens(
+    bench: &Workbench,
+) {
+    fill_topic(bench, "~b/one", 1).await;
+    fill_topic(bench, "~a/one", 1_000).await;
+    let without = |groups: &[&str]| groups.iter().map(|group| ((*group).to_owned(), 0)).collect();
+    bench.reserve(&Reserve { group_limits: without(&["~a", "~b"]), ..bench.ask(10) }).await;
+    let reserved = bench.reserve(&Reserve { group_limits: without(&["~a"]), ..bench.ask(10) }).await;
+    assert_eq!(per_tenant(&reserved.leases), tenants([("~b", 1)]));
+}
+
+/// Two callers have room for a tenant each. Lanes of both were put off.
+pub(crate) async fn callers_with_room_for_different_tenants_each_find_their_lanes(bench: &Workbench) {
+    fill_topic(bench, "~a/one", 400).await;
+    fill_topic(bench, "~b/one", 400).await;
+    let without = |group: &str| vec![(group.to_owned(), 0)];
+    let neither = || Reserve { group_limits: [without("~a"), without("~b")].concat(), ..bench.ask(10) };
+    while bench.reserve(&neither()).await.more {}
+    for (closed, wanted) in [("~a", "~b"), ("~b", "~a")] {
+        let (mut calls, mut found) = (0, 0);
+        while found < 400 {
+            let reserved = bench.reserve(&Reserve { group_limits: without(closed), ..bench.ask(500) }).await;
+            assert!(per_tenant(&reserved.leases).keys().all(|tenant| tenant == wanted));
+            found += reserved.leases.len();
+            calls += 1;
+            assert!(calls <= 4_000, "{found} of 400");
+        }
     }
 }
 

@@ -212,6 +212,11 @@ impl<'t> Txn<'t> {
         turn
     }
 
+    /// The last turn that has come. Lanes that were put off have later ones.
+    pub(crate) fn last_turn(&self) -> u64 {
+        self.before.turn
+    }
+
     /// Gives a lane a turn behind the others, and wakes those who reserve from it.
     pub(crate) fn give_turn(&mut self, lane: &str) -> Result<()> {
         let lane = Lane::parse(lane).ok_or(StoreError::Unreadable("a lane's name"))?;

@@ -14,8 +14,7 @@ const RATE: f64 = 100.0;
 const MOST: f64 = 100.0;
 /// What is closed opens when so many may fail again, so that callbacks come in batches.
 const BATCH: f64 = 8.0;
-/// How many failing lanes of a tenant are known. With more of them nothing is closed: closed lanes that have jobs are in the
-/// way of those of others, which a reserve finds behind them.
+/// How many failing lanes of a tenant are known. With more of them all of its lanes are closed.
 const MAX_LANES: usize = 256;
 /// How long a tenant counts as one of several after a callback.
 const ACTIVE: Duration = Duration::from_secs(10);
@@ -35,16 +34,15 @@ struct Budget {
     state: State,
     /// The lanes that have failed since all was well.
     lanes: BTreeSet<String>,
-    /// Whether more have failed than are known.
-    is_wide: bool,
-    /// Whether they failed on when they were closed.
+    /// Whether they failed on when they were closed, or more have failed than are known: all lanes of the tenant are closed
+    /// with them.
     fails_on: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// Closed: the lanes that fail, or all if it is wide.
+    /// Closed: the lanes that fail, or all of them.
     Closed,
 }
 
@@ -56,7 +54,6 @@ impl Budget {
             seen: now,
             state: State::Open,
             lanes: BTreeSet::new(),
-            is_wide: false,
             fails_on: false,
         }
     }
@@ -69,7 +66,7 @@ impl Budget {
         }
         if self.left >= MOST {
             self.lanes.clear();
-            (self.is_wide, self.fails_on) = (false, false);
+            self.fails_on = false;
         }
     }
 
@@ -79,7 +76,7 @@ impl Budget {
             if self.lanes.len() < MAX_LANES {
                 self.lanes.insert(lane.to_owned());
             } else {
-                self.is_wide = true;
+                self.fails_on = true;
             }
         }
         if self.left <= 0.0 {
@@ -95,9 +92,6 @@ impl Budget {
 
     /// How many callbacks may start of what has failed; `None` for any number.
     fn limit(&self) -> Option<usize> {
-        if self.is_wide {
-            return None;
-        }
         match self.state {
             State::Closed => Some(0),
             State::Open if self.left < MOST => Some((self.left as usize).max(1)),
@@ -107,7 +101,7 @@ impl Budget {
 
     fn opens(&self) -> Option<Instant> {
         let missing = (BATCH - self.left).max(0.0) / RATE;
-        (self.state == State::Closed && !self.is_wide).then(|| self.at + Duration::from_secs_f64(missing))
+        (self.state == State::Closed).then(|| self.at + Duration::from_secs_f64(missing))
     }
 }
 
@@ -242,16 +236,18 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_whose_lanes_fail_on_is_closed_and_one_with_too_many_of_them_is_not() {
+    fn a_tenant_whose_lanes_fail_on_is_closed_as_is_one_with_too_many_of_them() {
         let now = Instant::now();
         let mut failures = with_another(now);
-        for n in 0..=MAX_LANES {
-            assert!(n < 200 || failures.is_closed("a", Some("new")), "{n} have failed");
-            fail(&mut failures, &n.to_string(), 1, now);
+        fail(&mut failures, "first", 1, now);
+        for n in 0..MAX_LANES {
+            let lane = n.to_string();
+            fail(&mut failures, &lane, 1, now);
+            failures.ended("a", "good", false, now);
+            assert!(!failures.is_closed("a", Some(&lane)), "{n} have failed, as many as succeeded");
         }
-        assert!(!failures.is_closed("a", None) && !failures.is_closed("a", Some("1")));
-        assert!(failures.lanes().next().is_none() && failures.tenants().next().is_none());
-        assert!(failures.opens().is_none());
+        fail(&mut failures, "new", 100, now);
+        assert!(failures.is_closed("a", Some("good")) && failures.lanes().next().is_none());
         let mut failures = with_another(now);
         fail(&mut failures, "bad", 200, now);
         assert_eq!(

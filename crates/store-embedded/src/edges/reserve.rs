@@ -2,7 +2,7 @@
 //! all lanes of an origin or a tenant that is full for it, and a lane of a paused topic is parked. exchange settles and
 //! reserves in one call.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
@@ -19,10 +19,14 @@ use crate::tables::{PARKED, StoredJob};
 use crate::txn::Txn;
 use crate::{EDGE_BYTES, EmbeddedStore};
 
-/// The most lanes that are looked at, beside those that the caller names, and how many more if most of these are
-/// closed by their origin or tenant.
+/// The most lanes that are looked at, beside those that may give no job by a limit of their own, and how many that were put
+/// off.
 const LANES: usize = 64;
-const MORE_LANES: usize = 256;
+const OTHERS: usize = 8;
+/// More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them: one
+/// after the other until so many turns were given.
+const MOST_CLOSED: usize = 8;
+const PUT_OFF: u64 = 1_000;
 
 impl EmbeddedStore {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
@@ -105,6 +109,11 @@ impl From<&Reserve<'_>> for Groups {
 }
 
 impl Groups {
+    /// Whether any of them may give no job.
+    fn has_closed(&self) -> bool {
+        self.origin_limit.min(self.tenant_limit) == 0 || self.left.values().any(|left| *left == 0)
+    }
+
     /// What a lane may give because of its origin and its tenant, and the name of the fuller one.
     fn left<'a>(&self, lane: &'a str) -> (usize, &'a str) {
         let Some(lane) = Lane::parse(lane) else { return (usize::MAX, NO_TENANT) };
@@ -137,8 +146,8 @@ struct Found {
     is_more: bool,
     skipped: Vec<String>,
     skipped_groups: BTreeSet<String>,
-    /// So many lanes that their origins or tenants closed that there may be others behind them.
-    postponed: Vec<String>,
+    /// So many lanes of an origin or a tenant that may give no job that others may be behind them.
+    put_off: Vec<Vec<String>>,
     /// The lanes of paused topics.
     parked: Vec<String>,
 }
@@ -170,10 +179,12 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         txn.tables.ready.set_turn(shard, lane, turn)?;
         txn.row.turn = txn.row.turn.max(turn.unwrap_or(0));
     }
-    for (n, lane) in (found.visited.len() as u64 + 1..).zip(&found.postponed) {
-        let turn = txn.next_turn() + n;
-        txn.tables.ready.set_turn(shard, lane, Some(turn))?;
-        txn.row.turn = txn.row.turn.max(turn);
+    // Lanes that fill meanwhile are before these.
+    for lanes in &found.put_off {
+        for (n, lane) in (1..).zip(lanes) {
+            let turn = txn.next_turn() + PUT_OFF * n / lanes.len() as u64;
+            txn.tables.ready.set_turn(shard, lane, Some(turn))?;
+        }
     }
     Ok(Found { now_us, is_watched, ..found })
 }
@@ -187,14 +198,19 @@ struct LanesInTurn {
     closed: Vec<String>,
     /// Those of paused topics.
     parked: Vec<String>,
+    /// The turn and the name of the last one that was looked at.
+    last: (u64, String),
 }
 
 impl LanesInTurn {
-    /// Adds lanes behind the first `skip`, at most `limit`. Whether there may be more.
-    fn look(&mut self, txn: &mut Txn<'_>, request: &Request, skip: usize, limit: usize) -> Result<bool> {
-        let all = txn.tables.ready.lanes(txn.shard(), skip, limit)?;
+    /// Adds lanes after those that were looked at, at most `limit`, up to the turn `last`. Whether there may be more.
+    fn look(&mut self, txn: &mut Txn<'_>, request: &Request, last: u64, limit: usize) -> Result<bool> {
+        let all = txn.tables.ready.lanes(txn.shard(), (self.last.0, &self.last.1), last, limit)?;
         let is_rest = all.len() == limit;
-        for lane in all {
+        if let Some(last) = all.last() {
+            self.last.clone_from(last);
+        }
+        for (_, lane) in all {
             if txn.tables.counts.is_lane_paused(txn.shard(), &lane)? {
                 self.parked.push(lane);
             } else if request.is_closed(&lane) {
@@ -205,24 +221,58 @@ impl LanesInTurn {
         }
         Ok(is_rest)
     }
+
+    /// Finds the lanes for a reserve. Whether there may be more, and how many of the closed ones had their turn. Where
+    /// origins or tenants may give no job, once all lanes whose turn has come are known, some of those that were put off
+    /// are looked at, because they may be open for this caller.
+    fn find(&mut self, txn: &mut Txn<'_>, request: &Request) -> Result<(bool, usize)> {
+        let window = LANES + request.limits.values().filter(|limit| **limit == 0).count();
+        if !request.groups.has_closed() {
+            return Ok((self.look(txn, request, u64::MAX, window)?, 0));
+        }
+        let in_turn = txn.last_turn();
+        let is_rest = self.look(txn, request, in_turn, window)?;
+        let closed = self.closed.len();
+        if is_rest {
+            return Ok((true, closed));
+        }
+        let (known, open) = (self.len(), self.open.len());
+        let Some((first, last)) = txn.tables.ready.turns(txn.shard(), in_turn + 1)? else {
+            return Ok((false, closed));
+        };
+        let begin = first + txn.now_us() % (last - first + 1);
+        self.last = (begin, String::new());
+        self.look(txn, request, u64::MAX, OTHERS)?;
+        let missing = (known + OTHERS).saturating_sub(self.len());
+        if missing > 0 {
+            self.last = (first, String::new());
+            self.look(txn, request, begin - 1, missing)?;
+        }
+        Ok((self.open[open..].iter().any(|lane| request.limit_of(lane) > 0), closed))
+    }
+
+    fn len(&self) -> usize {
+        self.open.len() + self.closed.len() + self.parked.len()
+    }
 }
 
 /// Finds jobs in the lanes, in turn. Nothing is reserved yet.
 fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
-    let (window, mut lanes) = (LANES + request.limits.len(), LanesInTurn::default());
-    let mut is_more = lanes.look(txn, request, 0, window)?;
-    let is_long = is_more && lanes.closed.len() > LANES / 2;
-    if is_long {
-        is_more = lanes.look(txn, request, window, MORE_LANES)?;
-    }
-    let LanesInTurn { open, closed, parked } = lanes;
+    let mut lanes = LanesInTurn::default();
+    let (is_more, in_turn) = lanes.find(txn, request)?;
+    let LanesInTurn { open, closed, parked, last: _ } = lanes;
     let named = open.iter().filter(|lane| request.limit_of(lane) > 0).count();
     let share = request.limit.div_ceil(named.max(1));
     let mut found = Found { is_more, parked, ..Found::default() };
-    found.skipped_groups.extend(closed.iter().map(|lane| request.groups.left(lane).1.to_owned()));
-    if is_long && is_more {
-        found.postponed = closed;
+    let mut by_group = BTreeMap::<_, Vec<_>>::new();
+    for (n, lane) in closed.into_iter().enumerate() {
+        let group = request.groups.left(&lane).1.to_owned();
+        found.skipped_groups.insert(group.clone());
+        if n < in_turn {
+            by_group.entry(group).or_default().push(lane);
+        }
     }
+    found.put_off = by_group.into_values().filter(|lanes| lanes.len() > MOST_CLOSED).collect();
     let (mut budget, mut groups) = (MAX_BYTES, request.groups.clone());
     for lane in open {
         let bound = request.limit_of(&lane);

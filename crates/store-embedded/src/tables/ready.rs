@@ -2,6 +2,8 @@
 //! Lanes of pull jobs take no turns: all of them have the turn [`PULL`], behind the others, and are
 //! asked for by name. Lanes of paused topics have the turn [`PARKED`].
 
+use std::ops::Bound;
+
 use redb::ReadableTable as _;
 
 use super::list::{LANE_TURNS, LANES, READY};
@@ -54,10 +56,29 @@ impl<A: Access> Ready<A> {
         Ok(self.first(shard, lane, 1)?.is_empty())
     }
 
-    /// The lanes that are not empty, in turn, without the first `skip`.
-    pub(crate) fn lanes(&self, shard: u16, skip: usize, limit: usize) -> Result<Vec<String>> {
-        let rows = self.lanes.range((shard, 0, "")..(shard, PARKED, ""))?.skip(skip).take(limit);
-        rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
+    /// The lanes that are not empty, in turn, with their turns: those after a turn and a lane, up to the turn `last`.
+    pub(crate) fn lanes(
+        &self,
+        shard: u16,
+        (turn, lane): (u64, &str),
+        last: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, String)>> {
+        let after = Bound::Excluded((shard, turn, lane));
+        let rows = self.lanes.range((after, Bound::Excluded((shard, last.saturating_add(1).min(PARKED), ""))))?;
+        let lanes = rows.take(limit).map(|row| {
+            let (row, _) = row?;
+            Ok((row.value().1, row.value().2.to_owned()))
+        });
+        lanes.collect()
+    }
+
+    /// The first and the last turn of lanes that are not empty, from this turn on.
+    pub(crate) fn turns(&self, shard: u16, from: u64) -> Result<Option<(u64, u64)>> {
+        let mut lanes = self.lanes.range((shard, from, "")..(shard, PARKED, ""))?;
+        let Some(first) = lanes.next().transpose()?.map(|(row, _)| row.value().1) else { return Ok(None) };
+        let last = lanes.next_back().transpose()?.map_or(first, |(row, _)| row.value().1);
+        Ok(Some((first, last)))
     }
 
     /// All lanes that are not empty: in turn, then those that are parked, then those of pull jobs.

@@ -7,13 +7,16 @@
 --   origin and tenant
 -- Returns what grants.lua says; skipped are lanes, origins and tenants that have more jobs than their limit
 
--- How many lanes are looked at, beside those that have a limit of their own, and how many more if most of these
--- are closed by their origin or tenant.
-local LANES, MORE_LANES = 64, 256
+-- How many lanes are looked at, beside those that may give no job by a limit of their own, and how many that were put off.
+local LANES, OTHERS = 64, 8
+-- More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them.
+local MOST_CLOSED = 8
 
 -- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those of paused topics.
--- Then whether there may be more lanes.
-local function lanes_in_turn(n_named, is_closed)
+-- Then whether there may be more lanes, and how many of the closed ones had their turn. `is_closed` is nil if all origins
+-- and tenants may give some. Else, once all lanes whose turn has come are known, some of those that were put off are looked
+-- at, because they may be open for this caller.
+local function lanes_in_turn(own_limits, n_full, is_closed)
   local open, closed, parked = {}, {}, {}
   local function look(skip, limit)
     local all = ready.lanes(skip, limit)
@@ -26,13 +29,17 @@ local function lanes_in_turn(n_named, is_closed)
     end
     return #all == limit
   end
-  local window = LANES + n_named
-  local is_rest = look(0, window)
-  if is_rest and #closed > LANES / 2 then
-    is_rest = look(window, MORE_LANES)
-    if is_rest then return open, closed, parked, true, true end
-  end
-  return open, closed, parked, is_rest, false
+  local window = LANES + n_full
+  if not is_closed then return open, closed, parked, look(0, window), 0 end
+
+  local in_turn = ready.in_turn()
+  if in_turn > 0 then look(0, min(window, in_turn)) end
+  local n_closed = #closed
+  if in_turn > window then return open, closed, parked, true, n_closed end
+  local known, others, is_any = #open, ready.n_lanes() - in_turn, false
+  if others > 0 then look(in_turn + OTHERS * (NOW_US % ceil(others / OTHERS)), OTHERS) end
+  for i = known + 1, #open do is_any = is_any or own_limits[open[i]] ~= 0 end
+  return open, closed, parked, is_any, n_closed
 end
 
 function grants.reserve(args, n_args)
@@ -47,10 +54,17 @@ function grants.reserve(args, n_args)
   if origin_limit >= limit then origin_limit = math.huge end
   if tenant_limit >= limit then tenant_limit = math.huge end
   -- What an origin or a tenant may still give. Without a tenant jobs have a limit only if it is named.
-  local own_limits, left = {}, {[lanes.NO_TENANT] = math.huge}
+  local own_limits, left, has_closed = {}, {[lanes.NO_TENANT] = math.huge}, min(origin_limit, tenant_limit) <= 0
   local groups_at = 13 + 2 * n_named
-  for i = 13, groups_at - 1, 2 do own_limits[args[i]] = tonumber(args[i + 1]) end
-  for i = groups_at, n_args, 2 do left[args[i]] = tonumber(args[i + 1]) end
+  local n_full = 0
+  for i = 13, groups_at - 1, 2 do
+    own_limits[args[i]] = tonumber(args[i + 1])
+    if own_limits[args[i]] == 0 then n_full = n_full + 1 end
+  end
+  for i = groups_at, n_args, 2 do
+    left[args[i]] = tonumber(args[i + 1])
+    has_closed = has_closed or left[args[i]] <= 0
+  end
   -- Most calls are limited by neither.
   local is_limited = min(origin_limit, tenant_limit) < math.huge or groups_at <= n_args
   -- What a lane may give because of its origin and its tenant, and the name of the fuller one. `taken` jobs are taken
@@ -65,7 +79,7 @@ function grants.reserve(args, n_args)
     return of_origin, origin
   end
   local function is_closed(lane) return own_limits[lane] ~= 0 and of_groups(lane, 0) <= 0 end
-  local open, closed, parked, is_rest, is_long = lanes_in_turn(n_named, is_limited and is_closed)
+  local open, closed, parked, is_rest, n_closed = lanes_in_turn(own_limits, n_full, has_closed and is_closed)
   local n_open = 0
   for _, lane in ipairs(open) do if own_limits[lane] ~= 0 then n_open = n_open + 1 end end
   local share = ceil(limit / max(n_open, 1))
@@ -79,9 +93,14 @@ function grants.reserve(args, n_args)
       skipped[#skipped + 1] = group
     end
   end
-  for _, lane in ipairs(closed) do
+  local by_group, put_off = {}, {}
+  for i, lane in ipairs(closed) do
     local _, group = of_groups(lane, 0)
     skip(group)
+    if i <= n_closed then append(by_group, group, lane) end
+  end
+  for _, names in pairs(by_group) do
+    if #names > MOST_CLOSED then put_off[#put_off + 1] = names end
   end
   for _, lane in ipairs(open) do
     local bound, of_group, group = own_limits[lane] or lane_limit, of_groups(lane, 0)
@@ -117,8 +136,7 @@ function grants.reserve(args, n_args)
     if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
     ready.pop(visit[1], visit[2], visit[3], i)
   end
-  -- So many closed lanes do not hide the others behind them.
-  if is_long then ready.postpone(closed, #visits) end
+  for _, names in ipairs(put_off) do ready.put_off(names) end
   return grants.answer(grant, more, skipped)
 end
 

@@ -1,6 +1,6 @@
 -- Ready queues: the entries of a lane's ready jobs in order, and `lanes`, the lanes that are not empty in the order of
--- their turns. An entry is a job's locator and the due time that it was promoted for. Pull lanes are in `pulls`
--- instead, because consumers ask for them by name. A wake-up names the topic of a pull lane that is no longer empty.
+-- their turns, which are times. An entry is a job's locator and the due time that it was promoted for. Pull lanes are in
+-- `pulls` instead, because consumers ask for them by name. A wake-up names the topic of a pull lane that is no longer empty.
 --
 -- A queue is a list, `ready:<lane>`. A cleaning, which removes entries that no longer count, begins at the head of the
 -- list and moves the entries that count to a second list, `front:<lane>`. While there is a front, it comes before the
@@ -125,11 +125,21 @@ function ready.pop(lane, n, is_all, turn)
   end
 end
 
--- Moves push lanes behind the others, and behind those that this call has given a turn up to `turn`.
-function ready.postpone(names, turn)
-  for i, lane in ipairs(names) do
-    call('ZADD', KEY.lanes, 'XX', max(NOW_US, fields.lease) + turn + i, lane)
-  end
+-- The time of the last turn that has come. Turns that calls give after a lease lie a little behind it.
+local CLOSE = 1000
+local function last_turn() return max(NOW_US, fields.lease) + CLOSE end
+
+-- How many push lanes have a turn that has come, and how many have any.
+function ready.in_turn() return call('ZCOUNT', KEY.lanes, '-inf', last_turn()) end
+function ready.n_lanes() return call('ZCARD', KEY.lanes) end
+
+-- Gives push lanes turns that are to come, so that lanes that fill meanwhile are before them: in the next 0.1 s, or over so
+-- long that the turns of 250 lanes come in a second. The field `lease` must have been read.
+local SOON, PER_LANE = 100000, 4000
+function ready.put_off(names)
+  local first, step, turns = last_turn(), max(SOON, PER_LANE * ready.n_lanes()) / #names, {}
+  for i, lane in ipairs(names) do turns[2 * i - 1], turns[2 * i] = floor(first + i * step), lane end
+  sliced('ZADD', KEY.lanes, turns)
 end
 
 -- How far from an end of a list an entry is searched for, because a list can only be searched one by one.
