@@ -420,6 +420,11 @@ contract! {
         a_fenced_acknowledgement_changes_nothing,
         a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_notice_is_due,
         a_job_done_after_its_death_has_a_notice_of_that_death,
+        a_success_that_is_noted_has_an_entry_with_its_answer,
+        successes_of_exchanges_and_of_large_jobs_have_entries_without_bodies,
+        what_is_no_success_has_no_entry_of_one,
+        a_repeated_success_has_one_entry,
+        a_success_after_a_death_has_an_entry_beside_that_of_the_death,
     }
     cancel_races {
         a_job_is_either_cancelled_or_reserved,

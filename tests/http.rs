@@ -7,6 +7,7 @@ mod batch;
 mod callback_fields;
 mod cancel;
 mod dead_letter_notices;
+mod success_notices;
 mod dead_letters;
 mod demo;
 mod edge_log;

@@ -50,6 +50,7 @@ pub(crate) fn new_job(key: JobKey) -> NewJob {
         timeout: None,
         trace: None,
         on_dead: None,
+        on_done: None,
     };
     NewJob {
         key,

@@ -1,15 +1,19 @@
-//! The outbox: each dead letter leaves an entry with all its notice needs, until it is acknowledged.
+//! The outbox: each dead letter leaves an entry with all its notice needs, until it is acknowledged, and so does a
+//! success that somebody wants to know of.
+
+mod successes;
 
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AckResult, DeadLetter, Outbox, OutboxAck, Settled, SubmitResult, Wake};
+use ringback_core::contract::{AckResult, EndedJob, Outbox, OutboxAck, Settled, SubmitResult, Wake};
 use ringback_core::job::{Callback, Context, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 use tokio::time::sleep_until;
 
+pub(crate) use self::successes::*;
 use super::jobs::{BRIEF, With, bury, ms, retry};
 use super::workbench::{SOON, Workbench, next, now, until};
 
@@ -26,9 +30,9 @@ async fn outbox(bench: &Workbench) -> Outbox {
     bench.store().outbox(bench.shard(), 100).await.expect("outbox")
 }
 
-async fn dead_letters(bench: &Workbench) -> Vec<DeadLetter> {
+async fn dead_letters(bench: &Workbench) -> Vec<EndedJob> {
     let deaths = outbox(bench).await.pending.into_iter();
-    deaths.map(|notice| notice.letter.expect("it can be read")).collect()
+    deaths.map(|notice| notice.ended.expect("it can be read")).collect()
 }
 
 async fn acknowledge(bench: &Workbench, ack: &OutboxAck) -> AckResult {
@@ -45,10 +49,10 @@ async fn dead(bench: &Workbench, job: NewJob) -> Job {
 }
 
 /// Checks that an entry agrees with its job.
-fn is_of(death: &DeadLetter, job: &Job) {
+fn is_of(death: &EndedJob, job: &Job) {
     assert_eq!(death.job, *job);
-    assert!(death.died >= job.created && death.died <= now(), "{death:?}");
-    assert_eq!(death.on_dead.as_ref().map(ToString::to_string).as_deref(), Some(ON_DEAD));
+    assert!(death.at >= job.created && death.at <= now(), "{death:?}");
+    assert_eq!(death.url.as_ref().map(ToString::to_string).as_deref(), Some(ON_DEAD));
     assert_eq!(death.context.entries(), [("tenant".to_owned(), "a7".to_owned())]);
 }
 
@@ -58,7 +62,7 @@ pub(crate) async fn a_dead_letter_has_an_entry_with_all_its_notice_needs(bench: 
     let deaths = dead_letters(bench).await;
     assert_eq!(deaths.len(), 2);
     is_of(&deaths[0], &job);
-    assert_eq!((&deaths[1].job, &deaths[1].on_dead), (&plain, &None));
+    assert_eq!((&deaths[1].job, &deaths[1].url), (&plain, &None));
     assert_eq!(bench.stats().await.pending_notices, 2);
     tell_all(bench).await;
     assert_eq!((dead_letters(bench).await.len(), bench.stats().await.pending_notices), (0, 0));
@@ -232,7 +236,7 @@ pub(crate) async fn deaths_are_read_in_their_order_and_no_more_than_the_limit(be
     let keys: Vec<_> = dead_letters(bench).await.into_iter().map(|death| death.job.key).collect();
     assert_eq!(keys, names);
     let some = bench.store().outbox(bench.shard(), 12).await.expect("outbox").pending;
-    let keys: Vec<_> = some.iter().map(|one| one.letter.as_ref().expect("a death").job.key.clone()).collect();
+    let keys: Vec<_> = some.iter().map(|one| one.ended.as_ref().expect("a death").job.key.clone()).collect();
     assert_eq!(keys, names[..12]);
     let done = some.into_iter().map(|one| one.id).collect();
     let left = acknowledge(bench, &OutboxAck { done, later: Vec::new() }).await;
@@ -262,7 +266,7 @@ pub(crate) async fn a_postponed_entry_blocks_no_other_and_comes_again(bench: &Wo
     let pending = outbox(bench).await.pending;
     let later: Vec<_> = pending
         .into_iter()
-        .filter(|notice| notice.letter.as_ref().is_some_and(|death| death.job.key == first.key))
+        .filter(|notice| notice.ended.as_ref().is_some_and(|death| death.job.key == first.key))
         .map(|notice| (notice.id, ms(2_000)))
         .collect();
     assert_eq!(

@@ -17,7 +17,7 @@ use sha2::Sha256;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 const SECRETS: &str = "/v1/topics/e2e/secrets";
-const NOTICES: &str = "ringback.on-dead";
+const NOTICES: [&str; 2] = ["ringback.on-dead", "ringback.on-done"];
 /// The secret of the installation.
 const INSTALLATION: &str = "whsec_aW5zdGFsbGF0aW9uIHNlY3JldCBvZiB0ZXN0cw==";
 const KEY_1: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
@@ -143,23 +143,26 @@ async fn without_secrets_nothing_is_signed_and_the_headers_can_have_another_pref
 }
 
 #[tokio::test]
-async fn a_notice_is_signed_as_its_dead_job_and_nobody_can_submit_one() {
+async fn a_notice_is_signed_as_its_job_and_nobody_can_submit_one() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (sealed(options).start().await, Sink::start().await);
         let (_, secret) = add(&stack, &json!({})).await;
         wait_signed_by(&stack, &sink, &[&secret]).await;
         sink.answer_job("doomed", Answer::status(410));
         stack.accept(&with(job(&sink, "doomed"), "on_dead", sink.url("/dead"))).await;
-        let notice = eventually(SOON, "the notice comes", async || {
-            sink.arrivals().into_iter().find(|arrival| arrival.path == "/dead").ok_or("none")
-        })
-        .await;
-        assert!(is_signed_by(&notice, &[&secret]));
-        let (status, problem) = stack.submit(&with(job(&sink, "forged"), "topic", NOTICES)).await;
-        assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
-        let batch = stack.batch(&[with(job(&sink, "forged"), "topic", NOTICES)]).await.1;
-        assert_eq!(batch["refused"], 1, "{batch}");
-        stack.post(&format!("/v1/topics/{NOTICES}/secrets"), &json!({})).await.expect(409);
+        stack.accept(&with(job(&sink, "fine"), "on_done", sink.url("/done"))).await;
+        for (topic, path) in NOTICES.into_iter().zip(["/dead", "/done"]) {
+            let notice = eventually(SOON, "the notice comes", async || {
+                sink.arrivals().into_iter().find(|arrival| arrival.path == path).ok_or("none")
+            })
+            .await;
+            assert!(is_signed_by(&notice, &[&secret]));
+            let (status, problem) = stack.submit(&with(job(&sink, "forged"), "topic", topic)).await;
+            assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
+            let batch = stack.batch(&[with(job(&sink, "forged"), "topic", topic)]).await.1;
+            assert_eq!(batch["refused"], 1, "{batch}");
+            stack.post(&format!("/v1/topics/{topic}/secrets"), &json!({})).await.expect(409);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Records with fields that this version does not know: their jobs are delivered, moved and replaced as all others.
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::{DeadLetter, FoundJob, Settled, StoredJob, SubmitResult};
+use ringback_core::contract::{EndedJob, FoundJob, Settled, StoredJob, SubmitResult};
 use ringback_core::job::{Callback, IfExists, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -64,9 +64,9 @@ async fn a_record_with_fields_of_a_later_version_is_read_settled_and_replaced() 
         assert_eq!(lease.delivery, job.delivery);
         assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
         let pending = bench.store().outbox(bench.shard(), 10).await.expect("outbox").pending;
-        let letters: Vec<DeadLetter> = pending.into_iter().filter_map(|notice| notice.letter).collect();
+        let letters: Vec<EndedJob> = pending.into_iter().filter_map(|notice| notice.ended).collect();
         let letter = letters.into_iter().find(|letter| letter.job.key == job.key).expect("a notice");
-        assert_eq!(letter.on_dead.map(Box::new), job.delivery.on_dead);
+        assert_eq!(letter.url.map(Box::new), job.delivery.on_dead);
         let again = with_token(&bench, job.clone().content(2));
         assert_eq!(bench.submit(&[again]).await[0].answer, SubmitResult::Replaced);
         let lease = bench.take_one(&job.key).await;

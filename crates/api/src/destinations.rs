@@ -19,7 +19,7 @@ impl Destinations {
         Self { guard, store }
     }
 
-    /// Judges where a job goes, and where the notice of its death goes. URLs that it has from the policy of its topic are
+    /// Judges where a job goes, and where the notices of its end go. URLs that it has from the policy of its topic are
     /// judged here too, and not when the policy is set: a restore must be able to set it.
     pub(crate) fn check_job(&self, job: &NewJob, caller: &Principal) -> Result<(), Problem> {
         let judge =
@@ -50,5 +50,6 @@ impl Destinations {
 /// The URLs of a job, by their fields.
 fn urls(job: &NewJob) -> impl Iterator<Item = (&'static str, &Callback)> {
     let on_dead = job.delivery.on_dead.as_deref().map(|url| ("on_dead", url));
-    std::iter::once(("url", &job.delivery.callback)).chain(on_dead)
+    let on_done = job.delivery.on_done.as_deref().map(|url| ("on_done", url));
+    std::iter::once(("url", &job.delivery.callback)).chain(on_dead).chain(on_done)
 }

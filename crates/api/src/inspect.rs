@@ -48,12 +48,14 @@ pub(crate) fn weight(policies: &Policies, topic: &Topic, delivery: &Delivery) ->
         entries(policy.headers.entries())
             + expected
             + policy.on_dead.as_ref().map_or(0, url)
+            + policy.on_done.as_ref().map_or(0, url)
             + retry(policy.retry.as_ref())
     });
     // The job's own settings are in the answer twice: in its request, and in what applies.
     let own = url(&delivery.callback)
         + entries(delivery.headers.entries())
         + delivery.on_dead.as_deref().map_or(0, url)
+        + delivery.on_done.as_deref().map_or(0, url)
         + retry(delivery.retry.as_ref());
     let body = delivery.body.bytes.len() / 3 * 4;
     JOB + body + entries(delivery.context.entries()) + 2 * own + of_topic

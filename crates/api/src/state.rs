@@ -157,7 +157,7 @@ impl Api {
         caller.check_topic(&job.key.topic)?;
         self.quotas.admit(&mut job, caller)?;
         if is_notice_topic(&job.key.topic) {
-            return Err(submit_of_notice());
+            return Err(submit_of_notice(&job.key.topic));
         }
         self.destinations.check_job(&job, caller)?;
         Ok(job)

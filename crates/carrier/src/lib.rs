@@ -1,4 +1,4 @@
-//! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes dead-letter notices and
+//! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes notices and
 //! runs redrives. Any number of carriers share the shards. A carrier delivers nothing.
 //!
 //! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks

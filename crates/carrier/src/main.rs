@@ -12,7 +12,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     let service = Service {
         name: "ringback-carrier",
-        about: "Makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes dead-letter notices",
+        about: "Makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes notices",
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,
         load: Config::load,

@@ -64,7 +64,7 @@ impl Metrics {
             ),
             rejected_notices: counter(
                 "ringback_carrier_rejected_dead_letter_notices_total",
-                "Submits of dead-letter notices that failed; each is retried",
+                "Submits of notices that failed; each is retried",
             ),
             unreadable_dead_letters: counter(
                 "ringback_carrier_unreadable_dead_letters_total",

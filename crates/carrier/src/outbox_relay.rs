@@ -1,6 +1,6 @@
-//! The outbox relay of one held shard: reads the outbox of dead letters, submits a notice job for each
-//! that has a receiver, and removes the published entries. The id of a notice is derived from its dead
-//! letter, so one that is submitted twice, for example after a crash, exists once.
+//! The outbox relay of one held shard: reads the outbox of jobs that ended, submits a notice job for each
+//! that has a receiver, and removes the published entries. The id of a notice is derived from its
+//! job, so one that is submitted twice, for example after a crash, exists once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use ringback_core::clock::Clock;
 use ringback_core::contract::{
-    AckResult, DeadLetter, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError,
+    AckResult, EndedJob, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError,
     SubmitResult,
 };
 use ringback_core::crash_point;
@@ -26,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::pace::MIN_SLEEP;
 use crate::wake::DeadlineSignal;
 
-/// The shortest delay of a rejected notice. The delay equals the age of the dead letter.
+/// The shortest delay of a rejected notice. The delay equals the age of the end.
 const MIN_RETRY: Duration = Duration::from_secs(1);
 /// The longest delay of a rejected notice.
 const MAX_RETRY: Duration = MAX_NOTICE_DELAY;
@@ -50,7 +50,7 @@ pub(crate) struct OutboxRelay<'a> {
 /// The result for one entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntryResult {
-    /// The dead letter has no receiver or cannot be read.
+    /// The end has no receiver or cannot be read.
     NoNotice,
     /// The store has the notice, from this call or an earlier one.
     Published,
@@ -78,7 +78,7 @@ impl OutboxRelay<'_> {
                     Ok(Round::Fenced) => return,
                     Ok(round) => {
                         if outage.ends() {
-                            info!(shard = self.shard.number(), "dead-letter notices are published again");
+                            info!(shard = self.shard.number(), "notices are published again");
                         }
                         if matches!(round, Round::Empty) {
                             break;
@@ -88,7 +88,7 @@ impl OutboxRelay<'_> {
                     Err(error) => {
                         if outage.begins() {
                             let (shard, error) = (self.shard.number(), with_causes(&error));
-                            warn!(shard, error, "cannot publish dead-letter notices; retrying");
+                            warn!(shard, error, "cannot publish notices; retrying");
                         }
                         sleep(outage.wait()).await;
                     }
@@ -98,7 +98,7 @@ impl OutboxRelay<'_> {
     }
 
     async fn round(&self, rejections: &mut Rejections) -> Result<Round, StoreError> {
-        // The policy of a topic decides whether its dead letters have a receiver.
+        // The policy of a topic decides whether the ends of its jobs have a receiver.
         self.policies.known().await;
         // If the outbox is empty, the call below returns when the next entry is due.
         let outbox = self.store.outbox(self.shard, MAX_NOTICES).await?;
@@ -157,11 +157,11 @@ impl OutboxRelay<'_> {
     fn notices(&self, pending: &[PendingNotice]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
         let mut by_shard: BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
         for (index, entry) in pending.iter().enumerate() {
-            let Some(letter) = &entry.letter else {
+            let Some(ended) = &entry.ended else {
                 self.metrics.unreadable_dead_letters.add(1, &[]);
                 continue;
             };
-            let Some(notice) = self.notice(letter) else { continue };
+            let Some(notice) = self.notice(ended) else { continue };
             let (indexes, jobs) = by_shard.entry(self.store.shard_of(&notice.key)).or_default();
             indexes.push(index);
             jobs.push(notice);
@@ -169,9 +169,9 @@ impl OutboxRelay<'_> {
         by_shard
     }
 
-    fn notice(&self, letter: &DeadLetter) -> Option<NewJob> {
-        let policy = self.policies.get(&letter.job.key.topic).ok().flatten();
-        letter.notice(policy.as_deref())
+    fn notice(&self, ended: &EndedJob) -> Option<NewJob> {
+        let policy = self.policies.get(&ended.job.key.topic).ok().flatten();
+        ended.notice(policy.as_deref())
     }
 
     /// Returns the entries to remove and those to retry.
@@ -179,11 +179,11 @@ impl OutboxRelay<'_> {
         self.count(results, rejections);
         let Outbox { pending, now } = outbox;
         let mut ack = OutboxAck::default();
-        for (PendingNotice { id, letter }, result) in pending.into_iter().zip(results) {
+        for (PendingNotice { id, ended }, result) in pending.into_iter().zip(results) {
             match result {
                 EntryResult::Published | EntryResult::NoNotice => ack.done.push(id),
                 EntryResult::Rejected => {
-                    let age = letter.map_or(MIN_RETRY, |letter| now.since(letter.died));
+                    let age = ended.map_or(MIN_RETRY, |ended| now.since(ended.at));
                     ack.later.push((id, age.clamp(MIN_RETRY, MAX_RETRY)));
                 }
             }
@@ -201,10 +201,10 @@ impl OutboxRelay<'_> {
         if rejected > 0 {
             self.metrics.rejected_notices.add(rejected, &[]);
             if let Some(cause) = rejections.begin() {
-                error!(shard, rejected, cause, "dead-letter notices are rejected; retrying");
+                error!(shard, rejected, cause, "notices are rejected; retrying");
             }
         } else if published > 0 && rejections.end() {
-            info!(shard, "dead-letter notices are accepted again");
+            info!(shard, "notices are accepted again");
         }
     }
 }
@@ -238,7 +238,7 @@ impl Rejections {
 }
 
 /// Converts the answer to a submit. A conflict counts as published: the other job is a notice of the same
-/// dead letter, submitted before the policy of its topic changed. So does a notice that was cancelled.
+/// end, submitted before the policy of its topic changed. So does a notice that was cancelled.
 fn entry_result(answer: SubmitResult, rejections: &mut Rejections) -> EntryResult {
     match answer {
         SubmitResult::Created

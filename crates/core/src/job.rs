@@ -110,6 +110,8 @@ pub struct Delivery {
     pub trace: Option<Trace>,
     /// The URL for the dead-letter notice, if the job has one. Boxed, because few jobs have one.
     pub on_dead: Option<Box<Callback>>,
+    /// The URL for the notice of its success, if the job has one. Only of a job with a URL.
+    pub on_done: Option<Box<Callback>>,
 }
 
 impl Delivery {
@@ -127,6 +129,7 @@ impl Delivery {
             expires: None,
             trace: None,
             on_dead: None,
+            on_done: None,
         }
     }
 }

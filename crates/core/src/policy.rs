@@ -61,6 +61,8 @@ pub struct Policy {
     pub attempts: Option<Logging>,
     /// The URL for dead-letter notices of jobs without their own.
     pub on_dead: Option<Callback>,
+    /// The URL for notices of the success of jobs without their own.
+    pub on_done: Option<Callback>,
     /// Whether metrics show the jobs of this topic by itself.
     pub metrics: Metrics,
     /// The secrets that sign its callbacks, the newest one first.
@@ -120,6 +122,7 @@ impl fmt::Debug for Policy {
             bury_on,
             attempts,
             on_dead,
+            on_done,
             metrics,
             secrets,
             written: _,
@@ -137,6 +140,7 @@ impl fmt::Debug for Policy {
             .field("bury_on", bury_on)
             .field("attempts", attempts)
             .field("on_dead", on_dead)
+            .field("on_done", on_done)
             .field("metrics", metrics)
             .field("secrets", &secrets.len())
             .finish_non_exhaustive()

@@ -24,7 +24,7 @@ use ringback_store::{Retries, Store};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, debug, info, warn};
 
-use self::attempted::{Attempted, Ending, in_time};
+use self::attempted::{Attempted, Ending, KeptAnswers, in_time};
 use crate::client::{self, Client, PostError, PostRequest};
 use crate::credentials::Credentials;
 use crate::failing::{Failing, FailingDestinations, Report};
@@ -79,7 +79,7 @@ impl Deliverer {
             let started = Instant::now();
             let policy = self.policy(&lease);
             let timeout = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
-            let logging = self.store.logging(policy.as_deref());
+            let kept = KeptAnswers::new(self.store.logging(policy.as_deref()), &lease, policy.as_deref());
             let request = request::build(
                 &lease,
                 policy,
@@ -100,7 +100,7 @@ impl Deliverer {
             let has_expired = lease.expires().is_some_and(|at| lease.clock().at(started) >= at);
             let ending = match request {
                 _ if has_expired => Ending::Expired,
-                Ok(request) => self.attempt(&mut lease, request, timeout, logging).await,
+                Ok(request) => self.attempt(&mut lease, request, timeout, kept).await,
                 Err(CannotOpen) => Ending::Answered(Err(PostError::Unsigned)),
             };
             crash_point!("notifier.after_post");
@@ -111,9 +111,12 @@ impl Deliverer {
             if let Some(status) = attempted.status() {
                 lease.record_response(status, took);
             }
+            if let Some(success) = kept.success(&attempted, outcome.as_ref()) {
+                lease.record_success(success);
+            }
             self.report(&lease, &attempted, outcome.as_ref());
             let settlement = outcome.map(|outcome| {
-                let note = self.note(&lease, &attempted, &outcome, logging);
+                let note = self.note(&lease, &attempted, &outcome, kept.logging);
                 Settlement { lease, outcome, lateness, note }
             });
             Delivered { settlement, is_out_of_resources: attempted.is_out_of_resources() }
@@ -132,17 +135,17 @@ impl Deliverer {
         lease: &mut Lease,
         request: PostRequest,
         timeout: Duration,
-        logging: Logging,
+        kept: KeptAnswers,
     ) -> Ending {
         #[cfg(debug_assertions)]
         if let Some(response) = planted::unsent() {
             return Ending::Answered(Ok(response));
         }
-        let (failures, successes) = (logging.notes_failure(), logging.notes_success(lease.attempt));
-        let is_logged = move |status: StatusCode| if status.is_success() { successes } else { failures };
+        let attempt = lease.attempt;
+        let is_kept = move |status: StatusCode| kept.is_kept(status, attempt);
         tokio::select! {
             biased;
-            response = client::post(&self.client, request, is_logged) => Ending::Answered(response),
+            response = client::post(&self.client, request, is_kept) => Ending::Answered(response),
             ending = self.expire(lease, timeout) => ending,
             () = self.cut_off() => Ending::CutOff,
         }

@@ -90,6 +90,7 @@ fn job(n: usize) -> NewJob {
         timeout: None,
         trace: None,
         on_dead: None,
+        on_done: None,
     };
     NewJob {
         key,

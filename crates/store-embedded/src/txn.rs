@@ -212,9 +212,9 @@ impl<'t> Txn<'t> {
         turn
     }
 
-    /// The last turn that has come. Lanes that were put off have later ones.
+    /// The last turn that has come, with those of this edge. Lanes that were put off have later ones.
     pub(crate) fn last_turn(&self) -> u64 {
-        self.before.turn
+        self.row.turn
     }
 
     /// Gives a lane a turn behind the others, and wakes those who reserve from it.

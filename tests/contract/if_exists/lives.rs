@@ -222,8 +222,8 @@ pub(crate) async fn a_death_of_a_former_life_keeps_its_notice(bench: &Workbench)
     bench.settle(lease, bury()).await;
     let later = bench.get(&new.key).await;
     let outbox = bench.store().outbox(bench.shard(), 100).await.expect("outbox");
-    let letters: Vec<_> = outbox.pending.into_iter().filter_map(|notice| notice.letter).collect();
-    let jobs: Vec<_> = letters.iter().map(|letter| (&letter.job, letter.on_dead.is_some())).collect();
+    let letters: Vec<_> = outbox.pending.into_iter().filter_map(|notice| notice.ended).collect();
+    let jobs: Vec<_> = letters.iter().map(|letter| (&letter.job, letter.url.is_some())).collect();
     assert_eq!(jobs, [(&former, true), (&later, false)]);
 }
 

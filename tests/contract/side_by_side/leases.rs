@@ -8,6 +8,7 @@ use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
 
 use super::operations::Open;
+use super::outbox::with_success;
 use super::{ORIGINS, Pair, RandomOutcome, TENANTS, TOPICS, Times};
 use crate::contract::jobs::{BRIEFEST, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
@@ -158,7 +159,7 @@ impl Pair {
             if self.hands.is_empty() {
                 break;
             }
-            let [redis, memory] = self.hands.swap_remove(hand % self.hands.len());
+            let [redis, memory] = self.hands.swap_remove(hand % self.hands.len()).map(with_success);
             let outcome = match random {
                 RandomOutcome::Complete => Outcome::Complete,
                 RandomOutcome::Retry(wait) => retry(self.delay(*wait)),

@@ -1,12 +1,20 @@
 //! The outbox, side by side: both stores have the same entries, and keep those that were postponed.
 
-use ringback_core::contract::{AckResult, DeadLetter, Epoch, OutboxAck, OutboxId, Shard};
+use ringback_core::contract::{AckResult, EndedJob, Epoch, Lease, OutboxAck, OutboxId, Shard, Success};
 use ringback_core::job::Callback;
 use ringback_store::Store;
 
 use super::{NewJob, Pair};
 use crate::contract::jobs::{LONG, ms};
 use crate::contract::workbench::{now, until};
+
+/// What a settle is given of the answer to a success, if the name of the job asks for it.
+pub(crate) fn with_success(mut lease: Lease) -> Lease {
+    if lease.key.id.as_str().contains('4') {
+        lease.record_success(Success { status: 201, answer: "thank you".into() });
+    }
+    lease
+}
 
 /// A job with an `on_dead` URL, if its name asks for one.
 pub(crate) fn with_on_dead(mut job: NewJob) -> NewJob {
@@ -27,7 +35,9 @@ impl Pair {
             assert_eq!(redis.len(), memory.len(), "{}", self.at);
             for ((one, _), (other, _)) in redis.iter().zip(&memory) {
                 self.same(&one.job, &other.job);
-                let brief = |death: &DeadLetter| (death.on_dead.clone(), death.context.clone(), death.trace);
+                let brief = |end: &EndedJob| {
+                    (end.success.clone(), end.url.clone(), end.context.clone(), end.trace)
+                };
                 assert_eq!(brief(one), brief(other), "{}", self.at);
             }
             let redis = acknowledge(&self.stores[0], *shard, &epochs[0], redis).await;
@@ -39,11 +49,13 @@ impl Pair {
 }
 
 /// In an order that does not depend on times.
-async fn pending(store: &Store, shard: Shard) -> Vec<(DeadLetter, OutboxId)> {
+async fn pending(store: &Store, shard: Shard) -> Vec<(EndedJob, OutboxId)> {
     let deaths = store.outbox(shard, 100).await.expect("outbox").pending.into_iter();
     let mut deaths: Vec<_> =
-        deaths.map(|notice| (notice.letter.expect("it can be read"), notice.id)).collect();
-    deaths.sort_by_key(|(death, _)| (death.job.key.to_string(), death.job.attempts));
+        deaths.map(|notice| (notice.ended.expect("it can be read"), notice.id)).collect();
+    deaths.sort_by_key(|(death, _)| {
+        (death.job.key.to_string(), death.job.attempts, death.success.is_some())
+    });
     deaths
 }
 
@@ -52,7 +64,7 @@ async fn acknowledge(
     store: &Store,
     shard: Shard,
     epoch: &Epoch,
-    deaths: Vec<(DeadLetter, OutboxId)>,
+    deaths: Vec<(EndedJob, OutboxId)>,
 ) -> bool {
     let mut ack = OutboxAck::default();
     for (number, (_, id)) in deaths.into_iter().enumerate() {

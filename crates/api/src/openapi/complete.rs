@@ -1,4 +1,4 @@
-//! Completes the OpenAPI document: merges the rules of `schema`, describes the dead-letter notice, and says
+//! Completes the OpenAPI document: merges the rules of `schema`, describes the notices, and says
 //! which bodies may be left out and what callers need.
 
 use ringback_core::access::{TENANT_HEADER, TENANT_HEADER_NONE};
@@ -22,7 +22,7 @@ pub(super) fn complete(mut document: Value) -> Value {
         "description": "A key of POST /v1/keys, or the root key. Needed where RINGBACK_ROOT_KEY is set.",
     }});
     document["security"] = json!([{"key": []}, {}]);
-    document["webhooks"] = json!({"dead_letter_notice": {"post": dead_letter_notice()}});
+    document["webhooks"] = json!({"dead_letter_notice": {"post": dead_letter_notice()}, "success_notice": {"post": success_notice()}});
     for (name, rule) in schema::rules() {
         let pointer = match name.split_once('/') {
             Some((schema, property)) => format!("/components/schemas/{schema}/properties/{property}"),
@@ -47,9 +47,22 @@ pub(super) fn complete(mut document: Value) -> Value {
 
 /// The request to the URL of an `on_dead`.
 fn dead_letter_notice() -> Value {
-    json!({
+    notice(&json!({
         "tags": ["dead"], "operationId": "dead_letter_notice", "summary": "Dead-letter notice",
         "description": "Posted to the `on_dead` of a job that died, or to that of its topic's policy. It is a job of the topic `ringback.on-dead`, delivered and retried like any other.",
+    }))
+}
+
+/// The request to the URL of an `on_done`.
+fn success_notice() -> Value {
+    notice(&json!({
+        "tags": ["jobs"], "operationId": "success_notice", "summary": "Notice of a success",
+        "description": "Posted to the `on_done` of a job whose receiver has accepted it, or to that of its topic's policy. It is a job of the topic `ringback.on-done`, delivered and retried like any other.",
+    }))
+}
+
+fn notice(operation: &Value) -> Value {
+    let common = json!({
         "requestBody": {
             "required": true,
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NoticeBody"}}},
@@ -58,7 +71,9 @@ fn dead_letter_notice() -> Value {
             "2XX": {"description": "Received"},
             "4XX": {"description": "Not received: it is sent again later, except after 410"},
         },
-    })
+    });
+    let fields = [operation, &common].into_iter().filter_map(Value::as_object);
+    Value::Object(fields.flatten().map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// The answers to a caller without a key, or with one that does not allow the operation, and the header of the operator.

@@ -12,7 +12,7 @@ use ringback_core::job::Topic;
 use ringback_core::policy::{Metrics, Policy};
 use ringback_core::wire::{
     FieldError, PolicyAnswer, Problem, TopicAnswer, TopicsAnswer, brings_secrets, close_policy,
-    on_dead_of_notices, parse_policy, secret_header_values, unmask_policy, with_secrets,
+    parse_policy, policy_of_notices, secret_header_values, unmask_policy, with_secrets,
 };
 use ringback_service::http_server::Peer;
 
@@ -145,8 +145,10 @@ pub(crate) async fn put_policy(
     if let Some(key) = policy.credential_of(&topic) {
         deadline.bound(check_credential(&api, &key)).await??;
     }
-    if policy.on_dead.is_some() && is_notice_topic(&topic) {
-        return Err(on_dead_of_notices().into());
+    if is_notice_topic(&topic)
+        && let Some(problem) = policy_of_notices(&policy)
+    {
+        return Err(problem.into());
     }
     // Also if all that it brings have expired.
     let brings = brings_secrets(&policy);
@@ -186,7 +188,7 @@ pub(crate) async fn put_policy(
 
 /// Checks that a caller may set a policy.
 fn check_policy(policy: &Policy, caller: &Principal) -> Result<(), Problem> {
-    let urls = [("url", &policy.url), ("on_dead", &policy.on_dead)].into_iter();
+    let urls = [("url", &policy.url), ("on_dead", &policy.on_dead), ("on_done", &policy.on_done)].into_iter();
     let mut errors: Vec<_> = urls.filter_map(|(field, url)| caller.judge(field, url.as_ref()?)).collect();
     if policy.metrics == Metrics::ByTopic && !caller.is_operator() {
         errors.push(FieldError {

@@ -69,8 +69,12 @@ pub(crate) struct JobRequest {
     ttr: Option<Ttr>,
     /// The URL for a dead-letter notice. If the job dies, a job of the topic `ringback.on-dead`, the
     /// notice, is posted there with a `NoticeBody`. By default the URL of the topic's policy. Not for jobs
-    /// of the topic `ringback.on-dead` itself.
+    /// of the topics `ringback.on-dead` and `ringback.on-done`.
     on_dead: Option<CallbackUrl>,
+    /// The URL for a notice of its success. If its receiver accepts the job, a job of the topic
+    /// `ringback.on-done`, the notice, is posted there with a `NoticeBody`. By default the URL of the topic's
+    /// policy. Not for jobs of the topics `ringback.on-dead` and `ringback.on-done`. Only for a job with a URL.
+    on_done: Option<CallbackUrl>,
     /// What to do if a job has this topic and id. Not part of the content. `replace` and `postpone` need an
     /// `id`, and are refused in an import.
     #[schema(default = "refuse")]
@@ -229,8 +233,11 @@ pub(crate) struct PolicyRequest {
     /// Which attempts are logged.
     attempts: Option<LoggedAttempts>,
     /// The URL for dead-letter notices of jobs without an `on_dead` of their own, once the policy is
-    /// in effect. Not for the topic `ringback.on-dead`.
+    /// in effect. Not for the topics `ringback.on-dead` and `ringback.on-done`.
     on_dead: Option<CallbackUrl>,
+    /// The URL for notices of the success of jobs without an `on_done` of their own. Not for the topics
+    /// `ringback.on-dead` and `ringback.on-done`.
+    on_done: Option<CallbackUrl>,
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
     /// The values of secret headers, sealed, as an export of topics has them where there is a master key: for a restore.

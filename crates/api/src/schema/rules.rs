@@ -1,7 +1,7 @@
 //! What the parsers check and an attribute of the schema macro cannot say: fields that exclude each other,
 //! reserved names, and the names of states. `openapi` merges each rule into the schema that it names.
 
-use ringback_core::contract::{AttemptOutcome, NOTICE_TOPIC, RedriveState};
+use ringback_core::contract::{AttemptOutcome, NOTICE_TOPICS, RedriveState};
 use ringback_core::job::{RESERVED_HEADERS, RESERVED_PREFIXES};
 use ringback_core::state::State;
 use serde_json::{Value, json};
@@ -47,6 +47,7 @@ fn requests() -> Vec<Rule> {
         json!({"allOf": [bodyless, has_body]})
     };
     let lone_zone = json!({"allOf": [given(&["time_zone"]), {"not": given(&["at"])}]});
+    let of_notices = json!({"properties": {"topic": {"enum": NOTICE_TOPICS}}});
     let job = [
         both("delay", "at"),
         lone_zone.clone(),
@@ -58,14 +59,16 @@ fn requests() -> Vec<Rule> {
         without_body("body_base64"),
         with_body("body_base64"),
         with_body("content_type"),
-        json!({"allOf": [{"properties": {"topic": {"const": NOTICE_TOPIC}}}, given(&["on_dead"])]}),
+        json!({"allOf": [of_notices.clone(), given(&["on_dead"])]}),
+        json!({"allOf": [of_notices.clone(), given(&["on_done"])]}),
+        both("on_done", "ttr"),
     ];
     let changes =
         json!({"required": ["if_exists"], "properties": {"if_exists": {"enum": ["replace", "postpone"]}}});
     let postpones = json!({"required": ["if_exists"], "properties": {"if_exists": {"const": "postpone"}}});
     let submit = [
         // Its jobs are made where others die.
-        json!({"properties": {"topic": {"const": NOTICE_TOPIC}}}),
+        of_notices,
         json!({"allOf": [changes, {"not": given(&["id"])}]}),
         json!({"allOf": [given(&["max_delay"]), {"not": postpones}]}),
     ];
@@ -123,7 +126,7 @@ fn answers() -> Vec<Rule> {
         ("TopicAnswer/policy", policy.clone()),
         ("TopicLine/policy", policy),
         ("Problem/status", json!({"minimum": 400, "maximum": 599})),
-        ("NoticeBody/type", json!({"const": "job.dead"})),
+        ("NoticeBody/type", json!({"enum": ["job.dead", "job.done"]})),
     ]
 }
 

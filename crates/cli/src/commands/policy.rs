@@ -103,6 +103,9 @@ pub(crate) struct SetArgs {
     /// URL (http or https) that gets a notice of each dead job, if the job has no such URL itself
     #[arg(long, value_name = "URL")]
     pub(crate) on_dead: Option<String>,
+    /// URL (http or https) that gets a notice of each job with a URL that is done, if the job has no such URL itself
+    #[arg(long, value_name = "URL")]
+    pub(crate) on_done: Option<String>,
     /// Give this topic metrics of its own; for at most 100 topics
     #[arg(long)]
     pub(crate) metrics: bool,
@@ -161,6 +164,7 @@ fn policy(args: SetArgs) -> Value {
         ("bury_on", (!args.bury_on.is_empty()).then(|| args.bury_on.into())),
         ("attempts", args.attempts.map(Value::from)),
         ("on_dead", args.on_dead.map(Value::from)),
+        ("on_done", args.on_done.map(Value::from)),
         ("metrics", args.metrics.then(|| true.into())),
     ])
 }

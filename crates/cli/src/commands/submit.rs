@@ -56,7 +56,7 @@ the last one. A job that has no URL, neither its own nor its topic's, is a pull 
 pub(crate) struct SubmitArgs {
     /// File with one JSON job, as the API takes it; - is standard input
     #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
-        "time_zone", "method", "content_type", "header", "context", "retry", "timeout", "ttr", "expires", "on_dead", "if_exists", "max_delay"])]
+        "time_zone", "method", "content_type", "header", "context", "retry", "timeout", "ttr", "expires", "on_dead", "on_done", "if_exists", "max_delay"])]
     pub(crate) file: Option<PathBuf>,
     /// Topic of the job
     #[arg(long, required_unless_present = "file", value_parser = values::topic)]
@@ -115,6 +115,9 @@ pub(crate) struct SubmitArgs {
     /// URL (http or https) that gets a notice when the job is dead
     #[arg(long, value_name = "URL")]
     pub(crate) on_dead: Option<String>,
+    /// URL (http or https) that gets a notice with the answer of the receiver when the job is done; not with --ttr
+    #[arg(long, value_name = "URL", conflicts_with = "ttr")]
+    pub(crate) on_done: Option<String>,
     /// What to do if a job has this topic and id: refuse this submit, replace that job, or postpone it (replace it,
     /// and be due within --max-delay of its first submit) [default: refuse]
     #[arg(long, value_name = "MODE", requires = "id")]

@@ -21,6 +21,7 @@ pub(crate) fn request_details(
         effective.expect_body.iter().map(|body| row("expect body", format!("{body:?} (of the topic)"))),
     );
     rows.extend(effective.on_dead.iter().map(|of| row("on dead", value(of.from, &of.value))));
+    rows.extend(effective.on_done.iter().map(|of| row("on done", value(of.from, &of.value))));
     rows.extend(request.traceparent.iter().map(|trace| row("trace", trace.clone())));
     rows.extend(headers(request, effective));
     rows.extend(request.context.iter().map(|(key, value)| row("context", format!("{key}={value}"))));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::error::StoreError;
+use super::outbox::Success;
 use super::receipt::Receipt;
 use super::shard::Shard;
 use crate::clock::Timestamp;
@@ -62,6 +63,7 @@ pub struct LeaseGrant {
 pub struct Lease {
     grant: LeaseGrant,
     response: Option<(u16, u32)>,
+    success: Option<Box<Success>>,
     /// The job's key.
     pub key: JobKey,
     /// What to deliver, and how.
@@ -90,7 +92,7 @@ impl Lease {
         attempt: u32,
         failures: u32,
     ) -> Self {
-        Self { grant, response: None, key, delivery, due, first_due, created, attempt, failures }
+        Self { grant, response: None, success: None, key, delivery, due, first_due, created, attempt, failures }
     }
 
     /// When the job expires, if it does. One that was made due later than that, such as by a revive, does not.
@@ -141,6 +143,16 @@ impl Lease {
     /// The recorded response: its status, and how long it took in ms.
     pub const fn response(&self) -> Option<(u16, u32)> {
         self.response
+    }
+
+    /// Records the answer of a receiver that has accepted the job, because somebody wants to know of its success.
+    pub fn record_success(&mut self, success: Success) {
+        self.success = Some(Box::new(success));
+    }
+
+    /// The recorded answer of a receiver that has accepted the job.
+    pub fn success(&self) -> Option<&Success> {
+        self.success.as_deref()
     }
 
     /// Records a renewal for `by` that was requested at `asked`. Never shortens the lease.

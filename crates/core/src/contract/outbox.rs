@@ -1,10 +1,11 @@
-//! The outbox: dead letters whose notices are not published yet. The edge that makes a job dead
-//! writes an entry in the same step. A carrier reads the entries, submits a notice for each, and
-//! acknowledges them. An entry lies in the shard of the dead job and has all that the notice needs.
+//! The outbox: jobs that died or are done, and whose notices are not published yet. The edge that ends a
+//! job writes an entry in the same step: for each death, and for a success where somebody wants to know of
+//! it. A carrier reads the entries, submits a notice for each, and acknowledges them. An entry lies in the
+//! shard of the job and has all that the notice needs.
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 
 use crate::clock::Timestamp;
 use crate::job::{Callback, Context, Job, Topic, Trace};
@@ -13,29 +14,54 @@ use crate::job::{Callback, Context, Job, Topic, Trace};
 pub const MAX_NOTICES: usize = 100;
 /// About how many bytes of entries one call reads.
 pub const MAX_OUTBOX_BYTES: usize = 256 * 1024;
-/// The topic of all notices. A dead job of this topic gets no notice.
-pub const NOTICE_TOPIC: &str = "ringback.on-dead";
+/// The topics of notices: of jobs that died, and of jobs that are done. A job of these topics gets no notice.
+pub const NOTICE_TOPICS: [&str; 2] = ["ringback.on-dead", "ringback.on-done"];
 
-/// Whether this is the topic of notices.
+/// Whether this is a topic of notices.
 pub fn is_notice_topic(topic: &Topic) -> bool {
-    topic.name() == NOTICE_TOPIC
+    NOTICE_TOPICS.contains(&topic.name())
 }
 
-/// A job at the time it became dead, with all that its notice needs.
+/// A job at the time it died or was done, with all that its notice needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLetter {
+pub struct EndedJob {
     /// The job.
     pub job: Job,
-    /// When it became dead.
-    pub died: Timestamp,
+    /// How the receiver answered, if the job is done; `None` if it is dead.
+    pub success: Option<Success>,
+    /// When it ended.
+    pub at: Timestamp,
     /// When it came to this store. Later than its creation if it was imported.
     pub arrived: Timestamp,
     /// The URL for the notice that the job itself brought.
-    pub on_dead: Option<Callback>,
+    pub url: Option<Callback>,
     /// The job's context.
     pub context: Context,
     /// The trace that the job belongs to.
     pub trace: Option<Trace>,
+}
+
+/// The answer of a receiver that has accepted a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Success {
+    /// Its status.
+    pub status: u16,
+    /// The start of its body, at most [`MAX_ANSWER`](super::MAX_ANSWER) bytes.
+    pub answer: Bytes,
+}
+
+impl Success {
+    /// The status (2 bytes), the length of the answer (2), and the answer: as both backends keep it.
+    pub fn pack(&self) -> Vec<u8> {
+        let length = u16::try_from(self.answer.len()).expect("the start of an answer has a limit below 64 KiB");
+        [&self.status.to_be_bytes()[..], &length.to_be_bytes(), &self.answer].concat()
+    }
+
+    /// Takes what [`pack`](Self::pack) has made from the front; `None` if it is cut off.
+    pub fn take(packed: &mut Bytes) -> Option<Self> {
+        let (status, length) = (packed.try_get_u16().ok()?, usize::from(packed.try_get_u16().ok()?));
+        (packed.len() >= length).then(|| Self { status, answer: packed.split_to(length) })
+    }
 }
 
 /// Identifies an entry of the outbox, in the backend's own form.
@@ -47,8 +73,8 @@ pub struct OutboxId(pub Bytes);
 pub struct PendingNotice {
     /// Identifies the entry in the acknowledgement.
     pub id: OutboxId,
-    /// The dead letter; `None` if the entry cannot be read.
-    pub letter: Option<DeadLetter>,
+    /// The job; `None` if the entry cannot be read.
+    pub ended: Option<EndedJob>,
 }
 
 /// The entries that are due now.

@@ -32,6 +32,8 @@ const METHOD: u8 = 1;
 /// The tags of the expiry, after the first due time and at a time. Their values are milliseconds in 8 bytes.
 const EXPIRES_AFTER: u8 = 2;
 const EXPIRES_AT: u8 = 3;
+/// The tag of the URL for the notice of a success. Its value is the length in 2 bytes, and the URL.
+const ON_DONE: u8 = 4;
 
 /// Packs a delivery without its origin and timeout.
 pub fn pack(delivery: &Delivery) -> Vec<u8> {
@@ -74,12 +76,19 @@ fn more(delivery: &Delivery) -> Vec<u8> {
         more.push(tag);
         more.extend(millis.to_be_bytes());
     }
+    if let Some(url) = &delivery.on_done {
+        let url = url.to_string();
+        let length = u16::try_from(url.len()).expect("a URL has a limit below 64 KiB");
+        more.push(ON_DONE);
+        more.extend(length.to_be_bytes());
+        more.extend(url.into_bytes());
+    }
     more
 }
 
 /// Unpacks the result of [`pack`]; `None` if it cannot be read.
 pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>) -> Option<Delivery> {
-    let (meta, Rest { on_dead, method, expires }) = meta(packed)?;
+    let (meta, Rest { on_dead, on_done, method, expires }) = meta(packed)?;
     Some(Delivery {
         // Both are empty for a pull job.
         callback: Callback::from_parts(origin, meta.path),
@@ -92,6 +101,7 @@ pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>) -> Opti
         expires,
         trace: meta.trace,
         on_dead: on_dead.map(Box::new),
+        on_done: on_done.map(Box::new),
     })
 }
 
@@ -106,11 +116,13 @@ pub fn without_body(packed: &[u8]) -> Option<&[u8]> {
     packed.get(..2 + length)
 }
 
-/// What a dead-letter notice needs of a payload.
+/// What a notice needs of a payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoticeParts {
-    /// Where to send the notice, if the job says so.
+    /// Where to send the notice of its death, if the job says so.
     pub on_dead: Option<Callback>,
+    /// Where to send the notice of its success, if the job says so.
+    pub on_done: Option<Callback>,
     /// The context.
     pub context: Context,
     /// The trace.
@@ -120,8 +132,8 @@ pub struct NoticeParts {
 impl NoticeParts {
     /// Unpacks the result of [`without_body`].
     pub fn unpack(packed: &[u8]) -> Option<Self> {
-        let (meta, Rest { on_dead, .. }) = meta(packed)?;
-        Some(Self { on_dead, context: Context::from_entries(meta.context), trace: meta.trace })
+        let (meta, Rest { on_dead, on_done, .. }) = meta(packed)?;
+        Some(Self { on_dead, on_done, context: Context::from_entries(meta.context), trace: meta.trace })
     }
 }
 
@@ -129,6 +141,7 @@ impl NoticeParts {
 #[derive(Default)]
 struct Rest {
     on_dead: Option<Callback>,
+    on_done: Option<Callback>,
     method: CallbackMethod,
     expires: Option<Expires>,
 }
@@ -151,6 +164,12 @@ impl Rest {
                     } else {
                         Expires::After(Duration::from_millis(value))
                     });
+                    rest
+                }
+                ON_DONE => {
+                    let (length, rest) = rest.split_first_chunk()?;
+                    let (url, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+                    self.on_done = Some(Callback::parse(std::str::from_utf8(url).ok()?).ok()?);
                     rest
                 }
                 _ => return None,
@@ -190,6 +209,7 @@ mod tests {
             expires: None,
             trace: Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 }),
             on_dead: Some(Box::new(Callback::parse("https://m.example/dead").unwrap())),
+            on_done: None,
         };
         let packed = Bytes::from(pack(&delivery));
         let notes = NoticeParts::unpack(without_body(&packed).unwrap()).unwrap();
@@ -212,7 +232,12 @@ mod tests {
             let with = Bytes::from(pack(&delivery));
             assert_eq!(back(&with).as_ref(), Some(&delivery));
         }
-        (delivery.method, delivery.expires) = (CallbackMethod::Get, None);
+        delivery.on_done = Some(Box::new(Callback::parse("https://m.example/done?x=1").unwrap()));
+        let with = Bytes::from(pack(&delivery));
+        assert_eq!(back(&with).as_ref(), Some(&delivery));
+        let notes = NoticeParts::unpack(without_body(&with).unwrap()).unwrap();
+        assert_eq!(notes.on_done.map(Box::new), delivery.on_done);
+        (delivery.method, delivery.expires, delivery.on_done) = (CallbackMethod::Get, None, None);
         let mut unknown = pack(&delivery);
         let tag = without_body(&unknown).unwrap().len() - 2;
         unknown[tag] = 9;

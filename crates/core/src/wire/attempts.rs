@@ -44,11 +44,7 @@ pub struct AttemptAnswer {
 
 impl From<Attempt> for AttemptAnswer {
     fn from(attempt: Attempt) -> Self {
-        let (answer, answer_base64) = match text(&attempt.answer) {
-            Some("") => (None, None),
-            Some(text) => (Some(text.to_owned()), None),
-            None => (None, Some(STANDARD.encode(&attempt.answer))),
-        };
+        let (answer, answer_base64) = shown(&attempt.answer);
         Self {
             attempt: attempt.number,
             at: attempt.at.to_string(),
@@ -59,6 +55,15 @@ impl From<Attempt> for AttemptAnswer {
             answer_base64,
             by: attempt.by,
         }
+    }
+}
+
+/// The start of a response as the fields `answer` and `answer_base64`.
+pub(super) fn shown(start: &[u8]) -> (Option<String>, Option<String>) {
+    match text(start) {
+        Some("") => (None, None),
+        Some(text) => (Some(text.to_owned()), None),
+        None => (None, Some(STANDARD.encode(start))),
     }
 }
 

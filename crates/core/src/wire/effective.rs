@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::fields::entries::Entries;
 use crate::contract::is_notice_topic;
 use crate::duration::format_duration;
-use crate::job::{DEFAULT_TIMEOUT, DEFAULT_TTR, Delivery, Headers, Topic};
+use crate::job::{Callback, DEFAULT_TIMEOUT, DEFAULT_TTR, Delivery, Headers, Topic};
 use crate::policy::Policy;
 use crate::retry::{InstallationRetry, Max};
 
@@ -73,6 +73,9 @@ pub struct EffectiveAnswer {
     /// The URL for the dead-letter notice, if the job's death would cause one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_dead: Option<EffectiveValue>,
+    /// The URL for the notice of its success, if that would cause one; absent for a pull job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_done: Option<EffectiveValue>,
 }
 
 /// A retry policy with all its fields.
@@ -113,6 +116,9 @@ impl EffectiveAnswer {
         let timeout = duration(delivery.timeout, policy.and_then(|policy| policy.timeout), DEFAULT_TIMEOUT);
         let ttr = duration(delivery.timeout, policy.and_then(|policy| policy.ttr), DEFAULT_TTR);
         let of_callback = policy.filter(|_| is_push);
+        let is_notice = is_notice_topic(topic);
+        let on_dead = policy.and_then(|policy| policy.on_dead.as_ref());
+        let on_done = policy.and_then(|policy| policy.on_done.as_ref());
         Self {
             url: is_push.then(|| delivery.callback.to_string()),
             retry: EffectiveRetry::new(delivery, policy, retry),
@@ -122,7 +128,8 @@ impl EffectiveAnswer {
             credentials: of_callback.and_then(|policy| Some(policy.credentials.as_ref()?.to_string())),
             expect_body: of_callback.and_then(|policy| policy.expect_body.clone()),
             bury_on: of_callback.and_then(|policy| policy.bury_on.clone()),
-            on_dead: if is_notice_topic(topic) { None } else { on_dead(delivery, policy) },
+            on_dead: (!is_notice).then(|| notice(delivery.on_dead.as_deref(), on_dead)).flatten(),
+            on_done: (is_push && !is_notice).then(|| notice(delivery.on_done.as_deref(), on_done)).flatten(),
         }
     }
 }
@@ -164,9 +171,9 @@ fn headers(delivery: &Delivery, policy: Option<&Policy>) -> Entries {
     Headers::from_entries(all).masked().entries().into()
 }
 
-fn on_dead(delivery: &Delivery, policy: Option<&Policy>) -> Option<EffectiveValue> {
-    let of_topic = policy.and_then(|policy| policy.on_dead.as_ref());
-    let (url, from) = set(delivery.on_dead.as_deref(), of_topic)?;
+/// The URL for a notice, of the job or else of its topic.
+fn notice(own: Option<&Callback>, of_topic: Option<&Callback>) -> Option<EffectiveValue> {
+    let (url, from) = set(own, of_topic)?;
     Some(EffectiveValue { from, value: url.to_string() })
 }
 

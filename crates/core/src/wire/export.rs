@@ -66,6 +66,9 @@ pub struct ExportLine {
     /// Its own URL for the dead-letter notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     on_dead: Option<String>,
+    /// Its own URL for the notice of its success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_done: Option<String>,
     /// When it was accepted.
     #[schema(format = DateTime)]
     created_at: String,
@@ -91,7 +94,7 @@ impl ExportLine {
     pub fn new(job: Job, delivery: Delivery, content: ContentHash) -> Self {
         let request = RequestAnswer::whole(delivery);
         let RequestAnswer { url, method, body, body_base64, content_type, headers, context, .. } = request;
-        let RequestAnswer { retry, timeout, ttr, expires, on_dead, traceparent, .. } = request;
+        let RequestAnswer { retry, timeout, ttr, expires, on_dead, on_done, traceparent, .. } = request;
         Self {
             tenant: job.key.topic.tenant().map(|tenant| tenant.to_string()),
             topic: job.key.topic.to_string(),
@@ -110,6 +113,7 @@ impl ExportLine {
             ttr,
             expires,
             on_dead,
+            on_done,
             created_at: job.created.to_string(),
             attempts: job.attempts,
             failures: job.failures,

@@ -1,5 +1,5 @@
-//! Dead-letter notices: the job that publishes a dead letter, its body, and the field `on_dead`. The
-//! same dead letter always makes the same notice, so submitting it twice is one submit.
+//! Notices: the job that says that another one died or is done, its body, and the fields `on_dead` and
+//! `on_done`. The same end always makes the same notice, so submitting it twice is one submit.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,18 +10,19 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use super::answer::JobAnswer;
+use super::attempts::shown;
 use super::fields::entries::Entries;
 use super::fields::object::{Fields, Mistakes};
 use super::fields::values::url;
 use super::problem::Problem;
-use crate::contract::{DeadLetter, NOTICE_TOPIC, is_notice_topic};
+use crate::contract::{EndedJob, NOTICE_TOPICS, Success, is_notice_topic};
 use crate::hex::Hex;
 use crate::job::{Body, Callback, ContentHash, Delivery, Due, IfExists, Job, JobId, JobKey, NewJob, Topic};
 use crate::policy::Policy;
 
-/// The `type` of a notice.
-const JOB_DEAD: &str = "job.dead";
-const NO_NOTICE: &str = "given for the topic of notices, whose dead jobs cause no notice";
+/// The `type` of a notice, by its topic.
+const KINDS: [&str; 2] = ["job.dead", "job.done"];
+const NO_NOTICE: &str = "given for a topic of notices, whose jobs cause no notice";
 
 /// The body of a notice, in the form that Standard Webhooks recommends.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -36,57 +37,91 @@ const NO_NOTICE: &str = "given for the topic of notices, whose dead jobs cause n
     },
 }))]
 pub struct NoticeBody {
-    /// `job.dead`.
+    /// `job.dead` or `job.done`.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// When the job died.
+    /// When the job died or was done.
     #[schema(format = DateTime)]
     timestamp: String,
     /// The job.
     data: NoticeData,
 }
 
-/// The job when it became dead.
+/// The job when it ended.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct NoticeData {
     /// The job.
     #[serde(flatten)]
     job: JobAnswer,
+    /// How its receiver answered. Only of a job that is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response: Option<SuccessAnswer>,
     /// Its context.
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     context: Entries,
 }
 
+/// The answer of a receiver that has accepted a job.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct SuccessAnswer {
+    /// Its status.
+    status: u16,
+    /// The first 1,024 bytes of its body, if they are text in UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+    /// The first 1,024 bytes of its body in base64, if they are not text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer_base64: Option<String>,
+}
+
+impl From<&Success> for SuccessAnswer {
+    fn from(success: &Success) -> Self {
+        let (answer, answer_base64) = shown(&success.answer);
+        Self { status: success.status, answer, answer_base64 }
+    }
+}
+
 impl NoticeBody {
-    /// The body for a dead letter.
-    pub fn new(letter: &DeadLetter) -> Self {
-        let data = NoticeData { job: letter.job.clone().into(), context: letter.context.entries().into() };
-        Self { kind: JOB_DEAD, timestamp: letter.died.to_string(), data }
+    /// The body for a job that has ended.
+    pub fn new(ended: &EndedJob) -> Self {
+        let response = ended.success.as_ref().map(SuccessAnswer::from);
+        let context = ended.context.entries().into();
+        let data = NoticeData { job: ended.job.clone().into(), response, context };
+        Self { kind: KINDS[ended.kind()], timestamp: ended.at.to_string(), data }
     }
 }
 
 impl fmt::Display for NoticeBody {
-    /// The JSON, always the same for the same dead letter.
+    /// The JSON, always the same for the same end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
-impl DeadLetter {
-    /// The job that publishes this dead letter, to the URL of the job itself or else of its topic's
-    /// policy. `None` if neither has one, and for the topic of notices.
+impl EndedJob {
+    /// The place of its notices in [`NOTICE_TOPICS`].
+    fn kind(&self) -> usize {
+        usize::from(self.success.is_some())
+    }
+
+    /// The job that publishes this end, to the URL of the job itself or else of its topic's policy. `None` if
+    /// neither has one, and for a topic of notices.
     pub fn notice(&self, policy: Option<&Policy>) -> Option<NewJob> {
         if is_notice_topic(&self.job.key.topic) {
             return None;
         }
-        let url = self.on_dead.clone().or_else(|| policy?.on_dead.clone())?;
+        let of_topic = |policy: &Policy| {
+            let url = if self.success.is_some() { &policy.on_done } else { &policy.on_dead };
+            url.clone()
+        };
+        let url = self.url.clone().or_else(|| of_topic(policy?))?;
         let body = NoticeBody::new(self).to_string();
         let content = ContentHash::of(Sha256::digest(format!("{url} {body}")).into());
         let body = Body { bytes: body.into(), content_type: None };
         let (context, trace) = (self.context.clone(), self.trace);
         let delivery = Delivery { context, trace, ..Delivery::new(url, body) };
-        let topic = NOTICE_TOPIC.parse::<Topic>().expect("it lies within the alphabet of topics");
-        // A notice belongs to the tenant whose job died.
+        let topic = NOTICE_TOPICS[self.kind()].parse::<Topic>().expect("it lies within the alphabet of topics");
+        // A notice belongs to the tenant whose job has ended.
         let topic = topic.of_tenant(self.job.key.topic.tenant().as_ref());
         let key = JobKey { topic, id: notice_id(self) };
         let if_exists = IfExists::Refuse;
@@ -94,7 +129,7 @@ impl DeadLetter {
     }
 }
 
-/// The topic of the dead job that a notice is about, from the topic and the body of the notice.
+/// The topic of the job that a notice is about, from the topic and the body of the notice.
 pub fn topic_of_notice(notice: &Topic, body: &[u8]) -> Option<Topic> {
     #[derive(Deserialize)]
     struct Notice<'a> {
@@ -109,12 +144,13 @@ pub fn topic_of_notice(notice: &Topic, body: &[u8]) -> Option<Topic> {
     Some(topic.of_tenant(notice.tenant().as_ref()))
 }
 
-/// The id of a notice: 128 bits that identify the dead letter. The number of attempts only grows, so a job
-/// becomes dead once with each number; an import may start again from a lower one, so the arrival counts
-/// too. The time of death does not: after a fail-over the same job may become dead a second time.
-fn notice_id(letter: &DeadLetter) -> JobId {
-    let DeadLetter { job: Job { key, created, attempts, .. }, arrived, .. } = letter;
-    let digest = Sha256::digest(format!("{key} {created} {arrived} {attempts}"));
+/// The id of a notice: 128 bits that identify the end. The number of attempts only grows, so a job becomes
+/// dead once with each number; an import may start again from a lower one, so the arrival counts too. The
+/// time of the end does not: after a fail-over the same job may end a second time.
+fn notice_id(ended: &EndedJob) -> JobId {
+    let EndedJob { job: Job { key, created, attempts, .. }, arrived, .. } = ended;
+    let kind = if ended.success.is_some() { "done " } else { "" };
+    let digest = Sha256::digest(format!("{kind}{key} {created} {arrived} {attempts}"));
     Hex(&digest[..16]).to_string().parse().expect("digits lie within the alphabet of ids")
 }
 
@@ -126,26 +162,52 @@ pub(super) fn on_dead(
 ) -> Option<Callback> {
     fields.get("on_dead")?;
     if topic.is_some_and(is_notice_topic) {
-        mistakes.add("on_dead", NO_NOTICE, format!("any other topic than {NOTICE_TOPIC}"));
+        mistakes.add("on_dead", NO_NOTICE, other_topics());
         return None;
     }
     url(fields, "on_dead", mistakes)
 }
 
-/// The problem of a submit to the topic of notices. A notice is signed as its dead job's topic, so nobody else may say
+/// The field `on_done` of a submit: the URL of the notice.
+pub(super) fn on_done(
+    fields: &Fields<'_>,
+    topic: Option<&Topic>,
+    is_push: bool,
+    mistakes: &mut Mistakes,
+) -> Option<Callback> {
+    fields.get("on_done")?;
+    if topic.is_some_and(is_notice_topic) {
+        mistakes.add("on_done", NO_NOTICE, other_topics());
+        return None;
+    }
+    if !is_push {
+        mistakes.add("on_done", "given for a job without a url, which is for pull", "no on_done, or a url");
+    }
+    url(fields, "on_done", mistakes)
+}
+
+fn other_topics() -> String {
+    format!("any other topic than {}", NOTICE_TOPICS.join(" and "))
+}
+
+/// The problem of a submit to a topic of notices. A notice is signed as the topic of its job, so nobody else may say
 /// what is in one.
-pub fn submit_of_notice() -> Problem {
+pub fn submit_of_notice(topic: &Topic) -> Problem {
     let mut mistakes = Mistakes::default();
-    let detail = format!("{NOTICE_TOPIC} has dead-letter notices alone, which are made where a job dies");
+    let detail = format!("{} has notices alone, which are made where a job ends", topic.name());
     mistakes.add("topic", detail, "any other topic");
     mistakes.into_problem()
 }
 
-/// The problem of a policy with `on_dead` for the topic of notices.
-pub fn on_dead_of_notices() -> Problem {
+/// The problem of a policy with `on_dead` or `on_done` for a topic of notices.
+pub fn policy_of_notices(policy: &Policy) -> Option<Problem> {
     let mut mistakes = Mistakes::default();
-    mistakes.add("on_dead", NO_NOTICE, format!("any other topic than {NOTICE_TOPIC}"));
-    mistakes.into_problem()
+    for (field, url) in [("on_dead", &policy.on_dead), ("on_done", &policy.on_done)] {
+        if url.is_some() {
+            mistakes.add(field, NO_NOTICE, other_topics());
+        }
+    }
+    (!mistakes.is_empty()).then(|| mistakes.into_problem())
 }
 
 #[cfg(test)]
@@ -157,7 +219,7 @@ mod tests {
     use crate::state::State;
     use crate::wire::{Defaults, parse_job, parse_policy};
 
-    fn letter(topic: &str, on_dead: Option<&str>) -> DeadLetter {
+    fn letter(topic: &str, on_dead: Option<&str>) -> EndedJob {
         let job = Job {
             key: JobKey { topic: topic.parse().unwrap(), id: "order-1".parse().unwrap() },
             state: State::Dead,
@@ -176,8 +238,8 @@ mod tests {
         let context = Context::parse(vec![("tenant".to_owned(), "a7".to_owned())]).unwrap();
         let on_dead = on_dead.map(|url| Callback::parse(url).unwrap());
         let trace = Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 });
-        let [died, arrived] = [1_020, 500].map(Timestamp::from_millis);
-        DeadLetter { job, died, arrived, on_dead, context, trace }
+        let [at, arrived] = [1_020, 500].map(Timestamp::from_millis);
+        EndedJob { job, success: None, at, arrived, url: on_dead, context, trace }
     }
 
     #[test]
@@ -203,9 +265,9 @@ mod tests {
     fn the_same_dead_letter_has_the_same_notice_and_another_one_another_key() {
         let one = letter("pay", Some("https://up.example/dead"));
         assert_eq!(one.notice(None), one.notice(None));
-        let key = |letter: &DeadLetter| letter.notice(None).unwrap().key;
+        let key = |letter: &EndedJob| letter.notice(None).unwrap().key;
         let (mut again, mut later) = (one.clone(), one.clone());
-        again.died = Timestamp::from_millis(2_000);
+        again.at = Timestamp::from_millis(2_000);
         later.job.attempts = 4;
         let mut imported_again = one.clone();
         imported_again.arrived = Timestamp::from_millis(900);
@@ -219,12 +281,12 @@ mod tests {
     fn the_job_s_own_url_counts_before_its_topic_s_and_notices_have_no_notices() {
         let policy = parse_policy(br#"{"on_dead":"http://topic.example/"}"#).unwrap();
         let to =
-            |letter: DeadLetter, policy| letter.notice(policy).map(|job| job.delivery.callback.to_string());
+            |letter: EndedJob, policy| letter.notice(policy).map(|job| job.delivery.callback.to_string());
         let own = || letter("pay", Some("http://own.example/"));
         assert_eq!(to(own(), Some(&policy)).as_deref(), Some("http://own.example/"));
         assert_eq!(to(letter("pay", None), Some(&policy)).as_deref(), Some("http://topic.example/"));
         assert_eq!(to(letter("pay", None), None), None);
-        assert_eq!(to(letter(NOTICE_TOPIC, Some("http://own.example/")), Some(&policy)), None);
+        assert_eq!(to(letter(NOTICE_TOPICS[0], Some("http://own.example/")), Some(&policy)), None);
     }
 
     fn on_dead(job: &str) -> Result<Option<String>, (u16, String)> {

@@ -33,7 +33,7 @@ use crate::policy::{
 };
 
 /// The fields of a policy.
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 15] = [
     "retry",
     "timeout",
     "ttr",
@@ -45,6 +45,7 @@ const KNOWN: [&str; 14] = [
     "bury_on",
     "attempts",
     "on_dead",
+    "on_done",
     "metrics",
     SEALED_HEADERS,
     SECRETS,
@@ -97,6 +98,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         bury_on: bury_on(&fields, &mut mistakes),
         attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
         on_dead: url(&fields, "on_dead", &mut mistakes),
+        on_done: url(&fields, "on_done", &mut mistakes),
         metrics: metrics(&fields, &mut mistakes),
         secrets: secrets(&fields, &mut mistakes),
         written: written(&fields),

@@ -59,6 +59,9 @@ pub struct RequestAnswer {
     /// Its own URL for the dead-letter notice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_dead: Option<String>,
+    /// Its own URL for the notice of its success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_done: Option<String>,
     /// The trace it belongs to (W3C Trace Context).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
@@ -90,6 +93,7 @@ impl RequestAnswer {
             ttr,
             expires: delivery.expires.map(|expires| expires.to_string()),
             on_dead: delivery.on_dead.as_ref().map(ToString::to_string),
+            on_done: delivery.on_done.as_ref().map(ToString::to_string),
             traceparent: delivery.trace.map(|trace| trace.to_string()),
         }
     }

@@ -13,7 +13,7 @@ use super::fields::if_exists::if_exists;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read, shown};
 use super::fields::retry::retry;
 use super::fields::values::{self, entries, field, headers, timeout, url};
-use super::notice::on_dead;
+use super::notice::{on_dead, on_done};
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::job::{
@@ -25,7 +25,7 @@ use crate::token::Token;
 use crate::written_time::parse_time;
 
 /// The fields of a submit.
-pub(super) const KNOWN: [&str; 19] = [
+pub(super) const KNOWN: [&str; 20] = [
     "topic",
     "id",
     "delay",
@@ -43,6 +43,7 @@ pub(super) const KNOWN: [&str; 19] = [
     "ttr",
     "expires",
     "on_dead",
+    "on_done",
     "if_exists",
     "max_delay",
 ];
@@ -141,6 +142,7 @@ pub(super) fn judge(
     let timeout = if is_push { timeout } else { ttr };
     let expires = expires(fields, is_push, mistakes);
     let on_dead = on_dead(fields, topic.as_ref(), mistakes);
+    let on_done = on_done(fields, topic.as_ref(), is_push, mistakes);
     let if_exists = if_exists(fields, make_token, mistakes);
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
     // The caller may learn the id and submit the same with it. One with a key is repeated with the key.
@@ -162,6 +164,7 @@ pub(super) fn judge(
             expires,
             trace,
             on_dead: on_dead.map(Box::new),
+            on_done: on_done.map(Box::new),
         },
         content,
         if_exists,

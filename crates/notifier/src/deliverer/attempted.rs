@@ -1,10 +1,12 @@
-//! An attempt that has ended: how, and what becomes of a job that expires. Pure.
+//! An attempt that has ended: how, what is kept of the answer, and what becomes of a job that expires. Pure.
 
 use std::time::Duration;
 
+use http::StatusCode;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::Lease;
+use ringback_core::contract::{Lease, Success};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::policy::{Logging, Policy};
 use tokio::time::Instant;
 
 use crate::client::{PostError, PostResponse};
@@ -19,6 +21,38 @@ pub(super) enum Ending {
     LeaseLost,
     /// The grace period of the shutdown is nearly over.
     CutOff,
+}
+
+/// Which answers are kept.
+#[derive(Clone, Copy)]
+pub(super) struct KeptAnswers {
+    /// Those for the attempt log.
+    pub(super) logging: Logging,
+    /// Whether somebody wants to know of a success.
+    is_noted: bool,
+}
+
+impl KeptAnswers {
+    pub(super) fn new(logging: Logging, lease: &Lease, policy: Option<&Policy>) -> Self {
+        let is_noted =
+            lease.delivery.on_done.is_some() || policy.is_some_and(|policy| policy.on_done.is_some());
+        Self { logging, is_noted }
+    }
+
+    /// The answer to a success that somebody wants to know of.
+    pub(super) fn success(self, attempted: &Attempted, outcome: Option<&Outcome>) -> Option<Success> {
+        let response = attempted.response().filter(|_| self.is_noted && outcome == Some(&Outcome::Complete))?;
+        Some(Success { status: response.status.as_u16(), answer: response.body.clone() })
+    }
+
+    /// Whether the answer to an attempt is kept.
+    pub(super) fn is_kept(self, status: StatusCode, attempt: u32) -> bool {
+        if status.is_success() {
+            self.is_noted || self.logging.notes_success(attempt)
+        } else {
+            self.logging.notes_failure()
+        }
+    }
 }
 
 /// An attempt that has ended.

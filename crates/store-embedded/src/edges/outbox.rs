@@ -1,4 +1,4 @@
-//! The outbox of dead-letter notices: reads those that are due, removes what was published, and
+//! The outbox of notices: reads those that are due, removes what was published, and
 //! postpones the rest.
 
 use std::time::Duration;
@@ -6,9 +6,10 @@ use std::time::Duration;
 use bytes::Buf as _;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    AckResult, DeadLetter, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
+    AckResult, EndedJob, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
     StoreError, payload,
 };
+use ringback_core::state::State;
 
 use crate::error::Result;
 use crate::tables::{Notice, OutboxKey, OutboxRow};
@@ -26,7 +27,7 @@ impl EmbeddedStore {
         };
         let (rows, now) = self.call(shard, 0, read).await?;
         let pending =
-            rows.into_iter().map(|row| PendingNotice { id: outbox_id(row.0), letter: dead_letter(row) });
+            rows.into_iter().map(|row| PendingNotice { id: outbox_id(row.0), ended: ended_job(row) });
         Ok(Outbox { pending: pending.collect(), now: Timestamp::from_millis(now) })
     }
 
@@ -76,17 +77,25 @@ fn key(id: &OutboxId) -> Option<OutboxKey> {
     (!raw.has_remaining()).then_some(key)
 }
 
-fn dead_letter(((shard, _, number, _), notice): OutboxRow) -> Option<DeadLetter> {
-    let letter = notice.and_then(|Notice { died, record, body }| {
+fn ended_job(((shard, _, number, _), notice): OutboxRow) -> Option<EndedJob> {
+    let ended = notice.and_then(|Notice { at, success, record, body }| {
         let key = answers::key(&record, &body)?;
         // The notice can be published without what the job brought along.
-        let payload::NoticeParts { on_dead, context, trace } =
+        let payload::NoticeParts { on_dead, on_done, context, trace } =
             payload::NoticeParts::unpack(&body.payload).unwrap_or_default();
-        let [died, arrived] = [died, record.arrived()].map(Timestamp::from_millis);
-        Some(DeadLetter { job: answers::job(record, key), died, arrived, on_dead, context, trace })
+        let [at, arrived] = [at, record.arrived()].map(Timestamp::from_millis);
+        let mut job = answers::job(record, key);
+        let url = if success.is_some() {
+            // The record is from before the end. The job may have been dead.
+            (job.state, job.reason) = (State::Done, None);
+            on_done
+        } else {
+            on_dead
+        };
+        Some(EndedJob { job, success, at, arrived, url, context, trace })
     });
-    if letter.is_none() {
-        tracing::error!(shard, job.number = number, "a dead-letter notice cannot be read or published");
+    if ended.is_none() {
+        tracing::error!(shard, job.number = number, "a notice cannot be read or published");
     }
-    letter
+    ended
 }

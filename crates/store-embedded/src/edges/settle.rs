@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    AttemptOutcome, EdgeName, Lateness, Lease, LeaseCheck, Receipt, Settled, Shard, StoreError,
+    AttemptOutcome, EdgeName, Lateness, Lease, LeaseCheck, Receipt, Settled, Shard, StoreError, Success,
 };
 use ringback_core::limits::{MAX_REASON, truncated};
 use ringback_core::outcome::{LastAttempt, Outcome};
@@ -55,6 +55,8 @@ pub(crate) struct Settlement {
     receipt: Receipt,
     outcome: Outcome,
     source: Source,
+    /// The answer of the receiver, if somebody wants to know of the success.
+    success: Option<Success>,
 }
 
 /// Where the settlement comes from.
@@ -69,11 +71,12 @@ enum Source {
 impl Settlement {
     pub(crate) fn push((lease, outcome): &(Lease, Outcome)) -> Self {
         let source = Source::Push { response: lease.response() };
-        Self { receipt: lease.grant().receipt, outcome: outcome.clone(), source }
+        let success = lease.success().filter(|_| *outcome == Outcome::Complete).cloned();
+        Self { receipt: lease.grant().receipt, outcome: outcome.clone(), source, success }
     }
 
     fn pull((receipt, outcome): &(Receipt, Outcome), check: LeaseCheck) -> Self {
-        Self { receipt: *receipt, outcome: outcome.clone(), source: Source::Pull(check) }
+        Self { receipt: *receipt, outcome: outcome.clone(), source: Source::Pull(check), success: None }
     }
 
     /// Whether it settles an expired lease for its consumer.
@@ -159,7 +162,7 @@ fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Resu
                 return Ok(Settled::Stale);
             }
             txn.because(EdgeName::Complete, Some("late"));
-            txn.finish(job, End::Done, number)?;
+            finish(txn, settlement, job, number)?;
             Ok(Settled::Late)
         }
     }
@@ -175,7 +178,7 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
     txn.because(edge_name(&settlement.outcome), None);
     publish(txn, &job, &settlement.outcome, attempt.as_deref(), cancel)?;
     match &settlement.outcome {
-        Outcome::Complete => txn.finish(job, End::Done, settled),
+        Outcome::Complete => finish(txn, settlement, job, settled),
         _ if cancel => txn.finish(job, End::Cancelled, settled),
         Outcome::Retry { after, .. } => {
             count_failure(&mut job, attempt.as_deref());
@@ -188,6 +191,14 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
         Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(QueueEnd::Front)),
         Outcome::Release { after } => enter_later(txn, &mut job, *after),
     }
+}
+
+/// Ends a job that is done, with a notice if somebody wants to know.
+fn finish(txn: &mut Txn<'_>, settlement: &Settlement, job: Record, settled: u64) -> Result<()> {
+    if let Some(success) = &settlement.success {
+        txn.note_success(&job, success)?;
+    }
+    txn.finish(job, End::Done, settled)
 }
 
 const fn edge_name(outcome: &Outcome) -> EdgeName {

@@ -1,13 +1,17 @@
-//! The outbox: dead-letter notices that are still to be published, ordered by when. A row has the
-//! record and the id of the job as they were when it died, and its payload without the body.
+//! The outbox: notices of jobs that died or are done that are still to be published, ordered by when. A row has
+//! the record and the id of the job as they were when it ended, and its payload without the body.
 
+use bytes::Bytes;
 use redb::ReadableTable as _;
-use ringback_core::contract::payload;
+use ringback_core::contract::{Success, payload};
 
 use super::list::OutboxKey;
 use super::record::{Body, Record};
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
+
+/// What the row of a success has in the place of the length of a record, which is shorter.
+const IS_DONE: [u8; 2] = [0xff, 0xff];
 
 /// The key of a row, and its notice; `None` for a notice that cannot be read.
 pub(crate) type OutboxRow = (OutboxKey, Option<Notice>);
@@ -15,28 +19,38 @@ pub(crate) type OutboxRow = (OutboxKey, Option<Notice>);
 /// A notice as it is stored.
 #[derive(Debug)]
 pub(crate) struct Notice {
-    /// In ms.
-    pub(crate) died: u64,
+    /// When the job ended, in ms.
+    pub(crate) at: u64,
+    /// How the receiver answered, if the job is done.
+    pub(crate) success: Option<Success>,
     pub(crate) record: Record,
     /// The id, and the payload without its body.
     pub(crate) body: Body,
 }
 
 impl Notice {
-    /// The time of death (8 bytes), the length of the record (2), the record, and the body.
-    fn pack(died: u64, record: &Record, body: &Body) -> Vec<u8> {
+    /// The time of the end (8 bytes), the length of the record (2), the record, and the body. Of a success there are
+    /// [`IS_DONE`] and the answer behind the time.
+    fn pack(at: u64, success: Option<&Success>, record: &Record, body: &Body) -> Vec<u8> {
+        let done = success.map_or_else(Vec::new, |success| [&IS_DONE[..], &success.pack()].concat());
         let record = record.pack();
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
         let payload = payload::without_body(&body.payload).unwrap_or_default();
-        [&died.to_be_bytes()[..], &length.to_be_bytes(), &record, &Body::pack(&body.id, payload)].concat()
+        [&at.to_be_bytes()[..], &done, &length.to_be_bytes(), &record, &Body::pack(&body.id, payload)].concat()
     }
 
     fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
-        let (died, rest) = raw.split_first_chunk::<8>()?;
+        let (at, mut rest) = raw.split_first_chunk::<8>()?;
+        let mut success = None;
+        if let Some(done) = rest.strip_prefix(&IS_DONE) {
+            let mut left = Bytes::copy_from_slice(done);
+            success = Some(Success::take(&mut left)?);
+            rest = &done[done.len() - left.len()..];
+        }
         let (length, rest) = rest.split_first_chunk::<2>()?;
         let (record, body) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
         let (record, body) = (Record::unpack(number, record)?, Body::unpack(body)?);
-        Some(Self { died: u64::from_be_bytes(*died), record, body })
+        Some(Self { at: u64::from_be_bytes(*at), success, record, body })
     }
 }
 
@@ -80,10 +94,16 @@ impl<A: Access> Outbox<A> {
 }
 
 impl Outbox<Writing<'_>> {
-    /// Adds the notice of a job that died, to be published at once.
-    pub(crate) fn add(&mut self, died: u64, record: &Record, body: &Body) -> Result<()> {
-        let key = self.free_key((record.shard, died, record.number, record.attempts))?;
-        self.0.insert(key, Notice::pack(died, record, body).as_slice())
+    /// Adds the notice of a job that died, or is done with `success`, to be published at once.
+    pub(crate) fn add(
+        &mut self,
+        at: u64,
+        success: Option<&Success>,
+        record: &Record,
+        body: &Body,
+    ) -> Result<()> {
+        let key = self.free_key((record.shard, at, record.number, record.attempts))?;
+        self.0.insert(key, Notice::pack(at, success, record, body).as_slice())
     }
 
     pub(crate) fn remove(&mut self, key: OutboxKey) -> Result<()> {

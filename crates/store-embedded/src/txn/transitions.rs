@@ -2,7 +2,7 @@
 //! another, and keeps record, ledger and counts in step.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{EventKind, LeaseId};
+use ringback_core::contract::{EventKind, LeaseId, Success};
 use ringback_core::state::State;
 
 use super::{KeepTombstones, Txn};
@@ -77,7 +77,17 @@ impl Txn<'_> {
         self.enter(job, To::Dead(reason))?;
         if let Some(body) = body {
             let now = self.now();
-            self.tables.outbox.add(now, job, &body)?;
+            self.tables.outbox.add(now, None, job, &body)?;
+            self.wake_at(now);
+        }
+        Ok(())
+    }
+
+    /// Puts the notice of a success into the outbox. The job is done afterwards.
+    pub(crate) fn note_success(&mut self, job: &Record, success: &Success) -> Result<()> {
+        if let Some(body) = self.tables.records.body(job.number)? {
+            let now = self.now();
+            self.tables.outbox.add(now, Some(success), job, &body)?;
             self.wake_at(now);
         }
         Ok(())

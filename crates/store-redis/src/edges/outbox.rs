@@ -1,4 +1,4 @@
-//! The outbox of pending dead-letter notices: reading and acknowledging them.
+//! The outbox of pending notices: reading and acknowledging them.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use bytes::{Buf, Bytes};
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::payload::NoticeParts as Notes;
 use ringback_core::contract::{
-    AckResult, DeadLetter, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
-    StoreError,
+    AckResult, EndedJob, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
+    StoreError, Success,
 };
 use ringback_core::state::State;
 
@@ -16,6 +16,8 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the outbox");
+/// What the entry of a success has in the place of the length of a lane's name.
+const IS_DONE: [u8; 2] = [0xff, 0xff];
 
 impl RedisStore {
     pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
@@ -41,26 +43,37 @@ impl RedisStore {
 }
 
 fn pending(shard: Shard, entry: Bytes) -> PendingNotice {
-    let letter = parse(entry.clone()).map_err(|error| {
-        tracing::error!(shard = shard.0, %error, "a dead-letter notice cannot be read");
+    let ended = parse(entry.clone()).map_err(|error| {
+        tracing::error!(shard = shard.0, %error, "a notice cannot be read");
     });
-    PendingNotice { id: OutboxId(entry), letter: letter.ok() }
+    PendingNotice { id: OutboxId(entry), ended: ended.ok() }
 }
 
 /// Reads an entry as `lua/prelude/outbox.lua` makes it.
-fn parse(mut entry: Bytes) -> Result<DeadLetter, StoreError> {
+fn parse(mut entry: Bytes) -> Result<EndedJob, StoreError> {
     if entry.remaining() < 6 {
         return Err(UNREADABLE);
     }
-    let died = Timestamp::from_millis(entry.get_uint(6));
+    let at = Timestamp::from_millis(entry.get_uint(6));
+    let success = if entry.starts_with(&IS_DONE) {
+        entry.advance(IS_DONE.len());
+        Some(Success::take(&mut entry).ok_or(UNREADABLE)?)
+    } else {
+        None
+    };
     let (lane, job_state) = (part(&mut entry)?, part(&mut entry)?);
     let lane = std::str::from_utf8(&lane).map_err(|_| UNREADABLE)?;
-    let head = Head::parse(State::Dead, job_state, &entry)?;
+    let state = if success.is_some() { State::Done } else { State::Dead };
+    let head = Head::parse(state, job_state, &entry)?;
     let tail = Tail::parse(lane, entry)?;
     // A notice can be delivered without the job's own data.
-    let Notes { on_dead, context, trace } = Notes::unpack(&tail.payload).unwrap_or_default();
+    let Notes { on_dead, on_done, context, trace } = Notes::unpack(&tail.payload).unwrap_or_default();
+    let url = if success.is_some() { on_done } else { on_dead };
     let arrived = head.arrived;
-    Ok(DeadLetter { job: head.into_job(tail.key), died, arrived, on_dead, context, trace })
+    let mut job = head.into_job(tail.key);
+    // A job that is done may have been dead before.
+    job.reason = job.reason.filter(|_| success.is_none());
+    Ok(EndedJob { job, success, at, arrived, url, context, trace })
 }
 
 /// Takes the bytes behind their length.
@@ -92,8 +105,8 @@ mod tests {
             [[0, 0, 0, 0, 3, 232].to_vec(), vec![0, 11], b"t https://a".to_vec(), vec![0, 67], run, record]
                 .concat();
         let whole = parse(Bytes::from(entry.clone())).unwrap();
-        assert_eq!((whole.job.key.to_string().as_str(), whole.died.as_millis()), ("t/abc", 1000));
-        assert_eq!(whole.on_dead, None, "the payload cannot be read");
+        assert_eq!((whole.job.key.to_string().as_str(), whole.at.as_millis()), ("t/abc", 1000));
+        assert_eq!(whole.url, None, "the payload cannot be read");
         // The last two bytes are a payload that cannot be read anyway.
         for n in 0..entry.len() - 2 {
             assert!(parse(Bytes::copy_from_slice(&entry[..n])).is_err(), "{n} bytes");

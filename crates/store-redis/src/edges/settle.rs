@@ -29,7 +29,7 @@ struct Group {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Complete, with the payload in the record and no answer to publish.
+    /// Complete, with the payload in the record, no answer to publish and no notice.
     Complete,
     /// Any outcome.
     Other,
@@ -202,8 +202,10 @@ fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec
 }
 
 fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
-    let plain =
-        matches!(outcome, Outcome::Complete) && !lease.grant().hint.is_external && lease.response().is_none();
+    let plain = matches!(outcome, Outcome::Complete)
+        && !lease.grant().hint.is_external
+        && lease.response().is_none()
+        && lease.success().is_none();
     let kind = if plain { Kind::Complete } else { Kind::Other };
     Group { kind, receipt: record::pack_lease(lease.grant().receipt.lease), lane: lease.grant().hint.lane.0 }
 }
@@ -219,7 +221,11 @@ fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcom
         let (lease, outcome) = &items[*n];
         cmd.arg(&lease.locator().0).arg(record::tombstone(lease).bytes());
         if group.kind == Kind::Other {
-            cmd.arg(pack_outcome(outcome, lease.grant().hint.is_external, lease.response()));
+            let mut packed = pack_outcome(outcome, lease.grant().hint.is_external, lease.response());
+            if let (Outcome::Complete, Some(success)) = (outcome, lease.success()) {
+                packed.extend(success.pack());
+            }
+            cmd.arg(packed);
         }
     }
 }

@@ -45,6 +45,7 @@ pub(super) fn job(args: SubmitArgs) -> anyhow::Result<Bytes> {
         ("ttr", wait(args.ttr)),
         ("expires", text(args.expires)),
         ("on_dead", text(args.on_dead)),
+        ("on_done", text(args.on_done)),
         ("if_exists", args.if_exists.map(|mode| json!(mode).to_string())),
         ("max_delay", wait(args.max_delay)),
     ]);

@@ -175,6 +175,7 @@ fn deliveries() -> impl Strategy<Value = Delivery> {
         }),
         timeout,
         trace,
+        on_done: on_dead.clone().filter(|_| trace.is_some()),
         on_dead,
         ..delivery(body)
     })

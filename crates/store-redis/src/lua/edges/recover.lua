@@ -111,7 +111,7 @@ function edges.recover(args)
     end
   end
 
-  outcomes.save(dead, {}, args[5], args[6])
+  outcomes.save(dead, {}, {}, args[5], args[6])
   save_batches(looked)
   if has_more then shard.set('lease_at', NOW) end
   local waits = carrier.waits(tonumber(args[3]), tonumber(args[4]))

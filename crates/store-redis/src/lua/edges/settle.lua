@@ -32,7 +32,7 @@ function outcomes.settle(args, base, whole, over, from)
   jobs.load_states(locs)
 
   local APPLIED, REPLAYED, LATE, COMPLETE = outcomes.APPLIED, outcomes.REPLAYED, outcomes.LATE, outcomes.COMPLETE
-  local answers, dead, undead, undelayed = {}, {}, {}, {}
+  local answers, dead, undead, undelayed, noted, plain_success = {}, {}, {}, {}, {}, char(COMPLETE, 0)
   local j, is_all, counts_lateness, is_watched = 0, true, false, events.on
   at = from
   while at < #args do
@@ -54,7 +54,7 @@ function outcomes.settle(args, base, whole, over, from)
           if is_watched then events.completed(loc, lane, s) end
           done = done + 1
         else
-          answer = outcomes.apply(loc, tomb, o or char(COMPLETE, 0), lane, lease, dead)
+          answer = outcomes.apply(loc, tomb, o or plain_success, lane, lease, dead, noted)
         end
       elseif not s then
         local known = tombs.get(loc)
@@ -62,7 +62,7 @@ function outcomes.settle(args, base, whole, over, from)
       elseif state.settled(s) == lease then
         answer = REPLAYED
       else
-        answer = outcomes.late_success(loc, is_complete or byte(o) == COMPLETE, lease, undead, undelayed)
+        answer = outcomes.late_success(loc, o or plain_success, lease, undead, undelayed, noted)
       end
       j = j + 1
       answers[j] = answer
@@ -75,7 +75,7 @@ function outcomes.settle(args, base, whole, over, from)
   end
 
   over = is_all and #over > 0 and leases.over(over, locs) or {}
-  outcomes.save(dead, undelayed, args[base + 1], args[base + 2])
+  outcomes.save(dead, noted, undelayed, args[base + 1], args[base + 2])
   if is_all then leases.drop(whole) end
   leases.drop(over)
   dead_letters.remove(undead)

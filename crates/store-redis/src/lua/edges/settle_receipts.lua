@@ -31,7 +31,7 @@ local function settle_one(loc, held, outcome, only_expired, dead)
   if only_expired and state.deadline(s) > NOW then return STALE end
   -- A lease that has run out was settled by nobody, so no later call repeats it.
   if only_expired then lease = state.settled(s) end
-  return outcomes.apply(loc, tombs.of(raw, s, DONE, lease), with_attempt(outcome, raw, held), record.lane(raw), lease, dead)
+  return outcomes.apply(loc, tombs.of(raw, s, DONE, lease), with_attempt(outcome, raw, held), record.lane(raw), lease, dead, {})
 end
 
 function edges.settle_receipts(args)
@@ -51,7 +51,7 @@ function edges.settle_receipts(args)
     end
   end
   local over = leases.over(numbers, applied, FEW)
-  outcomes.save(dead, {}, args[1], args[2])
+  outcomes.save(dead, {}, {}, args[1], args[2])
   leases.drop(over)
   shard.close()
   return answers

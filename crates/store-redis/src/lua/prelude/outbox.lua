@@ -1,12 +1,13 @@
--- The outbox: pending dead-letter notices, by the time at which they are to be delivered. The field
+-- The outbox: pending notices of jobs that died or are done, by the time at which they are to be delivered. The field
 -- `tell_at` is the first such time, 0 for none. An entry holds all that a notice needs, so later changes
 -- of the job do not matter.
 --
 -- An entry waits for LONGEST at most. One that is to be delivered later than that was stored before the clock was set
 -- back, and is due.
 --
--- An entry is the time of death (6 bytes), the lane's name and the job state (each behind its length, 2
--- bytes), and the record without the body, which a notice does not carry.
+-- An entry is the time of the end (6 bytes), the lane's name and the job state (each behind its length, 2
+-- bytes), and the record without the body, which a notice does not carry. That of a success has IS_DONE, which is no
+-- length of a name, and the answer of the receiver (status and length, 2 bytes each) behind the time.
 local outbox = {
   FIELDS = {'tell_at'},
   -- How long a notice that was not accepted waits at most (ms).
@@ -19,6 +20,8 @@ function outbox.wait(at)
   return at > 0 and until_us(at) or -1
 end
 
+local IS_DONE = '\255\255'
+
 -- The part of a payload before the body, whose length its first two bytes say.
 local function payload_start(loc, raw)
   local key = record.is_external(raw) and KEY.body .. loc
@@ -28,11 +31,19 @@ local function payload_start(loc, raw)
   return key and call('GETRANGE', key, 0, size - 1) or sub(payload, 1, size)
 end
 
--- Notices for jobs that die in this call, given by their entries among the dead letters. `states` has
--- them as they will be. Must run before anything is written.
-function outbox.notices(dead)
+local function entry_of(loc, lane, raw, s, mark)
+  -- Without the lane's name the notice cannot be delivered, but it stays visible.
+  local name = lanes.name(lane) or ''
+  return concat({
+    six(NOW), mark, pack('>I2', #name), name, pack('>I2', #s), s, record.head(raw), payload_start(loc, raw),
+  })
+end
+
+-- Notices for jobs that die in this call, given by their entries among the dead letters, and for successes: {locator,
+-- lane, job state, answer}. `states` has the dead ones as they will be. Must run before anything is written.
+function outbox.notices(dead, done)
   local notices, absent, names = {}, {}, {}
-  if #dead == 0 then return notices end
+  if #dead + #done == 0 then return notices end
   -- Read only here, because in most calls no job dies.
   fields.tell_at = first_score(KEY.outbox)
   for i, entry in ipairs(dead) do
@@ -40,15 +51,20 @@ function outbox.notices(dead)
     names[i] = sub(entry, 13)
     if not records[loc] then absent[#absent + 1] = loc end
   end
-  shard.load_rows(names)
   for i, raw in ipairs(fetch(KEY.pool, absent)) do records[absent[i]] = record.whole(raw) end
+  local ended = {}
+  for i, job in ipairs(done) do ended[i], names[#names + 1] = job[1], job[2] end
+  shard.load_rows(names)
   for i, entry in ipairs(dead) do
-    -- Without the lane's name the notice cannot be delivered, but it stays visible.
-    local loc, name = sub(entry, 1, 12), lanes.name(names[i]) or ''
-    local raw, s = records[loc], states[loc]
-    if raw then
-      notices[#notices + 1] = concat({six(NOW), pack('>I2', #name), name, pack('>I2', #s), s, record.head(raw), payload_start(loc, raw)})
-    end
+    local loc = sub(entry, 1, 12)
+    local raw = records[loc]
+    if raw then notices[#notices + 1] = entry_of(loc, names[i], raw, states[loc], '') end
+  end
+  -- They are no longer among the records of the call.
+  for i, stored in ipairs(fetch(KEY.pool, ended)) do
+    local loc, lane, s, answer = unpack(done[i])
+    local raw = record.whole(stored)
+    if raw then notices[#notices + 1] = entry_of(loc, lane, raw, s, IS_DONE .. answer) end
   end
   return notices
 end

@@ -1,7 +1,8 @@
 -- Outcomes: how the end of a lease changes its job, and how settling is written.
 --
 -- An outcome is kind, 1 when the payload is external, delay (6 bytes, ms), and the failed attempt with
--- its reason, packed as a job state ends with them.
+-- its reason, packed as a job state ends with them. A success that somebody wants to know of ends with the answer of
+-- the receiver, as the outbox has it.
 local outcomes = {
   COMPLETE = 1, RETRY = 2, BURY = 3, RELEASE = 4,
   -- Answers.
@@ -13,6 +14,8 @@ outcomes.FIELDS = union(
 )
 do
   local COMPLETE, RETRY, BURY = outcomes.COMPLETE, outcomes.RETRY, outcomes.BURY
+  -- The length of a success that nobody wants to know of.
+  local PLAIN = 22
 
   function outcomes.delay(o) return (read('>I6', o, 3)) end
 
@@ -32,12 +35,19 @@ do
     goes_on(loc, state.with_due(s, at), DELAYED, lane, lease)
   end
 
+  -- Adds a success to those that somebody wants to know of, if it is one.
+  local function note_success(noted, loc, lane, s, o)
+    if #o > PLAIN then noted[#noted + 1] = {loc, lane, s, sub(o, PLAIN + 1)} end
+  end
+
   -- Applies the outcome of a current lease. `tomb` is the tombstone of the job as done; it also holds the
-  -- due time that the lease was granted for. Entries of jobs that die are appended to `dead`.
-  function outcomes.apply(loc, tomb, o, lane, lease, dead)
+  -- due time that the lease was granted for. Entries of jobs that die are appended to `dead`, successes that somebody
+  -- wants to know of to `noted`.
+  function outcomes.apply(loc, tomb, o, lane, lease, dead, noted)
     local s, kind, external = states[loc], byte(o), byte(o, 2) == 1
     events.settled(loc, lane, s, o)
     if kind == COMPLETE then
+      note_success(noted, loc, lane, s, o)
       ends(loc, tomb, s, DONE, external, lane)
     elseif state.is_cancel_requested(s) then
       ends(loc, tomb, s, CANCELLED, external, lane)
@@ -57,8 +67,9 @@ do
 
   -- Judges a receipt that is no longer current. Only a success still counts, and only for this very life of the
   -- job: a lease older than the record belongs to an earlier job of the same id. `undead` and `undelayed` collect
-  -- what is to be removed from the dead letters and from the schedule.
-  function outcomes.late_success(loc, is_complete, lease, undead, undelayed)
+  -- what is to be removed from the dead letters and from the schedule; `noted` is that of `apply`.
+  function outcomes.late_success(loc, o, lease, undead, undelayed, noted)
+    local is_complete = byte(o) == COMPLETE
     jobs.load({loc})
     local raw, s = records[loc], states[loc]
     if not (raw and s) then return outcomes.STALE end
@@ -71,14 +82,15 @@ do
     if code == DELAYED then undelayed[#undelayed + 1] = {loc, raw, s} end
     lanes.move(lane, code, DONE, 1)
     events.done(loc, lane, code)
+    note_success(noted, loc, lane, s, o)
     tombs.add(loc, tombs.of(raw, s, DONE, lease), record.is_external(raw))
     return outcomes.LATE
   end
 
   -- Writes the jobs that leases have ended or changed. New indexes come first, then the jobs themselves,
   -- so that a script that is cut short loses no job.
-  function outcomes.save(dead, undelayed, keep, cap)
-    local notices = outbox.notices(dead)
+  function outcomes.save(dead, noted, undelayed, keep, cap)
+    local notices = outbox.notices(dead, noted)
     for _, job in ipairs(undelayed) do schedule.remove(unpack(job)) end
     schedule.save()
     ready.save('LPUSH')
