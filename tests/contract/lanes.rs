@@ -201,7 +201,9 @@ async fn three_others_are_found(bench: &Workbench, group: &str) {
     }
 }
 
-pub(crate) async fn a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they_were_met_closed(bench: &Workbench) {
+pub(crate) async fn a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they_were_met_closed(
+    bench: &Workbench,
+) {
     fill_topic(bench, "~a/one", 1_000).await;
     let without = |group: &str| vec![(group.to_owned(), 0)];
     let closed = || Reserve { group_limits: without("~a"), ..bench.ask(10) };

@@ -139,12 +139,50 @@ async fn a_job_that_has_expired_is_dead_and_not_sent_and_a_revive_sends_it() {
             (with(job(&sink, "x"), "expires", 0), "neither a duration"),
             (with(job(&sink, "x"), "expires", "2020-01-01T00:00:00Z"), "before the job is due"),
             (with(with(job(&sink, "x"), "delay", "2h"), "expires", &*time), "before the job is due"),
-            (json!({"topic": "pulled", "id": "x", "expires": "1h"}), "without a url"),
         ] {
             let problem = stack.post("/v1/jobs", &job).await.expect(422);
             let error = &problem["errors"][0];
             assert_eq!(error["field"], "expires", "{problem}");
             assert!(error["detail"].as_str().is_some_and(|text| text.contains(detail)), "{problem}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_pull_job_that_has_expired_is_given_to_nobody() {
+    for options in StackOptions::each_store() {
+        let stack = options.start().await;
+        let pull = |id: &str| json!({"topic": "pulled", "id": id});
+        stack.accept(&with(pull("brief"), "expires", "50ms")).await;
+        stack.accept(&with(pull("later"), "expires", "1h")).await;
+        tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+        let ask = json!({"wait": "10s", "ttr": "1m"});
+        let given = stack.reserve_one("pulled", &ask).await;
+        assert_eq!((&given["id"], &given["attempt"]), (&json!("later"), &json!(1)), "{given}");
+        // It may be in another shard than the one that was asked first.
+        assert!(stack.reserve("pulled", &json!({"wait": "300ms"})).await.is_empty());
+        let dead = stack.wait_state("pulled", "brief", "dead", SOON).await;
+        assert_eq!((&dead["reason"], &dead["failures"]), (&json!("expired"), &json!(1)), "{dead}");
+        assert_eq!(stack.settle(&given, "finish", &json!({})).await.status, 200);
+
+        stack.post("/v1/jobs/pulled/brief/revive", &json!({})).await.expect(200);
+        let given = stack.reserve_one("pulled", &ask).await;
+        assert_eq!((&given["id"], &given["attempt"]), (&json!("brief"), &json!(2)), "{given}");
+        assert_eq!(stack.settle(&given, "finish", &json!({})).await.status, 200);
+
+        // A retry by the policy that would come after the time ends the job at once.
+        let retried = with(pull("retried"), "retry", json!({"delays": ["1h"], "jitter": 0}));
+        stack.accept(&with(retried, "expires", "59m")).await;
+        let given = stack.reserve_one("pulled", &ask).await;
+        assert_eq!(stack.settle(&given, "retry", &json!({"error": "no paper"})).await.status, 200);
+        let dead = stack.job("pulled", "retried").await.1;
+        assert_eq!((&dead["state"], &dead["reason"]), (&json!("dead"), &json!("expired")), "{dead}");
+        assert_eq!(dead["last"]["error"], "no paper");
+
+        // So does a lease that runs out.
+        stack.accept(&with(with(pull("held"), "retry", json!({"delays": ["1h"]})), "expires", "59m")).await;
+        stack.reserve_one("pulled", &json!({"wait": "10s", "ttr": "100ms"})).await;
+        let dead = stack.wait_state("pulled", "held", "dead", SOON).await;
+        assert_eq!((&dead["reason"], &dead["attempts"]), (&json!("expired"), &json!(1)), "{dead}");
     }
 }

@@ -39,7 +39,10 @@ async fn the_notice_of_a_success_has_the_answer_of_the_receiver() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let long = "ü".repeat(2_000);
-        sink.answer_job("text", Script::first(1, Answer::status(500)).finally(Answer::status(201).body("{\"paid\":true}")));
+        sink.answer_job(
+            "text",
+            Script::first(1, Answer::status(500)).finally(Answer::status(201).body("{\"paid\":true}")),
+        );
         sink.answer_job("empty", Answer::status(204));
         sink.answer_job("bytes", Answer::status(200).body(vec![0xff, 0xfe]));
         sink.answer_job("long", Answer::status(200).body(long.clone()));

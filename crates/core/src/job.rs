@@ -104,7 +104,7 @@ pub struct Delivery {
     pub retry: Option<RetryPolicy>,
     /// The job's own deadline per attempt, or time to run of a pull job, if it has one.
     pub timeout: Option<Duration>,
-    /// When it expires, if it does. Only of a job with a URL.
+    /// When it expires, if it does.
     pub expires: Option<Expires>,
     /// The trace of the submit, if it was part of one.
     pub trace: Option<Trace>,

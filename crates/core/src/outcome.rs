@@ -47,6 +47,25 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// The outcome of a job that expires: what would be due again later buries it.
+    #[must_use]
+    pub fn in_time(
+        self,
+        expires: Option<Timestamp>,
+        now: Timestamp,
+        last: impl FnOnce() -> LastAttempt,
+    ) -> Self {
+        let is_late = |after: &Duration| expires.is_some_and(|expires| now.plus(*after) >= expires);
+        let bury = |last| Self::Bury { reason: Reason::Expired, last };
+        match self {
+            Self::Retry { after, last } if is_late(&after) => bury(last),
+            Self::Release { after } if is_late(&after) => bury(last()),
+            outcome => outcome,
+        }
+    }
+}
+
 /// What decides on the retry of a failed attempt, beside the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failure {

@@ -24,7 +24,7 @@ use ringback_store::{Retries, Store};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, debug, info, warn};
 
-use self::attempted::{Attempted, Ending, KeptAnswers, in_time};
+use self::attempted::{Attempted, Ending, KeptAnswers};
 use crate::client::{self, Client, PostError, PostRequest};
 use crate::credentials::Credentials;
 use crate::failing::{Failing, FailingDestinations, Report};
@@ -226,7 +226,7 @@ impl Deliverer {
             }
         };
         // What is due later than it expires counts as revived.
-        let outcome = in_time(outcome, lease.expires(), now, last);
+        let outcome = outcome.in_time(lease.expires(), now, last);
         #[cfg(debug_assertions)]
         let outcome = planted::outcome(outcome, lease);
         Some(outcome)

@@ -6,7 +6,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     ExpiredLease, Lease, LeaseGrant, PulledJob, Receipt, RetryContext, Shard, StoreClock, payload,
 };
-use ringback_core::job::{Job, JobKey, Locator, Topic};
+use ringback_core::job::{Expires, Job, JobKey, Locator, Topic};
 use ringback_core::lane::SettleHint;
 use ringback_core::outcome::LastAttempt;
 use tokio::time::Instant;
@@ -69,9 +69,11 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
 /// A pull job that was reserved; `None` if the job cannot be read.
 pub(crate) fn pulled_job(shard: Shard, record: &Record, body: &Body) -> Option<PulledJob> {
     let Stage::Reserved { deadline, .. } = record.stage else { return None };
+    let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
     Some(PulledJob {
         receipt: receipt(shard, record)?,
-        delivery: payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?,
+        expires: expires(record, delivery.expires),
+        delivery,
         key: key(record, body)?,
         attempt: record.attempts,
         deadline: Timestamp::from_millis(deadline),
@@ -85,9 +87,16 @@ pub(crate) fn expired_lease(shard: Shard, record: &Record, body: &Body) -> Optio
 
 /// The data that determines the delay before the next attempt of a job.
 pub(crate) fn retry_context(record: &Record, body: &Body) -> RetryContext {
-    let (retry, topic) = (payload::policy(&body.payload), Topic::from_stored(&record.topic));
+    let (retry, own_expires) = payload::retry_parts(&body.payload);
+    let (topic, expires) = (Topic::from_stored(&record.topic), expires(record, own_expires));
     let first_due = Timestamp::from_millis(record.first_due());
-    RetryContext { failures: record.failures, first_due, retry, topic }
+    RetryContext { failures: record.failures, first_due, expires, retry, topic }
+}
+
+/// When a job expires.
+fn expires(record: &Record, expires: Option<Expires>) -> Option<Timestamp> {
+    let [due, first_due] = [record.due, record.first_due()].map(Timestamp::from_millis);
+    expires?.of(due, first_due)
 }
 
 fn receipt(shard: Shard, record: &Record) -> Option<Receipt> {

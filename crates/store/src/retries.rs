@@ -35,7 +35,8 @@ impl Retries {
         let policy = self.installation.policy(tries.retry.as_ref(), of_topic);
         let longest_delay = self.installation.longest_delay(tries.first_due, now);
         let failure = Failure { before: tries.failures, retry_after: None, longest_delay };
-        Ok(Outcome::failed(&policy, &failure, LastAttempt::by_consumer(error), rng))
+        let outcome = Outcome::failed(&policy, &failure, LastAttempt::by_consumer(error), rng);
+        Ok(outcome.in_time(tries.expires, now, || LastAttempt::by_consumer(None)))
     }
 }
 
@@ -45,6 +46,7 @@ mod tests {
 
     use rand::SeedableRng as _;
     use rand::rngs::StdRng;
+    use ringback_core::outcome::Reason;
     use ringback_core::policy::{Policies, Policy};
     use ringback_core::wire::parse_policy;
 
@@ -78,6 +80,18 @@ mod tests {
         assert_eq!(after(&retries, None, Some("t")), Ok(2));
         assert_eq!(after(&retries, None, Some("u")), Ok(3), "a policy without retry");
         assert_eq!((after(&retries, None, Some("none")), after(&retries, None, None)), (Ok(3), Ok(3)));
+    }
+
+    #[test]
+    fn a_job_that_would_be_retried_after_it_expires_is_dead() {
+        let installation = InstallationRetry::unlimited(policy(3).retry.unwrap());
+        let retries = Retries { policies: PolicyBook::default(), installation };
+        let mut rng = StdRng::seed_from_u64(1);
+        let expires = Some(Timestamp::from_millis(10_000));
+        let tries = RetryContext { expires, ..RetryContext::default() };
+        let mut outcome = |now| retries.failed(&tries, None, Timestamp::from_millis(now), &mut rng).unwrap();
+        assert!(matches!(outcome(6_999), Outcome::Retry { .. }));
+        assert!(matches!(outcome(7_000), Outcome::Bury { reason: Reason::Expired, .. }));
     }
 
     #[test]

@@ -59,7 +59,8 @@ pub(crate) async fn successes_of_exchanges_and_of_large_jobs_have_entries_withou
     bench.exchange(items, &bench.ask(1)).await;
     let mut ends = dead_letters(bench).await;
     ends.sort_by_key(|end| end.job.key.to_string());
-    let brief: Vec<_> = ends.iter().map(|end| (&end.job.key.id.as_str()[..5], end.success.is_some())).collect();
+    let brief: Vec<_> =
+        ends.iter().map(|end| (&end.job.key.id.as_str()[..5], end.success.is_some())).collect();
     assert_eq!(brief, [("large", true), ("small", true)]);
     assert!(ends.iter().all(|end| end.url.is_some()), "{ends:?}");
 }

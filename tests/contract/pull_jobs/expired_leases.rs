@@ -27,6 +27,7 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
             RetryContext {
                 failures: 0,
                 first_due,
+                expires: wanted.delivery.expires.and_then(|expires| expires.of(first_due, first_due)),
                 retry: wanted.delivery.retry.clone(),
                 topic: Some(key.topic.clone())
             }

@@ -180,11 +180,14 @@ pub(crate) async fn the_receipt_leads_to_what_chooses_the_retry_tier(bench: &Wor
     for (name, size) in [("inline", 10), ("beside", 3000), ("huge", 200_000)] {
         let mut wanted = bench.pull_job(name).body(vec![b'x'; size]);
         wanted.delivery.retry = policy.clone();
+        let own = wanted.delivery.expires.expect("it expires");
         let accepted = bench.accept(wanted).await;
         let (key, first_due) = (accepted.key, accepted.due);
         let job = bench.pull_one(&key, LONG).await;
-        let tries =
-            RetryContext { failures: 0, first_due, retry: policy.clone(), topic: Some(key.topic.clone()) };
+        let (retry_policy, expires) = (policy.clone(), own.of(first_due, first_due));
+        assert_eq!(job.expires, expires);
+        let topic = Some(key.topic.clone());
+        let tries = RetryContext { failures: 0, first_due, expires, retry: retry_policy, topic };
         assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), Some(tries));
         bench.settle_receipt(job.receipt, retry(ms(0))).await;
         assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), None);

@@ -35,9 +35,8 @@ impl Pair {
             assert_eq!(redis.len(), memory.len(), "{}", self.at);
             for ((one, _), (other, _)) in redis.iter().zip(&memory) {
                 self.same(&one.job, &other.job);
-                let brief = |end: &EndedJob| {
-                    (end.success.clone(), end.url.clone(), end.context.clone(), end.trace)
-                };
+                let brief =
+                    |end: &EndedJob| (end.success.clone(), end.url.clone(), end.context.clone(), end.trace);
                 assert_eq!(brief(one), brief(other), "{}", self.at);
             }
             let redis = acknowledge(&self.stores[0], *shard, &epochs[0], redis).await;
@@ -53,19 +52,12 @@ async fn pending(store: &Store, shard: Shard) -> Vec<(EndedJob, OutboxId)> {
     let deaths = store.outbox(shard, 100).await.expect("outbox").pending.into_iter();
     let mut deaths: Vec<_> =
         deaths.map(|notice| (notice.ended.expect("it can be read"), notice.id)).collect();
-    deaths.sort_by_key(|(death, _)| {
-        (death.job.key.to_string(), death.job.attempts, death.success.is_some())
-    });
+    deaths.sort_by_key(|(death, _)| (death.job.key.to_string(), death.job.attempts, death.success.is_some()));
     deaths
 }
 
 /// Acknowledges entries, and postpones some; returns whether an entry is left.
-async fn acknowledge(
-    store: &Store,
-    shard: Shard,
-    epoch: &Epoch,
-    deaths: Vec<(EndedJob, OutboxId)>,
-) -> bool {
+async fn acknowledge(store: &Store, shard: Shard, epoch: &Epoch, deaths: Vec<(EndedJob, OutboxId)>) -> bool {
     let mut ack = OutboxAck::default();
     for (number, (_, id)) in deaths.into_iter().enumerate() {
         match number {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use ringback_core::contract::{Pull, Pulled, PulledJob, Receipt, Shard, StoreError};
 use ringback_core::job::Topic;
-use ringback_core::outcome::Outcome;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
@@ -207,8 +207,13 @@ async fn execute(store: Store, ids: Arc<CallerIds>, command: Command) -> Option<
     }
     let call = Call { caller: ids.take(), request };
     match call.send(&store).await {
-        Ok(Pulled { jobs, more }) => {
+        Ok(Pulled { jobs, more, now }) => {
             ids.put_back(call.caller);
+            let (expired, jobs): (Vec<_>, Vec<_>) =
+                jobs.into_iter().partition(|job| job.expires.is_some_and(|at| at <= now));
+            // There may be others behind them.
+            let more = more || !expired.is_empty();
+            bury_expired(&store, expired).await;
             // If the consumer has gone, the jobs are dropped, which releases them.
             reply.send(Ok((Reserved { jobs, release: sender }, more))).ok();
             None
@@ -241,6 +246,21 @@ async fn repeat(store: Store, ids: Arc<CallerIds>, call: Call) {
         }
     }
     ids.put_back(call.caller);
+}
+
+/// Buries jobs of one shard that have expired. If that fails, their leases run out, and they are met again.
+async fn bury_expired(store: &Store, jobs: Vec<PulledJob>) {
+    let Some(shard) = jobs.first().map(|job| job.receipt.shard) else { return };
+    let buries: Vec<_> = jobs
+        .into_iter()
+        .map(|job| {
+            let last = LastAttempt::by_consumer(Some(Reason::Expired.name().to_owned()));
+            (job.receipt, Outcome::Bury { reason: Reason::Expired, last })
+        })
+        .collect();
+    if let Err(error) = store.settle_receipts(shard, &buries).await {
+        tracing::warn!(%error, jobs = buries.len(), "jobs that have expired were not buried; their leases run out");
+    }
 }
 
 /// Releases jobs of one shard. If that fails, their leases expire.

@@ -11,8 +11,8 @@ use ringback_core::credential::CredentialKey;
 use ringback_core::job::Topic;
 use ringback_core::policy::{Metrics, Policy};
 use ringback_core::wire::{
-    FieldError, PolicyAnswer, Problem, TopicAnswer, TopicsAnswer, brings_secrets, close_policy,
-    parse_policy, policy_of_notices, secret_header_values, unmask_policy, with_secrets,
+    FieldError, PolicyAnswer, Problem, TopicAnswer, TopicsAnswer, brings_secrets, close_policy, parse_policy,
+    policy_of_notices, secret_header_values, unmask_policy, with_secrets,
 };
 use ringback_service::http_server::Peer;
 

@@ -43,7 +43,7 @@ pub(crate) struct JobRequest {
     /// any URL is a pull job: it waits for a consumer that reserves jobs of its topic.
     url: Option<CallbackUrl>,
     /// When it expires: how long after it was first due, or a time after it is due. Then it is dead with the reason
-    /// `expired`, and not attempted. Only for a job with a URL.
+    /// `expired`, and neither sent nor given to a consumer.
     expires: Option<Expiry>,
     /// The method of the callback. `GET` and `DELETE` have no body. Only for a job with a URL.
     #[schema(default = "POST")]

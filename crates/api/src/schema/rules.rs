@@ -54,7 +54,6 @@ fn requests() -> Vec<Rule> {
         both("url", "ttr"),
         both("timeout", "ttr"),
         both("method", "ttr"),
-        both("expires", "ttr"),
         without_body("body"),
         without_body("body_base64"),
         with_body("body_base64"),

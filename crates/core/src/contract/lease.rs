@@ -92,13 +92,23 @@ impl Lease {
         attempt: u32,
         failures: u32,
     ) -> Self {
-        Self { grant, response: None, success: None, key, delivery, due, first_due, created, attempt, failures }
+        Self {
+            grant,
+            response: None,
+            success: None,
+            key,
+            delivery,
+            due,
+            first_due,
+            created,
+            attempt,
+            failures,
+        }
     }
 
-    /// When the job expires, if it does. One that was made due later than that, such as by a revive, does not.
+    /// When the job expires, if it does.
     pub fn expires(&self) -> Option<Timestamp> {
-        let time = self.delivery.expires?.time(self.first_due);
-        (self.due < time).then_some(time)
+        self.delivery.expires?.of(self.due, self.first_due)
     }
 
     /// What the backend knows of the lease.

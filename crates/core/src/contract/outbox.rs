@@ -53,7 +53,8 @@ pub struct Success {
 impl Success {
     /// The status (2 bytes), the length of the answer (2), and the answer: as both backends keep it.
     pub fn pack(&self) -> Vec<u8> {
-        let length = u16::try_from(self.answer.len()).expect("the start of an answer has a limit below 64 KiB");
+        let length =
+            u16::try_from(self.answer.len()).expect("the start of an answer has a limit below 64 KiB");
         [&self.status.to_be_bytes()[..], &length.to_be_bytes(), &self.answer].concat()
     }
 

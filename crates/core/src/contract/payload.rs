@@ -105,9 +105,9 @@ pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>) -> Opti
     })
 }
 
-/// The retry policy in the result of [`pack`], or in its first 64 KiB.
-pub fn policy(packed: &[u8]) -> Option<RetryPolicy> {
-    meta(packed)?.0.retry
+/// The retry policy and the expiry in the result of [`pack`], or in its first 64 KiB.
+pub fn retry_parts(packed: &[u8]) -> (Option<RetryPolicy>, Option<Expires>) {
+    meta(packed).map_or((None, None), |(meta, rest)| (meta.retry, rest.expires))
 }
 
 /// The result of [`pack`] without the body, as the outbox keeps it.

@@ -77,6 +77,8 @@ pub struct Pulled {
     pub jobs: Vec<PulledJob>,
     /// Whether more jobs could be reserved now.
     pub more: bool,
+    /// The store's time.
+    pub now: Timestamp,
 }
 
 /// A job that a consumer has reserved.
@@ -90,6 +92,8 @@ pub struct PulledJob {
     pub attempt: u32,
     /// When the lease runs out, by the store's clock.
     pub deadline: Timestamp,
+    /// When the job expires, if it does.
+    pub expires: Option<Timestamp>,
     /// The body and what belongs to it.
     pub delivery: Delivery,
 }
@@ -101,6 +105,8 @@ pub struct RetryContext {
     pub failures: u32,
     /// When the job was first due.
     pub first_due: Timestamp,
+    /// When it expires, if it does.
+    pub expires: Option<Timestamp>,
     /// The job's own policy, if it has one.
     pub retry: Option<RetryPolicy>,
     /// The job's topic, whose policy counts otherwise; `None` if it is not known.

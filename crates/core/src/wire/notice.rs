@@ -120,7 +120,8 @@ impl EndedJob {
         let body = Body { bytes: body.into(), content_type: None };
         let (context, trace) = (self.context.clone(), self.trace);
         let delivery = Delivery { context, trace, ..Delivery::new(url, body) };
-        let topic = NOTICE_TOPICS[self.kind()].parse::<Topic>().expect("it lies within the alphabet of topics");
+        let topic =
+            NOTICE_TOPICS[self.kind()].parse::<Topic>().expect("it lies within the alphabet of topics");
         // A notice belongs to the tenant whose job has ended.
         let topic = topic.of_tenant(self.job.key.topic.tenant().as_ref());
         let key = JobKey { topic, id: notice_id(self) };

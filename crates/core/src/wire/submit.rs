@@ -140,7 +140,7 @@ pub(super) fn judge(
     let timeout = if is_push { timeout(fields, mistakes) } else { no_timeout(fields, mistakes) };
     let ttr = ttr(fields, mistakes);
     let timeout = if is_push { timeout } else { ttr };
-    let expires = expires(fields, is_push, mistakes);
+    let expires = expires(fields, mistakes);
     let on_dead = on_dead(fields, topic.as_ref(), mistakes);
     let on_done = on_done(fields, topic.as_ref(), is_push, mistakes);
     let if_exists = if_exists(fields, make_token, mistakes);
@@ -203,12 +203,8 @@ fn method(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> Callba
 }
 
 /// The field `expires`: a duration from the first due time, or a time.
-fn expires(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> Option<Expires> {
+fn expires(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Expires> {
     let raw = fields.get("expires")?;
-    if !is_push {
-        mistakes.add("expires", "given for a job without a url, which is for pull", "no expires, or a url");
-        return None;
-    }
     let after = |duration| (MIN_EXPIRES..=MAX_AHEAD).contains(&duration).then_some(Expires::After(duration));
     let found = match values::duration(raw) {
         Ok(duration) => after(duration),

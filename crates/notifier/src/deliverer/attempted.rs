@@ -1,11 +1,10 @@
-//! An attempt that has ended: how, what is kept of the answer, and what becomes of a job that expires. Pure.
+//! An attempt that has ended: how, and what is kept of the answer. Pure.
 
 use std::time::Duration;
 
 use http::StatusCode;
-use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, Success};
-use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::{Logging, Policy};
 use tokio::time::Instant;
 
@@ -41,7 +40,8 @@ impl KeptAnswers {
 
     /// The answer to a success that somebody wants to know of.
     pub(super) fn success(self, attempted: &Attempted, outcome: Option<&Outcome>) -> Option<Success> {
-        let response = attempted.response().filter(|_| self.is_noted && outcome == Some(&Outcome::Complete))?;
+        let response =
+            attempted.response().filter(|_| self.is_noted && outcome == Some(&Outcome::Complete))?;
         Some(Success { status: response.status.as_u16(), answer: response.body.clone() })
     }
 
@@ -104,21 +104,5 @@ impl Attempted {
             error: self.error().map(str::to_owned),
             duration: self.took,
         }
-    }
-}
-
-/// An outcome of a job that expires: what would be due again later buries it.
-pub(super) fn in_time(
-    outcome: Outcome,
-    expires: Option<Timestamp>,
-    now: Timestamp,
-    last: impl FnOnce() -> LastAttempt,
-) -> Outcome {
-    let is_late = |after: &Duration| expires.is_some_and(|expires| now.plus(*after) >= expires);
-    let bury = |last| Outcome::Bury { reason: Reason::Expired, last };
-    match outcome {
-        Outcome::Retry { after, last } if is_late(&after) => bury(last),
-        Outcome::Release { after } if is_late(&after) => bury(last()),
-        outcome => outcome,
     }
 }

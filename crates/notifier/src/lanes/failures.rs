@@ -48,14 +48,7 @@ enum State {
 
 impl Budget {
     fn new(now: Instant) -> Self {
-        Self {
-            left: MOST,
-            at: now,
-            seen: now,
-            state: State::Open,
-            lanes: BTreeSet::new(),
-            fails_on: false,
-        }
+        Self { left: MOST, at: now, seen: now, state: State::Open, lanes: BTreeSet::new(), fails_on: false }
     }
 
     fn refill(&mut self, now: Instant) {

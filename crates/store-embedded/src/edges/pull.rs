@@ -1,7 +1,7 @@
 //! pull: ready → reserved, the first pull jobs of one topic, for a consumer that asks for them; and
 //! what is known of the lanes and leases of pull jobs.
 
-use ringback_core::clock::millis_up;
+use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Pull, Pulled, Receipt, RetryContext, Shard, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::lane::Lane;
@@ -15,9 +15,10 @@ use crate::{EDGE_BYTES, EmbeddedStore, answers};
 impl EmbeddedStore {
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
         let request = Request::from(ask);
-        let (found, more) = self.call(shard, ask.limit * EDGE_BYTES, move |txn| pull(txn, &request)).await?;
+        let pull = move |txn: &mut Txn<'_>| Ok((pull(txn, &request)?, Timestamp::from_millis(txn.now())));
+        let ((found, more), now) = self.call(shard, ask.limit * EDGE_BYTES, pull).await?;
         let jobs = read_granted(shard, &found, |record, body| answers::pulled_job(shard, record, body));
-        Ok(Pulled { jobs, more })
+        Ok(Pulled { jobs, more, now })
     }
 
     /// The topics that have ready pull jobs, without the first `from`, and how many lanes were looked at.

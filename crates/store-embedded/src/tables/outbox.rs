@@ -36,7 +36,8 @@ impl Notice {
         let record = record.pack();
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
         let payload = payload::without_body(&body.payload).unwrap_or_default();
-        [&at.to_be_bytes()[..], &done, &length.to_be_bytes(), &record, &Body::pack(&body.id, payload)].concat()
+        [&at.to_be_bytes()[..], &done, &length.to_be_bytes(), &record, &Body::pack(&body.id, payload)]
+            .concat()
     }
 
     fn unpack(number: u64, raw: &[u8]) -> Option<Self> {

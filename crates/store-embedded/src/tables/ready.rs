@@ -65,7 +65,8 @@ impl<A: Access> Ready<A> {
         limit: usize,
     ) -> Result<Vec<(u64, String)>> {
         let after = Bound::Excluded((shard, turn, lane));
-        let rows = self.lanes.range((after, Bound::Excluded((shard, last.saturating_add(1).min(PARKED), ""))))?;
+        let rows =
+            self.lanes.range((after, Bound::Excluded((shard, last.saturating_add(1).min(PARKED), ""))))?;
         let lanes = rows.take(limit).map(|row| {
             let (row, _) = row?;
             Ok((row.value().1, row.value().2.to_owned()))

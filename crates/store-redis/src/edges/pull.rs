@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::{Cmd, Value};
-use ringback_core::clock::millis_up;
+use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
     ExpiredLease, LeaseCheck, Pull, Pulled, PulledJob, Receipt, RetryContext, Settled, Shard, StoreError,
     payload,
@@ -31,9 +31,10 @@ impl RedisStore {
             cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
             cmd.arg(ask.topic.as_str());
         });
-        let Grant { has_more, jobs, .. } = Grant::parse(answer.await?)?;
+        let Grant { now_us, has_more, jobs, .. } = Grant::parse(answer.await?)?;
+        let now = Timestamp::from_millis(now_us / 1000);
         let jobs = all_read(shard, jobs.into_iter().map(|job| self.pulled(shard, job))).await;
-        Ok(Pulled { jobs, more: has_more })
+        Ok(Pulled { jobs, more: has_more, now })
     }
 
     /// Makes a pulled job. `None` when its large payload is gone, and the job with it.
@@ -43,8 +44,11 @@ impl RedisStore {
         let tail = Tail::parse(&lane, record)?;
         let found = self.delivery(shard, locator, &head, tail).await?;
         let receipt = Receipt { shard, locator, lease: head.lease };
-        let Head { attempts: attempt, deadline, .. } = head;
-        Ok(found.map(|(key, delivery)| PulledJob { receipt, key, attempt, deadline, delivery }))
+        let Head { attempts: attempt, deadline, due, first_due, .. } = head;
+        Ok(found.map(|(key, delivery)| {
+            let expires = delivery.expires.and_then(|expires| expires.of(due, first_due));
+            PulledJob { receipt, key, attempt, deadline, expires, delivery }
+        }))
     }
 
     pub async fn pull_topics(
@@ -143,8 +147,10 @@ impl RedisStore {
         } else {
             Tail::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
         };
-        let Head { failures, first_due, .. } = *head;
-        Ok(RetryContext { failures, first_due, retry: payload::policy(&packed), topic: None })
+        let Head { failures, due, first_due, .. } = *head;
+        let (retry, expires) = payload::retry_parts(&packed);
+        let expires = expires.and_then(|expires| expires.of(due, first_due));
+        Ok(RetryContext { failures, first_due, expires, retry, topic: None })
     }
 }
 

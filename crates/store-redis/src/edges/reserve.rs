@@ -78,7 +78,7 @@ pub(crate) struct Granted {
 
 /// The answer of a script that grants leases.
 pub(crate) struct Grant {
-    now_us: u64,
+    pub(crate) now_us: u64,
     pub(crate) has_more: bool,
     is_watched: bool,
     skipped: Vec<String>,
