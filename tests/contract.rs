@@ -137,6 +137,7 @@ contract! {
         a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they_were_met_closed,
         callers_with_room_for_different_tenants_each_find_their_lanes,
         a_lane_that_is_closed_among_a_thousand_of_another_tenant_is_found_once_it_opens,
+        a_hundred_origins_at_their_limits_do_not_hide_another_one,
         a_hundred_lanes_at_their_limits_do_not_hide_one_below_its_limit,
         stale_entries_do_not_block_another_lane,
     }

@@ -37,6 +37,8 @@ async fn a_policy_is_set_shown_and_deleted() {
             "success",
             "--on-dead",
             "http://h/dead",
+            "--on-done",
+            "http://h/done",
             "--metrics",
         ],
     )
@@ -44,7 +46,7 @@ async fn a_policy_is_set_shown_and_deleted() {
     assert_eq!((run.code, run.out.as_str()), (Some(0), "the topic t has a policy now\n"), "{run:?}");
     let policy = json!({"retry": {"delays": ["15s", "3m"], "max": -1, "jitter": 0.5}, "timeout": "5s", "ttr": 90,
         "url": "http://h/", "headers": {"x-tenant": "a7", "x-b": "2"}, "headers_to": ["http://h"], "expect_body": "success",
-        "on_dead": "http://h/dead", "metrics": true});
+        "on_dead": "http://h/dead", "on_done": "http://h/done", "metrics": true});
     let shown = stack.get("/v1/topics/t").await.json();
     assert_eq!((&shown["topic"], &shown["policy"]), (&json!("t"), &policy));
     let run = ringback(&server, &["policy", "get", "t", "--output", "json"]).await;

@@ -179,10 +179,38 @@ async fn a_pull_job_that_has_expired_is_given_to_nobody() {
         assert_eq!((&dead["state"], &dead["reason"]), (&json!("dead"), &json!("expired")), "{dead}");
         assert_eq!(dead["last"]["error"], "no paper");
 
+        // So does one by the consumer's own delay, and a release.
+        for (id, action) in [("delayed", "retry"), ("given-back", "release")] {
+            stack.accept(&with(pull(id), "expires", "59m")).await;
+            let given = stack.reserve_one("pulled", &ask).await;
+            assert_eq!(stack.settle(&given, action, &json!({"delay": "1h"})).await.status, 200);
+            let dead = stack.job("pulled", id).await.1;
+            assert_eq!(
+                (&dead["state"], &dead["reason"]),
+                (&json!("dead"), &json!("expired")),
+                "{id}: {dead}"
+            );
+        }
+
         // So does a lease that runs out.
         stack.accept(&with(with(pull("held"), "retry", json!({"delays": ["1h"]})), "expires", "59m")).await;
         stack.reserve_one("pulled", &json!({"wait": "10s", "ttr": "100ms"})).await;
         let dead = stack.wait_state("pulled", "held", "dead", SOON).await;
         assert_eq!((&dead["reason"], &dead["attempts"]), (&json!("expired"), &json!(1)), "{dead}");
+    }
+}
+
+#[tokio::test]
+async fn many_pull_jobs_that_have_expired_are_passed_over() {
+    for options in StackOptions::each_store() {
+        let stack = options.start().await;
+        let jobs: Vec<_> = (0..300)
+            .map(|n| json!({"topic": "pulled", "id": format!("job-{n}"), "expires": "10ms"}))
+            .collect();
+        assert_eq!(stack.batch(&jobs).await.1["accepted"], 300);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        stack.accept(&json!({"topic": "pulled", "id": "last"})).await;
+        let given = stack.reserve_one("pulled", &json!({"wait": "20s"})).await;
+        assert_eq!(given["id"], "last", "{given}");
     }
 }

@@ -144,7 +144,8 @@ impl Pulls {
         shards.into_iter()
     }
 
-    /// Asks one shard, and again while it only found entries of jobs that are gone.
+    /// Asks one shard, and again while it only found entries of jobs that are gone, and jobs that had expired. If these are
+    /// too many for one call, there may be more.
     async fn ask(
         &self,
         shard: Shard,
@@ -154,7 +155,7 @@ impl Pulls {
     ) -> (Shard, ShardResult) {
         loop {
             let answer = self.ask_once(shard, topic, ask, deadline).await;
-            if !matches!(&answer, Ok((reserved, true)) if reserved.len() == 0) {
+            if !matches!(&answer, Ok((reserved, true)) if reserved.len() == 0) || deadline.is_near() {
                 return (shard, answer);
             }
         }

@@ -11,7 +11,7 @@ use ringback_core::access::KeyId;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{RetryContext, Token, is_notice_topic};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
-use ringback_core::outcome::Outcome;
+use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::SecretId;
 use ringback_core::retry::InstallationRetry;
 use ringback_core::wire::{
@@ -231,6 +231,11 @@ impl Api {
         error: Option<String>,
     ) -> Result<Outcome, PoliciesUnknown> {
         self.retries.failed(context, error, self.clock.now(), &mut *self.random())
+    }
+
+    /// The outcome of a pull job that a consumer wants to have again later: one that expires before is dead.
+    pub(crate) fn in_time(&self, outcome: Outcome, context: &RetryContext) -> Outcome {
+        outcome.in_time(context.expires, self.clock.now(), || LastAttempt::by_consumer(None))
     }
 
     /// The retry policy of jobs that have none of their own, in topics without one, and the limits of all.

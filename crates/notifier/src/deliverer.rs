@@ -13,7 +13,7 @@ use http::StatusCode;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Attempt, Lease, Note, Renewed};
+use ringback_core::contract::{Attempt, Lease, Note, Renewed, Success};
 use ringback_core::crash_point;
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
@@ -21,7 +21,7 @@ use ringback_core::outcome::{Failure, Outcome, Reason};
 use ringback_core::policy::{Logging, Policy};
 use ringback_service::{Shutdown, random};
 use ringback_store::{Retries, Store};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{Instrument as _, debug, info, warn};
 
 use self::attempted::{Attempted, Ending, KeptAnswers};
@@ -112,7 +112,7 @@ impl Deliverer {
                 lease.record_response(status, took);
             }
             if let Some(success) = kept.success(&attempted, outcome.as_ref()) {
-                lease.record_success(success);
+                lease.record_success(self.cut_to_room(success).await);
             }
             self.report(&lease, &attempted, outcome.as_ref());
             let settlement = outcome.map(|outcome| {
@@ -193,6 +193,14 @@ impl Deliverer {
         match self.shutdown.deadline() {
             Some(deadline) => sleep_until(deadline - call).await,
             None => sleep(grace - call).await,
+        }
+    }
+
+    /// Drops the answer if the store is nearly full: what is kept for a notice takes no more room than its job then.
+    async fn cut_to_room(&self, success: Success) -> Success {
+        match timeout(self.store.note_timeout(), self.store.shortage()).await {
+            Ok(Some(_)) => Success { answer: Bytes::new(), ..success },
+            Ok(None) | Err(_) => success,
         }
     }
 

@@ -364,7 +364,8 @@ impl Dispatcher {
             info!("reserve succeeds again");
         }
         self.signals.record(shard, cause, &reserved);
-        if reserved.more && reserved.leases.is_empty() && !reserved.skipped_groups.is_empty() {
+        let is_stuck = reserved.leases.is_empty() && !reserved.has_put_off;
+        if reserved.more && is_stuck && !reserved.skipped_groups.is_empty() {
             self.ask_again.later(shard, Instant::now());
         } else {
             self.ask_again.reset(shard);

@@ -181,7 +181,7 @@ mod tests {
 
     fn found(more: bool, skipped: Option<&str>) -> Reserved {
         let skipped = skipped.map(str::to_owned).into_iter().collect();
-        Reserved { leases: Vec::new(), more, skipped, skipped_groups: Vec::new() }
+        Reserved { leases: Vec::new(), more, has_put_off: false, skipped, skipped_groups: Vec::new() }
     }
 
     #[test]

@@ -205,16 +205,16 @@ impl<'t> Txn<'t> {
         self.passes.insert(self.edge.shard, at);
     }
 
-    /// The turn of a lane that was empty: behind all lanes that had a turn before this edge.
+    /// The turn of a lane that was empty, the time in µs: behind all lanes that had a turn before this edge.
     pub(crate) fn next_turn(&mut self) -> u64 {
-        let turn = self.before.turn + 1;
+        let turn = (self.before.turn + 1).max(self.now_us());
         self.row.turn = self.row.turn.max(turn);
         turn
     }
 
     /// The last turn that has come, with those of this edge. Lanes that were put off have later ones.
     pub(crate) fn last_turn(&self) -> u64 {
-        self.row.turn
+        self.row.turn.max(self.now_us())
     }
 
     /// Gives a lane a turn behind the others, and wakes those who reserve from it.

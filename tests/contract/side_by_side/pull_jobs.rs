@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Pass, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
 use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::limits::MAX_RENEWED;
@@ -184,11 +185,16 @@ impl Pair {
         self.moment();
     }
 
-    /// The same, but for the time that the job was first due.
+    /// The same, but for the time that the job was first due, and when it expires.
     fn same_tries(&self, redis: &RetryContext, memory: &RetryContext) {
-        let (one, other) = (redis.first_due, memory.first_due);
-        assert!(one.plus(APART) >= other && other.plus(APART) >= one, "{}: {one}, {other}", self.at);
-        let aligned = RetryContext { first_due: one, ..memory.clone() };
+        let times = [(Some(redis.first_due), Some(memory.first_due)), (redis.expires, memory.expires)];
+        for (one, other) in times {
+            let is_near = |a: Timestamp, b: Timestamp| a.plus(APART) >= b && b.plus(APART) >= a;
+            let is_same = one.zip(other).map_or(one == other, |(one, other)| is_near(one, other));
+            assert!(is_same, "{}: {one:?}, {other:?}", self.at);
+        }
+        let RetryContext { first_due, expires, .. } = *redis;
+        let aligned = RetryContext { first_due, expires, ..memory.clone() };
         assert_eq!(*redis, aligned, "{}", self.at);
     }
 }

@@ -29,6 +29,11 @@ impl Deadline {
         Instant::now() >= self.0
     }
 
+    /// Whether so little time is left that one more store call could be late.
+    pub(crate) fn is_near(self) -> bool {
+        Instant::now() + ANSWER_WITHIN / 4 >= self.0
+    }
+
     /// An earlier deadline for the first of `parts` sequential waits, each with the same part of
     /// the time that is left.
     pub(crate) fn share(self, parts: usize) -> Self {

@@ -47,22 +47,19 @@ pub(super) fn complete(mut document: Value) -> Value {
 
 /// The request to the URL of an `on_dead`.
 fn dead_letter_notice() -> Value {
-    notice(&json!({
-        "tags": ["dead"], "operationId": "dead_letter_notice", "summary": "Dead-letter notice",
-        "description": "Posted to the `on_dead` of a job that died, or to that of its topic's policy. It is a job of the topic `ringback.on-dead`, delivered and retried like any other.",
-    }))
+    let description = "Posted to the `on_dead` of a job that died, or to that of its topic's policy. It is a job of the topic `ringback.on-dead`, delivered and retried like any other.";
+    notice("dead", "dead_letter_notice", "Dead-letter notice", description)
 }
 
 /// The request to the URL of an `on_done`.
 fn success_notice() -> Value {
-    notice(&json!({
-        "tags": ["jobs"], "operationId": "success_notice", "summary": "Notice of a success",
-        "description": "Posted to the `on_done` of a job whose receiver has accepted it, or to that of its topic's policy. It is a job of the topic `ringback.on-done`, delivered and retried like any other.",
-    }))
+    let description = "Posted to the `on_done` of a job whose receiver has accepted it, or to that of its topic's policy. It is a job of the topic `ringback.on-done`, delivered and retried like any other.";
+    notice("jobs", "success_notice", "Notice of a success", description)
 }
 
-fn notice(operation: &Value) -> Value {
-    let common = json!({
+fn notice(tag: &str, id: &str, summary: &str, description: &str) -> Value {
+    json!({
+        "tags": [tag], "operationId": id, "summary": summary, "description": description,
         "requestBody": {
             "required": true,
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NoticeBody"}}},
@@ -71,9 +68,7 @@ fn notice(operation: &Value) -> Value {
             "2XX": {"description": "Received"},
             "4XX": {"description": "Not received: it is sent again later, except after 410"},
         },
-    });
-    let fields = [operation, &common].into_iter().filter_map(Value::as_object);
-    Value::Object(fields.flatten().map(|(name, value)| (name.clone(), value.clone())).collect())
+    })
 }
 
 /// The answers to a caller without a key, or with one that does not allow the operation, and the header of the operator.

@@ -211,11 +211,11 @@ async fn execute(store: Store, ids: Arc<CallerIds>, command: Command) -> Option<
             ids.put_back(call.caller);
             let (expired, jobs): (Vec<_>, Vec<_>) =
                 jobs.into_iter().partition(|job| job.expires.is_some_and(|at| at <= now));
-            // There may be others behind them.
+            // There may be others behind those that have expired.
             let more = more || !expired.is_empty();
-            bury_expired(&store, expired).await;
             // If the consumer has gone, the jobs are dropped, which releases them.
             reply.send(Ok((Reserved { jobs, release: sender }, more))).ok();
+            bury_expired(&store, expired).await;
             None
         }
         Err(error) => {

@@ -2,7 +2,6 @@
 //! bury, release, renew.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -62,13 +61,16 @@ pub(crate) async fn retry(
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptAnswer> {
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
-    let (outcome, topic) = match delay {
-        Some(after) => (Outcome::Retry { after, last: LastAttempt::by_consumer(error) }, None),
-        None => match Deadline::from_now().bound(api.store.lease_info(&receipt)).await?? {
-            Some(lease) => (api.failed(&lease, error)?, lease.topic),
-            // The receipt is not current. The store knows whether this call is a repetition.
-            None => (Outcome::Retry { after: Duration::ZERO, last: LastAttempt::by_consumer(error) }, None),
-        },
+    let lease = Deadline::from_now().bound(api.store.lease_info(&receipt)).await??;
+    let by_delay = |error| {
+        let after = delay.unwrap_or_default();
+        Outcome::Retry { after, last: LastAttempt::by_consumer(error) }
+    };
+    let (outcome, topic) = match lease {
+        Some(lease) if delay.is_some() => (api.in_time(by_delay(error), &lease), lease.topic),
+        Some(lease) => (api.failed(&lease, error)?, lease.topic),
+        // The receipt is not current. The store knows whether this call is a repetition.
+        None => (by_delay(error), None),
     };
     settle(&api, receipt, outcome, topic).await
 }
@@ -106,8 +108,16 @@ pub(crate) async fn release(
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptAnswer> {
-    let delay = parse_release(&json)?;
-    settle(&api, receipt, Outcome::Release { after: delay }, None).await
+    let after = parse_release(&json)?;
+    let (mut outcome, mut topic) = (Outcome::Release { after }, None);
+    // One that is released at once is judged when it is met.
+    if !after.is_zero()
+        && let Some(lease) = Deadline::from_now().bound(api.store.lease_info(&receipt)).await??
+    {
+        outcome = api.in_time(outcome, &lease);
+        topic = lease.topic;
+    }
+    settle(&api, receipt, outcome, topic).await
 }
 
 /// Renew a lease

@@ -58,8 +58,8 @@ fn requests() -> Vec<Rule> {
         without_body("body_base64"),
         with_body("body_base64"),
         with_body("content_type"),
-        json!({"allOf": [of_notices.clone(), given(&["on_dead"])]}),
-        json!({"allOf": [of_notices.clone(), given(&["on_done"])]}),
+        json!({"allOf": [of_notices, given(&["on_dead"])]}),
+        json!({"allOf": [of_notices, given(&["on_done"])]}),
         both("on_done", "ttr"),
     ];
     let changes =

@@ -44,6 +44,8 @@ pub struct Reserved {
     pub leases: Vec<Lease>,
     /// Whether more jobs could be reserved now.
     pub more: bool,
+    /// Whether closed lanes that hid others were put off: the next reserve finds the others.
+    pub has_put_off: bool,
     /// Lanes that have more jobs but were skipped or used up their limit.
     pub skipped: Vec<String>,
     /// Origins and tenants with lanes that have more jobs, and were skipped or used up the limit of the group. Of a

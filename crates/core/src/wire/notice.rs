@@ -263,6 +263,33 @@ mod tests {
     }
 
     #[test]
+    fn the_notice_of_a_success_has_the_answer_and_goes_to_on_done() {
+        let mut done = letter("pay", Some("https://up.example/done"));
+        (done.job.state, done.job.reason, done.job.last) = (State::Done, None, None);
+        done.success = Some(Success { status: 201, answer: "thanks".into() });
+        let notice = done.notice(None).unwrap();
+        assert_eq!(notice.key.topic.as_str(), "ringback.on-done");
+        assert_eq!(notice.delivery.callback.to_string(), "https://up.example/done");
+        let body = std::str::from_utf8(&notice.delivery.body.bytes).unwrap();
+        assert_eq!(
+            body,
+            r#"{"type":"job.done","timestamp":"1970-01-01T00:00:01.020Z","data":{"topic":"pay","id":"order-1","state":"done","due_at":"1970-01-01T00:00:01.000Z","created_at":"1970-01-01T00:00:00.500Z","attempts":3,"failures":2,"response":{"status":201,"answer":"thanks"},"context":{"tenant":"a7"}}}"#
+        );
+        let policy =
+            parse_policy(br#"{"on_dead":"http://t.example/dead","on_done":"http://t.example/done"}"#);
+        let to = |ended: &EndedJob| ended.notice(policy.as_ref().ok()).unwrap().delivery.callback.to_string();
+        let mut dead = letter("pay", None);
+        done.url = None;
+        assert_eq!((&*to(&done), &*to(&dead)), ("http://t.example/done", "http://t.example/dead"));
+        assert_ne!(
+            done.notice(policy.as_ref().ok()).unwrap().key.id,
+            dead.notice(policy.as_ref().ok()).unwrap().key.id
+        );
+        dead.job.key.topic = NOTICE_TOPICS[1].parse().unwrap();
+        assert_eq!(dead.notice(policy.as_ref().ok()), None);
+    }
+
+    #[test]
     fn the_same_dead_letter_has_the_same_notice_and_another_one_another_key() {
         let one = letter("pay", Some("https://up.example/dead"));
         assert_eq!(one.notice(None), one.notice(None));

@@ -23,10 +23,13 @@ use crate::{EDGE_BYTES, EmbeddedStore};
 /// off.
 const LANES: usize = 64;
 const OTHERS: usize = 8;
-/// More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them: one
-/// after the other until so many turns were given.
+/// More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them. If
+/// fewer of each hide others together, these are put off.
 const MOST_CLOSED: usize = 8;
-const PUT_OFF: u64 = 1_000;
+/// How late the last lane that is put off has its turn, in µs: so late for each lane of its tenant, and within these bounds.
+const PER_LANE: u64 = 4_000;
+const SOON: u64 = 100_000;
+const LATEST: u64 = 10_000_000;
 
 impl EmbeddedStore {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
@@ -146,8 +149,9 @@ struct Found {
     is_more: bool,
     skipped: Vec<String>,
     skipped_groups: BTreeSet<String>,
-    /// So many lanes of an origin or a tenant that may give no job that others may be behind them.
-    put_off: Vec<Vec<String>>,
+    /// So many lanes of an origin or a tenant that may give no job that others may be behind them, and how late the last one
+    /// has its turn, in µs.
+    put_off: Vec<(Vec<String>, u64)>,
     /// The lanes of paused topics.
     parked: Vec<String>,
 }
@@ -157,7 +161,8 @@ impl Found {
         let at = ReservedAt { now_us: self.now_us, is_watched: self.is_watched, asked };
         let leases = read_granted(shard, &self.jobs, |record, body| answers::lease(shard, record, body, at));
         let skipped_groups = self.skipped_groups.into_iter().collect();
-        Reserved { leases, more: self.is_more, skipped: self.skipped, skipped_groups }
+        let has_put_off = !self.put_off.is_empty();
+        Reserved { leases, more: self.is_more, has_put_off, skipped: self.skipped, skipped_groups }
     }
 }
 
@@ -180,9 +185,9 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         txn.row.turn = txn.row.turn.max(turn.unwrap_or(0));
     }
     // Lanes that fill meanwhile are before these.
-    for lanes in &found.put_off {
+    for (lanes, length) in &found.put_off {
         for (n, lane) in (1..).zip(lanes) {
-            let turn = txn.next_turn() + PUT_OFF * n / lanes.len() as u64;
+            let turn = txn.last_turn() + length * n / lanes.len() as u64;
             txn.tables.ready.set_turn(shard, lane, Some(turn))?;
         }
     }
@@ -236,11 +241,11 @@ impl LanesInTurn {
         if is_rest {
             return Ok((true, closed));
         }
-        let (known, open) = (self.len(), self.open.len());
+        let known = self.len();
         let Some((first, last)) = txn.tables.ready.turns(txn.shard(), in_turn + 1)? else {
             return Ok((false, closed));
         };
-        let begin = first + txn.now_us() % (last - first + 1);
+        let begin = first + scattered(txn.now_us()) % (last - first + 1);
         self.last = (begin, String::new());
         self.look(txn, request, u64::MAX, OTHERS)?;
         let missing = (known + OTHERS).saturating_sub(self.len());
@@ -248,12 +253,37 @@ impl LanesInTurn {
             self.last = (first, String::new());
             self.look(txn, request, begin - 1, missing)?;
         }
-        Ok((self.open[open..].iter().any(|lane| request.limit_of(lane) > 0), closed))
+        // There are others if so many were found.
+        Ok((self.len() == known + OTHERS, closed))
     }
 
     fn len(&self) -> usize {
         self.open.len() + self.closed.len() + self.parked.len()
     }
+}
+
+/// A number that differs much where the time differs little (Fibonacci hashing).
+const fn scattered(time: u64) -> u64 {
+    time.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
+}
+
+/// The lanes that hide others, and how late the last of each has its turn.
+fn put_off(
+    txn: &mut Txn<'_>,
+    by_group: BTreeMap<String, Vec<String>>,
+    is_hidden: bool,
+) -> Result<Vec<(Vec<String>, u64)>> {
+    let (many, few): (Vec<_>, Vec<_>) =
+        by_group.into_iter().partition(|(_, lanes)| lanes.len() > MOST_CLOSED);
+    if many.is_empty() {
+        let few: Vec<_> = few.into_iter().flat_map(|(_, lanes)| lanes).collect();
+        return Ok(if is_hidden && !few.is_empty() { vec![(few, SOON)] } else { Vec::new() });
+    }
+    let late = |(group, lanes): (String, Vec<String>)| {
+        let known = txn.tables.counts.lanes_of(txn.shard(), &group)?;
+        Ok((lanes, (PER_LANE * known).clamp(SOON, LATEST)))
+    };
+    many.into_iter().map(late).collect()
 }
 
 /// Finds jobs in the lanes, in turn. Nothing is reserved yet.
@@ -272,7 +302,7 @@ fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
             by_group.entry(group).or_default().push(lane);
         }
     }
-    found.put_off = by_group.into_values().filter(|lanes| lanes.len() > MOST_CLOSED).collect();
+    found.put_off = put_off(txn, by_group, is_more && in_turn > LANES / 2)?;
     let (mut budget, mut groups) = (MAX_BYTES, request.groups.clone());
     for lane in open {
         let bound = request.limit_of(&lane);

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use redb::ReadableTable as _;
 use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS, tenant_limit};
 use ringback_core::job::{Tenant, TenantLimits};
-use ringback_core::lane::Lane;
+use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::state::State;
 
 pub(crate) use self::cache::ByName;
@@ -255,6 +255,12 @@ impl Counts<Writing<'_>> {
         // Nearly always nothing is paused.
         let is_any = self.topics.load(shard, ALL)?.paused > 0;
         Ok(is_any && self.topics.load(shard, Lane::topic_of(lane))?.pause == Pause::Paused)
+    }
+
+    /// How many lanes a tenant has in a shard; of another group of lanes, how many all have.
+    pub(crate) fn lanes_of(&mut self, shard: u16, group: &str) -> Result<u64> {
+        let is_tenant = group != NO_TENANT && tenant_of(group).is_some();
+        Ok(self.topics.load(shard, if is_tenant { group } else { ALL })?.lanes)
     }
 
     /// Loads the rows of a topic, its tenant and its shard, so that changing them cannot fail.

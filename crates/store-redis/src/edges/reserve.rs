@@ -27,9 +27,10 @@ use crate::script;
 
 /// One call takes no more jobs once they have this many bytes, large payloads included.
 pub(crate) const RESERVE_BYTES: usize = 1024 * 1024;
-/// Flags in the answer: more jobs can be taken, and the shard's events are watched.
+/// Flags in the answer: more jobs can be taken, the shard's events are watched, and closed lanes were put off.
 const MORE: i64 = 1;
 const WATCHED: i64 = 2;
+const PUT_OFF: i64 = 4;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the answer of a reserve");
 
@@ -81,6 +82,7 @@ pub(crate) struct Grant {
     pub(crate) now_us: u64,
     pub(crate) has_more: bool,
     is_watched: bool,
+    has_put_off: bool,
     skipped: Vec<String>,
     pub(crate) jobs: Vec<Granted>,
 }
@@ -109,6 +111,7 @@ impl Grant {
             now_us,
             has_more: flags & MORE != 0,
             is_watched: flags & WATCHED != 0,
+            has_put_off: flags & PUT_OFF != 0,
             skipped: reply::read(skipped, "the skipped lanes of a reserve")?,
             jobs,
         })
@@ -129,7 +132,7 @@ impl RedisStore {
         answer: Value,
         asked: Instant,
     ) -> Result<Reserved, StoreError> {
-        let Grant { now_us, has_more, is_watched, skipped, jobs } = Grant::parse(answer)?;
+        let Grant { now_us, has_more, is_watched, has_put_off, skipped, jobs } = Grant::parse(answer)?;
         let clock = StoreClock { shown_us: now_us, asked };
         // All granted jobs count: a job that cannot be read is not settled either.
         let mut sizes: HashMap<u64, usize> = HashMap::new();
@@ -147,7 +150,7 @@ impl RedisStore {
         }
         // Only the name of a lane has a space.
         let (skipped, skipped_groups) = skipped.into_iter().partition(|name| name.contains(' '));
-        Ok(Reserved { leases, more: has_more, skipped, skipped_groups })
+        Ok(Reserved { leases, more: has_more, has_put_off, skipped, skipped_groups })
     }
 
     /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job, or the lease

@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn flags_become_the_fields_of_a_submit() {
-        let all = "--id i --delay 10m --header x-b: --context k=v=w --timeout 0.5 --on-dead http://h/dead";
+        let all = "--id i --delay 10m --header x-b: --context k=v=w --timeout 0.5 --on-dead http://h/dead --on-done http://h/done";
         let more = ["--body", "{\"b\": 1.0e5}", "--header", "x-a: 1:2", "--retry", "15s, 3m"];
         let all = given(&[&all.split(' ').collect::<Vec<_>>()[..], &more].concat());
-        let expected = r#"{"topic":"t","id":"i","delay":"10m","url":"http://h/","body":{"b": 1.0e5},"headers":{"x-b":"","x-a":"1:2"},"context":{"k":"v=w"},"retry":{"delays":["15s","3m"]},"timeout":0.5,"on_dead":"http://h/dead"}"#;
+        let expected = r#"{"topic":"t","id":"i","delay":"10m","url":"http://h/","body":{"b": 1.0e5},"headers":{"x-b":"","x-a":"1:2"},"context":{"k":"v=w"},"retry":{"delays":["15s","3m"]},"timeout":0.5,"on_dead":"http://h/dead","on_done":"http://h/done"}"#;
         assert_eq!(all.unwrap(), expected);
         let preset = given(&["--retry", "none", "--at", "2026-11-20T09:30:00Z"]).unwrap();
         let expected =

@@ -9,14 +9,15 @@
 
 -- How many lanes are looked at, beside those that may give no job by a limit of their own, and how many that were put off.
 local LANES, OTHERS = 64, 8
--- More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them.
+-- More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them. If
+-- fewer of each hide others together, these are put off.
 local MOST_CLOSED = 8
 
 -- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those of paused topics.
 -- Then whether there may be more lanes, and how many of the closed ones had their turn. `is_closed` is nil if all origins
 -- and tenants may give some. Else, once all lanes whose turn has come are known, some of those that were put off are looked
--- at, because they may be open for this caller.
-local function lanes_in_turn(own_limits, n_full, is_closed)
+-- at, because they may be open for this caller; there may be more if these were not all.
+local function lanes_in_turn(n_full, is_closed)
   local open, closed, parked = {}, {}, {}
   local function look(skip, limit)
     local all = ready.lanes(skip, limit)
@@ -36,10 +37,25 @@ local function lanes_in_turn(own_limits, n_full, is_closed)
   if in_turn > 0 then look(0, min(window, in_turn)) end
   local n_closed = #closed
   if in_turn > window then return open, closed, parked, true, n_closed end
-  local known, others, is_any = #open, ready.n_lanes() - in_turn, false
+  local others = ready.n_lanes() - in_turn
   if others > 0 then look(in_turn + OTHERS * (NOW_US % ceil(others / OTHERS)), OTHERS) end
-  for i = known + 1, #open do is_any = is_any or own_limits[open[i]] ~= 0 end
-  return open, closed, parked, is_any, n_closed
+  return open, closed, parked, others > OTHERS, n_closed
+end
+
+-- Puts off the lanes of origins and tenants that hide others. Whether there were any.
+local function put_off(by_group, is_hidden)
+  local few, n = {}, 0
+  for group, names in pairs(by_group) do
+    if #names > MOST_CLOSED then
+      ready.put_off(names, group)
+      n = n + 1
+    else
+      append_all(few, 1, names)
+    end
+  end
+  if n > 0 or not (is_hidden and few[1]) then return n > 0 end
+  ready.put_off(few[1])
+  return true
 end
 
 function grants.reserve(args, n_args)
@@ -79,7 +95,7 @@ function grants.reserve(args, n_args)
     return of_origin, origin
   end
   local function is_closed(lane) return own_limits[lane] ~= 0 and of_groups(lane, 0) <= 0 end
-  local open, closed, parked, is_rest, n_closed = lanes_in_turn(own_limits, n_full, has_closed and is_closed)
+  local open, closed, parked, is_rest, n_closed = lanes_in_turn(n_full, has_closed and is_closed)
   local n_open = 0
   for _, lane in ipairs(open) do if own_limits[lane] ~= 0 then n_open = n_open + 1 end end
   local share = ceil(limit / max(n_open, 1))
@@ -93,14 +109,11 @@ function grants.reserve(args, n_args)
       skipped[#skipped + 1] = group
     end
   end
-  local by_group, put_off = {}, {}
+  local by_group = {}
   for i, lane in ipairs(closed) do
     local _, group = of_groups(lane, 0)
     skip(group)
     if i <= n_closed then append(by_group, group, lane) end
-  end
-  for _, names in pairs(by_group) do
-    if #names > MOST_CLOSED then put_off[#put_off + 1] = names end
   end
   for _, lane in ipairs(open) do
     local bound, of_group, group = own_limits[lane] or lane_limit, of_groups(lane, 0)
@@ -136,7 +149,7 @@ function grants.reserve(args, n_args)
     if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
     ready.pop(visit[1], visit[2], visit[3], i)
   end
-  for _, names in ipairs(put_off) do ready.put_off(names) end
+  if put_off(by_group, is_rest and n_closed > LANES / 2) then more = more + grants.PUT_OFF end
   return grants.answer(grant, more, skipped)
 end
 

@@ -3,8 +3,8 @@
 --
 -- The answer is {now in us, flags, {names of skipped lanes, skipped origins}, {lane name, job state, locator, record,
 -- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when
--- more jobs can be taken, and WATCHED, while somebody watches the shard's events.
-local grants = {MORE = 1, WATCHED = 2}
+-- more jobs can be taken, WATCHED, while somebody watches the shard's events, and PUT_OFF, when closed lanes were put off.
+local grants = {MORE = 1, WATCHED = 2, PUT_OFF = 4}
 grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, topics.SPLIT_FIELDS)
 
 -- The job state of a first delivery, before and behind receipt and deadline.
@@ -125,7 +125,7 @@ function grants.save(grant)
   jobs.save()
 end
 
--- The answer; `more` is MORE or 0.
+-- The answer; `more` are MORE and PUT_OFF, or 0.
 function grants.answer(grant, more, skipped)
   grant.answer[2], grant.answer[3] = grants.flags(more), skipped
   return grant.answer

@@ -133,11 +133,13 @@ local function last_turn() return max(NOW_US, fields.lease) + CLOSE end
 function ready.in_turn() return call('ZCOUNT', KEY.lanes, '-inf', last_turn()) end
 function ready.n_lanes() return call('ZCARD', KEY.lanes) end
 
--- Gives push lanes turns that are to come, so that lanes that fill meanwhile are before them: in the next 0.1 s, or over so
--- long that the turns of 250 lanes come in a second. The field `lease` must have been read.
-local SOON, PER_LANE = 100000, 4000
-function ready.put_off(names)
-  local first, step, turns = last_turn(), max(SOON, PER_LANE * ready.n_lanes()) / #names, {}
+-- Gives push lanes turns that are to come, so that lanes that fill meanwhile are before them: those of a group, an origin or
+-- a tenant, so late that the turns of 250 lanes of the group come in a second, as far as its lanes are known; in 0.1 s at
+-- least, and 10 s at most. The field `lease` must have been read.
+local SOON, PER_LANE, LATEST = 100000, 4000, 10000000
+function ready.put_off(names, group)
+  local n = group and (topics.n_lanes_of(group) or ready.n_lanes()) or 0
+  local first, step, turns = last_turn(), max(SOON, min(LATEST, PER_LANE * n)) / #names, {}
   for i, lane in ipairs(names) do turns[2 * i - 1], turns[2 * i] = floor(first + i * step), lane end
   sliced('ZADD', KEY.lanes, turns)
 end

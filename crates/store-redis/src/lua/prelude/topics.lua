@@ -87,6 +87,15 @@ do
     return n_topics, n_lanes
   end
 
+  -- How many lanes a tenant has; nil for another group of lanes, or if it was not counted yet.
+  function topics.n_lanes_of(group)
+    local field = 'tenant:' .. group
+    shard.load_rows({field})
+    if not rows[field] then return nil end
+    local _, n = read(TENANT, rows[field])
+    return n
+  end
+
   -- Whether a tenant that has `own` of `used` topics or lanes may not have one more: at most as many as its quota
   -- allows, and half of what the others leave.
   local function is_beyond(own, quota, used, most) return own >= min(quota, floor((most - used + own) / 2)) end
