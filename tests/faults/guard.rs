@@ -62,6 +62,10 @@ async fn what_a_url_says_by_itself_is_refused_at_submit() {
         let on_dead = json!({"topic": TOPIC, "id": "notice", "on_dead": sink.url("/dead"), "body": {}});
         let (status, problem) = stack.submit(&on_dead).await;
         assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("on_dead")), "{problem}");
+        let on_done =
+            with(with(job(&sink, "done"), "url", "http://public.example/"), "on_done", sink.url("/done"));
+        let (status, problem) = stack.submit(&on_done).await;
+        assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("on_done")), "{problem}");
         // A policy can be set, as by a restore. It is judged with each job that takes its URLs.
         stack.set_policy("by-policy", &json!({"url": sink.url("/hook")})).await;
         let (status, problem) = stack.submit(&json!({"topic": "by-policy", "id": "1", "body": {}})).await;

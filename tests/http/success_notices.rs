@@ -115,6 +115,24 @@ async fn the_job_s_on_done_overrides_that_of_its_topic_and_counts_as_content() {
 }
 
 #[tokio::test]
+async fn a_store_that_is_nearly_full_keeps_the_status_of_a_success_alone() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer(Answer::status(201).body("a receipt"));
+    stack.accept(&with(noted(&sink, "a"), "delay", "1s")).await;
+    let limit = async |bytes: u64| {
+        let mut config = redis::cmd("CONFIG");
+        config.arg("SET").arg("maxmemory").arg(bytes);
+        config.exec_async(&mut stack.redis().client().await).await.expect("CONFIG SET");
+    };
+    limit(1_000_000).await;
+    stack.wait_state(TOPIC, "a", "done", SOON).await;
+    limit(0).await;
+    let came = notice(&sink, "/done", "a").await;
+    assert_eq!(body(&came)["data"]["response"], json!({"status": 201}));
+    outbox_is_empty(&stack).await;
+}
+
+#[tokio::test]
 async fn on_done_is_shown_and_refused_where_it_means_nothing() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);

@@ -236,11 +236,15 @@ async fn callbacks_and_notices_are_those_of_the_tenant_whose_job_it_is() {
                 "body": {"of": tenant}, "retry": {"preset": "none"}, "delay": "1s",
             });
             caller.post(&stack, "/v1/jobs", &job).await.expect(201);
+            let job = json!({
+                "topic": "shared", "id": "fine", "url": sink.url("/fine"), "on_done": sink.url("/dead"), "delay": "1s",
+            });
+            caller.post(&stack, "/v1/jobs", &job).await.expect(201);
         }
-        let notices = eventually(SOON, "both notices arrive", async || {
+        let notices = eventually(SOON, "the notices of both arrive", async || {
             let arrived = sink.arrivals();
             let notices: Vec<_> = arrived.iter().filter(|one| one.path == "/dead").cloned().collect();
-            if notices.len() == 2 { Ok(notices) } else { Err(arrived.len()) }
+            if notices.len() == 4 { Ok(notices) } else { Err(arrived.len()) }
         })
         .await;
         let calls: Vec<_> = sink.arrivals().into_iter().filter(|one| one.path == "/fails").collect();
@@ -258,11 +262,11 @@ async fn callbacks_and_notices_are_those_of_the_tenant_whose_job_it_is() {
         for secret in &secrets {
             let signed =
                 notices.iter().filter(|notice| super::super::signatures::is_signed_by(notice, &[secret]));
-            assert_eq!(signed.count(), 1);
+            assert_eq!(signed.count(), 2);
         }
         for (_, caller) in &callers {
             let topics = caller.get(&stack, "/v1/topics").await.expect(200).to_string();
-            assert!(topics.contains("ringback.on-dead"), "{topics}");
+            assert!(topics.contains("ringback.on-dead") && topics.contains("ringback.on-done"), "{topics}");
         }
     }
 }

@@ -88,8 +88,14 @@ async fn a_key_is_limited_to_its_topics_and_destinations() {
         assert_eq!(refused["errors"][0]["field"], "url", "{refused}");
         let policy = json!({"url": url});
         caller.send(&stack, Method::PUT, "/v1/topics/t", Some(&policy)).await.expect(422);
-        let notice = json!({"topic": "t", "url": "https://hooks.example.com/", "on_dead": url});
-        caller.post(&stack, jobs, &notice).await.expect(422);
+        for field in ["on_dead", "on_done"] {
+            let noted = json!({"topic": "t", "url": "https://hooks.example.com/", field: url});
+            let refused = caller.post(&stack, jobs, &noted).await.expect(422);
+            assert_eq!(refused["errors"][0]["field"], field, "{refused}");
+            let policy = json!({field: url});
+            let refused = caller.send(&stack, Method::PUT, "/v1/topics/t", Some(&policy)).await.expect(422);
+            assert_eq!(refused["errors"][0]["field"], field, "{refused}");
+        }
         caller.post(&stack, "/v1/import", &job("t", url)).await.expect(200);
     }
     let batch = json!([job("t", "https://hooks.example.com/"), job("other", "https://hooks.example.com/")]);

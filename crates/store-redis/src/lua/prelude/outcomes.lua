@@ -47,8 +47,8 @@ do
     local s, kind, external = states[loc], byte(o), byte(o, 2) == 1
     events.settled(loc, lane, s, o)
     if kind == COMPLETE then
-      note_success(noted, loc, lane, s, o)
       ends(loc, tomb, s, DONE, external, lane)
+      note_success(noted, loc, lane, s, o)
     elseif state.is_cancel_requested(s) then
       ends(loc, tomb, s, CANCELLED, external, lane)
     elseif kind == RETRY then
