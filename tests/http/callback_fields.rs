@@ -1,7 +1,7 @@
 //! Fields of a job or its policy that few have: the method of the callback, statuses that are final, delays that grow, and
 //! when a job expires.
 
-use ringback_testkit::{Answer, Script, Sink, StackOptions};
+use ringback_testkit::{Answer, Script, Sink, Stack, StackOptions};
 use serde_json::json;
 
 use crate::cli::ringback;
@@ -96,6 +96,12 @@ async fn delays_that_grow_are_waited_for_one_after_the_other() {
     assert!(wrong.code == Some(64) && wrong.err.contains("backoff 1s 2 1h 15"), "{wrong:?}");
 }
 
+/// Waits until so much time has passed by the clock of the store: a job that is delayed by it is ready.
+async fn time_passes(stack: &Stack, delay: &str) {
+    stack.accept(&json!({"topic": "clock", "id": delay, "delay": delay})).await;
+    stack.wait_state("clock", delay, "ready", SOON).await;
+}
+
 #[tokio::test]
 async fn a_job_that_has_expired_is_dead_and_not_sent_and_a_revive_sends_it() {
     for options in StackOptions::each_store() {
@@ -112,7 +118,7 @@ async fn a_job_that_has_expired_is_dead_and_not_sent_and_a_revive_sends_it() {
         stack.accept(&with(job(&sink, "at"), "expires", &*time)).await;
         let shown = stack.get("/v1/jobs/e2e/after?include=request").await.expect(200);
         assert_eq!(shown["request"]["expires"], "50ms", "{shown}");
-        tokio::time::sleep_until(tokio::time::Instant::now() + std::time::Duration::from_millis(1_600)).await;
+        time_passes(&stack, "1600ms").await;
         assert_eq!(stack.job(TOPIC, "after").await.1["state"], "ready", "nobody has met it");
         pause("resume").await;
         for id in ["after", "at"] {
@@ -155,7 +161,7 @@ async fn a_pull_job_that_has_expired_is_given_to_nobody() {
         let pull = |id: &str| json!({"topic": "pulled", "id": id});
         stack.accept(&with(pull("brief"), "expires", "50ms")).await;
         stack.accept(&with(pull("later"), "expires", "1h")).await;
-        tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+        time_passes(&stack, "60ms").await;
         let ask = json!({"wait": "10s", "ttr": "1m"});
         let given = stack.reserve_one("pulled", &ask).await;
         assert_eq!((&given["id"], &given["attempt"]), (&json!("later"), &json!(1)), "{given}");
@@ -208,7 +214,7 @@ async fn many_pull_jobs_that_have_expired_are_passed_over() {
             .map(|n| json!({"topic": "pulled", "id": format!("job-{n}"), "expires": "10ms"}))
             .collect();
         assert_eq!(stack.batch(&jobs).await.1["accepted"], 300);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        time_passes(&stack, "20ms").await;
         stack.accept(&json!({"topic": "pulled", "id": "last"})).await;
         let given = stack.reserve_one("pulled", &json!({"wait": "20s"})).await;
         assert_eq!(given["id"], "last", "{given}");
