@@ -201,17 +201,22 @@ async fn three_others_are_found(bench: &Workbench, group: &str) {
     }
 }
 
+/// Reserves with these limits until all lanes that they close were put off. There are a thousand at most.
+async fn put_off_all(bench: &Workbench, limits: &[(String, usize)]) {
+    let mut calls = 0;
+    while bench.reserve(&Reserve { group_limits: limits.to_vec(), ..bench.ask(10) }).await.has_put_off {
+        calls += 1;
+        assert!(calls <= 20, "{calls} calls for a thousand lanes");
+    }
+}
+
 pub(crate) async fn a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they_were_met_closed(
     bench: &Workbench,
 ) {
     fill_topic(bench, "~a/one", 1_000).await;
     let without = |group: &str| vec![(group.to_owned(), 0)];
     let closed = || Reserve { group_limits: without("~a"), ..bench.ask(10) };
-    let mut calls = 0;
-    while bench.reserve(&closed()).await.has_put_off {
-        calls += 1;
-        assert!(calls <= 20, "{calls} calls for a thousand lanes");
-    }
+    put_off_all(bench, &without("~a")).await;
     for n in 0..4 {
         fill_topic(bench, &format!("~b/{n}"), 2).await;
         let reserved = bench.reserve(&closed()).await;
@@ -269,8 +274,7 @@ pub(crate) async fn callers_with_room_for_different_tenants_each_find_their_lane
     fill_topic(bench, "~a/one", 400).await;
     fill_topic(bench, "~b/one", 400).await;
     let without = |group: &str| vec![(group.to_owned(), 0)];
-    let neither = || Reserve { group_limits: [without("~a"), without("~b")].concat(), ..bench.ask(10) };
-    while bench.reserve(&neither()).await.has_put_off {}
+    put_off_all(bench, &[without("~a"), without("~b")].concat()).await;
     for (closed, wanted) in [("~a", "~b"), ("~b", "~a")] {
         let (mut calls, mut found) = (0, 0);
         while found < 400 {

@@ -6,8 +6,8 @@ mod successes;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AckResult, EndedJob, Outbox, OutboxAck, Settled, SubmitResult, Wake};
-use ringback_core::job::{Callback, Context, History, ImportJob, Job, NewJob};
+use ringback_core::contract::{AckResult, EndedJob, Lease, Outbox, OutboxAck, Settled, SubmitResult, Wake};
+use ringback_core::job::{Callback, Context, History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
@@ -46,6 +46,15 @@ async fn tell_all(bench: &Workbench) {
 
 async fn dead(bench: &Workbench, job: NewJob) -> Job {
     bench.job_in(State::Dead, job).await
+}
+
+/// The last lease of a job that dies as lost if this one runs out too. The job's timeout must be brief.
+async fn last_lease(bench: &Workbench, key: &JobKey) -> Lease {
+    for _ in 0..4 {
+        bench.take_one(key).await;
+        bench.recover_until(key, State::Ready).await;
+    }
+    bench.take_one(key).await
 }
 
 /// Checks that an entry agrees with its job.
@@ -97,11 +106,7 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
     is_of(&dead_letters(bench).await[2], &bench.get(&key).await);
 
     let key = bench.accept(with_on_dead(bench.job("lost")).timeout(BRIEF)).await.key;
-    for _ in 0..4 {
-        bench.take_one(&key).await;
-        bench.recover_until(&key, State::Ready).await;
-    }
-    let lease = bench.take_one(&key).await;
+    let lease = last_lease(bench, &key).await;
     sleep_until(lease.deadline() + ms(20)).await;
     let pass = bench.recover(10).await;
     assert_eq!((pass.other, pass.next_notice), (1, Some(Duration::ZERO)));
@@ -322,11 +327,7 @@ pub(crate) async fn a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_
 
 pub(crate) async fn a_job_done_after_its_death_has_a_notice_of_that_death(bench: &Workbench) {
     let key = bench.accept(with_on_dead(bench.job("a")).timeout(BRIEF)).await.key;
-    for _ in 0..4 {
-        bench.take_one(&key).await;
-        bench.recover_until(&key, State::Ready).await;
-    }
-    let last = bench.take_one(&key).await;
+    let last = last_lease(bench, &key).await;
     bench.recover_until(&key, State::Dead).await;
     let job = bench.get(&key).await;
     assert_eq!(bench.settle(last, Outcome::Complete).await, Settled::Late);

@@ -154,9 +154,7 @@ async fn a_store_that_is_nearly_full_keeps_no_attempts_and_loses_no_outcome() {
         |n| json!({"topic": "large", "id": format!("{n}"), "delay": "1h", "body": "x".repeat(100_000)});
     assert_eq!(stack.batch(&(0..100).map(large).collect::<Vec<_>>()).await.1["accepted"], 100);
     let used = stack.redis().used_memory().await;
-    let mut config = redis::cmd("CONFIG");
-    config.arg("SET").arg("maxmemory").arg(used * 10 / 9);
-    config.exec_async(&mut stack.redis().client().await).await.expect("CONFIG SET");
+    stack.redis().limit_memory(used * 10 / 9).await;
     stack.wait_state(TOPIC, "after", "dead", SOON).await;
     assert_eq!(attempts(&stack, "before").await.len(), 1);
     assert_eq!(attempts(&stack, "after").await, [Value::Null; 0]);

@@ -26,7 +26,7 @@ async fn notices(sink: &Sink, path: &str, wanted: usize) -> Vec<Arrival> {
     .await
 }
 
-fn body(arrival: &Arrival) -> Value {
+pub(super) fn body(arrival: &Arrival) -> Value {
     serde_json::from_slice(&arrival.body).expect("a notice is JSON")
 }
 
@@ -59,7 +59,7 @@ async fn wait_pending(stack: &Stack, deaths: u64) {
     .await;
 }
 
-async fn outbox_is_empty(stack: &Stack) {
+pub(super) async fn outbox_is_empty(stack: &Stack) {
     wait_pending(stack, 0).await;
 }
 

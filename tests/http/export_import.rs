@@ -192,9 +192,7 @@ async fn a_redis_that_is_nearly_full_takes_no_imports() {
     assert_eq!(counts(&stack.import_lines(line.clone()).await.json()), [1, 0, 0]);
     // What Redis uses changes by some per cent as connections come and go.
     let limit = stack.redis().used_memory().await * 20 / 19;
-    let mut redis = stack.redis().client().await;
-    let mut config = redis::cmd("CONFIG");
-    config.arg("SET").arg("maxmemory").arg(limit).query_async::<()>(&mut redis).await.expect("CONFIG SET");
+    stack.redis().limit_memory(limit).await;
     eventually(SOON, "imports are refused", async || match stack.import_lines(line.clone()).await {
         reply if reply.status == 503 && reply.json()["detail"].to_string().contains("memory limit") => Ok(()),
         reply => Err(format!("{} {:?}", reply.status, reply.body)),

@@ -3,6 +3,7 @@
 use ringback_testkit::{Answer, Arrival, Script, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
+use super::dead_letter_notices::{body, outbox_is_empty};
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 const NOTICES: &str = "ringback.on-done";
@@ -20,18 +21,6 @@ async fn notice(sink: &Sink, path: &str, id: &str) -> Arrival {
         came.find(|arrival| body(arrival)["data"]["id"] == id).ok_or("none")
     })
     .await
-}
-
-fn body(arrival: &Arrival) -> Value {
-    serde_json::from_slice(&arrival.body).expect("a notice is JSON")
-}
-
-async fn outbox_is_empty(stack: &Stack) {
-    eventually(SOON, "the outbox is empty", async || {
-        let stats = stack.stats().await;
-        if stats["outbox"]["deaths"] == 0 { Ok(()) } else { Err(stats) }
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -119,14 +108,9 @@ async fn a_store_that_is_nearly_full_keeps_the_status_of_a_success_alone() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(201).body("a receipt"));
     stack.accept(&with(noted(&sink, "a"), "delay", "1s")).await;
-    let limit = async |bytes: u64| {
-        let mut config = redis::cmd("CONFIG");
-        config.arg("SET").arg("maxmemory").arg(bytes);
-        config.exec_async(&mut stack.redis().client().await).await.expect("CONFIG SET");
-    };
-    limit(1_000_000).await;
+    stack.redis().limit_memory(1_000_000).await;
     stack.wait_state(TOPIC, "a", "done", SOON).await;
-    limit(0).await;
+    stack.redis().limit_memory(0).await;
     let came = notice(&sink, "/done", "a").await;
     assert_eq!(body(&came)["data"]["response"], json!({"status": 201}));
     outbox_is_empty(&stack).await;

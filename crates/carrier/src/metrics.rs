@@ -60,7 +60,7 @@ impl Metrics {
             redriven: counter("ringback_carrier_redriven_jobs_total", "Dead jobs made ready by redrives"),
             published_notices: counter(
                 "ringback_carrier_published_dead_letter_notices_total",
-                "Dead-letter notices submitted as jobs",
+                "Notices submitted as jobs",
             ),
             rejected_notices: counter(
                 "ringback_carrier_rejected_dead_letter_notices_total",

@@ -45,9 +45,7 @@ impl Outcome {
             None => Self::Bury { reason: Reason::Exhausted, last },
         }
     }
-}
 
-impl Outcome {
     /// The outcome of a job that expires: what would be due again later buries it.
     #[must_use]
     pub fn in_time(

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_core::clock::Clock;
@@ -141,11 +140,9 @@ impl Deliverer {
         if let Some(response) = planted::unsent() {
             return Ending::Answered(Ok(response));
         }
-        let attempt = lease.attempt;
-        let is_kept = move |status: StatusCode| kept.is_kept(status, attempt);
         tokio::select! {
             biased;
-            response = client::post(&self.client, request, is_kept) => Ending::Answered(response),
+            response = client::post(&self.client, request, move |status| kept.is_kept(status)) => Ending::Answered(response),
             ending = self.expire(lease, timeout) => ending,
             () = self.cut_off() => Ending::CutOff,
         }
@@ -196,7 +193,7 @@ impl Deliverer {
         }
     }
 
-    /// Drops the answer if the store is nearly full: what is kept for a notice takes no more room than its job then.
+    /// Drops the answer if the store is nearly full: what is kept for a notice takes about as much room as its job then.
     async fn cut_to_room(&self, success: Success) -> Success {
         match timeout(self.store.note_timeout(), self.store.shortage()).await {
             Ok(Some(_)) => Success { answer: Bytes::new(), ..success },

@@ -195,6 +195,13 @@ impl RedisServer {
         connect(self.port).await.unwrap_or_else(|error| panic!("redis-server on port {}: {error}", self.port))
     }
 
+    /// Sets how many bytes the server may use; 0 for any number.
+    pub async fn limit_memory(&self, bytes: u64) {
+        let mut config = redis::cmd("CONFIG");
+        config.arg("SET").arg("maxmemory").arg(bytes);
+        config.exec_async(&mut self.client().await).await.expect("CONFIG SET");
+    }
+
     /// Starts to count the commands that clients send; see [`CallWatch`].
     pub async fn watch_calls(&self) -> CallWatch {
         CallWatch::start(self.port).await

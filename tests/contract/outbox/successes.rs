@@ -5,7 +5,7 @@ use ringback_core::job::{Callback, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
-use super::{dead_letters, tell_all, with_on_dead};
+use super::{dead_letters, last_lease, tell_all, with_on_dead};
 use crate::contract::jobs::{BRIEF, With as _, bury, ms, release, retry};
 use crate::contract::workbench::{Workbench, now, until};
 
@@ -88,11 +88,7 @@ pub(crate) async fn a_repeated_success_has_one_entry(bench: &Workbench) {
 
 pub(crate) async fn a_success_after_a_death_has_an_entry_beside_that_of_the_death(bench: &Workbench) {
     let key = bench.accept(with_both(bench.job("a")).timeout(BRIEF)).await.key;
-    for _ in 0..4 {
-        bench.take_one(&key).await;
-        bench.recover_until(&key, State::Ready).await;
-    }
-    let last = bench.take_one(&key).await;
+    let last = last_lease(bench, &key).await;
     bench.recover_until(&key, State::Dead).await;
     assert_eq!(bench.settle(answered(last), Outcome::Complete).await, Settled::Late);
     // An embedded store has the second one a millisecond later if both happened in one.

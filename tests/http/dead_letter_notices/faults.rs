@@ -40,12 +40,7 @@ async fn a_full_store_keeps_pending_notices_until_there_is_room() {
     sink.answer(Answer::status(410));
     sink.answer_path("/dead", Answer::status(200));
     stack.accept(&with(doomed(&sink, "a"), "delay", "1s")).await;
-    let limit = async |stack: &Stack, bytes: u64| {
-        let mut config = redis::cmd("CONFIG");
-        config.arg("SET").arg("maxmemory").arg(bytes);
-        config.exec_async(&mut stack.redis().client().await).await.expect("CONFIG SET");
-    };
-    limit(&stack, 1_000_000).await;
+    stack.redis().limit_memory(1_000_000).await;
     let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
     let carrier = &stack.carriers[0];
     eventually(SOON, "the carrier counts the rejected notices", async || {
@@ -56,7 +51,7 @@ async fn a_full_store_keeps_pending_notices_until_there_is_room() {
     })
     .await;
     wait_pending(&stack, 1).await;
-    limit(&stack, 0).await;
+    stack.redis().limit_memory(0).await;
     assert_reports(&notices(&sink, "/dead", 1).await[0], &dead);
     outbox_is_empty(&stack).await;
     assert!(stack.carriers[0].log().contains("notices are rejected"), "it is logged");

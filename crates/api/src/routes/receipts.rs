@@ -109,14 +109,15 @@ pub(crate) async fn release(
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptAnswer> {
     let after = parse_release(&json)?;
-    let (mut outcome, mut topic) = (Outcome::Release { after }, None);
-    // One that is released at once is judged when it is met.
-    if !after.is_zero()
-        && let Some(lease) = Deadline::from_now().bound(api.store.lease_info(&receipt)).await??
-    {
-        outcome = api.in_time(outcome, &lease);
-        topic = lease.topic;
+    let outcome = Outcome::Release { after };
+    if after.is_zero() {
+        // It is judged when it is met.
+        return settle(&api, receipt, outcome, None).await;
     }
+    let (outcome, topic) = match Deadline::from_now().bound(api.store.lease_info(&receipt)).await?? {
+        Some(lease) => (api.in_time(outcome, &lease), lease.topic),
+        None => (outcome, None),
+    };
     settle(&api, receipt, outcome, topic).await
 }
 

@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes};
+use bytes::{Buf, Bytes, TryGetError};
 
+use super::payload::NoticeParts;
 use crate::clock::Timestamp;
 use crate::job::{Callback, Context, Job, Topic, Trace};
+use crate::state::State;
 
 /// The most entries that one call reads or acknowledges.
 pub const MAX_NOTICES: usize = 100;
@@ -41,6 +43,28 @@ pub struct EndedJob {
     pub trace: Option<Trace>,
 }
 
+impl EndedJob {
+    /// A job as it was when it died, or before it was done with `success`.
+    pub fn new(
+        mut job: Job,
+        success: Option<Success>,
+        [at, arrived]: [Timestamp; 2],
+        parts: NoticeParts,
+    ) -> Self {
+        let NoticeParts { on_dead, on_done, context, trace } = parts;
+        let mut url = on_dead;
+        if success.is_some() {
+            // It may have been dead before.
+            (job.state, job.reason) = (State::Done, None);
+            url = on_done;
+        }
+        Self { job, success, at, arrived, url, context, trace }
+    }
+}
+
+/// What an entry of a success has where that of a death has a length of 2 bytes, which is never so large.
+const IS_DONE: [u8; 2] = [0xff, 0xff];
+
 /// The answer of a receiver that has accepted a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Success {
@@ -51,17 +75,28 @@ pub struct Success {
 }
 
 impl Success {
-    /// The status (2 bytes), the length of the answer (2), and the answer: as both backends keep it.
+    /// As the entries of both backends have it: a mark, the status, the length of the answer (2 bytes each), and the answer.
     pub fn pack(&self) -> Vec<u8> {
         let length =
             u16::try_from(self.answer.len()).expect("the start of an answer has a limit below 64 KiB");
-        [&self.status.to_be_bytes()[..], &length.to_be_bytes(), &self.answer].concat()
+        [&IS_DONE[..], &self.status.to_be_bytes(), &length.to_be_bytes(), &self.answer].concat()
     }
 
-    /// Takes what [`pack`](Self::pack) has made from the front; `None` if it is cut off.
-    pub fn take(packed: &mut Bytes) -> Option<Self> {
-        let (status, length) = (packed.try_get_u16().ok()?, usize::from(packed.try_get_u16().ok()?));
-        (packed.len() >= length).then(|| Self { status, answer: packed.split_to(length) })
+    /// Takes what [`pack`](Self::pack) has made from the front; `None` without its mark.
+    ///
+    /// # Errors
+    /// If it is cut off.
+    pub fn take(entry: &mut impl Buf) -> Result<Option<Self>, TryGetError> {
+        if !entry.chunk().starts_with(&IS_DONE) {
+            return Ok(None);
+        }
+        entry.advance(IS_DONE.len());
+        let (status, requested) = (entry.try_get_u16()?, usize::from(entry.try_get_u16()?));
+        let available = entry.remaining();
+        if available < requested {
+            return Err(TryGetError { requested, available });
+        }
+        Ok(Some(Self { status, answer: entry.copy_to_bytes(requested) }))
     }
 }
 

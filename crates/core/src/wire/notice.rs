@@ -155,36 +155,19 @@ fn notice_id(ended: &EndedJob) -> JobId {
     Hex(&digest[..16]).to_string().parse().expect("digits lie within the alphabet of ids")
 }
 
-/// The field `on_dead` of a submit: the URL of the notice.
-pub(super) fn on_dead(
+/// The field `on_dead` or `on_done` of a submit: the URL of the notice.
+pub(super) fn notice_url(
     fields: &Fields<'_>,
+    field: &str,
     topic: Option<&Topic>,
     mistakes: &mut Mistakes,
 ) -> Option<Callback> {
-    fields.get("on_dead")?;
+    fields.get(field)?;
     if topic.is_some_and(is_notice_topic) {
-        mistakes.add("on_dead", NO_NOTICE, other_topics());
+        mistakes.add(field, NO_NOTICE, other_topics());
         return None;
     }
-    url(fields, "on_dead", mistakes)
-}
-
-/// The field `on_done` of a submit: the URL of the notice.
-pub(super) fn on_done(
-    fields: &Fields<'_>,
-    topic: Option<&Topic>,
-    is_push: bool,
-    mistakes: &mut Mistakes,
-) -> Option<Callback> {
-    fields.get("on_done")?;
-    if topic.is_some_and(is_notice_topic) {
-        mistakes.add("on_done", NO_NOTICE, other_topics());
-        return None;
-    }
-    if !is_push {
-        mistakes.add("on_done", "given for a job without a url, which is for pull", "no on_done, or a url");
-    }
-    url(fields, "on_done", mistakes)
+    url(fields, field, mistakes)
 }
 
 fn other_topics() -> String {

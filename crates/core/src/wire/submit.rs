@@ -13,7 +13,7 @@ use super::fields::if_exists::if_exists;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read, shown};
 use super::fields::retry::retry;
 use super::fields::values::{self, entries, field, headers, timeout, url};
-use super::notice::{on_dead, on_done};
+use super::notice::notice_url;
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::job::{
@@ -141,8 +141,11 @@ pub(super) fn judge(
     let ttr = ttr(fields, mistakes);
     let timeout = if is_push { timeout } else { ttr };
     let expires = expires(fields, mistakes);
-    let on_dead = on_dead(fields, topic.as_ref(), mistakes);
-    let on_done = on_done(fields, topic.as_ref(), is_push, mistakes);
+    let on_dead = notice_url(fields, "on_dead", topic.as_ref(), mistakes);
+    let on_done = notice_url(fields, "on_done", topic.as_ref(), mistakes);
+    if !is_push {
+        only_with_url(fields, "on_done", mistakes);
+    }
     let if_exists = if_exists(fields, make_token, mistakes);
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
     // The caller may learn the id and submit the same with it. One with a key is repeated with the key.
@@ -186,13 +189,21 @@ fn id(fields: &Fields<'_>, make: &mut dyn FnMut() -> JobId, mistakes: &mut Mista
     field(fields, "id", "is no id", JobId::ALLOWED, mistakes, parse_text)
 }
 
+/// Refuses a field of a job that is for pull.
+fn only_with_url(fields: &Fields<'_>, field: &str, mistakes: &mut Mistakes) {
+    if fields.get(field).is_some() {
+        let allowed = format!("no {field}, or a url");
+        mistakes.add(field, "given for a job without a url, which is for pull", allowed);
+    }
+}
+
 /// The field `method`.
 fn method(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> CallbackMethod {
     let method = field(fields, "method", "is no method", CallbackMethod::ALLOWED, mistakes, |raw| {
         CallbackMethod::from_name(&read::<String>(raw)?)
     });
-    if fields.get("method").is_some() && !is_push {
-        mistakes.add("method", "given for a job without a url, which is for pull", "no method, or a url");
+    if !is_push {
+        only_with_url(fields, "method", mistakes);
     }
     let has_body = fields.raw("body").is_some() || fields.get("body_base64").is_some();
     if let Some(method) = method.filter(|method| !method.has_body() && has_body) {

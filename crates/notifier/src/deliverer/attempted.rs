@@ -29,13 +29,15 @@ pub(super) struct KeptAnswers {
     pub(super) logging: Logging,
     /// Whether somebody wants to know of a success.
     is_noted: bool,
+    /// The number of the attempt.
+    attempt: u32,
 }
 
 impl KeptAnswers {
     pub(super) fn new(logging: Logging, lease: &Lease, policy: Option<&Policy>) -> Self {
         let is_noted =
             lease.delivery.on_done.is_some() || policy.is_some_and(|policy| policy.on_done.is_some());
-        Self { logging, is_noted }
+        Self { logging, is_noted, attempt: lease.attempt }
     }
 
     /// The answer to a success that somebody wants to know of.
@@ -46,9 +48,9 @@ impl KeptAnswers {
     }
 
     /// Whether the answer to an attempt is kept.
-    pub(super) fn is_kept(self, status: StatusCode, attempt: u32) -> bool {
+    pub(super) fn is_kept(self, status: StatusCode) -> bool {
         if status.is_success() {
-            self.is_noted || self.logging.notes_success(attempt)
+            self.is_noted || self.logging.notes_success(self.attempt)
         } else {
             self.logging.notes_failure()
         }

@@ -9,7 +9,6 @@ use ringback_core::contract::{
     AckResult, EndedJob, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
     StoreError, payload,
 };
-use ringback_core::state::State;
 
 use crate::error::Result;
 use crate::tables::{Notice, OutboxKey, OutboxRow};
@@ -81,18 +80,9 @@ fn ended_job(((shard, _, number, _), notice): OutboxRow) -> Option<EndedJob> {
     let ended = notice.and_then(|Notice { at, success, record, body }| {
         let key = answers::key(&record, &body)?;
         // The notice can be published without what the job brought along.
-        let payload::NoticeParts { on_dead, on_done, context, trace } =
-            payload::NoticeParts::unpack(&body.payload).unwrap_or_default();
-        let [at, arrived] = [at, record.arrived()].map(Timestamp::from_millis);
-        let mut job = answers::job(record, key);
-        let url = if success.is_some() {
-            // The record is from before the end. The job may have been dead.
-            (job.state, job.reason) = (State::Done, None);
-            on_done
-        } else {
-            on_dead
-        };
-        Some(EndedJob { job, success, at, arrived, url, context, trace })
+        let parts = payload::NoticeParts::unpack(&body.payload).unwrap_or_default();
+        let times = [at, record.arrived()].map(Timestamp::from_millis);
+        Some(EndedJob::new(answers::job(record, key), success, times, parts))
     });
     if ended.is_none() {
         tracing::error!(shard, job.number = number, "a notice cannot be read or published");

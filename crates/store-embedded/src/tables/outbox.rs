@@ -1,7 +1,6 @@
 //! The outbox: notices of jobs that died or are done that are still to be published, ordered by when. A row has
 //! the record and the id of the job as they were when it ended, and its payload without the body.
 
-use bytes::Bytes;
 use redb::ReadableTable as _;
 use ringback_core::contract::{Success, payload};
 
@@ -9,9 +8,6 @@ use super::list::OutboxKey;
 use super::record::{Body, Record};
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
-
-/// What the row of a success has in the place of the length of a record, which is shorter.
-const IS_DONE: [u8; 2] = [0xff, 0xff];
 
 /// The key of a row, and its notice; `None` for a notice that cannot be read.
 pub(crate) type OutboxRow = (OutboxKey, Option<Notice>);
@@ -29,25 +25,19 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// The time of the end (8 bytes), the length of the record (2), the record, and the body. Of a success there are
-    /// [`IS_DONE`] and the answer behind the time.
+    /// The time of the end (8 bytes), the success if it is one, the length of the record (2), the record, and the body.
     fn pack(at: u64, success: Option<&Success>, record: &Record, body: &Body) -> Vec<u8> {
-        let done = success.map_or_else(Vec::new, |success| [&IS_DONE[..], &success.pack()].concat());
+        let success = success.map_or_else(Vec::new, Success::pack);
         let record = record.pack();
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
         let payload = payload::without_body(&body.payload).unwrap_or_default();
-        [&at.to_be_bytes()[..], &done, &length.to_be_bytes(), &record, &Body::pack(&body.id, payload)]
+        [&at.to_be_bytes()[..], &success, &length.to_be_bytes(), &record, &Body::pack(&body.id, payload)]
             .concat()
     }
 
     fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (at, mut rest) = raw.split_first_chunk::<8>()?;
-        let mut success = None;
-        if let Some(done) = rest.strip_prefix(&IS_DONE) {
-            let mut left = Bytes::copy_from_slice(done);
-            success = Some(Success::take(&mut left)?);
-            rest = &done[done.len() - left.len()..];
-        }
+        let success = Success::take(&mut rest).ok()?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
         let (record, body) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
         let (record, body) = (Record::unpack(number, record)?, Body::unpack(body)?);

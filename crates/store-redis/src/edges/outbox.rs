@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::payload::NoticeParts as Notes;
+use ringback_core::contract::payload::NoticeParts;
 use ringback_core::contract::{
     AckResult, EndedJob, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
     StoreError, Success,
@@ -16,8 +16,6 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the outbox");
-/// What the entry of a success has in the place of the length of a lane's name.
-const IS_DONE: [u8; 2] = [0xff, 0xff];
 
 impl RedisStore {
     pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
@@ -55,25 +53,14 @@ fn parse(mut entry: Bytes) -> Result<EndedJob, StoreError> {
         return Err(UNREADABLE);
     }
     let at = Timestamp::from_millis(entry.get_uint(6));
-    let success = if entry.starts_with(&IS_DONE) {
-        entry.advance(IS_DONE.len());
-        Some(Success::take(&mut entry).ok_or(UNREADABLE)?)
-    } else {
-        None
-    };
+    let success = Success::take(&mut entry).map_err(|_| UNREADABLE)?;
     let (lane, job_state) = (part(&mut entry)?, part(&mut entry)?);
     let lane = std::str::from_utf8(&lane).map_err(|_| UNREADABLE)?;
-    let state = if success.is_some() { State::Done } else { State::Dead };
-    let head = Head::parse(state, job_state, &entry)?;
+    let head = Head::parse(State::Dead, job_state, &entry)?;
     let tail = Tail::parse(lane, entry)?;
     // A notice can be delivered without the job's own data.
-    let Notes { on_dead, on_done, context, trace } = Notes::unpack(&tail.payload).unwrap_or_default();
-    let url = if success.is_some() { on_done } else { on_dead };
-    let arrived = head.arrived;
-    let mut job = head.into_job(tail.key);
-    // A job that is done may have been dead before.
-    job.reason = job.reason.filter(|_| success.is_none());
-    Ok(EndedJob { job, success, at, arrived, url, context, trace })
+    let (parts, arrived) = (NoticeParts::unpack(&tail.payload).unwrap_or_default(), head.arrived);
+    Ok(EndedJob::new(head.into_job(tail.key), success, [at, arrived], parts))
 }
 
 /// Takes the bytes behind their length.

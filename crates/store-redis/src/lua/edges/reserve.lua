@@ -44,17 +44,17 @@ end
 
 -- Puts off the lanes of origins and tenants that hide others. Whether there were any.
 local function put_off(by_group, is_hidden)
-  local few, n = {}, 0
+  local few, is_any = {}, false
   for group, names in pairs(by_group) do
     if #names > MOST_CLOSED then
       ready.put_off(names, group)
-      n = n + 1
+      is_any = true
     else
-      append_all(few, 1, names)
+      for _, lane in ipairs(names) do few[#few + 1] = lane end
     end
   end
-  if n > 0 or not (is_hidden and few[1]) then return n > 0 end
-  ready.put_off(few[1])
+  if is_any or not is_hidden or #few == 0 then return is_any end
+  ready.put_off(few)
   return true
 end
 

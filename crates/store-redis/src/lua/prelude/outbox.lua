@@ -6,8 +6,8 @@
 -- back, and is due.
 --
 -- An entry is the time of the end (6 bytes), the lane's name and the job state (each behind its length, 2
--- bytes), and the record without the body, which a notice does not carry. That of a success has IS_DONE, which is no
--- length of a name, and the answer of the receiver (status and length, 2 bytes each) behind the time.
+-- bytes), and the record without the body, which a notice does not carry. That of a success has the answer of the
+-- receiver behind the time, as the client has packed it: it begins with what is no length of a name.
 local outbox = {
   FIELDS = {'tell_at'},
   -- How long a notice that was not accepted waits at most (ms).
@@ -20,8 +20,6 @@ function outbox.wait(at)
   return at > 0 and until_us(at) or -1
 end
 
-local IS_DONE = '\255\255'
-
 -- The part of a payload before the body, whose length its first two bytes say.
 local function payload_start(loc, raw)
   local key = record.is_external(raw) and KEY.body .. loc
@@ -31,11 +29,12 @@ local function payload_start(loc, raw)
   return key and call('GETRANGE', key, 0, size - 1) or sub(payload, 1, size)
 end
 
-local function entry_of(loc, lane, raw, s, mark)
+-- `answer` is empty for a job that died.
+local function entry_of(loc, lane, raw, s, answer)
   -- Without the lane's name the notice cannot be delivered, but it stays visible.
   local name = lanes.name(lane) or ''
   return concat({
-    six(NOW), mark, pack('>I2', #name), name, pack('>I2', #s), s, record.head(raw), payload_start(loc, raw),
+    six(NOW), answer, pack('>I2', #name), name, pack('>I2', #s), s, record.head(raw), payload_start(loc, raw),
   })
 end
 
@@ -64,7 +63,7 @@ function outbox.notices(dead, done)
   for i, stored in ipairs(fetch(KEY.pool, ended)) do
     local loc, lane, s, answer = unpack(done[i])
     local raw = record.whole(stored)
-    if raw then notices[#notices + 1] = entry_of(loc, lane, raw, s, IS_DONE .. answer) end
+    if raw then notices[#notices + 1] = entry_of(loc, lane, raw, s, answer) end
   end
   return notices
 end
