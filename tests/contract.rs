@@ -35,6 +35,7 @@ mod redrive;
 mod renew;
 mod reschedule_run_revive;
 mod reserve;
+mod schedules;
 mod settle;
 mod side_by_side;
 mod stale_leases;
@@ -284,6 +285,22 @@ contract! {
         a_repeated_call_begins_no_second_redrive,
         the_number_of_running_redrives_is_bounded,
         a_revived_job_can_be_moved_as_any_other,
+    }
+    schedules {
+        a_schedule_is_found_as_it_was_added,
+        a_schedule_keeps_its_topic_until_it_is_removed,
+        a_change_of_another_version_changes_nothing,
+        a_time_fires_once_and_its_job_is_an_ordinary_one,
+        many_schedules_fire_in_one_call_each_with_many_jobs,
+        a_job_whose_id_is_taken_is_not_submitted_again,
+        a_firing_beyond_the_limits_of_a_tenant_changes_nothing,
+        a_schedule_that_waits_for_its_last_job_knows_when_that_has_ended,
+        those_whose_time_has_come_are_found_in_its_order,
+        a_pass_says_when_the_first_schedule_fires,
+        an_earlier_schedule_wakes_the_carrier,
+        schedules_are_listed_by_scope_in_the_order_of_their_names,
+        a_tenant_has_no_more_schedules_than_it_may,
+        a_large_schedule_is_kept_whole,
     }
     carriers {
         each_claim_has_a_later_epoch_and_fences_the_one_before,

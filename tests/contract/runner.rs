@@ -42,7 +42,7 @@ pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
 
 /// The groups of cases that run on a master that sentinels watch, unless `RINGBACK_TEST_TOPOLOGIES=all` asks for all of
 /// them. Each kind of call is in one of these.
-const ON_SENTINEL: [&str; 6] = ["prepare", "exchange", "carriers", "cancel", "wakes", "redrive"];
+const ON_SENTINEL: [&str; 7] = ["prepare", "exchange", "carriers", "cancel", "wakes", "redrive", "schedules"];
 
 /// Groups of cases on one master that sentinels watch.
 ///

@@ -66,6 +66,7 @@ pub(crate) struct Held {
     pub(crate) next_lease: Option<Duration>,
     pub(crate) next_dead: Option<Duration>,
     pub(crate) next_notice: Option<Duration>,
+    pub(crate) next_firing: Option<Duration>,
 }
 
 impl Workbench {
@@ -391,8 +392,8 @@ impl Server {
 fn held(pass: Pass) -> Held {
     match pass {
         Pass::Fenced => panic!("the bench's own carrier was fenced"),
-        Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice } => {
-            Held { moved, other, next_due, next_lease, next_dead, next_notice }
+        Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice, next_firing } => {
+            Held { moved, other, next_due, next_lease, next_dead, next_notice, next_firing }
         }
     }
 }

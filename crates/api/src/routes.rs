@@ -16,6 +16,7 @@ pub(crate) mod quotas;
 pub(crate) mod receipts;
 pub(crate) mod redrives;
 pub(crate) mod reserve;
+pub(crate) mod schedules;
 pub(crate) mod secrets;
 pub(crate) mod stats;
 pub(crate) mod topic_deletion;
@@ -62,10 +63,20 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/topics/{topic}/dead/revive", post(redrives::begin).delete(dead::purge_job_named_revive)),
         ("/v1/topics/{topic}/revivals", get(redrives::list)),
         ("/v1/topics/{topic}/revivals/{revival}", get(redrives::get).delete(redrives::stop)),
+        ("/v1/schedules", get(schedules::list_schedules)),
+        (
+            "/v1/schedules/{id}",
+            put(schedules::put_schedule).get(schedules::get_schedule).delete(schedules::delete_schedule),
+        ),
+        ("/v1/schedules/{id}/pause", post(schedules::pause_schedule)),
+        ("/v1/schedules/{id}/resume", post(schedules::resume_schedule)),
+        ("/v1/schedules/{id}/run", post(schedules::run_schedule)),
+        ("/v1/schedules/{id}/next", get(schedules::next_firings)),
         ("/v1/events", get(events::events)),
         ("/v1/export", get(export::export)),
         ("/v1/export/topics", get(export::topics::export_topics)),
         ("/v1/export/credentials", get(credentials::export_credentials)),
+        ("/v1/export/schedules", get(schedules::export_schedules)),
         ("/v1/import", post(import::import)),
         ("/v1/stats", get(stats::stats)),
         ("/v1/keys", get(keys::list_keys).post(keys::add_key)),

@@ -8,6 +8,7 @@ mod patterns;
 mod problems;
 mod requests;
 mod rules;
+mod schedules;
 mod values;
 
 pub(crate) use self::access::*;
@@ -15,4 +16,5 @@ pub(crate) use self::params::*;
 pub(crate) use self::problems::*;
 pub(crate) use self::requests::*;
 pub(crate) use self::rules::{merge, rules};
+pub(crate) use self::schedules::*;
 pub(crate) use self::values::*;

@@ -1,9 +1,9 @@
-//! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes notices and
-//! runs redrives. Any number of carriers share the shards. A carrier delivers nothing.
+//! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes notices, makes
+//! schedules fire and runs redrives. Any number of carriers share the shards. A carrier delivers nothing.
 //!
 //! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks
 //! `pace` for the next pass and `pass_backoff` for kinds that fail, and an `outbox_relay` runs beside
-//! it. `redrive` works on redrives. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the store
+//! it, and `schedules`, which makes schedules fire. `redrive` works on redrives. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the store
 //! into signals for all of them. `epoch_log` logs claims and what is done under them.
 
 mod config;
@@ -14,6 +14,7 @@ mod outbox_relay;
 mod pace;
 mod pass_backoff;
 mod redrive;
+mod schedules;
 mod shard_worker;
 mod shards;
 mod wake;

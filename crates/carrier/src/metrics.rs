@@ -24,6 +24,11 @@ pub(crate) struct Metrics {
     pub(crate) published_notices: Counter<u64>,
     pub(crate) rejected_notices: Counter<u64>,
     pub(crate) unreadable_dead_letters: Counter<u64>,
+    pub(crate) fired: Counter<u64>,
+    pub(crate) missed_firings: Counter<u64>,
+    pub(crate) overlapped_firings: Counter<u64>,
+    pub(crate) refused_firings: Counter<u64>,
+    pub(crate) firing_lateness: Histogram<f64>,
     pub(crate) fenced: Counter<u64>,
     pub(crate) pass: Histogram<f64>,
     pub(crate) shards: Gauge<u64>,
@@ -33,7 +38,10 @@ impl Metrics {
     pub(crate) fn new(meter: &Meter) -> Self {
         let counter = |name, about| meter.u64_counter(name).with_description(about).build();
         let seconds = vec![0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0];
-        let pass = meter.f64_histogram("ringback_carrier_pass_duration_seconds").with_boundaries(seconds);
+        let pass =
+            meter.f64_histogram("ringback_carrier_pass_duration_seconds").with_boundaries(seconds.clone());
+        let lateness =
+            meter.f64_histogram("ringback_carrier_firing_lateness_seconds").with_boundaries(seconds);
         let shards = meter.u64_gauge("ringback_carrier_held_shards");
         Self {
             promoted: counter("ringback_carrier_promoted_jobs_total", "Jobs moved from delayed to ready"),
@@ -70,6 +78,22 @@ impl Metrics {
                 "ringback_carrier_unreadable_dead_letters_total",
                 "Outbox entries without a notice because they cannot be read",
             ),
+            fired: counter("ringback_carrier_fired_jobs_total", "Jobs that schedules have submitted"),
+            missed_firings: counter(
+                "ringback_carrier_missed_firings_total",
+                "Firings of schedules that were missed and not made up for",
+            ),
+            overlapped_firings: counter(
+                "ringback_carrier_overlapped_firings_total",
+                "Firings left out because the job of the one before had not ended",
+            ),
+            refused_firings: counter(
+                "ringback_carrier_refused_firings_total",
+                "Jobs of schedules that a quota or a limit has refused; each is retried",
+            ),
+            firing_lateness: lateness
+                .with_description("Time from that of a firing until its job is submitted")
+                .build(),
             fenced: counter(
                 "ringback_carrier_fenced_shards_total",
                 "Shards lost because another carrier claimed them",

@@ -1,5 +1,5 @@
 //! The worker of one held shard: promotes due jobs, recovers expired leases, evicts old dead jobs, sleeps
-//! in between, and stops when another carrier claims the shard. The outbox relay runs beside it.
+//! in between, and stops when another carrier claims the shard. The outbox relay and the schedules run beside it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::outbox_relay::OutboxRelay;
 use crate::pace::{self, MIN_SLEEP, NextDue, PassKind, Step};
 use crate::pass_backoff::PassBackoff;
+use crate::schedules::ScheduleRunner;
 use crate::wake::{DeadlineSignal, DeadlineSignals};
 
 /// The most jobs of one pass: a script of this size takes a few milliseconds.
@@ -42,7 +43,7 @@ pub(crate) struct ShardWorker {
 impl ShardWorker {
     /// Runs until another carrier claims the shard. May be dropped at any time.
     pub(crate) async fn run(&self) {
-        let outbox = DeadlineSignal::default();
+        let (outbox, firings) = (DeadlineSignal::default(), DeadlineSignal::default());
         let relay = OutboxRelay {
             store: &self.store,
             metrics: &self.metrics,
@@ -52,18 +53,27 @@ impl ShardWorker {
             due: &outbox,
             clock: &*self.clock,
         };
-        // Both belong to one task, so they end together.
+        let schedules = ScheduleRunner {
+            store: &self.store,
+            metrics: &self.metrics,
+            policies: &self.retries.policies,
+            shard: self.shard,
+            due: &firings,
+            clock: &*self.clock,
+        };
+        // All belong to one task, so they end together.
         tokio::select! {
             biased;
-            () = self.run_passes(&outbox) => {}
+            () = self.run_passes(&outbox, &firings) => {}
             () = relay.run() => {}
+            () = schedules.run() => {}
         }
         self.metrics.fenced.add(1, &[]);
         info!(shard = self.shard.number(), "shard claimed by another carrier");
     }
 
     /// Runs one pass after the other until one is fenced.
-    async fn run_passes(&self, outbox: &DeadlineSignal) {
+    async fn run_passes(&self, outbox: &DeadlineSignal, firings: &DeadlineSignal) {
         let mut backoff = PassBackoff::new([(); 3].map(|()| random::generator()));
         // The first passes find everything that happened before.
         let mut kind = PassKind::Promote;
@@ -82,10 +92,11 @@ impl ShardWorker {
             call_start.passed(self.shard, &self.epoch, &passed);
             match passed {
                 Ok(Pass::Fenced) => return,
-                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice }) => {
+                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice, next_firing }) => {
                     self.metrics.pass.record(started.elapsed().as_secs_f64(), &[]);
                     self.count(kind, moved, other);
                     next_notice.iter().for_each(|wait| outbox.set(started + *wait));
+                    next_firing.iter().for_each(|wait| firings.set(started + *wait));
                     if backoff.succeeded(kind) {
                         info!(shard = self.shard.number(), "passes succeed again");
                     }

@@ -24,6 +24,7 @@ pub mod payload;
 mod receipt;
 mod redrive;
 mod reserve;
+mod schedules;
 mod shard;
 mod stats;
 mod topics;
@@ -50,6 +51,7 @@ pub use self::{
     receipt::*,
     redrive::*,
     reserve::*,
+    schedules::*,
     shard::*,
     stats::*,
     topics::*,

@@ -11,7 +11,7 @@
 //!                      └────────────── retry ───────────────────────────┘ └─▶ cancelled ◀┘ cancel
 //! ```
 //!
-//! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`policy`], [`lane`],
+//! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`policy`], [`schedule`], [`lane`],
 //! [`contract`] (arguments and results of the store's edges), [`wire`] (JSON of the public API).
 
 pub mod access;
@@ -28,6 +28,7 @@ pub mod limits;
 pub mod outcome;
 pub mod policy;
 pub mod retry;
+pub mod schedule;
 pub mod state;
 pub mod token;
 pub mod wire;

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 /// Identifies one request, and stays the same when the request is repeated. A repeated call is
 /// recognised by it and gets the same result. Random, or made from the caller's idempotency key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Token(pub [u8; 8]);
 
 impl Token {

@@ -23,6 +23,7 @@ mod problem;
 mod pull;
 mod quotas;
 mod request;
+mod schedules;
 mod submit;
 mod topics;
 
@@ -32,5 +33,5 @@ pub use self::first_items::FirstItems;
 pub use self::{
     answer::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, effective::*, events::*, export::*,
     import::*, inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*,
-    request::*, submit::*, topics::*,
+    request::*, schedules::*, submit::*, topics::*,
 };

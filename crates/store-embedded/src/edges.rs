@@ -14,6 +14,7 @@ mod redrives;
 mod renew;
 mod replace;
 mod reserve;
+mod schedules;
 mod settle;
 pub(crate) mod submit;
 mod topics;

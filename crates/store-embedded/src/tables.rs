@@ -14,6 +14,7 @@ mod record;
 mod records;
 mod redrives;
 mod rows;
+mod schedules;
 mod shards;
 mod times;
 
@@ -40,6 +41,7 @@ use self::redrives::Redrives;
 pub(crate) use self::redrives::{RedriveEnd, RedriveRow};
 use self::rows::Access;
 pub(crate) use self::rows::{Journal, Writing};
+pub(crate) use self::schedules::Schedules;
 pub(crate) use self::shards::{ShardRow, Shards};
 pub(crate) use self::times::DueJobs;
 use self::times::{Due, Times};
@@ -64,6 +66,7 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) policies: Policies<A>,
     pub(crate) attempts: Attempts<A>,
     pub(crate) outbox: Outbox<A>,
+    pub(crate) schedules: Schedules<A>,
 }
 
 impl<A: Access> Tables<A> {
@@ -83,6 +86,7 @@ impl<A: Access> Tables<A> {
             policies: Policies(access.open(POLICIES)?),
             attempts: Attempts::open(access)?,
             outbox: Outbox(access.open(OUTBOX)?),
+            schedules: Schedules::open(access)?,
         })
     }
 

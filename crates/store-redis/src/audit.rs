@@ -9,6 +9,7 @@ mod answers;
 mod calls;
 mod counts;
 mod due;
+mod schedules;
 mod waiting;
 
 use std::collections::HashMap;
@@ -59,6 +60,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     async fn shard(&mut self) -> Result<(), StoreError> {
         self.times().await?;
+        self.schedules().await?;
         // Everything that is compared is read between the two overviews.
         let before = self.calls.overview().await?;
         let recorded = self.lanes().await?;
@@ -104,6 +106,7 @@ impl Walk<'_> {
             let what = match name.as_str() {
                 "lease_at" => "leases expire before the time at which they are looked at next",
                 "tell_at" => "dead-letter notices are due before the time at which they are looked at next",
+                "fires_at" => "schedules fire before the time at which they are looked at next",
                 "dead_at" => "dead jobs are to be evicted before the time at which they are looked at next",
                 _ => "the first slot differs from the recorded one",
             };
@@ -285,7 +288,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Repairs jobs, lanes, members of `index` or job states, if that is asked for.
+    /// Repairs jobs, lanes, members of `index`, job states or schedules, if that is asked for.
     async fn repair(&self, kind: &str, items: &[impl ToRedisArgs]) -> Result<Vec<Repaired>, StoreError> {
         match self.repair {
             Repair::Yes if !items.is_empty() => {

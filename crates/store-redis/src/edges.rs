@@ -10,5 +10,6 @@ mod pull;
 mod redrive;
 mod renew;
 mod reserve;
+mod schedules;
 mod settle;
 pub(crate) mod topics;

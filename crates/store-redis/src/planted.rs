@@ -63,7 +63,7 @@ pub(crate) fn replaced(mut library: String) -> String {
         "two-call-move", "ready.push(lane, entries, 'RPUSH')" =>
             "fields.taken = fields.taken or {}\n      fields.taken[#fields.taken + 1] = {lane, entries}";
         "two-call-move", "return {promoted, 0, unpack(waits)}" =>
-            "local all = {promoted, 0, unpack(waits)}\n  all[7] = fields.taken\n  return all";
+            "local all = {promoted, 0, unpack(waits)}\n  all[8] = fields.taken\n  return all";
         "fence-not-compared", "return fields.epoch ~= tonumber(epoch)" => "return false";
         "fence-from-a-lost-counter", "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1";
     }

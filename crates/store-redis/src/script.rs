@@ -150,7 +150,7 @@ const PIECES: &[&str] = files! {
     "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/schedule" "prelude/due"
     "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/tombs" "prelude/lateness"
     "prelude/topics" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
-    "prelude/redrives" "prelude/attempt_logs" "prelude/carrier" "prelude/audit" "prelude/start"
+    "prelude/redrives" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/audit" "prelude/start"
 };
 
 /// The files of the scripts.
@@ -158,19 +158,21 @@ const FILES: &[&str] = files! {
     "edges/submit" "edges/replace" "edges/import" "edges/cancel" "edges/moves" "edges/purge" "edges/redrive"
     "edges/promote" "edges/reserve" "edges/pull" "edges/renew" "edges/settle" "edges/exchange" "edges/settle_receipts"
     "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
+    "edges/schedules"
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
-    "queries/gauges"
+    "queries/gauges" "queries/schedules"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/redrives"
-    "installation/draw"
-    "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule"
+    "installation/draw" "installation/schedules"
+    "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule" "audit/schedules"
 };
 
 /// The end of the names of functions that also return the edges that they took.
 const LOGGED: &str = "_logged";
 
 /// The scripts that take edges of jobs.
-const TAKE_EDGES: [&str; 19] = [
+const TAKE_EDGES: [&str; 20] = [
     "submit",
+    "fire",
     "replace",
     "import",
     "cancel",
@@ -226,6 +228,15 @@ scripts! {
     RESUME: "resume", Drains;
     NOTE: "note", Fills;
     WATCH: "watch", Drains;
+    CHANGE_SCHEDULES: "change_schedules", Drains;
+    FIRE: "fire", Fills;
+    DUE_SCHEDULES: "due_schedules", Reads;
+    SCHEDULES: "schedules", Reads;
+    LIST_SCHEDULE: "list_schedule", Fills;
+    UNLIST_SCHEDULE: "unlist_schedule", Drains;
+    LIST_SCHEDULES: "list_schedules", Reads;
+    UNLISTED_SCHEDULES: "unlisted_schedules", Reads;
+    AUDIT_SCHEDULES: "audit_schedules", Reads;
     GET: "get", Reads;
     GET_STORED: "get_stored", Reads;
     PAGE: "page", Reads;
@@ -277,10 +288,11 @@ mod tests {
         for script in ALL {
             let expected = match script.name() {
                 "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
-                | "begin_redrive" | "put_policy" | "draw" | "note" => Kind::Fills,
+                | "begin_redrive" | "put_policy" | "draw" | "note" | "fire" | "list_schedule" => Kind::Fills,
                 "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
                 | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts"
-                | "outbox" => Kind::Reads,
+                | "outbox" | "due_schedules" | "schedules" | "list_schedules"
+                | "unlisted_schedules" => Kind::Reads,
                 "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

@@ -21,6 +21,7 @@ mod pull;
 mod reading;
 mod redrives;
 mod retries;
+mod schedules;
 pub mod settings;
 mod streams;
 mod topics;

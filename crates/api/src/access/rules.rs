@@ -33,6 +33,11 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         {
             Need::Scope(Scope::Read)
         }
+        "/v1/schedules" | "/v1/schedules/{id}" | "/v1/schedules/{id}/next" if is_read => Need::Scope(Scope::Read),
+        "/v1/schedules/{id}"
+        | "/v1/schedules/{id}/pause"
+        | "/v1/schedules/{id}/resume"
+        | "/v1/schedules/{id}/run" => Need::Scope(Scope::Submit),
         "/v1/credentials" | "/v1/credentials/{credential}" => Need::Scope(Scope::Manage),
         "/v1/topics/{topic}/reserve" => Need::Scope(Scope::Consume),
         _ if path.starts_with("/v1/receipts/") && is_write => Need::Scope(Scope::Consume),
@@ -46,7 +51,7 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/topics/{topic}/dead/{id}"
         | "/v1/topics/{topic}/dead/revive"
         | "/v1/topics/{topic}/revivals/{revival}" => Need::Scope(Scope::Manage),
-        "/v1/export" | "/v1/export/topics" | "/v1/export/credentials" | "/v1/import" => {
+        "/v1/export" | "/v1/export/topics" | "/v1/export/credentials" | "/v1/export/schedules" | "/v1/import" => {
             Need::Scope(Scope::Import)
         }
         _ => Need::Root,

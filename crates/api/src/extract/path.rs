@@ -1,4 +1,5 @@
-//! The names in a path: a topic, a job, a redrive, a pull receipt, a key, a tenant, a credential.
+//! The names in a path: a topic, a job, a redrive, a pull receipt, a key, a tenant, a credential, a
+//! schedule.
 
 use std::iter;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use ringback_core::contract::{Receipt, RedriveId};
 use ringback_core::credential::{CredentialKey, CredentialName};
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::policy::SecretId;
+use ringback_core::schedule::{ScheduleId, ScheduleKey};
 use ringback_core::wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
 
@@ -169,6 +171,26 @@ impl<S: Send + Sync> FromRequestParts<S> for CredentialPath {
         })?;
         Ok(Self(CredentialKey { tenant: As::of(parts).tenant().cloned(), name }))
     }
+}
+
+/// The schedule that the path names, of the caller's tenant.
+pub(crate) struct SchedulePath(pub(crate) ScheduleKey);
+
+impl<S: Send + Sync> FromRequestParts<S> for SchedulePath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let text: String = segments(parts).await?;
+        match text.parse::<ScheduleId>() {
+            Ok(id) => Ok(Self(ScheduleKey { tenant: As::of(parts).tenant().cloned(), id })),
+            Err(error) => Err(Problem::fields(vec![invalid("id", &text, error.0)]).into()),
+        }
+    }
+}
+
+/// The 404 for a schedule that is not known.
+pub(crate) fn unknown_schedule() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "no schedule with this id is known")
 }
 
 /// The 404 for a credential that is not known.

@@ -8,8 +8,9 @@ use http::request::Parts;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, EventName, Filter};
 use ringback_core::job::{JobId, Topic};
+use ringback_core::schedule::ScheduleKey;
 use ringback_core::state::State;
-use ringback_core::wire::{INCLUDE_REQUEST, REASON, is_reason};
+use ringback_core::wire::{INCLUDE_REQUEST, MAX_UPCOMING, REASON, is_reason};
 
 use self::parameters::{Parameters, is_no, shortened};
 use crate::access::As;
@@ -20,9 +21,13 @@ use crate::paging::{ListCursor, PurgeCursor};
 const STATES: &str = "delayed, ready, reserved or dead; omit it for all of them";
 const CURSOR: &str = "`next` of a page of the same topic and state; omit it for the first page";
 const TOPICS_CURSOR: &str = "`next` of a page of topics; omit it for the first page";
+const SCHEDULES_CURSOR: &str = "`next` of a page of schedules; omit it for the first page";
 const FORCE_CURSOR: &str = "`next` of the previous answer; omit it to start at the beginning";
 const DEAD_CURSOR: &str =
     "`next` of a previous answer for the same topic and filter; omit it to start at the beginning";
+
+/// How many times of a schedule are shown by default.
+const DEFAULT_UPCOMING: usize = 5;
 
 /// The query of a request.
 pub(crate) struct Query<T>(pub(crate) T);
@@ -105,6 +110,36 @@ pub(crate) struct TopicsQuery {
 impl FromQuery for TopicsQuery {
     fn read(query: &mut Parameters) -> Self {
         Self { after: query.topic_of("cursor", TOPICS_CURSOR), limit: query.limit() }
+    }
+}
+
+/// A page of the list of schedules.
+pub(crate) struct SchedulesQuery {
+    /// The page begins after this schedule; `None` for the first page.
+    pub(crate) after: Option<(ScheduleKey, Topic)>,
+    pub(crate) limit: usize,
+}
+
+impl FromQuery for SchedulesQuery {
+    fn read(query: &mut Parameters) -> Self {
+        let tenant = query.tenant();
+        let after = query.read("cursor", SCHEDULES_CURSOR, |text| {
+            let parts = text.split_once('~').and_then(|(id, topic)| Some((id.parse().ok()?, topic.parse().ok()?)));
+            let (id, topic): (_, Topic) = parts.ok_or_else(|| is_no("cursor", text))?;
+            Ok((ScheduleKey { tenant: tenant.clone(), id }, topic.of_tenant(tenant.as_ref())))
+        });
+        Self { after, limit: query.limit() }
+    }
+}
+
+/// How many of the next times of a schedule to show.
+pub(crate) struct UpcomingQuery {
+    pub(crate) count: usize,
+}
+
+impl FromQuery for UpcomingQuery {
+    fn read(query: &mut Parameters) -> Self {
+        Self { count: query.count("count", DEFAULT_UPCOMING, MAX_UPCOMING) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `GET /v1/export`: streams all jobs as NDJSON. The next page of the store is read when the client has
 //! received the last. If an export fails the connection is aborted, so that the client can distinguish
-//! an incomplete export from a complete one. The export of topics shares this.
+//! an incomplete export from a complete one. The exports of topics and of schedules share this.
 
 pub(crate) mod topics;
 
@@ -28,7 +28,7 @@ use crate::state::{Api, ApiState, MAX_EXPORTS};
 /// How many jobs one store call scans; fewer if they are large.
 const SCAN: usize = 500;
 /// About how many bytes are written to the connection at a time.
-const CHUNK: usize = 64 * 1024;
+pub(super) const CHUNK: usize = 64 * 1024;
 /// How long a page is retried while the store is unavailable.
 const RETRY_FOR: Duration = Duration::from_secs(5);
 /// The pause between two retries.
@@ -79,7 +79,7 @@ pub(super) fn turn(api: &Api, claimant: Claimant) -> Result<Place, ApiError> {
 
 /// Why an export fails.
 #[derive(Debug, thiserror::Error)]
-enum Incomplete {
+pub(super) enum Incomplete {
     #[error("the export cannot be completed")]
     Store(#[source] StoreError),
     #[error("the key of the export has expired or was deleted")]
@@ -87,7 +87,7 @@ enum Incomplete {
 }
 
 /// Checks whether a caller may still have an export.
-fn check(api: &Api, caller: &Principal) -> Result<(), Incomplete> {
+pub(super) fn check(api: &Api, caller: &Principal) -> Result<(), Incomplete> {
     if caller.may_go_on(&api.policies, api.now()) { Ok(()) } else { Err(Incomplete::NoKey) }
 }
 
@@ -131,7 +131,7 @@ impl Export {
 }
 
 /// Reads a page, with retries. `lines` were written before it.
-async fn read_page<T, P>(page: impl Fn() -> P, lines: u64) -> Result<T, Incomplete>
+pub(super) async fn read_page<T, P>(page: impl Fn() -> P, lines: u64) -> Result<T, Incomplete>
 where
     P: Future<Output = Result<T, StoreError>>,
 {

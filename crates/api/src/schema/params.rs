@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use utoipa::{IntoParams, ToSchema};
 
 use super::values::{
-    CredentialText, JobName, KeyName, QuotaName, ReceiptText, RevivalId, SecretName, TopicName,
+    CredentialText, JobName, KeyName, QuotaName, ReceiptText, RevivalId, ScheduleName, SecretName, TopicName,
 };
 
 /// A job by topic and id.
@@ -61,6 +61,14 @@ pub(crate) struct KeyParams {
 pub(crate) struct CredentialParams {
     /// The credential's name
     credential: CredentialText,
+}
+
+/// A schedule by id.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ScheduleParams {
+    /// The schedule's id
+    id: ScheduleName,
 }
 
 /// A quota by tenant.

@@ -263,6 +263,12 @@ pub(super) const TENANT: &str = "^[A-Za-z0-9._-]{1,32}$";
 pub(super) const QUOTA: &str = "^(?:[A-Za-z0-9._-]{1,32}|\\*)$";
 /// The name of a credential; the schema excludes `.` and `..` separately.
 pub(super) const CREDENTIAL: &str = "^[A-Za-z0-9._-]{1,64}$";
+/// The id of a schedule; the schema excludes `.` and `..` separately.
+pub(super) const SCHEDULE_ID: &str = "^[A-Za-z0-9._-]{1,96}$";
+/// A cursor of schedules.
+pub(super) const SCHEDULE_CURSOR: &str = "^[A-Za-z0-9._-]{1,96}~[A-Za-z0-9._-]{1,64}$";
+/// A cron expression.
+pub(super) const CRON: &str = "^[ -~]+$";
 /// A bearer token.
 pub(super) const TOKEN: &str = "^[!-~]{1,4096}$";
 /// A user, without a colon and control characters.

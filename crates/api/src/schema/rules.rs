@@ -31,7 +31,8 @@ fn values() -> Vec<Rule> {
         ("QuotaName", no_dots.clone()),
         ("TopicCursor", no_dots.clone()),
         ("JobName", no_dots.clone()),
-        ("CredentialText", no_dots),
+        ("CredentialText", no_dots.clone()),
+        ("ScheduleName", no_dots),
         ("HeaderFields", json!({"propertyNames": {"not": {"pattern": reserved}}})),
     ]
 }

@@ -10,6 +10,7 @@ use ringback_core::job::{
 use ringback_core::limits::{MAX_ERROR, MAX_REASON};
 use ringback_core::policy::MAX_EXPECTED;
 use ringback_core::retry::{MAX_TIER, MIN_TIER};
+use ringback_core::schedule::{MAX_CATCHUP, MAX_EVERY, MAX_JITTER, MIN_EVERY};
 use ringback_core::wire::{MAX_KEEP, MAX_WAIT};
 use ringback_core::written_time::MAX_TIME;
 use serde_json::Value;
@@ -119,6 +120,21 @@ values! {
     JobCursor = text(patterns::JOB_CURSOR, 5, 128).examples(["0-0-0"]);
     /// `next` of the previous page of topics. Opaque.
     TopicCursor = text(patterns::TOPIC, 1, 64).examples(["pay.notify"]);
+    /// Names a schedule within its tenant: 1 to 96 of `A-Z a-z 0-9 . _ -`, neither `.` nor `..`.
+    ScheduleName = text(patterns::SCHEDULE_ID, 1, 96).examples(["daily-report"]);
+    /// `next` of the previous page of schedules. Opaque.
+    ScheduleCursor = text(patterns::SCHEDULE_CURSOR, 3, 161).examples(["daily-report~reports"]);
+    /// A cron expression: minute, hour, day of the month, month and day of the week. Each is `*`, a number, a list, a
+    /// range or a step of these; months and days of the week can be names, `L` is the last day, and `MON#2` the second
+    /// Monday of a month. If both days are given, either is enough. Or `@hourly`, `@daily`, `@weekly`, `@monthly` or
+    /// `@yearly`.
+    CronText = text(patterns::CRON, 1, 256).examples(["0 8 * * MON-FRI"]);
+    /// How long from one firing to the next, 1 s to 366 days: seconds as a number, or a friendly duration.
+    Period = duration(MIN_EVERY, MAX_EVERY).examples(["15m"]);
+    /// How late a missed firing is at most, 1 s to 7 days: seconds as a number, or a friendly duration.
+    Catchup = duration(Duration::from_secs(1), MAX_CATCHUP).examples(["1h"]);
+    /// How long after its time a job is due at most, up to 1 day: seconds as a number, or a friendly duration.
+    Jitter = duration(Duration::ZERO, MAX_JITTER).examples(["30s"]);
     /// `next` of the previous answer. Opaque. The embedded store refuses those from before its restart.
     DeletionCursor = text(patterns::DELETION_CURSOR, 5, 128).examples(["0-0-0"]);
     /// `next` of the previous page of dead jobs. Opaque.

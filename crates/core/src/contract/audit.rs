@@ -27,6 +27,8 @@ pub enum DamageKind {
     Schedule,
     /// The time of a shard's next wake-up is later than its first job is due.
     WakeAt,
+    /// A schedule that does not fire, because the times of schedules do not have it, or that no list shows.
+    Recurring,
     /// The counts of jobs by state do not add up, or differ from the jobs.
     Ledger,
     /// The job count of a lane is wrong.
@@ -52,6 +54,7 @@ impl DamageKind {
             Self::Unindexed => "unindexed",
             Self::Schedule => "turn",
             Self::WakeAt => "moment",
+            Self::Recurring => "schedule",
             Self::Ledger => "ledger",
             Self::LaneCount => "lane_count",
             Self::Topic => "topic",

@@ -34,6 +34,8 @@ pub enum Pass {
         next_dead: Option<Duration>,
         /// Until the next pending dead-letter notice is due.
         next_notice: Option<Duration>,
+        /// Until the next schedule fires.
+        next_firing: Option<Duration>,
     },
 }
 

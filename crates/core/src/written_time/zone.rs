@@ -28,6 +28,11 @@ impl Zone {
         found.map(Self).ok_or_else(|| TimeError::UnknownZone(name_start(name)))
     }
 
+    /// UTC.
+    pub fn utc() -> Self {
+        Self(TimeZone::UTC)
+    }
+
     /// The zone of an annotation: a name, or an offset such as `+01:00`.
     ///
     /// # Errors
@@ -39,6 +44,11 @@ impl Zone {
                 .ok_or_else(|| TimeError::UnknownZone(name_start(text)));
         }
         Self::named(text)
+    }
+
+    /// The zone itself.
+    pub(crate) const fn time_zone(&self) -> &TimeZone {
+        &self.0
     }
 
     /// The offsets of a local time: one, or none or two where clocks change.

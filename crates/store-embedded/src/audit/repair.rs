@@ -49,6 +49,8 @@ pub(crate) enum Action {
     RelinkTopic(Box<str>),
     /// Gives a lane its turn.
     RelinkLane(Box<str>),
+    /// Puts a schedule among the times.
+    RelinkSchedule(Box<str>),
     /// Corrects the counts of states, and then those of accepted and missing jobs.
     ShiftLedger(Vec<(State, i64)>),
     ShiftTombstones(i64),
@@ -68,6 +70,11 @@ impl Action {
             Self::RelinkJob(number) => return txn.relink(*number),
             Self::RelinkTopic(topic) => return txn.relink_topic(topic),
             Self::RelinkLane(lane) => return txn.relink_lane(lane),
+            Self::RelinkSchedule(name) => {
+                let next = txn.tables.schedules.relink(name)?;
+                next.iter().for_each(|_| txn.wake_at(txn.now()));
+                return Ok(next.is_some());
+            }
             Self::ShiftLedger(counts) => {
                 counts.iter().for_each(|(state, by)| txn.row.ledger.shift(*state, *by));
                 txn.row.ledger.balance();

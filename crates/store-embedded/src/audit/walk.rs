@@ -35,6 +35,7 @@ pub(crate) fn walk(
     tables.records.each(|number, record| walk.record(number, record))?;
     walk.schedule()?;
     walk.turns()?;
+    walk.recurring()?;
     let Walk { mut findings, counts, lanes, entries, .. } = walk;
     // No two jobs have the same entry, so the entries that were not counted are stale.
     findings.audit.stale += tables.index_entries()?.saturating_sub(entries);
@@ -118,6 +119,24 @@ impl Walk<'_> {
             findings.audit.stale += u64::from(!is_right);
             Ok(())
         })
+    }
+
+    /// Checks that each schedule that fires again is among the times, and counts stale times.
+    fn recurring(&mut self) -> Result<()> {
+        let (schedules, caller) = (&self.tables.schedules, self.caller);
+        let (findings, mut with_time) = (&mut self.findings, 0);
+        schedules.each(|shard, name, next, has_time| {
+            check_caller(caller)?;
+            with_time += u64::from(has_time && next.is_some());
+            if !has_time {
+                let detail = format!("schedule {name:?}: it does not fire");
+                let finding = Finding::new(DamageKind::Recurring, Shard(shard), detail);
+                findings.add(finding, Some(Action::RelinkSchedule(name.into())));
+            }
+            Ok(())
+        })?;
+        self.findings.audit.stale += schedules.len_of_times()?.saturating_sub(with_time);
+        Ok(())
     }
 
     /// Checks that each lane with ready jobs has its turn, and counts stale turns.

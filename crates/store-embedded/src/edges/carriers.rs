@@ -120,13 +120,14 @@ impl PassRequest {
         let due = wait(txn.tables.due.first(shard)?, 0);
         let lease = wait(txn.tables.leases.first(shard)?, 0);
         let dead = wait(txn.tables.dead.first(shard)?, self.retention);
-        // Notices are published without a pass, so this does not count below.
+        // Notices are published and schedules fire without a pass, so these do not count below.
         let notice = wait(txn.tables.outbox.first(shard)?, 0);
+        let firing = wait(txn.tables.schedules.first(shard)?, 0);
         let next = [due, lease, dead].into_iter().flatten().fold(self.floor.saturating_mul(1000), u64::min);
         txn.plan_pass(now_us.saturating_add(next) / 1000);
-        let [next_due, next_lease, next_dead, next_notice] =
-            [due, lease, dead, notice].map(|wait| wait.map(Duration::from_micros));
-        Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice })
+        let [next_due, next_lease, next_dead, next_notice, next_firing] =
+            [due, lease, dead, notice, firing].map(|wait| wait.map(Duration::from_micros));
+        Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice, next_firing })
     }
 }
 

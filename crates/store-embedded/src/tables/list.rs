@@ -97,6 +97,10 @@ tables! {
     22 ATTEMPTS_BYTES "attempts_bytes": u16 => u64;
     /// Dead-letter notices that are still to be published.
     23 OUTBOX "outbox": OutboxKey => Bytes;
+    /// Schedules, which are jobs that recur, by the text of their key.
+    24 SCHEDULES "schedules": Str => Bytes;
+    /// The schedules that fire again, by shard and time.
+    25 SCHEDULE_TIMES "schedule_times": (u16, u64, Str) => ();
 }
 
 /// All tables, open to replay the redo log: their rows are written as raw bytes, and not written to
@@ -153,6 +157,6 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let txn = database.begin_write().unwrap();
         let numbers: Vec<_> = ReplayTables::open(&txn).unwrap().0.into_keys().collect();
-        assert_eq!(numbers, (1..=23).collect::<Vec<_>>());
+        assert_eq!(numbers, (1..=25).collect::<Vec<_>>());
     }
 }

@@ -21,11 +21,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 const REPEAT_FOR: Duration = Duration::from_secs(5);
 /// The pause between two attempts of a call.
 const REPEAT_AFTER: Duration = Duration::from_millis(250);
-/// How many records, job states, lanes or sets a page looks at.
+/// How many records, job states, lanes, sets or schedules a page looks at.
 const RECORDS: usize = 200;
 const STATES: usize = 500;
 const LANES: usize = 100;
 const SETS: usize = 50;
+const SCHEDULES: usize = 50;
 /// How many entries of lists one call reads, and of how many lists.
 const ENTRIES: usize = 1000;
 const LISTS: usize = 200;
@@ -133,6 +134,10 @@ impl Calls<'_> {
 
     pub(crate) async fn states_page(&self, scan: &mut Scan) -> Result<Vec<Vec<u8>>, StoreError> {
         self.page(&script::AUDIT_STATES, None, scan, STATES).await
+    }
+
+    pub(crate) async fn schedules_page(&self, scan: &mut Scan) -> Result<Vec<(String, String, u8)>, StoreError> {
+        self.page(&script::AUDIT_SCHEDULES, None, scan, SCHEDULES).await
     }
 
     pub(crate) async fn lanes_page(&self, scan: &mut Scan) -> Result<Lanes, StoreError> {

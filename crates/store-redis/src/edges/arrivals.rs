@@ -33,11 +33,11 @@ const MAX_TAKEN: u8 = 4;
 const UNREADABLE: StoreError = StoreError::Unreadable("the answers of a submit");
 
 /// A job of a call.
-struct Arrival<'a> {
+pub(super) struct Arrival<'a> {
     /// Its number among all jobs.
-    number: usize,
+    pub(super) number: usize,
     job: &'a NewJob,
-    lane: LaneId,
+    pub(super) lane: LaneId,
     packed: Packed,
 }
 
@@ -54,7 +54,7 @@ impl RedisStore {
                 (Vec::new(), round)
             };
             plain.retain(|number| answers[*number].is_none());
-            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers };
+            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers, read: SUBMITTED };
             self.arrive(&script::SUBMIT, &mut arrive, plain, push_groups).await?;
             self.arrive(&script::REPLACE, &mut arrive, replacing, push_replacing).await?;
         }
@@ -73,7 +73,7 @@ impl RedisStore {
         };
         let mut answers = vec![None; jobs.len()];
         for round in rounds(&jobs) {
-            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers };
+            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers, read: SUBMITTED };
             self.arrive(&script::IMPORT, &mut arrive, round, push).await?;
         }
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
@@ -81,10 +81,10 @@ impl RedisStore {
 
     /// Makes a call by which jobs arrive, given by their numbers, and notes the answers. `push` adds the arguments
     /// after the lanes. Jobs whose lane would have the id of another lane are sent again with its next id.
-    async fn arrive(
+    pub(super) async fn arrive<T>(
         &self,
         script: &Script,
-        arriving: &mut Arriving<'_>,
+        arriving: &mut Arriving<'_, T>,
         mut numbers: Vec<usize>,
         push: impl Fn(&mut Cmd, &[Arrival<'_>]),
     ) -> Result<(), StoreError> {
@@ -99,10 +99,10 @@ impl RedisStore {
     }
 
     /// Makes a call by which jobs arrive. Returns the numbers of those whose lane has the id of another one.
-    async fn arrive_with(
+    async fn arrive_with<T>(
         &self,
         script: &Script,
-        Arriving { shard, jobs, answers }: &mut Arriving<'_>,
+        Arriving { shard, jobs, answers, read }: &mut Arriving<'_, T>,
         numbers: Vec<usize>,
         ids: Ids,
         push: &impl Fn(&mut Cmd, &[Arrival<'_>]),
@@ -130,7 +130,7 @@ impl RedisStore {
             let answer = answer.await;
             if let Some(taken) = arrivals
                 .iter()
-                .map(|new| planted::taken_though_full(&answer, new.job))
+                .map(|new| (read.though_full)(&answer, new.job))
                 .collect::<Option<Vec<_>>>()
             {
                 arrivals.iter().zip(taken).for_each(|(new, taken)| answers[new.number] = Some(taken));
@@ -153,7 +153,7 @@ impl RedisStore {
             if is_of_another_lane(&answer) {
                 left.push(*number);
             } else {
-                answers[*number] = Some(submitted(answer, job)?);
+                answers[*number] = Some((read.answer)(answer, job)?);
             }
         }
         Ok(left)
@@ -161,11 +161,23 @@ impl RedisStore {
 }
 
 /// The jobs that arrive in a shard, and the answers to them so far.
-struct Arriving<'a> {
-    shard: Shard,
-    jobs: &'a [&'a NewJob],
-    answers: &'a mut [Option<Submitted>],
+pub(super) struct Arriving<'a, T> {
+    pub(super) shard: Shard,
+    pub(super) jobs: &'a [&'a NewJob],
+    pub(super) answers: &'a mut [Option<T>],
+    pub(super) read: ReadAnswer<T>,
 }
+
+/// How the answer to a job is read.
+#[derive(Clone, Copy)]
+pub(super) struct ReadAnswer<T> {
+    pub(super) answer: fn(Value, &NewJob) -> Result<T, StoreError>,
+    /// The answer to a job although the store was full, which only a planted bug gives.
+    pub(super) though_full: fn(&Result<Value, StoreError>, &NewJob) -> Option<T>,
+}
+
+const SUBMITTED: ReadAnswer<Submitted> =
+    ReadAnswer { answer: submitted, though_full: planted::taken_though_full };
 
 /// How the ids of the lanes of a call are made.
 #[derive(Clone, Copy)]
@@ -292,14 +304,7 @@ fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
         return Ok(Submitted { answer: SubmitResult::Created, job: created(&times, key)? });
     }
     let mut parts = take::list(answer)?;
-    if let [Value::Int(status @ (422 | 429)), Value::BulkString(what)] = parts.as_slice() {
-        let limit = match (status, what.as_slice()) {
-            (422, b"topics") => Limit::Topics,
-            (422, b"lanes") => Limit::Lanes,
-            (429, b"topics") => Limit::TenantTopics,
-            (429, b"lanes") => Limit::TenantLanes,
-            _ => return Err(UNREADABLE),
-        };
+    if let Some(limit) = limit_in(&parts)? {
         return Ok(Submitted::refused(limit, key));
     }
     let lasts = match parts.as_slice() {
@@ -321,6 +326,18 @@ fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
         _ => return Err(UNREADABLE),
     };
     Ok(Submitted { answer, job })
+}
+
+/// The limit that an answer says would be exceeded, if it does.
+pub(super) fn limit_in(parts: &[Value]) -> Result<Option<Limit>, StoreError> {
+    let [Value::Int(status @ (422 | 429)), Value::BulkString(what)] = parts else { return Ok(None) };
+    match (status, what.as_slice()) {
+        (422, b"topics") => Ok(Some(Limit::Topics)),
+        (422, b"lanes") => Ok(Some(Limit::Lanes)),
+        (429, b"topics") => Ok(Some(Limit::TenantTopics)),
+        (429, b"lanes") => Ok(Some(Limit::TenantLanes)),
+        _ => Err(UNREADABLE),
+    }
 }
 
 /// A new job, from its times of due and creation.

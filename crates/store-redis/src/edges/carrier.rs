@@ -73,8 +73,8 @@ impl RedisStore {
         if parts.is_empty() {
             return Ok((Pass::Fenced, None));
         }
-        let beside = if parts.len() > 6 { parts.pop() } else { None };
-        let (moved, other, due, lease, dead, notice): (_, _, i64, i64, i64, i64) =
+        let beside = if parts.len() > 7 { parts.pop() } else { None };
+        let (moved, other, due, lease, dead, notice, firing): (_, _, i64, i64, i64, i64, i64) =
             reply::read(Value::Array(parts), script.name())?;
         let wait = |us| u64::try_from(us).ok().map(Duration::from_micros);
         let pass = Pass::Held {
@@ -84,6 +84,7 @@ impl RedisStore {
             next_lease: wait(lease),
             next_dead: wait(dead),
             next_notice: wait(notice),
+            next_firing: wait(firing),
         };
         Ok((pass, beside))
     }

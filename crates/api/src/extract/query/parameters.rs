@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::Query;
 use http::Uri;
 use ringback_core::clock::Timestamp;
-use ringback_core::job::Topic;
+use ringback_core::job::{Tenant, Topic};
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 use ringback_core::written_time::parse_time;
 
@@ -68,12 +68,22 @@ impl Parameters {
 
     /// The parameter `limit`, or its default.
     pub(super) fn limit(&mut self) -> usize {
-        let limit = self.read("limit", format_args!("1 to {MAX_PAGE}"), |text| {
+        self.count("limit", DEFAULT_PAGE, MAX_PAGE)
+    }
+
+    /// A number of things from 1 to `most`.
+    pub(super) fn count(&mut self, name: &'static str, default: usize, most: usize) -> usize {
+        let count = self.read(name, format_args!("1 to {most}"), |text| {
             // `usize` would parse a sign too.
-            let limit = text.parse().ok().filter(|_| !text.starts_with('+'));
-            limit.filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| is_no("limit", text))
+            let count = text.parse().ok().filter(|_| !text.starts_with('+'));
+            count.filter(|count| (1..=most).contains(count)).ok_or_else(|| is_no(name, text))
         });
-        limit.unwrap_or(DEFAULT_PAGE)
+        count.unwrap_or(default)
+    }
+
+    /// The tenant of the caller.
+    pub(super) fn tenant(&self) -> Option<Tenant> {
+        self.caller.tenant().cloned()
     }
 
     /// Parses a parameter with `parse`, which returns what is wrong as its error. `None` if the

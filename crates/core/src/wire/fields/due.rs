@@ -70,6 +70,23 @@ fn wrong(mistakes: &mut Mistakes, field: &str, raw: &RawValue, why: impl Display
     mistakes.add(field, format_args!("{}: {why}", shown(raw)), allowed);
 }
 
+/// A field that is a point in time, or a local time of a zone.
+pub(crate) fn local_time(
+    fields: &Fields<'_>,
+    name: &str,
+    zone: Option<&Zone>,
+    mistakes: &mut Mistakes,
+) -> Option<Timestamp> {
+    let raw = fields.get(name)?;
+    let text = read::<String>(raw).ok_or(TimeError::Unreadable);
+    let time = text.and_then(|text| WrittenTime::parse(&text)?.resolve(zone));
+    let allowed = |error: &TimeError| match error {
+        TimeError::Local => NEEDS_ZONE,
+        other => other.allowed(),
+    };
+    time.map_err(|error| wrong(mistakes, name, raw, &error, allowed(&error))).ok()
+}
+
 /// A field that is a point in time. The last part of `path` is its name.
 pub(crate) fn time(fields: &Fields<'_>, path: &str, mistakes: &mut Mistakes) -> Option<Timestamp> {
     let raw = fields.get(path.rsplit('.').next()?)?;

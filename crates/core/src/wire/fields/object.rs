@@ -69,6 +69,12 @@ impl Mistakes {
         });
     }
 
+    /// Adds the mistakes of an object that is a field.
+    pub(crate) fn add_within(&mut self, field: &str, inner: Self) {
+        let within = |error: FieldError| FieldError { field: format!("{field}.{}", error.field), ..error };
+        self.0.extend(inner.0.into_iter().map(within));
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -27,8 +27,8 @@ end
 -- audit_repair: repairs indexes. No job changes its state. Everything is judged again before it is repaired.
 -- KEYS  shard
 -- ARGV  'jobs', and then the jobs as for audit_confirm; 'lanes', and their ids; 'index', and missing members;
---   'states', and locators of job states without a record; 'times'
--- Returns per job, lane, member or job state 1 if it is repaired now, 0 if nothing is wrong (any
+--   'states', and locators of job states without a record; 'schedules', and their names; 'times'
+-- Returns per job, lane, member, job state or schedule 1 if it is repaired now, 0 if nothing is wrong (any
 --   more), 2 if it cannot be repaired; for 'times' how many
 local FIELDS = union(schedule.ADD_FIELDS, audit.TIMES)
 local MOVED_ON, REPAIRED, CANNOT = 0, 1, 2
@@ -138,6 +138,22 @@ function repair.states(args)
   local answers = {}
   for i = 2, #args do
     answers[i - 1] = call('HEXISTS', KEY.pool, args[i]) == 0 and call('HDEL', KEY.states, args[i]) or MOVED_ON
+  end
+  return answers
+end
+
+function repair.schedules(args)
+  local answers = {}
+  for i = 2, #args do
+    local stored = call('HGET', KEY.recurring, args[i])
+    local at = stored and recurring.next(stored) or 0
+    local is_missing = at > 0 and not call('ZSCORE', KEY.recurring_times, args[i])
+    if is_missing then
+      call('ZADD', KEY.recurring_times, at, args[i])
+      shard.earliest('fires_at', at)
+      shard.wake_at(NOW)
+    end
+    answers[i - 1] = is_missing and REPAIRED or MOVED_ON
   end
   return answers
 end

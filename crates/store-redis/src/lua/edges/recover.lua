@@ -116,5 +116,5 @@ function edges.recover(args)
   if has_more then shard.set('lease_at', NOW) end
   local waits = carrier.waits(tonumber(args[3]), tonumber(args[4]))
   shard.close()
-  return {recovered, #dead, waits[1], waits[2], waits[3], waits[4], pulled}
+  return {recovered, #dead, waits[1], waits[2], waits[3], waits[4], waits[5], pulled}
 end

@@ -7,7 +7,7 @@ local audit = {
     'replaced',
   },
   -- The fields that hold times of the next look.
-  TIMES = {'lease_at', 'dead_at', 'tell_at', 'slot'},
+  TIMES = {'lease_at', 'dead_at', 'tell_at', 'fires_at', 'slot'},
   -- How many entries one call searches: about 2 ms.
   MOST_SEARCHED = 100000,
 }
@@ -161,7 +161,8 @@ end
 -- The times of the next look that are too late, and what they must be.
 function audit.wrong_times()
   local wrong = {}
-  for name, key in pairs({lease_at = KEY.leases, dead_at = KEY.dead, tell_at = KEY.outbox}) do
+  local firsts = {lease_at = KEY.leases, dead_at = KEY.dead, tell_at = KEY.outbox, fires_at = KEY.recurring_times}
+  for name, key in pairs(firsts) do
     local first = first_score(key)
     if first > 0 and (fields[name] == 0 or fields[name] > first) then wrong[name] = first end
   end

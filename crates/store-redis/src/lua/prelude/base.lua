@@ -43,7 +43,7 @@ local function keys_of(base)
     lanes = base .. ':lanes', pulls = base .. ':pulls', parked = base .. ':parked', leases = base .. ':leases',
     batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:',
     outbox = base .. ':outbox', topics = base .. ':topics', index = base .. ':index', late = base .. ':late:',
-    attempts = base .. ':attempts:',
+    attempts = base .. ':attempts:', recurring = base .. ':schedules', recurring_times = base .. ':schedule-times',
     -- Channels.
     wake = prefix .. ':wake', events = prefix .. ':events', policies = prefix .. ':policies',
   }

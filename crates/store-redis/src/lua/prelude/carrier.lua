@@ -2,7 +2,7 @@
 local carrier = {
   EPOCH_FIELDS = {'epoch'},
   -- The fields that a pass of the carrier reads.
-  FIELDS = {'epoch', 'next', 'slot', 'lease_at', 'dead_at', 'tell_at'},
+  FIELDS = {'epoch', 'next', 'slot', 'lease_at', 'dead_at', 'tell_at', 'fires_at'},
 }
 
 function carrier.is_fenced(epoch) return fields.epoch ~= tonumber(epoch) end
@@ -11,8 +11,8 @@ function carrier.hold(epoch, name)
   shard.set('carrier', name)
 end
 
--- The times until the next due job, lease, eviction and notice, in us, -1 for none. Also sets `next`, so that
--- earlier times wake the carrier. Notices are left out of `next`, because no pass delivers them. `due_in` is the
+-- The times until the next due job, lease, eviction, notice and firing of a schedule, in us, -1 for none. Also sets `next`,
+-- so that earlier times wake the carrier. Notices and firings are left out of `next`, because no pass makes them. `due_in` is the
 -- first time, if it is known.
 function carrier.waits(floor_ms, retention, due_in)
   local function wait(at) return at > 0 and until_us(at) or -1 end
@@ -29,6 +29,6 @@ function carrier.waits(floor_ms, retention, due_in)
   local till = floor_ms * 1000
   for _, w in ipairs(waits) do if w >= 0 and w < till then till = w end end
   shard.set('next', floor((NOW_US + till) / 1000))
-  waits[4] = outbox.wait(fields.tell_at)
+  waits[4], waits[5] = outbox.wait(fields.tell_at), recurring.wait(fields.fires_at)
   return waits
 end

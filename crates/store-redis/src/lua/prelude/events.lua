@@ -19,7 +19,7 @@ do
   local UNSEEN = '\0\0\255\255\255\255\0'
   local NO_MORE = NO_TIME .. UNSEEN
   -- Edges whose call has another name.
-  local EDGES = {replace = 'submit', redrive_jobs = 'redrive', purge_many = 'purge'}
+  local EDGES = {replace = 'submit', redrive_jobs = 'redrive', fire = 'submit', purge_many = 'purge'}
   -- Jobs, lanes, packed events and edges, in order. An entry has an event, an edge or both; false means none.
   -- Ids by job, each after its length; and packed successes by the number of the attempt, which most jobs
   -- share.

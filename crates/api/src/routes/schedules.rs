@@ -1,0 +1,269 @@
+//! Schedules: put, get, list and delete them, pause and resume them, fire them now, and show when they fire.
+
+mod change;
+mod export;
+
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::StatusCode;
+use ringback_core::contract::ScheduleRow;
+use ringback_core::schedule::{ScheduleKey, ScheduleState};
+use ringback_core::wire::{FiringAnswer, ScheduleAnswer, SchedulesAnswer, UpcomingAnswer};
+
+use self::change::{Changed, change, put, run_now};
+pub(crate) use self::export::*;
+use crate::access::{As, Principal};
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{JsonBody, NoBody, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload, unknown_schedule};
+use crate::inspect;
+use crate::limits::Deadline;
+use crate::schema::{
+    CreateProblems, FindProblems, QueryProblems, ScheduleActionProblems, ScheduleCursor, ScheduleParams, ScheduleRequest,
+};
+use crate::schema::{EmptyRequest, RunScheduleProblems};
+use crate::state::{Api, ApiState};
+
+/// Put a schedule
+///
+/// A schedule submits a job again and again: at the times of a cron expression, or after a period. Each job has the id
+/// of the schedule, a `~` and the time in UTC, such as `daily~20261127T070000Z`, so no time fires twice. Putting a schedule
+/// in place of another keeps its counts; one that is the same changes nothing. Its topic stays.
+#[utoipa::path(
+    put, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "put_schedule",
+    params(ScheduleParams), request_body = ScheduleRequest,
+    responses(
+        (status = 200, description = "Put in place of another, or unchanged", body = ScheduleAnswer),
+        (status = 201, description = "Put", body = ScheduleAnswer),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn put_schedule(
+    State(api): ApiState,
+    As(caller): As,
+    SchedulePath(key): SchedulePath,
+    JsonBody(Upload { bytes, deadline, .. }, turn): JsonBody,
+) -> Result<Response, ApiError> {
+    let put = deadline.bound(put(&api, &caller, &key, &bytes)).await;
+    drop(turn);
+    let (status, state) = put??;
+    Ok((status, Json(ScheduleAnswer::new(&key.id, state))).into_response())
+}
+
+/// Get a schedule
+#[utoipa::path(
+    get, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "get_schedule",
+    params(ScheduleParams),
+    responses((status = 200, description = "The schedule", body = ScheduleAnswer), FindProblems),
+)]
+pub(crate) async fn get_schedule(
+    State(api): ApiState,
+    As(caller): As,
+    SchedulePath(key): SchedulePath,
+) -> JsonResult<ScheduleAnswer> {
+    let (_, state) = Deadline::from_now().bound(find(&api, &caller, &key)).await??;
+    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+}
+
+/// List schedules
+///
+/// Lists the schedules by id. A page ends after about 1 MiB. It may hold fewer than `limit`, and still have a next page;
+/// `next` is null on the last page.
+#[utoipa::path(
+    get, path = "/v1/schedules", tag = "schedules", operation_id = "list_schedules",
+    params(
+        ("cursor" = Option<ScheduleCursor>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most schedules of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
+    ),
+    responses((status = 200, description = "A page", body = SchedulesAnswer), QueryProblems),
+)]
+pub(crate) async fn list_schedules(
+    State(api): ApiState,
+    As(caller): As,
+    Query(SchedulesQuery { after, limit }): Query<SchedulesQuery>,
+) -> JsonResult<SchedulesAnswer> {
+    let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+    let (mut items, mut next, mut bytes) = (Vec::new(), after, 0);
+    let deadline = Deadline::from_now();
+    loop {
+        let are_small = !items.is_empty() && bytes <= SMALL * items.len();
+        let most = if are_small { MANY } else { FEW }.min(limit - items.len());
+        let (rows, behind) = deadline.bound(api.store.schedules(caller.own(), next, most)).await??;
+        bytes += rows.iter().map(|row| row.packed.len()).sum::<usize>();
+        let own = rows.into_iter().filter(|row| caller.owns(&row.topic));
+        items.extend(own.filter_map(|row| Some(ScheduleAnswer::new(&row.key.id, readable(&row)?))));
+        next = behind;
+        if next.is_none() || items.len() >= limit || bytes >= PAGE_BYTES || deadline.is_near() {
+            break;
+        }
+    }
+    let next = next.map(|(key, topic)| format!("{}~{topic}", key.id));
+    Ok(Json(SchedulesAnswer { items, next }))
+}
+
+/// Delete a schedule
+///
+/// It fires no more. Jobs that it has submitted stay.
+#[utoipa::path(
+    delete, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "delete_schedule",
+    params(ScheduleParams),
+    responses((status = 200, description = "The schedule as it was", body = ScheduleAnswer), FindProblems),
+)]
+pub(crate) async fn delete_schedule(
+    State(api): ApiState,
+    As(caller): As,
+    SchedulePath(key): SchedulePath,
+) -> JsonResult<ScheduleAnswer> {
+    let delete = async {
+        loop {
+            let (row, state) = found(&api, &caller, &key).await?;
+            // Otherwise it has fired meanwhile, or was changed.
+            if api.store.remove_schedule(&row).await? {
+                return Ok::<_, ApiError>(state);
+            }
+        }
+    };
+    let state = Deadline::from_now().bound(delete).await??;
+    // One that cannot be read can be deleted, and not shown.
+    let state = state.ok_or_else(unknown_schedule)?;
+    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+}
+
+/// Pause a schedule
+///
+/// It does not fire until it is resumed. What it would have fired meanwhile does not count as missed.
+#[utoipa::path(
+    post, path = "/v1/schedules/{id}/pause", tag = "schedules", operation_id = "pause_schedule",
+    params(ScheduleParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
+    responses((status = 200, description = "The schedule, paused", body = ScheduleAnswer), ScheduleActionProblems),
+)]
+pub(crate) async fn pause_schedule(
+    State(api): ApiState,
+    As(caller): As,
+    SchedulePath(key): SchedulePath,
+    NoBody(deadline): NoBody,
+) -> JsonResult<ScheduleAnswer> {
+    let pause = change(&api, &caller, &key, |state| {
+        if state.progress.paused {
+            return Changed::Nothing;
+        }
+        (state.progress.paused, state.progress.next) = (true, None);
+        Changed::State
+    });
+    let state = deadline.bound(pause).await??;
+    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+}
+
+/// Resume a schedule
+///
+/// It fires again, at its next time from now. Resuming one that is not paused changes nothing.
+#[utoipa::path(
+    post, path = "/v1/schedules/{id}/resume", tag = "schedules", operation_id = "resume_schedule",
+    params(ScheduleParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
+    responses((status = 200, description = "The schedule, not paused", body = ScheduleAnswer), ScheduleActionProblems),
+)]
+pub(crate) async fn resume_schedule(
+    State(api): ApiState,
+    As(caller): As,
+    SchedulePath(key): SchedulePath,
+    NoBody(deadline): NoBody,
+) -> JsonResult<ScheduleAnswer> {
+    let now = api.now();
+    let resume = change(&api, &caller, &key, |state| {
+        if !state.progress.paused {
+            return Changed::Nothing;
+        }
+        (state.progress.paused, state.progress.next) = (false, state.schedule.next_after(now));
+        Changed::State
+    });
+    let state = deadline.bound(resume).await??;
+    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+}
+
+/// Fire a schedule now
+///
+/// Submits its job now, also if it is paused or the last job has not ended. Its times stay. The answer has the id of the
+/// job in `last`.
+#[utoipa::path(
+    post, path = "/v1/schedules/{id}/run", tag = "schedules", operation_id = "run_schedule",
+    params(ScheduleParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
+    responses((status = 200, description = "The schedule, which has fired", body = ScheduleAnswer), RunScheduleProblems),
+)]
+pub(crate) async fn run_schedule(
+    State(api): ApiState,
+    As(caller): As,
+    SchedulePath(key): SchedulePath,
+    NoBody(deadline): NoBody,
+) -> JsonResult<ScheduleAnswer> {
+    let allowed = api.quotas.take(&caller, 1, deadline).await?;
+    if allowed.jobs == 0 {
+        return Err(allowed.refusal().into());
+    }
+    let state = deadline.bound(run_now(&api, &caller, &key)).await??;
+    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+}
+
+/// Show when a schedule fires
+///
+/// Lists its next times, as if it were not paused.
+#[utoipa::path(
+    get, path = "/v1/schedules/{id}/next", tag = "schedules", operation_id = "next_firings",
+    params(
+        ScheduleParams,
+        ("count" = Option<usize>, Query, description = "How many times; 5 by default", example = 5, minimum = 1, maximum = 100),
+    ),
+    responses((status = 200, description = "The next times", body = UpcomingAnswer), FindProblems),
+)]
+pub(crate) async fn next_firings(
+    State(api): ApiState,
+    As(caller): As,
+    SchedulePath(key): SchedulePath,
+    Query(UpcomingQuery { count }): Query<UpcomingQuery>,
+) -> JsonResult<UpcomingAnswer> {
+    let (_, state) = Deadline::from_now().bound(find(&api, &caller, &key)).await??;
+    let times = state.schedule.upcoming(api.now(), count);
+    Ok(Json(UpcomingAnswer { items: times.into_iter().map(|time| FiringAnswer::new(&key.id, time)).collect() }))
+}
+
+/// How many schedules one call of a list reads: many if those before were small, which is this many bytes, else few.
+const MANY: usize = 100;
+const FEW: usize = 10;
+const SMALL: usize = 4096;
+/// After about how many bytes a page of a list ends.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// A schedule that the caller may see, and what it is; `None` if it cannot be read.
+async fn found(
+    api: &Api,
+    caller: &Principal,
+    key: &ScheduleKey,
+) -> Result<(ScheduleRow, Option<ScheduleState>), ApiError> {
+    let row = api.store.schedule(key).await?.ok_or_else(unknown_schedule)?;
+    caller.check_topic(&row.topic)?;
+    let state = readable(&row);
+    Ok((row, state))
+}
+
+/// A schedule that the caller may see.
+async fn find(
+    api: &Api,
+    caller: &Principal,
+    key: &ScheduleKey,
+) -> Result<(ScheduleRow, ScheduleState), ApiError> {
+    let (row, state) = found(api, caller, key).await?;
+    let state = state.ok_or_else(|| {
+        let detail = "the schedule cannot be read: a later version may have written it; put it again, or delete it";
+        ApiError::new(StatusCode::NOT_FOUND, detail)
+    })?;
+    Ok((row, state))
+}
+
+fn readable(row: &ScheduleRow) -> Option<ScheduleState> {
+    let state = row.state().map_err(|error| tracing::error!(schedule = %row.key, %error, "a schedule is left out"));
+    state.ok()
+}
+

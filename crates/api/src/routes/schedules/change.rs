@@ -1,0 +1,219 @@
+//! Changes of schedules: each is made of the schedule that was read, and made again if another change came between.
+
+use http::StatusCode;
+use ringback_core::contract::{ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, is_notice_topic};
+use ringback_core::job::Topic;
+use ringback_core::schedule::{Firing, MAX_SCHEDULES, MAX_TENANT_SCHEDULES, Progress, ScheduleKey, ScheduleState};
+use ringback_core::wire::{FieldError, NewSchedule, Problem, ScheduleDefaults, parse_schedule, submit_of_notice};
+use std::time::Duration;
+
+use super::{find, readable};
+use crate::access::Principal;
+use crate::error::ApiError;
+use crate::routes::jobs::limit_reached;
+use crate::state::Api;
+
+/// How often a change is tried, if others change the schedule meanwhile.
+const MAX_TRIES: usize = 8;
+
+/// What a change has changed.
+pub(super) enum Changed {
+    Nothing,
+    State,
+}
+
+/// Puts a schedule. Returns the status of the answer.
+pub(super) async fn put(
+    api: &Api,
+    caller: &Principal,
+    key: &ScheduleKey,
+    json: &[u8],
+) -> Result<(StatusCode, ScheduleState), ApiError> {
+    for _ in 0..MAX_TRIES {
+        let stored = api.store.schedule(key).await?;
+        let state = stored.as_ref().and_then(readable);
+        let new = parse(api, caller, key, json, state.as_ref())?;
+        let put = match stored {
+            None => add(api, caller, key, new).await?.map(|state| (StatusCode::CREATED, state)),
+            Some(row) => replace(api, caller, row, state, new).await?.map(|state| (StatusCode::OK, state)),
+        };
+        if let Some(put) = put {
+            return Ok(put);
+        }
+    }
+    Err(outdated())
+}
+
+fn parse(
+    api: &Api,
+    caller: &Principal,
+    key: &ScheduleKey,
+    json: &[u8],
+    stored: Option<&ScheduleState>,
+) -> Result<NewSchedule, ApiError> {
+    let (now, policies) = (api.now(), api.policies.all().ok());
+    let stored = stored.map(|stored| &stored.schedule);
+    let defaults = ScheduleDefaults { now, id: &key.id, tenant: caller.tenant(), stored };
+    let new = parse_schedule(json, defaults, policies.as_deref())?;
+    let topic = &new.schedule.job.topic;
+    caller.check_topic(topic)?;
+    if is_notice_topic(topic) {
+        return Err(within_job(submit_of_notice(topic)).into());
+    }
+    let policy = policies.as_ref().and_then(|policies| policies.get(topic));
+    let mut job = new.schedule.firing(&key.id, now, policy.map(|policy| &**policy), None);
+    api.quotas.admit(&mut job, caller)?;
+    api.destinations.check_job(&job, caller).map_err(within_job)?;
+    Ok(new)
+}
+
+/// Names the fields of a job as those of the field `job`.
+fn within_job(problem: Problem) -> Problem {
+    if problem.errors.is_empty() {
+        return problem;
+    }
+    let within = |error: FieldError| FieldError { field: format!("job.{}", error.field), ..error };
+    Problem::fields(problem.errors.into_iter().map(within).collect())
+}
+
+/// Adds a schedule. `None` if there is one meanwhile.
+async fn add(
+    api: &Api,
+    caller: &Principal,
+    key: &ScheduleKey,
+    NewSchedule { schedule, paused }: NewSchedule,
+) -> Result<Option<ScheduleState>, ApiError> {
+    if let Some(shortage) = api.store.shortage().await {
+        return Err(ApiError::retry_later(shortage));
+    }
+    let (now, paused) = (api.now(), paused.unwrap_or_default());
+    let next = if paused { None } else { schedule.next_after(now) };
+    let progress = Progress { created: now, paused, next, ..Progress::default() };
+    let state = ScheduleState { schedule, progress };
+    // Greater than the version of a schedule that had this key before.
+    let row = ScheduleRow::new(key.clone(), now.as_millis() * 1000, &state);
+    match api.store.add_schedule(&row, most(api, caller)?).await? {
+        ScheduleAdded::Added => Ok(Some(state)),
+        ScheduleAdded::Exists => Ok(None),
+        ScheduleAdded::OtherTopic(topic) => Err(other_topic(&topic)),
+        ScheduleAdded::TooMany => Err(too_many()),
+    }
+}
+
+/// How many schedules the caller's tenant may have, if that is limited: as many as it may have jobs.
+fn most(api: &Api, caller: &Principal) -> Result<Option<u64>, ApiError> {
+    let Some(tenant) = caller.limited_tenant() else { return Ok(None) };
+    let jobs = api.policies.quota(tenant)?.and_then(|quota| quota.jobs);
+    Ok(Some(jobs.map_or(MAX_TENANT_SCHEDULES, |jobs| jobs.min(MAX_TENANT_SCHEDULES))))
+}
+
+/// Puts a schedule in place of another. `None` if that was changed meanwhile.
+async fn replace(
+    api: &Api,
+    caller: &Principal,
+    row: ScheduleRow,
+    stored: Option<ScheduleState>,
+    NewSchedule { schedule, paused }: NewSchedule,
+) -> Result<Option<ScheduleState>, ApiError> {
+    caller.check_topic(&row.topic)?;
+    if row.topic != schedule.job.topic {
+        return Err(other_topic(&row.topic));
+    }
+    let now = api.now();
+    let before = stored.as_ref().map(|stored| stored.progress.clone());
+    let progress = before.unwrap_or(Progress { created: now, ..Progress::default() });
+    let paused = paused.unwrap_or(progress.paused);
+    // A time that has come and has not fired yet stays.
+    let keeps_next = stored.as_ref().is_some_and(|stored| stored.schedule.has_times_of(&schedule));
+    let next = match (paused, keeps_next && !progress.paused) {
+        (true, _) => None,
+        (false, true) => progress.next,
+        (false, false) => schedule.next_after(now),
+    };
+    let state = ScheduleState { schedule, progress: Progress { paused, next, ..progress } };
+    if stored.as_ref() == Some(&state) {
+        return Ok(Some(state));
+    }
+    if let Some(shortage) = api.store.shortage().await {
+        return Err(ApiError::retry_later(shortage));
+    }
+    Ok(store(api, row, &state).await?.then_some(state))
+}
+
+/// Stores a schedule in place of what was read. False if that was changed meanwhile.
+async fn store(api: &Api, read: ScheduleRow, state: &ScheduleState) -> Result<bool, ApiError> {
+    let (shard, expected) = (api.store.shard_of(&read.shard_key()), Some(read.version));
+    let row = ScheduleRow::new(read.key, read.version + 1, state);
+    let change = ScheduleChange { expected, row, jobs: Vec::new() };
+    Ok(api.store.change_schedules(shard, &[change]).await? == [ScheduleChanged::Changed])
+}
+
+/// Changes a schedule that exists.
+pub(super) async fn change(
+    api: &Api,
+    caller: &Principal,
+    key: &ScheduleKey,
+    make: impl Fn(&mut ScheduleState) -> Changed,
+) -> Result<ScheduleState, ApiError> {
+    for _ in 0..MAX_TRIES {
+        let (row, mut state) = find(api, caller, key).await?;
+        match make(&mut state) {
+            Changed::Nothing => return Ok(state),
+            Changed::State if store(api, row, &state).await? => return Ok(state),
+            Changed::State => {}
+        }
+    }
+    Err(outdated())
+}
+
+/// Fires a schedule now.
+pub(super) async fn run_now(
+    api: &Api,
+    caller: &Principal,
+    key: &ScheduleKey,
+) -> Result<ScheduleState, ApiError> {
+    if let Some(shortage) = api.store.shortage().await {
+        return Err(ApiError::retry_later(shortage));
+    }
+    let limits = api.quotas.limits(caller);
+    for _ in 0..MAX_TRIES {
+        let (row, mut state) = find(api, caller, key).await?;
+        let policies = api.policies.all()?;
+        let policy = policies.get(&row.topic).map(|policy| &**policy);
+        let last = state.progress.last.as_ref().map(|last| last.time.plus(Duration::from_millis(1)));
+        // Two firings have different times.
+        let time = last.map_or(api.now(), |last| last.max(api.now()));
+        let mut job = state.schedule.firing(&key.id, time, policy, limits);
+        job.due = ringback_core::job::Due::In(Duration::ZERO);
+        api.destinations.check_job(&job, caller).map_err(within_job)?;
+        state.progress.last = Some(Firing { time, id: job.key.id.clone() });
+        state.progress.fired += 1;
+        let (shard, expected) = (api.store.shard_of(&row.shard_key()), Some(row.version));
+        let row = ScheduleRow::new(row.key, row.version + 1, &state);
+        let change = ScheduleChange { expected, row, jobs: vec![job] };
+        match api.store.fire(shard, &[change]).await?.as_slice() {
+            [ScheduleChanged::Changed] => return Ok(state),
+            [ScheduleChanged::Full(limit)] => return Err(within_job(limit_reached(*limit)).into()),
+            _ => {}
+        }
+    }
+    Err(outdated())
+}
+
+fn outdated() -> ApiError {
+    ApiError::retry_later("others keep changing this schedule, or it keeps firing")
+}
+
+fn other_topic(topic: &Topic) -> ApiError {
+    let detail = format!(
+        "there is a schedule with this id for topic {topic}, and its topic stays: delete it first, or choose another id"
+    );
+    ApiError::new(StatusCode::CONFLICT, detail)
+}
+
+fn too_many() -> ApiError {
+    let detail = format!(
+        "there are as many schedules as there may be: {MAX_SCHEDULES} in all, and of a tenant {MAX_TENANT_SCHEDULES}, or as many as its quota allows jobs, and at most half of what the others leave; delete some"
+    );
+    ApiError::new(StatusCode::CONFLICT, detail)
+}

@@ -1,0 +1,87 @@
+//! `GET /v1/export/schedules`: streams the schedules as NDJSON.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use http::header;
+use ringback_core::contract::ScheduleRow;
+use ringback_core::job::Topic;
+use ringback_core::schedule::ScheduleKey;
+use ringback_core::wire::ScheduleLine;
+use ringback_service::http_server::{Peer, Place};
+
+use super::readable;
+use crate::access::{As, Principal};
+use crate::error::ApiError;
+use crate::limits::Deadline;
+use crate::routes::export::{CHUNK, Incomplete, MEDIA_TYPE, check, read_page, turn};
+use crate::schema::StoreProblems;
+use crate::state::{Api, ApiState};
+
+/// How many schedules one store call reads.
+const PAGE: usize = 100;
+
+/// Export schedules
+///
+/// Streams the schedules, one line of JSON each, sorted by tenant and id. `schedule` is what a request puts elsewhere. If
+/// the connection is aborted the export is incomplete. The values of secret headers are not masked.
+#[utoipa::path(
+    get, path = "/v1/export/schedules", tag = "schedules", operation_id = "export_schedules",
+    responses(
+        (status = 200, description = "A line per schedule", body = ScheduleLine, content_type = "application/x-ndjson"),
+        StoreProblems,
+    ),
+)]
+pub(crate) async fn export_schedules(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+) -> Result<Response, ApiError> {
+    let turn = turn(&api, caller.claimant(peer))?;
+    let (page, next) = Deadline::from_now().bound(api.store.schedules(caller.reach(), None, PAGE)).await??;
+    let export = ScheduleExport { api, caller, page: page.into_iter(), next, lines: 0, _turn: turn };
+    let body = Body::from_stream(stream::try_unfold(export, ScheduleExport::chunk));
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
+}
+
+/// An export in progress.
+struct ScheduleExport {
+    api: Arc<Api>,
+    caller: Arc<Principal>,
+    page: std::vec::IntoIter<ScheduleRow>,
+    /// Where the next page begins; `None` after the last.
+    next: Option<(ScheduleKey, Topic)>,
+    lines: u64,
+    _turn: Place,
+}
+
+impl ScheduleExport {
+    /// The next lines; `None` after the last.
+    async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
+        check(&self.api, &self.caller)?;
+        let mut chunk = Vec::new();
+        loop {
+            while chunk.len() < CHUNK
+                && let Some(row) = self.page.next()
+            {
+                let Some(state) = readable(&row).filter(|_| self.caller.reaches(&row.topic)) else { continue };
+                serde_json::to_writer(&mut chunk, &ScheduleLine::new(&row.key, state))
+                    .expect("plain data always serialises");
+                chunk.push(b'\n');
+                self.lines += 1;
+            }
+            if !chunk.is_empty() {
+                return Ok(Some((chunk.into(), self)));
+            }
+            let Some(after) = self.next.take() else { return Ok(None) };
+            let reach = self.caller.reach();
+            let page = || self.api.store.schedules(reach, Some(after.clone()), PAGE);
+            let (page, next) = read_page(page, self.lines).await?;
+            (self.page, self.next) = (page.into_iter(), next);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The schedules of one held shard: reads those whose time has come, and submits the jobs of their firings in the step
+//! that moves them on. Each step names the version of the schedule that was read, so that no time fires twice.
+
+mod quotas;
+mod round;
+
+use ringback_core::clock::Clock;
+use ringback_core::contract::{Shard, StoreError};
+use ringback_service::backoff::Outage;
+use ringback_service::telemetry::with_causes;
+use ringback_store::{PolicyBook, Store};
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use crate::metrics::Metrics;
+use crate::pace::MIN_SLEEP;
+use crate::wake::DeadlineSignal;
+
+/// Makes the schedules of a shard fire.
+pub(crate) struct ScheduleRunner<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) policies: &'a PolicyBook,
+    pub(crate) shard: Shard,
+    /// Set to the time at which a schedule fires.
+    pub(crate) due: &'a DeadlineSignal,
+    pub(crate) clock: &'a dyn Clock,
+}
+
+/// The result of a round.
+enum Round {
+    /// More schedules may be due.
+    More,
+    /// No schedule is due.
+    Empty,
+}
+
+impl ScheduleRunner<'_> {
+    /// Runs for ever. May be dropped at any time.
+    pub(crate) async fn run(&self) {
+        let mut outage = Outage::new();
+        loop {
+            self.due.sleep_until(None).await;
+            loop {
+                match self.round().await {
+                    Ok(round) => {
+                        if outage.ends() {
+                            info!(shard = self.shard.number(), "schedules fire again");
+                        }
+                        if matches!(round, Round::Empty) {
+                            break;
+                        }
+                        sleep(MIN_SLEEP).await;
+                    }
+                    Err(error) => {
+                        if outage.begins() {
+                            self.warn(&error);
+                        }
+                        sleep(outage.wait()).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn warn(&self, error: &StoreError) {
+        let (shard, error) = (self.shard.number(), with_causes(error));
+        warn!(shard, error, "schedules cannot fire; retrying");
+    }
+}

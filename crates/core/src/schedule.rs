@@ -1,0 +1,234 @@
+//! Schedules: jobs that recur, by a cron expression or every so often. At each of its times a schedule fires: a
+//! job is submitted, whose id is that of the schedule with the time.
+
+mod cron;
+mod key;
+mod plan;
+mod stored;
+
+use std::time::Duration;
+
+pub use cron::{Cron, CronError};
+pub use key::{ScheduleId, ScheduleKey};
+pub use plan::{MAX_MISSED, ON_TIME, Plan};
+pub use stored::UnreadableSchedule;
+
+use crate::clock::{Timestamp, millis, millis_up};
+use crate::job::{Callback, ContentHash, Delivery, Due, IfExists, JobId, JobKey, NewJob, TenantLimits, Topic};
+use crate::policy::Policy;
+
+/// The most schedules of an installation.
+pub const MAX_SCHEDULES: u64 = 1_000_000;
+/// The most schedules of a tenant.
+pub const MAX_TENANT_SCHEDULES: u64 = 10_000;
+/// The shortest period of a schedule.
+pub const MIN_EVERY: Duration = Duration::from_secs(1);
+/// The longest period of a schedule.
+pub const MAX_EVERY: Duration = Duration::from_secs(366 * 86_400);
+/// How far back missed firings are made up for, unless the schedule says it.
+pub const DEFAULT_CATCHUP: Duration = Duration::from_secs(3600);
+/// The longest time for which missed firings are made up for.
+pub const MAX_CATCHUP: Duration = Duration::from_secs(7 * 86_400);
+/// The longest jitter.
+pub const MAX_JITTER: Duration = Duration::from_secs(86_400);
+
+/// When a schedule fires.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// At the times of a cron expression.
+    Cron(Cron),
+    /// Again and again after a period.
+    Every {
+        /// The period.
+        period: Duration,
+        /// One of the times. The others are whole periods before or after it.
+        anchor: Timestamp,
+    },
+}
+
+impl Rule {
+    /// The first time after this one; `None` if there is none.
+    fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Cron(cron) => cron.next_after(time),
+            Self::Every { period, anchor } => {
+                let (period, anchor, time) = (millis_up(*period), anchor.as_millis(), time.as_millis());
+                let since_last = if time >= anchor {
+                    (time - anchor) % period
+                } else {
+                    (period - (anchor - time) % period) % period
+                };
+                Some(Timestamp::from_millis(time.checked_add(period - since_last)?))
+            }
+        }
+    }
+}
+
+/// What becomes of firings that were missed because no carrier was there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missed {
+    /// Nothing.
+    Skip,
+    /// The last one is made up for.
+    #[default]
+    One,
+    /// All are made up for, the last [`MAX_MISSED`] at most.
+    All,
+}
+
+impl Missed {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Skip, Self::One, Self::All];
+
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::One => "one",
+            Self::All => "all",
+        }
+    }
+}
+
+/// What happens at a time of the schedule while the job of its last firing has not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overlap {
+    /// It fires.
+    #[default]
+    Allow,
+    /// It does not fire while that job is delayed, ready or reserved.
+    Skip,
+}
+
+impl Overlap {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Allow, Self::Skip];
+
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+/// What a schedule submits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScheduledJob {
+    /// The topic.
+    pub topic: Topic,
+    /// What to deliver, and how.
+    pub delivery: Delivery,
+    /// Whether it has neither a URL nor a time to run, so that each job goes to the URL of the policy that its topic
+    /// has then, or is for pull without one.
+    pub to_url_of_topic: bool,
+}
+
+/// A schedule as it was put.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    /// When it fires.
+    pub rule: Rule,
+    /// What it submits.
+    pub job: ScheduledJob,
+    /// What becomes of missed firings.
+    pub missed: Missed,
+    /// How late a missed firing is at most, to be made up for.
+    pub catchup: Duration,
+    /// What happens while the last job has not ended.
+    pub overlap: Overlap,
+    /// Each job is due up to so long after its time. How long follows from the job's id.
+    pub jitter: Duration,
+    /// It does not fire before.
+    pub from: Option<Timestamp>,
+    /// It does not fire after.
+    pub until: Option<Timestamp>,
+}
+
+impl Schedule {
+    /// The first time after this one at which it fires; `None` if there is none.
+    pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
+        let before_from = self.from.map(|from| Timestamp::from_millis(from.as_millis().saturating_sub(1)));
+        let next = self.rule.next_after(before_from.map_or(time, |from| from.max(time)))?;
+        self.until.is_none_or(|until| next <= until).then_some(next)
+    }
+
+    /// The next times after this one, at most `count`.
+    pub fn upcoming(&self, time: Timestamp, count: usize) -> Vec<Timestamp> {
+        let first = self.next_after(time);
+        std::iter::successors(first, |time| self.next_after(*time)).take(count).collect()
+    }
+
+    /// Whether it fires at the same times as another.
+    pub fn has_times_of(&self, other: &Self) -> bool {
+        (&self.rule, self.from, self.until) == (&other.rule, other.from, other.until)
+    }
+
+    /// The job of a firing. `policy` is that of the topic.
+    pub fn firing(
+        &self,
+        id: &ScheduleId,
+        time: Timestamp,
+        policy: Option<&Policy>,
+        limits: Option<TenantLimits>,
+    ) -> NewJob {
+        let (id, mut delivery) = (id.firing(time), self.job.delivery.clone());
+        if self.job.to_url_of_topic {
+            delivery.callback = policy.and_then(|policy| policy.url.clone()).unwrap_or_else(Callback::pull);
+        }
+        let (content, due) = (ContentHash::of_firing(&id), self.due(&id, time));
+        let key = JobKey { topic: self.job.topic.clone(), id };
+        NewJob { key, due: Due::At(due), delivery, content, if_exists: IfExists::Refuse, limits }
+    }
+
+    /// When the job of a firing is due.
+    fn due(&self, id: &JobId, time: Timestamp) -> Timestamp {
+        let jitter = millis(self.jitter);
+        if jitter == 0 {
+            return time;
+        }
+        let random = u64::from_be_bytes(ContentHash::of_firing(id).0);
+        time.plus(Duration::from_millis(random % (jitter + 1)))
+    }
+}
+
+/// A firing that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Firing {
+    /// Its time.
+    pub time: Timestamp,
+    /// The id of its job.
+    pub id: JobId,
+}
+
+/// How far a schedule has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// When it was first put.
+    pub created: Timestamp,
+    /// Whether it is paused, so that it does not fire.
+    pub paused: bool,
+    /// Its next time; `None` if it is paused or has none.
+    pub next: Option<Timestamp>,
+    /// The last firing.
+    pub last: Option<Firing>,
+    /// How often it has fired.
+    pub fired: u64,
+    /// How many firings were missed and not made up for, as far as they were counted.
+    pub missed: u64,
+    /// How often it did not fire because the job before had not ended.
+    pub overlapped: u64,
+}
+
+/// A schedule and how far it has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScheduleState {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// How far it has come.
+    pub progress: Progress,
+}
+
+#[cfg(test)]
+mod tests;

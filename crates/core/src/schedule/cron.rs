@@ -1,0 +1,130 @@
+//! Cron expressions of five fields, in a time zone.
+//!
+//! Hours that are numbers are those of the clock: a time that the zone skips fires once, at the end of the gap, and one
+//! that comes twice fires at the first of the two. Where the hour is `*` or a step of it, time goes on while the clocks
+//! change: nothing fires for a skipped hour, and an hour that comes twice fires twice.
+
+use std::fmt;
+
+use croner::Direction;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{Timestamp as Instant, Zoned};
+
+use crate::clock::Timestamp;
+use crate::written_time::Zone;
+
+/// The longest expression, in bytes.
+const MAX_LENGTH: usize = 256;
+/// How many local times may follow each other that are not after the given one. Where clocks are set back by an hour,
+/// there are sixty at most; a whole day is the most that any zone was set back by.
+const MAX_REPEATED: usize = 2 * 24 * 60;
+
+/// A cron expression in a time zone.
+#[derive(Clone, Debug)]
+pub struct Cron {
+    written: Box<str>,
+    parsed: croner::Cron,
+    zone: Zone,
+}
+
+/// Why a text is not a cron expression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CronError(String);
+
+impl Cron {
+    /// The form of an expression, for error messages.
+    pub const ALLOWED: &'static str = "minute, hour, day of the month, month and day of the week, such as \"0 8 * * MON-FRI\", with lists, ranges, steps, names, L for the last day and # for the n-th weekday of a month; or @hourly, @daily, @weekly, @monthly or @yearly";
+
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// It cannot be read. Whether it ever fires is not looked at.
+    pub fn parse(text: &str, zone: Zone) -> Result<Self, CronError> {
+        if text.len() > MAX_LENGTH {
+            return Err(CronError(format!("it is longer than {MAX_LENGTH} bytes")));
+        }
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let parsed = parser.parse(text).map_err(|error| CronError(error.to_string()))?;
+        Ok(Self { written: text.trim().into(), parsed, zone })
+    }
+
+    /// Reads an expression and the name of its zone, as they were stored.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) fn from_stored(text: &str, zone: &str) -> Option<Self> {
+        Self::parse(text, Zone::named(zone).ok()?).ok()
+    }
+
+    /// The expression as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// The time zone.
+    pub const fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// The first time after this one; `None` if there is none that can be counted.
+    pub(super) fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
+        let zone = self.zone.time_zone();
+        let from = Instant::from_millisecond(i64::try_from(time.as_millis()).ok()?).ok()?;
+        let next = if self.parsed.pattern.hours.from_wildcard {
+            let next = self.parsed.find_next_occurrence(&from.to_zoned(zone.clone()), false).ok()?;
+            next.timestamp()
+        } else {
+            self.next_of_clock(from, zone)?
+        };
+        u64::try_from(next.as_millisecond()).ok().map(Timestamp::from_millis)
+    }
+
+    /// The first time of the clocks in the zone after this one.
+    fn next_of_clock(&self, from: Instant, zone: &TimeZone) -> Option<Instant> {
+        let mut local = zone.to_datetime(from);
+        for _ in 0..MAX_REPEATED {
+            local = self.next_local(local)?;
+            let next = instant(local, zone)?;
+            // A local time that comes twice has fired the first time.
+            if next > from {
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    /// The first local time after this one that matches, as if clocks never changed.
+    fn next_local(&self, local: DateTime) -> Option<DateTime> {
+        let as_utc: Zoned = local.to_zoned(TimeZone::UTC).ok()?;
+        self.parsed.iter_from(as_utc, Direction::Forward).map(|next| next.datetime()).find(|next| *next > local)
+    }
+}
+
+/// When it is a local time: at the end of the gap if clocks skip it, the first time if it comes twice.
+fn instant(local: DateTime, zone: &TimeZone) -> Option<Instant> {
+    let ambiguous = zone.to_ambiguous_timestamp(local);
+    match ambiguous.offset() {
+        // With the offset of after the gap, the instant comes before it.
+        AmbiguousOffset::Gap { after, .. } => {
+            let before_gap = after.to_timestamp(local).ok()?;
+            Some(zone.following(before_gap).next()?.timestamp())
+        }
+        AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Fold { .. } => ambiguous.earlier().ok(),
+    }
+}
+
+/// The same expression in the same zone.
+impl PartialEq for Cron {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written && self.zone == other.zone
+    }
+}
+
+impl fmt::Display for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}

@@ -1,0 +1,82 @@
+//! What is to be done with a schedule whose time has come: which firings to make, which were missed, and when the
+//! next one is.
+
+use std::time::Duration;
+
+use super::{Missed, Schedule, ScheduleState};
+use crate::clock::Timestamp;
+
+/// A firing that is no later than this counts as on time: a carrier whose work another one takes over is away for some
+/// seconds.
+pub const ON_TIME: Duration = Duration::from_secs(60);
+/// The most missed firings that are made up for at a time.
+pub const MAX_MISSED: usize = 1000;
+/// As many missed firings are counted at a time.
+const MAX_COUNTED: usize = 1000;
+/// How far back the last firings are looked for at first, and by which factor further each time.
+const FIRST_SPAN: Duration = Duration::from_secs(3600);
+const SPAN_FACTOR: u32 = 8;
+
+/// What is to be done with a schedule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The firings to make now, in order.
+    pub fire: Vec<Timestamp>,
+    /// How many firings were missed and are not made up for.
+    pub missed: u64,
+    /// Its time after these. It has come already if more are to be made up for than are made now.
+    pub next: Option<Timestamp>,
+}
+
+impl ScheduleState {
+    /// What is to be done now, with at most `most` firings. `None` if its time has not come.
+    pub fn plan(&self, now: Timestamp, most: usize) -> Option<Plan> {
+        let Self { schedule, progress } = self;
+        let due = progress.next.filter(|next| *next <= now)?;
+        let (window, limit) = match schedule.missed {
+            Missed::Skip => (ON_TIME, 1),
+            Missed::One => (schedule.catchup.max(ON_TIME), 1),
+            Missed::All => (schedule.catchup.max(ON_TIME), MAX_MISSED),
+        };
+        let earliest = Timestamp::from_millis(now.as_millis().saturating_sub(window.as_millis() as u64));
+        let mut fire = schedule.last_times(due, earliest, now, limit);
+        let first = fire.first().copied();
+        let missed = schedule.count(due, first.unwrap_or_else(|| now.plus(Duration::from_millis(1))));
+        let next = fire.get(most.max(1)).copied().or_else(|| schedule.next_after(now));
+        fire.truncate(most.max(1));
+        Some(Plan { fire, missed, next })
+    }
+
+    /// What is to be done if its last job has not ended and it does not fire meanwhile.
+    pub fn plan_of_overlap(&self, now: Timestamp) -> Option<Plan> {
+        let plan = self.plan(now, 1)?;
+        Some(Plan { fire: Vec::new(), next: self.schedule.next_after(now), ..plan })
+    }
+}
+
+impl Schedule {
+    /// The last times from `earliest` to `now`, and not before `due`, at most `limit`.
+    fn last_times(&self, due: Timestamp, earliest: Timestamp, now: Timestamp, limit: usize) -> Vec<Timestamp> {
+        let earliest = earliest.max(due);
+        let mut span = FIRST_SPAN;
+        loop {
+            let from = Timestamp::from_millis(now.as_millis().saturating_sub(span.as_millis() as u64)).max(earliest);
+            let just_before = Timestamp::from_millis(from.as_millis().saturating_sub(1));
+            let first = self.next_after(just_before);
+            let times: Vec<_> = std::iter::successors(first, |time| self.next_after(*time))
+                .take_while(|time| *time <= now)
+                .collect();
+            if times.len() >= limit || from == earliest {
+                let skipped = times.len().saturating_sub(limit);
+                return times[skipped..].to_vec();
+            }
+            span *= SPAN_FACTOR;
+        }
+    }
+
+    /// How many times there are from `from` on and before `end`, at most [`MAX_COUNTED`]. `from` is one of them.
+    fn count(&self, from: Timestamp, end: Timestamp) -> u64 {
+        let times = std::iter::successors(Some(from), |time| self.next_after(*time));
+        times.take(MAX_COUNTED).take_while(|time| *time < end).count() as u64
+    }
+}

@@ -1,0 +1,189 @@
+//! Schedules: reading and changing them, and making them fire.
+
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{
+    DueSchedule, DueSchedules, MAX_SCHEDULE_BYTES, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow,
+    Shard, StoreError,
+};
+use ringback_core::job::{Locator, TenantScope};
+use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
+use ringback_core::state::State;
+
+use super::new_record::NewRecord;
+use super::submit::submit;
+use crate::error::Result;
+use crate::txn::{KeepTombstones, Txn};
+use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore};
+
+impl EmbeddedStore {
+    pub async fn schedule(&self, key: &ScheduleKey) -> Result<Option<ScheduleRow>, StoreError> {
+        let key = key.clone();
+        self.call(ANY_SHARD, 0, move |txn| txn.tables.schedules.get(&key)).await
+    }
+
+    pub async fn schedules(
+        &self,
+        scope: &TenantScope,
+        after: Option<&ScheduleKey>,
+        limit: usize,
+    ) -> Result<Vec<ScheduleRow>, StoreError> {
+        let (scope, after) = (scope.clone(), after.cloned());
+        let snapshot = self.snapshot().await?;
+        self.read(snapshot, move |tables| tables.schedules.after(&scope, after.as_ref(), limit)).await
+    }
+
+    /// Adds a schedule, unless there is one with its key.
+    pub async fn add_schedule(
+        &self,
+        shard: Shard,
+        row: &ScheduleRow,
+        most: Option<u64>,
+    ) -> Result<ScheduleAdded, StoreError> {
+        let row = row.clone();
+        self.call(shard, row.packed.len() + EDGE_BYTES, move |txn| add(txn, &row, most)).await
+    }
+
+    /// Removes a schedule that has a version.
+    pub async fn remove_schedule(&self, shard: Shard, row: &ScheduleRow) -> Result<bool, StoreError> {
+        let (key, version) = (row.key.clone(), row.version);
+        let remove = move |txn: &mut Txn<'_>| {
+            let is_current = has_version(txn, &key, Some(version))?;
+            if is_current {
+                txn.tables.schedules.remove(&key)?;
+            }
+            Ok(is_current)
+        };
+        self.call(shard, EDGE_BYTES, remove).await
+    }
+
+    /// Stores schedules that submit nothing.
+    pub async fn change_schedules(
+        &self,
+        shard: Shard,
+        changes: &[ScheduleChange],
+    ) -> Result<Vec<ScheduleChanged>, StoreError> {
+        let changes: Vec<_> = changes.iter().map(|change| (change.expected, change.row.clone())).collect();
+        let bytes = changes.iter().map(|(_, row)| row.packed.len() + EDGE_BYTES).sum();
+        let change = move |txn: &mut Txn<'_>| {
+            changes.iter().map(|(expected, row)| change(txn, *expected, row)).collect::<Result<_>>()
+        };
+        self.call(shard, bytes, change).await
+    }
+
+    /// Stores schedules and submits their jobs.
+    pub async fn fire(
+        &self,
+        shard: Shard,
+        changes: &[ScheduleChange],
+    ) -> Result<Vec<ScheduleChanged>, StoreError> {
+        let firings: Vec<_> = changes.iter().map(|change| Firing::new(shard, change)).collect();
+        let (bytes, keep) = (firings.iter().map(Firing::bytes).sum(), self.keep_tombstones());
+        self.call(shard, bytes, move |txn| firings.iter().map(|firing| firing.fire(txn, keep)).collect()).await
+    }
+
+    /// The first schedules of a shard whose time has come.
+    pub async fn due_schedules(&self, shard: Shard, limit: usize) -> Result<DueSchedules, StoreError> {
+        self.call(shard, EDGE_BYTES, move |txn| due(txn, limit)).await
+    }
+}
+
+/// The change of a schedule that fires.
+struct Firing {
+    expected: Option<u64>,
+    row: ScheduleRow,
+    jobs: Vec<NewRecord>,
+}
+
+impl Firing {
+    fn new(shard: Shard, change: &ScheduleChange) -> Self {
+        let jobs = change.jobs.iter().map(|job| NewRecord::pack(shard.0, job)).collect();
+        Self { expected: change.expected, row: change.row.clone(), jobs }
+    }
+
+    fn bytes(&self) -> usize {
+        self.row.packed.len() + self.jobs.iter().map(|job| job.body.len() + EDGE_BYTES).sum::<usize>()
+    }
+
+    /// A job whose id is taken counts as submitted.
+    fn fire(&self, txn: &mut Txn<'_>, keep: KeepTombstones) -> Result<ScheduleChanged> {
+        if !has_version(txn, &self.row.key, self.expected)? {
+            return Ok(ScheduleChanged::Outdated);
+        }
+        // All of them are in one lane.
+        if let Some(job) = self.jobs.first()
+            && let Some(limit) = txn.tables.counts.refuse(txn.shard(), &job.record.lane().name(), job.limits)?
+        {
+            return Ok(ScheduleChanged::Full(limit));
+        }
+        for job in &self.jobs {
+            submit(txn, job, keep)?;
+        }
+        change(txn, self.expected, &self.row)
+    }
+}
+
+fn has_version(txn: &Txn<'_>, key: &ScheduleKey, version: Option<u64>) -> Result<bool> {
+    Ok(txn.tables.schedules.get(key)?.map(|row| row.version) == version)
+}
+
+fn change(txn: &mut Txn<'_>, expected: Option<u64>, row: &ScheduleRow) -> Result<ScheduleChanged> {
+    if !has_version(txn, &row.key, expected)? {
+        return Ok(ScheduleChanged::Outdated);
+    }
+    let shard = txn.shard();
+    let first = txn.tables.schedules.first(shard)?;
+    txn.tables.schedules.put(shard, row)?;
+    let next = row.next.map(Timestamp::as_millis);
+    if next.is_some_and(|next| first.is_none_or(|first| next < first)) {
+        // A pass tells the carrier when the first one fires.
+        txn.wake_at(txn.now());
+    }
+    Ok(ScheduleChanged::Changed)
+}
+
+fn add(txn: &mut Txn<'_>, row: &ScheduleRow, most: Option<u64>) -> Result<ScheduleAdded> {
+    if let Some(known) = txn.tables.schedules.get(&row.key)? {
+        let is_same = known.topic == row.topic;
+        return Ok(if is_same { ScheduleAdded::Exists } else { ScheduleAdded::OtherTopic(known.topic) });
+    }
+    let limit = most.unwrap_or(0).min(MAX_SCHEDULES) as usize;
+    let (all, own) = txn.tables.schedules.count(&TenantScope::One(row.key.tenant.clone()), limit)?;
+    // A tenant leaves as many free as it has.
+    let is_too_many = most.is_some_and(|most| own + 1 > most.min(MAX_SCHEDULES.saturating_sub(all - own) / 2));
+    if is_too_many || all >= MAX_SCHEDULES {
+        return Ok(ScheduleAdded::TooMany);
+    }
+    change(txn, None, row).map(|_| ScheduleAdded::Added)
+}
+
+fn due(txn: &mut Txn<'_>, limit: usize) -> Result<DueSchedules> {
+    let (shard, now) = (txn.shard(), txn.now());
+    let (mut due, mut left) = (Vec::new(), MAX_SCHEDULE_BYTES);
+    for (at, name) in txn.tables.schedules.until(shard, now, limit)? {
+        let row = match ScheduleKey::from_stored(&name) {
+            Some(key) => txn.tables.schedules.get(&key)?,
+            None => None,
+        };
+        let Some(row) = row else {
+            tracing::error!(shard, schedule = name, "the time of a schedule that is not there is removed");
+            txn.tables.schedules.forget_time(shard, at, &name)?;
+            continue;
+        };
+        let is_overlapped = match row.former {
+            Some(Locator(former)) => txn.tables.records.find(former)?.is_some_and(|job| {
+                matches!(job.state(), State::Delayed | State::Ready | State::Reserved)
+            }),
+            None => false,
+        };
+        left = left.saturating_sub(row.packed.len());
+        due.push(DueSchedule { row, is_overlapped });
+        if left == 0 {
+            break;
+        }
+    }
+    let wait = |at: u64| Duration::from_micros(at.saturating_mul(1000).saturating_sub(txn.now_us()));
+    let next = txn.tables.schedules.first(shard)?.map(wait);
+    Ok(DueSchedules { due, now: Timestamp::from_millis(now), next })
+}

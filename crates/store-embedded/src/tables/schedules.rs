@@ -1,0 +1,153 @@
+//! Schedules, which are jobs that recur: what is kept of each, and when each fires next.
+
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{ScheduleRow, StoreError};
+use ringback_core::job::{Locator, TenantScope, Topic};
+use ringback_core::schedule::ScheduleKey;
+use serde::{Deserialize, Serialize};
+
+use super::list::{SCHEDULE_TIMES, SCHEDULES};
+use super::rows::{Access, Rows, Writing, pack};
+use crate::error::Result;
+
+/// A schedule as it is stored, packed with postcard.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    shard: u16,
+    version: u64,
+    /// In ms.
+    next: Option<u64>,
+    former: Option<[u8; 12]>,
+    topic: String,
+    packed: Vec<u8>,
+}
+
+pub(crate) struct Schedules<A: Access> {
+    rows: Rows<A, &'static str, &'static [u8]>,
+    times: Rows<A, (u16, u64, &'static str), ()>,
+}
+
+impl<A: Access> Schedules<A> {
+    pub(crate) fn open(access: &A) -> Result<Self> {
+        Ok(Self { rows: access.open(SCHEDULES)?, times: access.open(SCHEDULE_TIMES)? })
+    }
+
+    /// A schedule.
+    pub(crate) fn get(&self, key: &ScheduleKey) -> Result<Option<ScheduleRow>> {
+        self.rows.read(key.to_string().as_str(), |raw| row(key.clone(), raw))?.transpose()
+    }
+
+    /// The first schedules of a scope behind a key.
+    pub(crate) fn after(
+        &self,
+        scope: &TenantScope,
+        after: Option<&ScheduleKey>,
+        limit: usize,
+    ) -> Result<Vec<ScheduleRow>> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let ((low, high), after) = (scope.bounds(), after.map(ToString::to_string));
+        let low = after.as_deref().map_or(Included(low.as_str()), Excluded);
+        let high = high.as_deref().map_or(Unbounded, Excluded);
+        let read = |name: &str, raw: &[u8]| row(ScheduleKey::from_stored(name).ok_or(UNREADABLE)?, raw);
+        self.rows.list::<&str, _>((low, high), limit, read)?.into_iter().collect()
+    }
+
+    /// How many schedules there are in all, and how many of a scope. The second count stops at `most`.
+    pub(crate) fn count(&self, scope: &TenantScope, most: usize) -> Result<(u64, u64)> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let (low, high) = scope.bounds();
+        let bounds = (Included(low.as_str()), high.as_deref().map_or(Unbounded, Excluded));
+        let own = self.rows.list::<&str, _>(bounds, most, |_, _| ())?.len();
+        Ok((self.rows.len()?, own as u64))
+    }
+
+    /// When the first schedule of a shard fires, in ms.
+    pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>> {
+        Ok(self.until(shard, u64::MAX, 1)?.first().map(|(at, _)| *at))
+    }
+
+    /// The times and names of the first schedules of a shard that fire at or before a time.
+    pub(crate) fn until(&self, shard: u16, time: u64, limit: usize) -> Result<Vec<(u64, String)>> {
+        // No name is as great as this one.
+        let all = (shard, 0, "")..=(shard, time, "\u{10ffff}");
+        self.times.list(all, limit, |(_, at, name), ()| (at, name.to_owned()))
+    }
+
+    /// How many times there are.
+    pub(crate) fn len_of_times(&self) -> Result<u64> {
+        self.times.len()
+    }
+
+    /// Visits all schedules with the names that they have, and whether each is in the times.
+    pub(crate) fn each(&self, mut visit: impl FnMut(u16, &str, Option<u64>, bool) -> Result<()>) -> Result<()> {
+        self.rows.each(|name, raw| {
+            let Ok(stored) = postcard::from_bytes::<Stored>(raw) else { return Ok(()) };
+            let has_time = match stored.next {
+                Some(next) => self.times.has((stored.shard, next, name))?,
+                None => true,
+            };
+            visit(stored.shard, name, stored.next, has_time)
+        })
+    }
+}
+
+impl Schedules<Writing<'_>> {
+    /// Stores a schedule of a shard in place of any other with its key.
+    pub(crate) fn put(&mut self, shard: u16, row: &ScheduleRow) -> Result<()> {
+        self.remove(&row.key)?;
+        let (name, next) = (row.key.to_string(), row.next.map(Timestamp::as_millis));
+        if let Some(next) = next {
+            self.times.insert((shard, next, name.as_str()), ())?;
+        }
+        let stored = Stored {
+            shard,
+            version: row.version,
+            next,
+            former: row.former.map(|locator| locator.0),
+            topic: row.topic.as_str().to_owned(),
+            packed: row.packed.to_vec(),
+        };
+        self.rows.insert(name.as_str(), pack(&stored).as_slice())
+    }
+
+    /// Removes a schedule, if there is one with this key.
+    pub(crate) fn remove(&mut self, key: &ScheduleKey) -> Result<()> {
+        let name = key.to_string();
+        let stored = self.rows.read(name.as_str(), |raw| postcard::from_bytes::<Stored>(raw).ok())?.flatten();
+        if let Some(Stored { shard, next: Some(next), .. }) = stored {
+            self.times.remove((shard, next, name.as_str()))?;
+        }
+        self.rows.remove(name.as_str()).map(drop)
+    }
+
+    /// Removes a time that belongs to no schedule.
+    pub(crate) fn forget_time(&mut self, shard: u16, at: u64, name: &str) -> Result<()> {
+        self.times.remove((shard, at, name)).map(drop)
+    }
+
+    /// Adds the time of a schedule, if that is missing. Returns whether it was.
+    pub(crate) fn relink(&mut self, name: &str) -> Result<Option<u64>> {
+        let stored = self.rows.read(name, |raw| postcard::from_bytes::<Stored>(raw).ok())?.flatten();
+        let Some(Stored { shard, next: Some(next), .. }) = stored else { return Ok(None) };
+        if self.times.has((shard, next, name))? {
+            return Ok(None);
+        }
+        self.times.insert((shard, next, name), ())?;
+        Ok(Some(next))
+    }
+}
+
+const UNREADABLE: StoreError = StoreError::Unreadable("a schedule");
+
+fn row(key: ScheduleKey, raw: &[u8]) -> Result<ScheduleRow> {
+    let Stored { version, next, former, topic, packed, .. } =
+        postcard::from_bytes(raw).map_err(|_| UNREADABLE)?;
+    Ok(ScheduleRow {
+        key,
+        topic: Topic::from_stored(&topic).ok_or(UNREADABLE)?,
+        version,
+        next: next.map(Timestamp::from_millis),
+        former: former.map(Locator),
+        packed: packed.into(),
+    })
+}

@@ -1,0 +1,72 @@
+-- Schedules: changing them, and making them fire.
+
+-- change_schedules: stores schedules, or removes them. Allowed when memory is full, so that they can be paused, deleted
+--   and moved on. No schedule may occur twice.
+-- KEYS  shard
+-- ARGV  per schedule: name, its version or '' if there must be none, what is to be stored of it or '' to remove it
+-- Returns per schedule 1, or 0 if it has another version
+function edges.change_schedules(args)
+  shard.begin(recurring.FIELDS)
+  local names, changes, answers = {}, {}, {}
+  for i = 1, #args, 3 do names[#names + 1] = args[i] end
+  for i, stored in ipairs(recurring.get(names)) do
+    local is_current = recurring.has_version(stored, args[3 * i - 1])
+    if is_current then changes[#changes + 1] = {names[i], args[3 * i]} end
+    answers[i] = is_current and 1 or 0
+  end
+  recurring.save(changes)
+  shard.close()
+  return answers
+end
+
+-- fire: submits the jobs of schedules, nothing -> delayed, or ready if already due, and stores each schedule as it is
+--   afterwards. A job whose id is taken counts as submitted. No schedule and no job may occur twice.
+-- KEYS  shard
+-- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its
+--   tenant; then per schedule: name, its version, what is to be stored of it, lane id, how many jobs, and per job:
+--   locator, due ("+ms" from now, or absolute ms), the record from its flags on, external payload or ''
+-- Returns per schedule {1}; {0} if it has another version; {422, 'topics' or 'lanes'} if there are too many of them, {429,
+--   ...} if its tenant has too many; {421} if another lane has the id of its lane: these change nothing. Then how many
+--   jobs the shard has accepted. Or what submit returns after a loss
+local FIRE = union(arrivals.FIELDS, recurring.FIELDS)
+
+local function firings(args, from)
+  local all, names, locs, i = {}, {}, {}, from
+  while i <= #args do
+    local firing = {version = args[i + 1], stored = args[i + 2], lane = args[i + 3], jobs = i + 5}
+    firing.last = firing.jobs + 4 * tonumber(args[i + 4]) - 1
+    all[#all + 1], names[#names + 1] = firing, args[i]
+    for job = firing.jobs, firing.last, 4 do locs[#locs + 1] = args[job] end
+    i = firing.last + 1
+  end
+  return all, names, locs
+end
+
+function edges.fire(args)
+  local rows_of_lanes, from = arrivals.lanes(args)
+  shard.begin(FIRE, rows_of_lanes)
+  if arrivals.loss() then return arrivals.loss() end
+  local all, names, locs = firings(args, from)
+  arrivals.look_up(locs)
+  local answers, changes = {}, {}
+  for i, stored in ipairs(recurring.get(names)) do
+    local firing = all[i]
+    local refusal = not recurring.has_version(stored, firing.version) and {0} or arrivals.refuse_lane(firing.lane)
+    answers[i] = refusal or {1}
+    if not refusal then
+      changes[#changes + 1] = {names[i], firing.stored}
+      for job = firing.jobs, firing.last, 4 do
+        local loc = args[job]
+        if not records[loc] and not tombstones[loc] then
+          local group = arrivals.group(firing.lane, arrivals.due_time(args[job + 1]))
+          arrivals.add(group, loc, args[job + 2], args[job + 3])
+          arrivals.close(group)
+        end
+      end
+    end
+  end
+  recurring.save(changes)
+  arrivals.save()
+  shard.close()
+  return arrivals.answered(answers)
+end

@@ -1,0 +1,49 @@
+-- Schedules: jobs that recur. The schedule of delayed jobs is another thing.
+--
+-- A schedule's name is the text of its key. The hash `schedules` has of each its version (8 bytes), its next time (6, 0
+-- for none), the locator of the job whose end its next firing waits for (12, zeros for none), and what only processes
+-- read. The sorted set `schedule-times` has those with a next time by that (ms). The field `fires_at` is the first of
+-- these times, 0 for none.
+local recurring = {FIELDS = {'fires_at', 'next'}, NO_LOCATOR = string.rep('\0', 12)}
+
+-- What is stored of schedules, false for those that are not there.
+function recurring.get(names) return fetch(KEY.recurring, names) end
+
+-- Whether a schedule has a version, '' for one that is not there.
+function recurring.has_version(stored, version) return (stored and sub(stored, 1, 8) or '') == version end
+
+function recurring.next(stored) return (read('>I6', stored, 9)) end
+function recurring.former(stored) return sub(stored, 15, 26) end
+
+-- The time (us) until the first one fires; -1 for never.
+function recurring.wait(at) return at > 0 and until_us(at) or -1 end
+
+-- Stores schedules, given by name with what is to be stored of them, '' to remove them. Reads before it writes.
+function recurring.save(changes)
+  if #changes == 0 then return end
+  local names, gone, put, scored, timeless = {}, {}, {}, {}, {}
+  for i, change in ipairs(changes) do names[i] = change[1] end
+  local first = first_score(KEY.recurring_times, names)
+  for _, change in ipairs(changes) do
+    local name, stored = change[1], change[2]
+    local at = stored == '' and 0 or recurring.next(stored)
+    if stored == '' then
+      gone[#gone + 1] = name
+    else
+      put[#put + 1], put[#put + 2] = name, stored
+    end
+    if at == 0 then
+      timeless[#timeless + 1] = name
+    else
+      scored[#scored + 1], scored[#scored + 2] = at, name
+      if first == 0 or at < first then first = at end
+    end
+  end
+  sliced('HSET', KEY.recurring, put)
+  sliced('HDEL', KEY.recurring, gone)
+  sliced('ZADD', KEY.recurring_times, scored)
+  sliced('ZREM', KEY.recurring_times, timeless)
+  -- A pass tells the carrier when the first one fires.
+  if first > 0 and (fields.fires_at == 0 or first < fields.fires_at) then shard.wake_at(NOW) end
+  if first ~= fields.fires_at then shard.set('fires_at', first) end
+end
