@@ -12,6 +12,7 @@ mod export;
 mod import;
 mod inspect;
 mod job;
+mod job_fields;
 mod key;
 mod list;
 mod pages;
@@ -20,6 +21,7 @@ mod pull;
 mod quota;
 mod restore;
 mod retry;
+mod schedule;
 mod secret;
 mod session;
 mod stats;
@@ -83,7 +85,7 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     /// Export all pending and dead jobs, one JSON job per line
     Export(export::ExportArgs),
-    /// Save all jobs, and the policies and pauses of topics, in a file
+    /// Save all jobs and schedules, and the policies and pauses of topics, in a file
     Backup(backup::BackupArgs),
     /// Restore a backup, into the same installation or another one
     Restore(restore::RestoreArgs),
@@ -124,6 +126,9 @@ pub(crate) enum Command {
     /// Limit what tenants may submit: set, list or delete their quotas
     #[command(subcommand, after_help = quota::EXAMPLES)]
     Quota(quota::QuotaCommand),
+    /// Submit a job again and again, by a cron expression or a period
+    #[command(subcommand, after_help = schedule::EXAMPLES)]
+    Schedule(schedule::ScheduleCommand),
     /// Reserve pull jobs (jobs without a URL) to work on them; each has a receipt
     Reserve(pull::ReserveArgs),
     /// Mark a reserved job as done
@@ -248,6 +253,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Credential(args) => online(remote, async |session| credential::run(session, args).await),
         Command::Quota(args) => online(remote, async |session| quota::run(session, args).await),
+        Command::Schedule(args) => online(remote, async |session| schedule::run(session, args).await),
         Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),
         Command::Finish(args) => online(remote, async |session| pull::finish(session, &args).await),
         Command::Retry(args) => online(remote, async |session| pull::retry(session, args).await),

@@ -27,11 +27,13 @@ pub(crate) enum Kind {
     Job,
     /// A pending or dead job of a tenant.
     TenantJob,
+    /// A schedule of a tenant, or of none: a line of `GET /v1/export/schedules`.
+    Schedule,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Credential, Self::Topic, Self::TenantTopic, Self::Job, Self::TenantJob];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Credential, Self::Topic, Self::TenantTopic, Self::Job, Self::TenantJob, Self::Schedule];
 
     /// The kind of a topic.
     pub(crate) const fn of_topic(tenant: Option<&Tenant>) -> Self {
@@ -52,7 +54,7 @@ impl Kind {
     /// Whether its lines are jobs.
     pub(crate) const fn is_job(self) -> bool {
         match self {
-            Self::Credential | Self::Topic | Self::TenantTopic => false,
+            Self::Credential | Self::Topic | Self::TenantTopic | Self::Schedule => false,
             Self::Job | Self::TenantJob => true,
         }
     }
@@ -61,14 +63,14 @@ impl Kind {
     pub(crate) const fn is_topic(self) -> bool {
         match self {
             Self::Topic | Self::TenantTopic => true,
-            Self::Credential | Self::Job | Self::TenantJob => false,
+            Self::Credential | Self::Job | Self::TenantJob | Self::Schedule => false,
         }
     }
 
     /// Whether its lines belong to tenants; `None` if some do.
     pub(super) const fn is_of_tenants(self) -> Option<bool> {
         match self {
-            Self::Credential => None,
+            Self::Credential | Self::Schedule => None,
             Self::Topic | Self::Job => Some(false),
             Self::TenantTopic | Self::TenantJob => Some(true),
         }
@@ -82,6 +84,7 @@ impl Kind {
             Self::TenantTopic => "tenant_topic",
             Self::Job => "job",
             Self::TenantJob => "tenant_job",
+            Self::Schedule => "schedule",
         }
     }
 }

@@ -272,7 +272,7 @@ mod tests {
         let whole = backup();
         let later = whole.replace("\"format\":1", "\"format\":2");
         assert!(matches!(read(&later), Err(Damage::OtherFormat(2))));
-        let later = whole.replace("\"kind\":\"topic\"", "\"kind\":\"schedule\"");
+        let later = whole.replace("\"kind\":\"topic\"", "\"kind\":\"later\"");
         assert!(matches!(read(&later), Err(Damage::UnknownKind(2))));
         for other in ["", "\n", "{\"topic\":\"t\",\"url\":\"http://h/\"}\n", "no JSON"] {
             assert!(matches!(read(other), Err(Damage::NoHeader)), "{other:?}");

@@ -38,6 +38,11 @@ impl Summary {
         self.count(Kind::is_job)
     }
 
+    /// The number of schedules.
+    pub(crate) fn schedules(&self) -> u64 {
+        self.count(|kind| kind == Kind::Schedule)
+    }
+
     fn count(&self, is_counted: impl Fn(Kind) -> bool) -> u64 {
         let kinds = Kind::ALL.into_iter().filter(|kind| is_counted(*kind));
         kinds.filter_map(|kind| self.counts.get(kind.name())).sum()

@@ -35,7 +35,7 @@ Examples:
   ringback backup - | gzip > ringback.backup.gz
   ringback backup jobs.backup --server http://127.0.0.1:7411 && ringback restore jobs.backup --server http://other:7411
 
-A backup has all pending and dead jobs, the policies and pauses of topics, and credentials. With the root key it has those of all \
+A backup has all pending and dead jobs, the policies and pauses of topics, credentials and schedules. With the root key it has those of all \
 tenants, with --tenant those of one. FILE gets its name \
 when the backup is complete; a file of that name is replaced.
 
@@ -87,7 +87,11 @@ async fn to_file(
         Format::Table => {
             let (topics, jobs) = (summary.topics(), summary.jobs());
             let of = tenant.map(|tenant| format!(" of tenant {tenant} alone")).unwrap_or_default();
-            calls.progress.note(&format!("{jobs} jobs and {topics} topics{of} saved to {}", path.display()));
+            let schedules = match summary.schedules() {
+                0 => String::new(),
+                count => format!(", {count} schedules"),
+            };
+            calls.progress.note(&format!("{jobs} jobs{schedules} and {topics} topics{of} saved to {}", path.display()));
             Ok(())
         }
     }
@@ -125,6 +129,10 @@ async fn save(
         let Entry { key: (topic, _), line } = job.with_context(spill)?;
         let topic = Topic::from_stored(&topic).context("the name of a topic cannot be read back")?;
         writer.line(Kind::of_job(topic.tenant().as_ref()), &line)?;
+    }
+    let mut schedules = lines(calls, &["v1", "export", "schedules"]).await?;
+    while let Some(line) = schedules.next().await.map_err(|error| incomplete(&error, calls.progress))? {
+        writer.line(Kind::Schedule, &line)?;
     }
     writer.end()
 }

@@ -1,4 +1,4 @@
-//! `ringback restore`: checks a backup, then puts its credentials, then sets the policies and pauses of its topics, then imports its jobs. What the
+//! `ringback restore`: checks a backup, then puts its credentials, then sets the policies and pauses of its topics, then imports its jobs, then puts its schedules. What the
 //! installation has already stays as it is, so a run that ended early can be run again.
 
 mod batches;
@@ -6,6 +6,7 @@ mod credentials;
 mod policies;
 mod present;
 mod results;
+mod schedules;
 mod topics;
 
 use std::collections::BTreeSet;
@@ -90,7 +91,10 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
     restored.complete = stopped.is_ok();
     restored.print(out)?;
     out.flush()?;
-    let refused = restored.credentials.refused + restored.topics.refused + restored.jobs.refused;
+    let refused = restored.credentials.refused
+        + restored.topics.refused
+        + restored.jobs.refused
+        + restored.schedules.refused;
     match stopped {
         Ok(()) if refused == 0 => Ok(Verdict::Done),
         Ok(()) => {
@@ -181,7 +185,8 @@ fn refusal(name: &str, damage: Damage) -> anyhow::Error {
     Unfinished { what, next: next.to_owned() }.into()
 }
 
-/// Restores the credentials, the topics and then the jobs, so that nothing is sent from a topic that is to be paused.
+/// Restores the credentials, the topics and then the jobs, so that nothing is sent from a topic that is to be paused; and
+/// the schedules last.
 async fn restore(
     calls: PatientCalls<'_>,
     mut file: File,
@@ -198,12 +203,17 @@ async fn restore(
     topics::restore(calls, reader, &plan, &present, &mut restored.topics).await?;
     crash_point!("restore.after_topics");
     file.rewind().with_context(|| name.clone())?;
-    let batches = Batches::new(BufReader::with_capacity(BUFFER, file), plan.chosen);
+    let again = file.try_clone().with_context(|| name.clone())?;
+    let batches = Batches::new(BufReader::with_capacity(BUFFER, file), plan.chosen.clone());
     let batches = batches.map(move |batch| batch.with_context(|| name.clone()));
     let mut tally = Tally::new(plan.format);
     let stopped = feed(calls, read_on_a_thread(batches), &mut tally).await;
     crash_point!("restore.after_jobs");
     let import::Counts { lines, created, repeated, refused, .. } = tally.counts();
     restored.jobs = Results { lines, created, repeated, refused };
-    stopped
+    stopped?;
+    let mut file = again;
+    file.rewind().context("the backup cannot be read again")?;
+    let reader = BufReader::with_capacity(BUFFER, file);
+    schedules::restore(calls, reader, &plan, &mut restored.schedules).await
 }

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use ringback_core::job::{CallbackMethod, MAX_JOB};
+use ringback_core::job::MAX_JOB;
 use ringback_core::wire::Problem;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::job_fields::JobFields;
 use super::session::{Session, parse};
 use crate::args::Format;
-use crate::args::values::{self, Pair, Retry, Wait};
+use crate::args::values::{self, Wait};
 use crate::client::{Call, ClientError, Reply, SHORT};
 use crate::failure::Verdict;
 use crate::output::job_details;
@@ -77,47 +77,8 @@ pub(crate) struct SubmitArgs {
     /// Time zone of the due time, such as Europe/Berlin
     #[arg(long, value_name = "NAME", requires = "at")]
     pub(crate) time_zone: Option<String>,
-    /// URL (http or https) to deliver the job to [default: that of the topic's policy, else a pull job that
-    /// consumers reserve]
-    #[arg(long)]
-    pub(crate) url: Option<String>,
-    /// Method of the callback [default: POST]; GET and DELETE have no body
-    #[arg(long, value_name = "METHOD", value_parser = PossibleValuesParser::new(CallbackMethod::ALL.map(CallbackMethod::name)))]
-    pub(crate) method: Option<String>,
-    /// Body: JSON, or any text together with --content-type
-    #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]
-    pub(crate) body: Option<String>,
-    /// File with the body; - is standard input
-    #[arg(long, value_name = "FILE")]
-    pub(crate) body_file: Option<PathBuf>,
-    /// Media type of a body that is not JSON
-    #[arg(long, value_name = "TYPE")]
-    pub(crate) content_type: Option<String>,
-    /// Header of the delivery; may be repeated
-    #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
-    pub(crate) header: Vec<Pair>,
-    /// Context entry, delivered as the header ringback-context-KEY; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = values::context)]
-    pub(crate) context: Vec<Pair>,
-    /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
-    #[arg(long, value_name = "DELAYS")]
-    pub(crate) retry: Option<Retry>,
-    /// Time limit of one attempt, 100ms to 10m [default: that of the topic, else 10s]
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) timeout: Option<Wait>,
-    /// When it expires, so that it is not attempted any more: a duration after it was first due, or a time (RFC 3339)
-    #[arg(long, value_name = "DURATION|TIME")]
-    pub(crate) expires: Option<String>,
-    /// Lease of a pull job: how long a consumer may work on it, 100ms to 12h; not with --url [default: that of the
-    /// topic, else 30s]
-    #[arg(long, value_name = "DURATION", conflicts_with = "url")]
-    pub(crate) ttr: Option<Wait>,
-    /// URL (http or https) that gets a notice when the job is dead
-    #[arg(long, value_name = "URL")]
-    pub(crate) on_dead: Option<String>,
-    /// URL (http or https) that gets a notice with the answer of the receiver when the job is done; not with --ttr
-    #[arg(long, value_name = "URL", conflicts_with = "ttr")]
-    pub(crate) on_done: Option<String>,
+    #[command(flatten)]
+    pub(crate) fields: JobFields,
     /// What to do if a job has this topic and id: refuse this submit, replace that job, or postpone it (replace it,
     /// and be due within --max-delay of its first submit) [default: refuse]
     #[arg(long, value_name = "MODE", requires = "id")]
@@ -190,7 +151,7 @@ fn effect(if_exists: Option<IfExists>, key: Option<&HeaderValue>) -> String {
 }
 
 /// Reads a file or standard input, up to the largest job that is allowed.
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {

@@ -28,6 +28,9 @@ pub(super) struct Restored {
     pub(super) credentials: Results,
     pub(super) topics: Results,
     pub(super) jobs: Results,
+    /// Left out of a restore without schedules.
+    #[serde(skip_serializing_if = "Results::is_none")]
+    pub(super) schedules: Results,
     /// Whether all lines have a result.
     pub(super) complete: bool,
 }
@@ -48,7 +51,8 @@ impl Restored {
         };
         let credentials = (!self.credentials.is_none()).then(|| row("credentials", self.credentials));
         let rows = [row("topics", self.topics), row("jobs", self.jobs)];
-        let rows: Vec<_> = credentials.into_iter().chain(rows).collect();
+        let schedules = (!self.schedules.is_none()).then(|| row("schedules", self.schedules));
+        let rows: Vec<_> = credentials.into_iter().chain(rows).chain(schedules).collect();
         let columns = ["", ">LINES", ">CREATED", ">REPEATED", ">REFUSED"];
         out.bytes(Table::new(columns, out.colour).page(&rows).as_bytes())
     }

@@ -1,13 +1,11 @@
 //! The JSON of the job that the flags of `ringback submit` describe.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{IfExists, SubmitArgs, read};
-use crate::args::values::{self, Pair, Retry, Wait};
+use super::{IfExists, SubmitArgs};
+use crate::args::values;
+use crate::commands::job_fields::{object, text, wait};
 
 /// The job as JSON.
 ///
@@ -15,41 +13,18 @@ use crate::args::values::{self, Pair, Retry, Wait};
 /// A usage error when flags contradict each other, and when the file with the body cannot be read.
 pub(super) fn job(args: SubmitArgs) -> anyhow::Result<Bytes> {
     check(&args)?;
-    let bytes = match (args.body, args.body_file) {
-        (Some(text), _) => Some(text.into_bytes()),
-        (None, Some(path)) => Some(read(&path)?),
-        (None, None) => None,
-    };
-    let (body, body_base64) = match (bytes, &args.content_type) {
-        (Some(bytes), Some(_)) => (None, Some(STANDARD.encode(bytes))),
-        (Some(bytes), None) => (Some(parsed(bytes)?), None),
-        (None, _) => (None, None),
-    };
-    let text = |text: Option<String>| text.map(|text| Value::from(text).to_string());
-    let wait = |wait: Option<Wait>| wait.map(|Wait(value)| value.to_string());
-    let job = object([
+    let before = [
         ("topic", text(args.topic)),
         ("id", text(args.id)),
         ("delay", wait(args.delay)),
         ("at", text(args.at)),
         ("time_zone", text(args.time_zone)),
-        ("url", text(args.url)),
-        ("method", text(args.method)),
-        ("body", body.map(|body| body.get().to_owned())),
-        ("body_base64", text(body_base64)),
-        ("content_type", text(args.content_type)),
-        ("headers", pairs(&args.header)),
-        ("context", pairs(&args.context)),
-        ("retry", args.retry.map(|Retry(value)| value.to_string())),
-        ("timeout", wait(args.timeout)),
-        ("ttr", wait(args.ttr)),
-        ("expires", text(args.expires)),
-        ("on_dead", text(args.on_dead)),
-        ("on_done", text(args.on_done)),
+    ];
+    let after = [
         ("if_exists", args.if_exists.map(|mode| json!(mode).to_string())),
         ("max_delay", wait(args.max_delay)),
-    ]);
-    Ok(job.into())
+    ];
+    Ok(object(before.into_iter().chain(args.fields.json()?).chain(after)).into())
 }
 
 /// Checks what the definitions of the flags cannot express.
@@ -65,31 +40,6 @@ fn check(args: &SubmitArgs) -> Result<(), clap::Error> {
         return Err(values::wrong(why.to_owned()));
     }
     Ok(())
-}
-
-/// A JSON object of the names and those values, as JSON, that are given. A parsed body would lose how its numbers are
-/// written.
-fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
-    let field = |(name, value): (&str, Option<String>)| Some(format!("{}:{}", Value::from(name), value?));
-    format!("{{{}}}", fields.into_iter().filter_map(field).collect::<Vec<_>>().join(","))
-}
-
-fn pairs(pairs: &[Pair]) -> Option<String> {
-    let json = |value: &String| Some(Value::from(value.as_str()).to_string());
-    (!pairs.is_empty()).then(|| object(pairs.iter().map(|Pair(name, value)| (name.as_str(), json(value)))))
-}
-
-/// Parses a body without a content type, which must be JSON.
-fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
-    let parsed = String::from_utf8(bytes).map_err(|error| error.to_string());
-    let parsed = parsed.and_then(|text| RawValue::from_string(text).map_err(|error| error.to_string()));
-    parsed.map_err(|why| {
-        let text = format!(
-            "the body is not JSON: {why}\n\nWrite JSON, such as --body '{{\"status\":\"PAID\"}}' or --body '\"text\"', \
-            or give its type, such as --content-type text/plain"
-        );
-        values::wrong(text)
-    })
 }
 
 #[cfg(test)]

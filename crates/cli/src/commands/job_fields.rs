@@ -1,0 +1,129 @@
+//! The flags that say what a job delivers and how, for commands that submit one now or again and again.
+
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use ringback_core::job::CallbackMethod;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::submit::read;
+use crate::args::values::{self, Pair, Retry, Wait};
+
+/// What a job delivers, and how.
+#[derive(Debug, Args)]
+pub(crate) struct JobFields {
+    /// URL (http or https) to deliver the job to [default: that of the topic's policy, else a pull job that
+    /// consumers reserve]
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// Method of the callback [default: POST]; GET and DELETE have no body
+    #[arg(long, value_name = "METHOD", value_parser = PossibleValuesParser::new(CallbackMethod::ALL.map(CallbackMethod::name)))]
+    pub(crate) method: Option<String>,
+    /// Body: JSON, or any text together with --content-type
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]
+    pub(crate) body: Option<String>,
+    /// File with the body; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) body_file: Option<PathBuf>,
+    /// Media type of a body that is not JSON
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) content_type: Option<String>,
+    /// Header of the delivery; may be repeated
+    #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
+    pub(crate) header: Vec<Pair>,
+    /// Context entry, delivered as the header ringback-context-KEY; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::context)]
+    pub(crate) context: Vec<Pair>,
+    /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
+    #[arg(long, value_name = "DELAYS")]
+    pub(crate) retry: Option<Retry>,
+    /// Time limit of one attempt, 100ms to 10m [default: that of the topic, else 10s]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout: Option<Wait>,
+    /// When it expires, so that it is not attempted any more: a duration after it was first due, or a time (RFC 3339)
+    #[arg(long, value_name = "DURATION|TIME")]
+    pub(crate) expires: Option<String>,
+    /// Lease of a pull job: how long a consumer may work on it, 100ms to 12h; not with --url [default: that of the
+    /// topic, else 30s]
+    #[arg(long, value_name = "DURATION", conflicts_with = "url")]
+    pub(crate) ttr: Option<Wait>,
+    /// URL (http or https) that gets a notice when the job is dead
+    #[arg(long, value_name = "URL")]
+    pub(crate) on_dead: Option<String>,
+    /// URL (http or https) that gets a notice with the answer of the receiver when the job is done; not with --ttr
+    #[arg(long, value_name = "URL", conflicts_with = "ttr")]
+    pub(crate) on_done: Option<String>,
+}
+
+impl JobFields {
+    /// The fields as JSON.
+    ///
+    /// # Errors
+    /// A usage error when the body is not JSON and has no content type, and when its file cannot be read.
+    pub(crate) fn json(self) -> anyhow::Result<Vec<(&'static str, Option<String>)>> {
+        let bytes = match (self.body, self.body_file) {
+            (Some(text), _) => Some(text.into_bytes()),
+            (None, Some(path)) => Some(read(&path)?),
+            (None, None) => None,
+        };
+        let (body, body_base64) = match (bytes, &self.content_type) {
+            (Some(bytes), Some(_)) => (None, Some(STANDARD.encode(bytes))),
+            (Some(bytes), None) => (Some(parsed(bytes)?), None),
+            (None, _) => (None, None),
+        };
+        Ok(vec![
+            ("url", text(self.url)),
+            ("method", text(self.method)),
+            ("body", body.map(|body| body.get().to_owned())),
+            ("body_base64", text(body_base64)),
+            ("content_type", text(self.content_type)),
+            ("headers", pairs(&self.header)),
+            ("context", pairs(&self.context)),
+            ("retry", self.retry.map(|Retry(value)| value.to_string())),
+            ("timeout", wait(self.timeout)),
+            ("ttr", wait(self.ttr)),
+            ("expires", text(self.expires)),
+            ("on_dead", text(self.on_dead)),
+            ("on_done", text(self.on_done)),
+        ])
+    }
+}
+
+/// A text as JSON.
+pub(crate) fn text(text: Option<String>) -> Option<String> {
+    text.map(|text| Value::from(text).to_string())
+}
+
+/// A duration as JSON.
+pub(crate) fn wait(wait: Option<Wait>) -> Option<String> {
+    wait.map(|Wait(value)| value.to_string())
+}
+
+/// A JSON object of the names and those values, as JSON, that are given. A parsed body would lose how its numbers are
+/// written.
+pub(crate) fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
+    let field = |(name, value): (&str, Option<String>)| Some(format!("{}:{}", Value::from(name), value?));
+    format!("{{{}}}", fields.into_iter().filter_map(field).collect::<Vec<_>>().join(","))
+}
+
+fn pairs(pairs: &[Pair]) -> Option<String> {
+    let json = |value: &String| Some(Value::from(value.as_str()).to_string());
+    (!pairs.is_empty()).then(|| object(pairs.iter().map(|Pair(name, value)| (name.as_str(), json(value)))))
+}
+
+/// Parses a body without a content type, which must be JSON.
+fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
+    let parsed = String::from_utf8(bytes).map_err(|error| error.to_string());
+    let parsed = parsed.and_then(|text| RawValue::from_string(text).map_err(|error| error.to_string()));
+    parsed.map_err(|why| {
+        let text = format!(
+            "the body is not JSON: {why}\n\nWrite JSON, such as --body '{{\"status\":\"PAID\"}}' or --body '\"text\"', \
+            or give its type, such as --content-type text/plain"
+        );
+        values::wrong(text)
+    })
+}

@@ -1,0 +1,94 @@
+//! Puts the schedules of a backup after everything else, so that nothing fires before. One that is there stays as it is.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use anyhow::Context as _;
+use http::Method;
+use ringback_core::job::Tenant;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::retry::PatientCalls;
+use super::Plan;
+use super::results::Results;
+use crate::backup_file::{Kind, Lines};
+use crate::client::{Call, ClientError, SHORT};
+use crate::response_lines::ResponseLines;
+
+/// A line of an export of schedules.
+#[derive(Deserialize)]
+struct ScheduleLine<'a> {
+    id: String,
+    #[serde(borrow)]
+    schedule: &'a RawValue,
+}
+
+/// The schedules that are there, by tenant and id.
+type Present = BTreeMap<(Option<Tenant>, String), Value>;
+
+/// Restores the schedules that a backup ends with.
+pub(super) async fn restore(
+    calls: PatientCalls<'_>,
+    source: impl BufRead,
+    plan: &Plan,
+    results: &mut Results,
+) -> anyhow::Result<()> {
+    let (_, mut lines) = Lines::open(source)?;
+    let mut present = None;
+    while let Some(line) = lines.next()? {
+        if line.kind != Kind::Schedule || !plan.chosen.has(line.tenant.as_ref()) {
+            continue;
+        }
+        let place = || format!("line {}", line.number);
+        let ScheduleLine { id, schedule } = serde_json::from_str(line.json).with_context(place)?;
+        if present.is_none() {
+            present = Some(all_present(calls, plan).await?);
+        }
+        results.lines += 1;
+        let name = (line.tenant.clone(), id.clone());
+        match present.as_ref().and_then(|present| present.get(&name)) {
+            Some(known) if serde_json::from_str::<Value>(schedule.get()).is_ok_and(|new| new == *known) => {
+                results.repeated += 1;
+            }
+            Some(_) => {
+                results.refused += 1;
+                let note = format!("line {}: schedule {id} is another one here, and stays", line.number);
+                calls.progress.note(&note);
+            }
+            None => {
+                let mut call = Call::new(Method::PUT, &["v1", "schedules", &id]).for_tenant(line.tenant.as_ref());
+                call.body = Some(("application/json", schedule.get().to_owned().into()));
+                match calls.ask(call, SHORT).await {
+                    Ok(_) => results.created += 1,
+                    // One that has fired for the last time, or that this installation does not take.
+                    Err(ClientError::Problem { problem, .. }) if [409, 422].contains(&problem.status) => {
+                        results.refused += 1;
+                        let why = problem.errors.first().map_or(problem.detail.as_str(), |error| error.detail.as_str());
+                        calls.progress.note(&format!("line {}: schedule {id}: {why}", line.number));
+                    }
+                    Err(error) => {
+                        return Err(error).with_context(|| format!("{}: schedule {id}", place()));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn all_present(calls: PatientCalls<'_>, plan: &Plan) -> anyhow::Result<Present> {
+    let mut present = Present::new();
+    for owner in &plan.owners {
+        let call = Call::new(Method::GET, &["v1", "export", "schedules"]).for_tenant(owner.as_ref());
+        let mut lines = ResponseLines::new(calls.open(&call, "schedules").await?);
+        while let Some(line) = lines.next().await? {
+            let unreadable = |error: serde_json::Error| ClientError::Unreadable(error.to_string());
+            let ScheduleLine { id, schedule } = serde_json::from_slice(&line).map_err(unreadable)?;
+            let schedule = serde_json::from_str(schedule.get()).map_err(unreadable)?;
+            present.insert((owner.clone(), id), schedule);
+        }
+    }
+    Ok(present)
+}
