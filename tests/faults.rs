@@ -32,6 +32,7 @@ mod refusals;
 mod replicated;
 mod responses;
 mod rolling;
+mod schedules;
 mod sentinel;
 mod shutdown;
 mod slot_moves;

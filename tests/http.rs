@@ -26,6 +26,7 @@ mod pull_jobs;
 mod requests;
 mod reschedule_run_revive;
 mod retries;
+mod schedules;
 mod signature_samples;
 mod signatures;
 mod success_notices;

@@ -4,6 +4,7 @@
 mod quotas;
 mod round;
 
+pub(crate) use self::quotas::Counts;
 use ringback_core::clock::Clock;
 use ringback_core::contract::{Shard, StoreError};
 use ringback_service::backoff::Outage;
@@ -25,6 +26,7 @@ pub(crate) struct ScheduleRunner<'a> {
     /// Set to the time at which a schedule fires.
     pub(crate) due: &'a DeadlineSignal,
     pub(crate) clock: &'a dyn Clock,
+    pub(crate) counts: Counts,
 }
 
 /// The result of a round.

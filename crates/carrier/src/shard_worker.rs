@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::outbox_relay::OutboxRelay;
 use crate::pace::{self, MIN_SLEEP, NextDue, PassKind, Step};
 use crate::pass_backoff::PassBackoff;
-use crate::schedules::ScheduleRunner;
+use crate::schedules::{Counts, ScheduleRunner};
 use crate::wake::{DeadlineSignal, DeadlineSignals};
 
 /// The most jobs of one pass: a script of this size takes a few milliseconds.
@@ -60,6 +60,7 @@ impl ShardWorker {
             shard: self.shard,
             due: &firings,
             clock: &*self.clock,
+            counts: Counts::default(),
         };
         // All belong to one task, so they end together.
         tokio::select! {

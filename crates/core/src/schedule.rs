@@ -14,12 +14,12 @@ pub use plan::{MAX_MISSED, ON_TIME, Plan};
 pub use stored::UnreadableSchedule;
 
 use crate::clock::{Timestamp, millis, millis_up};
-use crate::job::{Callback, ContentHash, Delivery, Due, IfExists, JobId, JobKey, NewJob, TenantLimits, Topic};
+use crate::job::{Callback, CallbackMethod, ContentHash, Delivery, Due, IfExists, JobId, JobKey, NewJob, TenantLimits, Topic};
 use crate::policy::Policy;
 
 /// The most schedules of an installation.
 pub const MAX_SCHEDULES: u64 = 1_000_000;
-/// The most schedules of a tenant.
+/// The most schedules of a tenant. They share the carriers with those of others.
 pub const MAX_TENANT_SCHEDULES: u64 = 10_000;
 /// The shortest period of a schedule.
 pub const MIN_EVERY: Duration = Duration::from_secs(1);
@@ -29,6 +29,8 @@ pub const MAX_EVERY: Duration = Duration::from_secs(366 * 86_400);
 pub const DEFAULT_CATCHUP: Duration = Duration::from_secs(3600);
 /// The longest time for which missed firings are made up for.
 pub const MAX_CATCHUP: Duration = Duration::from_secs(7 * 86_400);
+/// The largest body of the job of a schedule, in bytes. The body is kept with the schedule and copied into each job.
+pub const MAX_SCHEDULED_BODY: usize = 32 * 1024;
 /// The longest jitter.
 pub const MAX_JITTER: Duration = Duration::from_secs(86_400);
 
@@ -173,13 +175,30 @@ impl Schedule {
         policy: Option<&Policy>,
         limits: Option<TenantLimits>,
     ) -> NewJob {
-        let (id, mut delivery) = (id.firing(time), self.job.delivery.clone());
+        let id = id.firing(time);
+        let due = Due::At(self.due(&id, time));
+        self.job(id, due, policy, limits)
+    }
+
+    fn job(&self, id: JobId, due: Due, policy: Option<&Policy>, limits: Option<TenantLimits>) -> NewJob {
+        let mut delivery = self.job.delivery.clone();
         if self.job.to_url_of_topic {
             delivery.callback = policy.and_then(|policy| policy.url.clone()).unwrap_or_else(Callback::pull);
+            if delivery.callback.is_pull() {
+                // What only a job with a URL has.
+                delivery.timeout = None;
+                delivery.method = CallbackMethod::Post;
+                delivery.on_done = None;
+            }
         }
-        let (content, due) = (ContentHash::of_firing(&id), self.due(&id, time));
+        let content = ContentHash::of_firing(&id);
         let key = JobKey { topic: self.job.topic.clone(), id };
-        NewJob { key, due: Due::At(due), delivery, content, if_exists: IfExists::Refuse, limits }
+        NewJob { key, due, delivery, content, if_exists: IfExists::Refuse, limits }
+    }
+
+    /// The job of a firing that somebody has asked for, which is due at once.
+    pub fn run(&self, id: JobId, policy: Option<&Policy>, limits: Option<TenantLimits>) -> NewJob {
+        self.job(id, Due::In(Duration::ZERO), policy, limits)
     }
 
     /// When the job of a firing is due.

@@ -230,6 +230,7 @@ scripts! {
     WATCH: "watch", Drains;
     CHANGE_SCHEDULES: "change_schedules", Drains;
     FIRE: "fire", Fills;
+    FORGET_SCHEDULE_TIMES: "forget_schedule_times", Drains;
     DUE_SCHEDULES: "due_schedules", Reads;
     SCHEDULES: "schedules", Reads;
     LIST_SCHEDULE: "list_schedule", Fills;

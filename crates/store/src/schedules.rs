@@ -79,11 +79,9 @@ impl Store {
                 ScheduleListed::Listed => break,
                 ScheduleListed::TooMany => return Ok(ScheduleAdded::TooMany),
                 ScheduleListed::OtherTopic(topic) => {
-                    if self.schedule(&row.key).await?.is_some() {
+                    if !self.unlist(&row.key, topic.clone()).await? {
                         return Ok(ScheduleAdded::OtherTopic(topic));
                     }
-                    // The index has a schedule that is not there.
-                    store.unlist_schedule(&row.key, &topic).await?;
                 }
             }
         }
@@ -91,13 +89,51 @@ impl Store {
         let changed = self.change_schedules(self.shard_of(&row.shard_key()), &[change]).await?;
         // A delete at the same time may have removed it from the index, and another put may have listed another topic.
         if let ScheduleListed::OtherTopic(topic) = store.list_schedule(&row.key, &row.topic, None).await? {
-            store.remove_schedule(self.shard_of(&row.shard_key()), row).await?;
+            self.remove_unlisted(row).await?;
             return Ok(ScheduleAdded::OtherTopic(topic));
         }
         Ok(match changed.as_slice() {
             [ScheduleChanged::Changed] => ScheduleAdded::Added,
             _ => ScheduleAdded::Exists,
         })
+    }
+
+    /// Removes a schedule that lost against one for another topic, whatever it has done since.
+    async fn remove_unlisted(&self, row: &ScheduleRow) -> Result<(), StoreError> {
+        let Backend::Redis(store) = &self.backend else { return Ok(()) };
+        let (shard, key) = (self.shard_of(&row.shard_key()), (row.key.clone(), row.topic.clone()));
+        while let Some(left) = store.schedules(shard, std::slice::from_ref(&key)).await?.pop().flatten() {
+            store.remove_schedule(shard, &left).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the place of a schedule that is not there, which a call that ended early has left. Returns whether there was
+    /// one.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn forget_schedule(&self, key: &ScheduleKey) -> Result<bool, StoreError> {
+        let Backend::Redis(store) = &self.backend else { return Ok(false) };
+        let Some(topic) = store.topic_of_schedule(key).await? else { return Ok(false) };
+        self.unlist(key, topic).await
+    }
+
+    /// Removes a schedule from the index, unless it is there. Returns whether it is not.
+    async fn unlist(&self, key: &ScheduleKey, topic: Topic) -> Result<bool, StoreError> {
+        let Backend::Redis(store) = &self.backend else { return Ok(false) };
+        let (shard, pair) = (self.shard_of(&key.in_topic(&topic)), [(key.clone(), topic)]);
+        if store.schedules(shard, &pair).await?.pop().flatten().is_some() {
+            return Ok(false);
+        }
+        let [(key, topic)] = &pair;
+        store.unlist_schedule(key, topic).await?;
+        // A put at the same time may have added it, and have seen it in the index.
+        let is_there = store.schedules(shard, &pair).await?.pop().flatten().is_some();
+        if is_there {
+            store.list_schedule(key, topic, None).await?;
+        }
+        Ok(!is_there)
     }
 
     /// Removes a schedule, if it still has this version.
@@ -113,12 +149,7 @@ impl Store {
         if !store.remove_schedule(shard, row).await? {
             return Ok(false);
         }
-        store.unlist_schedule(&row.key, &row.topic).await?;
-        // A put at the same time may have added it again, and have seen it in the index.
-        let key = (row.key.clone(), row.topic.clone());
-        if store.schedules(shard, &[key]).await?.pop().flatten().is_some() {
-            store.list_schedule(&row.key, &row.topic, None).await?;
-        }
+        self.unlist(&row.key, row.topic.clone()).await?;
         Ok(true)
     }
 

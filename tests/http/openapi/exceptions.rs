@@ -14,6 +14,8 @@ pub(crate) fn exceptions() -> &'static Value {
 
 /// Whether a field that is valid by its schema may still be refused with this detail. `value` is what was sent.
 pub(crate) fn may_be_refused(field: &str, value: &Value, detail: &str) -> bool {
+    // A job of a schedule is one of its fields.
+    let field = field.strip_prefix("job.").unwrap_or(field);
     let known = exceptions()["refused though valid"].as_array().expect("a list");
     known.iter().any(|exception| {
         let has_field = exception["fields"].as_array().expect("a list").iter().any(|name| name == field);

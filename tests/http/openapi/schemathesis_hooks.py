@@ -85,7 +85,7 @@ def is_known(error, case):
     text = json.dumps(value, ensure_ascii=False)
     kinds = {None: True, "text": '"' in text, "fraction": isinstance(value, float), "not ASCII": not text.isascii()}
     return any(
-        error["field"] in exception["fields"]
+        error["field"].removeprefix("job.") in exception["fields"]
         and exception.get("detail", "") in error["detail"]
         and kinds[exception.get("value")]
         for exception in EXCEPTIONS["refused though valid"]

@@ -23,7 +23,7 @@ struct Named {
 async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static str, Value> {
     let root = Caller::root(Some(tenant));
     let mut all = BTreeMap::new();
-    for path in ["/v1/export", "/v1/export/topics", "/v1/export/credentials"] {
+    for path in ["/v1/export", "/v1/export/topics", "/v1/export/credentials", "/v1/export/schedules"] {
         let mut lines: Vec<_> = String::from_utf8(root.get(stack, path).await.body.to_vec())
             .expect("UTF-8")
             .lines()
@@ -58,6 +58,9 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
     let credential = json!({"to": [format!("http://{only}-secret.example")], "bearer": "token"});
     let path = format!("/v1/credentials/{only}");
     caller.send(stack, Method::PUT, &path, Some(&credential)).await.expect(201);
+    let schedule = json!({"every": "7d", "job": {"topic": own, "url": sink.url("/"), "context": {"of": marked("secret")}}});
+    let path = format!("/v1/schedules/{only}");
+    caller.send(stack, Method::PUT, &path, Some(&schedule)).await.expect(201);
     accept(json!({"topic": "shared", "id": "waits", "url": sink.url("/"), "delay": "1h"})).await;
     let context = json!({"of": marked("secret")});
     accept(json!({"topic": own, "id": only, "url": sink.url("/"), "delay": "1h", "context": context})).await;
@@ -106,6 +109,7 @@ fn body_of(operation: &str, topic: &str, id: &str, receipt: &str) -> Option<Valu
         "submit_batch" => json!([job]),
         "reschedule" => json!({"delay": "3h"}),
         "put_policy" => json!({"timeout": "1s"}),
+        "put_schedule" => json!({"every": "7d", "job": {"topic": topic, "url": "http://127.0.0.1:9/"}}),
         "put_credential" => json!({"to": ["http://b.example"], "bearer": "t"}),
         "add_secret" | "revive_dead" | "finish" | "retry" | "bury" | "release" | "renew" | "reserve" => {
             json!({})
@@ -190,6 +194,8 @@ async fn lists_counts_exports_and_events_of_a_tenant_have_its_own_alone() {
             "/v1/export/topics",
             "/v1/credentials",
             "/v1/export/credentials",
+            "/v1/schedules",
+            "/v1/export/schedules",
             "/v1/topics/shared",
         ] {
             let answer = a.get(&stack, path).await;

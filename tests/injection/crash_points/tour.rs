@@ -45,7 +45,8 @@ impl Tour {
 
     /// Makes every call once.
     pub(crate) async fn round(&self, n: usize) {
-        tokio::join!(self.jobs(n), self.dead_jobs(n), self.pull_jobs(n), self.topics(n), self.reads());
+        let calls = async { tokio::join!(self.jobs(n), self.dead_jobs(n), self.pull_jobs(n), self.topics(n)) };
+        tokio::join!(calls, self.schedules(n), self.reads());
         if n % 4 == 1 {
             self.flush_functions().await;
         }
@@ -113,6 +114,25 @@ impl Tour {
         self.post(n, "topics/aside/resume", &Value::Null).await;
         self.call(n, Method::PUT, "topics/short", Some(&json!({"timeout": "2s"}))).await;
         self.call(n, Method::DELETE, "topics/short", None).await;
+    }
+
+    /// Schedules that end by themselves, so that everything can drain.
+    async fn schedules(&self, n: usize) {
+        let until = ringback_testkit::now() + Duration::from_secs(3);
+        let job = json!({"topic": "aside", "url": format!("{}/ok", self.url)});
+        let put = json!({"every": "1s", "anchor": "2026-01-01T00:00:00Z", "until": until.to_string(),
+            "overlap": "skip", "job": job});
+        let path = format!("schedules/tick-{n}");
+        self.call(n, Method::PUT, &path, Some(&put)).await;
+        self.post(n, &format!("{path}/pause"), &Value::Null).await;
+        self.post(n, &format!("{path}/resume"), &Value::Null).await;
+        self.post(n, &format!("{path}/run"), &Value::Null).await;
+        for read in ["schedules", "export/schedules", &format!("{path}/next")] {
+            self.call(n, Method::GET, read, None).await;
+        }
+        if let Some(former) = n.checked_sub(3) {
+            self.call(n, Method::DELETE, &format!("schedules/tick-{former}"), None).await;
+        }
     }
 
     async fn reads(&self) {

@@ -11,8 +11,10 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::Token;
 use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::state::State;
+use ringback_core::policy::Policies;
 use ringback_core::wire::{
-    Defaults, Problem, RedriveAsk, parse_job, parse_policy, parse_quota, parse_reschedule,
+    Defaults, NewSchedule, Problem, RedriveAsk, ScheduleDefaults, parse_job, parse_policy, parse_quota, parse_reschedule,
+    parse_schedule,
 };
 use serde_json::Value;
 use tower::ServiceExt as _;
@@ -95,6 +97,15 @@ fn each_operation_documents_its_problems() {
         ("/v1/audit/repair", "post", "400 408 413 422 503"),
         ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
         ("/v1/events", "get", "400 422 503"),
+        ("/v1/schedules", "get", "400 422 503"),
+        ("/v1/schedules/{id}", "get", "400 404 422 503"),
+        ("/v1/schedules/{id}", "put", "400 408 409 413 415 422 503"),
+        ("/v1/schedules/{id}", "delete", "400 404 422 503"),
+        ("/v1/schedules/{id}/pause", "post", "400 404 408 413 422 503"),
+        ("/v1/schedules/{id}/resume", "post", "400 404 408 413 422 503"),
+        ("/v1/schedules/{id}/run", "post", "400 404 408 413 422 429 503"),
+        ("/v1/schedules/{id}/next", "get", "400 404 422 503"),
+        ("/v1/export/schedules", "get", "503"),
         ("/v1/keys", "get", "503"),
         ("/v1/keys", "post", "400 408 409 413 415 422 503"),
         ("/v1/keys/{key}", "delete", "404 503"),
@@ -151,6 +162,7 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
         ("RescheduleRequest", reschedule),
         ("PolicyRequest", parse_policy(colour).unwrap_err()),
         ("QuotaRequest", parse_quota(colour).unwrap_err()),
+        ("ScheduleRequest", schedule(r#"{"colour":"red"}"#).unwrap_err()),
         ("ReviveRequest", RedriveAsk::parse(colour).unwrap_err()),
     ] {
         assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");
@@ -165,6 +177,7 @@ fn the_examples_can_be_parsed() {
     serde_json::from_str::<JobRequest>(&example("JobRequest")).unwrap();
     parse_policy(example("PolicyRequest").as_bytes()).unwrap();
     assert!(RedriveAsk::parse(example("ReviveRequest").as_bytes()).is_ok());
+    schedule(&example("ScheduleRequest")).unwrap();
 }
 
 #[tokio::test]
@@ -182,6 +195,8 @@ async fn the_parameters_of_a_query_are_those_that_are_read() {
         (Method::GET, "/v1/jobs"),
         (Method::GET, "/v1/export"),
         (Method::GET, "/v1/topics"),
+        (Method::GET, "/v1/schedules"),
+        (Method::GET, "/v1/schedules/{id}/next"),
         (Method::GET, "/v1/events"),
         (Method::GET, "/v1/topics/{topic}/dead"),
         (Method::DELETE, "/v1/topics/{topic}/dead"),
@@ -191,7 +206,7 @@ async fn the_parameters_of_a_query_are_those_that_are_read() {
         let parameters = operation["parameters"].as_array().unwrap();
         let of_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
         let documented: Vec<_> = of_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
-        let uri = format!("{}?colour=red", path.replace("{topic}", "t"));
+        let uri = format!("{}?colour=red", path.replace("{topic}", "t").replace("{id}", "i"));
         let request = Request::builder().method(&method).uri(uri).body(Body::empty()).unwrap();
         let response = app(unprepared()).oneshot(request).await.unwrap();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -205,6 +220,12 @@ fn the_states_of_a_list_are_those_that_have_not_ended() {
     let states = document()["components"]["schemas"]["Listed"]["enum"].take();
     let listed = State::ALL.into_iter().filter(|state| !state.is_terminal());
     assert_eq!(states, Value::from(listed.map(State::name).collect::<Vec<_>>()));
+}
+
+fn schedule(json: &str) -> Result<NewSchedule, Problem> {
+    let (now, id) = (Timestamp::default(), "i".parse().unwrap());
+    let defaults = ScheduleDefaults { now, id: &id, tenant: None, stored: None };
+    parse_schedule(json.as_bytes(), defaults, Some(&Policies::new()))
 }
 
 fn parse(json: &str) -> Result<NewJob, Problem> {

@@ -16,13 +16,13 @@ use self::change::{Changed, change, put, run_now};
 pub(crate) use self::export::*;
 use crate::access::{As, Principal};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{JsonBody, NoBody, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload, unknown_schedule};
+use crate::extract::{IdempotencyKey, JsonBody, NoBody, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload, unknown_schedule};
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
     CreateProblems, FindProblems, QueryProblems, ScheduleActionProblems, ScheduleCursor, ScheduleParams, ScheduleRequest,
 };
-use crate::schema::{EmptyRequest, RunScheduleProblems};
+use crate::schema::{EmptyRequest, IdempotencyKeyText, RunScheduleProblems};
 use crate::state::{Api, ApiState};
 
 /// Put a schedule
@@ -85,19 +85,24 @@ pub(crate) async fn list_schedules(
 ) -> JsonResult<SchedulesAnswer> {
     let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
     let (mut items, mut next, mut bytes) = (Vec::new(), after, 0);
-    let deadline = Deadline::from_now();
+    let (deadline, is_for_all, mut last) = (Deadline::from_now(), caller.topics().is_empty(), None);
     loop {
         let are_small = !items.is_empty() && bytes <= SMALL * items.len();
         let most = if are_small { MANY } else { FEW }.min(limit - items.len());
         let (rows, behind) = deadline.bound(api.store.schedules(caller.own(), next, most)).await??;
         bytes += rows.iter().map(|row| row.packed.len()).sum::<usize>();
-        let own = rows.into_iter().filter(|row| caller.owns(&row.topic));
-        items.extend(own.filter_map(|row| Some(ScheduleAnswer::new(&row.key.id, readable(&row)?))));
+        let own: Vec<_> = rows.into_iter().filter(|row| caller.owns(&row.topic)).collect();
+        let last_own = own.last().map(|row| (row.key.clone(), row.topic.clone()));
+        items.extend(own.into_iter().filter_map(|row| Some(ScheduleAnswer::new(&row.key.id, readable(&row)?))));
+        last = last_own.or(last);
         next = behind;
-        if next.is_none() || items.len() >= limit || bytes >= PAGE_BYTES || deadline.is_near() {
+        // The cursor of a key for some topics names none of the others, so a page without one of its own goes on.
+        let may_end = is_for_all || last.is_some();
+        if next.is_none() || items.len() >= limit || may_end && (bytes >= PAGE_BYTES || deadline.is_near()) {
             break;
         }
     }
+    let next = if is_for_all || next.is_none() { next } else { last };
     let next = next.map(|(key, topic)| format!("{}~{topic}", key.id));
     Ok(Json(SchedulesAnswer { items, next }))
 }
@@ -117,7 +122,14 @@ pub(crate) async fn delete_schedule(
 ) -> JsonResult<ScheduleAnswer> {
     let delete = async {
         loop {
-            let (row, state) = found(&api, &caller, &key).await?;
+            let (row, state) = match found(&api, &caller, &key).await {
+                // A put that ended early may have left its place.
+                Err(error) if error.0.status == 404 => {
+                    api.store.forget_schedule(&key).await?;
+                    return Err(error);
+                }
+                found => found?,
+            };
             // Otherwise it has fired meanwhile, or was changed.
             if api.store.remove_schedule(&row).await? {
                 return Ok::<_, ApiError>(state);
@@ -186,10 +198,12 @@ pub(crate) async fn resume_schedule(
 /// Fire a schedule now
 ///
 /// Submits its job now, also if it is paused or the last job has not ended. Its times stay. The answer has the id of the
-/// job in `last`.
+/// job in `last`, such as `daily~run-20261127T081502.123Z`. With an `Idempotency-Key` the id is derived from that, and the
+/// same call again changes nothing while the job or its tombstone is kept.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/run", tag = "schedules", operation_id = "run_schedule",
-    params(ScheduleParams),
+    params(ScheduleParams,
+        ("Idempotency-Key" = Option<IdempotencyKeyText>, Header, description = "The same with each repetition")),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "The schedule, which has fired", body = ScheduleAnswer), RunScheduleProblems),
 )]
@@ -197,13 +211,20 @@ pub(crate) async fn run_schedule(
     State(api): ApiState,
     As(caller): As,
     SchedulePath(key): SchedulePath,
+    IdempotencyKey(idempotency_key): IdempotencyKey,
     NoBody(deadline): NoBody,
 ) -> JsonResult<ScheduleAnswer> {
     let allowed = api.quotas.take(&caller, 1, deadline).await?;
     if allowed.jobs == 0 {
         return Err(allowed.refusal().into());
     }
-    let state = deadline.bound(run_now(&api, &caller, &key)).await??;
+    let state = match deadline.bound(run_now(&api, &caller, &key, idempotency_key.as_deref())).await? {
+        Ok(state) => state,
+        Err(error) => {
+            api.quotas.give_back(&caller, 1).await;
+            return Err(error);
+        }
+    };
     Ok(Json(ScheduleAnswer::new(&key.id, state)))
 }
 

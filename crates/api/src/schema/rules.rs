@@ -3,6 +3,7 @@
 
 use ringback_core::contract::{AttemptOutcome, NOTICE_TOPICS, RedriveState};
 use ringback_core::job::{RESERVED_HEADERS, RESERVED_PREFIXES};
+use ringback_core::schedule::{Missed, Overlap};
 use ringback_core::state::State;
 use serde_json::{Value, json};
 
@@ -68,7 +69,7 @@ fn requests() -> Vec<Rule> {
     let postpones = json!({"required": ["if_exists"], "properties": {"if_exists": {"const": "postpone"}}});
     let submit = [
         // Its jobs are made where others die.
-        of_notices,
+        of_notices.clone(),
         json!({"allOf": [changes, {"not": given(&["id"])}]}),
         json!({"allOf": [given(&["max_delay"]), {"not": postpones}]}),
     ];
@@ -97,7 +98,28 @@ fn requests() -> Vec<Rule> {
         json!({"allOf": [given(&["sealed"]), any]}),
         json!({"allOf": [{"not": given(&["sealed"])}, {"not": any}]}),
     ];
+    let of_job = [
+        both("url", "ttr"),
+        both("timeout", "ttr"),
+        both("method", "ttr"),
+        both("on_done", "ttr"),
+        without_body("body"),
+        without_body("body_base64"),
+        with_body("body_base64"),
+        with_body("content_type"),
+        of_notices,
+    ];
+    let schedule = [
+        both("anchor", "cron"),
+        json!({
+            "required": ["missed", "overlap"],
+            "properties": {"missed": {"const": Missed::All.name()}, "overlap": {"const": Overlap::Skip.name()}},
+        }),
+    ];
     vec![
+        ("ScheduleRequest", one_of("cron", "every")),
+        ("ScheduleRequest", json!({"not": {"anyOf": schedule}})),
+        ("ScheduledJobRequest", json!({"not": {"anyOf": of_job}})),
         ("CredentialRequest", json!({"not": {"anyOf": credential}})),
         ("CredentialRequest/to", json!({"items": {"not": {"const": "*"}}})),
         ("JobRequest", json!({"not": {"anyOf": submit}})),

@@ -1,46 +1,100 @@
 //! How many jobs of firings the quotas of tenants let through.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use ringback_core::access::Quota;
-use ringback_core::contract::{Draw, StoreError};
+use ringback_core::contract::{Draw, MAX_COUNT_AGE, StoreError};
 use ringback_core::job::{Tenant, TenantLimits};
 use ringback_store::PoliciesUnknown;
+use tokio::time::Instant;
+use tracing::debug;
 
 use super::ScheduleRunner;
+
+/// For how long the count of a tenant's jobs is used, and for how many times as long as counting took.
+const FRESH: Duration = Duration::from_secs(1);
+const COUNT_SHARE: u32 = 20;
+
+/// How many jobs tenants had, when that was asked, and until when it is used.
+#[derive(Default)]
+pub(crate) struct Counts(Mutex<HashMap<Tenant, Count>>);
+
+#[derive(Clone, Copy)]
+struct Count {
+    jobs: u64,
+    asked: Instant,
+    until: Instant,
+}
+
+impl Counts {
+    fn get(&self, tenant: &Tenant) -> Option<Count> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        counts.retain(|_, count| count.until > now);
+        counts.get(tenant).copied()
+    }
+
+    fn put(&self, tenant: &Tenant, count: Count) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(tenant.clone(), count);
+    }
+}
 
 /// What the tenants whose schedules fire in a round may still submit.
 #[derive(Default)]
 pub(super) struct Allowances(HashMap<Tenant, u64>);
 
 impl Allowances {
-    /// Takes what jobs of a tenant need. False if its quota does not let all of them through.
-    pub(super) fn take(&mut self, tenant: Option<&Tenant>, jobs: u64) -> bool {
-        let Some(left) = tenant.and_then(|tenant| self.0.get_mut(tenant)) else { return true };
-        let is_enough = *left >= jobs;
-        if is_enough {
-            *left -= jobs;
-        }
-        is_enough
+    /// Takes jobs for a tenant, at most so many. Returns how many its quota lets through.
+    pub(super) fn take(&mut self, tenant: Option<&Tenant>, jobs: usize) -> usize {
+        let Some(left) = tenant.and_then(|tenant| self.0.get_mut(tenant)) else { return jobs };
+        let taken = usize::try_from(*left).unwrap_or(jobs).min(jobs);
+        *left -= taken as u64;
+        taken
     }
 }
 
 impl ScheduleRunner<'_> {
-    /// Draws what tenants need from their quotas.
-    pub(super) async fn allowances(&self, needed: HashMap<Tenant, u64>) -> Result<Allowances, StoreError> {
-        let mut granted = Allowances::default();
-        for (tenant, jobs) in needed {
-            let Ok(Some(quota)) = self.policies.quota(&tenant) else { continue };
-            let count = match quota.jobs {
-                Some(_) => self.store.jobs_of(&tenant).await?,
-                None => 0,
-            };
-            let draw = Draw::new(jobs, quota, (count, Duration::ZERO));
-            let drawn = self.store.draw(&tenant, draw, self.clock.now()).await?;
-            granted.0.insert(tenant, drawn.granted);
+    /// Draws what tenants need from their quotas. A tenant of which nothing can be said gets nothing this time.
+    pub(super) async fn allowances(&self, needed: HashMap<Tenant, u64>) -> Allowances {
+        let draws = needed.iter().filter_map(|(tenant, jobs)| {
+            let quota = self.policies.quota(tenant).ok().flatten()?;
+            Some(async move { (tenant.clone(), self.draw(tenant, quota, *jobs).await) })
+        });
+        let granted = join_all(draws).await.into_iter().map(|(tenant, granted)| {
+            let granted = granted.unwrap_or_else(|error| {
+                debug!(%tenant, %error, "the quota of a tenant cannot be drawn from");
+                0
+            });
+            (tenant, granted)
+        });
+        Allowances(granted.collect())
+    }
+
+    async fn draw(&self, tenant: &Tenant, quota: Quota, jobs: u64) -> Result<u64, StoreError> {
+        let count = match quota.jobs {
+            None => (0, Duration::ZERO),
+            Some(_) => {
+                let count = self.count(tenant).await?;
+                (count.jobs, count.asked.elapsed().min(MAX_COUNT_AGE))
+            }
+        };
+        let draw = Draw::new(jobs, quota, count);
+        Ok(self.store.draw(tenant, draw, self.clock.now()).await?.granted)
+    }
+
+    async fn count(&self, tenant: &Tenant) -> Result<Count, StoreError> {
+        if let Some(count) = self.counts.get(tenant) {
+            return Ok(count);
         }
-        Ok(granted)
+        let asked = Instant::now();
+        let jobs = self.store.jobs_of(tenant).await?;
+        let until = asked + (asked.elapsed() * COUNT_SHARE).clamp(FRESH, MAX_COUNT_AGE);
+        let count = Count { jobs, asked, until };
+        self.counts.put(tenant, count);
+        Ok(count)
     }
 
     /// How many topics and lanes a tenant may use.

@@ -1,12 +1,11 @@
 //! Cron expressions of five fields, in a time zone.
 //!
 //! Hours that are numbers are those of the clock: a time that the zone skips fires once, at the end of the gap, and one
-//! that comes twice fires at the first of the two. Where the hour is `*` or a step of it, time goes on while the clocks
-//! change: nothing fires for a skipped hour, and an hour that comes twice fires twice.
+//! that comes twice fires at the first of the two. Where the hour is `*` or a step of it such as `*/2`, time goes on while
+//! the clocks change: nothing fires for a skipped hour, and an hour that comes twice fires twice.
 
 use std::fmt;
 
-use croner::Direction;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -20,6 +19,8 @@ const MAX_LENGTH: usize = 256;
 /// How many local times may follow each other that are not after the given one. Where clocks are set back by an hour,
 /// there are sixty at most; a whole day is the most that any zone was set back by.
 const MAX_REPEATED: usize = 2 * 24 * 60;
+/// The bit of numbers among those of the fields of an expression.
+const NUMBERS: u8 = 1;
 
 /// A cron expression in a time zone.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Cron {
     written: Box<str>,
     parsed: croner::Cron,
     zone: Zone,
+    /// Whether its hours go on while the clocks change.
+    is_hourly: bool,
 }
 
 /// Why a text is not a cron expression.
@@ -48,7 +51,8 @@ impl Cron {
         }
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let parsed = parser.parse(text).map_err(|error| CronError(error.to_string()))?;
-        Ok(Self { written: text.trim().into(), parsed, zone })
+        let written = text.trim();
+        Ok(Self { written: written.into(), parsed, zone, is_hourly: is_hourly(written) })
     }
 
     /// Reads an expression and the name of its zone, as they were stored.
@@ -73,7 +77,10 @@ impl Cron {
     pub(super) fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let zone = self.zone.time_zone();
         let from = Instant::from_millisecond(i64::try_from(time.as_millis()).ok()?).ok()?;
-        let next = if self.parsed.pattern.hours.from_wildcard {
+        if !self.is_possible() {
+            return None;
+        }
+        let next = if self.is_hourly {
             let next = self.parsed.find_next_occurrence(&from.to_zoned(zone.clone()), false).ok()?;
             next.timestamp()
         } else {
@@ -99,8 +106,30 @@ impl Cron {
     /// The first local time after this one that matches, as if clocks never changed.
     fn next_local(&self, local: DateTime) -> Option<DateTime> {
         let as_utc: Zoned = local.to_zoned(TimeZone::UTC).ok()?;
-        self.parsed.iter_from(as_utc, Direction::Forward).map(|next| next.datetime()).find(|next| *next > local)
+        self.parsed.find_next_occurrence(&as_utc, false).ok().map(|next| next.datetime())
     }
+
+    /// Whether some date may match. Without a weekday, a day such as the 31st of February never comes, and the search for
+    /// it takes long.
+    fn is_possible(&self) -> bool {
+        const LENGTHS: [u16; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        let pattern = &self.parsed.pattern;
+        // The least number that the field has. `L` and `W` are no numbers.
+        let first_day = pattern.days.get_set_values(NUMBERS).into_iter().min();
+        let months = pattern.months.get_set_values(NUMBERS);
+        let is_numbers = self.written.split_whitespace().nth(2).is_some_and(|days| {
+            days.bytes().all(|b| b.is_ascii_digit() || b",-/*".contains(&b))
+        });
+        let Some(first_day) = first_day.filter(|_| is_numbers && pattern.is_dow_wildcard()) else { return true };
+        months.iter().any(|month| LENGTHS.get(usize::from(*month) - 1).is_some_and(|length| first_day <= *length))
+    }
+}
+
+/// Whether the hours of an expression are `*` or a step of it.
+fn is_hourly(written: &str) -> bool {
+    let Some(hours) = written.split_whitespace().nth(1) else { return written.eq_ignore_ascii_case("@hourly") };
+    let step = hours.strip_prefix("*/").and_then(|step| step.parse::<u8>().ok());
+    hours == "*" || step.is_some_and(|step| step < 24)
 }
 
 /// When it is a local time: at the end of the gap if clocks skip it, the first time if it comes twice.

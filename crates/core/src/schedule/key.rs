@@ -6,6 +6,7 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Timestamp;
+use crate::hex::Hex;
 use crate::job::{ContentHash, JobId, JobKey, NameError, Tenant, Topic};
 
 /// Identifies a schedule within its tenant: `[A-Za-z0-9._-]{1,96}`, neither `.` nor `..`.
@@ -24,11 +25,31 @@ impl ScheduleId {
     /// The id of the job of a firing, such as `daily~20261126T080000Z`. It has the time in UTC, with milliseconds if it
     /// is not a whole second.
     pub fn firing(&self, time: Timestamp) -> JobId {
-        let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        let at = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
-        let form = if ms % 1000 == 0 { "%Y%m%dT%H%M%SZ" } else { "%Y%m%dT%H%M%S%.3fZ" };
-        format!("{}~{}", self.0, at.strftime(form)).parse().expect("it lies within the alphabet of ids")
+        self.with(&utc(time))
     }
+
+    /// The id of the job of a firing that somebody has asked for, such as `daily~run-20261126T080000.123Z`.
+    pub fn run(&self, time: Timestamp) -> JobId {
+        self.with(&format!("run-{}", utc(time)))
+    }
+
+    /// The same for a caller's idempotency key: 64 bits of the key's SHA-256.
+    pub fn run_of_key(&self, key: &str) -> JobId {
+        let digest = Sha256::digest(key);
+        self.with(&format!("run-{}", Hex(&digest[..8])))
+    }
+
+    fn with(&self, end: &str) -> JobId {
+        format!("{}~{end}", self.0).parse().expect("it lies within the alphabet of ids")
+    }
+}
+
+/// A time in UTC as ids have it.
+fn utc(time: Timestamp) -> String {
+    let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
+    let form = if ms % 1000 == 0 { "%Y%m%dT%H%M%SZ" } else { "%Y%m%dT%H%M%S%.3fZ" };
+    at.strftime(form).to_string()
 }
 
 impl FromStr for ScheduleId {
@@ -99,7 +120,10 @@ mod tests {
         let of = |ms| id.firing(Timestamp::from_millis(ms)).to_string();
         assert_eq!(of(1_763_600_000_000), "daily~20251120T005320Z");
         assert_eq!(of(1_763_600_000_120), "daily~20251120T005320.120Z");
-        assert!("x".repeat(96).parse::<ScheduleId>().unwrap().firing(Timestamp::from_millis(1)).as_str().len() <= 128);
+        assert_eq!(id.run(Timestamp::from_millis(1_763_600_000_000)).as_str(), "daily~run-20251120T005320Z");
+        assert_eq!(id.run_of_key("8e03978e-40d5").as_str(), "daily~run-5c7776970d4aa80b");
+        let longest: ScheduleId = "x".repeat(96).parse().unwrap();
+        assert!(longest.run(Timestamp::from_millis(1)).as_str().len() <= 128);
     }
 
     #[test]

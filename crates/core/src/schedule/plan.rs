@@ -24,6 +24,8 @@ pub struct Plan {
     pub fire: Vec<Timestamp>,
     /// How many firings were missed and are not made up for.
     pub missed: u64,
+    /// Whether a firing was left out because the last job has not ended.
+    pub is_overlapped: bool,
     /// Its time after these. It has come already if more are to be made up for than are made now.
     pub next: Option<Timestamp>,
 }
@@ -39,18 +41,29 @@ impl ScheduleState {
             Missed::All => (schedule.catchup.max(ON_TIME), MAX_MISSED),
         };
         let earliest = Timestamp::from_millis(now.as_millis().saturating_sub(window.as_millis() as u64));
-        let mut fire = schedule.last_times(due, earliest, now, limit);
+        let fire = schedule.last_times(due, earliest, now, limit);
         let first = fire.first().copied();
         let missed = schedule.count(due, first.unwrap_or_else(|| now.plus(Duration::from_millis(1))));
-        let next = fire.get(most.max(1)).copied().or_else(|| schedule.next_after(now));
-        fire.truncate(most.max(1));
-        Some(Plan { fire, missed, next })
+        let mut plan = Plan { fire, missed, is_overlapped: false, next: schedule.next_after(now) };
+        plan.limit(most.max(1));
+        Some(plan)
     }
 
     /// What is to be done if its last job has not ended and it does not fire meanwhile.
     pub fn plan_of_overlap(&self, now: Timestamp) -> Option<Plan> {
         let plan = self.plan(now, 1)?;
-        Some(Plan { fire: Vec::new(), next: self.schedule.next_after(now), ..plan })
+        let is_overlapped = !plan.fire.is_empty();
+        Some(Plan { fire: Vec::new(), is_overlapped, next: self.schedule.next_after(now), ..plan })
+    }
+}
+
+impl Plan {
+    /// Makes no more than so many firings now. Those that are left come next.
+    pub fn limit(&mut self, most: usize) {
+        if let Some(first) = self.fire.get(most).copied() {
+            self.fire.truncate(most);
+            self.next = Some(first);
+        }
     }
 }
 

@@ -128,7 +128,7 @@ fn one_time_that_has_come_fires_and_the_next_one_follows() {
     assert_eq!(state.plan(time("2026-01-01T00:04:59.999Z"), 10), None);
     let plan = state.plan(time("2026-01-01T00:05:00.003Z"), 10).unwrap();
     let (fire, next) = (vec![time("2026-01-01T00:05:00Z")], Some(time("2026-01-01T00:06:00Z")));
-    assert_eq!(plan, Plan { fire, missed: 0, next });
+    assert_eq!(plan, Plan { fire, missed: 0, is_overlapped: false, next });
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn missed_firings_are_skipped_made_up_for_once_or_all_made_up_for() {
     // The last one is on time.
     for missed in [Missed::Skip, Missed::One] {
         let plan = of(missed, 3600).plan(now, 100).unwrap();
-        assert_eq!(plan, Plan { fire: vec![time("2026-01-01T03:00:00Z")], missed: 179, next });
+        assert_eq!(plan, Plan { fire: vec![time("2026-01-01T03:00:00Z")], missed: 179, is_overlapped: false, next });
     }
     let all = of(Missed::All, 3600).plan(now, 100).unwrap();
     assert_eq!((all.fire.len(), all.fire[0], all.missed), (60, time("2026-01-01T02:01:00Z"), 120));
@@ -156,10 +156,10 @@ fn missed_firings_are_skipped_made_up_for_once_or_all_made_up_for() {
         state.plan(now, 100).unwrap()
     };
     let next = Some(time("2026-01-02T00:01:00Z"));
-    assert_eq!(late(Missed::Skip, 3600), Plan { fire: vec![], missed: 1, next });
-    assert_eq!(late(Missed::One, 3600), Plan { fire: vec![], missed: 1, next });
+    assert_eq!(late(Missed::Skip, 3600), Plan { fire: vec![], missed: 1, is_overlapped: false, next });
+    assert_eq!(late(Missed::One, 3600), Plan { fire: vec![], missed: 1, is_overlapped: false, next });
     let fire = vec![time("2026-01-01T00:01:00Z")];
-    assert_eq!(late(Missed::One, 4 * 3600), Plan { fire, missed: 0, next });
+    assert_eq!(late(Missed::One, 4 * 3600), Plan { fire, missed: 0, is_overlapped: false, next });
 }
 
 #[test]

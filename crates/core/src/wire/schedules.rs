@@ -14,7 +14,7 @@ use crate::clock::Timestamp;
 use crate::job::{Expires, Tenant};
 use crate::policy::Policies;
 use crate::schedule::{
-    DEFAULT_CATCHUP, MAX_CATCHUP, MAX_JITTER, Missed, Overlap, Rule, Schedule, ScheduleId, ScheduledJob,
+    DEFAULT_CATCHUP, MAX_CATCHUP, MAX_JITTER, MAX_SCHEDULED_BODY, Missed, Overlap, Rule, Schedule, ScheduleId, ScheduledJob,
 };
 use crate::token::Token;
 use crate::written_time::Zone;
@@ -82,6 +82,11 @@ pub fn parse_schedule(
     }
     let catchup = within(&fields, "catchup", Duration::from_secs(1)..=MAX_CATCHUP, "1 s to 7 days", &mut mistakes);
     let jitter = within(&fields, "jitter", Duration::ZERO..=MAX_JITTER, "at most 1 day", &mut mistakes);
+    if let (Some(Rule::Every { period, .. }), Some(jitter)) = (&rule, jitter)
+        && jitter >= *period
+    {
+        mistakes.add("jitter", "not shorter than every, so jobs would come in another order", "less than every");
+    }
     let paused = field(&fields, "paused", "is no boolean", "true or false", &mut mistakes, read::<bool>);
     let (Some(rule), Some(job)) = (rule, job) else { return Err(mistakes.into_problem()) };
     let schedule = Schedule {
@@ -94,7 +99,9 @@ pub fn parse_schedule(
         from,
         until,
     };
-    if mistakes.is_empty() && schedule.next_after(defaults.now).is_none() {
+    // One that has fired for the last time can be put again as it is.
+    let is_stored = defaults.stored == Some(&schedule);
+    if mistakes.is_empty() && !is_stored && schedule.next_after(defaults.now).is_none() {
         never(&schedule, defaults.now, &mut mistakes);
     }
     mistakes.or(NewSchedule { schedule, paused })
@@ -147,6 +154,13 @@ fn job(
     let judged = judged?;
     if judged.as_ref().is_some_and(|job| matches!(job.delivery.expires, Some(Expires::At(_)))) {
         inner.add("expires", "a time, and the jobs of a schedule come again and again", "how long after it is due, such as \"30m\"");
+    }
+    if let Some(size) = judged.as_ref().map(|job| job.delivery.body.bytes.len())
+        && size > MAX_SCHEDULED_BODY
+    {
+        let detail = format!("the body has {size} bytes, and is kept with the schedule and copied into each job");
+        let field = if job.get("body_base64").is_some() { "body_base64" } else { "body" };
+        inner.add(field, detail, format!("at most {MAX_SCHEDULED_BODY} bytes; store more elsewhere and submit a reference"));
     }
     mistakes.add_within("job", inner);
     let to_url_of_topic = job.get("url").is_none() && job.get("ttr").is_none();

@@ -14,6 +14,7 @@ use ringback_core::state::State;
 use super::new_record::NewRecord;
 use super::submit::submit;
 use crate::error::Result;
+use crate::tables::Tables;
 use crate::txn::{KeepTombstones, Txn};
 use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore};
 
@@ -42,7 +43,15 @@ impl EmbeddedStore {
         most: Option<u64>,
     ) -> Result<ScheduleAdded, StoreError> {
         let row = row.clone();
-        self.call(shard, row.packed.len() + EDGE_BYTES, move |txn| add(txn, &row, most)).await
+        // Counted beside the writer, which others wait for. What is added meanwhile is not counted.
+        let (snapshot, tenant) = (self.snapshot().await?, row.key.tenant.clone());
+        let limit = most.unwrap_or(0).min(MAX_SCHEDULES) as usize;
+        let count = move |tables: &Tables<_>| tables.schedules.count(&TenantScope::One(tenant), limit);
+        let (all, own) = self.read(snapshot, count).await?;
+        // A tenant leaves as many free as it has.
+        let share = MAX_SCHEDULES.saturating_sub(all.saturating_sub(own)) / 2;
+        let is_too_many = all >= MAX_SCHEDULES || most.is_some_and(|most| own + 1 > most.min(share));
+        self.call(shard, row.packed.len() + EDGE_BYTES, move |txn| add(txn, &row, is_too_many)).await
     }
 
     /// Removes a schedule that has a version.
@@ -143,16 +152,12 @@ fn change(txn: &mut Txn<'_>, expected: Option<u64>, row: &ScheduleRow) -> Result
     Ok(ScheduleChanged::Changed)
 }
 
-fn add(txn: &mut Txn<'_>, row: &ScheduleRow, most: Option<u64>) -> Result<ScheduleAdded> {
+fn add(txn: &mut Txn<'_>, row: &ScheduleRow, is_too_many: bool) -> Result<ScheduleAdded> {
     if let Some(known) = txn.tables.schedules.get(&row.key)? {
         let is_same = known.topic == row.topic;
         return Ok(if is_same { ScheduleAdded::Exists } else { ScheduleAdded::OtherTopic(known.topic) });
     }
-    let limit = most.unwrap_or(0).min(MAX_SCHEDULES) as usize;
-    let (all, own) = txn.tables.schedules.count(&TenantScope::One(row.key.tenant.clone()), limit)?;
-    // A tenant leaves as many free as it has.
-    let is_too_many = most.is_some_and(|most| own + 1 > most.min(MAX_SCHEDULES.saturating_sub(all - own) / 2));
-    if is_too_many || all >= MAX_SCHEDULES {
+    if is_too_many {
         return Ok(ScheduleAdded::TooMany);
     }
     change(txn, None, row).map(|_| ScheduleAdded::Added)
@@ -162,12 +167,9 @@ fn due(txn: &mut Txn<'_>, limit: usize) -> Result<DueSchedules> {
     let (shard, now) = (txn.shard(), txn.now());
     let (mut due, mut left) = (Vec::new(), MAX_SCHEDULE_BYTES);
     for (at, name) in txn.tables.schedules.until(shard, now, limit)? {
-        let row = match ScheduleKey::from_stored(&name) {
-            Some(key) => txn.tables.schedules.get(&key)?,
-            None => None,
-        };
+        let row = ScheduleKey::from_stored(&name).and_then(|key| txn.tables.schedules.get(&key).ok().flatten());
         let Some(row) = row else {
-            tracing::error!(shard, schedule = name, "the time of a schedule that is not there is removed");
+            tracing::error!(shard, schedule = name, "a schedule that is not there, or cannot be read, does not fire");
             txn.tables.schedules.forget_time(shard, at, &name)?;
             continue;
         };

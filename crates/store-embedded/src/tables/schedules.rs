@@ -45,11 +45,22 @@ impl<A: Access> Schedules<A> {
         limit: usize,
     ) -> Result<Vec<ScheduleRow>> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
-        let ((low, high), after) = (scope.bounds(), after.map(ToString::to_string));
-        let low = after.as_deref().map_or(Included(low.as_str()), Excluded);
-        let high = high.as_deref().map_or(Unbounded, Excluded);
-        let read = |name: &str, raw: &[u8]| row(ScheduleKey::from_stored(name).ok_or(UNREADABLE)?, raw);
-        self.rows.list::<&str, _>((low, high), limit, read)?.into_iter().collect()
+        let (low, high) = scope.bounds();
+        let (mut rows, mut after) = (Vec::new(), after.map(ToString::to_string));
+        loop {
+            let low = after.as_deref().map_or(Included(low.as_str()), Excluded);
+            let high = high.as_deref().map_or(Unbounded, Excluded);
+            let asked = limit - rows.len();
+            let read = |name: &str, raw: &[u8]| (name.to_owned(), readable(name, raw));
+            let page = self.rows.list::<&str, _>((low, high), asked, read)?;
+            let is_last = page.len() < asked;
+            let last = page.last().map(|(name, _)| name.clone());
+            rows.extend(page.into_iter().filter_map(|(_, row)| row));
+            if is_last || rows.len() == limit {
+                return Ok(rows);
+            }
+            after = last;
+        }
     }
 
     /// How many schedules there are in all, and how many of a scope. The second count stops at `most`.
@@ -138,6 +149,15 @@ impl Schedules<Writing<'_>> {
 }
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a schedule");
+
+/// A schedule of a list.
+fn readable(name: &str, raw: &[u8]) -> Option<ScheduleRow> {
+    let row = ScheduleKey::from_stored(name).and_then(|key| row(key, raw).ok());
+    if row.is_none() {
+        tracing::error!(schedule = name, "a schedule cannot be read and is left out");
+    }
+    row
+}
 
 fn row(key: ScheduleKey, raw: &[u8]) -> Result<ScheduleRow> {
     let Stored { version, next, former, topic, packed, .. } =

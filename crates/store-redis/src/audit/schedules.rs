@@ -35,16 +35,13 @@ impl Walk<'_> {
         let unlisted: Vec<u8> =
             self.calls.store.ask_installation(&script::UNLISTED_SCHEDULES, names).await?;
         for ((name, topic, _), _) in page.iter().zip(unlisted).filter(|(_, is_unlisted)| *is_unlisted == 1) {
-            let repaired = match self.repair {
-                Repair::No => Repaired::Left,
-                Repair::Yes => self.list(name, topic).await?,
-            };
+            let repaired = self.list(name, topic).await?;
             self.report(name, "no list shows it", repaired);
         }
         Ok(())
     }
 
-    /// Adds a schedule to the index, if it is still there.
+    /// Adds a schedule to the index, if it is still there and that is asked for.
     async fn list(&self, name: &str, topic: &str) -> Result<Repaired, StoreError> {
         let store = self.calls.store;
         let (Some(key), Some(topic)) = (ScheduleKey::from_stored(name), Topic::from_stored(topic)) else {
@@ -52,6 +49,9 @@ impl Walk<'_> {
         };
         if store.schedules(self.shard, &[(key.clone(), topic.clone())]).await?.pop().flatten().is_none() {
             return Ok(Repaired::MovedOn);
+        }
+        if self.repair == Repair::No {
+            return Ok(Repaired::Left);
         }
         let listed = store.list_schedule(&key, &topic, None).await?;
         Ok(if listed == ScheduleListed::Listed { Repaired::Done } else { Repaired::Left })

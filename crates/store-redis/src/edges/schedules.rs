@@ -93,12 +93,15 @@ impl RedisStore {
     ) -> Result<Vec<Option<ScheduleRow>>, StoreError> {
         let names: Vec<_> = keys.iter().map(|(key, _)| key.to_string()).collect();
         let stored: Vec<Bytes> = self.ask(&script::SCHEDULES, shard, names).await?;
-        let rows = keys.iter().zip(stored).map(|((key, topic), stored)| match stored.is_empty() {
-            true => Ok(None),
+        let rows = keys.iter().zip(stored).map(|((key, topic), stored)| match unpack(key.clone(), stored) {
             // One of another topic is there under a key that is not in the index.
-            false => Ok(Some(unpack(key.clone(), stored)?).filter(|row| row.topic == *topic)),
+            Ok(row) => row.filter(|row| row.topic == *topic),
+            Err(error) => {
+                tracing::error!(shard = shard.0, schedule = %key, %error, "a schedule is left out");
+                None
+            }
         });
-        rows.collect()
+        Ok(rows.collect())
     }
 
     /// The first schedules of a shard whose time has come.
@@ -107,35 +110,28 @@ impl RedisStore {
         let mut parts = answer.into_iter();
         let mut number = || parts.next().map_or(Err(UNREADABLE), |part| take::int(&part));
         let (now, next) = (number()?, number()?);
-        let (mut due, mut orphans, mut parts) = (Vec::new(), Vec::new(), parts);
+        let (mut due, mut unreadable, mut parts) = (Vec::new(), Vec::new(), parts);
         while let (Some(name), Some(stored), Some(overlapped)) = (parts.next(), parts.next(), parts.next()) {
             let (name, stored) = (take::bytes(name)?, take::bytes(stored)?);
-            if stored.is_empty() {
-                orphans.push(name);
-                continue;
-            }
             let key = std::str::from_utf8(&name).ok().and_then(ScheduleKey::from_stored);
             match key.ok_or(UNREADABLE).and_then(|key| unpack(key, stored)) {
-                Ok(row) => due.push(DueSchedule { row, is_overlapped: take::int(&overlapped)? == 1 }),
-                Err(error) => tracing::error!(shard = shard.0, %error, "a schedule that is due is skipped"),
+                Ok(Some(row)) => due.push(DueSchedule { row, is_overlapped: take::int(&overlapped)? == 1 }),
+                Ok(None) | Err(_) => unreadable.push(name),
             }
         }
-        if !orphans.is_empty() {
-            self.forget_times(shard, &orphans).await?;
+        if !unreadable.is_empty() {
+            self.forget_times(shard, &unreadable).await?;
         }
         let now = Timestamp::from_millis(u64::try_from(now).map_err(|_| UNREADABLE)?);
         Ok(DueSchedules { due, now, next: u64::try_from(next).ok().map(Duration::from_micros) })
     }
 
-    /// Removes times without a schedule.
+    /// Removes times that lead to no schedule.
     async fn forget_times(&self, shard: Shard, names: &[Bytes]) -> Result<(), StoreError> {
-        tracing::error!(shard = shard.0, count = names.len(), "times of schedules that are not there are removed");
-        let call = self.run::<Value>(&script::CHANGE_SCHEDULES, shard, |cmd| {
-            for name in names {
-                cmd.arg(&**name).arg("").arg("");
-            }
-        });
-        call.await.map(drop)
+        let shown: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+        tracing::error!(shard = shard.0, schedules = ?shown, "schedules that are not there, or cannot be read, do not fire");
+        let names: Vec<_> = names.iter().map(|name| &**name).collect();
+        self.ask::<u64>(&script::FORGET_SCHEDULE_TIMES, shard, names).await.map(drop)
     }
 
     /// Stores schedules that submit nothing.
@@ -222,8 +218,11 @@ fn pack(row: &ScheduleRow) -> Vec<u8> {
     packed
 }
 
-/// Reads what is stored of a schedule.
-fn unpack(key: ScheduleKey, mut stored: Bytes) -> Result<ScheduleRow, StoreError> {
+/// Reads what is stored of a schedule; `None` if that is nothing.
+fn unpack(key: ScheduleKey, mut stored: Bytes) -> Result<Option<ScheduleRow>, StoreError> {
+    if stored.is_empty() {
+        return Ok(None);
+    }
     if stored.len() <= HEAD || stored.len() <= HEAD + usize::from(stored[HEAD]) {
         return Err(UNREADABLE);
     }
@@ -235,5 +234,5 @@ fn unpack(key: ScheduleKey, mut stored: Bytes) -> Result<ScheduleRow, StoreError
     let length = usize::from(stored.get_u8());
     let topic = stored.split_to(length);
     let topic = std::str::from_utf8(&topic).ok().and_then(Topic::from_stored).ok_or(UNREADABLE)?;
-    Ok(ScheduleRow { key, topic, version, next, former, packed: stored })
+    Ok(Some(ScheduleRow { key, topic, version, next, former, packed: stored }))
 }

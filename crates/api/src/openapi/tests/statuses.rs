@@ -28,6 +28,8 @@ const RECEIPT: &str = "AAAHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-";
 const SECRET: &str = r#"{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#;
 /// A credential to put.
 const CREDENTIAL: &str = r#"{"to":["http://h"],"bearer":"t"}"#;
+/// A schedule to put.
+const SCHEDULE: &str = r#"{"every":"1h","job":{"topic":"t","url":"http://h/"}}"#;
 const DEAD: &str = r#"{"topic":"t","id":"i","url":"http://h/","state":"dead","reason":"lost"}"#;
 
 /// An operation of the document.
@@ -80,6 +82,7 @@ impl Operation {
             "add_key" => r#"{"scopes":["read"]}"#,
             "put_quota" => r#"{"jobs":5}"#,
             "put_credential" => CREDENTIAL,
+            "put_schedule" => SCHEDULE,
             "finish_all" => r#"{"receipts":["x"]}"#,
             "retry" => r#"{"delay":"1h"}"#,
             "accept_loss" => r#"{"run_id":"8b1f"}"#,
@@ -111,6 +114,7 @@ impl Operation {
         let broken = || stream::iter([Err::<Bytes, _>(io::Error::other("broken"))]);
         match status {
             400 if self.body.is_some() => self.with(&target, Body::from_stream(broken())),
+            400 if self.path.contains("{id}") && !has_topic => self.with(&target.replace("/i", "/%ff"), ""),
             400 if has_topic => self.with(&self.target("%ff"), ""),
             400 => self.with(&format!("{target}?{}", "a=1&".repeat(65)), ""),
             413 => self.with(&target, vec![b' '; 16 * 1024 * 1024 + 1]),
@@ -125,6 +129,7 @@ impl Operation {
                 request
             }
             422 if self.body.is_some() => self.with(&target, r#"{"colour":"red"}"#),
+            422 if self.path.contains("{id}") && !has_topic => self.with(&target.replace("/i", "/a%20b"), ""),
             422 if has_topic => self.with(&self.target("a%20b"), ""),
             422 if self.path.contains("{tenant}") => self.with(&target.replace("acme", "a%20b"), ""),
             422 if self.path.contains("{credential}") => self.with(&target.replace("bank", "a%20b"), ""),
@@ -221,6 +226,12 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
         ("put_quota" | "delete_quota", 200) => put(app, &target, r#"{"jobs":5}"#).await,
         ("put_credential" | "delete_credential", 200) => put(app, &target, CREDENTIAL).await,
         ("delete_credential", 409) => put_credential_in_use(app, &target).await,
+        (
+            "put_schedule" | "get_schedule" | "delete_schedule" | "pause_schedule" | "resume_schedule" | "run_schedule"
+            | "next_firings",
+            200,
+        ) => put(app, "/v1/schedules/i", SCHEDULE).await,
+        ("put_schedule", 409) => put(app, &target, &SCHEDULE.replace("\"t\"", "\"other\"")).await,
         ("resume", 200) => drop(post(app, "/v1/topics/t/pause", "").await),
         ("revive_dead", 409) => {
             for _ in 0..ringback_core::contract::MAX_REDRIVES {
@@ -349,7 +360,21 @@ const ROOT: &str = "0123456789abcdef0123456789abcdef";
 
 /// What each scope allows, as docs/access.md says it. All other operations are for the root key.
 const ALLOWED: [(&str, &[&str]); 5] = [
-    ("submit", &["submit", "submit_batch", "cancel", "reschedule", "run"]),
+    (
+        "submit",
+        &[
+            "submit",
+            "submit_batch",
+            "cancel",
+            "reschedule",
+            "run",
+            "put_schedule",
+            "delete_schedule",
+            "pause_schedule",
+            "resume_schedule",
+            "run_schedule",
+        ],
+    ),
     ("consume", &["reserve", "finish", "retry", "bury", "release", "renew", "finish_all"]),
     (
         "read",
@@ -364,6 +389,9 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "get_revival",
             "events",
             "stats",
+            "get_schedule",
+            "list_schedules",
+            "next_firings",
         ],
     ),
     (
@@ -387,7 +415,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "stop_revival",
         ],
     ),
-    ("import", &["export", "export_topics", "export_credentials", "import"]),
+    ("import", &["export", "export_topics", "export_credentials", "export_schedules", "import"]),
 ];
 
 #[tokio::test]

@@ -95,7 +95,10 @@ async fn add(
     match api.store.add_schedule(&row, most(api, caller)?).await? {
         ScheduleAdded::Added => Ok(Some(state)),
         ScheduleAdded::Exists => Ok(None),
-        ScheduleAdded::OtherTopic(topic) => Err(other_topic(&topic)),
+        ScheduleAdded::OtherTopic(topic) => {
+            caller.check_topic(&topic)?;
+            Err(other_topic(&topic))
+        }
         ScheduleAdded::TooMany => Err(too_many()),
     }
 }
@@ -127,7 +130,8 @@ async fn replace(
     let keeps_next = stored.as_ref().is_some_and(|stored| stored.schedule.has_times_of(&schedule));
     let next = match (paused, keeps_next && !progress.paused) {
         (true, _) => None,
-        (false, true) => progress.next,
+        // A time may be too late, if the clock was once ahead or the rules of its zone were others.
+        (false, true) => progress.next.into_iter().chain(schedule.next_after(now)).min(),
         (false, false) => schedule.next_after(now),
     };
     let state = ScheduleState { schedule, progress: Progress { paused, next, ..progress } };
@@ -166,11 +170,12 @@ pub(super) async fn change(
     Err(outdated())
 }
 
-/// Fires a schedule now.
+/// Fires a schedule now. With a caller's key the same call again finds the job and changes nothing.
 pub(super) async fn run_now(
     api: &Api,
     caller: &Principal,
     key: &ScheduleKey,
+    idempotency_key: Option<&str>,
 ) -> Result<ScheduleState, ApiError> {
     if let Some(shortage) = api.store.shortage().await {
         return Err(ApiError::retry_later(shortage));
@@ -183,13 +188,20 @@ pub(super) async fn run_now(
         let last = state.progress.last.as_ref().map(|last| last.time.plus(Duration::from_millis(1)));
         // Two firings have different times.
         let time = last.map_or(api.now(), |last| last.max(api.now()));
-        let mut job = state.schedule.firing(&key.id, time, policy, limits);
-        job.due = ringback_core::job::Due::In(Duration::ZERO);
+        let id = match idempotency_key {
+            Some(text) => key.id.run_of_key(text),
+            None => key.id.run(time),
+        };
+        let job = state.schedule.run(id.clone(), policy, limits);
+        if idempotency_key.is_some() && api.store.get(&job.key).await?.is_some() {
+            return Ok(state);
+        }
         api.destinations.check_job(&job, caller).map_err(within_job)?;
-        state.progress.last = Some(Firing { time, id: job.key.id.clone() });
+        state.progress.last = Some(Firing { time, id });
         state.progress.fired += 1;
         let (shard, expected) = (api.store.shard_of(&row.shard_key()), Some(row.version));
-        let row = ScheduleRow::new(row.key, row.version + 1, &state);
+        let next = row.next;
+        let row = ScheduleRow { next, ..ScheduleRow::new(row.key, row.version + 1, &state) };
         let change = ScheduleChange { expected, row, jobs: vec![job] };
         match api.store.fire(shard, &[change]).await?.as_slice() {
             [ScheduleChanged::Changed] => return Ok(state),

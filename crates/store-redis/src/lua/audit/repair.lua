@@ -146,8 +146,9 @@ function repair.schedules(args)
   local answers = {}
   for i = 2, #args do
     local stored = call('HGET', KEY.recurring, args[i])
-    local at = stored and recurring.next(stored) or 0
-    local is_missing = at > 0 and not call('ZSCORE', KEY.recurring_times, args[i])
+    local at = stored and #stored > 27 and recurring.next(stored) or 0
+    local known = tonumber(call('ZSCORE', KEY.recurring_times, args[i]) or nil)
+    local is_missing = at > 0 and not (known and known <= at)
     if is_missing then
       call('ZADD', KEY.recurring_times, at, args[i])
       shard.earliest('fires_at', at)

@@ -19,6 +19,19 @@ function edges.change_schedules(args)
   return answers
 end
 
+-- forget_schedule_times: removes times that lead to no schedule that can be read, so that they keep no other from firing.
+-- KEYS  shard
+-- ARGV  names
+-- Returns how many were removed
+function edges.forget_schedule_times(args)
+  shard.begin(recurring.FIELDS)
+  local first = first_score(KEY.recurring_times, args)
+  local gone = call('ZREM', KEY.recurring_times, unpack(args))
+  if first ~= fields.fires_at then shard.set('fires_at', first) end
+  shard.close()
+  return gone
+end
+
 -- fire: submits the jobs of schedules, nothing -> delayed, or ready if already due, and stores each schedule as it is
 --   afterwards. A job whose id is taken counts as submitted. No schedule and no job may occur twice.
 -- KEYS  shard
