@@ -5,6 +5,7 @@ mod default_tiers;
 mod jobs;
 mod pull;
 mod repeatable;
+mod schedules;
 mod under_faults;
 mod without_faults;
 mod year;

@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_core::clock::{Clock as _, Timestamp};
 use ringback_core::contract::{Filter, Options};
-use ringback_core::job::{Job, JobKey};
+use ringback_core::job::{Job, JobKey, TenantScope};
 use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
 use tokio::time::{advance, sleep};
@@ -177,9 +177,10 @@ impl Simulation {
         }
     }
 
-    /// When the next job needs its roles; `None` if all have ended.
+    /// When the next job or schedule needs its roles; `None` if all have ended.
     async fn next(&self) -> Option<Timestamp> {
-        let (mut next, mut from) = (None, None);
+        let (schedules, _) = self.store.schedules(&TenantScope::All, None, PAGE).await.expect("schedules");
+        let (mut next, mut from) = (schedules.iter().filter_map(|schedule| schedule.next).min(), None);
         loop {
             let page = self.store.page(&Filter::default(), from, PAGE).await.expect("a page");
             let due = page.items.iter().filter_map(|job| self.next_due(job));

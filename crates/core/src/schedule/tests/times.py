@@ -5,10 +5,13 @@ from calendar import monthrange
 from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
-YEARS = [("America/New_York", 2026), ("Europe/Berlin", 2026), ("Australia/Lord_Howe", 2026), ("Pacific/Apia", 2011)]
+YEARS = [
+    ("America/New_York", 2026), ("Europe/Berlin", 2026), ("Australia/Lord_Howe", 2026), ("Pacific/Apia", 2011),
+    ("Pacific/Apia", 2026),
+]
 EXPRESSIONS = [
     "30 2 * * *", "0 0 * * *", "15,45 1-3 * * SUN", "0 8 L * *", "0 9 * * MON#2", "59 23 31 12 *", "0 12 13 * FRI",
-    "0 */6 * * *", "20 * 1-7 4,10,11 *",
+    "0 */6 * * *", "20 * 1-5 4,10,11 *",
 ]
 DAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 MINUTE = timedelta(minutes=1)
@@ -74,7 +77,7 @@ def main():
                         due = matches(reached) or due
                 if due and start <= at < end:
                     times.append(at)
-            print(f"{name} {expression}")
+            print(f"{name} {year} {expression}")
             for i in range(0, len(times), 10):
                 print("  " + " ".join(time.strftime("%Y%m%dT%H%M") for time in times[i:i + 10]))
 
