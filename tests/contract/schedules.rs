@@ -239,7 +239,10 @@ pub(crate) async fn a_pass_says_when_the_first_schedule_fires(bench: &Workbench)
     let early = schedule(bench, "early", Some(now.plus(LONG / 4)));
     add(bench, &early).await;
     assert!(next_firing(bench).await.expect("two") <= LONG / 4);
-    assert_eq!(bench.store().due_schedules(bench.shard(), 5).await.expect("due").next.map(|w| w <= LONG / 4), Some(true));
+    assert_eq!(
+        bench.store().due_schedules(bench.shard(), 5).await.expect("due").next.map(|w| w <= LONG / 4),
+        Some(true)
+    );
     assert!(bench.store().remove_schedule(&early).await.expect("remove"));
     assert!(next_firing(bench).await.expect("one") > LONG / 2);
     let paused = ScheduleRow { version: 2, next: None, ..late };
@@ -262,7 +265,12 @@ pub(crate) async fn an_earlier_schedule_wakes_the_carrier(bench: &Workbench) {
 pub(crate) async fn schedules_are_listed_by_scope_in_the_order_of_their_names(bench: &Workbench) {
     let of = |topic: &str, name: &str| schedule_at(bench, topic, name, None);
     let rows = [
-        of("a", "one"), of("b", "three"), of("a", "two"), of("~acme/a", "one"), of("~acme/a", "x"), of("~bcme/a", "one"),
+        of("a", "one"),
+        of("b", "three"),
+        of("a", "two"),
+        of("~acme/a", "one"),
+        of("~acme/a", "x"),
+        of("~bcme/a", "one"),
     ];
     for row in &rows {
         add(bench, row).await;

@@ -117,7 +117,8 @@ async fn a_paused_schedule_does_not_fire_and_what_it_left_out_is_not_missed() {
 async fn a_run_submits_a_job_now_and_with_a_key_once() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
-        let schedule = json!({"cron": "0 8 1 1 *", "paused": true, "job": {"topic": "y", "url": sink.url("/")}});
+        let schedule =
+            json!({"cron": "0 8 1 1 *", "paused": true, "job": {"topic": "y", "url": sink.url("/")}});
         put(&stack, "yearly", &schedule).await;
         let run = act(&stack, "yearly", "run").await;
         let id = run["last"]["id"].as_str().expect("an id").to_owned();
@@ -206,13 +207,18 @@ async fn the_next_times_of_a_cron_expression_are_shown_in_its_zone() {
         let schedule = json!({"cron": "30 2 29 3 *", "time_zone": "Europe/Berlin", "from": "2026-12-01T00:00:00",
             "job": {"topic": "t", "ttr": "1m"}});
         let (status, put_answer) = put(&stack, "spring", &schedule).await;
-        assert_eq!((status, &put_answer["next_at"]), (201, &json!("2027-03-29T00:30:00.000Z")), "{put_answer}");
+        assert_eq!(
+            (status, &put_answer["next_at"]),
+            (201, &json!("2027-03-29T00:30:00.000Z")),
+            "{put_answer}"
+        );
         let next = stack.get("/v1/schedules/spring/next?count=6").await.expect(200);
         let items = next["items"].as_array().expect("a list");
         assert_eq!(items[0]["id"], "spring~20270329T003000Z");
         assert_eq!(items.len(), 6);
         assert_eq!(stack.get("/v1/schedules/spring/next?count=101").await.status, 422);
-        let (status, never) = put(&stack, "never", &json!({"cron": "0 0 31 2 *", "job": {"topic": "t"}})).await;
+        let (status, never) =
+            put(&stack, "never", &json!({"cron": "0 0 31 2 *", "job": {"topic": "t"}})).await;
         assert!(status == 422 && never["errors"][0]["field"] == "cron", "{never}");
         assert_eq!(stack.get("/v1/schedules/never").await.status, 404, "nothing is half done");
     }
@@ -228,12 +234,14 @@ async fn schedules_are_listed_page_by_page_and_exported_as_they_can_be_put() {
             put(&stack, &format!("s-{n:02}"), &schedule).await;
         }
         let pages = stack.pages("/v1/schedules?limit=10").await;
-        let ids: Vec<_> = pages.iter().flatten().map(|one| one["id"].as_str().expect("an id").to_owned()).collect();
+        let ids: Vec<_> =
+            pages.iter().flatten().map(|one| one["id"].as_str().expect("an id").to_owned()).collect();
         assert_eq!(ids, (0..25).map(|n| format!("s-{n:02}")).collect::<Vec<_>>());
         let shown = serde_json::to_string(&pages).expect("JSON");
         assert!(!shown.contains("hunter2"), "secrets are masked");
         let export = String::from_utf8(stack.get("/v1/export/schedules").await.body.to_vec()).expect("UTF-8");
-        let lines: Vec<Value> = export.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let lines: Vec<Value> =
+            export.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert!(lines.len() == 25 && export.contains("hunter2"));
         let line = &lines[7];
         let path = format!("/v1/schedules/{}", line["id"].as_str().expect("an id"));
@@ -262,12 +270,17 @@ async fn a_schedule_that_nothing_leads_to_is_found_by_the_audit_and_repaired() {
         redis::cmd("DEL").arg(key).query_async::<()>(&mut redis).await.expect("DEL");
     }
     let found = stack.get("/v1/audit").await.expect(200);
-    let details: Vec<_> = found["findings"].as_array().expect("a list").iter()
+    let details: Vec<_> = found["findings"]
+        .as_array()
+        .expect("a list")
+        .iter()
         .filter(|finding| finding["kind"] == "schedule")
         .map(|finding| finding["detail"].as_str().expect("a text").to_owned())
         .collect();
     assert_eq!(details.len(), 2, "{found}");
-    assert!(details.iter().any(|d| d.contains("does not fire")) && details.iter().any(|d| d.contains("no list")));
+    assert!(
+        details.iter().any(|d| d.contains("does not fire")) && details.iter().any(|d| d.contains("no list"))
+    );
     assert_eq!(stack.get("/v1/schedules/tick").await.status, 404);
     let repaired = stack.post_empty("/v1/audit/repair").await.expect(200);
     assert_eq!(repaired["clean"], true, "{repaired}");

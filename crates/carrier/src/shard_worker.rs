@@ -93,7 +93,15 @@ impl ShardWorker {
             call_start.passed(self.shard, &self.epoch, &passed);
             match passed {
                 Ok(Pass::Fenced) => return,
-                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice, next_firing }) => {
+                Ok(Pass::Held {
+                    moved,
+                    other,
+                    next_due,
+                    next_lease,
+                    next_dead,
+                    next_notice,
+                    next_firing,
+                }) => {
                     self.metrics.pass.record(started.elapsed().as_secs_f64(), &[]);
                     self.count(kind, moved, other);
                     next_notice.iter().for_each(|wait| outbox.set(started + *wait));

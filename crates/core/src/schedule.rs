@@ -14,7 +14,10 @@ pub use plan::{MAX_MISSED, ON_TIME, Plan};
 pub use stored::UnreadableSchedule;
 
 use crate::clock::{Timestamp, millis, millis_up};
-use crate::job::{Callback, CallbackMethod, ContentHash, Delivery, Due, IfExists, JobId, JobKey, NewJob, TenantLimits, Topic};
+use crate::job::{
+    Callback, CallbackMethod, ContentHash, Delivery, Due, IfExists, JobId, JobKey, NewJob, TenantLimits,
+    Topic,
+};
 use crate::policy::Policy;
 
 /// The most schedules of an installation.

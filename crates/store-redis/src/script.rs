@@ -292,8 +292,9 @@ mod tests {
                 | "begin_redrive" | "put_policy" | "draw" | "note" | "fire" | "list_schedule" => Kind::Fills,
                 "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
                 | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts"
-                | "outbox" | "due_schedules" | "schedules" | "list_schedules"
-                | "unlisted_schedules" => Kind::Reads,
+                | "outbox" | "due_schedules" | "schedules" | "list_schedules" | "unlisted_schedules" => {
+                    Kind::Reads
+                }
                 "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

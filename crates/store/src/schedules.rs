@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 use ringback_core::contract::{
-    DueSchedules, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleListed, ScheduleRow, Shard, StoreError,
+    DueSchedules, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleListed, ScheduleRow, Shard,
+    StoreError,
 };
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::schedule::ScheduleKey;
@@ -69,10 +70,16 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
-    pub async fn add_schedule(&self, row: &ScheduleRow, most: Option<u64>) -> Result<ScheduleAdded, StoreError> {
+    pub async fn add_schedule(
+        &self,
+        row: &ScheduleRow,
+        most: Option<u64>,
+    ) -> Result<ScheduleAdded, StoreError> {
         let store = match &self.backend {
             Backend::Redis(store) => store,
-            Backend::Embedded(store) => return store.add_schedule(self.shard_of(&row.shard_key()), row, most).await,
+            Backend::Embedded(store) => {
+                return store.add_schedule(self.shard_of(&row.shard_key()), row, most).await;
+            }
         };
         loop {
             match store.list_schedule(&row.key, &row.topic, most).await? {
@@ -143,7 +150,9 @@ impl Store {
     pub async fn remove_schedule(&self, row: &ScheduleRow) -> Result<bool, StoreError> {
         let store = match &self.backend {
             Backend::Redis(store) => store,
-            Backend::Embedded(store) => return store.remove_schedule(self.shard_of(&row.shard_key()), row).await,
+            Backend::Embedded(store) => {
+                return store.remove_schedule(self.shard_of(&row.shard_key()), row).await;
+            }
         };
         let shard = self.shard_of(&row.shard_key());
         if !store.remove_schedule(shard, row).await? {

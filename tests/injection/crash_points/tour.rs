@@ -45,7 +45,8 @@ impl Tour {
 
     /// Makes every call once.
     pub(crate) async fn round(&self, n: usize) {
-        let calls = async { tokio::join!(self.jobs(n), self.dead_jobs(n), self.pull_jobs(n), self.topics(n)) };
+        let calls =
+            async { tokio::join!(self.jobs(n), self.dead_jobs(n), self.pull_jobs(n), self.topics(n)) };
         tokio::join!(calls, self.schedules(n), self.reads());
         if n % 4 == 1 {
             self.flush_functions().await;

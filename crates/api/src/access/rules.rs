@@ -33,7 +33,9 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         {
             Need::Scope(Scope::Read)
         }
-        "/v1/schedules" | "/v1/schedules/{id}" | "/v1/schedules/{id}/next" if is_read => Need::Scope(Scope::Read),
+        "/v1/schedules" | "/v1/schedules/{id}" | "/v1/schedules/{id}/next" if is_read => {
+            Need::Scope(Scope::Read)
+        }
         "/v1/schedules/{id}"
         | "/v1/schedules/{id}/pause"
         | "/v1/schedules/{id}/resume"
@@ -51,9 +53,11 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/topics/{topic}/dead/{id}"
         | "/v1/topics/{topic}/dead/revive"
         | "/v1/topics/{topic}/revivals/{revival}" => Need::Scope(Scope::Manage),
-        "/v1/export" | "/v1/export/topics" | "/v1/export/credentials" | "/v1/export/schedules" | "/v1/import" => {
-            Need::Scope(Scope::Import)
-        }
+        "/v1/export"
+        | "/v1/export/topics"
+        | "/v1/export/credentials"
+        | "/v1/export/schedules"
+        | "/v1/import" => Need::Scope(Scope::Import),
         _ => Need::Root,
     }
 }

@@ -124,7 +124,8 @@ impl FromQuery for SchedulesQuery {
     fn read(query: &mut Parameters) -> Self {
         let tenant = query.tenant();
         let after = query.read("cursor", SCHEDULES_CURSOR, |text| {
-            let parts = text.split_once('~').and_then(|(id, topic)| Some((id.parse().ok()?, topic.parse().ok()?)));
+            let parts =
+                text.split_once('~').and_then(|(id, topic)| Some((id.parse().ok()?, topic.parse().ok()?)));
             let (id, topic): (_, Topic) = parts.ok_or_else(|| is_no("cursor", text))?;
             Ok((ScheduleKey { tenant: tenant.clone(), id }, topic.of_tenant(tenant.as_ref())))
         });

@@ -10,11 +10,11 @@ use http::{Method, Request};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Token;
 use ringback_core::job::{NewJob, TenantScope};
-use ringback_core::state::State;
 use ringback_core::policy::Policies;
+use ringback_core::state::State;
 use ringback_core::wire::{
-    Defaults, NewSchedule, Problem, RedriveAsk, ScheduleDefaults, parse_job, parse_policy, parse_quota, parse_reschedule,
-    parse_schedule,
+    Defaults, NewSchedule, Problem, RedriveAsk, ScheduleDefaults, parse_job, parse_policy, parse_quota,
+    parse_reschedule, parse_schedule,
 };
 use serde_json::Value;
 use tower::ServiceExt as _;

@@ -3,7 +3,6 @@
 mod change;
 mod export;
 
-
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -16,11 +15,15 @@ use self::change::{Changed, change, put, run_now};
 pub(crate) use self::export::*;
 use crate::access::{As, Principal};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{IdempotencyKey, JsonBody, NoBody, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload, unknown_schedule};
+use crate::extract::{
+    IdempotencyKey, JsonBody, NoBody, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
+    unknown_schedule,
+};
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, FindProblems, QueryProblems, ScheduleActionProblems, ScheduleCursor, ScheduleParams, ScheduleRequest,
+    CreateProblems, FindProblems, QueryProblems, ScheduleActionProblems, ScheduleCursor, ScheduleParams,
+    ScheduleRequest,
 };
 use crate::schema::{EmptyRequest, IdempotencyKeyText, RunScheduleProblems};
 use crate::state::{Api, ApiState};
@@ -93,7 +96,9 @@ pub(crate) async fn list_schedules(
         bytes += rows.iter().map(|row| row.packed.len()).sum::<usize>();
         let own: Vec<_> = rows.into_iter().filter(|row| caller.owns(&row.topic)).collect();
         let last_own = own.last().map(|row| (row.key.clone(), row.topic.clone()));
-        items.extend(own.into_iter().filter_map(|row| Some(ScheduleAnswer::new(&row.key.id, readable(&row)?))));
+        items.extend(
+            own.into_iter().filter_map(|row| Some(ScheduleAnswer::new(&row.key.id, readable(&row)?))),
+        );
         last = last_own.or(last);
         next = behind;
         // The cursor of a key for some topics names none of the others, so a page without one of its own goes on.
@@ -247,7 +252,9 @@ pub(crate) async fn next_firings(
 ) -> JsonResult<UpcomingAnswer> {
     let (_, state) = Deadline::from_now().bound(find(&api, &caller, &key)).await??;
     let times = state.schedule.upcoming(api.now(), count);
-    Ok(Json(UpcomingAnswer { items: times.into_iter().map(|time| FiringAnswer::new(&key.id, time)).collect() }))
+    Ok(Json(UpcomingAnswer {
+        items: times.into_iter().map(|time| FiringAnswer::new(&key.id, time)).collect(),
+    }))
 }
 
 /// How many schedules one call of a list reads: many if those before were small, which is this many bytes, else few.
@@ -277,14 +284,15 @@ async fn find(
 ) -> Result<(ScheduleRow, ScheduleState), ApiError> {
     let (row, state) = found(api, caller, key).await?;
     let state = state.ok_or_else(|| {
-        let detail = "the schedule cannot be read: a later version may have written it; put it again, or delete it";
+        let detail =
+            "the schedule cannot be read: a later version may have written it; put it again, or delete it";
         ApiError::new(StatusCode::NOT_FOUND, detail)
     })?;
     Ok((row, state))
 }
 
 fn readable(row: &ScheduleRow) -> Option<ScheduleState> {
-    let state = row.state().map_err(|error| tracing::error!(schedule = %row.key, %error, "a schedule is left out"));
+    let state =
+        row.state().map_err(|error| tracing::error!(schedule = %row.key, %error, "a schedule is left out"));
     state.ok()
 }
-

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use super::callback::{CallbackMethod, Retry};
 use super::values::{
-    Base64, CallbackUrl, Catchup, ContextFields, CronText, DueTime, HeaderFields, Jitter, MaxDelay, MediaType, Period,
-    Timeout, TopicName, Ttr, ZoneName,
+    Base64, CallbackUrl, Catchup, ContextFields, CronText, DueTime, HeaderFields, Jitter, MaxDelay,
+    MediaType, Period, Timeout, TopicName, Ttr, ZoneName,
 };
 
 /// When to submit which job. Exactly one of `cron` and `every`.

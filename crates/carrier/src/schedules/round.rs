@@ -59,7 +59,11 @@ impl ScheduleRunner<'_> {
                 Ok(step) => firing.push(step),
                 Err(row) => {
                     let (shard, schedule) = (self.shard.number(), row.key.to_string());
-                    error!(shard, schedule, "a schedule cannot be read and does not fire: a later version may have written it");
+                    error!(
+                        shard,
+                        schedule,
+                        "a schedule cannot be read and does not fire: a later version may have written it"
+                    );
                     put_off.push(*row);
                 }
             }

@@ -91,7 +91,9 @@ async fn to_file(
                 0 => String::new(),
                 count => format!(", {count} schedules"),
             };
-            calls.progress.note(&format!("{jobs} jobs{schedules} and {topics} topics{of} saved to {}", path.display()));
+            calls
+                .progress
+                .note(&format!("{jobs} jobs{schedules} and {topics} topics{of} saved to {}", path.display()));
             Ok(())
         }
     }

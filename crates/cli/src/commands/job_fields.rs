@@ -1,17 +1,22 @@
 //! The flags that say what a job delivers and how, for commands that submit one now or again and again.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ringback_core::job::CallbackMethod;
+use http::StatusCode;
+use ringback_core::job::{CallbackMethod, MAX_JOB};
+use ringback_core::wire::Problem;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::submit::read;
 use crate::args::values::{self, Pair, Retry, Wait};
+use crate::client::ClientError;
 
 /// What a job delivers, and how.
 #[derive(Debug, Args)]
@@ -126,4 +131,25 @@ fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
         );
         values::wrong(text)
     })
+}
+
+/// Reads a file or standard input, up to the largest job that is allowed.
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let source: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(File::open(path).with_context(|| path.display().to_string())?)
+    };
+    let mut bytes = Vec::new();
+    let most = u64::try_from(MAX_JOB).unwrap_or(u64::MAX);
+    source.take(most + 1).read_to_end(&mut bytes).with_context(|| path.display().to_string())?;
+    if bytes.len() > MAX_JOB {
+        let detail = format!(
+            "{} has more than the {MAX_JOB} bytes that a job may have; for many jobs use `ringback import`",
+            path.display()
+        );
+        let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail);
+        return Err(ClientError::Problem { problem: Box::new(problem), retry_after: None }.into());
+    }
+    Ok(bytes)
 }

@@ -216,7 +216,9 @@ struct ShownJob {
 impl Shown {
     fn when(&self) -> String {
         match (&self.cron, &self.every) {
-            (Some(cron), _) => format!("{cron} {}", self.time_zone.as_deref().unwrap_or_default()).trim().to_owned(),
+            (Some(cron), _) => {
+                format!("{cron} {}", self.time_zone.as_deref().unwrap_or_default()).trim().to_owned()
+            }
             (None, Some(every)) => format!("every {every}"),
             (None, None) => String::new(),
         }

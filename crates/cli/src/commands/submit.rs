@@ -3,20 +3,15 @@
 mod destination;
 mod flags;
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use ringback_core::job::MAX_JOB;
-use ringback_core::wire::Problem;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::job_fields::JobFields;
+use super::job_fields::{JobFields, read};
 use super::session::{Session, parse};
 use crate::args::Format;
 use crate::args::values::{self, Wait};
@@ -148,27 +143,6 @@ fn effect(if_exists: Option<IfExists>, key: Option<&HeaderValue>) -> String {
         None => effect.to_owned(),
         Some(_) => format!("{effect}, unless this key was sent before: then nothing changed"),
     }
-}
-
-/// Reads a file or standard input, up to the largest job that is allowed.
-pub(super) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let source: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(io::stdin().lock())
-    } else {
-        Box::new(File::open(path).with_context(|| path.display().to_string())?)
-    };
-    let mut bytes = Vec::new();
-    let most = u64::try_from(MAX_JOB).unwrap_or(u64::MAX);
-    source.take(most + 1).read_to_end(&mut bytes).with_context(|| path.display().to_string())?;
-    if bytes.len() > MAX_JOB {
-        let detail = format!(
-            "{} has more than the {MAX_JOB} bytes that a job may have; for many jobs use `ringback import`",
-            path.display()
-        );
-        let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail);
-        return Err(ClientError::Problem { problem: Box::new(problem), retry_after: None }.into());
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -117,17 +117,25 @@ impl Cron {
         // The least number that the field has. `L` and `W` are no numbers.
         let first_day = pattern.days.get_set_values(NUMBERS).into_iter().min();
         let months = pattern.months.get_set_values(NUMBERS);
-        let is_numbers = self.written.split_whitespace().nth(2).is_some_and(|days| {
-            days.bytes().all(|b| b.is_ascii_digit() || b",-/*".contains(&b))
-        });
-        let Some(first_day) = first_day.filter(|_| is_numbers && pattern.is_dow_wildcard()) else { return true };
-        months.iter().any(|month| LENGTHS.get(usize::from(*month) - 1).is_some_and(|length| first_day <= *length))
+        let is_numbers = self
+            .written
+            .split_whitespace()
+            .nth(2)
+            .is_some_and(|days| days.bytes().all(|b| b.is_ascii_digit() || b",-/*".contains(&b)));
+        let Some(first_day) = first_day.filter(|_| is_numbers && pattern.is_dow_wildcard()) else {
+            return true;
+        };
+        months
+            .iter()
+            .any(|month| LENGTHS.get(usize::from(*month) - 1).is_some_and(|length| first_day <= *length))
     }
 }
 
 /// Whether the hours of an expression are `*` or a step of it.
 fn is_hourly(written: &str) -> bool {
-    let Some(hours) = written.split_whitespace().nth(1) else { return written.eq_ignore_ascii_case("@hourly") };
+    let Some(hours) = written.split_whitespace().nth(1) else {
+        return written.eq_ignore_ascii_case("@hourly");
+    };
     let step = hours.strip_prefix("*/").and_then(|step| step.parse::<u8>().ok());
     hours == "*" || step.is_some_and(|step| step < 24)
 }

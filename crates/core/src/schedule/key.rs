@@ -58,7 +58,11 @@ impl FromStr for ScheduleId {
     fn from_str(text: &str) -> Result<Self, NameError> {
         let inside = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
         let fits = (1..=96).contains(&text.len()) && text.bytes().all(inside);
-        if fits && text != "." && text != ".." { Ok(Self(text.into())) } else { Err(NameError(Self::ALLOWED)) }
+        if fits && text != "." && text != ".." {
+            Ok(Self(text.into()))
+        } else {
+            Err(NameError(Self::ALLOWED))
+        }
     }
 }
 
@@ -98,7 +102,10 @@ impl ScheduleKey {
 
     /// The key that chooses its shard, which is that of its jobs too: their ids agree with it up to their `~`.
     pub fn in_topic(&self, topic: &Topic) -> JobKey {
-        JobKey { topic: topic.clone(), id: self.id.as_str().parse().expect("an id of a schedule is one of a job") }
+        JobKey {
+            topic: topic.clone(),
+            id: self.id.as_str().parse().expect("an id of a schedule is one of a job"),
+        }
     }
 }
 

@@ -69,11 +69,18 @@ impl Plan {
 
 impl Schedule {
     /// The last times from `earliest` to `now`, and not before `due`, at most `limit`.
-    fn last_times(&self, due: Timestamp, earliest: Timestamp, now: Timestamp, limit: usize) -> Vec<Timestamp> {
+    fn last_times(
+        &self,
+        due: Timestamp,
+        earliest: Timestamp,
+        now: Timestamp,
+        limit: usize,
+    ) -> Vec<Timestamp> {
         let earliest = earliest.max(due);
         let mut span = FIRST_SPAN;
         loop {
-            let from = Timestamp::from_millis(now.as_millis().saturating_sub(span.as_millis() as u64)).max(earliest);
+            let from =
+                Timestamp::from_millis(now.as_millis().saturating_sub(span.as_millis() as u64)).max(earliest);
             let just_before = Timestamp::from_millis(from.as_millis().saturating_sub(1));
             let first = self.next_after(just_before);
             let times: Vec<_> = std::iter::successors(first, |time| self.next_after(*time))

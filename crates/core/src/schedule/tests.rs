@@ -43,11 +43,14 @@ fn the_times_of_a_year_are_those_of_the_table() {
     let (mut cases, mut times) = (0, 0);
     for case in TIMES.split('\n').collect::<Vec<_>>().chunk_by(|_, line| line.starts_with(' ')) {
         let mut head = case[0].splitn(3, ' ');
-        let (Some(zone), Some(year), Some(expression)) = (head.next(), head.next(), head.next()) else { continue };
+        let (Some(zone), Some(year), Some(expression)) = (head.next(), head.next(), head.next()) else {
+            continue;
+        };
         let year: u16 = year.parse().unwrap();
         let expected: Vec<_> =
             case[1..].iter().flat_map(|line| line.split_whitespace()).map(of_table).collect();
-        let (start, end) = (time(&format!("{year}-01-01T00:00:00Z")), time(&format!("{}-01-01T00:00:00Z", year + 1)));
+        let (start, end) =
+            (time(&format!("{year}-01-01T00:00:00Z")), time(&format!("{}-01-01T00:00:00Z", year + 1)));
         let just_before = Timestamp::from_millis(start.as_millis() - 1);
         let mut found = cron(expression, zone).upcoming(just_before, 10_000);
         found.retain(|time| *time < end);
@@ -114,10 +117,23 @@ fn what_never_fires_has_no_next_time_and_what_is_no_expression_is_refused() {
         assert_eq!(cron(never, "UTC").next_after(time("2026-01-01T00:00:00Z")), None, "{never}");
     }
     assert!(cron("0 0 29 2 *", "UTC").next_after(time("2026-03-01T00:00:00Z")).is_some());
-    for bad in ["", "* * * *", "* * * * * *", "61 * * * *", "0 8 * * FOO", "@reboot", "0 8 * * * 2026", "a", &"*".repeat(300)] {
+    for bad in [
+        "",
+        "* * * *",
+        "* * * * * *",
+        "61 * * * *",
+        "0 8 * * FOO",
+        "@reboot",
+        "0 8 * * * 2026",
+        "a",
+        &"*".repeat(300),
+    ] {
         assert!(Cron::parse(bad, Zone::named("UTC").unwrap()).is_err(), "{bad:?}");
     }
-    assert_eq!(cron("@daily", "UTC").next_after(time("2026-01-01T00:00:00Z")), Some(time("2026-01-02T00:00:00Z")));
+    assert_eq!(
+        cron("@daily", "UTC").next_after(time("2026-01-01T00:00:00Z")),
+        Some(time("2026-01-02T00:00:00Z"))
+    );
 }
 
 #[test]
@@ -141,7 +157,10 @@ fn missed_firings_are_skipped_made_up_for_once_or_all_made_up_for() {
     // The last one is on time.
     for missed in [Missed::Skip, Missed::One] {
         let plan = of(missed, 3600).plan(now, 100).unwrap();
-        assert_eq!(plan, Plan { fire: vec![time("2026-01-01T03:00:00Z")], missed: 179, is_overlapped: false, next });
+        assert_eq!(
+            plan,
+            Plan { fire: vec![time("2026-01-01T03:00:00Z")], missed: 179, is_overlapped: false, next }
+        );
     }
     let all = of(Missed::All, 3600).plan(now, 100).unwrap();
     assert_eq!((all.fire.len(), all.fire[0], all.missed), (60, time("2026-01-01T02:01:00Z"), 120));

@@ -3,7 +3,10 @@
 mod answer;
 mod timing;
 
-pub use self::answer::{FiringAnswer, ScheduleAnswer, ScheduleFields, ScheduledJobAnswer, ScheduleLine, SchedulesAnswer, UpcomingAnswer};
+pub use self::answer::{
+    FiringAnswer, ScheduleAnswer, ScheduleFields, ScheduleLine, ScheduledJobAnswer, SchedulesAnswer,
+    UpcomingAnswer,
+};
 use self::timing::{Timing, rule};
 use super::fields::due::local_time;
 use super::fields::object::{Fields, Mistakes, open, read};
@@ -14,7 +17,8 @@ use crate::clock::Timestamp;
 use crate::job::{Expires, Tenant};
 use crate::policy::Policies;
 use crate::schedule::{
-    DEFAULT_CATCHUP, MAX_CATCHUP, MAX_JITTER, MAX_SCHEDULED_BODY, Missed, Overlap, Rule, Schedule, ScheduleId, ScheduledJob,
+    DEFAULT_CATCHUP, MAX_CATCHUP, MAX_JITTER, MAX_SCHEDULED_BODY, Missed, Overlap, Rule, Schedule,
+    ScheduleId, ScheduledJob,
 };
 use crate::token::Token;
 use crate::written_time::Zone;
@@ -22,7 +26,18 @@ use std::time::Duration;
 
 /// The fields of a schedule.
 const KNOWN: [&str; 12] = [
-    "cron", "every", "anchor", "time_zone", "job", "missed", "catchup", "overlap", "jitter", "from", "until", "paused",
+    "cron",
+    "every",
+    "anchor",
+    "time_zone",
+    "job",
+    "missed",
+    "catchup",
+    "overlap",
+    "jitter",
+    "from",
+    "until",
+    "paused",
 ];
 /// The fields of a submit that a job of a schedule does not have.
 const NOT_OF_JOBS: [&str; 6] = ["id", "delay", "at", "time_zone", "if_exists", "max_delay"];
@@ -69,7 +84,8 @@ pub fn parse_schedule(
     let zone = zone(&fields, &mut mistakes);
     let from = local_time(&fields, "from", zone.as_ref(), &mut mistakes);
     let until = local_time(&fields, "until", zone.as_ref(), &mut mistakes);
-    let timing = Timing { zone: zone.unwrap_or_else(Zone::utc), from, now: defaults.now, stored: defaults.stored };
+    let timing =
+        Timing { zone: zone.unwrap_or_else(Zone::utc), from, now: defaults.now, stored: defaults.stored };
     let rule = rule(&fields, timing, &mut mistakes);
     let missed = named(&fields, "missed", "skip, one or all", &Missed::ALL, Missed::name, &mut mistakes);
     let overlap = named(&fields, "overlap", "allow or skip", &Overlap::ALL, Overlap::name, &mut mistakes);
@@ -80,12 +96,17 @@ pub fn parse_schedule(
             "allow, or missed \"one\" or \"skip\"",
         );
     }
-    let catchup = within(&fields, "catchup", Duration::from_secs(1)..=MAX_CATCHUP, "1 s to 7 days", &mut mistakes);
+    let catchup =
+        within(&fields, "catchup", Duration::from_secs(1)..=MAX_CATCHUP, "1 s to 7 days", &mut mistakes);
     let jitter = within(&fields, "jitter", Duration::ZERO..=MAX_JITTER, "at most 1 day", &mut mistakes);
     if let (Some(Rule::Every { period, .. }), Some(jitter)) = (&rule, jitter)
         && jitter >= *period
     {
-        mistakes.add("jitter", "not shorter than every, so jobs would come in another order", "less than every");
+        mistakes.add(
+            "jitter",
+            "not shorter than every, so jobs would come in another order",
+            "less than every",
+        );
     }
     let paused = field(&fields, "paused", "is no boolean", "true or false", &mut mistakes, read::<bool>);
     let (Some(rule), Some(job)) = (rule, job) else { return Err(mistakes.into_problem()) };
@@ -121,7 +142,9 @@ fn never(schedule: &Schedule, now: Timestamp, mistakes: &mut Mistakes) {
             format_args!("{cron:?} never fires: no date is like this", cron = cron.as_str()),
             "an expression that some date matches",
         ),
-        (None, Rule::Every { .. }) => mistakes.add("from", "it is too far ahead", "a time that can be counted"),
+        (None, Rule::Every { .. }) => {
+            mistakes.add("from", "it is too far ahead", "a time that can be counted")
+        }
     }
 }
 
@@ -132,7 +155,8 @@ fn job(
     policies: Option<&Policies>,
     mistakes: &mut Mistakes,
 ) -> Result<Option<ScheduledJob>, Problem> {
-    const ALLOWED: &str = "an object with the fields of a job, without id, delay, at, time_zone, if_exists and max_delay";
+    const ALLOWED: &str =
+        "an object with the fields of a job, without id, delay, at, time_zone, if_exists and max_delay";
     if fields.get("job").is_none() {
         mistakes.add("job", "missing", ALLOWED);
     }
@@ -153,18 +177,31 @@ fn job(
     // Those of the names are known before this.
     let judged = judged?;
     if judged.as_ref().is_some_and(|job| matches!(job.delivery.expires, Some(Expires::At(_)))) {
-        inner.add("expires", "a time, and the jobs of a schedule come again and again", "how long after it is due, such as \"30m\"");
+        inner.add(
+            "expires",
+            "a time, and the jobs of a schedule come again and again",
+            "how long after it is due, such as \"30m\"",
+        );
     }
     if let Some(size) = judged.as_ref().map(|job| job.delivery.body.bytes.len())
         && size > MAX_SCHEDULED_BODY
     {
-        let detail = format!("the body has {size} bytes, and is kept with the schedule and copied into each job");
+        let detail =
+            format!("the body has {size} bytes, and is kept with the schedule and copied into each job");
         let field = if job.get("body_base64").is_some() { "body_base64" } else { "body" };
-        inner.add(field, detail, format!("at most {MAX_SCHEDULED_BODY} bytes; store more elsewhere and submit a reference"));
+        inner.add(
+            field,
+            detail,
+            format!("at most {MAX_SCHEDULED_BODY} bytes; store more elsewhere and submit a reference"),
+        );
     }
     mistakes.add_within("job", inner);
     let to_url_of_topic = job.get("url").is_none() && job.get("ttr").is_none();
-    Ok(judged.map(|judged| ScheduledJob { topic: judged.key.topic, delivery: judged.delivery, to_url_of_topic }))
+    Ok(judged.map(|judged| ScheduledJob {
+        topic: judged.key.topic,
+        delivery: judged.delivery,
+        to_url_of_topic,
+    }))
 }
 
 /// The field `time_zone`.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    DueSchedule, DueSchedules, MAX_SCHEDULE_BYTES, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow,
-    Shard, StoreError,
+    DueSchedule, DueSchedules, MAX_SCHEDULE_BYTES, ScheduleAdded, ScheduleChange, ScheduleChanged,
+    ScheduleRow, Shard, StoreError,
 };
 use ringback_core::job::{Locator, TenantScope};
 use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
@@ -89,7 +89,8 @@ impl EmbeddedStore {
     ) -> Result<Vec<ScheduleChanged>, StoreError> {
         let firings: Vec<_> = changes.iter().map(|change| Firing::new(shard, change)).collect();
         let (bytes, keep) = (firings.iter().map(Firing::bytes).sum(), self.keep_tombstones());
-        self.call(shard, bytes, move |txn| firings.iter().map(|firing| firing.fire(txn, keep)).collect()).await
+        self.call(shard, bytes, move |txn| firings.iter().map(|firing| firing.fire(txn, keep)).collect())
+            .await
     }
 
     /// The first schedules of a shard whose time has come.
@@ -122,7 +123,8 @@ impl Firing {
         }
         // All of them are in one lane.
         if let Some(job) = self.jobs.first()
-            && let Some(limit) = txn.tables.counts.refuse(txn.shard(), &job.record.lane().name(), job.limits)?
+            && let Some(limit) =
+                txn.tables.counts.refuse(txn.shard(), &job.record.lane().name(), job.limits)?
         {
             return Ok(ScheduleChanged::Full(limit));
         }
@@ -167,18 +169,24 @@ fn due(txn: &mut Txn<'_>, limit: usize) -> Result<DueSchedules> {
     let (shard, now) = (txn.shard(), txn.now());
     let (mut due, mut left) = (Vec::new(), MAX_SCHEDULE_BYTES);
     for (at, name) in txn.tables.schedules.until(shard, now, limit)? {
-        let row = ScheduleKey::from_stored(&name).and_then(|key| txn.tables.schedules.get(&key).ok().flatten());
+        let row =
+            ScheduleKey::from_stored(&name).and_then(|key| txn.tables.schedules.get(&key).ok().flatten());
         let Some(row) = row else {
-            tracing::error!(shard, schedule = name, "a schedule that is not there, or cannot be read, does not fire");
+            tracing::error!(
+                shard,
+                schedule = name,
+                "a schedule that is not there, or cannot be read, does not fire"
+            );
             txn.tables.schedules.forget_time(shard, at, &name)?;
             continue;
         };
-        let is_overlapped = match row.former {
-            Some(Locator(former)) => txn.tables.records.find(former)?.is_some_and(|job| {
-                matches!(job.state(), State::Delayed | State::Ready | State::Reserved)
-            }),
-            None => false,
-        };
+        let is_overlapped =
+            match row.former {
+                Some(Locator(former)) => txn.tables.records.find(former)?.is_some_and(|job| {
+                    matches!(job.state(), State::Delayed | State::Ready | State::Reserved)
+                }),
+                None => false,
+            };
         left = left.saturating_sub(row.packed.len());
         due.push(DueSchedule { row, is_overlapped });
         if left == 0 {

@@ -90,7 +90,10 @@ impl<A: Access> Schedules<A> {
     }
 
     /// Visits all schedules with the names that they have, and whether each is in the times.
-    pub(crate) fn each(&self, mut visit: impl FnMut(u16, &str, Option<u64>, bool) -> Result<()>) -> Result<()> {
+    pub(crate) fn each(
+        &self,
+        mut visit: impl FnMut(u16, &str, Option<u64>, bool) -> Result<()>,
+    ) -> Result<()> {
         self.rows.each(|name, raw| {
             let Ok(stored) = postcard::from_bytes::<Stored>(raw) else { return Ok(()) };
             let has_time = match stored.next {

@@ -136,7 +136,10 @@ impl Calls<'_> {
         self.page(&script::AUDIT_STATES, None, scan, STATES).await
     }
 
-    pub(crate) async fn schedules_page(&self, scan: &mut Scan) -> Result<Vec<(String, String, u8)>, StoreError> {
+    pub(crate) async fn schedules_page(
+        &self,
+        scan: &mut Scan,
+    ) -> Result<Vec<(String, String, u8)>, StoreError> {
         self.page(&script::AUDIT_SCHEDULES, None, scan, SCHEDULES).await
     }
 

@@ -128,10 +128,8 @@ impl RedisStore {
                 push(cmd, &arrivals);
             });
             let answer = answer.await;
-            if let Some(taken) = arrivals
-                .iter()
-                .map(|new| (read.though_full)(&answer, new.job))
-                .collect::<Option<Vec<_>>>()
+            if let Some(taken) =
+                arrivals.iter().map(|new| (read.though_full)(&answer, new.job)).collect::<Option<Vec<_>>>()
             {
                 arrivals.iter().zip(taken).for_each(|(new, taken)| answers[new.number] = Some(taken));
                 return Ok(left);

@@ -6,8 +6,8 @@ use bytes::{Buf as _, BufMut as _, Bytes};
 use redis::{Cmd, Value};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    DueSchedule, DueSchedules, MAX_SCHEDULE_BYTES, ScheduleChange, ScheduleChanged, ScheduleListed, ScheduleRow,
-    Shard, StoreError,
+    DueSchedule, DueSchedules, MAX_SCHEDULE_BYTES, ScheduleChange, ScheduleChanged, ScheduleListed,
+    ScheduleRow, Shard, StoreError,
 };
 use ringback_core::job::{Locator, NewJob, Tenant, TenantScope, Topic};
 use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
@@ -37,8 +37,7 @@ impl RedisStore {
         most: Option<u64>,
     ) -> Result<ScheduleListed, StoreError> {
         let prefix = most.and(key.tenant.as_ref()).map(Tenant::prefix).unwrap_or_default();
-        let args =
-            (key.to_string(), topic.as_str(), MAX_SCHEDULES, prefix, most.unwrap_or(MAX_SCHEDULES));
+        let args = (key.to_string(), topic.as_str(), MAX_SCHEDULES, prefix, most.unwrap_or(MAX_SCHEDULES));
         let answer: String = self.ask_installation_confirmed(&script::LIST_SCHEDULE, args).await?;
         match answer.as_str() {
             "" => Ok(ScheduleListed::Listed),

@@ -227,8 +227,8 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
         ("put_credential" | "delete_credential", 200) => put(app, &target, CREDENTIAL).await,
         ("delete_credential", 409) => put_credential_in_use(app, &target).await,
         (
-            "put_schedule" | "get_schedule" | "delete_schedule" | "pause_schedule" | "resume_schedule" | "run_schedule"
-            | "next_firings",
+            "put_schedule" | "get_schedule" | "delete_schedule" | "pause_schedule" | "resume_schedule"
+            | "run_schedule" | "next_firings",
             200,
         ) => put(app, "/v1/schedules/i", SCHEDULE).await,
         ("put_schedule", 409) => put(app, &target, &SCHEDULE.replace("\"t\"", "\"other\"")).await,

@@ -3,8 +3,12 @@
 use http::StatusCode;
 use ringback_core::contract::{ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, is_notice_topic};
 use ringback_core::job::Topic;
-use ringback_core::schedule::{Firing, MAX_SCHEDULES, MAX_TENANT_SCHEDULES, Progress, ScheduleKey, ScheduleState};
-use ringback_core::wire::{FieldError, NewSchedule, Problem, ScheduleDefaults, parse_schedule, submit_of_notice};
+use ringback_core::schedule::{
+    Firing, MAX_SCHEDULES, MAX_TENANT_SCHEDULES, Progress, ScheduleKey, ScheduleState,
+};
+use ringback_core::wire::{
+    FieldError, NewSchedule, Problem, ScheduleDefaults, parse_schedule, submit_of_notice,
+};
 use std::time::Duration;
 
 use super::{find, readable};

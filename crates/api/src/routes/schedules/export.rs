@@ -68,7 +68,9 @@ impl ScheduleExport {
             while chunk.len() < CHUNK
                 && let Some(row) = self.page.next()
             {
-                let Some(state) = readable(&row).filter(|_| self.caller.reaches(&row.topic)) else { continue };
+                let Some(state) = readable(&row).filter(|_| self.caller.reaches(&row.topic)) else {
+                    continue;
+                };
                 serde_json::to_writer(&mut chunk, &ScheduleLine::new(&row.key, state))
                     .expect("plain data always serialises");
                 chunk.push(b'\n');

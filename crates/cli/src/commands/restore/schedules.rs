@@ -58,14 +58,18 @@ pub(super) async fn restore(
                 calls.progress.note(&note);
             }
             None => {
-                let mut call = Call::new(Method::PUT, &["v1", "schedules", &id]).for_tenant(line.tenant.as_ref());
+                let mut call =
+                    Call::new(Method::PUT, &["v1", "schedules", &id]).for_tenant(line.tenant.as_ref());
                 call.body = Some(("application/json", schedule.get().to_owned().into()));
                 match calls.ask(call, SHORT).await {
                     Ok(_) => results.created += 1,
                     // One that has fired for the last time, or that this installation does not take.
                     Err(ClientError::Problem { problem, .. }) if [409, 422].contains(&problem.status) => {
                         results.refused += 1;
-                        let why = problem.errors.first().map_or(problem.detail.as_str(), |error| error.detail.as_str());
+                        let why = problem
+                            .errors
+                            .first()
+                            .map_or(problem.detail.as_str(), |error| error.detail.as_str());
                         calls.progress.note(&format!("line {}: schedule {id}: {why}", line.number));
                     }
                     Err(error) => {

@@ -10,9 +10,8 @@ use ringback_core::schedule::{Missed, Overlap};
 use super::{FEATURE, ScheduleArgs, call, details};
 use crate::args::values::{self, Wait};
 use crate::client::{Call, SHORT};
-use crate::commands::job_fields::{JobFields, object, text, wait};
+use crate::commands::job_fields::{JobFields, object, read, text, wait};
 use crate::commands::session::Session;
-use crate::commands::submit::read;
 use crate::failure::Verdict;
 
 const SET_EXAMPLES: &str = "\

@@ -7,7 +7,11 @@ use crate::written_time::parse_time;
 
 const NOW: &str = "2026-11-26T09:30:00Z";
 
-fn parse_with(json: &str, stored: Option<&Schedule>, policies: Option<&Policies>) -> Result<NewSchedule, Problem> {
+fn parse_with(
+    json: &str,
+    stored: Option<&Schedule>,
+    policies: Option<&Policies>,
+) -> Result<NewSchedule, Problem> {
     let (now, id) = (parse_time(NOW).unwrap(), "daily".parse().unwrap());
     parse_schedule(json.as_bytes(), ScheduleDefaults { now, id: &id, tenant: None, stored }, policies)
 }
@@ -28,7 +32,10 @@ fn a_schedule_has_defaults() {
     let Schedule { rule, missed, catchup, overlap, jitter, from, until, .. } = new.schedule.clone();
     let Rule::Cron(cron) = rule else { panic!() };
     assert_eq!((cron.as_str(), cron.zone().to_string().as_str()), ("0 8 * * *", "UTC"));
-    assert_eq!((missed, catchup, overlap, jitter), (Missed::One, DEFAULT_CATCHUP, Overlap::Allow, Duration::ZERO));
+    assert_eq!(
+        (missed, catchup, overlap, jitter),
+        (Missed::One, DEFAULT_CATCHUP, Overlap::Allow, Duration::ZERO)
+    );
     assert_eq!((from, until, new.paused, new.schedule.job.to_url_of_topic), (None, None, None, false));
 }
 
@@ -41,13 +48,20 @@ fn what_is_wrong_is_named_with_the_place_in_the_job() {
         (r#"{"every":"100ms","job":{"topic":"t","delay":"1m"}}"#, &["job.delay", "every"]),
         (r#"{"every":"1m","job":{"topic":"t","expires":"2027-01-01T00:00:00Z"}}"#, &["job.expires"]),
         (r#"{"every":"1m","job":[]}"#, &["job"]),
-        (r#"{"every":"1m","job":{"topic":"a b"},"missed":"some","overlap":1,"paused":"no"}"#,
-            &["job.topic", "missed", "overlap", "paused"]),
+        (
+            r#"{"every":"1m","job":{"topic":"a b"},"missed":"some","overlap":1,"paused":"no"}"#,
+            &["job.topic", "missed", "overlap", "paused"],
+        ),
         (r#"{"every":"1m","job":{"topic":"t"},"missed":"all","overlap":"skip"}"#, &["overlap"]),
         (r#"{"every":"1m","job":{"topic":"t"},"catchup":"8d","jitter":"25h"}"#, &["catchup", "jitter"]),
-        (r#"{"cron":"@daily","job":{"topic":"t"},"anchor":"2026-01-01T00:00:00Z","time_zone":"Mars"}"#,
-            &["time_zone", "anchor"]),
-        (r#"{"cron":"@daily","job":{"topic":"t"},"from":"2026-01-01T00:00:00","colour":1}"#, &["colour", "from"]),
+        (
+            r#"{"cron":"@daily","job":{"topic":"t"},"anchor":"2026-01-01T00:00:00Z","time_zone":"Mars"}"#,
+            &["time_zone", "anchor"],
+        ),
+        (
+            r#"{"cron":"@daily","job":{"topic":"t"},"from":"2026-01-01T00:00:00","colour":1}"#,
+            &["colour", "from"],
+        ),
     ] {
         assert_eq!(wrong(json), fields, "{json}");
     }
@@ -59,12 +73,18 @@ fn what_never_fires_is_refused() {
     let until = |until: &str| format!(r#"{{"cron":"0 8 * * *","until":"{until}",{JOB}}}"#);
     assert_eq!(wrong(&until("2026-11-27T07:59:59Z")), ["until"]);
     assert!(parse(&until("2026-11-27T08:00:00Z")).is_ok());
-    assert_eq!(wrong(&format!(r#"{{"every":"1h","from":"2027-01-02T00:00:00Z","until":"2027-01-01T00:00:00Z",{JOB}}}"#)), ["until"]);
+    assert_eq!(
+        wrong(&format!(
+            r#"{{"every":"1h","from":"2027-01-02T00:00:00Z","until":"2027-01-01T00:00:00Z",{JOB}}}"#
+        )),
+        ["until"]
+    );
 }
 
 #[test]
 fn bounds_are_in_the_time_zone_of_the_schedule() {
-    let json = format!(r#"{{"cron":"0 8 * * *","time_zone":"Europe/Berlin","from":"2026-12-01T00:00:00",{JOB}}}"#);
+    let json =
+        format!(r#"{{"cron":"0 8 * * *","time_zone":"Europe/Berlin","from":"2026-12-01T00:00:00",{JOB}}}"#);
     assert_eq!(parse(&json).unwrap().schedule.from, Some(parse_time("2026-11-30T23:00:00Z").unwrap()));
 }
 

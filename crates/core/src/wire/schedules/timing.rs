@@ -52,7 +52,9 @@ fn every(fields: &Fields<'_>, timing: &Timing<'_>, mistakes: &mut Mistakes) -> O
     let period = period?;
     // A schedule that is put again goes on as before.
     let stored = match timing.stored.map(|stored| (&stored.rule, stored.from)) {
-        Some((Rule::Every { period: stored, anchor }, from)) if *stored == period && from == timing.from => Some(*anchor),
+        Some((Rule::Every { period: stored, anchor }, from)) if *stored == period && from == timing.from => {
+            Some(*anchor)
+        }
         _ => None,
     };
     // Whole seconds make short ids of jobs.
