@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_testkit::{Sink, Stack};
 use serde_json::{Value, json};
 
@@ -39,6 +40,11 @@ pub(crate) fn without(mut job: Value, field: &str) -> Value {
 pub(crate) async fn sentinel(stack: &Stack, sink: &Sink, id: &str) {
     stack.accept(&with(job(sink, id), "delay", "200ms")).await;
     sink.wait_for_job(id, 1, SOON).await;
+}
+
+/// The time of the machine.
+pub(crate) fn now() -> Timestamp {
+    SystemClock.now().to_string().parse().expect("a time")
 }
 
 /// A time of an answer, which must be RFC 3339 in UTC with milliseconds.

@@ -1,5 +1,6 @@
 //! Schedules: they are found, changed by version, and fire in one step with their jobs.
 
+use std::slice;
 use std::time::Duration;
 
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
@@ -128,8 +129,8 @@ pub(crate) async fn a_time_fires_once_and_its_job_is_an_ordinary_one(bench: &Wor
     assert_eq!(found, [DueSchedule { row: row.clone(), is_overlapped: false }]);
     let change = firing(&row, time, Some(next));
     let job = change.jobs[0].key.clone();
-    assert_eq!(fire(bench, &[change.clone()]).await, [ScheduleChanged::Changed]);
-    assert_eq!(fire(bench, &[change.clone()]).await, [ScheduleChanged::Outdated], "again");
+    assert_eq!(fire(bench, slice::from_ref(&change)).await, [ScheduleChanged::Changed]);
+    assert_eq!(fire(bench, slice::from_ref(&change)).await, [ScheduleChanged::Outdated], "again");
     assert_eq!(find(bench, &row).await, Some(change.row));
     assert_eq!(due(bench, 10).await, []);
     assert_eq!(bench.stats().await.accepted, 1);
@@ -178,9 +179,9 @@ pub(crate) async fn a_firing_beyond_the_limits_of_a_tenant_changes_nothing(bench
     add(bench, &row).await;
     let mut change = firing(&row, time, None);
     change.jobs[0].limits = Some(TenantLimits { topics: 0, lanes: 5 });
-    assert_eq!(fire(bench, &[change.clone()]).await, [ScheduleChanged::Full(Limit::TenantTopics)]);
+    assert_eq!(fire(bench, slice::from_ref(&change)).await, [ScheduleChanged::Full(Limit::TenantTopics)]);
     change.jobs[0].limits = Some(TenantLimits { topics: 5, lanes: 0 });
-    assert_eq!(fire(bench, &[change.clone()]).await, [ScheduleChanged::Full(Limit::TenantLanes)]);
+    assert_eq!(fire(bench, slice::from_ref(&change)).await, [ScheduleChanged::Full(Limit::TenantLanes)]);
     assert_eq!(find(bench, &row).await.as_ref(), Some(&row));
     assert_eq!(bench.stats().await.accepted, 0);
     change.jobs[0].limits = Some(TenantLimits::default());

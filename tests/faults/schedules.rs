@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use ringback_testkit::{Role, Sink, Stack, eventually, variable};
 use serde_json::{Value, json};
 
-use crate::sample_jobs::{SOON, time};
+use crate::sample_jobs::{SOON, now, time};
 
 /// How many kills there are, unless `RINGBACK_TEST_KILLS` is set.
 const KILLS: usize = 100;
@@ -72,7 +72,7 @@ async fn fires_each_time_once(stack: &Stack, sink: &Sink, id: &str) -> usize {
     eventually(SOON, "nothing is left to be made up for", async || {
         let found = stack.get(&path).await.expect(200);
         let next = time(&found["next_at"]);
-        if next > Timestamp::now() { Ok(()) } else { Err(found) }
+        if next > now() { Ok(()) } else { Err(found) }
     })
     .await;
     let paused = stack.post_empty(&format!("{path}/pause")).await.expect(200);

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use http::Method;
-use jiff::{SignedDuration, Timestamp};
-use ringback_testkit::{Answer, Reply, Sink, Stack, StackOptions, eventually};
+use jiff::SignedDuration;
+use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use crate::sample_jobs::{SOON, time};
+use crate::raw_post::raw_post;
+use crate::sample_jobs::{SOON, now, time};
 
 /// A schedule that fires each second.
 fn each_second(sink: &Sink) -> Value {
@@ -44,7 +45,7 @@ async fn wait_for(sink: &Sink, id: &str, count: usize) -> Vec<String> {
 async fn a_schedule_submits_a_job_each_time_until_it_is_deleted() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
-        let before = Timestamp::now();
+        let before = now();
         let (status, put_answer) = put(&stack, "tick", &each_second(&sink)).await;
         assert_eq!((status, &put_answer["fired"]), (201, &json!(0)), "{put_answer}");
         assert!(time(&put_answer["next_at"]) > before);
@@ -129,8 +130,8 @@ async fn a_run_submits_a_job_now_and_with_a_key_once() {
         let url = stack.url("/v1/schedules/yearly/run");
         let mut known = BTreeSet::new();
         for _ in 0..3 {
-            let call = reqwest::Client::new().post(&url).header("idempotency-key", "\"7\"").send().await;
-            let answer = Reply::read(call.expect("an answer")).await.expect("a body").expect(200);
+            let answer =
+                raw_post(url.clone(), &[("Idempotency-Key", "\"7\"")], String::new()).await.expect(200);
             known.insert(answer["last"]["id"].as_str().expect("an id").to_owned());
             assert_eq!(answer["fired"], 3, "{answer}");
         }
@@ -165,7 +166,7 @@ async fn with_overlap_skip_a_time_is_left_out_while_the_last_job_has_not_ended()
 #[tokio::test]
 async fn times_that_pass_while_no_carrier_runs_are_made_up_for_as_the_schedule_says() {
     let (mut stack, sink) = (Stack::options().start().await, Sink::start().await);
-    let anchor = Timestamp::now() - SignedDuration::from_hours(1);
+    let anchor = now() - SignedDuration::from_hours(1);
     for missed in ["skip", "one", "all"] {
         let mut schedule = each_second(&sink);
         schedule["missed"] = json!(missed);
@@ -176,9 +177,9 @@ async fn times_that_pass_while_no_carrier_runs_are_made_up_for_as_the_schedule_s
         wait_for(&sink, missed, 1).await;
     }
     stack.carriers[0].stop();
-    let frozen_at = Timestamp::now();
+    let frozen_at = now();
     eventually(SOON, "some seconds pass", async || {
-        let passed = Timestamp::now().duration_since(frozen_at);
+        let passed = now().duration_since(frozen_at);
         if passed > SignedDuration::from_secs(4) { Ok(()) } else { Err(passed) }
     })
     .await;

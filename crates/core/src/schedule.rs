@@ -41,7 +41,7 @@ pub const MAX_JITTER: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
     /// At the times of a cron expression.
-    Cron(Cron),
+    Cron(Box<Cron>),
     /// Again and again after a period.
     Every {
         /// The period.

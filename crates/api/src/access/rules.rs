@@ -28,12 +28,14 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/topics/{topic}/revivals"
         | "/v1/events"
         | "/v1/stats" => Need::Scope(Scope::Read),
-        "/v1/topics/{topic}" | "/v1/topics/{topic}/dead" | "/v1/topics/{topic}/revivals/{revival}"
+        "/v1/topics/{topic}"
+        | "/v1/topics/{topic}/dead"
+        | "/v1/topics/{topic}/revivals/{revival}"
+        | "/v1/schedules"
+        | "/v1/schedules/{id}"
+        | "/v1/schedules/{id}/next"
             if is_read =>
         {
-            Need::Scope(Scope::Read)
-        }
-        "/v1/schedules" | "/v1/schedules/{id}" | "/v1/schedules/{id}/next" if is_read => {
             Need::Scope(Scope::Read)
         }
         "/v1/schedules/{id}"

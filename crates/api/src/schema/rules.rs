@@ -16,6 +16,7 @@ pub(crate) type Rule = (&'static str, Value);
 pub(crate) fn rules() -> Vec<Rule> {
     let mut rules = values();
     rules.extend(requests());
+    rules.extend(schedules());
     rules.extend(answers());
     rules
 }
@@ -38,9 +39,9 @@ fn values() -> Vec<Rule> {
     ]
 }
 
-fn requests() -> Vec<Rule> {
-    // A field that is null counts as absent, except the body.
-    let both = |one: &str, other: &str| given(&[one, other]);
+/// What no job has, whether it is submitted, imported or part of a schedule. A field that is null counts as absent,
+/// except the body.
+fn of_any_job() -> Vec<Value> {
     let with_body =
         |field: &str| json!({"allOf": [{"required": ["body"], "properties": {"body": {}}}, given(&[field])]});
     let bodyless = json!({"required": ["method"], "properties": {"method": {"enum": ["GET", "DELETE"]}}});
@@ -48,28 +49,44 @@ fn requests() -> Vec<Rule> {
         let has_body = if field == "body" { json!({"required": ["body"]}) } else { given(&[field]) };
         json!({"allOf": [bodyless, has_body]})
     };
-    let lone_zone = json!({"allOf": [given(&["time_zone"]), {"not": given(&["at"])}]});
-    let of_notices = json!({"properties": {"topic": {"enum": NOTICE_TOPICS}}});
-    let job = [
-        both("delay", "at"),
-        lone_zone.clone(),
-        both("url", "ttr"),
-        both("timeout", "ttr"),
-        both("method", "ttr"),
+    vec![
+        given(&["url", "ttr"]),
+        given(&["timeout", "ttr"]),
+        given(&["method", "ttr"]),
+        given(&["on_done", "ttr"]),
         without_body("body"),
         without_body("body_base64"),
         with_body("body_base64"),
         with_body("content_type"),
-        json!({"allOf": [of_notices, given(&["on_dead"])]}),
-        json!({"allOf": [of_notices, given(&["on_done"])]}),
-        both("on_done", "ttr"),
+    ]
+}
+
+/// Jobs of these topics are made where others die or are done.
+fn of_notices() -> Value {
+    json!({"properties": {"topic": {"enum": NOTICE_TOPICS}}})
+}
+
+/// Exactly one of two fields.
+fn one_of(one: &str, other: &str) -> Value {
+    let (one, other) = (given(&[one]), given(&[other]));
+    json!({"oneOf": [one, other]})
+}
+
+fn requests() -> Vec<Rule> {
+    let both = |one: &str, other: &str| given(&[one, other]);
+    let lone_zone = json!({"allOf": [given(&["time_zone"]), {"not": given(&["at"])}]});
+    let job = [
+        both("delay", "at"),
+        lone_zone.clone(),
+        json!({"allOf": [of_notices(), given(&["on_dead"])]}),
+        json!({"allOf": [of_notices(), given(&["on_done"])]}),
     ];
+    let job: Vec<_> = of_any_job().into_iter().chain(job).collect();
     let changes =
         json!({"required": ["if_exists"], "properties": {"if_exists": {"enum": ["replace", "postpone"]}}});
     let postpones = json!({"required": ["if_exists"], "properties": {"if_exists": {"const": "postpone"}}});
     let submit = [
-        // Its jobs are made where others die.
-        of_notices.clone(),
+        of_notices(),
         json!({"allOf": [changes, {"not": given(&["id"])}]}),
         json!({"allOf": [given(&["max_delay"]), {"not": postpones}]}),
     ];
@@ -84,10 +101,6 @@ fn requests() -> Vec<Rule> {
         given(&["max_delay"]),
     ];
     let line: Vec<_> = job.iter().cloned().chain(line).collect();
-    let one_of = |one: &str, other: &str| {
-        let (one, other) = (given(&[one]), given(&[other]));
-        json!({"oneOf": [one, other]})
-    };
     let without = |one: &str, other: &str| json!({"allOf": [given(&[one]), {"not": given(&[other])}]});
     let contents = ["bearer", "basic", "certificate", "key", "ca"];
     let any = json!({"anyOf": contents.map(|field| given(&[field]))});
@@ -98,28 +111,7 @@ fn requests() -> Vec<Rule> {
         json!({"allOf": [given(&["sealed"]), any]}),
         json!({"allOf": [{"not": given(&["sealed"])}, {"not": any}]}),
     ];
-    let of_job = [
-        both("url", "ttr"),
-        both("timeout", "ttr"),
-        both("method", "ttr"),
-        both("on_done", "ttr"),
-        without_body("body"),
-        without_body("body_base64"),
-        with_body("body_base64"),
-        with_body("content_type"),
-        of_notices,
-    ];
-    let schedule = [
-        both("anchor", "cron"),
-        json!({
-            "required": ["missed", "overlap"],
-            "properties": {"missed": {"const": Missed::All.name()}, "overlap": {"const": Overlap::Skip.name()}},
-        }),
-    ];
     vec![
-        ("ScheduleRequest", one_of("cron", "every")),
-        ("ScheduleRequest", json!({"not": {"anyOf": schedule}})),
-        ("ScheduledJobRequest", json!({"not": {"anyOf": of_job}})),
         ("CredentialRequest", json!({"not": {"anyOf": credential}})),
         ("CredentialRequest/to", json!({"items": {"not": {"const": "*"}}})),
         ("JobRequest", json!({"not": {"anyOf": submit}})),
@@ -128,6 +120,20 @@ fn requests() -> Vec<Rule> {
         ("RescheduleRequest", json!({"not": lone_zone})),
         ("Retry", json!({"oneOf": [given(&["delays"]), given(&["preset"]), given(&["backoff"])]})),
         ("Retry/max", json!({"not": {"const": 0}})),
+    ]
+}
+
+fn schedules() -> Vec<Rule> {
+    let catches_up = json!({
+        "required": ["missed", "overlap"],
+        "properties": {"missed": {"const": Missed::All.name()}, "overlap": {"const": Overlap::Skip.name()}},
+    });
+    let schedule = [given(&["anchor", "cron"]), catches_up];
+    let job: Vec<_> = of_any_job().into_iter().chain([of_notices()]).collect();
+    vec![
+        ("ScheduleRequest", one_of("cron", "every")),
+        ("ScheduleRequest", json!({"not": {"anyOf": schedule}})),
+        ("ScheduledJobRequest", json!({"not": {"anyOf": job}})),
     ]
 }
 

@@ -15,7 +15,7 @@ use super::job_fields::{JobFields, read};
 use super::session::{Session, parse};
 use crate::args::Format;
 use crate::args::values::{self, Wait};
-use crate::client::{Call, ClientError, Reply, SHORT};
+use crate::client::{Call, Reply, SHORT};
 use crate::failure::Verdict;
 use crate::output::job_details;
 

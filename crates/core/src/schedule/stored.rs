@@ -106,7 +106,7 @@ impl ScheduleState {
 fn unpacked(packed: Packed) -> Option<ScheduleState> {
     let (time, length) = (Timestamp::from_millis, Duration::from_millis);
     let rule = match packed.rule {
-        PackedRule::Cron { written, zone } => Rule::Cron(Cron::from_stored(&written, &zone)?),
+        PackedRule::Cron { written, zone } => Rule::Cron(Cron::from_stored(&written, &zone)?.into()),
         PackedRule::Every { period, anchor } if period > 0 => {
             Rule::Every { period: length(period), anchor: time(anchor) }
         }

@@ -21,7 +21,7 @@ fn schedule(rule: Rule) -> Schedule {
 }
 
 fn cron(expression: &str, zone: &str) -> Schedule {
-    schedule(Rule::Cron(Cron::parse(expression, Zone::named(zone).unwrap()).unwrap()))
+    schedule(Rule::Cron(Cron::parse(expression, Zone::named(zone).unwrap()).unwrap().into()))
 }
 
 fn every(seconds: u64, anchor: &str) -> Schedule {

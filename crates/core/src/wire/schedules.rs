@@ -54,6 +54,7 @@ pub struct NewSchedule {
 }
 
 /// What a schedule needs besides its own fields.
+#[derive(Clone, Copy)]
 pub struct ScheduleDefaults<'a> {
     /// The current time.
     pub now: Timestamp,
@@ -131,21 +132,20 @@ pub fn parse_schedule(
 /// Says why a schedule never fires.
 fn never(schedule: &Schedule, now: Timestamp, mistakes: &mut Mistakes) {
     let without_end = Schedule { until: None, ..schedule.clone() };
-    match (without_end.next_after(now), &schedule.rule) {
-        (Some(next), _) => mistakes.add(
-            "until",
-            format_args!("it never fires: its next time would be {next}"),
-            "a time at or after that, or none",
-        ),
-        (None, Rule::Cron(cron)) => mistakes.add(
-            "cron",
-            format_args!("{cron:?} never fires: no date is like this", cron = cron.as_str()),
-            "an expression that some date matches",
-        ),
-        (None, Rule::Every { .. }) => {
-            mistakes.add("from", "it is too far ahead", "a time that can be counted")
+    let (field, detail, allowed) = match (without_end.next_after(now), &schedule.rule) {
+        (Some(next), _) => {
+            let detail = format!("it never fires: its next time would be {next}");
+            ("until", detail, "a time at or after that, or none")
         }
-    }
+        (None, Rule::Cron(cron)) => {
+            let detail = format!("{:?} never fires: no date is like this", cron.as_str());
+            ("cron", detail, "an expression that some date matches")
+        }
+        (None, Rule::Every { .. }) => {
+            ("from", "it is too far ahead".to_owned(), "a time that can be counted")
+        }
+    };
+    mistakes.add(field, detail, allowed);
 }
 
 /// The field `job`.

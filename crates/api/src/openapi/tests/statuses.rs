@@ -171,6 +171,15 @@ async fn put_credential_in_use(app: &Router, path: &str) {
     put(app, "/v1/topics/t", r#"{"credentials":"bank"}"#).await;
 }
 
+/// Puts the schedule that a request is about, for another topic if it is to be in its way.
+async fn scheduled(app: &Router, status: u16) {
+    match status {
+        200 => put(app, "/v1/schedules/i", SCHEDULE).await,
+        409 => put(app, "/v1/schedules/i", &SCHEDULE.replace("\"t\"", "\"other\"")).await,
+        _ => {}
+    }
+}
+
 /// Brings a store into the state in which a good request to the operation is answered with the status, and
 /// returns that request.
 async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<Body> {
@@ -226,12 +235,7 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
         ("put_quota" | "delete_quota", 200) => put(app, &target, r#"{"jobs":5}"#).await,
         ("put_credential" | "delete_credential", 200) => put(app, &target, CREDENTIAL).await,
         ("delete_credential", 409) => put_credential_in_use(app, &target).await,
-        (
-            "put_schedule" | "get_schedule" | "delete_schedule" | "pause_schedule" | "resume_schedule"
-            | "run_schedule" | "next_firings",
-            200,
-        ) => put(app, "/v1/schedules/i", SCHEDULE).await,
-        ("put_schedule", 409) => put(app, &target, &SCHEDULE.replace("\"t\"", "\"other\"")).await,
+        _ if operation.path.starts_with("/v1/schedules/{id}") => scheduled(app, status).await,
         ("resume", 200) => drop(post(app, "/v1/topics/t/pause", "").await),
         ("revive_dead", 409) => {
             for _ in 0..ringback_core::contract::MAX_REDRIVES {

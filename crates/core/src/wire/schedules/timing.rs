@@ -36,7 +36,7 @@ fn cron(fields: &Fields<'_>, zone: Zone, mistakes: &mut Mistakes) -> Option<Rule
         return None;
     };
     match Cron::parse(&text, zone) {
-        Ok(cron) => Some(Rule::Cron(cron)),
+        Ok(cron) => Some(Rule::Cron(cron.into())),
         Err(error) => {
             mistakes.add("cron", format_args!("{} cannot be read: {error}", shown(raw)), Cron::ALLOWED);
             None
