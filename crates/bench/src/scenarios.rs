@@ -14,6 +14,7 @@ mod pull;
 mod redis_cpu;
 mod replicated;
 mod revive;
+mod schedules;
 mod submit_batch;
 mod submit_one;
 mod up;
@@ -40,7 +41,7 @@ macro_rules! scenario {
 }
 
 /// All scenarios, in the order in which they run.
-pub const SCENARIOS: [Scenario; 17] = [
+pub const SCENARIOS: [Scenario; 18] = [
     scenario!(submit_one, "single submits over HTTP, durable, beside a handler that does nothing"),
     scenario!(replicated, "single submits that a replica has to have, beside those of profile disk"),
     scenario!(submit_batch, "submits of 1,000 jobs per request, beside redis-benchmark"),
@@ -48,6 +49,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     scenario!(lateness, "time from due to arrival, for jobs due evenly, beside BullMQ"),
     scenario!(memory, "bytes of Redis per pending job, beside BullMQ"),
     scenario!(idle, "CPU and Redis calls of all roles while a million jobs are pending and none is due"),
+    scenario!(schedules, "a hundred thousand schedules while none fires, and lateness at 1,000 firings/s"),
     scenario!(redis_cpu, "CPU of Redis for one job from submit to done"),
     scenario!(growth, "rate, lateness and CPU of Redis with more and more pending jobs"),
     scenario!(herd, "a million jobs of one topic due at once, and the lateness of other topics"),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Caller, ROOT, stacks};
-use crate::sample_jobs::SOON;
+use crate::sample_jobs::{SOON, now, time};
 
 fn jobs(name: &str, count: usize) -> Value {
     let job = |n| json!({"topic": "t", "id": format!("{name}-{n}"), "delay": "1h"});
@@ -202,5 +202,39 @@ async fn a_tenant_has_no_more_topics_origins_and_bytes_than_its_quota_allows() {
         let problem = submit(&greedy, &with_body("123456789")).await.expect(413);
         assert!(problem["detail"].as_str().expect("a text").contains("quota allows 10"), "{problem}");
         submit(&other, &with_body("123456789")).await.expect(201);
+    }
+}
+
+#[tokio::test]
+async fn schedules_wait_for_the_quota_of_their_tenant() {
+    for options in stacks() {
+        let stack = options.start().await;
+        set(&stack, "acme", &json!({"jobs": 3}), 201).await;
+        let caller = caller(&stack, "acme").await;
+        let job = json!({"topic": "t", "ttr": "30s", "body": "12345678"});
+        let schedule = json!({"every": "1s", "missed": "all", "job": job});
+        caller.send(&stack, Method::PUT, "/v1/schedules/tick", Some(&schedule)).await.expect(201);
+        let waits = async |why: &str| {
+            eventually(SOON, why, async || {
+                let found = caller.get(&stack, "/v1/schedules/tick").await.expect(200);
+                let late = now().duration_since(time(&found["next_at"]));
+                if late.as_secs() >= 3 { Ok(found["fired"].as_u64().expect("a number")) } else { Err(found) }
+            })
+            .await
+        };
+        assert_eq!(waits("it has as many jobs as it may have").await, 3);
+        assert_eq!(delayed(&stack, "acme").await, 0);
+
+        // What it has missed meanwhile is made up for.
+        set(&stack, "acme", &json!({"jobs": 100}), 200).await;
+        eventually(SOON, "it fires again", async || {
+            let found = caller.get(&stack, "/v1/schedules/tick").await.expect(200);
+            if found["fired"].as_u64() > Some(6) { Ok(()) } else { Err(found) }
+        })
+        .await;
+        set(&stack, "acme", &json!({"body_bytes": 9}), 200).await;
+        waits("its body is too large by now").await;
+        let run = caller.send(&stack, Method::POST, "/v1/schedules/tick/run", None).await.expect(413);
+        assert!(run["detail"].as_str().expect("a text").contains("quota allows 9"), "{run}");
     }
 }

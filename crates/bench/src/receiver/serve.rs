@@ -81,7 +81,9 @@ fn parse(input: &[u8]) -> io::Result<Option<(Arrival, usize)>> {
         if header.name.eq_ignore_ascii_case("content-length") {
             body = value.parse().map_err(io::Error::other)?;
         } else if header.name.eq_ignore_ascii_case("ringback-job-id") {
-            arrival.number = value.rsplit('-').next().and_then(|digits| digits.parse().ok());
+            // That of a firing has its time behind.
+            let name = value.split('~').next().unwrap_or_default();
+            arrival.number = name.rsplit('-').next().and_then(|digits| digits.parse().ok());
         } else if header.name.eq_ignore_ascii_case("ringback-due-at") {
             arrival.due = value.parse().ok();
         }

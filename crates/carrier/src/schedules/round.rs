@@ -81,6 +81,12 @@ impl ScheduleRunner<'_> {
 
     /// Limits the firings of schedules to what the quotas of their tenants let through.
     async fn within_quotas(&self, steps: Vec<Step>, put_off: &mut Vec<ScheduleRow>) -> Vec<Step> {
+        let (too_large, steps): (Vec<_>, Vec<_>) =
+            steps.into_iter().partition(|step| self.is_too_large(step));
+        for step in too_large {
+            self.refused(&step, "the body that the quota of its tenant allows");
+            put_off.push(step.before);
+        }
         let mut needed = HashMap::new();
         for step in &steps {
             if let Some(tenant) = &step.before.key.tenant {
@@ -102,6 +108,14 @@ impl ScheduleRunner<'_> {
             }
         }
         within
+    }
+
+    /// Whether the quota of its tenant allows no such body; it may be another one since the schedule was set.
+    fn is_too_large(&self, step: &Step) -> bool {
+        let tenant = step.before.key.tenant.as_ref();
+        let quota = tenant.and_then(|tenant| self.policies.quota(tenant).ok().flatten());
+        let limit = quota.and_then(|quota| quota.body_bytes);
+        limit.is_some_and(|limit| step.state.schedule.job.delivery.body.bytes.len() > limit as usize)
     }
 
     /// Submits the jobs of schedules and moves these on. Returns those whose jobs were refused.

@@ -184,7 +184,6 @@ pub(super) async fn run_now(
     if let Some(shortage) = api.store.shortage().await {
         return Err(ApiError::retry_later(shortage));
     }
-    let limits = api.quotas.limits(caller);
     for _ in 0..MAX_TRIES {
         let (row, mut state) = find(api, caller, key).await?;
         let policies = api.policies.all()?;
@@ -196,7 +195,8 @@ pub(super) async fn run_now(
             Some(text) => key.id.run_of_key(text),
             None => key.id.run(time),
         };
-        let job = state.schedule.run(id.clone(), policy, limits);
+        let mut job = state.schedule.run(id.clone(), policy, None);
+        api.quotas.admit(&mut job, caller)?;
         if idempotency_key.is_some() && api.store.get(&job.key).await?.is_some() {
             return Ok(state);
         }
