@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redb::{Database, ReadableDatabase as _, TableDefinition};
 use ringback_core::contract::{Cancelled, SubmitResult};
-use ringback_core::job::JobKey;
+use ringback_core::job::{JobKey, TenantScope};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 use tempfile::{TempDir, tempdir};
@@ -16,6 +16,8 @@ use super::{Filler, audit, job, open, refused, submit};
 
 const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
 const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
+const SCHEDULES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("schedules");
+const TIMES: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("schedule_times");
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 const BLOCK: usize = 4096;
 
@@ -312,7 +314,27 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
     });
     forget_counts(&file);
     assert_eq!(accepted(directory.path()).await, 1);
-    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(6), Some(0)));
+    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(7), Some(0)));
+}
+
+#[tokio::test]
+async fn a_file_from_before_there_were_schedules_is_taken_over() {
+    let directory = tempdir().expect("a directory");
+    let store = open(directory.path()).await;
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
+    drop(store);
+    let file = database(directory.path());
+    change(&file, |format| drop(format.insert("version", 6).expect("it takes it")));
+    let database = Database::open(&file).expect("it opens");
+    let write = database.begin_write().expect("a transaction");
+    assert!(write.delete_table(SCHEDULES).expect("it goes") && write.delete_table(TIMES).expect("it goes"));
+    write.commit().expect("it commits");
+    drop(database);
+    let store = open(directory.path()).await;
+    audit::tables(&store).await;
+    assert_eq!(store.schedules(&TenantScope::All, None, 10).await.expect("schedules"), (Vec::new(), None));
+    drop(store);
+    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(7)));
 }
 
 #[tokio::test]

@@ -6,11 +6,11 @@ use ringback_testkit::{Answer, Process, Role, Script, Sink, Stack, StackOptions,
 use serde_json::{Value, json};
 
 use super::gauges::GAUGES;
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::sample_jobs::{SOON, TOPIC, job, now, with};
 
 /// What is counted only when something has gone wrong, for jobs that ask for it, or after more time than a test
 /// has.
-const RARE: [&str; 17] = [
+const RARE: [&str; 20] = [
     "ringback_carrier_recovered_jobs_total",
     "ringback_carrier_lost_jobs_total",
     "ringback_carrier_evicted_jobs_total",
@@ -20,6 +20,9 @@ const RARE: [&str; 17] = [
     "ringback_carrier_rejected_dead_letter_notices_total",
     "ringback_carrier_unreadable_dead_letters_total",
     "ringback_carrier_fenced_shards_total",
+    "ringback_carrier_missed_firings_total",
+    "ringback_carrier_overlapped_firings_total",
+    "ringback_carrier_refused_firings_total",
     "ringback_notifier_late_settles_total",
     "ringback_notifier_stale_settles_total",
     "ringback_notifier_unsettled_jobs_total",
@@ -134,6 +137,14 @@ async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
     for (id, state) in ends {
         stack.wait_state(TOPIC, id, state, SOON).await;
     }
+    let second = json!({"every": "1s", "until": (now() + SOON).to_string(), "job": {"topic": "of-schedule"}});
+    stack.put("/v1/schedules/second", &second).await.expect(201);
+    eventually(SOON, "it fires", async || {
+        let found = stack.get("/v1/schedules/second").await.expect(200);
+        if found["fired"].as_u64() >= Some(1) { Ok(()) } else { Err(found) }
+    })
+    .await;
+    stack.delete("/v1/schedules/second").await.expect(200);
     assert!(events.chunk().await.expect("the stream goes on").is_some());
     (stack, sink)
 }

@@ -135,9 +135,35 @@ async fn a_run_submits_a_job_now_and_with_a_key_once() {
             known.insert(answer["last"]["id"].as_str().expect("an id").to_owned());
             assert_eq!(answer["fired"], 3, "{answer}");
         }
+        let later = act(&stack, "yearly", "run").await["last"]["id"].clone();
+        let first = raw_post(url, &[("Idempotency-Key", "\"7\"")], String::new()).await.expect(200);
+        assert_ne!(first["last"]["id"], later);
+        known.insert(first["last"]["id"].as_str().expect("an id").to_owned());
         assert_eq!(known.len(), 1, "{known:?}");
-        wait_for(&sink, "yearly", 3).await;
+        wait_for(&sink, "yearly", 4).await;
         assert_eq!(get(&stack, "yearly").await["next_at"], Value::Null, "it stays paused");
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_that_has_fired_for_the_last_time_stays_and_is_not_exported() {
+    for options in StackOptions::each_store() {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        let mut schedule = each_second(&sink);
+        put(&stack, "goes-on", &schedule).await;
+        schedule["until"] = json!((now() + SignedDuration::from_secs(2)).to_string());
+        put(&stack, "ends", &schedule).await;
+        let ended = eventually(SOON, "it has fired for the last time", async || {
+            let found = get(&stack, "ends").await;
+            if found["next_at"].is_null() { Ok(found) } else { Err(found) }
+        })
+        .await;
+        assert!(ended["fired"].as_u64() >= Some(1), "{ended}");
+        let (status, again) = put(&stack, "ends", &schedule).await;
+        assert_eq!((status, again), (200, ended), "it can be put again as it is");
+        let exported = stack.get("/v1/export/schedules").await;
+        let text = String::from_utf8(exported.body.into()).expect("UTF-8");
+        assert!(text.lines().count() == 1 && text.contains("goes-on"), "{text}");
     }
 }
 

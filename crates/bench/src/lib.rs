@@ -6,6 +6,7 @@
 //! refused or early, when something takes far longer than it should, or when a server does not answer.
 
 mod args;
+mod at_rest;
 mod attack;
 mod backlog;
 mod embedded_store;

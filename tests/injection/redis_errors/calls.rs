@@ -94,6 +94,10 @@ impl Client<'_> {
         self.ok("POST", "jobs", job).await;
         let job = json!({"topic": "lapses", "id": round, "retry": {"preset": "none"}, "body": large});
         self.ok("POST", "jobs", job).await;
+        let until = ringback_testkit::now() + Duration::from_secs(3);
+        let job = json!({"topic": "aside", "url": format!("{}/hook", self.aside)});
+        let schedule = json!({"every": "1s", "until": until.to_string(), "job": job});
+        self.ok("PUT", &format!("schedules/tick-{round}"), schedule).await;
         let ask = json!({"max": 100, "ttr": "100ms", "wait": 0});
         let reserve = (Method::POST, format!("{}/v1/topics/lapses/reserve", self.api), Some(ask));
         let look = (Method::GET, format!("{}/v1/jobs/lapses/{round}", self.api), None);

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use super::calls::{Client, SOON};
 
 impl Client<'_> {
-    /// Leaves jobs that no index has, entries of jobs that are gone, and wrong counts.
+    /// Leaves jobs that no index has, entries of jobs that are gone, a time without a schedule, and wrong counts.
     pub(crate) async fn damage(&self, id: &str) {
         self.far_job(&format!("{id}-kept"), "3h").await;
         let base = self.base().await;
+        self.ask::<(), _>("ZADD", (format!("{base}:schedule-times"), 1, "gone")).await;
         let (pool, dues) = (format!("{base}:pool"), format!("{base}:due:*"));
         let known: BTreeSet<Vec<u8>> = self.ask("KEYS", &dues).await;
         self.far_job(&format!("{id}-lost"), "40s").await;

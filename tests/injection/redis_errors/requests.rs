@@ -45,6 +45,8 @@ impl Client<'_> {
             "revive" | "purge" | "purge_many" | "dead" | "begin_redrive" | "redrives" => {
                 self.of_dead_jobs(call, id).await
             }
+            "list_schedule" | "list_schedules" | "schedules" | "change_schedules" | "unlist_schedule"
+            | "unlisted_schedules" | "fire" => self.of_schedule(call, id).await,
             _ => self.of_topic(call, id).await,
         }
     }
@@ -83,6 +85,24 @@ impl Client<'_> {
             "dead" => (Method::GET, format!("{topic}/dead"), None),
             "begin_redrive" => (Method::POST, format!("{topic}/dead/revive"), Some(json!({}))),
             _ => (Method::GET, format!("{topic}/revivals"), None),
+        }
+    }
+
+    async fn of_schedule(&self, call: &str, id: &str) -> Request {
+        let path = format!("schedules/{id}");
+        let schedule = json!({"every": "1h", "job": {"topic": "far", "url": format!("{}/hook", self.aside)}});
+        let url = format!("{}/v1/{path}", self.api);
+        if call == "list_schedule" {
+            return (Method::PUT, url, Some(schedule));
+        }
+        self.ok("PUT", &path, schedule).await;
+        match call {
+            "list_schedules" => (Method::GET, format!("{}/v1/schedules", self.api), None),
+            "schedules" => (Method::GET, url, None),
+            "change_schedules" => (Method::POST, format!("{url}/pause"), None),
+            "unlist_schedule" => (Method::DELETE, url, None),
+            "fire" => (Method::POST, format!("{url}/run"), None),
+            _ => (Method::GET, format!("{}/v1/audit", self.api), None),
         }
     }
 

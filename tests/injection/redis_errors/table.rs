@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 38] = [
+pub(crate) const ANSWERED: [&str; 46] = [
     "submit",
     "replace",
     "import",
@@ -42,13 +42,22 @@ pub(crate) const ANSWERED: [&str; 38] = [
     "audit_repair",
     "audit_count",
     "audit_slots",
+    "audit_schedules",
+    "unlisted_schedules",
+    "list_schedule",
+    "list_schedules",
+    "schedules",
+    "change_schedules",
+    "unlist_schedule",
+    "fire",
 ];
 
-/// Of these, the ones that carriers make by themselves too: those of a redrive look for dead jobs.
-pub(crate) const OF_CARRIERS: [&str; 1] = ["dead"];
+/// Of these, the ones that carriers make by themselves too: those of a redrive look for dead jobs, and all make schedules
+/// fire.
+pub(crate) const OF_CARRIERS: [&str; 3] = ["dead", "change_schedules", "fire"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 35] = [
+pub(crate) const REPEATED: [&str; 37] = [
     "members",
     "claim",
     "release_shard",
@@ -66,6 +75,8 @@ pub(crate) const REPEATED: [&str; 35] = [
     "end_redrive",
     "redrive_jobs",
     "redrive_progress",
+    "due_schedules",
+    "forget_schedule_times",
     "gauges",
     "topic_gauges",
     "pull_lanes",
@@ -157,7 +168,7 @@ pub(crate) fn outcome(call: &str, fault: RedisFault) -> Outcome {
         Error(NOT_FOUND) if call.bytes().all(|byte| byte.is_ascii_uppercase()) => Outcome::Unavailable,
         // The library is loaded again.
         Error(NOT_FOUND) => Outcome::Served,
-        _ if call.starts_with("audit_") => Outcome::Either,
+        _ if call.starts_with("audit_") || call == "unlisted_schedules" => Outcome::Either,
         // Would fail again.
         Error(line) if ["OOM", "READONLY", "NOAUTH", "NOPERM"].iter().any(|code| line.starts_with(code)) => {
             Outcome::Unavailable

@@ -28,7 +28,7 @@ pub(crate) struct ScheduleRequest {
     /// One of the times of `every`; the others are whole periods from it. By default that of the schedule with the same
     /// period that it replaces, else `from`, else now: then it fires first after a period.
     anchor: Option<DueTime>,
-    /// The time zone of `cron`, and of the other times if they have no offset. By default UTC.
+    /// The time zone of `cron`, by default UTC, and of the other times if they have no offset, which need it.
     time_zone: Option<ZoneName>,
     /// The job.
     job: ScheduledJobRequest,
@@ -37,7 +37,7 @@ pub(crate) struct ScheduleRequest {
     /// within a minute, `skip` and `one` make the last.
     #[schema(default = "one")]
     missed: Option<MissedFirings>,
-    /// How late a missed firing is at most, to be made up for.
+    /// How late a missed firing is at most, to be made up for. Less than a minute has no effect.
     #[schema(default = "1h")]
     catchup: Option<Catchup>,
     /// Whether it fires while the job of the firing before is delayed, ready or reserved.
@@ -86,9 +86,9 @@ pub(crate) struct ScheduledJobRequest {
     /// The method of the callback. `GET` and `DELETE` have no body. Only for a job with a URL.
     #[schema(default = "POST")]
     method: Option<CallbackMethod>,
-    /// Any JSON, at most 256 KiB and 64 levels deep.
+    /// Any JSON, at most 32 KiB and 64 levels deep.
     body: Option<Value>,
-    /// A body that is not JSON. Not together with `body`.
+    /// A body that is not JSON, at most 32 KiB. Not together with `body`.
     body_base64: Option<Base64>,
     /// The media type of `body_base64`; by default `application/octet-stream`. Not together with `body`.
     content_type: Option<MediaType>,

@@ -4,6 +4,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf as _, BytesMut};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -75,20 +78,27 @@ fn parse(input: &[u8]) -> io::Result<Option<(Arrival, usize)>> {
     let at = now();
     let channel = Channel::of(request.path.unwrap_or_default());
     let mut arrival = Arrival { at, due: None, number: None, channel };
-    let mut body = 0;
+    let (mut body, mut fired) = (0, None);
     for header in request.headers.iter() {
         let Ok(value) = str::from_utf8(header.value) else { continue };
         if header.name.eq_ignore_ascii_case("content-length") {
             body = value.parse().map_err(io::Error::other)?;
         } else if header.name.eq_ignore_ascii_case("ringback-job-id") {
-            // That of a firing has its time behind.
-            let name = value.split('~').next().unwrap_or_default();
+            // That of a firing has its time behind. The job is due only when it is submitted.
+            let (name, time) = value.split_once('~').map_or((value, None), |(name, time)| (name, Some(time)));
+            fired = time.and_then(time_of_firing);
             arrival.number = name.rsplit('-').next().and_then(|digits| digits.parse().ok());
         } else if header.name.eq_ignore_ascii_case("ringback-due-at") {
             arrival.due = value.parse().ok();
         }
     }
+    arrival.due = fired.or(arrival.due);
     Ok(Some((arrival, head + body)))
+}
+
+/// The time in the id of a firing, such as `20261126T080000.123Z`.
+fn time_of_firing(text: &str) -> Option<Timestamp> {
+    DateTime::strptime("%Y%m%dT%H%M%S%.fZ", text).ok()?.to_zoned(TimeZone::UTC).ok().map(|at| at.timestamp())
 }
 
 #[cfg(test)]
@@ -104,5 +114,23 @@ mod tests {
         assert_eq!((arrival.number, arrival.channel, length), (Some(42), Channel::Beside, text.len() + 2));
         assert_eq!(arrival.due.map(|due| due.to_string()).as_deref(), Some("2026-11-20T11:13:47.779Z"));
         assert!(arrival.at > arrival.due.expect("it was due"));
+    }
+
+    #[test]
+    fn a_firing_was_due_at_the_time_in_its_id() {
+        for (id, at) in [
+            ("20261120T111347.779Z", "2026-11-20T11:13:47.779Z"),
+            ("20261120T111347Z", "2026-11-20T11:13:47Z"),
+        ] {
+            let text = format!(
+                "POST /main HTTP/1.1\r\nringback-job-id: schedule-00000042~{id}\r\n\
+                ringback-due-at: 2026-11-20T11:13:48.000Z\r\ncontent-length: 0\r\n\r\n"
+            );
+            let (arrival, _) = parse(text.as_bytes()).expect("it is well formed").expect("it is complete");
+            assert_eq!(
+                (arrival.number, arrival.due.map(|due| due.to_string())),
+                (Some(42), Some(at.to_owned()))
+            );
+        }
     }
 }

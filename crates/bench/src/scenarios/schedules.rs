@@ -10,17 +10,16 @@ use ringback_core::contract::{ScheduleAdded, ScheduleRow};
 use ringback_core::schedule::{Progress, ScheduleKey, ScheduleState};
 use ringback_core::wire::{NewSchedule, ScheduleDefaults, parse_schedule};
 use ringback_store::Store;
-use ringback_testkit::{Process, Role, Stack, now};
+use ringback_testkit::{Role, Stack, now};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
+use crate::at_rest::AtRest;
 use crate::figure::{Figure, Spread, report};
 use crate::job::{URL, job};
 use crate::latencies::Latencies;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::Setup;
 use crate::train::{LEADS, Train, ahead, lateness};
-use crate::usage::cpu_seconds;
 
 pub(crate) const NAME: &str = "schedules";
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("max", 1.0)];
@@ -37,48 +36,23 @@ async fn idle(setup: &Setup) {
     let schedules = setup.size.pick(100_000, 500);
     let stack = setup.stack(setup.profile()).count(Role::Carrier, 2).count(Role::Notifier, 2).start().await;
     let store = setup.open(stack.redis()).await;
-    let before = Idle::watch(setup, &stack).await;
+    let before = AtRest::watch(setup, &stack).await;
     let memory = stack.redis().used_memory().await;
     let far = now() + SignedDuration::from_hours(24);
     let adding = stream::iter(0..schedules).map(|number| add(&store, number, far));
     adding.buffer_unordered(CALLS).collect::<()>().await;
     let memory = stack.redis().used_memory().await.saturating_sub(memory) as f64 / schedules as f64;
-    let after = Idle::watch(setup, &stack).await;
+    let after = AtRest::watch(setup, &stack).await;
     let with = json!({ "schedules": schedules });
     report(NAME, "memory", memory, "B", &with);
     let none = |value: f64| Some(("without them", value.into()));
     for (name, unit, value, yardstick) in [
         ("calls", "calls/s", after.calls, before.calls),
-        ("roles-cpu", "% of core", after.roles, before.roles),
-        ("redis-cpu", "% of core", after.redis, before.redis),
+        ("roles-cpu", "% of core", after.roles_cpu, before.roles_cpu),
+        ("redis-cpu", "% of core", after.redis_cpu, before.redis_cpu),
     ] {
         let (value, yardstick, with) = (value.into(), none(yardstick), with.clone());
         Figure { scenario: NAME, name, unit, value, yardstick, with }.report();
-    }
-}
-
-/// What an installation uses while nothing is due.
-struct Idle {
-    calls: f64,
-    roles: f64,
-    redis: f64,
-}
-
-impl Idle {
-    async fn watch(setup: &Setup, stack: &Stack) -> Self {
-        // Work that was started before ends first.
-        sleep(setup.size.pick(Duration::from_secs(5), Duration::from_millis(100))).await;
-        let processes = stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers);
-        let pids: Vec<_> = processes.map(Process::pid).collect();
-        let cpu = || pids.iter().map(|pid| cpu_seconds(*pid)).sum::<f64>();
-        let redis = || cpu_seconds(stack.redis().pid());
-        let calls = stack.redis().watch_calls().await;
-        let (cpu_before, redis_before, started) = (cpu(), redis(), Instant::now());
-        sleep(setup.size.pick(Duration::from_secs(20), Duration::from_secs(1))).await;
-        let seconds = started.elapsed().as_secs_f64();
-        let share = |used: f64| used / seconds * 100.0;
-        let (roles, redis) = (share(cpu() - cpu_before), share(redis() - redis_before));
-        Self { calls: calls.total() as f64 / seconds, roles, redis }
     }
 }
 

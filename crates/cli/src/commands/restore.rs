@@ -1,5 +1,6 @@
-//! `ringback restore`: checks a backup, then puts its credentials, then sets the policies and pauses of its topics, then imports its jobs, then puts its schedules. What the
-//! installation has already stays as it is, so a run that ended early can be run again.
+//! `ringback restore`: checks a backup, then puts its credentials, sets the policies and pauses of its topics, imports its
+//! jobs, and puts its schedules. What the installation has already stays as it is, so a run that ended early can be run
+//! again.
 
 mod batches;
 mod credentials;

@@ -3,7 +3,7 @@
 mod set;
 
 use clap::{Args, Subcommand, value_parser};
-use http::Method;
+use http::{HeaderValue, Method};
 use ringback_core::schedule::ScheduleId;
 use ringback_core::wire::MAX_UPCOMING;
 use serde::Deserialize;
@@ -11,7 +11,8 @@ use serde::Deserialize;
 use self::set::SetArgs;
 use super::pages::{self, List};
 use super::session::Session;
-use crate::args::Page;
+use super::submit::IDEMPOTENCY_KEY;
+use crate::args::{Page, values};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Cell, Table, View};
@@ -83,7 +84,7 @@ pub(crate) enum ScheduleCommand {
     Next(NextArgs),
     /// Submit the job of a schedule now
     #[command(after_help = RUN_EXAMPLES)]
-    Run(ScheduleArgs),
+    Run(RunArgs),
     /// Let a schedule not fire until it is resumed
     #[command(after_help = PAUSE_EXAMPLES)]
     Pause(ScheduleArgs),
@@ -101,6 +102,16 @@ pub(crate) struct ScheduleArgs {
     /// Id of the schedule: 1 to 96 letters, digits, dots, - and _
     #[arg(value_name = "ID", value_parser = id)]
     pub(crate) id: String,
+}
+
+/// A schedule to run.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) of: ScheduleArgs,
+    /// Key that makes it safe to repeat this run: with the same key nothing is submitted again
+    #[arg(long, value_name = "KEY", value_parser = values::idempotency_key)]
+    pub(crate) idempotency_key: Option<HeaderValue>,
 }
 
 /// How many schedules to list.
@@ -138,7 +149,11 @@ pub(crate) async fn run(session: &mut Session, command: ScheduleCommand) -> anyh
         ScheduleCommand::List(args) => return list(session, &args).await,
         ScheduleCommand::Next(args) => return next(session, &args).await,
         ScheduleCommand::Get(args) => (Method::GET, args, None),
-        ScheduleCommand::Run(args) => (Method::POST, args, Some("run")),
+        ScheduleCommand::Run(args) => {
+            let mut call = call(Method::POST, &args.of.id, &["run"]);
+            call.headers.extend(args.idempotency_key.map(|key| (IDEMPOTENCY_KEY, key)));
+            return session.show(call, details).await;
+        }
         ScheduleCommand::Pause(args) => (Method::POST, args, Some("pause")),
         ScheduleCommand::Resume(args) => (Method::POST, args, Some("resume")),
         ScheduleCommand::Delete(args) => (Method::DELETE, args, None),
@@ -190,6 +205,7 @@ struct Shown {
     id: String,
     cron: Option<String>,
     every: Option<String>,
+    anchor: Option<String>,
     time_zone: Option<String>,
     job: ShownJob,
     missed: String,
@@ -258,6 +274,7 @@ fn details(one: &Shown, view: &View) -> String {
     let rows = [
         ("schedule", Some(one.id.clone())),
         ("fires", Some(one.when())),
+        ("anchor", one.anchor.as_ref().map(time)),
         ("topic", Some(one.job.topic.clone())),
         ("url", Some(url)),
         ("next", Some(next)),

@@ -20,7 +20,7 @@ use crate::failure::Verdict;
 use crate::output::job_details;
 
 /// The header of a key by which the server recognises a repeated submit.
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 const SUBMIT_EXAMPLES: &str = "\
 Examples:

@@ -19,6 +19,14 @@ const MAX_LENGTH: usize = 256;
 /// How many local times may follow each other that are not after the given one. Where clocks are set back by an hour,
 /// there are sixty at most; a whole day is the most that any zone was set back by.
 const MAX_REPEATED: usize = 2 * 24 * 60;
+/// The fields of an expression, and the numbers and names of each.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of the month", "1 to 31, L, or a day with W"),
+    ("month", "1 to 12 or JAN to DEC"),
+    ("day of the week", "0 to 7 or SUN to SAT, with # or L behind"),
+];
 /// The bit of numbers among those of the fields of an expression.
 const NUMBERS: u8 = 1;
 
@@ -37,6 +45,29 @@ pub struct Cron {
 #[error("{0}")]
 pub struct CronError(String);
 
+impl CronError {
+    /// Says which field of an expression is wrong that cannot be read.
+    fn new(written: &str, parser: &CronParser) -> Self {
+        let fields: Vec<_> = written.split_whitespace().collect();
+        if written.starts_with('@') {
+            return Self("there is no such name".to_owned());
+        }
+        if fields.len() != FIELDS.len() {
+            return Self(format!("it has {} fields, not 5", fields.len()));
+        }
+        for (place, (field, (name, numbers))) in fields.iter().zip(FIELDS).enumerate() {
+            let mut alone = ["*"; FIELDS.len()];
+            alone[place] = *field;
+            if parser.parse(&alone.join(" ")).is_err() {
+                return Self(format!(
+                    "{field:?} is no {name}, which is {numbers}, or a list, a range or a step of these"
+                ));
+            }
+        }
+        Self("its fields do not go together".to_owned())
+    }
+}
+
 impl Cron {
     /// The form of an expression, for error messages.
     pub const ALLOWED: &'static str = "minute, hour, day of the month, month and day of the week, such as \"0 8 * * MON-FRI\", with lists, ranges, steps, names, L for the last day and # for the n-th weekday of a month; or @hourly, @daily, @weekly, @monthly or @yearly";
@@ -49,9 +80,9 @@ impl Cron {
         if text.len() > MAX_LENGTH {
             return Err(CronError(format!("it is longer than {MAX_LENGTH} bytes")));
         }
-        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let parsed = parser.parse(text).map_err(|error| CronError(error.to_string()))?;
         let written = text.trim();
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let parsed = parser.parse(written).map_err(|_| CronError::new(written, &parser))?;
         Ok(Self { written: written.into(), parsed, zone, is_hourly: is_hourly(written) })
     }
 

@@ -7,14 +7,14 @@ pub use self::answer::{
     FiringAnswer, ScheduleAnswer, ScheduleFields, ScheduleLine, ScheduledJobAnswer, SchedulesAnswer,
     UpcomingAnswer,
 };
-use self::timing::{Timing, rule};
+use self::timing::{Timing, after_1970, rule};
 use super::fields::due::local_time;
 use super::fields::object::{Fields, Mistakes, open, read};
 use super::fields::values::{duration_within, field, object};
 use super::problem::Problem;
 use super::submit::{self, Defaults};
 use crate::clock::Timestamp;
-use crate::job::{Expires, Tenant};
+use crate::job::{Expires, MAX_AHEAD, Tenant};
 use crate::policy::Policies;
 use crate::schedule::{
     DEFAULT_CATCHUP, MAX_CATCHUP, MAX_JITTER, MAX_SCHEDULED_BODY, Missed, Overlap, Rule, Schedule,
@@ -85,6 +85,10 @@ pub fn parse_schedule(
     let zone = zone(&fields, &mut mistakes);
     let from = local_time(&fields, "from", zone.as_ref(), &mut mistakes);
     let until = local_time(&fields, "until", zone.as_ref(), &mut mistakes);
+    after_1970(&fields, "from", from, &mut mistakes);
+    if from.is_some_and(|from| from > defaults.now.plus(MAX_AHEAD)) {
+        mistakes.add("from", "too far ahead", "at most 10 years from now");
+    }
     let timing =
         Timing { zone: zone.unwrap_or_else(Zone::utc), from, now: defaults.now, stored: defaults.stored };
     let rule = rule(&fields, timing, &mut mistakes);

@@ -197,7 +197,11 @@ pub(super) async fn run_now(
         };
         let mut job = state.schedule.run(id.clone(), policy, None);
         api.quotas.admit(&mut job, caller)?;
-        if idempotency_key.is_some() && api.store.get(&job.key).await?.is_some() {
+        if idempotency_key.is_some()
+            && let Some(known) = api.store.get(&job.key).await?
+        {
+            // Answered as the first time, although it may have fired since.
+            state.progress.last = Some(Firing { time: known.created, id });
             return Ok(state);
         }
         api.destinations.check_job(&job, caller).map_err(within_job)?;

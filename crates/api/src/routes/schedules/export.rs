@@ -10,7 +10,7 @@ use futures_util::stream;
 use http::header;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::job::Topic;
-use ringback_core::schedule::ScheduleKey;
+use ringback_core::schedule::{ScheduleKey, ScheduleState};
 use ringback_core::wire::ScheduleLine;
 use ringback_service::http_server::{Peer, Place};
 
@@ -27,7 +27,7 @@ const PAGE: usize = 100;
 
 /// Export schedules
 ///
-/// Streams the schedules, one line of JSON each, sorted by tenant and id. `schedule` is what a request puts elsewhere. If
+/// Streams the schedules that fire again, one line of JSON each, sorted by tenant and id. `schedule` is what a request puts elsewhere. If
 /// the connection is aborted the export is incomplete. The values of secret headers are not masked.
 #[utoipa::path(
     get, path = "/v1/export/schedules", tag = "schedules", operation_id = "export_schedules",
@@ -68,9 +68,10 @@ impl ScheduleExport {
             while chunk.len() < CHUNK
                 && let Some(row) = self.page.next()
             {
-                let Some(state) = readable(&row).filter(|_| self.caller.reaches(&row.topic)) else {
-                    continue;
-                };
+                // One that has fired for the last time cannot be put elsewhere.
+                let fires_again = |state: &ScheduleState| state.schedule.next_after(self.api.now()).is_some();
+                let state = readable(&row).filter(|_| self.caller.reaches(&row.topic)).filter(fires_again);
+                let Some(state) = state else { continue };
                 serde_json::to_writer(&mut chunk, &ScheduleLine::new(&row.key, state))
                     .expect("plain data always serialises");
                 chunk.push(b'\n');

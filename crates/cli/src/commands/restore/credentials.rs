@@ -13,10 +13,10 @@ use serde_json::json;
 use super::super::retry::PatientCalls;
 use super::Plan;
 use super::policies::Secrets;
+use super::present::each_line;
 use super::results::Results;
 use crate::backup_file::{Kind, Lines};
-use crate::client::{Call, ClientError, SHORT};
-use crate::response_lines::ResponseLines;
+use crate::client::{Call, SHORT};
 
 /// What helps if a credential cannot be opened.
 const SEALED: &str = "it is sealed; start the server with the master keys that sealed it (RINGBACK_MASTER_KEYS), or leave \
@@ -71,13 +71,12 @@ pub(super) async fn restore(
 async fn all_present(calls: PatientCalls<'_>, plan: &Plan) -> anyhow::Result<Present> {
     let mut present = Present::new();
     for owner in &plan.owners {
-        let call = Call::new(Method::GET, &["v1", "export", "credentials"]).for_tenant(owner.as_ref());
-        let mut lines = ResponseLines::new(calls.open(&call, "credentials").await?);
-        while let Some(line) = lines.next().await? {
-            let CredentialLine { credential, to, .. } =
-                serde_json::from_slice(&line).map_err(|error| ClientError::Unreadable(error.to_string()))?;
+        let add = |line: &[u8]| {
+            let CredentialLine { credential, to, .. } = serde_json::from_slice(line)?;
             present.insert((owner.clone(), credential), to);
-        }
+            Ok(())
+        };
+        each_line(calls, ("credentials", "credentials"), owner.as_ref(), add).await?;
     }
     Ok(present)
 }

@@ -54,14 +54,28 @@ async fn add(
     owner: Option<&Tenant>,
     all: &mut AllPresent,
 ) -> Result<(), ClientError> {
-    let call = Call::new(Method::GET, &["v1", "export", "topics"]).for_tenant(owner);
-    let mut lines = ResponseLines::new(calls.open(&call, "backups").await?);
-    while let Some(line) = lines.next().await? {
-        let topic: TopicLine =
-            serde_json::from_slice(&line).map_err(|error| ClientError::Unreadable(error.to_string()))?;
+    let add = |line: &[u8]| {
+        let topic: TopicLine = serde_json::from_slice(line)?;
         let policy = topic.policy.as_ref().and_then(|policy| Policy::parse(policy.get(), Secrets::Restored));
         let policy = policy.map(|policy| policy.identity());
         all.insert((owner.cloned(), topic.topic), Present { paused: topic.paused, policy });
+        Ok(())
+    };
+    each_line(calls, ("topics", "backups"), owner, add).await
+}
+
+/// Reads the lines of an export of what belongs to a tenant, or to none. The export has a name, and needs a feature of the
+/// server.
+pub(super) async fn each_line(
+    calls: PatientCalls<'_>,
+    (export, feature): (&str, &'static str),
+    owner: Option<&Tenant>,
+    mut read: impl FnMut(&[u8]) -> serde_json::Result<()>,
+) -> Result<(), ClientError> {
+    let call = Call::new(Method::GET, &["v1", "export", export]).for_tenant(owner);
+    let mut lines = ResponseLines::new(calls.open(&call, feature).await?);
+    while let Some(line) = lines.next().await? {
+        read(&line).map_err(|error| ClientError::Unreadable(error.to_string()))?;
     }
     Ok(())
 }

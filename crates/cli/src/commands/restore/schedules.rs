@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 
 use super::super::retry::PatientCalls;
 use super::Plan;
+use super::present::each_line;
 use super::results::Results;
 use crate::backup_file::{Kind, Lines};
 use crate::client::{Call, ClientError, SHORT};
-use crate::response_lines::ResponseLines;
 
 /// A line of an export of schedules.
 #[derive(Deserialize)]
@@ -85,14 +85,12 @@ pub(super) async fn restore(
 async fn all_present(calls: PatientCalls<'_>, plan: &Plan) -> anyhow::Result<Present> {
     let mut present = Present::new();
     for owner in &plan.owners {
-        let call = Call::new(Method::GET, &["v1", "export", "schedules"]).for_tenant(owner.as_ref());
-        let mut lines = ResponseLines::new(calls.open(&call, "schedules").await?);
-        while let Some(line) = lines.next().await? {
-            let unreadable = |error: serde_json::Error| ClientError::Unreadable(error.to_string());
-            let ScheduleLine { id, schedule } = serde_json::from_slice(&line).map_err(unreadable)?;
-            let schedule = serde_json::from_str(schedule.get()).map_err(unreadable)?;
-            present.insert((owner.clone(), id), schedule);
-        }
+        let add = |line: &[u8]| {
+            let ScheduleLine { id, schedule } = serde_json::from_slice(line)?;
+            present.insert((owner.clone(), id), serde_json::from_str(schedule.get())?);
+            Ok(())
+        };
+        each_line(calls, ("schedules", "schedules"), owner.as_ref(), add).await?;
     }
     Ok(present)
 }

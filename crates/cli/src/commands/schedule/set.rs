@@ -50,7 +50,7 @@ pub(crate) struct SetArgs {
     /// One of the times of --every (RFC 3339) [default: a period from now is the first]
     #[arg(long, value_name = "TIME", value_parser = values::due_time, conflicts_with = "cron")]
     pub(crate) anchor: Option<String>,
-    /// Time zone of --cron, and of times without an offset, such as Europe/Berlin [default: UTC]
+    /// Time zone of --cron [default: UTC], and of times without an offset, such as Europe/Berlin
     #[arg(long, value_name = "NAME")]
     pub(crate) time_zone: Option<String>,
     /// Topic of the jobs

@@ -137,3 +137,12 @@ fn an_exported_schedule_is_put_as_it_was() {
         let _: serde_json::Value = serde_json::from_str(&shown).unwrap();
     }
 }
+
+#[test]
+fn times_that_cannot_be_counted_are_refused() {
+    let every = |more: &str| format!(r#"{{"every":"7d",{more},{JOB}}}"#);
+    assert_eq!(wrong(&every(r#""anchor":"1960-01-04T09:00:00Z""#)), ["anchor"]);
+    assert_eq!(wrong(&every(r#""from":"1960-01-04T09:00:00Z""#)), ["from"]);
+    assert_eq!(wrong(&every(r#""from":"9999-06-01T00:00:00Z""#)), ["from"]);
+    assert!(parse(&every(r#""anchor":"1970-01-01T00:00:00Z""#)).is_ok());
+}

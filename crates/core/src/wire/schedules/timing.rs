@@ -26,6 +26,14 @@ pub(super) fn rule(fields: &Fields<'_>, timing: Timing<'_>, mistakes: &mut Mista
     None
 }
 
+/// Refuses times that cannot be counted: all before 1970 would be the same.
+pub(super) fn after_1970(fields: &Fields<'_>, name: &str, time: Option<Timestamp>, mistakes: &mut Mistakes) {
+    let year = || read::<String>(fields.get(name)?)?.get(..4)?.parse::<u16>().ok();
+    if time == Some(Timestamp::default()) && year().is_none_or(|year| year < 1970) {
+        mistakes.add(name, "before 1970", "a time after 1970");
+    }
+}
+
 fn cron(fields: &Fields<'_>, zone: Zone, mistakes: &mut Mistakes) -> Option<Rule> {
     if fields.get("anchor").is_some() {
         mistakes.add("anchor", "given for a cron expression", "only together with every");
@@ -49,6 +57,7 @@ fn every(fields: &Fields<'_>, timing: &Timing<'_>, mistakes: &mut Mistakes) -> O
     let period = duration_within(fields, "every", "is no period", range, "1 s to 366 days", mistakes);
     let zone = fields.get("time_zone").map(|_| &timing.zone);
     let given = local_time(fields, "anchor", zone, mistakes);
+    after_1970(fields, "anchor", given, mistakes);
     let period = period?;
     // A schedule that is put again goes on as before.
     let stored = match timing.stored.map(|stored| (&stored.rule, stored.from)) {
