@@ -2,9 +2,9 @@
 //! schedules fire and runs redrives. Any number of carriers share the shards. A carrier delivers nothing.
 //!
 //! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks
-//! `pace` for the next pass and `pass_backoff` for kinds that fail, and an `outbox_relay` runs beside
-//! it, and `schedules`, which makes schedules fire. `redrive` works on redrives. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the store
-//! into signals for all of them. `epoch_log` logs claims and what is done under them.
+//! `pace` for the next pass and `pass_backoff` for kinds that fail; beside it run an `outbox_relay`, and `schedules`, which
+//! makes schedules fire. `redrive` works on redrives. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the
+//! store into signals for all of them. `epoch_log` logs claims and what is done under them.
 
 mod config;
 mod epoch_log;

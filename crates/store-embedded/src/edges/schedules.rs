@@ -131,7 +131,8 @@ impl Firing {
         for job in &self.jobs {
             submit(txn, job, keep)?;
         }
-        change(txn, self.expected, &self.row)
+        put(txn, &self.row)?;
+        Ok(ScheduleChanged::Changed)
     }
 }
 
@@ -143,6 +144,12 @@ fn change(txn: &mut Txn<'_>, expected: Option<u64>, row: &ScheduleRow) -> Result
     if !has_version(txn, &row.key, expected)? {
         return Ok(ScheduleChanged::Outdated);
     }
+    put(txn, row)?;
+    Ok(ScheduleChanged::Changed)
+}
+
+/// Stores a schedule, whose version was compared.
+fn put(txn: &mut Txn<'_>, row: &ScheduleRow) -> Result<()> {
     let shard = txn.shard();
     let first = txn.tables.schedules.first(shard)?;
     txn.tables.schedules.put(shard, row)?;
@@ -151,7 +158,7 @@ fn change(txn: &mut Txn<'_>, expected: Option<u64>, row: &ScheduleRow) -> Result
         // A pass tells the carrier when the first one fires.
         txn.wake_at(txn.now());
     }
-    Ok(ScheduleChanged::Changed)
+    Ok(())
 }
 
 fn add(txn: &mut Txn<'_>, row: &ScheduleRow, is_too_many: bool) -> Result<ScheduleAdded> {
@@ -162,7 +169,8 @@ fn add(txn: &mut Txn<'_>, row: &ScheduleRow, is_too_many: bool) -> Result<Schedu
     if is_too_many {
         return Ok(ScheduleAdded::TooMany);
     }
-    change(txn, None, row).map(|_| ScheduleAdded::Added)
+    put(txn, row)?;
+    Ok(ScheduleAdded::Added)
 }
 
 fn due(txn: &mut Txn<'_>, limit: usize) -> Result<DueSchedules> {

@@ -146,10 +146,9 @@ function repair.schedules(args)
   local answers = {}
   for i = 2, #args do
     local stored = call('HGET', KEY.recurring, args[i])
-    local at = stored and #stored > 27 and recurring.next(stored) or 0
-    local known = tonumber(call('ZSCORE', KEY.recurring_times, args[i]) or nil)
-    local is_missing = at > 0 and not (known and known <= at)
+    local is_missing = recurring.is_whole(stored) and recurring.is_timeless(args[i], stored)
     if is_missing then
+      local at = recurring.next(stored)
       call('ZADD', KEY.recurring_times, at, args[i])
       shard.earliest('fires_at', at)
       shard.wake_at(NOW)

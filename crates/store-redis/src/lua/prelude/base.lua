@@ -29,6 +29,8 @@ end
 
 -- Microseconds from now to a time in ms, so that nobody sleeps a part of a millisecond too long.
 local function until_us(at) return max(0, at * 1000 - NOW_US) end
+-- The same for a time that may be 0, which is never: -1.
+local function wait_us(at) return at > 0 and until_us(at) or -1 end
 
 -- The names of a shard's keys, made once for each shard. Some stored names are older than the terms used
 -- here: ':turns' is the schedule of lanes, ':void:' lists the entries cancelled in a slot.

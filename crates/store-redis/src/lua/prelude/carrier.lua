@@ -11,24 +11,23 @@ function carrier.hold(epoch, name)
   shard.set('carrier', name)
 end
 
--- The times until the next due job, lease, eviction, notice and firing of a schedule, in us, -1 for none. Also sets `next`,
--- so that earlier times wake the carrier. Notices and firings are left out of `next`, because no pass makes them. `due_in` is the
--- first time, if it is known.
+-- The times until the next due job, lease, eviction, notice and firing of a schedule, in us, -1 for none. Also sets
+-- `next`, so that earlier times wake the carrier. Notices and firings are left out of `next`, because no pass makes them.
+-- `due_in` is the first time, if it is known.
 function carrier.waits(floor_ms, retention, due_in)
-  local function wait(at) return at > 0 and until_us(at) or -1 end
   local due_wait = due_in
   if not due_wait then
-    due_wait = wait(first_score(KEY.schedule))
+    due_wait = wait_us(first_score(KEY.schedule))
     local slot = fields.slot > 0 and until_us((fields.slot - 1) * WIDTH) or -1
     if due_wait < 0 or slot >= 0 and slot < due_wait then due_wait = slot end
   end
-  local eviction = fields.dead_at > 0 and wait(fields.dead_at + retention) or -1
+  local eviction = fields.dead_at > 0 and wait_us(fields.dead_at + retention) or -1
   -- A time further ahead than any that is stored was stored before the clock was set back.
-  local lease_wait = fields.lease_at > NOW + leases.LOOK_AGAIN and 0 or wait(fields.lease_at)
+  local lease_wait = fields.lease_at > NOW + leases.LOOK_AGAIN and 0 or wait_us(fields.lease_at)
   local waits = {due_wait, lease_wait, eviction}
   local till = floor_ms * 1000
   for _, w in ipairs(waits) do if w >= 0 and w < till then till = w end end
   shard.set('next', floor((NOW_US + till) / 1000))
-  waits[4], waits[5] = outbox.wait(fields.tell_at), recurring.wait(fields.fires_at)
+  waits[4], waits[5] = outbox.wait(fields.tell_at), wait_us(fields.fires_at)
   return waits
 end

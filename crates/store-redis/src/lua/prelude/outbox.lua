@@ -17,7 +17,7 @@ local outbox = {
 -- The time (us) until a notice that is to be delivered at a time (ms, 0 for none); -1 for none.
 function outbox.wait(at)
   if at > NOW_UP + outbox.LONGEST then return 0 end
-  return at > 0 and until_us(at) or -1
+  return wait_us(at)
 end
 
 -- The part of a payload before the body, whose length its first two bytes say.

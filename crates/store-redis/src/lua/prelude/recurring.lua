@@ -12,11 +12,17 @@ function recurring.get(names) return fetch(KEY.recurring, names) end
 -- Whether a schedule has a version, '' for one that is not there.
 function recurring.has_version(stored, version) return (stored and sub(stored, 1, 8) or '') == version end
 
+-- Whether what is stored of a schedule is as long as its topic and what only processes read at least need.
+function recurring.is_whole(stored) return stored and #stored > 27 end
+
+-- Whether a schedule fires again and the times do not have it by then.
+function recurring.is_timeless(name, stored)
+  local at, known = recurring.next(stored), tonumber(call('ZSCORE', KEY.recurring_times, name) or nil)
+  return at > 0 and not (known and known <= at)
+end
+
 function recurring.next(stored) return (read('>I6', stored, 9)) end
 function recurring.former(stored) return sub(stored, 15, 26) end
-
--- The time (us) until the first one fires; -1 for never.
-function recurring.wait(at) return at > 0 and until_us(at) or -1 end
 
 -- Stores schedules, given by name with what is to be stored of them, '' to remove them. Reads before it writes.
 function recurring.save(changes)

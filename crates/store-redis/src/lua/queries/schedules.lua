@@ -9,7 +9,7 @@ function edges.due_schedules(args)
   shard.begin(schedule.FIELDS)
   local limit, left = tonumber(args[1]), tonumber(args[2])
   local names = call('ZRANGE', KEY.recurring_times, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, limit)
-  local answer = {NOW, recurring.wait(first_score(KEY.recurring_times))}
+  local answer = {NOW, wait_us(first_score(KEY.recurring_times))}
   local formers = {}
   for _, name in ipairs(names) do
     local stored = call('HGET', KEY.recurring, name) or ''
