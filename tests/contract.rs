@@ -6,6 +6,7 @@
 #[macro_use]
 mod runner;
 
+mod archive;
 mod attempts;
 pub(crate) mod audit;
 mod cancel;
@@ -443,6 +444,17 @@ contract! {
         what_is_no_success_has_no_entry_of_one,
         a_repeated_success_has_one_entry,
         a_success_after_a_death_has_an_entry_beside_that_of_the_death,
+    }
+    archive {
+        each_end_leaves_an_entry_with_what_was_submitted,
+        every_way_to_end_leaves_one_entry,
+        without_an_archive_and_for_ends_that_are_not_wanted_there_are_no_entries,
+        entries_are_removed_once_and_only_the_first_ones,
+        a_repeated_settle_leaves_one_entry_and_a_success_after_a_death_one_more,
+        each_life_of_a_name_has_its_own_entry,
+        entries_have_the_attempts_that_were_logged,
+        a_full_outbox_stops_submits_and_at_twice_its_bound_reserves,
+        an_outbox_that_drops_loses_the_oldest_entries_and_counts_them,
     }
     cancel_races {
         a_job_is_either_cancelled_or_reserved,

@@ -2,6 +2,7 @@
 //! all backends. Plain values without I/O. `ringback_store::Store` has the calls that take and
 //! return them, and the backend crates implement these calls.
 
+mod archive;
 mod arrive;
 pub mod attempt_log;
 mod attempts;
@@ -31,6 +32,7 @@ mod topics;
 mod wake;
 
 pub use self::{
+    archive::*,
     arrive::*,
     attempts::*,
     audit::*,

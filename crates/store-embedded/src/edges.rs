@@ -2,6 +2,7 @@
 //! functions that run in the writer's transaction. These check everything first and change rows after.
 //! The answers are the same as those of every other backend.
 
+mod archive;
 mod attempts;
 mod carriers;
 mod grant;

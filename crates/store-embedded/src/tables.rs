@@ -1,6 +1,7 @@
 //! The tables of the database file, each wrapped by the one type that reads and writes it. `list`
 //! defines them all. Nothing outside this folder names a table or packs a row.
 
+mod archive;
 mod attempts;
 mod callers;
 mod counts;
@@ -18,6 +19,8 @@ mod schedules;
 mod shards;
 mod times;
 
+use self::archive::Archive;
+pub(crate) use self::archive::{ArchiveRow, StoredEnd};
 use self::attempts::Attempts;
 pub(crate) use self::attempts::cost;
 use self::callers::Callers;
@@ -28,7 +31,7 @@ pub(crate) use self::format::{Checkpoint, Counted, Fixed, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;
-use self::list::{CALLERS, DEAD, LATENESS, LEASES, OUTBOX, POLICIES, REDRIVES, TOMBSTONES};
+use self::list::{ARCHIVE, CALLERS, DEAD, LATENESS, LEASES, OUTBOX, POLICIES, REDRIVES, TOMBSTONES};
 pub(crate) use self::list::{OutboxKey, ReplayTables};
 use self::outbox::Outbox;
 pub(crate) use self::outbox::{Notice, OutboxRow};
@@ -67,6 +70,7 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) attempts: Attempts<A>,
     pub(crate) outbox: Outbox<A>,
     pub(crate) schedules: Schedules<A>,
+    pub(crate) archive: Archive<A>,
 }
 
 impl<A: Access> Tables<A> {
@@ -87,6 +91,7 @@ impl<A: Access> Tables<A> {
             attempts: Attempts::open(access)?,
             outbox: Outbox(access.open(OUTBOX)?),
             schedules: Schedules::open(access)?,
+            archive: Archive(access.open(ARCHIVE)?),
         })
     }
 

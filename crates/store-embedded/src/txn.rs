@@ -189,6 +189,11 @@ impl<'t> Txn<'t> {
         self.sealed.wakes.push(wake);
     }
 
+    /// Wakes those who reserve push jobs.
+    pub(crate) fn wake_push(&mut self) {
+        self.edge.is_ready = true;
+    }
+
     /// Wakes those who reserve from a lane.
     pub(crate) fn wake_lane(&mut self, lane: Lane<'_>) {
         if lane.is_pull() {

@@ -1,5 +1,6 @@
 //! The calls that change something: each runs one Lua script of `lua/edges` or `lua/installation`.
 
+mod archive;
 mod arrivals;
 mod attempts;
 mod carrier;

@@ -102,6 +102,11 @@ impl Keys {
         [self.base(Place::Shard(shard)).as_bytes(), b":body:", &locator.0].concat()
     }
 
+    /// The key of the large payload of an entry of the archive outbox.
+    pub(crate) fn archived(&self, shard: Shard, number: u64) -> String {
+        format!("{}:archive:{number}", self.base(Place::Shard(shard)))
+    }
+
     /// The shard with a hash tag, as wake-ups name it.
     pub(crate) fn by_tag(&self, tag: &str) -> Option<Shard> {
         let wanted = format!("{}:{{{tag}}}", self.prefix);

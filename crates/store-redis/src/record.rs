@@ -33,6 +33,8 @@ const FLAGS: usize = 12;
 const APART: usize = 64;
 /// The bytes of a job state without its texts.
 const STATE: usize = 67;
+/// The bytes of the last move in a job state.
+const MOVE: usize = 14;
 /// The bytes of a tombstone without a token.
 const TOMBSTONE: usize = 37;
 /// Added to a tombstone's state if a delivery began and was never settled.
@@ -93,6 +95,8 @@ pub(crate) struct Head {
     pub(crate) created: Timestamp,
     pub(crate) attempts: u32,
     pub(crate) failures: u32,
+    /// How many attempts former lives of the same name had.
+    pub(crate) former_attempts: u32,
     pub(crate) lease: LeaseId,
     pub(crate) deadline: Timestamp,
     last: Option<LastAttempt>,
@@ -159,6 +163,7 @@ impl Head {
             created,
             attempts: 0,
             failures: 0,
+            former_attempts: 0,
             lease: LeaseId { number: 0, bits: [0; 8] },
             deadline: Timestamp::default(),
             last: None,
@@ -185,6 +190,11 @@ impl Head {
         let (error, reason) = (usize::from(raw.get_u8()), usize::from(raw.get_u8()));
         let error = text(raw, error)?;
         self.reason = Some(text(raw, reason)?).filter(|r| !r.is_empty());
+        // The last move, and the start of a life that is not the first: the shard's last lease, and the attempts.
+        if raw.remaining() >= MOVE + 12 {
+            raw.advance(MOVE + 8);
+            self.former_attempts = raw.get_u32();
+        }
         // Zero means the record's value.
         self.due = Some(due).filter(|due| due.as_millis() > 0).unwrap_or(self.due);
         self.created = Some(created).filter(|at| at.as_millis() > 0).unwrap_or(self.created);

@@ -148,7 +148,8 @@ macro_rules! files {
 /// The pieces of the prelude, each after those that it uses.
 const PIECES: &[&str] = files! {
     "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/schedule" "prelude/due"
-    "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/tombs" "prelude/lateness"
+    "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
+    "prelude/lateness"
     "prelude/topics" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
     "prelude/redrives" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/audit" "prelude/start"
 };
@@ -158,9 +159,9 @@ const FILES: &[&str] = files! {
     "edges/submit" "edges/replace" "edges/import" "edges/cancel" "edges/moves" "edges/purge" "edges/redrive"
     "edges/promote" "edges/reserve" "edges/pull" "edges/renew" "edges/settle" "edges/exchange" "edges/settle_receipts"
     "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
-    "edges/schedules"
+    "edges/schedules" "edges/archive"
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
-    "queries/gauges" "queries/schedules"
+    "queries/gauges" "queries/schedules" "queries/archive"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/redrives"
     "installation/draw" "installation/schedules"
     "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule" "audit/schedules"
@@ -231,6 +232,10 @@ scripts! {
     CHANGE_SCHEDULES: "change_schedules", Drains;
     FIRE: "fire", Fills;
     FORGET_SCHEDULE_TIMES: "forget_schedule_times", Drains;
+    ATTACH_ARCHIVE: "attach_archive", Drains;
+    TAKE_ENDED: "take_ended", Drains;
+    REMOVE_ENDED: "remove_ended", Drains;
+    ARCHIVE_STATUS: "archive_status", Reads;
     DUE_SCHEDULES: "due_schedules", Reads;
     SCHEDULES: "schedules", Reads;
     LIST_SCHEDULE: "list_schedule", Fills;
@@ -292,9 +297,8 @@ mod tests {
                 | "begin_redrive" | "put_policy" | "draw" | "note" | "fire" | "list_schedule" => Kind::Fills,
                 "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
                 | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts"
-                | "outbox" | "due_schedules" | "schedules" | "list_schedules" | "unlisted_schedules" => {
-                    Kind::Reads
-                }
+                | "outbox" | "due_schedules" | "schedules" | "list_schedules" | "unlisted_schedules"
+                | "archive_status" => Kind::Reads,
                 "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

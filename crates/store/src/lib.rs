@@ -6,6 +6,7 @@
 //! the store recognises a submit by its content, a reserve by its sequence, a settle by its receipt, a
 //! cancel by the job's state, and a reschedule, run or revive by its token.
 
+mod archive;
 mod attempts;
 mod backend;
 mod book_changes;

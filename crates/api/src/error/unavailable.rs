@@ -45,6 +45,7 @@ impl Unavailable {
                 | StoreError::Moving(_)
                 | StoreError::Replica
                 | StoreError::Full
+                | StoreError::ArchiveBehind
                 | StoreError::Lost(_)
                 | StoreError::Weaker(_)
                 | StoreError::NoReplica
@@ -75,6 +76,7 @@ pub(super) fn public_message(error: &StoreError) -> String {
         | StoreError::Moving(_)
         | StoreError::Replica
         | StoreError::Full
+        | StoreError::ArchiveBehind
         | StoreError::Lost(_)
         | StoreError::Disk(_)
         | StoreError::NoReplica

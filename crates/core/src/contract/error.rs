@@ -30,6 +30,9 @@ pub enum StoreError {
     /// The store has reached its memory limit. Nothing was done.
     #[error("the store has reached its memory limit")]
     Full,
+    /// The archive does not keep up, and its outbox is full. Nothing was done.
+    #[error("the outbox of the archive is full, because its database is away or slow")]
+    ArchiveBehind,
     /// The embedded store's file cannot be read or written, for example because the disk is full. It is
     /// not known whether the call took effect.
     #[error("the store's file cannot be read or written")]
@@ -81,6 +84,7 @@ impl StoreError {
             | Self::Moving(_)
             | Self::Replica
             | Self::Full
+            | Self::ArchiveBehind
             | Self::Disk(_)
             | Self::Lost(_)
             | Self::Weaker(_)

@@ -72,6 +72,9 @@ fn pull(txn: &mut Txn<'_>, request: &Request) -> Result<(Vec<StoredJob>, bool)> 
     if let Some(jobs) = granted_before(txn, &request.caller)? {
         return Ok((jobs, true));
     }
+    if txn.is_archive_too_full() {
+        return Ok((Vec::new(), false));
+    }
     let (shard, lane) = (txn.shard(), request.lane.as_str());
     if txn.tables.counts.is_lane_paused(shard, lane)? {
         if !txn.tables.ready.is_empty(shard, lane)? {

@@ -171,6 +171,9 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     if let Some(jobs) = granted_before(txn, &request.caller)? {
         return Ok(Found { now_us, is_watched, jobs, is_more: true, ..Found::default() });
     }
+    if txn.is_archive_too_full() {
+        return Ok(Found { now_us, is_watched, ..Found::default() });
+    }
     let mut found = find(txn, request)?;
     grant_leases(txn, &request.caller, &mut found.jobs, |job| {
         millis_up(lease_stretch(job.timeout())) + request.margin

@@ -89,8 +89,11 @@ impl EmbeddedStore {
     ) -> Result<Vec<ScheduleChanged>, StoreError> {
         let firings: Vec<_> = changes.iter().map(|change| Firing::new(shard, change)).collect();
         let (bytes, keep) = (firings.iter().map(Firing::bytes).sum(), self.keep_tombstones());
-        self.call(shard, bytes, move |txn| firings.iter().map(|firing| firing.fire(txn, keep)).collect())
-            .await
+        let fire = move |txn: &mut Txn<'_>| {
+            txn.check_archive()?;
+            firings.iter().map(|firing| firing.fire(txn, keep)).collect()
+        };
+        self.call(shard, bytes, fire).await
     }
 
     /// The first schedules of a shard whose time has come.

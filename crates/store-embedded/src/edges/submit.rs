@@ -35,7 +35,10 @@ impl EmbeddedStore {
         let (bytes, keep) =
             (jobs.iter().map(|job| job.body.len() + EDGE_BYTES).sum(), self.keep_tombstones());
         let answers: Vec<_> = self
-            .call(shard, bytes, move |txn| jobs.iter().map(|job| submit(txn, job, keep)).collect())
+            .call(shard, bytes, move |txn| {
+                txn.check_archive()?;
+                jobs.iter().map(|job| submit(txn, job, keep)).collect()
+            })
             .await?;
         let submitted = answers.into_iter().zip(keys);
         Ok(submitted

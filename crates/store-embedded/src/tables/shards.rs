@@ -7,6 +7,7 @@ use ringback_core::contract::{Epoch, StateCounts, StoreError, Uncounted};
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
+use super::archive::ArchiveRow;
 use super::list::SHARDS;
 use super::rows::{Access, Rows, Writing, pack};
 use crate::error::Result;
@@ -24,6 +25,9 @@ pub(crate) struct ShardRow {
     /// How many tombstones there are.
     pub(crate) tombstones: u64,
     pub(crate) ledger: Ledger,
+    /// Its archive outbox, if it ever had an archive. Stored behind the missing jobs, and only then.
+    #[serde(skip)]
+    pub(crate) archive: Option<ArchiveRow>,
 }
 
 impl ShardRow {
@@ -145,8 +149,11 @@ impl Shards<Writing<'_>> {
 
 fn pack_row(row: &ShardRow) -> Vec<u8> {
     let (mut raw, missing) = (pack(row), row.ledger.missing);
-    if missing > 0 {
+    if missing > 0 || row.archive.is_some() {
         raw.extend(pack(&missing));
+    }
+    if let Some(archive) = &row.archive {
+        raw.extend(pack(archive));
     }
     raw
 }
@@ -155,7 +162,11 @@ fn unpack(raw: &[u8]) -> Result<ShardRow> {
     let unreadable = |_| StoreError::Unreadable("a shard's row");
     let (mut row, rest): (ShardRow, _) = postcard::take_from_bytes(raw).map_err(unreadable)?;
     if !rest.is_empty() {
-        row.ledger.missing = postcard::from_bytes(rest).map_err(unreadable)?;
+        let (missing, rest) = postcard::take_from_bytes(rest).map_err(unreadable)?;
+        row.ledger.missing = missing;
+        if !rest.is_empty() {
+            row.archive = Some(postcard::from_bytes(rest).map_err(unreadable)?);
+        }
     }
     Ok(row)
 }
@@ -191,6 +202,15 @@ mod tests {
         // An earlier version reads what it knows, and ignores the rest.
         let known: ShardRow = postcard::from_bytes(&raw).unwrap();
         assert_eq!(known, unpack(&EARLIER).unwrap());
+    }
+
+    #[test]
+    fn an_archive_outbox_is_stored_behind_the_missing_jobs() {
+        let mut row = unpack(&EARLIER).unwrap();
+        row.archive = Some(ArchiveRow { first: 300, count: 2, ..ArchiveRow::default() });
+        assert_eq!(unpack(&pack_row(&row)).unwrap(), row);
+        row.ledger.missing = 300;
+        assert_eq!(unpack(&pack_row(&row)).unwrap(), row);
     }
 
     #[test]

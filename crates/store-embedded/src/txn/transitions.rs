@@ -2,7 +2,7 @@
 //! another, and keeps record, ledger and counts in step.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{EventKind, LeaseId, Success};
+use ringback_core::contract::{EndKind, EventKind, LeaseId, Success};
 use ringback_core::state::State;
 
 use super::{KeepTombstones, Txn};
@@ -73,8 +73,9 @@ impl Txn<'_> {
 
     /// Moves a job to the dead, and puts its notice into the outbox.
     pub(crate) fn die(&mut self, job: &mut Record, reason: Box<str>) -> Result<()> {
-        let body = self.tables.records.body(job.number)?;
+        let (body, kind) = (self.tables.records.body(job.number)?, EndKind::of_reason(&reason));
         self.enter(job, To::Dead(reason))?;
+        self.archive(kind, job)?;
         if let Some(body) = body {
             let now = self.now();
             self.tables.outbox.add(now, None, job, &body)?;
@@ -128,6 +129,7 @@ impl Txn<'_> {
             (from, End::Cancelled) => (from, State::Cancelled, None),
         };
         self.note_edge(&record, Some(from), Some(to), reason)?;
+        self.archive(if end == End::Done { EndKind::Done } else { EndKind::Cancelled }, &record)?;
         self.unlink(&record)?;
         let shard = self.shard();
         self.tidy(&record)?;
@@ -161,6 +163,7 @@ impl Txn<'_> {
     /// Removes a dead job without a tombstone.
     pub(crate) fn purge(&mut self, job: &Record) -> Result<()> {
         self.note_edge(job, Some(job.state()), None, None)?;
+        self.archive(EndKind::Purged, job)?;
         self.unlink(job)?;
         self.row.ledger.purged += 1;
         self.tables.records.remove(job)

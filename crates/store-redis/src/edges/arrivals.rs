@@ -137,6 +137,9 @@ impl RedisStore {
             answered = take::list(answer?)?;
             let accepted = answered.pop().ok_or(UNREADABLE)?;
             let accepted = u64::try_from(take::int(&accepted)?).map_err(|_| UNREADABLE)?;
+            if is_behind(&answered) {
+                return Err(StoreError::ArchiveBehind);
+            }
             if !has_lost(&answered) {
                 self.witness.saw(shard, known, accepted);
                 planted::count(self, shard, &answered).await?;
@@ -228,6 +231,11 @@ fn is_of_another_lane(answer: &Value) -> bool {
 /// Whether the shard has lost accepted jobs: it has added nothing.
 fn has_lost(answered: &[Value]) -> bool {
     matches!(answered, [Value::BulkString(word)] if word == b"lost")
+}
+
+/// Whether nothing was added because the archive outbox is full.
+fn is_behind(answered: &[Value]) -> bool {
+    matches!(answered, [Value::BulkString(word)] if word == b"archive")
 }
 
 /// The error of a look at the store after a call that added nothing.

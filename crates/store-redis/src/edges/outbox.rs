@@ -64,7 +64,7 @@ fn parse(mut entry: Bytes) -> Result<EndedJob, StoreError> {
 }
 
 /// Takes the bytes behind their length.
-fn part(entry: &mut Bytes) -> Result<Bytes, StoreError> {
+pub(super) fn part(entry: &mut Bytes) -> Result<Bytes, StoreError> {
     let length = entry.try_get_u16().map_err(|_| UNREADABLE)?;
     if entry.remaining() < usize::from(length) {
         return Err(UNREADABLE);

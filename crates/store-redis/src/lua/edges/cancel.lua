@@ -44,7 +44,9 @@ function edges.cancel(args)
   events.cancelled(loc, lane, from)
   -- The keys of the queue are touched before the first write.
   if from == READY then ready.length(lane) end
+  archive.note(archive.CANCELLED, loc, lane, s)
   tombs.add(loc, tombs.of(raw, s, CANCELLED, state.settled(s)), record.is_external(raw))
+  archive.save()
   tombs.save(tonumber(args[2]), tonumber(args[3]))
   jobs.save_removed()
   lanes.move(lane, from, CANCELLED, 1)

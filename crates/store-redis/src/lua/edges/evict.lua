@@ -16,10 +16,12 @@ function edges.evict(args)
     if raw and s and state.code(s) == DEAD then
       lanes.move(record.lane(raw), DEAD, nil, 1)
       events.step(loc, record.lane(raw), DEAD, nil)
+      archive.note(archive.PURGED, loc, record.lane(raw), s)
       jobs.remove(loc, record.is_external(raw))
       evicted = evicted + 1
     end
   end
+  archive.save()
   jobs.save_removed()
   shard.count('purged', evicted)
   dead_letters.remove(expired)

@@ -22,7 +22,7 @@ end
 
 function edges.import(args)
   local locs, from = arrivals.begin(IMPORT, args)
-  if arrivals.loss() then return arrivals.loss() end
+  if arrivals.refusal_of_all() then return arrivals.refusal_of_all() end
   local answers, dead = {}, {}
 
   for j, loc in ipairs(locs) do

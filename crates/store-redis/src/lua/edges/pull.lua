@@ -48,6 +48,7 @@ function edges.pull(args)
   local function length(timeout) return wanted > 0 and wanted or timeout > 0 and timeout or default end
   local grant, answer = grants.begin(args[1], args[2], limit, args[5], tonumber(args[8]), length)
   if not grant then return answer end
+  if archive.is_too_full() then return grants.answer(grant, 0, {}) end
 
   local open, paused = topics.split(pull_lanes_of(topic, args[3]))
   if #paused > 0 then

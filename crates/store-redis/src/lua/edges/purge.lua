@@ -7,8 +7,10 @@ local function purge(entries)
     local raw = records[loc]
     lanes.move(record.lane(raw), DEAD, nil, 1)
     events.step(loc, record.lane(raw), DEAD, nil)
+    archive.note(archive.PURGED, loc, record.lane(raw), states[loc])
     jobs.remove(loc, record.is_external(raw))
   end
+  archive.save()
   jobs.save_removed()
   dead_letters.remove(entries)
   shard.count('purged', #entries)

@@ -88,6 +88,7 @@ function edges.recover(args)
     elseif state.is_cancel_requested(s) then
       events.lost(loc, lane, s)
       events.cancelled(loc, lane, RESERVED, events.REQUESTED)
+      archive.note(archive.CANCELLED, loc, lane, s)
       tombs.add(loc, tombs.of(raw, state.with_loss(s, RESERVED), CANCELLED, state.settled(s)), record.is_external(raw))
       lanes.move(lane, RESERVED, CANCELLED, 1)
     elseif lanes.is_pull(lane) then
@@ -100,6 +101,7 @@ function edges.recover(args)
       events.lost(loc, lane, s)
       events.dead_by_loss(loc, lane, 'lost')
       jobs.put(loc, state.with_reason(state.with_loss(s, DEAD), 'lost'))
+      archive.note_death(loc, lane, states[loc])
       dead[#dead + 1] = dead_letters.entry(loc, lane)
     else
       ready.add(lane, schedule.entry(loc, jobs.due(raw, s)))

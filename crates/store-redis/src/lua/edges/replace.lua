@@ -124,7 +124,7 @@ end
 
 function edges.replace(args)
   local locs, from = arrivals.begin(REPLACE, args)
-  if arrivals.loss() then return arrivals.loss() end
+  if arrivals.refusal_of_all() then return arrivals.refusal_of_all() end
   local answers, all = {}, {}
   for j, loc in ipairs(locs) do
     local i = from + 6 * (j - 1)

@@ -64,6 +64,7 @@ function grants.reserve(args, n_args)
   local function length(timeout) return min(timeout == 0 and default or timeout, longest) + margin end
   local grant, answer = grants.begin(args[1], args[2], limit, args[5], tonumber(args[9]), length)
   if not grant then return answer end
+  if archive.is_too_full() then return grants.answer(grant, 0, {}) end
 
   local origin_limit, tenant_limit, n_named = tonumber(args[10]), tonumber(args[11]), tonumber(args[12])
   -- No call gives more than its limit.

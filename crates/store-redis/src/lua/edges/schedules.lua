@@ -58,7 +58,7 @@ end
 function edges.fire(args)
   local rows_of_lanes, from = arrivals.lanes(args)
   shard.begin(FIRE, rows_of_lanes)
-  if arrivals.loss() then return arrivals.loss() end
+  if arrivals.refusal_of_all() then return arrivals.refusal_of_all() end
   local all, names, locs = firings(args, from)
   arrivals.look_up(locs)
   local answers, changes = {}, {}

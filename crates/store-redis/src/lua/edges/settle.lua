@@ -33,7 +33,7 @@ function outcomes.settle(args, base, whole, over, from)
 
   local APPLIED, REPLAYED, LATE, COMPLETE = outcomes.APPLIED, outcomes.REPLAYED, outcomes.LATE, outcomes.COMPLETE
   local answers, dead, undead, undelayed, noted, plain_success = {}, {}, {}, {}, {}, char(COMPLETE, 0)
-  local j, is_all, counts_lateness, is_watched = 0, true, false, events.on
+  local j, is_all, counts_lateness, is_watched, is_archived = 0, true, false, events.on, archive.is_attached()
   at = from
   while at < #args do
     local is_complete, lane, held, n = args[at] == 'complete', args[at + 1], args[at + 2], tonumber(args[at + 3])
@@ -46,12 +46,14 @@ function outcomes.settle(args, base, whole, over, from)
         local e, g = #ended, #gone
         ended[e + 1], ended[e + 2], gone[g + 1] = loc, tomb, loc
         if is_watched then events.completed(loc, lane, s) end
+        if is_archived then archive.note(archive.DONE, loc, lane, s) end
         done = done + 1
       elseif s and state.code(s) == RESERVED and state.receipt(s) == held then
         if is_complete and not state.maybe_in_flight(s) then
           plain = s
           tombs.add(loc, tomb, false)
           if is_watched then events.completed(loc, lane, s) end
+          if is_archived then archive.note(archive.DONE, loc, lane, s) end
           done = done + 1
         else
           answer = outcomes.apply(loc, tomb, o or plain_success, lane, lease, dead, noted)

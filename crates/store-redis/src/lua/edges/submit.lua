@@ -7,11 +7,12 @@
 -- Returns per job: due and created as 12 bytes, new; {200, state, job state or '', record's start} the
 --   same content again; {409, ...} other content; {200 or 409, tombstone} once the job has ended; {422,
 --   'topics' or 'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane
---   has the id of the job's lane. Then how many jobs the shard has accepted. Or {'lost', how many it has accepted} if it has accepted fewer than the caller knows of: nothing was added
+--   has the id of the job's lane. Then how many jobs the shard has accepted. Or {'lost', how many it has accepted} if it has
+--   accepted fewer than the caller knows of, or {'archive', ...} while the archive outbox is full: nothing was added
 function edges.submit(args)
   local names, from = arrivals.lanes(args)
   shard.begin(arrivals.FIELDS, names)
-  if arrivals.loss() then return arrivals.loss() end
+  if arrivals.refusal_of_all() then return arrivals.refusal_of_all() end
   local locs, n, last = {}, 0, #args
   local i = from
   while i < last do

@@ -20,6 +20,7 @@ do
   function outcomes.delay(o) return (read('>I6', o, 3)) end
 
   local function ends(loc, tomb, s, code, external, lane)
+    archive.note(code == DONE and archive.DONE or archive.CANCELLED, loc, lane, s)
     tombs.add(loc, tombs.with_state(tomb, s, code), external)
     lanes.move(lane, RESERVED, code, 1)
   end
@@ -56,6 +57,7 @@ do
     elseif kind == BURY then
       dead[#dead + 1] = dead_letters.entry(loc, lane)
       goes_on(loc, state.with_failure(s, sub(o, 9)), DEAD, lane, lease)
+      archive.note_death(loc, lane, states[loc])
     elseif outcomes.delay(o) > 0 then
       goes_on_later(loc, s, o, lane, lease)
     else
@@ -83,6 +85,7 @@ do
     lanes.move(lane, code, DONE, 1)
     events.done(loc, lane, code)
     note_success(noted, loc, lane, s, o)
+    archive.note(archive.DONE, loc, lane, s)
     tombs.add(loc, tombs.of(raw, s, DONE, lease), record.is_external(raw))
     return outcomes.LATE
   end
@@ -91,6 +94,7 @@ do
   -- so that a script that is cut short loses no job.
   function outcomes.save(dead, noted, undelayed, keep, cap)
     local notices = outbox.notices(dead, noted)
+    archive.save()
     for _, job in ipairs(undelayed) do schedule.remove(unpack(job)) end
     schedule.save()
     ready.save('LPUSH')

@@ -209,5 +209,8 @@ function jobs.save_removed()
   events.know()
   sliced('HDEL', KEY.pool, gone)
   sliced('HDEL', KEY.states, gone)
-  for _, key in ipairs(unlinks) do call('UNLINK', key) end
+  for _, key in ipairs(unlinks) do
+    local new_key = archive.new_key(key)
+    if new_key then call('RENAME', key, new_key) else call('UNLINK', key) end
+  end
 end

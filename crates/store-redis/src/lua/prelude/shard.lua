@@ -7,7 +7,7 @@
 -- with one command, last of all.
 --
 -- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua).
-local shard, lanes, topics, events = {}, {}, {}, {}
+local shard, lanes, topics, events, archive = {}, {}, {}, {}, {}
 -- Fields by name, and rows by the lane's id or the topic's field.
 local fields, rows
 local changes, tally, next_look
@@ -23,11 +23,12 @@ function shard.begin(names, row_names)
     wanted = {unpack(names)}
     for i, name in ipairs(row_names) do wanted[n + i] = name end
   end
-  local values = call('HMGET', KEY.shard, events.FIELD, unpack(wanted))
-  for i = 1, n do fields[names[i]] = tonumber(values[i + 1] or 0) end
-  for i = n + 1, #wanted do rows[wanted[i]] = values[i + 1] end
-  fields.watched = tonumber(values[1] or 0)
+  local values = call('HMGET', KEY.shard, events.FIELD, archive.FIELD, unpack(wanted))
+  for i = 1, n do fields[names[i]] = tonumber(values[i + 2] or 0) end
+  for i = n + 1, #wanted do rows[wanted[i]] = values[i + 2] end
+  fields.watched, fields.archive = tonumber(values[1] or 0), tonumber(values[2] or 0)
   events.begin(fields.watched)
+  archive.begin(fields.archive)
 end
 
 function shard.set(name, value)

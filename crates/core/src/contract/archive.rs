@@ -1,0 +1,260 @@
+//! The archive outbox: the ends of jobs that are to go to a database. While an archive is attached to a shard, the edge that
+//! ends a job adds an entry in the same step. An archiver takes the first entries, writes them to its database, and then
+//! removes them. An entry has all that the archive keeps of a job, so later changes do not matter.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::attempts::Attempt;
+use crate::clock::Timestamp;
+use crate::job::{Delivery, Job};
+use crate::state::State;
+
+/// The most entries that one call takes.
+pub const MAX_ARCHIVE_ENTRIES: usize = 500;
+/// About how many bytes of entries one call takes.
+pub const MAX_ARCHIVE_BYTES: usize = 1024 * 1024;
+
+/// How a job ended, as the archive distinguishes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndKind {
+    /// It was delivered, or a consumer has finished it.
+    Done,
+    /// It failed for good, for any reason but its expiry.
+    Dead,
+    /// It is dead because it had expired.
+    Expired,
+    /// It was cancelled.
+    Cancelled,
+    /// It was dead, and was removed on request or because its retention had ended.
+    Purged,
+}
+
+impl EndKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Done, Self::Dead, Self::Expired, Self::Cancelled, Self::Purged];
+
+    /// Its name in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Dead => "dead",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+            Self::Purged => "purged",
+        }
+    }
+
+    /// The state of the job in the archive.
+    pub const fn state(self) -> &'static str {
+        match self {
+            Self::Expired => Self::Dead.name(),
+            Self::Done | Self::Dead | Self::Cancelled | Self::Purged => self.name(),
+        }
+    }
+
+    /// Its number in entries: from 1. It is stored and never changes.
+    pub const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The kind with a number.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code).wrapping_sub(1)).copied()
+    }
+
+    /// That of a job that dies for this reason.
+    pub fn of_reason(reason: &str) -> Self {
+        if reason == EXPIRED { Self::Expired } else { Self::Dead }
+    }
+}
+
+/// The reason of a job that is dead because it had expired.
+pub const EXPIRED: &str = "expired";
+
+/// A set of kinds of ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndKinds(u8);
+
+impl EndKinds {
+    /// All kinds.
+    pub fn all() -> Self {
+        Self::of(EndKind::ALL)
+    }
+
+    /// These kinds.
+    pub fn of(kinds: impl IntoIterator<Item = EndKind>) -> Self {
+        Self(kinds.into_iter().fold(0, |bits, kind| bits | 1 << (kind.code() - 1)))
+    }
+
+    /// Whether a kind is among them.
+    pub const fn has(self, kind: EndKind) -> bool {
+        self.0 & 1 << (kind.code() - 1) != 0
+    }
+
+    /// These and those.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// A bit for each kind, that of done jobs the lowest. It is stored and never changes.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The kinds of these bits.
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits & 0b1_1111)
+    }
+}
+
+impl FromIterator<EndKind> for EndKinds {
+    fn from_iter<T: IntoIterator<Item = EndKind>>(kinds: T) -> Self {
+        Self::of(kinds)
+    }
+}
+
+impl FromStr for EndKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| "must be done, dead, expired, cancelled or purged".to_owned())
+    }
+}
+
+/// What happens when the archive outbox of a shard is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The shard takes no submits, and at twice the bound it gives no jobs to deliver.
+    #[default]
+    Stall,
+    /// The oldest entries are dropped and counted.
+    Drop,
+}
+
+impl WhenFull {
+    /// Its name in settings and answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stall => "stall",
+            Self::Drop => "drop",
+        }
+    }
+}
+
+impl FromStr for WhenFull {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Self::Stall, Self::Drop].into_iter().find(|when| when.name() == text);
+        found.ok_or_else(|| "must be stall or drop".to_owned())
+    }
+}
+
+/// What a shard puts into its archive outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveSettings {
+    /// The ends that get an entry.
+    pub ends: EndKinds,
+    /// Whether entries have the bodies of jobs.
+    pub with_bodies: bool,
+    /// How many bytes the entries of this shard may take.
+    pub bound: u64,
+    /// What happens beyond that.
+    pub when_full: WhenFull,
+}
+
+/// The archive outbox of a shard, or of all shards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArchiveStatus {
+    /// What is put into it; `None` if no archive is attached. Of all shards, that of the first one with an archive.
+    pub settings: Option<ArchiveSettings>,
+    /// The entries in it.
+    pub pending: u64,
+    /// How many bytes they take.
+    pub bytes: u64,
+    /// How many entries were dropped since the installation began, because it was full or the archive was detached.
+    pub dropped: u64,
+    /// When the job of the first entry ended.
+    pub oldest: Option<Timestamp>,
+    /// How many shards refuse submits because of it.
+    pub stalled: u16,
+}
+
+impl ArchiveStatus {
+    /// Adds the outbox of another shard.
+    pub fn add(&mut self, other: &Self) {
+        let Self { settings, pending, bytes, dropped, oldest, stalled } = *other;
+        self.settings = self.settings.or(settings);
+        self.pending += pending;
+        self.bytes += bytes;
+        self.dropped += dropped;
+        self.oldest = self.oldest.into_iter().chain(oldest).min();
+        self.stalled += stalled;
+    }
+}
+
+/// A job at the time of an end, with all that the archive keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArchivedEnd {
+    /// How it ended.
+    pub kind: EndKind,
+    /// When it ended.
+    pub at: Timestamp,
+    /// The job as it was then: its state is that of the end, and that of a purged job is dead.
+    pub job: Job,
+    /// When it was first due.
+    pub first_due: Timestamp,
+    /// What was submitted; `None` if it cannot be read. The body is empty unless `has_body`.
+    pub delivery: Option<Delivery>,
+    /// Whether the body was kept.
+    pub has_body: bool,
+    /// How many attempts former lives of the same name had: the job's own begin after them.
+    pub former_attempts: u32,
+    /// The attempts that were logged, the newest last.
+    pub attempts: Vec<Attempt>,
+}
+
+impl ArchivedEnd {
+    /// The job in the state of its end.
+    pub fn ended(kind: EndKind, mut job: Job) -> Job {
+        job.state = match kind {
+            EndKind::Done => State::Done,
+            EndKind::Cancelled => State::Cancelled,
+            EndKind::Dead | EndKind::Expired | EndKind::Purged => State::Dead,
+        };
+        if !matches!(job.state, State::Dead) {
+            job.reason = None;
+        }
+        job
+    }
+
+    /// Whether every attempt of the job was logged.
+    pub fn is_attempts_complete(&self) -> bool {
+        let own = self.former_attempts + 1..=self.job.attempts;
+        let logged = self.attempts.iter().filter(|attempt| own.contains(&attempt.number)).count();
+        logged as u64 == u64::from(self.job.attempts.saturating_sub(self.former_attempts))
+    }
+}
+
+/// The first entries of an archive outbox.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TakenEnds {
+    /// The number of the first one. Entries are numbered without gaps.
+    pub first: u64,
+    /// The entries, `None` for one that cannot be read.
+    pub ends: Vec<Option<ArchivedEnd>>,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+/// The result of taking entries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TakeEnds {
+    /// They are this caller's until its time has passed.
+    Taken(TakenEnds),
+    /// Another archiver works on the shard. It has it for this long at most, unless it takes more.
+    Busy(Duration),
+}

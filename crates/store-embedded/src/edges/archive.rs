@@ -1,0 +1,156 @@
+//! The archive outbox: attaching an archive, and taking and removing the first entries. The store is in one process, so one
+//! archiver takes them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::attempt_log::shown;
+use ringback_core::contract::{
+    ArchiveSettings, ArchiveStatus, ArchivedEnd, EndKind, MAX_ARCHIVE_BYTES, Shard, StoreError, TakeEnds,
+    TakenEnds, payload,
+};
+
+use crate::error::Result;
+use crate::tables::{ArchiveRow, Record, StoredEnd};
+use crate::txn::Txn;
+use crate::{EDGE_BYTES, EmbeddedStore, answers};
+
+/// After the bound was lowered, an edge drops at most this many entries more than it adds.
+const DROPPED: usize = 100;
+
+/// An entry that was read, and the log of the attempts.
+type Found = (Option<StoredEnd>, Option<Vec<u8>>);
+
+impl EmbeddedStore {
+    pub async fn attach_archive(
+        &self,
+        shard: Shard,
+        settings: Option<ArchiveSettings>,
+    ) -> Result<(), StoreError> {
+        let attach = move |txn: &mut Txn<'_>| {
+            // A shard that never had an archive keeps its row as it is.
+            if settings.is_some() || txn.row.archive.is_some() {
+                txn.row.archive = Some(txn.row.archive.unwrap_or_default().with(settings));
+            }
+            Ok(())
+        };
+        self.call(shard, EDGE_BYTES, attach).await
+    }
+
+    pub async fn archive_status(&self, shard: Shard) -> Result<ArchiveStatus, StoreError> {
+        self.call(shard, 0, status).await
+    }
+
+    pub async fn take_ended(
+        &self,
+        shard: Shard,
+        _archiver: &str,
+        _lasts: Duration,
+        limit: usize,
+    ) -> Result<TakeEnds, StoreError> {
+        let (row, found, now) = self.call(shard, 0, move |txn| take(txn, limit)).await?;
+        let keep = self.options.attempt_retention().time;
+        let ends: Vec<_> = found.into_iter().map(|found| end(found, now, keep)).collect();
+        if let Some(at) = ends.iter().position(Option::is_none) {
+            let number = row.first + at as u64;
+            tracing::error!(shard = shard.0, number, "an end cannot be archived: it cannot be read");
+        }
+        let has_more = row.count > ends.len() as u64;
+        Ok(TakeEnds::Taken(TakenEnds { first: row.first, ends, has_more }))
+    }
+
+    /// Removes `n` entries from number `first` on, as far as they are the first ones. Without `first` the first `n` are dropped,
+    /// which is counted. Returns how many are left.
+    pub async fn remove_ended(
+        &self,
+        shard: Shard,
+        _archiver: &str,
+        first: Option<u64>,
+        n: u64,
+    ) -> Result<u64, StoreError> {
+        let remove = move |txn: &mut Txn<'_>| {
+            let Some(mut row) = txn.row.archive else { return Ok(0) };
+            let was_too_full = row.is_too_full();
+            // Some of them may have been dropped.
+            let n = first.map_or(n, |first| (first + n).saturating_sub(row.first).min(n));
+            let removed = txn.tables.archive.remove_first(txn.shard(), &mut row, n)?;
+            row.dropped += if first.is_none() { removed } else { 0 };
+            if was_too_full && !row.is_too_full() {
+                txn.wake_push();
+            }
+            txn.row.archive = Some(row);
+            Ok(row.count)
+        };
+        self.call(shard, EDGE_BYTES, remove).await
+    }
+}
+
+impl Txn<'_> {
+    /// Adds an end to the archive outbox, if an archive is attached that wants it. The job is as it ended, but still has its
+    /// topic and its body.
+    pub(crate) fn archive(&mut self, kind: EndKind, record: &Record) -> Result<()> {
+        let Some(mut row) = self.row.archive.filter(|row| row.wants(kind)) else { return Ok(()) };
+        let Some(body) = self.tables.records.body(record.number)? else { return Ok(()) };
+        let shard = self.shard();
+        let entry = StoredEnd::pack(kind, self.now(), record, &body, row.with_bodies);
+        self.tables.archive.add(shard, &mut row, &entry)?;
+        let mut most = 1 + DROPPED;
+        while row.has_to_drop() && most > 0 {
+            row.dropped += self.tables.archive.remove_first(shard, &mut row, 1)?;
+            most -= 1;
+        }
+        self.row.archive = Some(row);
+        Ok(())
+    }
+
+    /// Refuses to add jobs while the archive outbox is full.
+    pub(crate) fn check_archive(&self) -> Result<()> {
+        let is_full = self.row.archive.is_some_and(|row| row.is_full());
+        if is_full { Err(StoreError::ArchiveBehind.into()) } else { Ok(()) }
+    }
+
+    /// Whether no jobs are to be reserved because of the archive outbox.
+    pub(crate) fn is_archive_too_full(&self) -> bool {
+        self.row.archive.is_some_and(|row| row.is_too_full())
+    }
+}
+
+fn status(txn: &mut Txn<'_>) -> Result<ArchiveStatus> {
+    let Some(row) = txn.row.archive else { return Ok(ArchiveStatus::default()) };
+    let oldest = txn.tables.archive.oldest(txn.shard(), row.first)?;
+    Ok(ArchiveStatus {
+        settings: row.settings(),
+        pending: row.count,
+        bytes: row.bytes,
+        dropped: row.dropped,
+        oldest: oldest.map(Timestamp::from_millis),
+        stalled: u16::from(row.is_full()),
+    })
+}
+
+fn take(txn: &mut Txn<'_>, limit: usize) -> Result<(ArchiveRow, Vec<Found>, u64)> {
+    let (row, now) = (txn.row.archive.unwrap_or_default(), txn.now());
+    if row.count == 0 {
+        return Ok((row, Vec::new(), now));
+    }
+    let ends = txn.tables.archive.first(txn.shard(), limit, MAX_ARCHIVE_BYTES)?;
+    let with_log = |end: Option<StoredEnd>| {
+        let log = end.as_ref().map_or(Ok(None), |end| txn.tables.attempts.get(end.record.locator));
+        Ok((end, log?))
+    };
+    Ok((row, ends.into_iter().map(with_log).collect::<Result<_>>()?, now))
+}
+
+/// An end as the archiver takes it.
+fn end((stored, log): Found, now: u64, keep: u64) -> Option<ArchivedEnd> {
+    let StoredEnd { kind, has_body, at, record, body } = stored?;
+    let key = answers::key(&record, &body)?;
+    let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout());
+    let first_due = Timestamp::from_millis(record.first_due());
+    let former_attempts = record.life.map_or(0, |life| life.attempts);
+    let attempts = shown(log.map(Bytes::from), Some(record.created), now, keep).unwrap_or_default();
+    let has_body = has_body && delivery.is_some();
+    let (job, at) = (ArchivedEnd::ended(kind, answers::job(record, key)), Timestamp::from_millis(at));
+    Some(ArchivedEnd { kind, at, job, first_due, delivery, has_body, former_attempts, attempts })
+}

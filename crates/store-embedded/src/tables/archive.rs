@@ -1,0 +1,196 @@
+//! The archive outbox: ends of jobs that are to go to a database, by shard and number. A row has the record and the body of
+//! the job as they were when it ended.
+
+use redb::ReadableTable as _;
+use ringback_core::contract::{ArchiveSettings, EndKind, EndKinds, WhenFull, payload};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Body, Record};
+use super::rows::{Access, Rows, Writing};
+use crate::error::Result;
+
+/// What a shard's row has of its archive outbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ArchiveRow {
+    pub(crate) is_attached: bool,
+    /// The bits of the kinds that get an entry.
+    ends: u8,
+    pub(crate) with_bodies: bool,
+    drops: bool,
+    /// How many bytes the entries may take.
+    bound: u64,
+    /// The number of the first entry.
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    pub(crate) dropped: u64,
+}
+
+impl ArchiveRow {
+    /// With other settings, or without an archive.
+    pub(crate) fn with(self, settings: Option<ArchiveSettings>) -> Self {
+        let Some(ArchiveSettings { ends, with_bodies, bound, when_full }) = settings else {
+            return Self { is_attached: false, ..self };
+        };
+        let (ends, drops) = (ends.bits(), when_full == WhenFull::Drop);
+        Self { is_attached: true, ends, with_bodies, drops, bound, ..self }
+    }
+
+    pub(crate) fn settings(self) -> Option<ArchiveSettings> {
+        let Self { with_bodies, bound, .. } = self;
+        let when_full = if self.drops { WhenFull::Drop } else { WhenFull::Stall };
+        let settings =
+            ArchiveSettings { ends: EndKinds::from_bits(self.ends), with_bodies, bound, when_full };
+        self.is_attached.then_some(settings)
+    }
+
+    pub(crate) const fn wants(&self, kind: EndKind) -> bool {
+        self.is_attached && EndKinds::from_bits(self.ends).has(kind)
+    }
+
+    /// Whether no jobs are to be added.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.is_attached && !self.drops && self.bytes >= self.bound
+    }
+
+    /// Whether no jobs are to be reserved.
+    pub(crate) const fn is_too_full(&self) -> bool {
+        self.is_full() && self.bytes >= 2 * self.bound
+    }
+
+    /// Whether the oldest entries are to be dropped.
+    pub(crate) const fn has_to_drop(&self) -> bool {
+        self.is_attached && self.drops && self.bytes > self.bound && self.count > 0
+    }
+}
+
+/// An end as it is stored.
+#[derive(Debug)]
+pub(crate) struct StoredEnd {
+    pub(crate) kind: EndKind,
+    /// Whether the body was kept.
+    pub(crate) has_body: bool,
+    /// When the job ended, in ms.
+    pub(crate) at: u64,
+    pub(crate) record: Record,
+    pub(crate) body: Body,
+}
+
+/// Added to the kind of a row with a body.
+const HAS_BODY: u8 = 128;
+
+impl StoredEnd {
+    /// The kind (1 byte), the time (8), the length of the record (2), the record, and the body.
+    pub(crate) fn pack(kind: EndKind, at: u64, record: &Record, body: &Body, with_body: bool) -> Vec<u8> {
+        let record = record.pack();
+        let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
+        let payload = if with_body {
+            &body.payload[..]
+        } else {
+            payload::without_body(&body.payload).unwrap_or_default()
+        };
+        let kind = kind.code() | if with_body { HAS_BODY } else { 0 };
+        [&[kind][..], &at.to_be_bytes(), &length.to_be_bytes(), &record, &Body::pack(&body.id, payload)]
+            .concat()
+    }
+
+    fn unpack(raw: &[u8]) -> Option<Self> {
+        let (kind, rest) = raw.split_first()?;
+        let (at, rest) = rest.split_first_chunk::<8>()?;
+        let (length, rest) = rest.split_first_chunk::<2>()?;
+        let (record, body) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+        // The number of the job is of no use: it may be that of another one by now.
+        let (record, body) = (Record::unpack(0, record)?, Body::unpack(body)?);
+        let (has_body, kind) = (kind & HAS_BODY != 0, EndKind::from_code(kind & !HAS_BODY)?);
+        Some(Self { kind, has_body, at: u64::from_be_bytes(*at), record, body })
+    }
+}
+
+pub(crate) struct Archive<A: Access>(pub(crate) Rows<A, (u16, u64), &'static [u8]>);
+
+impl<A: Access> Archive<A> {
+    /// The first entries of a shard, `None` for those that cannot be read, of about `bytes` in all.
+    pub(crate) fn first(&self, shard: u16, limit: usize, bytes: usize) -> Result<Vec<Option<StoredEnd>>> {
+        let (mut found, mut left) = (Vec::new(), bytes);
+        for row in self.0.range((shard, 0)..=(shard, u64::MAX))?.take(limit) {
+            let (_, raw) = row?;
+            found.push(StoredEnd::unpack(raw.value()));
+            left = left.saturating_sub(raw.value().len());
+            if left == 0 {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// When the job of the first entry ended, in ms.
+    pub(crate) fn oldest(&self, shard: u16, first: u64) -> Result<Option<u64>> {
+        let at =
+            self.0.read((shard, first), |raw| Some(u64::from_be_bytes(*raw.get(1..)?.first_chunk()?)))?;
+        Ok(at.flatten())
+    }
+}
+
+impl Archive<Writing<'_>> {
+    /// Adds an entry behind the others.
+    pub(crate) fn add(&mut self, shard: u16, row: &mut ArchiveRow, entry: &[u8]) -> Result<()> {
+        self.0.insert((shard, row.first + row.count), entry)?;
+        row.count += 1;
+        row.bytes += entry.len() as u64;
+        Ok(())
+    }
+
+    /// Removes the first entries, at most `n`, and returns how many there were.
+    pub(crate) fn remove_first(&mut self, shard: u16, row: &mut ArchiveRow, n: u64) -> Result<u64> {
+        let n = n.min(row.count);
+        for number in row.first..row.first + n {
+            let length = self.0.remove((shard, number))?.map_or(0, |raw| raw.value().len());
+            row.bytes = row.bytes.saturating_sub(length as u64);
+        }
+        row.first += n;
+        row.count -= n;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_read_as_it_was_packed_and_one_that_is_cut_off_is_unreadable() {
+        let body = Body { id: "an-id".to_owned(), payload: vec![0, 2, 1, 1, b'b'].into() };
+        let record = Record { topic: "t".into(), attempts: 3, ..Record::default() };
+        for with_body in [false, true] {
+            let raw = StoredEnd::pack(EndKind::Cancelled, 7, &record, &body, with_body);
+            let back = StoredEnd::unpack(&raw).unwrap();
+            assert_eq!((back.kind, back.at, back.has_body), (EndKind::Cancelled, 7, with_body));
+            assert_eq!((back.record.attempts, back.body.id.as_str()), (3, "an-id"));
+            assert_eq!(back.body.payload.len(), if with_body { 5 } else { 4 });
+            assert!((0..raw.len() - 6).all(|end| StoredEnd::unpack(&raw[..end]).is_none()));
+        }
+    }
+
+    #[test]
+    fn an_outbox_is_full_at_its_bound_and_too_full_at_twice_of_it_unless_it_drops() {
+        let settings = ArchiveSettings {
+            ends: EndKinds::all(),
+            with_bodies: true,
+            bound: 10,
+            when_full: WhenFull::Stall,
+        };
+        let of = |when_full, bytes| {
+            let row = ArchiveRow { bytes, count: 1, ..ArchiveRow::default() };
+            let row = row.with(Some(ArchiveSettings { when_full, ..settings }));
+            [row.is_full(), row.is_too_full(), row.has_to_drop()]
+        };
+        assert_eq!(of(WhenFull::Stall, 9), [false, false, false]);
+        assert_eq!(of(WhenFull::Stall, 10), [true, false, false]);
+        assert_eq!(of(WhenFull::Stall, 20), [true, true, false]);
+        assert_eq!(of(WhenFull::Drop, 10), [false, false, false]);
+        assert_eq!(of(WhenFull::Drop, 20), [false, false, true]);
+        let row = ArchiveRow::default().with(Some(settings));
+        assert_eq!(row.settings(), Some(settings));
+        assert_eq!(row.with(None).settings(), None);
+    }
+}

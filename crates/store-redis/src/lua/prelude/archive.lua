@@ -1,0 +1,160 @@
+-- The archive outbox: ends of jobs that are to go to a database, in the order in which they happened. It is a list of
+-- entries, which are numbered without gaps. The fields are the number of the first entry, how many there are, how many bytes
+-- they take, how many they may take, and how many were dropped.
+--
+-- The field `archive` is 0 without an archive. Else it has a bit for each kind of end that gets an entry, from DONE on, and
+-- the bits below. All edges read it, and one without an archive does nothing more.
+--
+-- An entry is the kind of the end (1), with HAS_BODY added if the body is kept; the time of the end (6); the locator (12); the
+-- lane's name and the job state, each behind its length (2); and the record. Without the body the record ends before it. A
+-- large payload that is kept has a key of its own, with the number of the entry.
+archive.FIELD = 'archive'
+archive.FIELDS = {'archive_first', 'archive_count', 'archive_bytes', 'archive_bound', 'archive_dropped'}
+archive.DONE, archive.DEAD, archive.EXPIRED, archive.CANCELLED, archive.PURGED = 1, 2, 3, 4, 5
+do
+  local WITH_BODIES, DROPS, ATTACHED, FULL, TOO_FULL = 32, 64, 128, 256, 512
+  local BIT_OF = {1, 2, 4, 8, 16}
+  local HAS_BODY = 128
+  -- How many entries are removed at a time.
+  local AT_ONCE = 100
+  -- The setting as it was read; ends without an entry: kind, locator, lane and job state; and the new keys of payloads by the
+  -- old ones.
+  local setting, noted, new_keys
+
+  local function has(flag) return bit.band(setting, flag) ~= 0 end
+
+  function archive.begin(value) setting, noted, new_keys = value, {}, {} end
+
+  function archive.is_attached() return has(ATTACHED) end
+  -- Whether no jobs are to be added, and whether none are to be reserved.
+  function archive.is_full() return has(FULL) end
+  function archive.is_too_full() return has(TOO_FULL) end
+  -- The key to which the payload under a key goes when its job is removed; nil for none.
+  function archive.new_key(key) return new_keys[key] end
+
+  -- Notes that a job ends; `s` is its job state as it has ended. `save` must follow before the job is removed.
+  function archive.note(kind, loc, lane, s)
+    if setting > 0 and has(BIT_OF[kind]) then noted[#noted + 1] = {kind, loc, lane, s or ''} end
+  end
+  -- The same for a job that dies.
+  function archive.note_death(loc, lane, s)
+    if setting > 0 then archive.note(state.reason(s) == 'expired' and archive.EXPIRED or archive.DEAD, loc, lane, s) end
+  end
+
+  -- Sets the bits that say how full the outbox is.
+  local function set_fullness()
+    local flags, bytes, bound = setting % FULL, fields.archive_bytes, fields.archive_bound
+    if has(ATTACHED) and not has(DROPS) then
+      if bytes >= bound then flags = flags + FULL end
+      if bytes >= 2 * bound then flags = flags + TOO_FULL end
+    end
+    if flags ~= setting then
+      shard.set(archive.FIELD, flags)
+      setting = flags
+    end
+  end
+
+  -- Attaches an archive: the setting without the bits of fullness, and the bound. 0 detaches it.
+  function archive.attach(value, bound)
+    setting = value
+    shard.set(archive.FIELD, value)
+    shard.set('archive_bound', bound)
+    set_fullness()
+  end
+
+  local function key_of(number) return KEY.archived .. string.format('%.0f', number) end
+
+  -- The entry, the bytes that it takes, and the key of its payload if that has one of its own.
+  local function entry_of(number, noted_end, raw)
+    local kind, loc, lane, s = unpack(noted_end)
+    local rest, weight, key = raw, #raw, nil
+    if not has(WITH_BODIES) then
+      rest = record.head(raw) .. payload_start(loc, raw)
+      weight = #rest
+    else
+      if record.is_external(raw) then
+        key = call('EXISTS', KEY.body .. loc) == 1 and key_of(number)
+        weight = key and record.weight(raw) or #raw
+      end
+      kind = kind + HAS_BODY
+    end
+    -- Without the lane's name the end cannot be read, but its place stays.
+    local name = lanes.name(lane) or ''
+    local head = char(kind) .. six(NOW) .. loc .. pack('>I2', #name) .. name .. pack('>I2', #s)
+    return concat({head, s, rest}), #head + #s + weight, key
+  end
+
+  -- The parts of an entry: locator, and the bytes that it takes, and whether its payload has a key of its own.
+  function archive.parts(entry)
+    local at = 20 + 2 + read('>I2', entry, 20)
+    at = at + 2 + read('>I2', entry, at)
+    local raw = sub(entry, at)
+    local is_external = byte(entry) >= HAS_BODY and #raw >= RECORD and record.is_external(raw)
+    local weight = is_external and record.weight(raw) - #raw or 0
+    return sub(entry, 8, 19), #entry + weight, is_external
+  end
+
+  -- Removes the first `n` entries. Returns how many there were.
+  function archive.remove_first(n)
+    local removed = 0
+    while removed < n do
+      local entries = call('LPOP', KEY.archived_list, min(n - removed, AT_ONCE))
+      if not entries then break end
+      local keys, bytes = {}, 0
+      for i, entry in ipairs(entries) do
+        local _, size, is_external = archive.parts(entry)
+        bytes = bytes + size
+        if is_external then keys[#keys + 1] = key_of(fields.archive_first + i - 1) end
+      end
+      if #keys > 0 then call('UNLINK', unpack(keys)) end
+      removed = removed + #entries
+      shard.set('archive_first', fields.archive_first + #entries)
+      shard.set('archive_count', max(fields.archive_count - #entries, 0))
+      shard.set('archive_bytes', max(fields.archive_bytes - bytes, 0))
+    end
+    set_fullness()
+    return removed
+  end
+
+  -- Drops the oldest entries, if that is how a full outbox goes on.
+  local function drop(added)
+    local dropped = 0
+    -- After the bound was lowered there may be many.
+    for _ = 1, AT_ONCE + added do
+      if not has(DROPS) or fields.archive_bytes <= fields.archive_bound then break end
+      dropped = dropped + archive.remove_first(1)
+    end
+    if dropped > 0 then shard.set('archive_dropped', fields.archive_dropped + dropped) end
+  end
+
+  -- Writes the entries of the ends that were noted. Must run while the records are still there.
+  function archive.save()
+    if #noted == 0 then return end
+    local locs, names = {}, {}
+    for i, one in ipairs(noted) do locs[i], names[i] = one[2], one[3] end
+    shard.load_rows(names)
+    for i, value in ipairs(fetch(KEY.shard, archive.FIELDS)) do
+      -- An edge that has removed entries has the fields already.
+      if fields[archive.FIELDS[i]] == nil then fields[archive.FIELDS[i]] = tonumber(value or 0) end
+    end
+    local entries, bytes, copies = {}, 0, {}
+    for i, raw in ipairs(fetch(KEY.pool, locs)) do
+      raw = record.whole(raw)
+      if raw then
+        local number = fields.archive_first + fields.archive_count + #entries
+        local entry, size, key = entry_of(number, noted[i], raw)
+        entries[#entries + 1], bytes = entry, bytes + size
+        local is_kept = noted[i][1] == archive.DEAD or noted[i][1] == archive.EXPIRED
+        if key and is_kept then copies[#copies + 1] = {KEY.body .. locs[i], key} end
+        if key and not is_kept then new_keys[KEY.body .. locs[i]] = key end
+      end
+    end
+    noted = {}
+    sliced('RPUSH', KEY.archived_list, entries)
+    for _, copy in ipairs(copies) do call('COPY', copy[1], copy[2], 'REPLACE') end
+    shard.set('archive_count', fields.archive_count + #entries)
+    shard.set('archive_bytes', fields.archive_bytes + bytes)
+    set_fullness()
+    drop(#entries)
+  end
+end

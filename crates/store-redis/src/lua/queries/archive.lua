@@ -1,0 +1,14 @@
+-- archive_status: the archive outbox.
+-- KEYS  shard
+-- ARGV  none
+-- Returns {the field `archive`, the number of the first entry, how many there are, bytes, bound, dropped, when the first job
+--   ended (ms) or 0, how many entries the list has}
+function edges.archive_status()
+  shard.begin(archive.FIELDS)
+  local answer = {fields.archive}
+  for i, name in ipairs(archive.FIELDS) do answer[i + 1] = fields[name] end
+  local first = call('LINDEX', KEY.archived_list, 0)
+  answer[#answer + 1] = first and read('>I6', first, 2) or 0
+  answer[#answer + 1] = call('LLEN', KEY.archived_list)
+  return answer
+end

@@ -1,0 +1,92 @@
+//! The archive outbox of each shard: attaching an archive, taking the first entries and removing them, and its status.
+
+use std::time::Duration;
+
+use ringback_core::contract::{
+    ArchiveSettings, ArchiveStatus, MAX_ARCHIVE_ENTRIES, Shard, StoreError, TakeEnds,
+};
+
+use crate::backend::{Store, dispatch};
+
+impl Store {
+    /// Says which ends of jobs every shard puts into its archive outbox from now on. `None` detaches the archive: then no end
+    /// does, and what waits there stays.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn attach_archive(&self, settings: Option<ArchiveSettings>) -> Result<(), StoreError> {
+        for shard in self.shards() {
+            dispatch!(self.attach_archive(shard, settings))?;
+        }
+        Ok(())
+    }
+
+    /// The archive outbox of all shards.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn archive_status(&self) -> Result<ArchiveStatus, StoreError> {
+        let mut all = ArchiveStatus::default();
+        for shard in self.shards() {
+            all.add(&self.archive_status_of(shard).await?);
+        }
+        Ok(all)
+    }
+
+    /// The archive outbox of a shard.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn archive_status_of(&self, shard: Shard) -> Result<ArchiveStatus, StoreError> {
+        dispatch!(self.archive_status(shard))
+    }
+
+    /// The first entries of the archive outbox of a shard, at most [`MAX_ARCHIVE_ENTRIES`] of about
+    /// [`MAX_ARCHIVE_BYTES`](ringback_core::contract::MAX_ARCHIVE_BYTES). They are those of `archiver` for the time that it
+    /// `lasts`, or until it removes them.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating returns the same entries.
+    pub async fn take_ended(
+        &self,
+        shard: Shard,
+        archiver: &str,
+        lasts: Duration,
+    ) -> Result<TakeEnds, StoreError> {
+        dispatch!(self.take_ended(shard, archiver, lasts, MAX_ARCHIVE_ENTRIES))
+    }
+
+    /// Removes `n` entries from number `first` on, as far as they are the first ones, because they are archived. Returns how
+    /// many are left.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn remove_ended(
+        &self,
+        shard: Shard,
+        archiver: &str,
+        [first, n]: [u64; 2],
+    ) -> Result<u64, StoreError> {
+        dispatch!(self.remove_ended(shard, archiver, Some(first), n))
+    }
+
+    /// Drops all entries that wait for an archive, and returns how many there were.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating drops the rest.
+    pub async fn drop_ended(&self) -> Result<u64, StoreError> {
+        let mut dropped = 0;
+        for shard in self.shards() {
+            let mut left = self.archive_status_of(shard).await?.pending;
+            while left > 0 {
+                let n = left.min(MAX_ARCHIVE_ENTRIES as u64);
+                left = dispatch!(self.remove_ended(shard, NOBODY, None, n))?;
+                dropped += n;
+            }
+        }
+        Ok(dropped)
+    }
+}
+
+/// The name of the archiver that drops entries: it holds none.
+const NOBODY: &str = "";

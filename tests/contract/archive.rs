@@ -1,0 +1,296 @@
+//! The archive outbox: each end leaves an entry with what was submitted, in order, until it is removed. What happens when
+//! it is full.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ringback_core::contract::{
+    ArchiveSettings, ArchivedEnd, Attempt, Cancelled, EndKind, EndKinds, Note, Noted, Settled, StoreError,
+    TakeEnds, TakenEnds, WhenFull,
+};
+use ringback_core::job::{Callback, Context, Delivery, Headers, IfExists, NewJob};
+use ringback_core::outcome::{Outcome, Reason};
+use ringback_core::state::State;
+use ringback_testkit::eventually;
+
+use super::jobs::{BRIEF, LONG, With, bury, ms, seen};
+use super::workbench::{SOON, Workbench, now};
+
+const ARCHIVER: &str = "archiver-1";
+const LASTS: Duration = Duration::from_secs(5);
+
+fn settings() -> ArchiveSettings {
+    ArchiveSettings { ends: EndKinds::all(), with_bodies: true, bound: 1 << 30, when_full: WhenFull::Stall }
+}
+
+impl Workbench {
+    async fn attach(&self, settings: ArchiveSettings) {
+        self.store().attach_archive(Some(settings)).await.expect("attach");
+    }
+
+    async fn taken(&self) -> TakenEnds {
+        match self.store().take_ended(self.shard(), ARCHIVER, LASTS).await.expect("take") {
+            TakeEnds::Taken(taken) => taken,
+            TakeEnds::Busy(left) => panic!("another archiver has it for {left:?}"),
+        }
+    }
+
+    async fn ends(&self) -> Vec<ArchivedEnd> {
+        self.taken().await.ends.into_iter().map(|end| end.expect("it can be read")).collect()
+    }
+
+    async fn remove(&self, first: u64, n: u64) -> u64 {
+        self.store().remove_ended(self.shard(), ARCHIVER, [first, n]).await.expect("remove")
+    }
+
+    /// The kinds and names of the entries.
+    async fn kinds(&self) -> Vec<(EndKind, String)> {
+        self.ends().await.into_iter().map(|end| (end.kind, end.job.key.id.to_string())).collect()
+    }
+}
+
+/// A job with everything that a job can have.
+fn whole(job: NewJob) -> NewJob {
+    let entries = |name: &str| vec![(name.to_owned(), "b".to_owned())];
+    let delivery = Delivery {
+        headers: Headers::parse(entries("x-a")).expect("headers"),
+        context: Context::parse(entries("k")).expect("a context"),
+        timeout: Some(ms(9_000)),
+        on_dead: Some(Box::new(Callback::parse("https://up.example/dead").expect("a URL"))),
+        ..job.delivery
+    };
+    NewJob { delivery, ..job }
+}
+
+pub(crate) async fn each_end_leaves_an_entry_with_what_was_submitted(bench: &Workbench) {
+    bench.attach(settings()).await;
+    let small = whole(bench.job("small"));
+    let large = whole(bench.job("large").body(vec![7; 50_000]));
+    let before = now();
+    let done = bench.job_in(State::Done, small.clone()).await;
+    let dead = bench.job_in(State::Dead, large.clone()).await;
+    let cancelled = bench.job_in(State::Cancelled, whole(bench.job("later")).after(LONG)).await;
+    let ends = bench.ends().await;
+    let [first, second, third] = ends.as_slice() else { panic!("{ends:?}") };
+    for (end, kind, job) in
+        [(first, EndKind::Done, done), (second, EndKind::Dead, dead), (third, EndKind::Cancelled, cancelled)]
+    {
+        assert_eq!((end.kind, &end.job.key, end.job.state), (kind, &job.key, job.state));
+        assert_eq!((end.job.created, end.job.attempts, end.job.due), (job.created, job.attempts, job.due));
+        assert_eq!(
+            (&end.job.reason, end.job.failures, &end.job.last),
+            (&job.reason, job.failures, &job.last)
+        );
+        assert!(end.at >= before && end.at <= now() && end.has_body, "{end:?}");
+        assert_eq!(end.first_due, job.due);
+    }
+    assert_eq!(first.delivery.as_ref(), Some(&small.delivery));
+    assert_eq!(second.delivery.as_ref(), Some(&large.delivery), "a large body is there");
+    // The dead job has its body still.
+    assert_eq!(bench.take_revived(&second.job.key).await, large.delivery.body.bytes);
+    let status = bench.store().archive_status().await.expect("status");
+    assert_eq!((status.pending, status.oldest, status.dropped), (3, Some(first.at), 0));
+    assert!(status.bytes > 50_000, "{status:?}");
+}
+
+impl Workbench {
+    /// Revives a dead job and returns the body that is delivered then.
+    async fn take_revived(&self, key: &ringback_core::job::JobKey) -> Bytes {
+        self.store().revive(key, self.token()).await.expect("revive");
+        self.take_one(key).await.delivery.body.bytes
+    }
+}
+
+pub(crate) async fn every_way_to_end_leaves_one_entry(bench: &Workbench) {
+    let bench = &bench.with(|options| options.keep_dead = ms(1)).await;
+    bench.attach(settings()).await;
+    let expired = bench.reserved(bench.job("expired")).await;
+    let bury = |reason| Outcome::Bury { reason, last: seen() };
+    assert_eq!(bench.settle(expired, bury(Reason::Expired)).await, Settled::Applied);
+    // Cancelled while it is reserved, and its lease runs out or is settled.
+    for (name, timeout) in [("lost", BRIEF), ("failed", LONG)] {
+        let lease = bench.reserved(bench.job(name).timeout(timeout)).await;
+        assert_eq!(bench.cancel(&lease.key).await, Cancelled::Requested { in_flight_unknown: false });
+        if timeout == BRIEF {
+            bench.recover_until(&lease.key, State::Cancelled).await;
+        } else {
+            assert_eq!(bench.settle(lease, super::jobs::retry(LONG)).await, Settled::Applied);
+        }
+    }
+    let dead = bench.job_in(State::Dead, bench.job("cancelled")).await;
+    assert_eq!(bench.cancel(&dead.key).await, Cancelled::Cancelled { in_flight_unknown: false });
+    let dead = bench.job_in(State::Dead, bench.job("purged").body(vec![1; 9_000])).await;
+    bench.store().purge(&dead.key).await.expect("purge");
+    bench.job_in(State::Dead, bench.job("evicted")).await;
+    let is_gone = async || {
+        bench.evict(10).await;
+        let purged = bench.stats().await.states.purged;
+        if purged < 3 { Err(format!("{purged} are gone")) } else { Ok(()) }
+    };
+    eventually(SOON, "the dead jobs are gone", is_gone).await;
+    let expected = [
+        (EndKind::Expired, "expired"),
+        (EndKind::Cancelled, "lost"),
+        (EndKind::Cancelled, "failed"),
+        (EndKind::Dead, "cancelled"),
+        (EndKind::Cancelled, "cancelled"),
+        (EndKind::Dead, "purged"),
+        (EndKind::Dead, "evicted"),
+    ];
+    let mut named = bench.kinds().await;
+    named.retain(|(kind, _)| *kind != EndKind::Purged);
+    let named: Vec<_> = named.iter().map(|(kind, name)| (*kind, name.as_str())).collect();
+    let expected = expected.map(|(kind, name)| (kind, bench.key("store", name).id.to_string()));
+    assert_eq!(named, expected.each_ref().map(|(kind, name)| (*kind, name.as_str())));
+    let purged = bench.ends().await.into_iter().filter(|end| end.kind == EndKind::Purged).collect::<Vec<_>>();
+    let of = |name: &str| {
+        let end = purged.iter().find(|end| end.job.key == bench.key("store", name));
+        end.unwrap_or_else(|| panic!("{name} was purged"))
+    };
+    assert_eq!(of("purged").delivery.as_ref().map(|delivery| delivery.body.bytes.len()), Some(9_000));
+    // The expired job was dead too, and its retention was over with that of the others.
+    let reasons: Vec<_> = ["purged", "evicted", "expired"].map(|name| of(name).job.reason.clone()).into();
+    assert_eq!(reasons, [Some("exhausted".into()), Some("exhausted".into()), Some("expired".into())]);
+}
+
+pub(crate) async fn without_an_archive_and_for_ends_that_are_not_wanted_there_are_no_entries(
+    bench: &Workbench,
+) {
+    bench.job_in(State::Done, bench.job("a")).await;
+    let wanted = EndKinds::of([EndKind::Dead]);
+    bench.attach(ArchiveSettings { ends: wanted, with_bodies: false, ..settings() }).await;
+    bench.job_in(State::Done, bench.job("b")).await;
+    let dead = bench.job_in(State::Dead, whole(bench.job("c").body(vec![3; 9_000]))).await;
+    bench.store().attach_archive(None).await.expect("detach");
+    bench.job_in(State::Dead, bench.job("d")).await;
+    let ends = bench.ends().await;
+    let [end] = ends.as_slice() else { panic!("{ends:?}") };
+    assert_eq!((&end.job.key, end.has_body), (&dead.key, false));
+    let delivery = end.delivery.as_ref().expect("the rest can be read");
+    assert!(delivery.body.bytes.is_empty() && delivery.on_dead.is_some(), "{delivery:?}");
+    let status = bench.store().archive_status().await.expect("status");
+    assert_eq!((status.settings, status.pending), (None, 1));
+    assert!(status.bytes < 2_000, "no body counts: {status:?}");
+    assert_eq!(bench.store().drop_ended().await.expect("drop"), 1);
+    let status = bench.store().archive_status().await.expect("status");
+    assert_eq!((status.pending, status.bytes, status.dropped, status.oldest), (0, 0, 1, None));
+}
+
+pub(crate) async fn entries_are_removed_once_and_only_the_first_ones(bench: &Workbench) {
+    bench.attach(settings()).await;
+    for n in 0..5 {
+        bench.job_in(State::Done, bench.job(&format!("{n}")).body(vec![9; 3_000])).await;
+    }
+    let first = bench.taken().await.first;
+    assert_eq!(bench.remove(first, 2).await, 3);
+    assert_eq!(bench.remove(first, 2).await, 3, "a repetition removes nothing");
+    assert_eq!(bench.remove(first + 1, 2).await, 2, "one of them is still the first");
+    let taken = bench.taken().await;
+    assert_eq!((taken.first, taken.ends.len(), taken.has_more), (first + 3, 2, false));
+    assert_eq!(bench.remove(first + 3, 2).await, 0);
+    let status = bench.store().archive_status().await.expect("status");
+    assert_eq!((status.pending, status.bytes, status.dropped), (0, 0, 0));
+}
+
+pub(crate) async fn a_repeated_settle_leaves_one_entry_and_a_success_after_a_death_one_more(
+    bench: &Workbench,
+) {
+    bench.attach(settings()).await;
+    let stale = bench.stale_lease(bench.job("late").timeout(BRIEF)).await;
+    for (lease, expected) in
+        bench.take_twice(&stale.key).await.into_iter().zip([Settled::Applied, Settled::Replayed])
+    {
+        let lost = Outcome::Bury { reason: Reason::Lost, last: seen() };
+        assert_eq!(bench.settle(lease, lost).await, expected);
+    }
+    assert_eq!(bench.settle(stale, Outcome::Complete).await, Settled::Late);
+    let kinds: Vec<_> = bench.kinds().await.into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, [EndKind::Dead, EndKind::Done]);
+}
+
+pub(crate) async fn each_life_of_a_name_has_its_own_entry(bench: &Workbench) {
+    bench.attach(settings()).await;
+    let first = bench.job_in(State::Dead, bench.job("a")).await;
+    let replace = IfExists::Replace { token: bench.token() };
+    let next = NewJob { if_exists: replace, ..bench.job("a").body(b"second".to_vec()) };
+    bench.submit(&[next]).await;
+    let lease = bench.take_one(&first.key).await;
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    let ends = bench.ends().await;
+    let of = |end: &ArchivedEnd| (end.kind, end.former_attempts, end.job.attempts);
+    assert_eq!(ends.iter().map(of).collect::<Vec<_>>(), [(EndKind::Dead, 0, 1), (EndKind::Done, 1, 2)]);
+    assert!(ends[0].job.created < ends[1].job.created, "lives have different times of acceptance");
+}
+
+pub(crate) async fn entries_have_the_attempts_that_were_logged(bench: &Workbench) {
+    bench.attach(settings()).await;
+    let attempt = || Attempt {
+        number: 0,
+        at: now(),
+        duration: ms(17),
+        status: Some(503),
+        error: None,
+        answer: Bytes::from_static(b"try later"),
+        by: "host-1".to_owned(),
+    };
+    for (name, is_logged) in [("logged", true), ("unlogged", false)] {
+        let lease = bench.reserved(bench.job(name)).await;
+        if is_logged {
+            let note = Note::of(&lease, attempt());
+            assert_eq!(bench.store().note(bench.shard(), &[note]).await.expect("note"), Noted::Kept);
+        }
+        assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    }
+    let ends = bench.ends().await;
+    let answers: Vec<_> = ends[0].attempts.iter().map(|attempt| attempt.answer.clone()).collect();
+    assert_eq!((answers, ends[0].is_attempts_complete()), (vec![Bytes::from_static(b"try later")], true));
+    assert_eq!((ends[1].attempts.len(), ends[1].is_attempts_complete()), (0, false));
+}
+
+pub(crate) async fn a_full_outbox_stops_submits_and_at_twice_its_bound_reserves(bench: &Workbench) {
+    bench.attach(ArchiveSettings { bound: 20_000, ..settings() }).await;
+    let refused = async || {
+        let answer = bench.store().submit(bench.shard(), &[bench.job("refused")]).await;
+        matches!(answer, Err(StoreError::ArchiveBehind))
+    };
+    for n in 0..6 {
+        bench.accept(bench.job(&format!("{n}")).body(vec![9; 12_000])).await;
+    }
+    bench.job_in_place("0").await;
+    assert!(!refused().await);
+    bench.job_in_place("1").await;
+    assert!(refused().await, "two entries of 12,000 bytes");
+    let status = bench.store().archive_status().await.expect("status");
+    assert_eq!(status.stalled, 1);
+    for name in ["2", "3"] {
+        bench.job_in_place(name).await;
+    }
+    assert!(bench.take(5).await.is_empty(), "four entries: nothing is delivered");
+    let first = bench.taken().await.first;
+    assert_eq!(bench.remove(first, 1).await, 3);
+    assert!(bench.take(1).await.len() == 1 && refused().await);
+    assert_eq!(bench.remove(first + 1, 3).await, 0);
+    assert!(!refused().await);
+}
+
+impl Workbench {
+    /// Completes the next ready job, whose name this is, or the one named "refused", which is behind it.
+    async fn job_in_place(&self, name: &str) {
+        let lease = self.take_one(&self.key("store", name)).await;
+        assert_eq!(self.settle(lease, Outcome::Complete).await, Settled::Applied);
+    }
+}
+
+pub(crate) async fn an_outbox_that_drops_loses_the_oldest_entries_and_counts_them(bench: &Workbench) {
+    bench.attach(ArchiveSettings { bound: 30_000, when_full: WhenFull::Drop, ..settings() }).await;
+    for n in 0..5 {
+        bench.job_in(State::Done, bench.job(&format!("{n}")).body(vec![9; 12_000])).await;
+    }
+    let taken = bench.taken().await;
+    assert_eq!((taken.first, taken.ends.len()), (3, 2));
+    let status = bench.store().archive_status().await.expect("status");
+    assert_eq!((status.dropped, status.pending, status.stalled), (3, 2, 0));
+    // What was taken before others were dropped is removed as far as it is there.
+    bench.job_in(State::Done, bench.job("5").body(vec![9; 12_000])).await;
+    assert_eq!(bench.remove(3, 2).await, 1);
+}
