@@ -3,6 +3,7 @@
 //! The tests start the binaries of the workspace, so build those first: `cargo build --workspace --bins`, or
 //! `make test`, which does.
 
+mod archive;
 mod cli;
 mod contract;
 mod embedded;

@@ -74,6 +74,8 @@ use crate::{routes, schema};
         routes::keys::add_key,
         routes::keys::list_keys,
         routes::keys::delete_key,
+        routes::archive::archive,
+        routes::archive::detach_archive,
         routes::quotas::list_quotas,
         routes::quotas::put_quota,
         routes::quotas::delete_quota,
@@ -128,7 +130,7 @@ use crate::{routes, schema};
         (name = "dead", description = "List, purge and revive the dead jobs of a topic"),
         (name = "keys", description = "The keys of callers and the quotas of tenants, for the root key alone"),
         (name = "events", description = "Live events of jobs"),
-        (name = "stats", description = "Counts and lateness; the consistency audit"),
+        (name = "stats", description = "Counts and lateness; the archive's outbox; the consistency audit"),
         (name = "document", description = "This document"),
     ),
 )]

@@ -1,5 +1,6 @@
 //! The table of routes and the handlers behind them.
 
+pub(crate) mod archive;
 pub(crate) mod batch;
 mod bulk_submit;
 pub(crate) mod consistency_audit;
@@ -83,6 +84,7 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/keys/{key}", delete(keys::delete_key)),
         ("/v1/quotas", get(quotas::list_quotas)),
         ("/v1/quotas/{tenant}", put(quotas::put_quota).delete(quotas::delete_quota)),
+        ("/v1/archive", get(archive::archive).delete(archive::detach_archive)),
         ("/v1/audit", get(consistency_audit::audit)),
         ("/v1/audit/repair", post(consistency_audit::repair)),
         ("/v1/audit/accept-loss", post(consistency_audit::accept_loss)),

@@ -10,6 +10,11 @@ pub(crate) const OLDEST_READY: &str = "ringback_oldest_ready_seconds";
 pub(crate) const TOPIC_JOBS: &str = "ringback_topic_jobs";
 pub(crate) const TOPIC_OLDEST_READY: &str = "ringback_topic_oldest_ready_seconds";
 pub(crate) const COUNTED_SHARDS: &str = "ringback_carrier_counted_shards";
+pub(crate) const ARCHIVE_PENDING: &str = "ringback_archive_pending_ends";
+pub(crate) const ARCHIVE_BYTES: &str = "ringback_archive_pending_bytes";
+pub(crate) const ARCHIVE_DROPPED: &str = "ringback_archive_dropped_ends";
+pub(crate) const ARCHIVE_OLDEST: &str = "ringback_archive_oldest_seconds";
+pub(crate) const ARCHIVE_FULL: &str = "ringback_archive_full_shards";
 
 /// The instruments of a carrier; their descriptions are in [`Metrics::new`].
 #[derive(Clone)]

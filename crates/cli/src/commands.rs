@@ -1,6 +1,7 @@
 //! The commands of the command line, their help, and the choice among them. Each file has the arguments of its commands
 //! and runs them; values are checked before a request is sent.
 
+mod archive;
 mod attempts;
 mod audit;
 mod backup;
@@ -126,6 +127,9 @@ pub(crate) enum Command {
     /// Limit what tenants may submit: set, list or delete their quotas
     #[command(subcommand, after_help = quota::EXAMPLES)]
     Quota(quota::QuotaCommand),
+    /// Show what waits for the archive, or detach it
+    #[command(subcommand, after_help = archive::EXAMPLES)]
+    Archive(archive::ArchiveCommand),
     /// Submit a job again and again, by a cron expression or a period
     #[command(subcommand, after_help = schedule::EXAMPLES)]
     Schedule(schedule::ScheduleCommand),
@@ -252,6 +256,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             online(remote, async |session| key::run(session, args).await)
         }
         Command::Credential(args) => online(remote, async |session| credential::run(session, args).await),
+        Command::Archive(args) => online(remote, async |session| archive::run(session, args).await),
         Command::Quota(args) => online(remote, async |session| quota::run(session, args).await),
         Command::Schedule(args) => online(remote, async |session| schedule::run(session, args).await),
         Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),

@@ -1,6 +1,7 @@
 //! `ringback up`: API, carrier and notifier in one process, on one store that is opened and watched once, with one
 //! shutdown. The work of each role is in its own crate.
 
+mod archive;
 mod args;
 mod config;
 mod greeting;
@@ -70,6 +71,19 @@ async fn run(
     ringback_api::start(listener, &config.api, &store, &context, &mut tasks);
     ringback_carrier::start(&config.carrier, &store, &context, &mut tasks);
     ringback_notifier::start(config.notifier, &store, &context, &mut tasks)?;
+    match config.archive {
+        Some(archive) => archive.start(&store, &context, &mut tasks),
+        None => {
+            let (warned, stopping) = (archive::warn_without_archive(store.clone()), context.shutdown.clone());
+            tasks.spawn("look for an archive", async move {
+                tokio::select! {
+                    biased;
+                    () = stopping.stopping() => {}
+                    () = async { warned.await; stopping.stopping().await } => {}
+                }
+            });
+        }
+    }
     let greeted = Arc::new(Once::new());
     let dependency = Dependency {
         name: "store",

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub use self::secret::{SecretId, StoredSecret};
 use crate::clock::Timestamp;
+use crate::contract::{EndKind, EndKinds};
 use crate::credential::{CredentialKey, CredentialName};
 use crate::job::{Callback, Headers, Topic};
 use crate::retry::RetryPolicy;
@@ -65,6 +66,8 @@ pub struct Policy {
     pub on_done: Option<Callback>,
     /// Whether metrics show the jobs of this topic by itself.
     pub metrics: Metrics,
+    /// Which ends of its jobs go to the archive.
+    pub archive: ArchivePolicy,
     /// The secrets that sign its callbacks, the newest one first.
     pub secrets: Vec<StoredSecret>,
     /// The policy as JSON, each field as it was written.
@@ -124,6 +127,7 @@ impl fmt::Debug for Policy {
             on_dead,
             on_done,
             metrics,
+            archive,
             secrets,
             written: _,
         } = self;
@@ -142,8 +146,25 @@ impl fmt::Debug for Policy {
             .field("on_dead", on_dead)
             .field("on_done", on_done)
             .field("metrics", metrics)
+            .field("archive", archive)
             .field("secrets", &secrets.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// Which ends of the jobs of a topic go to the archive, if there is one. `None` is what the archive does for all topics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArchivePolicy {
+    /// The kinds of ends.
+    pub ends: Option<EndKinds>,
+    /// Whether the archive has the bodies.
+    pub bodies: Option<bool>,
+}
+
+impl ArchivePolicy {
+    /// Whether an end goes to the archive. `ends` are those of topics that do not say.
+    pub fn wants(&self, kind: EndKind, ends: EndKinds) -> bool {
+        self.ends.unwrap_or(ends).has(kind)
     }
 }
 

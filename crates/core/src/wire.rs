@@ -3,6 +3,7 @@
 //! command line. No I/O and no HTTP.
 
 mod answer;
+mod archive;
 mod attempts;
 mod audit;
 mod bulk;
@@ -31,7 +32,7 @@ pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
-    answer::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, effective::*, events::*, export::*,
-    import::*, inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*,
-    request::*, schedules::*, submit::*, topics::*,
+    answer::*, archive::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, effective::*, events::*,
+    export::*, import::*, inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*, pull::*,
+    quotas::*, request::*, schedules::*, submit::*, topics::*,
 };

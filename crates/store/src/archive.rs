@@ -1,5 +1,6 @@
 //! The archive outbox of each shard: attaching an archive, taking the first entries and removing them, and its status.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use ringback_core::contract::{
@@ -9,6 +10,18 @@ use ringback_core::contract::{
 use crate::backend::{Store, dispatch};
 
 impl Store {
+    /// Notes whether the archive outbox of a shard was full at a submit, for the readiness check.
+    pub(crate) fn noting<T>(&self, shard: Shard, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        match &answer {
+            Ok(_) if behind.is_empty() => {}
+            Ok(_) => drop(behind.remove(&shard)),
+            Err(StoreError::ArchiveBehind) => drop(behind.insert(shard)),
+            Err(_) => {}
+        }
+        answer
+    }
+
     /// Says which ends of jobs every shard puts into its archive outbox from now on. `None` detaches the archive: then no end
     /// does, and what waits there stays.
     ///

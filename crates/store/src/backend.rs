@@ -1,6 +1,7 @@
 //! [`Store`]: which backend it has, and how a call is passed to it.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringback_core::contract::{AcceptLoss, Options, Profile, Shard, StoreError};
@@ -23,6 +24,8 @@ pub struct Store {
     pub(crate) pressure: Arc<Pressure>,
     /// The draws of tenants, if the store is in this process.
     pub(crate) draws: Arc<LocalDraws>,
+    /// The shards whose archive outbox was full at the last submit.
+    pub(crate) behind: Arc<Mutex<BTreeSet<Shard>>>,
 }
 
 #[derive(Clone)]
@@ -58,7 +61,8 @@ impl Store {
             None => (Shortage::Memory, Backend::Redis(Arc::new(RedisStore::open(options)?))),
         };
         let (pressure, draws) = (Arc::new(Pressure::new(shortage)), Arc::default());
-        Ok(Self { backend, shards, logging, note_timeout, pressure, draws })
+        let behind = Arc::default();
+        Ok(Self { backend, shards, logging, note_timeout, pressure, draws, behind })
     }
 
     /// An embedded store without a file, for tests. Its jobs live as long as `memory`. URL and prefix of
@@ -67,7 +71,8 @@ impl Store {
         let (shards, logging, note_timeout) = (options.shards, options.logging(), options.note_timeout());
         let pressure = Arc::new(Pressure::new(Shortage::Disk(options.keep_free_mib)));
         let backend = Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options)));
-        Self { backend, shards, logging, note_timeout, pressure, draws: Arc::default() }
+        let (draws, behind) = (Arc::default(), Arc::default());
+        Self { backend, shards, logging, note_timeout, pressure, draws, behind }
     }
 
     /// Connects to the store and checks that it is fit to keep jobs. Until this has succeeded once, every
@@ -111,8 +116,11 @@ impl Store {
         };
         let mut found = format!("{}, {}", self.kind(), self.profile().name());
         if let Backend::Redis(store) = &self.backend {
-            found.push_str(&refused(&store.moving()));
+            found.push_str(&refused("while their slots move to other nodes of the cluster", &store.moving()));
         }
+        let behind: Vec<_> =
+            self.behind.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        found.push_str(&refused("for submits, because too many ends of jobs wait for the archive", &behind));
         match shortage {
             Some(shortage) => format!("{found}; {shortage}, so submits are refused"),
             None => found,
@@ -205,12 +213,12 @@ impl Store {
     }
 }
 
-/// That shards are refused, for the text of the store's check.
-fn refused(shards: &[Shard]) -> String {
+/// That shards are refused, and why, for the text of the store's check.
+fn refused(why: &str, shards: &[Shard]) -> String {
     if shards.is_empty() {
         return String::new();
     }
     let numbers: Vec<_> = shards.iter().map(|shard| shard.0.to_string()).collect();
     let numbers = numbers.join(", ");
-    format!("; refused while their slots move to other nodes of the cluster: shards {numbers}")
+    format!("; refused {why}: shards {numbers}")
 }

@@ -23,7 +23,7 @@ impl Store {
     /// Any [`StoreError`]. No job is accepted, unless the error is [`StoreError::Away`], [`StoreError::Slow`] or
     /// [`StoreError::Unreplicated`]: then repeating the call shows whether they were.
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
-        dispatch!(self.submit(shard, jobs))
+        self.noting(shard, dispatch!(self.submit(shard, jobs)))
     }
 
     /// import: nothing → delayed, ready or dead, for jobs with a history. Otherwise like
@@ -32,7 +32,7 @@ impl Store {
     /// # Errors
     /// Those of [`Store::submit`].
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
-        dispatch!(self.import(shard, jobs))
+        self.noting(shard, dispatch!(self.import(shard, jobs)))
     }
 
     /// cancel: delayed, ready, dead → cancelled. For a reserved job, it requests the cancel.

@@ -60,6 +60,7 @@ impl Store {
         let mut sum = Stats::default();
         for shard in self.shards() {
             sum.merge(dispatch!(self.stats(shard))?);
+            sum.archive.add(&self.archive_status_of(shard).await?);
         }
         Ok(sum)
     }

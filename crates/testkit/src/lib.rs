@@ -1,4 +1,4 @@
-//! The harness of tests and benchmarks: private redis-servers and clusters, the real binaries as child processes,
+//! The harness of tests and benchmarks: private redis-servers, clusters and PostgreSQL servers, the real binaries as child processes,
 //! whole stacks of them, TCP proxies that fail on purpose, HTTP receivers that answer by script, and name servers. Runs under faults
 //! write a [`history`], which is checked afterwards.
 //!
@@ -15,6 +15,7 @@ pub mod figures;
 pub mod history;
 mod name_server;
 mod network;
+mod postgres;
 mod preload;
 mod process;
 mod proxy;
@@ -29,6 +30,7 @@ pub use crate::child::Child;
 pub use crate::environment::{seed, variable};
 pub use crate::name_server::NameServer;
 pub use crate::network::{free_port, http_client};
+pub use crate::postgres::PostgresServer;
 pub use crate::preload::{LookUp, Preload, Seen};
 pub use crate::process::{Process, ProcessSpec};
 pub use crate::proxy::{Proxy, ProxyMode};

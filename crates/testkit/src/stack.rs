@@ -28,6 +28,8 @@ pub struct Stack {
     pub notifiers: Vec<Process>,
     /// The processes that run all three roles.
     pub ups: Vec<Process>,
+    /// The archivers.
+    pub archivers: Vec<Process>,
     store: Store,
     http: reqwest::Client,
     options: StackOptions,
@@ -82,6 +84,7 @@ impl StackOptions {
             carriers: launch(Role::Carrier, self.carriers),
             notifiers: launch(Role::Notifier, self.notifiers),
             ups: launch(Role::Up, self.ups),
+            archivers: launch(Role::Archiver, self.archivers),
             store,
             http: http_client(),
             options: self.clone(),
@@ -103,7 +106,8 @@ impl Stack {
 
     /// Waits until every process is ready.
     pub async fn ready(&mut self, within: Duration) {
-        let groups = [&mut self.apis, &mut self.carriers, &mut self.notifiers, &mut self.ups];
+        let groups =
+            [&mut self.apis, &mut self.carriers, &mut self.notifiers, &mut self.ups, &mut self.archivers];
         for process in groups.into_iter().flatten() {
             process.ready(within).await;
         }
@@ -118,6 +122,7 @@ impl Stack {
             Role::Carrier => &mut self.carriers,
             Role::Notifier => &mut self.notifiers,
             Role::Up => &mut self.ups,
+            Role::Archiver => &mut self.archivers,
         };
         group.push(process);
         group.last_mut().expect("it has just been added")

@@ -83,6 +83,7 @@ mod tests {
             ("POST", "/v1/receipts/finish", Need::Scope(Scope::Consume)),
             ("PUT", "/v1/topics/{topic}", Need::Scope(Scope::Manage)),
             ("GET", "/v1/audit", Need::Root),
+            ("DELETE", "/v1/archive", Need::Root),
             ("POST", "/v1/audit/accept-loss", Need::Root),
             ("GET", "/v1/keys", Need::Root),
             ("DELETE", "/v1/keys/{key}", Need::Root),
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn each_operation_that_is_not_roots_is_listed() {
-        let (roots, document) = (["/v1/audit", "/v1/keys", "/v1/quotas"], Document::openapi());
+        let (roots, document) = (["/v1/archive", "/v1/audit", "/v1/keys", "/v1/quotas"], Document::openapi());
         let paths: Vec<_> = app::table().into_iter().map(|(path, _)| path).collect();
         for path in paths {
             let is_roots = roots.iter().any(|root| path.starts_with(root));

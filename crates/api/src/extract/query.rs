@@ -161,6 +161,18 @@ impl FromQuery for ForceQuery {
     }
 }
 
+/// How to detach the archive.
+pub(crate) struct DetachQuery {
+    /// Whether to drop what waits for it.
+    pub(crate) drops: bool,
+}
+
+impl FromQuery for DetachQuery {
+    fn read(query: &mut Parameters) -> Self {
+        Self { drops: query.parse("drop", "true or false") == Some(true) }
+    }
+}
+
 /// A filter of dead jobs.
 pub(crate) struct DeadQuery {
     reason: Option<String>,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::contract::{StateCounts, Stats, StoreError};
-use ringback_core::wire::{LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
+use ringback_core::wire::{
+    ArchiveAnswer, LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer,
+};
 use ringback_store::Store;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -51,6 +53,7 @@ fn answer(stats: &Stats, store: &Store) -> StatsAnswer {
         },
         tombstones: TombstonesAnswer { forgotten_early: stats.evicted_early },
         outbox: OutboxAnswer { deaths: stats.pending_notices },
+        archive: ArchiveAnswer::of(&stats.archive),
         store: of_store(store),
     }
 }
@@ -63,6 +66,7 @@ pub(crate) fn of_tenant(states: StateCounts, topics: u64, store: &Store) -> Stat
         lateness_ms: LatenessAnswer::default(),
         tombstones: TombstonesAnswer::default(),
         outbox: OutboxAnswer::default(),
+        archive: None,
         store: of_store(store),
     }
 }

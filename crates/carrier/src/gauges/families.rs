@@ -1,11 +1,14 @@
 //! Turns the gauges of shards into metrics.
 
-use ringback_core::contract::{JobGauge, ShardGauges, StateCounts};
+use ringback_core::contract::{ArchiveGauge, JobGauge, ShardGauges, StateCounts};
 use ringback_core::job::Topic;
 use ringback_core::state::State;
 use ringback_service::GaugeValues;
 
-use crate::metrics::{COUNTED_SHARDS, JOBS, MISSING_JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY};
+use crate::metrics::{
+    ARCHIVE_BYTES, ARCHIVE_DROPPED, ARCHIVE_FULL, ARCHIVE_OLDEST, ARCHIVE_PENDING, COUNTED_SHARDS, JOBS,
+    MISSING_JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY,
+};
 
 /// The metrics of these shards, and of these topics in them. Without shards there are none, except for the
 /// number of shards, which is 0.
@@ -22,7 +25,8 @@ pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic]) -> Vec<GaugeValues> 
         }
     }
     let counted = vec![(Vec::new(), shards.len() as f64)];
-    vec![
+    let mut families = archive(shards);
+    families.extend([
         gauge(JOBS, "Jobs by state in the shards held by this carrier", &["state"], jobs),
         gauge(
             MISSING_JOBS,
@@ -49,6 +53,44 @@ pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic]) -> Vec<GaugeValues> 
             topic_oldest,
         ),
         gauge(COUNTED_SHARDS, "Shards whose jobs this carrier counts in its gauges", &[], counted),
+    ]);
+    families
+}
+
+/// The archive outboxes of these shards. Without an archive all are 0.
+fn archive(shards: &[&ShardGauges]) -> Vec<GaugeValues> {
+    let sum = |of: fn(&ArchiveGauge) -> u64| match shards {
+        [] => Vec::new(),
+        shards => vec![(Vec::new(), shards.iter().map(|shard| of(&shard.archive)).sum::<u64>() as f64)],
+    };
+    let oldest = shards.iter().map(|shard| shard.archive.oldest.unwrap_or_default()).max();
+    let oldest = oldest.into_iter().map(|age| (Vec::new(), age.as_secs_f64())).collect();
+    vec![
+        gauge(
+            ARCHIVE_PENDING,
+            "Ends of jobs that wait for the archive in the shards held by this carrier",
+            &[],
+            sum(|archive| archive.pending),
+        ),
+        gauge(
+            ARCHIVE_BYTES,
+            "How many bytes these ends take in the store",
+            &[],
+            sum(|archive| archive.bytes),
+        ),
+        gauge(
+            ARCHIVE_DROPPED,
+            "Ends of these shards that were dropped since the installation began, and are in no archive",
+            &[],
+            sum(|archive| archive.dropped),
+        ),
+        gauge(ARCHIVE_OLDEST, "How long ago the first of these ends happened", &[], oldest),
+        gauge(
+            ARCHIVE_FULL,
+            "Shards held by this carrier that refuse submits because too many ends wait for the archive",
+            &[],
+            sum(|archive| archive.is_full.into()),
+        ),
     ]
 }
 
@@ -102,6 +144,12 @@ mod tests {
         let shard = |ready, oldest| ShardGauges {
             all: job_gauge(ready, Some(oldest)),
             missing: ready,
+            archive: ArchiveGauge {
+                pending: ready,
+                oldest: Some(Duration::from_millis(oldest)),
+                is_full: ready == 3,
+                ..ArchiveGauge::default()
+            },
             topics: vec![job_gauge(1, Some(500)), job_gauge(0, None)],
         };
         let (one, two) = (shard(2, 1500), shard(3, 250));
@@ -115,6 +163,11 @@ mod tests {
         assert!(values(&gauges, TOPIC_JOBS).contains(&("a ready".to_owned(), 2.0)));
         assert_eq!(values(&gauges, TOPIC_OLDEST_READY), [("a".to_owned(), 0.5)], "that of b is not known");
         assert_eq!(values(&gauges, COUNTED_SHARDS), [(String::new(), 2.0)]);
+        for (name, value) in
+            [(ARCHIVE_PENDING, 5.0), (ARCHIVE_OLDEST, 1.5), (ARCHIVE_FULL, 1.0), (ARCHIVE_DROPPED, 0.0)]
+        {
+            assert_eq!(values(&gauges, name), [(String::new(), value)], "{name}");
+        }
     }
 
     #[test]

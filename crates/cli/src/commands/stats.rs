@@ -42,5 +42,11 @@ fn tables(stats: &StatsAnswer, colour: Colour) -> String {
         [Cell::from("pending dead-letter notices"), Cell::from(stats.outbox.deaths)],
         [Cell::from("store"), Cell::from(format!("{}, {}", stats.store.kind, stats.store.profile))],
     ];
+    let archive = stats.archive.as_ref().map(|archive| {
+        let dropped =
+            if archive.dropped > 0 { format!(", {} dropped", archive.dropped) } else { String::new() };
+        [Cell::from("ends that wait for the archive"), Cell::from(format!("{}{dropped}", archive.pending))]
+    });
+    let rows: Vec<_> = rows.into_iter().chain(archive).collect();
     states + "\n" + &Table::new([""; 2], colour).page(&rows)
 }

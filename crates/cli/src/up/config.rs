@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use ringback_service::{Lookup, Setting, files};
 
+use super::archive::Archive;
+
 /// Connections kept for callers of the API while all deliveries are in flight.
 const API_CONNECTIONS: u64 = 256;
 
@@ -25,7 +27,11 @@ static SETTINGS: LazyLock<Vec<&'static [Setting]>> = LazyLock::new(|| {
         ringback_carrier::Config::SETTINGS,
         ringback_notifier::Config::SETTINGS,
     ];
-    [OWN].into_iter().chain(roles.into_iter().flatten().copied()).collect()
+    [OWN]
+        .into_iter()
+        .chain(roles.into_iter().flatten().copied())
+        .chain([ringback_archive::SETTINGS])
+        .collect()
 });
 
 /// All settings of `ringback up`, in groups.
@@ -38,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) api: ringback_api::Config,
     pub(crate) carrier: ringback_carrier::Config,
     pub(crate) notifier: ringback_notifier::Config,
+    /// The archive, if there is one.
+    pub(crate) archive: Option<Archive>,
     /// The address of the admin port.
     pub(crate) admin: SocketAddr,
     /// Whether the admin port speaks https.
@@ -53,6 +61,7 @@ impl Config {
             api: ringback_api::Config::load(lookup),
             carrier: ringback_carrier::Config::load(lookup),
             notifier: ringback_notifier::Config::load(lookup),
+            archive: Archive::load(lookup),
             admin: lookup.address("ADMIN_LISTEN"),
             is_admin_tls: lookup.text("ADMIN_TLS") == "on",
             store: shown(lookup, "STORE"),

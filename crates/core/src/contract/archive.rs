@@ -175,6 +175,8 @@ pub struct ArchiveStatus {
     pub pending: u64,
     /// How many bytes they take.
     pub bytes: u64,
+    /// How many bytes they may take; 0 without an archive.
+    pub bound: u64,
     /// How many entries were dropped since the installation began, because it was full or the archive was detached.
     pub dropped: u64,
     /// When the job of the first entry ended.
@@ -186,10 +188,11 @@ pub struct ArchiveStatus {
 impl ArchiveStatus {
     /// Adds the outbox of another shard.
     pub fn add(&mut self, other: &Self) {
-        let Self { settings, pending, bytes, dropped, oldest, stalled } = *other;
+        let Self { settings, pending, bytes, bound, dropped, oldest, stalled } = *other;
         self.settings = self.settings.or(settings);
         self.pending += pending;
         self.bytes += bytes;
+        self.bound += bound;
         self.dropped += dropped;
         self.oldest = self.oldest.into_iter().chain(oldest).min();
         self.stalled += stalled;

@@ -41,6 +41,21 @@ impl JobGauge {
     }
 }
 
+/// The archive outbox of a shard, or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArchiveGauge {
+    /// Its entries.
+    pub pending: u64,
+    /// How many bytes they take.
+    pub bytes: u64,
+    /// How many were dropped since the installation began.
+    pub dropped: u64,
+    /// How long ago the job of the first entry ended; `None` without entries.
+    pub oldest: Option<Duration>,
+    /// Whether submits are refused because of it.
+    pub is_full: bool,
+}
+
 /// The gauges of one shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardGauges {
@@ -48,6 +63,8 @@ pub struct ShardGauges {
     pub all: JobGauge,
     /// Its missing jobs, by its ledger.
     pub missing: u64,
+    /// Its archive outbox.
+    pub archive: ArchiveGauge,
     /// The jobs of the topics that were asked for, in their order. Done and cancelled jobs are counted
     /// since the topic became known, as in [`TopicCounts`](super::TopicCounts).
     pub topics: Vec<JobGauge>,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::archive::ArchiveStatus;
 use super::lateness::Lateness;
 use crate::state::State;
 
@@ -122,6 +123,8 @@ pub struct Stats {
     pub evicted_early: u64,
     /// Dead-letter notices that are not published yet.
     pub pending_notices: u64,
+    /// The archive outbox.
+    pub archive: ArchiveStatus,
 }
 
 impl Stats {
@@ -131,6 +134,7 @@ impl Stats {
         self.accepted += other.accepted;
         self.evicted_early += other.evicted_early;
         self.pending_notices += other.pending_notices;
+        self.archive.add(&other.archive);
         self.topics.extend(other.topics);
         self.lateness.merge(&other.lateness);
     }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::archive::ArchiveAnswer;
 use super::problem::Problem;
 use crate::clock::millis;
 use crate::contract::StateCounts;
@@ -152,6 +153,9 @@ pub struct StatsAnswer {
     /// Dead-letter notices that are not published yet.
     #[serde(default)]
     pub outbox: OutboxAnswer,
+    /// The ends of jobs that wait for the archive; absent if there never was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveAnswer>,
     /// Where jobs are kept.
     pub store: StoreAnswer,
 }

@@ -1,5 +1,6 @@
 //! Parses the policy of a topic; answers of the calls about policies.
 
+mod archive;
 mod headers_to;
 mod mask;
 mod sealed;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use self::archive::archive;
 pub use self::headers_to::close_policy;
 use self::headers_to::headers_to;
 pub(super) use self::headers_to::parse_origin;
@@ -33,7 +35,7 @@ use crate::policy::{
 };
 
 /// The fields of a policy.
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 16] = [
     "retry",
     "timeout",
     "ttr",
@@ -47,6 +49,7 @@ const KNOWN: [&str; 15] = [
     "on_dead",
     "on_done",
     "metrics",
+    "archive",
     SEALED_HEADERS,
     SECRETS,
 ];
@@ -100,6 +103,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         on_dead: url(&fields, "on_dead", &mut mistakes),
         on_done: url(&fields, "on_done", &mut mistakes),
         metrics: metrics(&fields, &mut mistakes),
+        archive: archive(&fields, &mut mistakes),
         secrets: secrets(&fields, &mut mistakes),
         written: written(&fields),
     };

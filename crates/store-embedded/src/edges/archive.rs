@@ -121,6 +121,7 @@ fn status(txn: &mut Txn<'_>) -> Result<ArchiveStatus> {
     let oldest = txn.tables.archive.oldest(txn.shard(), row.first)?;
     Ok(ArchiveStatus {
         settings: row.settings(),
+        bound: row.settings().map_or(0, |settings| settings.bound),
         pending: row.count,
         bytes: row.bytes,
         dropped: row.dropped,

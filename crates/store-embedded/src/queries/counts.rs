@@ -5,8 +5,8 @@ use std::time::Duration;
 use redb::ReadTransaction;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, Stats, StoreError, TopicCounts,
-    TopicPresence, TopicShardPage, TopicSpan,
+    ArchiveStatus, DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, Stats, StoreError,
+    TopicCounts, TopicPresence, TopicShardPage, TopicSpan,
 };
 use ringback_core::job::Topic;
 use ringback_core::state::State;
@@ -67,6 +67,8 @@ fn stats(txn: &Txn<'_>) -> Result<Stats> {
         evicted_early: ledger.evicted_early,
         // The first shard reports the notices of all shards.
         pending_notices: if shard == 0 { txn.tables.outbox.len()? } else { 0 },
+        // The store adds it.
+        archive: ArchiveStatus::default(),
     })
 }
 

@@ -4,13 +4,15 @@
 use std::time::Duration;
 
 use ringback_core::contract::{
-    Epoch, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts, StoreError, TopicCounts,
+    ArchiveGauge, Epoch, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts, StoreError,
+    TopicCounts,
 };
 use ringback_core::job::Topic;
 
 use super::counts::View;
 use crate::EmbeddedStore;
 use crate::error::Result;
+use crate::tables::ShardRow;
 
 impl EmbeddedStore {
     /// The gauges of shards; `None` for a shard that another carrier has claimed.
@@ -44,7 +46,20 @@ impl View<'_> {
             Ok(self.gauge(states_of(&counts), oldest))
         };
         let topics = topics.iter().map(topic).collect::<Result<_>>()?;
-        Ok(Some(ShardGauges { all: self.gauge(states, oldest), missing: row.ledger.missing(), topics }))
+        let (all, missing, archive) = (self.gauge(states, oldest), row.ledger.missing(), self.archive(&row)?);
+        Ok(Some(ShardGauges { all, missing, archive, topics }))
+    }
+
+    fn archive(&self, row: &ShardRow) -> Result<ArchiveGauge> {
+        let Some(archive) = row.archive else { return Ok(ArchiveGauge::default()) };
+        let oldest = self.tables.archive.oldest(self.shard, archive.first)?;
+        Ok(ArchiveGauge {
+            pending: archive.count,
+            bytes: archive.bytes,
+            dropped: archive.dropped,
+            oldest: oldest.map(|at| Duration::from_millis(self.now.saturating_sub(at))),
+            is_full: archive.is_full(),
+        })
     }
 
     /// The earliest due time of the first ready jobs of all lanes.

@@ -207,7 +207,9 @@ mod tests {
     #[test]
     fn an_archive_outbox_is_stored_behind_the_missing_jobs() {
         let mut row = unpack(&EARLIER).unwrap();
-        row.archive = Some(ArchiveRow { first: 300, count: 2, ..ArchiveRow::default() });
+        let mut archive = ArchiveRow::default();
+        (archive.first, archive.count) = (300, 2);
+        row.archive = Some(archive);
         assert_eq!(unpack(&pack_row(&row)).unwrap(), row);
         row.ledger.missing = 300;
         assert_eq!(unpack(&pack_row(&row)).unwrap(), row);

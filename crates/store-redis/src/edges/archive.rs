@@ -44,8 +44,10 @@ impl RedisStore {
     pub async fn archive_status(&self, shard: Shard) -> Result<ArchiveStatus, StoreError> {
         let [bits, _first, pending, bytes, bound, dropped, oldest, _listed]: [u64; 8] =
             self.run(&script::ARCHIVE_STATUS, shard, |_| {}).await?;
+        let settings = unpack(bits, bound);
         Ok(ArchiveStatus {
-            settings: unpack(bits, bound),
+            settings,
+            bound: settings.map_or(0, |settings| settings.bound),
             pending,
             bytes,
             dropped,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::Value;
 use ringback_core::contract::{
-    Epoch, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts, StoreError,
+    ArchiveGauge, Epoch, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts, StoreError,
 };
 use ringback_core::job::Topic;
 use ringback_core::state::State;
@@ -29,26 +29,41 @@ impl RedisStore {
         epoch: &Epoch,
         topics: &[Topic],
     ) -> Result<Option<ShardGauges>, StoreError> {
-        let Some((all, missing)) = self.shard_gauge(shard, epoch).await? else { return Ok(None) };
+        let Some((all, missing, archive)) = self.shard_gauge(shard, epoch).await? else { return Ok(None) };
         let topics = self.topic_gauges(shard, epoch, topics).await?;
-        Ok(topics.map(|topics| ShardGauges { all, missing, topics }))
+        Ok(topics.map(|topics| ShardGauges { all, missing, archive, topics }))
     }
 
-    /// The gauge of all jobs, and how many are missing.
-    async fn shard_gauge(&self, shard: Shard, epoch: &Epoch) -> Result<Option<(JobGauge, u64)>, StoreError> {
+    /// The gauge of all jobs, how many are missing, and that of the archive outbox.
+    async fn shard_gauge(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+    ) -> Result<Option<(JobGauge, u64, ArchiveGauge)>, StoreError> {
         let (mut first, mut oldest, mut skipped): (Option<StateCounts>, i64, usize) = (None, -1, 0);
         loop {
             let args = (&epoch.0, skipped, LOOKED_INTO);
             let counts: Vec<i64> = self.ask(&script::GAUGES, shard, args).await?;
-            let [states @ .., missing, late, looked] = counts.as_slice() else { return Ok(None) };
+            let [states @ .., missing, late, looked, pending, bytes, dropped, ended, full] =
+                counts.as_slice()
+            else {
+                return Ok(None);
+            };
             oldest = oldest.max(*late);
             // The counts of the first call are used: later calls only look into more lanes.
             let states = first.get_or_insert(state_counts(states)?);
             match usize::try_from(*looked) {
                 Ok(looked) if skipped + looked < MAX_LANES_SEARCHED => skipped += looked.max(1),
                 Ok(_) | Err(_) => {
-                    let missing = u64::try_from(*missing).unwrap_or(0);
-                    return Ok(Some((gauge(states.clone(), oldest), missing)));
+                    let number = |n: i64| u64::try_from(n).unwrap_or(0);
+                    let archive = ArchiveGauge {
+                        pending: number(*pending),
+                        bytes: number(*bytes),
+                        dropped: number(*dropped),
+                        oldest: u64::try_from(*ended).ok().map(Duration::from_millis),
+                        is_full: *full == 1,
+                    };
+                    return Ok(Some((gauge(states.clone(), oldest), number(*missing), archive)));
                 }
             }
         }

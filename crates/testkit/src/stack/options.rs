@@ -15,6 +15,8 @@ pub enum Role {
     Notifier,
     /// All three roles in one process: `ringback up`.
     Up,
+    /// Writes the ends of jobs to a database.
+    Archiver,
 }
 
 impl Role {
@@ -25,6 +27,7 @@ impl Role {
             Self::Carrier => "ringback-carrier",
             Self::Notifier => "ringback-notifier",
             Self::Up => "ringback",
+            Self::Archiver => "ringback-archiver",
         }
     }
 
@@ -32,7 +35,7 @@ impl Role {
     fn start(self) -> ProcessSpec {
         let spec = ProcessSpec::new(self.binary());
         match self {
-            Self::Api | Self::Carrier | Self::Notifier => spec,
+            Self::Api | Self::Carrier | Self::Notifier | Self::Archiver => spec,
             Self::Up => spec.arg("up"),
         }
     }
@@ -48,6 +51,7 @@ pub struct StackOptions {
     pub(crate) carriers: usize,
     pub(crate) notifiers: usize,
     pub(crate) ups: usize,
+    pub(crate) archivers: usize,
     pub(crate) is_audited: bool,
     is_unread: bool,
     is_guarded: bool,
@@ -72,6 +76,7 @@ impl Default for StackOptions {
             carriers: 1,
             notifiers: 1,
             ups: 0,
+            archivers: 0,
             is_audited: true,
             is_unread: false,
             is_guarded: false,
@@ -120,6 +125,7 @@ impl StackOptions {
             Role::Carrier => self.carriers = count,
             Role::Notifier => self.notifiers = count,
             Role::Up => self.ups = count,
+            Role::Archiver => self.archivers = count,
         }
         self
     }

@@ -116,6 +116,12 @@ do
     return removed
   end
 
+  -- When the job of the first entry ended (ms), huge if there is none.
+  function archive.oldest()
+    local first = call('LINDEX', KEY.archived_list, 0)
+    return first and read('>I6', first, 2) or math.huge
+  end
+
   -- Drops the oldest entries, if that is how a full outbox goes on.
   local function drop(added)
     local dropped = 0

@@ -7,8 +7,7 @@ function edges.archive_status()
   shard.begin(archive.FIELDS)
   local answer = {fields.archive}
   for i, name in ipairs(archive.FIELDS) do answer[i + 1] = fields[name] end
-  local first = call('LINDEX', KEY.archived_list, 0)
-  answer[#answer + 1] = first and read('>I6', first, 2) or 0
+  answer[#answer + 1] = fields.archive_count > 0 and archive.oldest() or 0
   answer[#answer + 1] = call('LLEN', KEY.archived_list)
   return answer
 end

@@ -1,7 +1,7 @@
 -- Gauges of a shard: how many jobs are in each state, and when the oldest ready job was due. Only the carrier that
 -- holds the shard asks, so that each shard is counted once.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing'})
+local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing'}, archive.FIELDS)
 local TOPIC_GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS)
 
 -- At most `most` lanes with ready jobs, behind the first `skip`: those that wait for a turn, the longest first, then
@@ -26,7 +26,9 @@ local function age(first) return first < math.huge and max(0, NOW - first) or -1
 -- KEYS  shard
 -- ARGV  epoch, how many lanes to skip, how many lanes to look at
 -- Returns {} fenced, or {jobs in each state, how many are missing, for how long the oldest ready job of these lanes has
---   been due (ms), -1 if there is none; how many lanes were looked at, -1 if there are no others}
+--   been due (ms), -1 if there is none; how many lanes were looked at, -1 if there are no others; of the archive outbox
+--   how many entries there are, how many bytes they take, how many were dropped, for how long the first job has ended
+--   (ms), -1 if there is none, and 1 if submits are refused because of it}
 function edges.gauges(args)
   shard.begin(GAUGES)
   if carrier.is_fenced(args[1]) then return {} end
@@ -42,6 +44,9 @@ function edges.gauges(args)
   answer[7] = fields.missing
   answer[8] = age(first)
   answer[9] = (#found == most or looked < #found) and looked or -1
+  answer[10], answer[11], answer[12] = fields.archive_count, fields.archive_bytes, fields.archive_dropped
+  answer[13] = fields.archive_count > 0 and age(archive.oldest()) or -1
+  answer[14] = archive.is_full() and 1 or 0
   return answer
 end
 

@@ -1,0 +1,55 @@
+//! The archive: what waits for it in the store, and detaching it. Archivers attach it.
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use ringback_core::wire::{ArchiveAnswer, ArchiveDetachedAnswer};
+
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{DetachQuery, Query};
+use crate::limits::Deadline;
+use crate::schema::{DetachProblems, StoreProblems};
+use crate::state::ApiState;
+
+/// Get the archive's outbox
+///
+/// Shows how many ends of jobs wait in the store for the database of the archive. Archivers attach the archive, take ends
+/// from its outbox and remove them once the database has them.
+#[utoipa::path(
+    get, path = "/v1/archive", tag = "stats", operation_id = "archive",
+    responses((status = 200, description = "The outbox", body = ArchiveAnswer), StoreProblems),
+)]
+pub(crate) async fn archive(State(api): ApiState) -> JsonResult<ArchiveAnswer> {
+    let status = Deadline::from_now().bound(api.store.archive_status()).await??;
+    Ok(Json(ArchiveAnswer::of(&status).unwrap_or_default()))
+}
+
+/// Detach the archive
+///
+/// Ends of jobs are not kept for an archive any more. For an installation that gives its archive up: stop its archivers
+/// first, since each attaches it again. Ends that wait are dropped with `drop=true`; else the answer is 409 if there are
+/// any. It is safe to repeat.
+#[utoipa::path(
+    delete, path = "/v1/archive", tag = "stats", operation_id = "detach_archive",
+    params(("drop" = Option<bool>, Query, description = "Drop the ends that wait")),
+    responses((status = 200, description = "Detached", body = ArchiveDetachedAnswer), DetachProblems),
+)]
+pub(crate) async fn detach_archive(
+    State(api): ApiState,
+    Query(DetachQuery { drops }): Query<DetachQuery>,
+) -> JsonResult<ArchiveDetachedAnswer> {
+    let detach = async {
+        let pending = api.store.archive_status().await?.pending;
+        if pending > 0 && !drops {
+            let detail = format!(
+                "{pending} ends of jobs wait for the archive: let an archiver take them, or drop them with drop=true"
+            );
+            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+        api.store.attach_archive(None).await?;
+        Ok(api.store.drop_ended().await?)
+    };
+    let dropped = Deadline::from_now().bound(detach).await??;
+    tracing::info!(dropped, "the archive is detached");
+    Ok(Json(ArchiveDetachedAnswer { dropped }))
+}

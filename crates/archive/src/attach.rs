@@ -1,0 +1,86 @@
+//! Tells the store which ends of jobs to keep for the archive: those of the settings, and those of the policies of topics.
+
+use std::time::Duration;
+
+use ringback_core::contract::{ArchiveSettings, EndKinds};
+use ringback_core::policy::Policies;
+use ringback_service::backoff::Outage;
+use ringback_service::telemetry::with_causes;
+use ringback_store::{PolicyBook, Store};
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use crate::config::Config;
+
+/// How often the policies are looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Attaches the archive to the store, and does so again when policies ask for other ends. Runs for ever; may be dropped at
+/// any time. The archive stays attached then, so that nothing is lost until an archiver runs again.
+pub async fn keep_attached(store: Store, policies: PolicyBook, config: Config) {
+    let (mut attached, mut outage) = (None, Outage::new());
+    policies.known().await;
+    loop {
+        let wanted = policies.all().ok().map(|policies| settings(&config, &policies, store.shards().count()));
+        if let Some(wanted) = wanted.filter(|wanted| attached != Some(*wanted)) {
+            match store.attach_archive(Some(wanted)).await {
+                Ok(()) => {
+                    outage.ends();
+                    attached = Some(wanted);
+                    info!(ends = ?names(wanted.ends), bodies = wanted.with_bodies, "the archive is attached");
+                }
+                Err(error) => {
+                    if outage.begins() {
+                        warn!(error = with_causes(&error), "cannot attach the archive; retrying");
+                    }
+                    sleep(outage.wait()).await;
+                    continue;
+                }
+            }
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+/// What a shard keeps: the ends that any topic wants. The relay drops what a topic does not want.
+fn settings(config: &Config, policies: &Policies, shards: usize) -> ArchiveSettings {
+    let all = policies.values().map(|policy| policy.archive);
+    let ends = all.clone().filter_map(|archive| archive.ends).fold(config.ends, EndKinds::union);
+    let with_bodies = config.with_bodies || all.into_iter().any(|archive| archive.bodies == Some(true));
+    let bound = u64::from(config.outbox_mib) * 1024 * 1024 / (shards as u64).max(1);
+    ArchiveSettings { ends, with_bodies, bound, when_full: config.when_full }
+}
+
+fn names(ends: EndKinds) -> Vec<&'static str> {
+    use ringback_core::contract::EndKind;
+    EndKind::ALL.into_iter().filter(|kind| ends.has(*kind)).map(EndKind::name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::contract::{EndKind, WhenFull};
+    use ringback_core::wire::parse_policy;
+
+    use super::*;
+
+    #[test]
+    fn the_store_keeps_what_the_settings_or_any_policy_want() {
+        let config = Config {
+            url: "sqlite:a".parse().unwrap(),
+            ends: EndKinds::of([EndKind::Dead]),
+            with_bodies: false,
+            keep: None,
+            outbox_mib: 1,
+            when_full: WhenFull::Drop,
+        };
+        let policies = |json: &str| {
+            Policies::from([("t".parse().unwrap(), parse_policy(json.as_bytes()).unwrap().into())])
+        };
+        let none = settings(&config, &Policies::new(), 16);
+        assert_eq!((none.ends, none.with_bodies, none.bound), (config.ends, false, 65_536));
+        let more = settings(&config, &policies(r#"{"archive":{"ends":["done"],"bodies":true}}"#), 16);
+        assert_eq!((more.ends, more.with_bodies), (EndKinds::of([EndKind::Dead, EndKind::Done]), true));
+        let fewer = settings(&config, &policies(r#"{"archive":{"ends":[],"bodies":false}}"#), 16);
+        assert_eq!((fewer.ends, fewer.with_bodies), (config.ends, false));
+    }
+}

@@ -1,0 +1,203 @@
+//! The settings of the archive.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ringback_core::contract::{EndKind, EndKinds, WhenFull};
+use ringback_core::duration::parse_duration;
+use ringback_service::{Lookup, Setting};
+
+/// The shortest time for which ends are kept, if they are removed at all.
+const MIN_KEEP: Duration = Duration::from_secs(24 * 60 * 60);
+/// The largest outbox, in MiB.
+const MAX_OUTBOX_MIB: u32 = 1024 * 1024;
+
+/// The settings of the archive.
+pub const SETTINGS: &[Setting] = &Setting::table([
+    (
+        "ARCHIVE",
+        "",
+        "The database that keeps the ends of jobs: postgres://user:password@host/database, or sqlite: and a file; empty for none",
+    ),
+    (
+        "ARCHIVE_ENDS",
+        "done dead expired cancelled purged",
+        "Which ends it keeps of topics whose policy does not say; off for none",
+    ),
+    (
+        "ARCHIVE_BODIES",
+        "on",
+        "Whether it keeps the bodies of jobs of topics whose policy does not say: on or off",
+    ),
+    (
+        "ARCHIVE_KEEP",
+        "",
+        "How long it keeps ends, from 1d; they are removed by whole months in PostgreSQL; empty for ever",
+    ),
+    (
+        "ARCHIVE_OUTBOX_MIB",
+        "256",
+        "How many MiB of ends may wait in the store for the database, from 1; each shard has its part of them",
+    ),
+    (
+        "ARCHIVE_WHEN_FULL",
+        "stall",
+        "What happens beyond that: stall refuses submits, and at twice that stops deliveries; drop drops the oldest ends",
+    ),
+]);
+
+/// The configuration of the archive.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The database (`ARCHIVE`).
+    pub url: ArchiveUrl,
+    /// Which ends it keeps of topics whose policy does not say (`ARCHIVE_ENDS`).
+    pub ends: EndKinds,
+    /// Whether it keeps the bodies of jobs of topics whose policy does not say (`ARCHIVE_BODIES`).
+    pub with_bodies: bool,
+    /// How long it keeps ends; `None` for ever (`ARCHIVE_KEEP`).
+    pub keep: Option<Duration>,
+    /// How many MiB of ends may wait in the store (`ARCHIVE_OUTBOX_MIB`).
+    pub outbox_mib: u32,
+    /// What happens beyond that (`ARCHIVE_WHEN_FULL`).
+    pub when_full: WhenFull,
+}
+
+impl Config {
+    /// Reads the settings and collects mistakes in `lookup`. `None` without an archive.
+    pub fn load(lookup: &mut Lookup) -> Option<Self> {
+        let text = lookup.text("ARCHIVE");
+        let url = match text.parse::<ArchiveUrl>() {
+            Ok(url) => Some(url),
+            Err(_) if text.is_empty() => None,
+            Err(why) => {
+                lookup.reject("ARCHIVE", why);
+                None
+            }
+        };
+        let ends = ends(&lookup.text("ARCHIVE_ENDS")).unwrap_or_else(|why| {
+            lookup.reject("ARCHIVE_ENDS", why);
+            EndKinds::all()
+        });
+        let with_bodies = match lookup.text("ARCHIVE_BODIES").as_str() {
+            "on" => true,
+            "off" => false,
+            _ => {
+                lookup.reject("ARCHIVE_BODIES", "must be on or off");
+                true
+            }
+        };
+        let keep = keep(&lookup.text("ARCHIVE_KEEP")).unwrap_or_else(|why| {
+            lookup.reject("ARCHIVE_KEEP", why);
+            None
+        });
+        let outbox_mib = lookup.number_in("ARCHIVE_OUTBOX_MIB", 1..=MAX_OUTBOX_MIB);
+        let when_full = lookup.parse("ARCHIVE_WHEN_FULL");
+        Some(Self { url: url?, ends, with_bodies, keep, outbox_mib, when_full })
+    }
+
+    /// That of an archive whose settings are wrong, so that other mistakes are found too.
+    pub fn nowhere() -> Self {
+        Self {
+            url: ArchiveUrl::Sqlite(PathBuf::new()),
+            ends: EndKinds::default(),
+            with_bodies: false,
+            keep: None,
+            outbox_mib: 1,
+            when_full: WhenFull::Stall,
+        }
+    }
+}
+
+fn ends(text: &str) -> Result<EndKinds, String> {
+    if text == "off" {
+        return Ok(EndKinds::default());
+    }
+    let names = text.split([' ', ',']).filter(|name| !name.is_empty());
+    let kinds: EndKinds = names.map(str::parse::<EndKind>).collect::<Result<_, _>>()?;
+    if kinds == EndKinds::default() { Err("must name some ends, or be off".to_owned()) } else { Ok(kinds) }
+}
+
+fn keep(text: &str) -> Result<Option<Duration>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match parse_duration(text) {
+        Ok(keep) if keep >= MIN_KEEP => Ok(Some(keep)),
+        Ok(_) => Err("must be at least 1d".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Where the archive is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArchiveUrl {
+    /// The URL of a PostgreSQL database. It may have a password.
+    Postgres(String),
+    /// The file of a SQLite database.
+    Sqlite(PathBuf),
+}
+
+impl FromStr for ArchiveUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_postgres = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
+        match text.strip_prefix("sqlite:") {
+            Some(path) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
+            None if is_postgres => Ok(Self::Postgres(text.to_owned())),
+            _ => Err("must be postgres://user:password@host/database, or sqlite: and the path of a file"
+                .to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_service::settings::load_from;
+
+    use super::*;
+
+    fn load(env: &[(&str, &str)]) -> (Option<Config>, Vec<String>) {
+        const ADMIN: &[Setting] = &[Setting::new("ADMIN_LISTEN", "127.0.0.1:7415", "The admin port")];
+        load_from(&[SETTINGS, ADMIN], env, Config::load)
+    }
+
+    #[test]
+    fn without_a_database_there_is_no_archive() {
+        let (config, mistakes) = load(&[]);
+        assert!(config.is_none() && mistakes.is_empty(), "{mistakes:?}");
+    }
+
+    #[test]
+    fn the_defaults_keep_all_ends_for_ever() {
+        let (config, mistakes) = load(&[("ARCHIVE", "sqlite:./a.db")]);
+        let config = config.unwrap();
+        assert_eq!(mistakes, [""; 0]);
+        assert_eq!(config.url, ArchiveUrl::Sqlite("./a.db".into()));
+        assert_eq!((config.ends, config.with_bodies, config.keep), (EndKinds::all(), true, None));
+        assert_eq!((config.outbox_mib, config.when_full), (256, WhenFull::Stall));
+    }
+
+    #[test]
+    fn all_mistakes_are_named_and_none_shows_a_password() {
+        let (_, mistakes) = load(&[
+            ("ARCHIVE", "mysql://u:s3cret@h/d"),
+            ("ARCHIVE_ENDS", "done lost"),
+            ("ARCHIVE_BODIES", "yes"),
+            ("ARCHIVE_KEEP", "1h"),
+            ("ARCHIVE_OUTBOX_MIB", "0"),
+            ("ARCHIVE_WHEN_FULL", "wait"),
+        ]);
+        assert_eq!(mistakes.len(), 6, "{mistakes:?}");
+        assert!(mistakes.iter().all(|line| !line.contains("s3cret")), "{mistakes:?}");
+    }
+
+    #[test]
+    fn ends_are_named_or_off() {
+        assert_eq!(ends("dead, purged").unwrap(), EndKinds::of([EndKind::Dead, EndKind::Purged]));
+        assert_eq!(ends("off").unwrap(), EndKinds::default());
+        assert!(ends("").is_err() && ends("dead off").is_err());
+    }
+}

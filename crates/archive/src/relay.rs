@@ -1,0 +1,213 @@
+//! The archive relay: takes the ends of some shards out of the store, writes them to the sink as rows, and then removes
+//! them from the store. What is taken and not removed, after a crash for example, is taken and written again; the sink
+//! keeps each row once.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use rand::RngExt as _;
+use ringback_core::contract::{Shard, StoreError, TakeEnds, TakenEnds};
+use ringback_core::crash_point;
+use ringback_service::backoff::Outage;
+use ringback_service::shutdown::Shutdown;
+use ringback_service::telemetry::with_causes;
+use ringback_service::{Context, random};
+use ringback_store::{PolicyBook, Store};
+use tokio::time::{Instant, sleep};
+use tracing::{error, info, warn};
+
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::row::EndRow;
+use crate::sink::{Sink, SinkError};
+
+/// For how long the taken ends of a shard are those of this archiver. Longer than a write may take.
+const LASTS: Duration = Duration::from_secs(30);
+/// Fewer rows than this are waited for a moment to become more.
+const FEW: usize = 1_000;
+/// That moment.
+const GATHER: Duration = Duration::from_millis(100);
+/// The longest pause while no job ends.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// How often the sink removes what was kept long enough.
+const MAINTAIN: Duration = Duration::from_secs(60 * 60);
+
+/// The name of the readiness check.
+const CHECK: &str = "archive";
+
+/// A random name for an archiver in the store.
+pub fn archiver_name() -> String {
+    format!("{:016x}", random::generator().random::<u64>())
+}
+
+/// The relay of some shards.
+pub struct Relay<S> {
+    /// The store.
+    pub store: Store,
+    /// The policies of topics.
+    pub policies: PolicyBook,
+    /// Which ends are archived.
+    pub config: Config,
+    /// The database.
+    pub sink: S,
+    /// The shards whose ends this relay archives.
+    pub shards: Vec<Shard>,
+    /// The name of the archiver.
+    pub name: String,
+    /// Its metrics.
+    pub metrics: Metrics,
+    /// The readiness check, the clock and the shutdown.
+    pub context: Context,
+    /// Whether the process is not ready while the database is away.
+    pub is_essential: bool,
+}
+
+/// Why a round failed.
+#[derive(Debug)]
+enum Failed {
+    Sink(SinkError),
+    Store(StoreError),
+}
+
+impl<S: Sink> Relay<S> {
+    /// Runs until the shutdown. May be dropped at any time.
+    pub async fn run(mut self) {
+        let shutdown = self.context.shutdown.clone();
+        self.report(false, "not reached yet");
+        tokio::select! {
+            biased;
+            () = shutdown.stopping() => {}
+            () = self.work(&shutdown) => {}
+        }
+    }
+
+    async fn work(&mut self, shutdown: &Shutdown) {
+        let (mut outage, mut pause) = (Outage::new(), GATHER);
+        while !shutdown.is_stopping() {
+            match self.sink.prepare().await {
+                Ok(found) => {
+                    if outage.ends() {
+                        info!(%found, "the archive is available again");
+                    } else {
+                        info!(%found, "connected to the archive");
+                    }
+                    self.report(true, &found);
+                }
+                Err(error) => {
+                    self.failed(&Failed::Sink(error), &mut outage).await;
+                    continue;
+                }
+            }
+            let mut maintained = None;
+            let failed = loop {
+                if maintained.is_none_or(|at: Instant| at.elapsed() >= MAINTAIN) {
+                    if let Err(error) = self.sink.maintain().await {
+                        break Failed::Sink(error);
+                    }
+                    maintained = Some(Instant::now());
+                }
+                match self.round().await {
+                    Ok(rows) if rows >= FEW => pause = GATHER,
+                    Ok(rows) => {
+                        pause = if rows > 0 { GATHER } else { (2 * pause).min(MAX_PAUSE) };
+                        sleep(pause).await;
+                    }
+                    Err(failed) => break failed,
+                }
+            };
+            self.failed(&failed, &mut outage).await;
+        }
+    }
+
+    async fn failed(&self, failed: &Failed, outage: &mut Outage) {
+        match failed {
+            Failed::Sink(error) => {
+                self.metrics.failures.add(1, &[]);
+                self.report(false, &error.to_string());
+                if outage.begins() {
+                    warn!(%error, "the archive is unavailable; ends wait in the store");
+                }
+            }
+            Failed::Store(error) if outage.begins() => {
+                warn!(error = with_causes(error), "cannot take ends out of the store; retrying");
+            }
+            Failed::Store(_) => {}
+        }
+        sleep(outage.wait()).await;
+    }
+
+    fn report(&self, is_ready: bool, text: &str) {
+        self.context.health.set(CHECK, is_ready || !self.is_essential, text);
+    }
+
+    /// Archives what waits in the shards, a part of it if that is much. Returns how many ends that was.
+    async fn round(&mut self) -> Result<usize, Failed> {
+        self.policies.known().await;
+        let taken = join_all(self.shards.iter().map(|shard| self.take(*shard))).await;
+        let taken: Vec<_> = taken.into_iter().collect::<Result<_, _>>().map_err(Failed::Store)?;
+        crash_point!("archiver.after_take");
+        let (mut rows, mut parts, mut oldest) = (Vec::new(), Vec::new(), None);
+        for (shard, TakenEnds { first, ends, .. }) in taken.into_iter().flatten() {
+            parts.push((shard, [first, ends.len() as u64]));
+            for end in ends {
+                let Some(end) = end else {
+                    self.metrics.unreadable.add(1, &[]);
+                    continue;
+                };
+                let policy = self.policies.get(&end.job.key.topic).ok().flatten();
+                let archive = policy.map(|policy| policy.archive).unwrap_or_default();
+                if !archive.wants(end.kind, self.config.ends) {
+                    self.metrics.unwanted.add(1, &[]);
+                    continue;
+                }
+                oldest = oldest.into_iter().chain([end.at]).min();
+                rows.push(EndRow::new(end, archive.bodies.unwrap_or(self.config.with_bodies)));
+            }
+        }
+        let total = parts.iter().map(|(_, [_, n])| *n as usize).sum();
+        if !rows.is_empty() {
+            let begun = Instant::now();
+            let written = self.sink.write(&rows).await.map_err(Failed::Sink)?;
+            self.metrics.write.record(begun.elapsed().as_secs_f64(), &[]);
+            self.metrics.archived.add(written.new, &[]);
+            if written.refused > 0 {
+                self.metrics.refused.add(written.refused, &[]);
+                error!(
+                    refused = written.refused,
+                    "ends are not archived: the database refuses what is in them"
+                );
+            }
+            if let Some(oldest) = oldest {
+                self.metrics.lag.record(self.context.clock.now().since(oldest).as_secs_f64(), &[]);
+            }
+            crash_point!("archiver.after_write");
+        }
+        let removed = join_all(
+            parts
+                .into_iter()
+                .map(|(shard, [first, n])| self.store.remove_ended(shard, &self.name, [first, n])),
+        );
+        removed.await.into_iter().collect::<Result<Vec<_>, _>>().map_err(Failed::Store)?;
+        crash_point!("archiver.after_remove");
+        Ok(total)
+    }
+
+    /// The first ends of a shard; `None` if there are none, or if another archiver has them.
+    async fn take(&self, shard: Shard) -> Result<Option<(Shard, TakenEnds)>, StoreError> {
+        match self.store.take_ended(shard, &self.name, LASTS).await? {
+            TakeEnds::Taken(taken) if !taken.ends.is_empty() => Ok(Some((shard, taken))),
+            TakeEnds::Taken(_) | TakeEnds::Busy(_) => Ok(None),
+        }
+    }
+}
+
+impl<S> Relay<S> {
+    /// The shards of each of `workers` relays that share the work.
+    pub fn share(shards: impl Iterator<Item = Shard>, workers: usize) -> Vec<Vec<Shard>> {
+        let mut shares = vec![Vec::new(); workers];
+        let all: BTreeSet<_> = shards.collect();
+        all.into_iter().enumerate().for_each(|(n, shard)| shares[n % workers].push(shard));
+        shares
+    }
+}

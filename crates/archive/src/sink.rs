@@ -1,0 +1,41 @@
+//! What the relay needs of a database.
+
+use serde::{Deserialize, Serialize};
+
+use crate::row::EndRow;
+
+/// A database that keeps ends.
+pub trait Sink: Send {
+    /// Connects, and brings the schema up to date. Returns what was found, for the readiness check.
+    ///
+    /// # Errors
+    /// If the database cannot be used now.
+    fn prepare(&mut self) -> impl Future<Output = Result<String, SinkError>> + Send;
+
+    /// Stores rows, each once: a row that is there already is left as it is. When this returns they survive a crash of the
+    /// database.
+    ///
+    /// # Errors
+    /// If the database cannot be used now. Then none of the rows counts as stored; writing them again does no harm.
+    fn write(&mut self, rows: &[EndRow]) -> impl Future<Output = Result<Written, SinkError>> + Send;
+
+    /// Removes what was kept long enough. Called now and then.
+    ///
+    /// # Errors
+    /// If the database cannot be used now.
+    fn maintain(&mut self) -> impl Future<Output = Result<(), SinkError>> + Send;
+}
+
+/// The result of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Rows that were not there before.
+    pub new: u64,
+    /// Rows that the database refuses for what is in them. They are logged, and not tried again.
+    pub refused: u64,
+}
+
+/// Why a database cannot be used. The text is public on `/readyz`, so it has no secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{0}")]
+pub struct SinkError(pub String);

@@ -1,0 +1,113 @@
+//! The configuration of an archiver.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ringback_archive::SETTINGS as ARCHIVE;
+use ringback_core::contract::Options;
+use ringback_service::{Lookup, Setting};
+use ringback_store::settings;
+
+/// How long a call to the store may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(3);
+
+const STORE: &[Setting] = &Setting::table(settings::NAMES);
+const OWN: &[Setting] = &Setting::table([
+    ("ADMIN_LISTEN", "127.0.0.1:7415", "Address of the admin port: /healthz, /readyz and /metrics"),
+    (
+        "ARCHIVE_SOURCE",
+        "store",
+        "Where ends come from: store, or pipe for the standard input, as `ringback up` starts it",
+    ),
+    (
+        "CA_FILE",
+        "",
+        "File in the PEM form with the authorities that PostgreSQL is trusted by on TLS; those of the system if empty",
+    ),
+]);
+
+/// Where ends come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Store,
+    Pipe,
+}
+
+/// The configuration of an archiver.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How to reach the store.
+    pub store: Options,
+    /// The database, and what goes into it.
+    pub archive: ringback_archive::Config,
+    /// The file with the certificate authorities of PostgreSQL; those of the system without one (`CA_FILE`).
+    pub authorities: Option<PathBuf>,
+    /// Where ends come from (`ARCHIVE_SOURCE`).
+    pub(crate) source: Source,
+}
+
+impl Config {
+    /// The settings of an archiver.
+    pub const SETTINGS: &[&[Setting]] = &[STORE, ARCHIVE, OWN];
+
+    /// Reads the settings and collects mistakes in `lookup`.
+    pub fn load(lookup: &mut Lookup) -> Self {
+        let store =
+            lookup.group(|get| settings::parse(get, CALL_TIMEOUT), || settings::defaults(CALL_TIMEOUT));
+        let source = match lookup.text("ARCHIVE_SOURCE").as_str() {
+            "store" => Source::Store,
+            "pipe" => Source::Pipe,
+            _ => {
+                lookup.reject("ARCHIVE_SOURCE", "must be store or pipe");
+                Source::Store
+            }
+        };
+        if source == Source::Store && store.url.starts_with("embedded:") {
+            lookup.reject(
+                "STORE",
+                "an embedded store is open in one process: set RINGBACK_ARCHIVE for `ringback up`, which starts an archiver itself",
+            );
+        }
+        let is_named = !lookup.text("ARCHIVE").is_empty();
+        let archive = ringback_archive::Config::load(lookup);
+        if !is_named {
+            lookup.reject(
+                "ARCHIVE",
+                "must name the database: postgres://user:password@host/database, or sqlite: and a file",
+            );
+        }
+        let file = lookup.text("CA_FILE");
+        Self {
+            store,
+            archive: archive.unwrap_or_else(ringback_archive::Config::nowhere),
+            authorities: (!file.is_empty()).then(|| file.into()),
+            source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_service::settings::load_from;
+
+    use super::*;
+
+    fn load(env: &[(&str, &str)]) -> (Config, Vec<String>) {
+        load_from(Config::SETTINGS, env, Config::load)
+    }
+
+    #[test]
+    fn a_database_has_to_be_named() {
+        let (_, mistakes) = load(&[]);
+        assert!(mistakes.len() == 1 && mistakes[0].contains("RINGBACK_ARCHIVE"), "{mistakes:?}");
+        assert_eq!(load(&[("ARCHIVE", "sqlite:a.db")]).1, [""; 0]);
+    }
+
+    #[test]
+    fn an_embedded_store_is_refused_unless_ends_come_from_a_pipe() {
+        let embedded = [("ARCHIVE", "sqlite:a.db"), ("STORE", "embedded:./data")];
+        assert_eq!(load(&embedded).1.len(), 1);
+        let (config, mistakes) = load(&[&embedded[..], &[("ARCHIVE_SOURCE", "pipe")]].concat());
+        assert_eq!((config.source, mistakes.len()), (Source::Pipe, 0));
+    }
+}

@@ -1,0 +1,120 @@
+//! The partitions of a month: made when they are needed or ahead, and dropped when all that is in them was kept long enough.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use tokio_postgres::Client;
+
+use super::Failed;
+use super::migrations::LOCK;
+
+/// The tables that have partitions.
+const TABLES: [&str; 2] = ["ringback_ends", "ringback_bodies"];
+
+/// A month in UTC: its year and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Month(i16, i8);
+
+impl Month {
+    /// The month of a time in ms.
+    pub(super) fn of(ms: i64) -> Self {
+        let time = Timestamp::from_millisecond(ms).unwrap_or_default();
+        let date = TimeZone::UTC.to_datetime(time).date();
+        Self(date.year(), date.month())
+    }
+
+    pub(super) fn next(self) -> Self {
+        if self.1 == 12 { Self(self.0 + 1, 1) } else { Self(self.0, self.1 + 1) }
+    }
+
+    fn first_day(self) -> String {
+        format!("{:04}-{:02}-01", self.0, self.1)
+    }
+
+    /// The end of the names of its partitions.
+    fn suffix(self) -> String {
+        format!("{:04}_{:02}", self.0, self.1)
+    }
+
+    fn from_suffix(text: &str) -> Option<Self> {
+        let (year, month) = text.split_once('_')?;
+        let (year, month) = (year.parse().ok()?, month.parse().ok()?);
+        Date::new(year, month, 1).ok().map(|_| Self(year, month))
+    }
+
+    /// When it ends, in ms.
+    fn end(self) -> Option<i64> {
+        let Self(year, month) = self.next();
+        let first = Date::new(year, month, 1).ok()?.to_zoned(TimeZone::UTC).ok()?;
+        Some(first.timestamp().as_millisecond())
+    }
+}
+
+/// Makes the partitions of a month, unless they are known to be there. If they cannot be made, because rows of the month are
+/// in the default partition, these stay there together with those to come.
+pub(super) async fn ensure(
+    client: &mut Client,
+    month: Month,
+    known: &mut BTreeSet<Month>,
+) -> Result<(), Failed> {
+    if known.contains(&month) {
+        return Ok(());
+    }
+    let (from, until) = (month.first_day(), month.next().first_day());
+    for table in TABLES {
+        let txn = client.transaction().await?;
+        txn.execute("select pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+        let sql = format!(
+            "create table if not exists {table}_{} partition of {table} for values from ('{from}') to ('{until}')",
+            month.suffix()
+        );
+        match txn.batch_execute(&sql).await {
+            Ok(()) => txn.commit().await?,
+            Err(error) if error.as_db_error().is_some() => {
+                txn.rollback().await?;
+                tracing::warn!(table, month = from, %error, "no partition for this month: rows go to the default one");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    known.insert(month);
+    Ok(())
+}
+
+/// Drops the partitions of months that ended before a time, and removes earlier rows of the default partition.
+pub(super) async fn drop_before(client: &mut Client, before: i64) -> Result<(), Failed> {
+    for table in TABLES {
+        let sql = "select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = to_regclass($1)";
+        for row in client.query(sql, &[&table]).await? {
+            let name: String = row.get(0);
+            let month =
+                name.strip_prefix(table).and_then(|rest| rest.strip_prefix('_')).and_then(Month::from_suffix);
+            if month.and_then(Month::end).is_some_and(|end| end <= before) {
+                client.batch_execute(&format!("drop table if exists {name}")).await?;
+                tracing::info!(partition = name, "removed ends that were kept long enough");
+            }
+        }
+        let sql = format!(
+            "delete from {table}_default where finished_at < 'epoch'::timestamptz + $1 * interval '1 millisecond'"
+        );
+        client.execute(&sql, &[&(before as f64)]).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_follow_each_other_and_end_at_midnight_in_utc() {
+        let month = Month::of(1_798_761_599_999);
+        assert_eq!((month, month.next()), (Month(2026, 12), Month(2027, 1)));
+        assert_eq!(month.end(), Some(1_798_761_600_000));
+        assert_eq!((month.first_day(), month.suffix()), ("2026-12-01".to_owned(), "2026_12".to_owned()));
+        assert_eq!(Month::from_suffix("2026_12"), Some(month));
+        assert_eq!((Month::from_suffix("default"), Month::from_suffix("2026_13")), (None, None));
+    }
+}

@@ -1,0 +1,210 @@
+//! The archive in a SQLite file.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ringback_archive::{EndRow, Sink, SinkError, Written};
+use ringback_core::clock::{Clock, Timestamp, millis};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
+
+/// The versions of the schema, in order: what each adds.
+const MIGRATIONS: [&str; 1] = [include_str!("sqlite.sql")];
+/// How long another writer of the file is waited for.
+const BUSY: Duration = Duration::from_secs(10);
+/// How many rows that were kept long enough are removed in one transaction.
+const REMOVED: i64 = 5_000;
+
+const ENDS: &str = "insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, \
+    due_at, failures, reason, url, host, last_at, last_status, last_error, last_duration_ms, request, attempt_log, \
+    attempts_complete, archived_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?4, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+    ?18, ?19, ?20, ?21) on conflict do nothing";
+const BODIES: &str = "insert into ringback_bodies (tenant, topic, id, life, attempts, state, finished_at, content_type, body) \
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) on conflict do nothing";
+
+/// A SQLite file.
+pub(crate) struct Sqlite {
+    file: PathBuf,
+    keep: Option<Duration>,
+    clock: Arc<dyn Clock>,
+    connection: Arc<Mutex<Option<Connection>>>,
+}
+
+impl Sqlite {
+    pub(crate) fn new(file: PathBuf, keep: Option<Duration>, clock: Arc<dyn Clock>) -> Self {
+        Self { file, keep, clock, connection: Arc::default() }
+    }
+
+    /// Runs `work` on a thread that may block. After an error the file is opened again.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Option<Connection>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, SinkError> {
+        let connection = Arc::clone(&self.connection);
+        let file = self.file.display().to_string();
+        let done = tokio::task::spawn_blocking(move || {
+            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = work(&mut connection);
+            if done.is_err() {
+                *connection = None;
+            }
+            done
+        });
+        let done = done.await.map_err(|error| SinkError(format!("{file}: {error}")))?;
+        done.map_err(|error| SinkError(format!("{file}: {error}")))
+    }
+}
+
+impl Sink for Sqlite {
+    async fn prepare(&mut self) -> Result<String, SinkError> {
+        let (file, now) = (self.file.clone(), self.clock.now());
+        let version = self.blocking(move |connection| {
+            // What another process has done with the file is seen by a new connection.
+            *connection = None;
+            let mut opened = Connection::open_with_flags(&file, OpenFlags::default())?;
+            opened.busy_timeout(BUSY)?;
+            opened.pragma_update(None, "journal_mode", "wal")?;
+            // An end leaves the store once it is committed here, so it has to survive a crash of the machine.
+            opened.pragma_update(None, "synchronous", "full")?;
+            let version = migrate(&mut opened, now)?;
+            *connection = Some(opened);
+            Ok(version)
+        });
+        let version = version.await?;
+        if version > MIGRATIONS.len() as i64 {
+            *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            return Err(SinkError(format!(
+                "{} has version {version} of the schema, and this archiver knows {}: use the version that made it",
+                self.file.display(),
+                MIGRATIONS.len()
+            )));
+        }
+        Ok(format!("SQLite {}, schema {version}", rusqlite::version()))
+    }
+
+    async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
+        let (rows, now) = (rows.to_vec(), self.clock.now());
+        self.blocking(move |connection| {
+            let txn = begin(connection)?;
+            let written = insert(&txn, &rows, now)?;
+            txn.commit()?;
+            Ok(written)
+        })
+        .await
+    }
+
+    async fn maintain(&mut self) -> Result<(), SinkError> {
+        let Some(before) = self.keep.map(|keep| ms(self.clock.now()).saturating_sub_unsigned(millis(keep)))
+        else {
+            return Ok(());
+        };
+        loop {
+            let removed = self.blocking(move |connection| {
+                let txn = begin(connection)?;
+                let mut removed = 0;
+                for (table, key) in [("ringback_ends", "tenant, topic, id, life, attempts, state, finished_at"), ("ringback_bodies", "rowid")] {
+                    let sql = format!(
+                        "delete from {table} where ({key}) in (select {key} from {table} where finished_at < ?1 limit ?2)"
+                    );
+                    removed += txn.execute(&sql, params![before, REMOVED])?;
+                }
+                txn.commit()?;
+                Ok(removed)
+            });
+            if removed.await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn begin(connection: &mut Option<Connection>) -> rusqlite::Result<Transaction<'_>> {
+    let connection = connection.as_mut().ok_or(rusqlite::Error::InvalidQuery)?;
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+/// Brings the schema up to date, and returns its version.
+fn migrate(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<i64> {
+    // The lock of the transaction keeps other archivers out.
+    let txn = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    txn.execute_batch(
+        "create table if not exists ringback_migrations (version integer primary key, applied_at integer not null)",
+    )?;
+    let version: i64 =
+        txn.query_row("select coalesce(max(version), 0) from ringback_migrations", [], |row| row.get(0))?;
+    for (number, sql) in (1_i64..).zip(MIGRATIONS).skip(usize::try_from(version).unwrap_or(usize::MAX)) {
+        txn.execute_batch(sql)?;
+        txn.execute("insert into ringback_migrations values (?1, ?2)", params![number, ms(now)])?;
+    }
+    txn.commit()?;
+    Ok(version.max(MIGRATIONS.len() as i64))
+}
+
+fn insert(txn: &Transaction<'_>, rows: &[EndRow], now: Timestamp) -> rusqlite::Result<Written> {
+    let (mut ends, mut bodies) = (txn.prepare(ENDS)?, txn.prepare(BODIES)?);
+    let mut written = Written::default();
+    for row in rows {
+        let EndRow { tenant, topic, id, life, attempts, state, finished_at, .. } = row;
+        let new = ends.execute(params![
+            tenant,
+            topic,
+            id,
+            life,
+            attempts,
+            state,
+            finished_at,
+            row.first_due_at,
+            row.due_at,
+            row.failures,
+            row.reason,
+            row.url,
+            row.host,
+            row.last_at,
+            row.last_status,
+            row.last_error,
+            row.last_duration_ms,
+            row.request,
+            row.attempt_log,
+            row.is_attempts_complete,
+            ms(now)
+        ]);
+        match new {
+            Ok(new) => written.new += new as u64,
+            Err(error) if is_of_the_row(&error) => {
+                tracing::error!(tenant, topic, id, state, %error, "an end is not archived");
+                written.refused += 1;
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        if let Some(body) = &row.body {
+            bodies.execute(params![
+                tenant,
+                topic,
+                id,
+                life,
+                attempts,
+                state,
+                finished_at,
+                row.content_type,
+                body
+            ])?;
+        }
+    }
+    Ok(written)
+}
+
+/// Whether an error is about what is in a row, so that the row will never be accepted.
+fn is_of_the_row(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(error, _) => {
+            matches!(error.code, ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
+        }
+        rusqlite::Error::ToSqlConversionFailure(_) => true,
+        _ => false,
+    }
+}
+
+fn ms(time: Timestamp) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}

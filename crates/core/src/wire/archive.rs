@@ -1,0 +1,67 @@
+//! Answers about the archive outbox.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::contract::{ArchiveStatus, EndKind};
+
+/// The ends of jobs that wait for the archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ArchiveAnswer {
+    /// Whether ends of jobs are put into the outbox. False once the archive was detached.
+    pub attached: bool,
+    /// Which ends are; what the policy of a topic keeps out of the archive is dropped later.
+    pub ends: Vec<String>,
+    /// Whether with the bodies of jobs.
+    pub bodies: bool,
+    /// How many ends wait.
+    pub pending: u64,
+    /// How many bytes they take in the store.
+    pub pending_bytes: u64,
+    /// How many bytes they may take; each shard has its part of them.
+    pub bound_bytes: u64,
+    /// `stall` or `drop`: what happens beyond that.
+    pub when_full: String,
+    /// How many shards refuse submits because of it.
+    pub full_shards: u16,
+    /// When the job of the first of them ended; absent if none waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub oldest_at: Option<String>,
+    /// How many ends were dropped since the installation began, and are in no archive.
+    pub dropped: u64,
+}
+
+impl ArchiveAnswer {
+    /// The answer; `None` if there never was an archive.
+    pub fn of(status: &ArchiveStatus) -> Option<Self> {
+        let ArchiveStatus { settings, pending, bytes, bound, dropped, oldest, stalled } = *status;
+        if settings.is_none() && pending == 0 && dropped == 0 {
+            return None;
+        }
+        let ends =
+            EndKind::ALL.into_iter().filter(|kind| settings.is_some_and(|settings| settings.ends.has(*kind)));
+        Some(Self {
+            attached: settings.is_some(),
+            ends: ends.map(|kind| kind.name().to_owned()).collect(),
+            bodies: settings.is_some_and(|settings| settings.with_bodies),
+            pending,
+            pending_bytes: bytes,
+            bound_bytes: bound,
+            when_full: settings
+                .map_or_else(Default::default, |settings| settings.when_full)
+                .name()
+                .to_owned(),
+            full_shards: stalled,
+            oldest_at: oldest.map(|at| at.to_string()),
+            dropped,
+        })
+    }
+}
+
+/// The answer to DELETE /v1/archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ArchiveDetachedAnswer {
+    /// How many ends were dropped.
+    pub dropped: u64,
+}

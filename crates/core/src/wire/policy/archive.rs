@@ -1,0 +1,54 @@
+//! The field `archive` of a policy: which ends of the topic's jobs go to the archive, and whether with their bodies.
+
+use std::collections::BTreeSet;
+
+use crate::contract::{EndKind, EndKinds};
+use crate::policy::ArchivePolicy;
+use crate::wire::fields::object::{Fields, Mistakes, read};
+use crate::wire::fields::values::{field, object};
+
+const ENDS: &str = "a list of done, dead, expired, cancelled and purged, each once; an empty list for none";
+
+/// The field `archive`.
+pub(super) fn archive(fields: &Fields<'_>, mistakes: &mut Mistakes) -> ArchivePolicy {
+    const ALLOWED: &str = "an object with ends (a list) or bodies (true or false), or both";
+    let Some(archive) = object(fields, "archive", ALLOWED, mistakes) else { return ArchivePolicy::default() };
+    archive.check_names("archive.", &["ends", "bodies"], mistakes);
+    ArchivePolicy {
+        ends: field(&archive, "archive.ends", "is no list of ends", ENDS, mistakes, |raw| {
+            let names = read::<Vec<String>>(raw)?;
+            let kinds: BTreeSet<_> =
+                names.iter().map(|name| name.parse::<EndKind>().ok()).collect::<Option<_>>()?;
+            (kinds.len() == names.len()).then(|| EndKinds::of(kinds))
+        }),
+        bodies: field(&archive, "archive.bodies", "is neither", "true or false", mistakes, read),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::parse_policy;
+
+    #[test]
+    fn a_policy_says_which_ends_are_archived_and_whether_with_bodies() {
+        let of = |json: &str| parse_policy(json.as_bytes()).map(|policy| policy.archive);
+        assert_eq!(of("{}").unwrap(), ArchivePolicy::default());
+        let both = of(r#"{"archive":{"ends":["dead","purged"],"bodies":false}}"#).unwrap();
+        let ends = EndKinds::of([EndKind::Dead, EndKind::Purged]);
+        assert_eq!(both, ArchivePolicy { ends: Some(ends), bodies: Some(false) });
+        assert_eq!(of(r#"{"archive":{"ends":[]}}"#).unwrap().ends, Some(EndKinds::default()));
+        for (wrong, field) in [
+            (r#"{"archive":["dead"]}"#, "archive"),
+            (r#"{"archive":{"ends":["lost"]}}"#, "archive.ends"),
+            (r#"{"archive":{"ends":["dead","dead"]}}"#, "archive.ends"),
+            (r#"{"archive":{"ends":"dead"}}"#, "archive.ends"),
+            (r#"{"archive":{"bodies":1}}"#, "archive.bodies"),
+            (r#"{"archive":{"body":true}}"#, "archive.body"),
+        ] {
+            let problem = of(wrong).unwrap_err();
+            let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
+            assert_eq!(fields, [field], "{wrong}");
+        }
+    }
+}

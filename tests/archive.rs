@@ -1,0 +1,8 @@
+//! The archive: the ends of jobs are in PostgreSQL, written by `ringback-archiver`, or in SQLite, written by the child of
+//! `ringback up`; each once, whatever is killed.
+
+mod database;
+mod ends;
+mod kills;
+mod outage;
+mod settings;

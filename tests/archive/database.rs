@@ -1,0 +1,96 @@
+//! The databases of the tests, and what is in them.
+
+use std::time::Duration;
+
+use ringback_testkit::{PostgresServer, Role, Stack, StackOptions, eventually};
+use rusqlite::types::ValueRef;
+use tempfile::TempDir;
+use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+/// A database that archivers write to.
+pub(super) enum Database {
+    Postgres(Box<PostgresServer>),
+    Sqlite(TempDir),
+}
+
+impl Database {
+    /// Each kind, with a stack that has its archive there: processes over Redis with an archiver each for PostgreSQL, one
+    /// process on an embedded store for SQLite.
+    pub(super) async fn each(change: impl Fn(StackOptions) -> StackOptions) -> [(Self, Stack); 2] {
+        let postgres = Self::Postgres(Box::new(PostgresServer::start().await));
+        let over_redis =
+            change(Stack::options().count(Role::Archiver, 1)).env("RINGBACK_ARCHIVE", &postgres.url());
+        let sqlite = Self::Sqlite(tempfile::tempdir().expect("a directory"));
+        let embedded = change(StackOptions::embedded()).env("RINGBACK_ARCHIVE", &sqlite.url());
+        let stacks = [over_redis.start().await, embedded.start().await];
+        for stack in &stacks {
+            attached(stack).await;
+        }
+        let [over_redis, embedded] = stacks;
+        [(postgres, over_redis), (sqlite, embedded)]
+    }
+
+    pub(super) fn url(&self) -> String {
+        match self {
+            Self::Postgres(server) => server.url(),
+            Self::Sqlite(directory) => format!("sqlite:{}", directory.path().join("archive.db").display()),
+        }
+    }
+
+    /// The rows of a query, each value as text.
+    pub(super) async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        match self {
+            Self::Postgres(server) => {
+                let (client, connection) =
+                    tokio_postgres::connect(&server.url(), NoTls).await.expect("PostgreSQL answers");
+                tokio::spawn(connection);
+                let messages =
+                    client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+                let row = |message: &SimpleQueryMessage| match message {
+                    SimpleQueryMessage::Row(row) => {
+                        Some((0..row.len()).map(|n| row.get(n).unwrap_or("null").to_owned()).collect())
+                    }
+                    _ => None,
+                };
+                messages.iter().filter_map(row).collect()
+            }
+            Self::Sqlite(directory) => {
+                let file = directory.path().join("archive.db");
+                let connection = rusqlite::Connection::open(file).expect("the file opens");
+                connection.busy_timeout(Duration::from_secs(5)).expect("a timeout");
+                let mut statement = connection.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+                let columns = statement.column_count();
+                let rows =
+                    statement.query_map([], |row| (0..columns).map(|n| Ok(text(row.get_ref(n)?))).collect());
+                rows.expect("it runs").collect::<Result<_, _>>().expect("rows")
+            }
+        }
+    }
+
+    /// The same, as lines, once there are so many.
+    pub(super) async fn lines(&self, sql: &str, count: usize, within: Duration) -> Vec<String> {
+        eventually(within, &format!("{count} rows of {sql}"), async || {
+            let lines: Vec<_> = self.rows(sql).await.iter().map(|row| row.join(" ")).collect();
+            if lines.len() == count { Ok(lines) } else { Err(lines.join(", ")) }
+        })
+        .await
+    }
+}
+
+/// Waits until the archive is attached: jobs that end before are not archived.
+pub(super) async fn attached(stack: &Stack) {
+    eventually(Duration::from_secs(20), "the archive is attached", async || {
+        let archive = stack.get("/v1/archive").await.expect(200);
+        if archive["attached"] == true { Ok(()) } else { Err(archive) }
+    })
+    .await;
+}
+
+fn text(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "null".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(text) | ValueRef::Blob(text) => String::from_utf8_lossy(text).into_owned(),
+    }
+}

@@ -1,0 +1,96 @@
+//! How archivers start: their settings, and a database that another version has made.
+
+use ringback_testkit::{PostgresServer, ProcessSpec, Role, Sink, Stack, eventually};
+
+use super::database::{Database, attached};
+use crate::sample_jobs::{SOON, TOPIC, job};
+
+#[tokio::test]
+async fn wrong_settings_end_an_archiver_with_64_and_without_a_secret_in_its_words() {
+    let spec = ProcessSpec::new("ringback-archiver")
+        .env("RINGBACK_ARCHIVE", "mysql://root:s3cret@db/x")
+        .env("RINGBACK_ARCHIVE_KEEP", "1h");
+    let output = tokio::task::spawn_blocking(move || spec.command().output()).await.expect("it runs");
+    let output = output.expect("it starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(64), "{text}");
+    for word in ["RINGBACK_ARCHIVE ", "postgres://", "RINGBACK_ARCHIVE_KEEP", "at least 1d"] {
+        assert!(text.contains(word), "no {word:?} in {text}");
+    }
+    assert!(!text.contains("s3cret"), "{text}");
+}
+
+#[tokio::test]
+async fn a_schema_of_a_later_version_is_left_alone_and_ends_wait() {
+    let database = Database::Postgres(Box::new(PostgresServer::start().await));
+    database
+        .rows("create table ringback_migrations (version integer primary key, applied_at timestamptz not null default now()); insert into ringback_migrations values (99)")
+        .await;
+    let mut stack =
+        Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url()).launch().await;
+    attached(&stack).await;
+    let archiver = &mut stack.archivers[0];
+    eventually(SOON, "the archiver says why", async || {
+        let log = archiver.log();
+        let says = log.contains("it has version 99 of the schema, and this archiver knows 1");
+        if says { Ok(()) } else { Err(log) }
+    })
+    .await;
+    let sink = Sink::start().await;
+    stack.accept(&job(&sink, "a")).await;
+    stack.wait_state(TOPIC, "a", "done", SOON).await;
+    assert_eq!(stack.get("/v1/archive").await.expect(200)["pending"], 1);
+}
+
+#[tokio::test]
+async fn several_archivers_bring_the_schema_up_at_once_and_share_the_work() {
+    let database = Database::Postgres(Box::new(PostgresServer::start().await));
+    let stack =
+        Stack::options().count(Role::Archiver, 3).env("RINGBACK_ARCHIVE", &database.url()).start().await;
+    attached(&stack).await;
+    let sink = Sink::start().await;
+    for n in 0..100 {
+        stack.accept(&job(&sink, &format!("{n}"))).await;
+    }
+    sink.wait_for(100, SOON).await;
+    database.lines("select id from ringback_ends", 100, SOON).await;
+    assert_eq!(database.rows("select version from ringback_migrations").await, [["1"]]);
+    // The month of now and the two after it, for both tables.
+    let partitions = "select count(*) from pg_inherits where inhparent in ('ringback_ends'::regclass, 'ringback_bodies'::regclass)";
+    assert_eq!(database.rows(partitions).await, [["8"]]);
+}
+
+#[tokio::test]
+async fn what_was_kept_long_enough_is_removed_by_months() {
+    let database = Database::Postgres(Box::new(PostgresServer::start().await));
+    let options = Stack::options()
+        .count(Role::Archiver, 1)
+        .env("RINGBACK_ARCHIVE", &database.url())
+        .env("RINGBACK_ARCHIVE_KEEP", "30d");
+    let mut stack = options.start().await;
+    attached(&stack).await;
+    for month in ["2025_01", "2025_02"] {
+        let (from, to) =
+            if month == "2025_01" { ("2025-01-01", "2025-02-01") } else { ("2025-02-01", "2025-03-01") };
+        for table in ["ringback_ends", "ringback_bodies"] {
+            database
+                .rows(&format!(
+                    "create table {table}_{month} partition of {table} for values from ('{from}') to ('{to}')"
+                ))
+                .await;
+        }
+    }
+    let old = "insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, \
+        failures, attempt_log, attempts_complete) select '', 't', 'old-' || n, 1, 1, 'done', at, at, at, at, 0, '[]', true \
+        from (values (1, timestamptz '2025-01-31 23:59:59Z'), (2, timestamptz '2024-05-05Z'), (3, now() - interval '1 day')) as v (n, at)";
+    database.rows(old).await;
+    let sink = Sink::start().await;
+    stack.archivers[0].kill();
+    stack.archivers[0].restart();
+    stack.archivers[0].ready(SOON).await;
+    stack.accept(&job(&sink, "new")).await;
+    let left = database.lines("select id from ringback_ends order by id", 2, SOON).await;
+    assert_eq!(left, ["new", "old-3"]);
+    let partitions = "select count(*) from pg_class where relname like 'ringback_%_2025_%' and relkind = 'r'";
+    assert_eq!(database.rows(partitions).await, [["0"]]);
+}
