@@ -5,6 +5,7 @@ use std::time::Duration;
 use ringback_testkit::{PostgresServer, Role, Stack, StackOptions, eventually};
 use rusqlite::types::ValueRef;
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 /// A database that archivers write to.
@@ -43,7 +44,8 @@ impl Database {
             Self::Postgres(server) => {
                 let (client, connection) =
                     tokio_postgres::connect(&server.url(), NoTls).await.expect("PostgreSQL answers");
-                tokio::spawn(connection);
+                let mut running = JoinSet::new();
+                running.spawn(connection);
                 let messages =
                     client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
                 let row = |message: &SimpleQueryMessage| match message {

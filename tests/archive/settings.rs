@@ -26,10 +26,9 @@ async fn a_schema_of_a_later_version_is_left_alone_and_ends_wait() {
     database
         .rows("create table ringback_migrations (version integer primary key, applied_at timestamptz not null default now()); insert into ringback_migrations values (99)")
         .await;
-    let mut stack =
-        Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url()).launch().await;
+    let stack = Stack::options().env("RINGBACK_ARCHIVE", &database.url()).start().await;
+    let archiver = stack.spec(Role::Archiver).start();
     attached(&stack).await;
-    let archiver = &mut stack.archivers[0];
     eventually(SOON, "the archiver says why", async || {
         let log = archiver.log();
         let says = log.contains("it has version 99 of the schema, and this archiver knows 1");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::files::{crates, read};
 
 /// Each crate, and those that it may depend on.
-const ALLOWED: [(&str, &[&str]); 17] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("core", &[]),
     ("egress", &[]),
     ("secrets", &[]),
@@ -16,7 +16,9 @@ const ALLOWED: [(&str, &[&str]); 17] = [
     ("api", &["core", "egress", "secrets", "store", "service"]),
     ("carrier", &["core", "store", "service"]),
     ("notifier", &["core", "egress", "secrets", "store", "service"]),
-    ("cli", &["core", "egress", "secrets", "store", "service", "api", "carrier", "notifier"]),
+    ("archive", &["core", "store", "service"]),
+    ("archiver", &["core", "store", "service", "archive"]),
+    ("cli", &["core", "egress", "secrets", "store", "service", "api", "carrier", "notifier", "archive"]),
     ("testkit", &["core", "store"]),
     ("bench", &["core", "store", "testkit"]),
     ("fuzz", &[]),

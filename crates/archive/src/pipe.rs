@@ -26,9 +26,9 @@ enum Request {
     Maintain,
 }
 
-/// What it answers.
+/// The response to a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Answer {
+enum Response {
     Prepared(String),
     Written(Written),
     Maintained,
@@ -46,11 +46,11 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     while let Some(request) = receive(&mut requests).await? {
         let answer = match request {
-            Request::Prepare => sink.prepare().await.map(Answer::Prepared),
-            Request::Write(rows) => sink.write(&rows).await.map(Answer::Written),
-            Request::Maintain => sink.maintain().await.map(|()| Answer::Maintained),
+            Request::Prepare => sink.prepare().await.map(Response::Prepared),
+            Request::Write(rows) => sink.write(&rows).await.map(Response::Written),
+            Request::Maintain => sink.maintain().await.map(|()| Response::Maintained),
         };
-        send(&mut answers, &answer.unwrap_or_else(Answer::Failed)).await?;
+        send(&mut answers, &answer.unwrap_or_else(Response::Failed)).await?;
     }
     Ok(())
 }
@@ -67,7 +67,7 @@ impl ChildSink {
         Self { command: Box::new(command), running: None }
     }
 
-    async fn ask(&mut self, request: &Request) -> Result<Answer, SinkError> {
+    async fn ask(&mut self, request: &Request) -> Result<Response, SinkError> {
         let answer = match timeout(ANSWER, self.exchange(request)).await {
             Ok(answer) => answer,
             Err(_elapsed) => Err(SinkError(format!("the archiver did not answer within {ANSWER:?}"))),
@@ -79,12 +79,12 @@ impl ChildSink {
             child.kill().await.ok();
         }
         match answer? {
-            Answer::Failed(error) => Err(error),
+            Response::Failed(error) => Err(error),
             answer => Ok(answer),
         }
     }
 
-    async fn exchange(&mut self, request: &Request) -> Result<Answer, SinkError> {
+    async fn exchange(&mut self, request: &Request) -> Result<Response, SinkError> {
         if self.running.is_none() {
             self.running = Some(self.start()?);
         }
@@ -120,22 +120,22 @@ fn unexpected() -> SinkError {
 impl Sink for ChildSink {
     async fn prepare(&mut self) -> Result<String, SinkError> {
         match self.ask(&Request::Prepare).await? {
-            Answer::Prepared(found) => Ok(found),
-            Answer::Written(_) | Answer::Maintained | Answer::Failed(_) => Err(unexpected()),
+            Response::Prepared(found) => Ok(found),
+            Response::Written(_) | Response::Maintained | Response::Failed(_) => Err(unexpected()),
         }
     }
 
     async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
         match self.ask(&Request::Write(rows.to_vec())).await? {
-            Answer::Written(written) => Ok(written),
-            Answer::Prepared(_) | Answer::Maintained | Answer::Failed(_) => Err(unexpected()),
+            Response::Written(written) => Ok(written),
+            Response::Prepared(_) | Response::Maintained | Response::Failed(_) => Err(unexpected()),
         }
     }
 
     async fn maintain(&mut self) -> Result<(), SinkError> {
         match self.ask(&Request::Maintain).await? {
-            Answer::Maintained => Ok(()),
-            Answer::Prepared(_) | Answer::Written(_) | Answer::Failed(_) => Err(unexpected()),
+            Response::Maintained => Ok(()),
+            Response::Prepared(_) | Response::Written(_) | Response::Failed(_) => Err(unexpected()),
         }
     }
 }
@@ -195,17 +195,18 @@ mod tests {
     async fn requests_are_answered_in_order_until_the_pipe_is_closed() {
         let (near, far) = tokio::io::duplex(64);
         let (requests, answers) = tokio::io::split(far);
-        let served = tokio::spawn(serve(Counting(0), requests, answers));
+        let mut served = tokio::task::JoinSet::new();
+        served.spawn(serve(Counting(0), requests, answers));
         let (mut from, mut to) = tokio::io::split(near);
         let mut texts = Vec::new();
         for request in [Request::Prepare, Request::Write(Vec::new()), Request::Maintain] {
             send(&mut to, &request).await.unwrap();
-            let answer: Answer = receive(&mut from).await.unwrap().unwrap();
+            let answer: Response = receive(&mut from).await.unwrap().unwrap();
             texts.push(format!("{answer:?}"));
         }
         assert_eq!(texts, [r#"Prepared("a test")"#, r#"Failed(SinkError("nothing"))"#, "Maintained"]);
         drop((from, to));
-        served.await.unwrap().unwrap();
+        served.join_next().await.unwrap().unwrap().unwrap();
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ringback_archive::{EndRow, Sink, SinkError, Written};
 use ringback_core::clock::Clock;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, NoTls};
@@ -34,6 +35,8 @@ pub(crate) struct Postgres {
     keep: Option<Duration>,
     clock: Arc<dyn Clock>,
     client: Option<Client>,
+    /// The task of the connection.
+    connection: JoinSet<()>,
     /// The months whose partitions are known to be there, or cannot be made.
     partitions: BTreeSet<Month>,
 }
@@ -56,19 +59,29 @@ impl Postgres {
             SslMode::Disable => None,
             _ => Some(tls::connector(authorities)?),
         };
-        Ok(Self { config, tls, keep, clock, client: None, partitions: BTreeSet::new() })
+        Ok(Self {
+            config,
+            tls,
+            keep,
+            clock,
+            client: None,
+            connection: JoinSet::new(),
+            partitions: BTreeSet::new(),
+        })
     }
 
-    async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
+    async fn connect(&mut self) -> Result<Client, tokio_postgres::Error> {
+        // Ends a former connection.
+        self.connection.abort_all();
         match &self.tls {
             Some(tls) => {
                 let (client, connection) = self.config.connect(tls.clone()).await?;
-                tokio::spawn(connection);
+                self.connection.spawn(async { drop(connection.await) });
                 Ok(client)
             }
             None => {
                 let (client, connection) = self.config.connect(NoTls).await?;
-                tokio::spawn(connection);
+                self.connection.spawn(async { drop(connection.await) });
                 Ok(client)
             }
         }

@@ -200,6 +200,7 @@ async fn the_parameters_of_a_query_are_those_that_are_read() {
         (Method::GET, "/v1/events"),
         (Method::GET, "/v1/topics/{topic}/dead"),
         (Method::DELETE, "/v1/topics/{topic}/dead"),
+        (Method::DELETE, "/v1/archive"),
     ];
     for (method, path) in calls {
         let operation = &document["paths"][path][method.as_str().to_lowercase()];

@@ -240,6 +240,8 @@ pub(crate) struct PolicyRequest {
     on_done: Option<CallbackUrl>,
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
+    /// Which ends of the topic's jobs go to the archive, if there is one; by default what the archive is set to.
+    archive: Option<ArchivedEnds>,
     /// The values of secret headers, sealed, as an export of topics has them where there is a master key: for a restore.
     /// `headers` have `[masked by ringback]` in their place. Answers never show it.
     sealed_headers: Option<SealedHeaders>,
@@ -247,6 +249,29 @@ pub(crate) struct PolicyRequest {
     /// the topic. A policy without this field keeps them. Answers never show it.
     #[schema(max_items = 8)]
     secrets: Option<Vec<SealedSecret>>,
+}
+
+/// Which ends of jobs go to the archive.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ArchivedEnds {
+    /// The ends that do; an empty list for none.
+    #[schema(max_items = 5)]
+    ends: Option<HashSet<ArchivedEnd>>,
+    /// Whether with the bodies of the jobs.
+    bodies: Option<bool>,
+}
+
+/// How a job ends.
+#[derive(Deserialize, Serialize, PartialEq, Eq, Hash, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ArchivedEnd {
+    Done,
+    Dead,
+    Expired,
+    Cancelled,
+    Purged,
 }
 
 /// A secret of a topic, sealed.

@@ -2,6 +2,7 @@
 //! a new status, has no request here, and fails the test until it gets one.
 
 use std::io;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{Method, Request};
 use ringback_core::access::{MAX_QUOTAS, Quota};
-use ringback_core::contract::PolicyPut;
+use ringback_core::contract::{ArchiveSettings, EndKinds, PolicyPut, WhenFull};
 use ringback_core::credential::{Credential, MAX_CREDENTIALS};
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, Policy};
@@ -270,6 +271,7 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
                 ("put_policy", 409) => put_all_policies(&api).await,
                 ("put_quota", 409) => put_all_quotas(&api).await,
                 ("put_credential", 409) => put_all_credentials(&api).await,
+                ("detach_archive", 409) => attach_archive(&api).await,
                 _ => {}
             }
             let app = app(api);
@@ -298,6 +300,18 @@ async fn put_all_policies(api: &Api) {
     while let Some(put) = puts.next().await {
         assert!(matches!(put, PolicyPut::Created(_)), "{put:?}");
     }
+}
+
+/// Attaches an archive, and ends a job, whose end waits for it.
+async fn attach_archive(api: &Arc<Api>) {
+    let (ends, when_full) = (EndKinds::all(), WhenFull::Stall);
+    let settings = ArchiveSettings { ends, with_bodies: true, bound: 1 << 20, when_full };
+    api.store.attach_archive(Some(settings)).await.unwrap();
+    let app = app(Arc::clone(api));
+    let job = r#"{"topic":"archived","id":"i","url":"http://h/","delay":"1h"}"#;
+    post(&app, "/v1/jobs", job).await;
+    let cancel = Request::delete("/v1/jobs/archived/i").body(Body::empty()).unwrap();
+    assert_eq!(answer(&app, cancel).await.0, 200);
 }
 
 /// Puts the most quotas that there can be, and waits until this process has them.

@@ -11,7 +11,7 @@ const ENDS: &str = "a list of done, dead, expired, cancelled and purged, each on
 
 /// The field `archive`.
 pub(super) fn archive(fields: &Fields<'_>, mistakes: &mut Mistakes) -> ArchivePolicy {
-    const ALLOWED: &str = "an object with ends (a list) or bodies (true or false), or both";
+    const ALLOWED: &str = "an object with ends (a list) and bodies (true or false); each may be left out";
     let Some(archive) = object(fields, "archive", ALLOWED, mistakes) else { return ArchivePolicy::default() };
     archive.check_names("archive.", &["ends", "bodies"], mistakes);
     ArchivePolicy {
