@@ -1,5 +1,6 @@
 //! All scenarios by the names that `make bench ARGS=` takes, one file each.
 
+mod archive;
 mod attacks;
 mod audit;
 mod drain;
@@ -41,7 +42,7 @@ macro_rules! scenario {
 }
 
 /// All scenarios, in the order in which they run.
-pub const SCENARIOS: [Scenario; 18] = [
+pub const SCENARIOS: [Scenario; 19] = [
     scenario!(submit_one, "single submits over HTTP, durable, beside a handler that does nothing"),
     scenario!(replicated, "single submits that a replica has to have, beside those of profile disk"),
     scenario!(submit_batch, "submits of 1,000 jobs per request, beside redis-benchmark"),
@@ -50,6 +51,10 @@ pub const SCENARIOS: [Scenario; 18] = [
     scenario!(memory, "bytes of Redis per pending job, beside BullMQ"),
     scenario!(idle, "CPU and Redis calls of all roles while a million jobs are pending and none is due"),
     scenario!(schedules, "a hundred thousand schedules while none fires, and lateness at 1,000 firings/s"),
+    scenario!(
+        archive,
+        "lateness while all ends go to PostgreSQL, and how fast those that have waited get there"
+    ),
     scenario!(redis_cpu, "CPU of Redis for one job from submit to done"),
     scenario!(growth, "rate, lateness and CPU of Redis with more and more pending jobs"),
     scenario!(herd, "a million jobs of one topic due at once, and the lateness of other topics"),

@@ -24,14 +24,24 @@ const USER: &str = "postgres";
 pub struct PostgresServer {
     programs: PathBuf,
     port: u16,
+    fsync: &'static str,
     child: Child,
     // After the child: the directory goes when nobody writes into it any more.
     dir: TempDir,
 }
 
 impl PostgresServer {
-    /// Makes a new database cluster and starts it.
+    /// Makes a new database cluster and starts it. A crash of the machine would lose data.
     pub async fn start() -> Self {
+        Self::launch("off").await
+    }
+
+    /// The same, synced to disk as in an installation.
+    pub async fn durable() -> Self {
+        Self::launch("on").await
+    }
+
+    async fn launch(fsync: &'static str) -> Self {
         let programs = programs();
         let dir = tempfile::Builder::new().prefix("ringback-postgres-").tempdir().expect("a temp directory");
         if geteuid().is_root() {
@@ -47,8 +57,8 @@ impl PostgresServer {
         let done = initdb.args(["--encoding=UTF8", "--locale=C"]).output().expect("initdb starts");
         assert!(done.status.success(), "initdb: {}", String::from_utf8_lossy(&done.stderr));
         let port = free_port();
-        let child = spawn(&programs, &dir, port);
-        let server = Self { programs, port, child, dir };
+        let child = spawn(&programs, &dir, port, fsync);
+        let server = Self { programs, port, fsync, child, dir };
         server.accepts().await;
         server
     }
@@ -78,7 +88,7 @@ impl PostgresServer {
         // It refuses to start while processes of the one before it are still about to end.
         eventually(START_DEADLINE, "the server starts again", async || {
             if self.child.exit_status().is_some() {
-                self.child = spawn(&self.programs, &self.dir, self.port);
+                self.child = spawn(&self.programs, &self.dir, self.port, self.fsync);
             }
             if self.is_ready() { Ok(()) } else { Err(self.child.log_tail()) }
         })
@@ -104,11 +114,11 @@ fn data(dir: &TempDir) -> PathBuf {
     dir.path().join("data")
 }
 
-fn spawn(programs: &Path, dir: &TempDir, port: u16) -> Child {
+fn spawn(programs: &Path, dir: &TempDir, port: u16, fsync: &str) -> Child {
     let mut command = command(programs, "postgres");
     command.arg("-D").arg(data(dir)).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(dir.path());
-    // What a killed process has written is with the operating system; the machine does not crash here.
-    command.args(["-c", "fsync=off", "-c", "max_connections=20", "-c", "shared_buffers=16MB"]);
+    // Without fsync what a killed process has written is with the operating system; the machine does not crash here.
+    command.args(["-c", &format!("fsync={fsync}"), "-c", "max_connections=20", "-c", "shared_buffers=16MB"]);
     Child::spawn("postgres", &mut command, &dir.path().join("log"))
 }
 
