@@ -1,6 +1,7 @@
 //! The archive: the ends of jobs are in PostgreSQL, written by `ringback-archiver`, or in SQLite, written by the child of
 //! `ringback up`; each once, whatever is killed.
 
+mod crash_points;
 mod database;
 mod ends;
 mod kills;

@@ -165,9 +165,20 @@ fn names(metrics: &str) -> BTreeSet<String> {
 fn documented_metrics(text: &str) -> BTreeSet<String> {
     let is_metric = |name: &&str| {
         let role = |start: &&str| name.starts_with(&format!("ringback_{start}"));
-        ["api_", "carrier_", "notifier_", "log_", "jobs", "missing_jobs", "oldest_ready", "topic_"]
-            .iter()
-            .any(role)
+        [
+            "api_",
+            "carrier_",
+            "notifier_",
+            "archive_",
+            "archiver_",
+            "log_",
+            "jobs",
+            "missing_jobs",
+            "oldest_ready",
+            "topic_",
+        ]
+        .iter()
+        .any(role)
             && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
     };
     text.split('`').filter(is_metric).map(str::to_owned).collect()

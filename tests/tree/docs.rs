@@ -13,10 +13,11 @@ type Row = (String, String, String, String);
 #[test]
 fn the_settings_are_those_of_the_code() {
     let documented = documented_settings(&read(&root().join("docs/configuration.md")));
-    let binaries: [(&str, &[&'static [Setting]]); 3] = [
+    let binaries: [(&str, &[&'static [Setting]]); 4] = [
         ("api", ringback_api::Config::SETTINGS),
         ("carrier", ringback_carrier::Config::SETTINGS),
         ("notifier", ringback_notifier::Config::SETTINGS),
+        ("archiver", ringback_archiver::Config::SETTINGS),
     ];
     let mut known = BTreeSet::new();
     for (binary, groups) in binaries {
@@ -52,7 +53,7 @@ fn documented_settings(text: &str) -> BTreeSet<Row> {
 #[test]
 fn the_metrics_are_those_of_the_code() {
     let documented = metrics_in(&read(&root().join("docs/operations.md")), '`');
-    let known: BTreeSet<_> = ["api", "carrier", "notifier", "service"]
+    let known: BTreeSet<_> = ["api", "carrier", "notifier", "archive", "service"]
         .iter()
         .flat_map(|name| files_below(&root().join("crates").join(name).join("src"), ".rs"))
         .flat_map(|path| metrics_in(&read(&path), '"'))
@@ -76,11 +77,13 @@ fn every_alarm_is_on_a_metric_of_the_code() {
 }
 
 /// How the names of metrics begin: with the role that they are of, or with what they count.
-const START: [&str; 8] = [
+const START: [&str; 10] = [
     "ringback_api_",
     "ringback_carrier_",
     "ringback_notifier_",
     "ringback_log_",
+    "ringback_archive_",
+    "ringback_archiver_",
     "ringback_jobs",
     "ringback_missing_jobs",
     "ringback_oldest_ready",

@@ -2,25 +2,34 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{ArchiveSettings, EndKinds};
+use ringback_core::contract::{ArchiveSettings, EndKinds, StoreError};
 use ringback_core::policy::Policies;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{PolicyBook, Store};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use crate::config::Config;
 
 /// How often the policies are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// How often the store is looked at: an archive is attached again if it was detached, or if the store has lost its data.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// Attaches the archive to the store, and does so again when policies ask for other ends. Runs for ever; may be dropped at
 /// any time. The archive stays attached then, so that nothing is lost until an archiver runs again.
 pub async fn keep_attached(store: Store, policies: PolicyBook, config: Config) {
-    let (mut attached, mut outage) = (None, Outage::new());
+    let (mut attached, mut outage, mut looked) = (None, Outage::new(), Instant::now());
     policies.known().await;
     loop {
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            // An error is that of the next change too.
+            if !is_attached(&store, attached).await.unwrap_or(true) {
+                attached = None;
+            }
+        }
         let wanted = policies.all().ok().map(|policies| settings(&config, &policies, store.shards().count()));
         if let Some(wanted) = wanted.filter(|wanted| attached != Some(*wanted)) {
             match store.attach_archive(Some(wanted)).await {
@@ -40,6 +49,16 @@ pub async fn keep_attached(store: Store, policies: PolicyBook, config: Config) {
         }
         sleep(INTERVAL).await;
     }
+}
+
+/// Whether all shards have these settings.
+async fn is_attached(store: &Store, settings: Option<ArchiveSettings>) -> Result<bool, StoreError> {
+    for shard in store.shards() {
+        if store.archive_status_of(shard).await?.settings != settings {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// What a shard keeps: the ends that any topic wants. The relay drops what a topic does not want.

@@ -22,12 +22,15 @@ use crate::metrics::Metrics;
 use crate::row::EndRow;
 use crate::sink::{Sink, SinkError};
 
-/// For how long the taken ends of a shard are those of this archiver. Longer than a write may take.
-const LASTS: Duration = Duration::from_secs(30);
+/// For how long the taken ends of a shard are those of this archiver; those of one that was killed wait for as long. If a
+/// write takes longer, another archiver may make it too, which does no harm.
+const LASTS: Duration = Duration::from_secs(5);
 /// Fewer rows than this are waited for a moment to become more.
 const FEW: usize = 1_000;
 /// That moment.
 const GATHER: Duration = Duration::from_millis(100);
+/// How many shards are taken from at a time, so that rows take a bounded amount of memory.
+const SHARDS: usize = 8;
 /// The longest pause while no job ends.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// How often the sink removes what was kept long enough.
@@ -144,7 +147,15 @@ impl<S: Sink> Relay<S> {
     /// Archives what waits in the shards, a part of it if that is much. Returns how many ends that was.
     async fn round(&mut self) -> Result<usize, Failed> {
         self.policies.known().await;
-        let taken = join_all(self.shards.iter().map(|shard| self.take(*shard))).await;
+        let mut total = 0;
+        for shards in self.shards.clone().chunks(SHARDS) {
+            total += self.archive(shards).await?;
+        }
+        Ok(total)
+    }
+
+    async fn archive(&mut self, shards: &[Shard]) -> Result<usize, Failed> {
+        let taken = join_all(shards.iter().map(|shard| self.take(*shard))).await;
         let taken: Vec<_> = taken.into_iter().collect::<Result<_, _>>().map_err(Failed::Store)?;
         crash_point!("archiver.after_take");
         let (mut rows, mut parts, mut oldest) = (Vec::new(), Vec::new(), None);

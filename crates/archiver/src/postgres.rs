@@ -25,7 +25,7 @@ use self::partitions::Month;
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a batch may take. Shorter than the time for which taken ends are those of this archiver.
+/// How long a batch may take.
 const WRITE: Duration = Duration::from_secs(20);
 
 /// A PostgreSQL database.

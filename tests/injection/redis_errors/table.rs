@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 46] = [
+pub(crate) const ANSWERED: [&str; 48] = [
     "submit",
     "replace",
     "import",
@@ -50,6 +50,8 @@ pub(crate) const ANSWERED: [&str; 46] = [
     "change_schedules",
     "unlist_schedule",
     "fire",
+    "archive_status",
+    "attach_archive",
 ];
 
 /// Of these, the ones that carriers make by themselves too: those of a redrive look for dead jobs, and all make schedules
@@ -98,7 +100,9 @@ pub(crate) const REPEATED: [&str; 37] = [
 ];
 
 /// Calls that nothing here leads to, each with the reason.
-pub(crate) const ELSEWHERE: [(&str, &str); 10] = [
+pub(crate) const ELSEWHERE: [(&str, &str); 12] = [
+    ("take_ended", "of archivers, which make it again: tests of the archive"),
+    ("remove_ended", "as take_ended"),
     ("draw", "for tenants with quotas: tests of quotas"),
     (
         "note_servers",

@@ -97,6 +97,12 @@ pub(crate) struct SetArgs {
     /// Statuses of answers after which a job is dead at once, 300 to 599, such as 400,422
     #[arg(long, value_name = "STATUSES", value_delimiter = ',', value_parser = value_parser!(u16).range(300..=599))]
     pub(crate) bury_on: Vec<u16>,
+    /// Ends of jobs that go to the archive: done, dead, expired, cancelled, purged, such as done,dead; or off
+    #[arg(long, value_name = "ENDS", value_delimiter = ',', value_parser = ["done", "dead", "expired", "cancelled", "purged", "off"])]
+    pub(crate) archive_ends: Vec<String>,
+    /// Whether the archive has the bodies of jobs: on or off
+    #[arg(long, value_name = "WHETHER", value_parser = ["on", "off"])]
+    pub(crate) archive_bodies: Option<String>,
     /// Attempts to log: failed, all or off
     #[arg(long, value_name = "WHICH", value_parser = ["failed", "all", "off"])]
     pub(crate) attempts: Option<String>,
@@ -145,6 +151,12 @@ async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
 }
 
 fn policy(args: SetArgs) -> Value {
+    let ends =
+        args.archive_ends.iter().filter(|end| *end != "off").cloned().map(Value::from).collect::<Vec<_>>();
+    let archive = object([
+        ("ends", (!args.archive_ends.is_empty()).then(|| ends.into())),
+        ("bodies", args.archive_bodies.map(|bodies| (bodies == "on").into())),
+    ]);
     let retry = args.retry.map(|Retry(mut retry)| {
         args.max.into_iter().for_each(|max| retry["max"] = max.into());
         args.jitter.into_iter().for_each(|jitter| retry["jitter"] = jitter.into());
@@ -162,6 +174,10 @@ fn policy(args: SetArgs) -> Value {
         ("credentials", args.credentials.map(Value::from)),
         ("expect_body", args.expect_body.map(Value::from)),
         ("bury_on", (!args.bury_on.is_empty()).then(|| args.bury_on.into())),
+        (
+            "archive",
+            Some(archive).filter(|archive| archive.as_object().is_some_and(|fields| !fields.is_empty())),
+        ),
         ("attempts", args.attempts.map(Value::from)),
         ("on_dead", args.on_dead.map(Value::from)),
         ("on_done", args.on_done.map(Value::from)),

@@ -1,0 +1,67 @@
+//! An archiver is killed at each of its crash points, and its connection to the store is cut at each call: each end is in
+//! the database once.
+
+use std::fs;
+
+use ringback_testkit::{PostgresServer, Role, Sink, Stack, eventually};
+
+use super::database::{Database, attached};
+use crate::sample_jobs::{SOON, TOPIC, job};
+
+/// The points between its steps.
+const STEPS: [&str; 3] = ["archiver.after_take", "archiver.after_write", "archiver.after_remove"];
+/// Its calls.
+const CALLS: [&str; 3] = ["attach_archive", "take_ended", "remove_ended"];
+
+/// What is done, each a line of a plan without the pass.
+fn actions() -> Vec<String> {
+    let calls = CALLS.iter().flat_map(|call| ["before", "after"].map(|side| format!("store.{call}.{side}")));
+    let steps = STEPS.iter().map(|step| format!("{step} kill"));
+    steps.chain(calls.flat_map(|point| ["kill", "cut"].map(|action| format!("{point} {action}")))).collect()
+}
+
+#[tokio::test]
+async fn each_end_is_in_the_database_once_wherever_an_archiver_is_killed() {
+    let database = Database::Postgres(Box::new(PostgresServer::start().await));
+    let mut stack =
+        Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url()).start().await;
+    attached(&stack).await;
+    stack.archivers.remove(0).kill();
+    let (directory, sink) = (tempfile::tempdir().expect("a directory"), Sink::start().await);
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let plan: String = actions().iter().map(|action| format!("{action} 1\n")).collect();
+    fs::write(file("plan"), plan).expect("a plan");
+    let spec = stack.spec(Role::Archiver).env("FAULT_PLAN", &file("plan")).env("FAULT_LOG", &file("log"));
+    let (mut archiver, mut submitted) = (spec.start(), 0);
+    eventually(4 * SOON, "everything is done", async || {
+        if archiver.exit_status().is_some() {
+            archiver.restart();
+        }
+        for _ in 0..5 {
+            stack.accept(&job(&sink, &format!("{submitted}"))).await;
+            submitted += 1;
+        }
+        let log = fs::read_to_string(file("log")).unwrap_or_default();
+        let left: Vec<_> =
+            actions().into_iter().filter(|action| !log.lines().any(|line| line == action)).collect();
+        if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
+    })
+    .await;
+    stack.archivers.push(archiver);
+    if stack.archivers[0].exit_status().is_some() {
+        stack.archivers[0].restart();
+    }
+    stack.archivers[0].ready(SOON).await;
+    stack.accept(&job(&sink, "last")).await;
+    stack.wait_state(TOPIC, "last", "done", SOON).await;
+    stack.wait_count("done", submitted + 1, SOON).await;
+    let archived = database.lines("select id from ringback_ends where id = 'last'", 1, SOON).await;
+    assert_eq!(archived, ["last"]);
+    eventually(SOON, "nothing waits", async || {
+        let archive = stack.get("/v1/archive").await.expect(200);
+        if archive["pending"] == 0 { Ok(()) } else { Err(archive) }
+    })
+    .await;
+    let counts = database.rows("select count(*), count(distinct id) from ringback_ends").await;
+    assert_eq!(counts, [[(submitted + 1).to_string(), (submitted + 1).to_string()]]);
+}
