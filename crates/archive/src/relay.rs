@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use rand::RngExt as _;
 use ringback_core::contract::{Shard, StoreError, TakeEnds, TakenEnds};
 use ringback_core::crash_point;
-use ringback_service::backoff::Outage;
+use ringback_service::backoff::{Outage, PartialOutage};
 use ringback_service::shutdown::Shutdown;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Context, random};
@@ -64,13 +64,8 @@ pub struct Relay<S> {
     pub context: Context,
     /// Whether the process is not ready while the database is away.
     pub is_essential: bool,
-}
-
-/// Why a round failed.
-#[derive(Debug)]
-enum Failed {
-    Sink(SinkError),
-    Store(StoreError),
+    /// The shards that the store does not give.
+    pub outages: PartialOutage<Shard>,
 }
 
 impl<S: Sink> Relay<S> {
@@ -86,7 +81,7 @@ impl<S: Sink> Relay<S> {
     }
 
     async fn work(&mut self, shutdown: &Shutdown) {
-        let (mut outage, mut pause) = (Outage::new(), GATHER);
+        let (mut outage, mut pause, mut maintained) = (Outage::new(), GATHER, None);
         while !shutdown.is_stopping() {
             match self.sink.prepare().await {
                 Ok(found) => {
@@ -98,17 +93,18 @@ impl<S: Sink> Relay<S> {
                     self.report(true, &found);
                 }
                 Err(error) => {
-                    self.failed(&Failed::Sink(error), &mut outage).await;
+                    self.failed(&error, &mut outage).await;
                     continue;
                 }
             }
-            let mut maintained = None;
-            let failed = loop {
+            let error = loop {
                 if maintained.is_none_or(|at: Instant| at.elapsed() >= MAINTAIN) {
-                    if let Err(error) = self.sink.maintain().await {
-                        break Failed::Sink(error);
-                    }
+                    // If it fails it is not tried again soon, so that ends are archived meanwhile.
                     maintained = Some(Instant::now());
+                    if let Err(error) = self.sink.maintain().await {
+                        warn!(%error, "what was kept long enough cannot be removed from the archive; trying later");
+                        break error;
+                    }
                 }
                 match self.round().await {
                     Ok(rows) if rows >= FEW => pause = GATHER,
@@ -116,26 +112,18 @@ impl<S: Sink> Relay<S> {
                         pause = if rows > 0 { GATHER } else { (2 * pause).min(MAX_PAUSE) };
                         sleep(pause).await;
                     }
-                    Err(failed) => break failed,
+                    Err(error) => break error,
                 }
             };
-            self.failed(&failed, &mut outage).await;
+            self.failed(&error, &mut outage).await;
         }
     }
 
-    async fn failed(&self, failed: &Failed, outage: &mut Outage) {
-        match failed {
-            Failed::Sink(error) => {
-                self.metrics.failures.add(1, &[]);
-                self.report(false, &error.to_string());
-                if outage.begins() {
-                    warn!(%error, "the archive is unavailable; ends wait in the store");
-                }
-            }
-            Failed::Store(error) if outage.begins() => {
-                warn!(error = with_causes(error), "cannot take ends out of the store; retrying");
-            }
-            Failed::Store(_) => {}
+    async fn failed(&self, error: &SinkError, outage: &mut Outage) {
+        self.metrics.failures.add(1, &[]);
+        self.report(false, &error.to_string());
+        if outage.begins() {
+            warn!(%error, "the archive is unavailable; ends wait in the store");
         }
         sleep(outage.wait()).await;
     }
@@ -145,7 +133,7 @@ impl<S: Sink> Relay<S> {
     }
 
     /// Archives what waits in the shards, a part of it if that is much. Returns how many ends that was.
-    async fn round(&mut self) -> Result<usize, Failed> {
+    async fn round(&mut self) -> Result<usize, SinkError> {
         self.policies.known().await;
         let mut total = 0;
         for shards in self.shards.clone().chunks(SHARDS) {
@@ -154,9 +142,11 @@ impl<S: Sink> Relay<S> {
         Ok(total)
     }
 
-    async fn archive(&mut self, shards: &[Shard]) -> Result<usize, Failed> {
+    async fn archive(&mut self, shards: &[Shard]) -> Result<usize, SinkError> {
         let taken = join_all(shards.iter().map(|shard| self.take(*shard))).await;
-        let taken: Vec<_> = taken.into_iter().collect::<Result<_, _>>().map_err(Failed::Store)?;
+        // A shard that cannot be read does not hold up the others.
+        let taken: Vec<_> =
+            taken.into_iter().zip(shards).filter_map(|(taken, shard)| self.of_store(*shard, taken)).collect();
         crash_point!("archiver.after_take");
         let (mut rows, mut parts, mut oldest) = (Vec::new(), Vec::new(), None);
         for (shard, TakenEnds { first, ends, .. }) in taken.into_iter().flatten() {
@@ -179,7 +169,7 @@ impl<S: Sink> Relay<S> {
         let total = parts.iter().map(|(_, [_, n])| *n as usize).sum();
         if !rows.is_empty() {
             let begun = Instant::now();
-            let written = self.sink.write(&rows).await.map_err(Failed::Sink)?;
+            let written = self.sink.write(&rows).await?;
             self.metrics.write.record(begun.elapsed().as_secs_f64(), &[]);
             self.metrics.archived.add(written.new, &[]);
             if written.refused > 0 {
@@ -194,14 +184,33 @@ impl<S: Sink> Relay<S> {
             }
             crash_point!("archiver.after_write");
         }
-        let removed = join_all(
-            parts
-                .into_iter()
-                .map(|(shard, [first, n])| self.store.remove_ended(shard, &self.name, [first, n])),
-        );
-        removed.await.into_iter().collect::<Result<Vec<_>, _>>().map_err(Failed::Store)?;
+        let remove = |(shard, part): &(Shard, [u64; 2])| self.store.remove_ended(*shard, &self.name, *part);
+        let removed = join_all(parts.iter().map(remove)).await;
+        // What stays is taken again.
+        for (left, (shard, _)) in removed.into_iter().zip(&parts) {
+            self.of_store(*shard, left);
+        }
         crash_point!("archiver.after_remove");
         Ok(total)
+    }
+
+    /// What the store has answered for a shard; `None` for an error, whose begin and end are logged once.
+    fn of_store<T>(&mut self, shard: Shard, answer: Result<T, StoreError>) -> Option<T> {
+        match answer {
+            Ok(answer) => {
+                if self.outages.succeeded(&shard) {
+                    info!("ends are taken out of the store again");
+                }
+                Some(answer)
+            }
+            Err(error) => {
+                if self.outages.failed(shard) {
+                    let (shard, error) = (shard.number(), with_causes(&error));
+                    warn!(shard, error, "cannot take ends out of the store; retrying");
+                }
+                None
+            }
+        }
     }
 
     /// The first ends of a shard; `None` if there are none, or if another archiver has them.

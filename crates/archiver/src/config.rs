@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringback_archive::SETTINGS as ARCHIVE;
+use ringback_archive::{ArchiveUrl, SETTINGS as ARCHIVE};
 use ringback_core::contract::Options;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
@@ -70,6 +70,13 @@ impl Config {
         }
         let is_named = !lookup.text("ARCHIVE").is_empty();
         let archive = ringback_archive::Config::load(lookup);
+        if let Some(ArchiveUrl::Postgres(url)) = archive.as_ref().map(|archive| &archive.url)
+            && let Err(error) = url.parse::<tokio_postgres::Config>()
+        {
+            let why =
+                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            lookup.reject("ARCHIVE", format!("cannot be read: {why}"));
+        }
         if !is_named {
             lookup.reject(
                 "ARCHIVE",
@@ -101,6 +108,12 @@ mod tests {
         let (_, mistakes) = load(&[]);
         assert!(mistakes.len() == 1 && mistakes[0].contains("RINGBACK_ARCHIVE"), "{mistakes:?}");
         assert_eq!(load(&[("ARCHIVE", "sqlite:a.db")]).1, [""; 0]);
+    }
+
+    #[test]
+    fn a_url_that_postgres_does_not_know_is_a_mistake_that_shows_no_password() {
+        let (_, mistakes) = load(&[("ARCHIVE", "postgres://u:s3cret@h:port/d?sslmode=maybe")]);
+        assert!(mistakes.len() == 1 && !mistakes[0].contains("s3cret"), "{mistakes:?}");
     }
 
     #[test]

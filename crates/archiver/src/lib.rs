@@ -10,6 +10,7 @@ mod sqlite;
 
 use ringback_archive::{ArchiveUrl, Metrics, Relay, archiver_name, keep_attached, pipe};
 use ringback_core::contract::StoreError;
+use ringback_service::backoff::PartialOutage;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
 use ringback_store::{PolicyBook, Store};
@@ -78,6 +79,7 @@ async fn from_store(config: Config, context: Context) -> anyhow::Result<()> {
             metrics: metrics.clone(),
             context: context.clone(),
             is_essential: true,
+            outages: PartialOutage::default(),
         };
         tasks.spawn("relay", relay.run());
     }

@@ -25,6 +25,8 @@ use self::partitions::Month;
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long a statement waits for a lock, such as that of somebody's long query while a partition is made.
+const LOCK: Duration = Duration::from_secs(5);
 /// How long a batch may take.
 const WRITE: Duration = Duration::from_secs(20);
 
@@ -92,7 +94,11 @@ impl Postgres {
         let mut client = self.connect().await?;
         // Months begin at midnight in UTC; a statement ends before this process gives up on it.
         let limit = WRITE.as_millis();
-        client.batch_execute(&format!("set time zone 'UTC'; set statement_timeout = {limit}")).await?;
+        let settings = format!(
+            "set time zone 'UTC'; set statement_timeout = {limit}; set lock_timeout = {}",
+            LOCK.as_millis()
+        );
+        client.batch_execute(&settings).await?;
         let version = migrations::run(&mut client).await?;
         let server: String = client.query_one("show server_version", &[]).await?.get(0);
         self.client = Some(client);
@@ -104,7 +110,11 @@ impl Postgres {
         let Self { client, partitions, .. } = self;
         let client = client.as_mut().ok_or_else(|| Failed::Other("it is not connected".to_owned()))?;
         for month in rows.iter().map(|row| Month::of(row.finished_at)).collect::<BTreeSet<_>>() {
-            partitions::ensure(client, month, partitions).await?;
+            if !partitions.contains(&month) {
+                partitions::ensure(client, month).await?;
+                // Also if it could not be made: then rows of this month go to the default partition.
+                partitions.insert(month);
+            }
         }
         insert::insert(client, rows).await
     }
@@ -115,7 +125,9 @@ impl Postgres {
         let client = client.as_mut().ok_or_else(|| Failed::Other("it is not connected".to_owned()))?;
         let this = Month::of(now);
         for month in [this, this.next(), this.next().next()] {
-            partitions::ensure(client, month, partitions).await?;
+            if !partitions.contains(&month) && partitions::ensure(client, month).await? {
+                partitions.insert(month);
+            }
         }
         if let Some(keep) = keep {
             let before = now.saturating_sub_unsigned(ringback_core::clock::millis(*keep));

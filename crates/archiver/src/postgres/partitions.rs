@@ -1,7 +1,5 @@
 //! The partitions of a month: made when they are needed or ahead, and dropped when all that is in them was kept long enough.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -52,17 +50,11 @@ impl Month {
     }
 }
 
-/// Makes the partitions of a month, unless they are known to be there. If they cannot be made, because rows of the month are
-/// in the default partition, these stay there together with those to come.
-pub(super) async fn ensure(
-    client: &mut Client,
-    month: Month,
-    known: &mut BTreeSet<Month>,
-) -> Result<(), Failed> {
-    if known.contains(&month) {
-        return Ok(());
-    }
+/// Makes the partitions of a month, unless they are there. False if they cannot be made, because rows of the month are in the
+/// default partition, or because somebody reads the table for long.
+pub(super) async fn ensure(client: &mut Client, month: Month) -> Result<bool, Failed> {
     let (from, until) = (month.first_day(), month.next().first_day());
+    let mut are_made = true;
     for table in TABLES {
         let txn = client.transaction().await?;
         txn.execute("select pg_advisory_xact_lock($1)", &[&LOCK]).await?;
@@ -74,13 +66,18 @@ pub(super) async fn ensure(
             Ok(()) => txn.commit().await?,
             Err(error) if error.as_db_error().is_some() => {
                 txn.rollback().await?;
-                tracing::warn!(table, month = from, %error, "no partition for this month: rows go to the default one");
+                tracing::warn!(
+                    table,
+                    month = from,
+                    %error,
+                    "no partition can be made for this month: its rows go to the default one"
+                );
+                are_made = false;
             }
             Err(error) => return Err(error.into()),
         }
     }
-    known.insert(month);
-    Ok(())
+    Ok(are_made)
 }
 
 /// Drops the partitions of months that ended before a time, and removes earlier rows of the default partition.

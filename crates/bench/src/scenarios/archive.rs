@@ -52,7 +52,7 @@ async fn beside(setup: &Setup) {
         })
         .await;
     let [without, with] = rounds;
-    let circumstances = circumstances(setup, json!({ "rate": rate, "jobs": train.jobs }));
+    let circumstances = circumstances(setup, &json!({ "rate": rate, "jobs": train.jobs }));
     for (name, q) in QUANTILES {
         let spread = |rounds: &[Latencies]| Spread::of(rounds.iter().map(|round| round.millis(q)));
         let (value, yardstick) = (spread(&with), Some(("without an archive", spread(&without))));
@@ -70,7 +70,7 @@ async fn wait_until_attached(stack: &Stack) {
 async fn catch_up(setup: &Setup) {
     let ends = setup.size.pick(100_000, 1_000);
     let rates = setup.repeat(async || round(setup, ends).await).await;
-    let (value, with) = (Spread::of(rates), circumstances(setup, json!({ "ends": ends })));
+    let (value, with) = (Spread::of(rates), circumstances(setup, &json!({ "ends": ends })));
     Figure { scenario: NAME, name: "catch-up", unit: "ends/s", value, yardstick: None, with }.report();
 }
 
@@ -109,7 +109,7 @@ async fn cancel(store: &Store, number: usize) {
     store.cancel(&key).await.expect("the store answers");
 }
 
-fn circumstances(setup: &Setup, more: Value) -> Value {
+fn circumstances(setup: &Setup, more: &Value) -> Value {
     let mut with = json!({ "appendfsync": setup.profile().name(), "fsync of PostgreSQL": "on" });
     for (name, value) in more.as_object().into_iter().flatten() {
         with[name] = value.clone();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use ringback_archive::pipe::ChildSink;
 use ringback_archive::{Config, Metrics, Relay, SETTINGS, archiver_name, keep_attached};
+use ringback_service::backoff::PartialOutage;
 use ringback_service::{Context, Lookup, Tasks, random};
 use ringback_store::{PolicyBook, Store};
 use tokio::process::Command;
@@ -58,6 +59,7 @@ impl Archive {
             context: context.clone(),
             // Deliveries go on without the database.
             is_essential: false,
+            outages: PartialOutage::default(),
         };
         tasks.spawn("archive", relay.run());
     }
