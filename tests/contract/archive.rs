@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::contract::{
-    ArchiveSettings, ArchivedEnd, Attempt, Cancelled, EndKind, EndKinds, Note, Noted, Settled, StoreError,
-    TakeEnds, TakenEnds, WhenFull,
+    ArchiveSettings, ArchivedEnd, Attempt, Cancelled, EndKind, EndKinds, EndsPart, Note, Noted, Settled,
+    StoreError, TakeEnds, TakenEnds, WhenFull,
 };
 use ringback_core::job::{Callback, Context, Delivery, Headers, IfExists, NewJob};
 use ringback_core::outcome::{Outcome, Reason};
@@ -29,7 +29,7 @@ impl Workbench {
     }
 
     async fn taken(&self) -> TakenEnds {
-        match self.store().take_ended(self.shard(), ARCHIVER, LASTS).await.expect("take") {
+        match self.store().take_ended(self.shard(), ARCHIVER, LASTS, 500).await.expect("take") {
             TakeEnds::Taken(taken) => taken,
             TakeEnds::Busy(left) => panic!("another archiver has it for {left:?}"),
         }
@@ -39,8 +39,16 @@ impl Workbench {
         self.taken().await.ends.into_iter().map(|end| end.expect("it can be read")).collect()
     }
 
-    async fn remove(&self, first: u64, n: u64) -> u64 {
-        self.store().remove_ended(self.shard(), ARCHIVER, [first, n]).await.expect("remove")
+    /// The names of the first entries.
+    async fn part(&self, n: usize) -> EndsPart {
+        match self.store().take_ended(self.shard(), ARCHIVER, LASTS, n).await.expect("take") {
+            TakeEnds::Taken(taken) => taken.part,
+            TakeEnds::Busy(left) => panic!("another archiver has it for {left:?}"),
+        }
+    }
+
+    async fn remove(&self, part: &EndsPart) -> u64 {
+        self.store().remove_ended(self.shard(), ARCHIVER, part).await.expect("remove")
     }
 
     /// The kinds and names of the entries.
@@ -181,13 +189,16 @@ pub(crate) async fn entries_are_removed_once_and_only_the_first_ones(bench: &Wor
     for n in 0..5 {
         bench.job_in(State::Done, bench.job(&format!("{n}")).body(vec![9; 3_000])).await;
     }
-    let first = bench.taken().await.first;
-    assert_eq!(bench.remove(first, 2).await, 3);
-    assert_eq!(bench.remove(first, 2).await, 3, "a repetition removes nothing");
-    assert_eq!(bench.remove(first + 1, 2).await, 2, "one of them is still the first");
+    let two = bench.part(2).await;
+    assert_eq!(bench.remove(&two).await, 3);
+    assert_eq!(bench.remove(&two).await, 3, "a repetition removes nothing");
+    let (one, all) = (bench.part(1).await, bench.part(3).await);
+    let behind = EndsPart { first: all.first + 1, ..all.clone() };
+    assert_eq!(bench.remove(&behind).await, 3, "they are not the first");
+    assert_eq!(bench.remove(&one).await, 2);
     let taken = bench.taken().await;
-    assert_eq!((taken.first, taken.ends.len(), taken.has_more), (first + 3, 2, false));
-    assert_eq!(bench.remove(first + 3, 2).await, 0);
+    assert_eq!((taken.part.first, taken.ends.len(), taken.has_more), (two.first + 3, 2, false));
+    assert_eq!(bench.remove(&all).await, 0, "the first of them was removed before");
     let status = bench.store().archive_status().await.expect("status");
     assert_eq!((status.pending, status.bytes, status.dropped), (0, 0, 0));
 }
@@ -266,10 +277,9 @@ pub(crate) async fn a_full_outbox_stops_submits_and_at_twice_its_bound_reserves(
         bench.job_in_place(name).await;
     }
     assert!(bench.take(5).await.is_empty(), "four entries: nothing is delivered");
-    let first = bench.taken().await.first;
-    assert_eq!(bench.remove(first, 1).await, 3);
+    assert_eq!(bench.remove(&bench.part(1).await).await, 3);
     assert!(bench.take(1).await.len() == 1 && refused().await);
-    assert_eq!(bench.remove(first + 1, 3).await, 0);
+    assert_eq!(bench.remove(&bench.part(3).await).await, 0);
     assert!(!refused().await);
 }
 
@@ -287,10 +297,21 @@ pub(crate) async fn an_outbox_that_drops_loses_the_oldest_entries_and_counts_the
         bench.job_in(State::Done, bench.job(&format!("{n}")).body(vec![9; 12_000])).await;
     }
     let taken = bench.taken().await;
-    assert_eq!((taken.first, taken.ends.len()), (3, 2));
+    assert_eq!((taken.part.first, taken.ends.len()), (3, 2));
     let status = bench.store().archive_status().await.expect("status");
     assert_eq!((status.dropped, status.pending, status.stalled), (3, 2, 0));
     // What was taken before others were dropped is removed as far as it is there.
     bench.job_in(State::Done, bench.job("5").body(vec![9; 12_000])).await;
-    assert_eq!(bench.remove(3, 2).await, 1);
+    assert_eq!(bench.remove(&taken.part).await, 1);
+    // More than the bound in one step: what is dropped at once leaves nothing behind.
+    bench.attach(ArchiveSettings { bound: 15_000, when_full: WhenFull::Drop, ..settings() }).await;
+    for n in 6..9 {
+        bench.accept(bench.job(&format!("{n}")).body(vec![9; 12_000])).await;
+    }
+    let leases = bench.take(3).await;
+    let settled = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
+    assert_eq!(bench.settle_all(settled).await, [Settled::Applied; 3]);
+    let ends = bench.ends().await;
+    assert_eq!((ends.len(), ends[0].has_body), (1, true));
+    assert_eq!(bench.remove(&bench.part(1).await).await, 0);
 }

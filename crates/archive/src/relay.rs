@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rand::RngExt as _;
-use ringback_core::contract::{Shard, StoreError, TakeEnds, TakenEnds};
+use ringback_core::contract::{EndsPart, MAX_ARCHIVE_ENTRIES, Shard, StoreError, TakeEnds, TakenEnds};
 use ringback_core::crash_point;
 use ringback_service::backoff::{Outage, PartialOutage};
 use ringback_service::shutdown::Shutdown;
@@ -66,6 +66,8 @@ pub struct Relay<S> {
     pub is_essential: bool,
     /// The shards that the store does not give.
     pub outages: PartialOutage<Shard>,
+    /// How many ends of a shard are taken at a time.
+    pub limit: usize,
 }
 
 impl<S: Sink> Relay<S> {
@@ -83,20 +85,14 @@ impl<S: Sink> Relay<S> {
     async fn work(&mut self, shutdown: &Shutdown) {
         let (mut outage, mut pause, mut maintained) = (Outage::new(), GATHER, None);
         while !shutdown.is_stopping() {
-            match self.sink.prepare().await {
-                Ok(found) => {
-                    if outage.ends() {
-                        info!(%found, "the archive is available again");
-                    } else {
-                        info!(%found, "connected to the archive");
-                    }
-                    self.report(true, &found);
-                }
+            let found = match self.sink.prepare().await {
+                Ok(found) => found,
                 Err(error) => {
                     self.failed(&error, &mut outage).await;
                     continue;
                 }
-            }
+            };
+            let mut is_new = true;
             let error = loop {
                 if maintained.is_none_or(|at: Instant| at.elapsed() >= MAINTAIN) {
                     // If it fails it is not tried again soon, so that ends are archived meanwhile.
@@ -106,13 +102,22 @@ impl<S: Sink> Relay<S> {
                         break error;
                     }
                 }
-                match self.round().await {
-                    Ok(rows) if rows >= FEW => pause = GATHER,
-                    Ok(rows) => {
+                let rows = match self.round().await {
+                    Ok(rows) => rows,
+                    Err(error) => break error,
+                };
+                // A database that can be reached may still not take what waits.
+                if std::mem::take(&mut is_new) {
+                    let again = if outage.ends() { " again" } else { "" };
+                    info!(%found, "the archive is available{again}");
+                    self.report(true, &found);
+                }
+                match rows {
+                    rows if rows >= FEW => pause = GATHER,
+                    rows => {
                         pause = if rows > 0 { GATHER } else { (2 * pause).min(MAX_PAUSE) };
                         sleep(pause).await;
                     }
-                    Err(error) => break error,
                 }
             };
             self.failed(&error, &mut outage).await;
@@ -136,8 +141,21 @@ impl<S: Sink> Relay<S> {
     async fn round(&mut self) -> Result<usize, SinkError> {
         self.policies.known().await;
         let mut total = 0;
-        for shards in self.shards.clone().chunks(SHARDS) {
-            total += self.archive(shards).await?;
+        let shards = self.shards.clone();
+        let mut left = shards.as_slice();
+        while !left.is_empty() {
+            let at_once = if self.limit < MAX_ARCHIVE_ENTRIES { 1 } else { SHARDS.min(left.len()) };
+            let (now, later) = left.split_at(at_once);
+            match self.archive(now).await {
+                Ok(rows) => total += rows,
+                Err(error) => {
+                    // A database that is slow gets less at a time, at last one end.
+                    self.limit = (self.limit / 4).max(1);
+                    return Err(error);
+                }
+            }
+            self.limit = (2 * self.limit).min(MAX_ARCHIVE_ENTRIES);
+            left = later;
         }
         Ok(total)
     }
@@ -149,8 +167,8 @@ impl<S: Sink> Relay<S> {
             taken.into_iter().zip(shards).filter_map(|(taken, shard)| self.of_store(*shard, taken)).collect();
         crash_point!("archiver.after_take");
         let (mut rows, mut parts, mut oldest) = (Vec::new(), Vec::new(), None);
-        for (shard, TakenEnds { first, ends, .. }) in taken.into_iter().flatten() {
-            parts.push((shard, [first, ends.len() as u64]));
+        for (shard, TakenEnds { part, ends, .. }) in taken.into_iter().flatten() {
+            parts.push((shard, part));
             for end in ends {
                 let Some(end) = end else {
                     self.metrics.unreadable.add(1, &[]);
@@ -166,7 +184,7 @@ impl<S: Sink> Relay<S> {
                 rows.push(EndRow::new(end, archive.bodies.unwrap_or(self.config.with_bodies)));
             }
         }
-        let total = parts.iter().map(|(_, [_, n])| *n as usize).sum();
+        let total = parts.iter().map(|(_, part): &(_, EndsPart)| part.count as usize).sum();
         if !rows.is_empty() {
             let begun = Instant::now();
             let written = self.sink.write(&rows).await?;
@@ -184,8 +202,8 @@ impl<S: Sink> Relay<S> {
             }
             crash_point!("archiver.after_write");
         }
-        let remove = |(shard, part): &(Shard, [u64; 2])| self.store.remove_ended(*shard, &self.name, *part);
-        let removed = join_all(parts.iter().map(remove)).await;
+        let remove = parts.iter().map(|(shard, part)| self.store.remove_ended(*shard, &self.name, part));
+        let removed = join_all(remove).await;
         // What stays is taken again.
         for (left, (shard, _)) in removed.into_iter().zip(&parts) {
             self.of_store(*shard, left);
@@ -215,7 +233,7 @@ impl<S: Sink> Relay<S> {
 
     /// The first ends of a shard; `None` if there are none, or if another archiver has them.
     async fn take(&self, shard: Shard) -> Result<Option<(Shard, TakenEnds)>, StoreError> {
-        match self.store.take_ended(shard, &self.name, LASTS).await? {
+        match self.store.take_ended(shard, &self.name, LASTS, self.limit).await? {
             TakeEnds::Taken(taken) if !taken.ends.is_empty() => Ok(Some((shard, taken))),
             TakeEnds::Taken(_) | TakeEnds::Busy(_) => Ok(None),
         }

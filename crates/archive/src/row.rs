@@ -64,7 +64,8 @@ impl EndRow {
         let is_attempts_complete = end.is_attempts_complete();
         let ArchivedEnd { kind, at, job, first_due, delivery, has_body, former_attempts, attempts } = end;
         let time = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
-        let own = attempts.into_iter().filter(|attempt| attempt.number > former_attempts);
+        let of_this_end = former_attempts + 1..=job.attempts;
+        let own = attempts.into_iter().filter(|attempt| of_this_end.contains(&attempt.number));
         let callback = delivery.as_ref().map(|delivery| delivery.callback.clone());
         let callback = callback.filter(|callback| !callback.is_pull());
         let body = delivery.as_ref().filter(|_| has_body && with_body);
@@ -95,13 +96,6 @@ impl EndRow {
             body,
             content_type,
         }
-    }
-
-    /// About how many bytes it takes.
-    pub fn size(&self) -> usize {
-        256 + self.request.as_ref().map_or(0, String::len)
-            + self.attempt_log.len()
-            + self.body.as_ref().map_or(0, Vec::len)
     }
 }
 

@@ -9,7 +9,7 @@ mod postgres;
 mod sqlite;
 
 use ringback_archive::{ArchiveUrl, Metrics, Relay, archiver_name, keep_attached, pipe};
-use ringback_core::contract::StoreError;
+use ringback_core::contract::{MAX_ARCHIVE_ENTRIES, StoreError};
 use ringback_service::backoff::PartialOutage;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
@@ -80,6 +80,7 @@ async fn from_store(config: Config, context: Context) -> anyhow::Result<()> {
             context: context.clone(),
             is_essential: true,
             outages: PartialOutage::default(),
+            limit: MAX_ARCHIVE_ENTRIES,
         };
         tasks.spawn("relay", relay.run());
     }

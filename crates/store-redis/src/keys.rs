@@ -102,9 +102,9 @@ impl Keys {
         [self.base(Place::Shard(shard)).as_bytes(), b":body:", &locator.0].concat()
     }
 
-    /// The key of the large payload of an entry of the archive outbox.
-    pub(crate) fn archived(&self, shard: Shard, number: u64) -> String {
-        format!("{}:archive:{number}", self.base(Place::Shard(shard)))
+    /// The key of the large payload of an entry of the archive outbox, by what the entry begins with.
+    pub(crate) fn archived(&self, shard: Shard, head: &[u8]) -> Vec<u8> {
+        [self.base(Place::Shard(shard)).as_bytes(), b":archive:", head].concat()
     }
 
     /// The shard with a hash tag, as wake-ups name it.

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use ringback_core::contract::{
-    ArchiveSettings, ArchiveStatus, MAX_ARCHIVE_ENTRIES, Shard, StoreError, TakeEnds,
+    ArchiveSettings, ArchiveStatus, EndsPart, MAX_ARCHIVE_ENTRIES, Shard, StoreError, TakeEnds,
 };
 
 use crate::backend::{Store, dispatch};
@@ -54,7 +54,7 @@ impl Store {
         dispatch!(self.archive_status(shard))
     }
 
-    /// The first entries of the archive outbox of a shard, at most [`MAX_ARCHIVE_ENTRIES`] of about
+    /// The first entries of the archive outbox of a shard, at most `limit` and [`MAX_ARCHIVE_ENTRIES`], of about
     /// [`MAX_ARCHIVE_BYTES`](ringback_core::contract::MAX_ARCHIVE_BYTES). They are those of `archiver` for the time that it
     /// `lasts`, or until it removes them.
     ///
@@ -65,12 +65,12 @@ impl Store {
         shard: Shard,
         archiver: &str,
         lasts: Duration,
+        limit: usize,
     ) -> Result<TakeEnds, StoreError> {
-        dispatch!(self.take_ended(shard, archiver, lasts, MAX_ARCHIVE_ENTRIES))
+        dispatch!(self.take_ended(shard, archiver, lasts, limit.min(MAX_ARCHIVE_ENTRIES)))
     }
 
-    /// Removes `n` entries from number `first` on, as far as they are the first ones, because they are archived. Returns how
-    /// many are left.
+    /// Removes entries, as far as they are still the first ones, because they are archived. Returns how many are left.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -78,9 +78,9 @@ impl Store {
         &self,
         shard: Shard,
         archiver: &str,
-        [first, n]: [u64; 2],
+        part: &EndsPart,
     ) -> Result<u64, StoreError> {
-        dispatch!(self.remove_ended(shard, archiver, Some(first), n))
+        dispatch!(self.remove_ended(shard, archiver, part))
     }
 
     /// Drops all entries that wait for an archive, and returns how many there were.
@@ -93,13 +93,10 @@ impl Store {
             let mut left = self.archive_status_of(shard).await?.pending;
             while left > 0 {
                 let n = left.min(MAX_ARCHIVE_ENTRIES as u64);
-                left = dispatch!(self.remove_ended(shard, NOBODY, None, n))?;
+                left = dispatch!(self.drop_ended(shard, n))?;
                 dropped += n;
             }
         }
         Ok(dropped)
     }
 }
-
-/// The name of the archiver that drops entries: it holds none.
-const NOBODY: &str = "";

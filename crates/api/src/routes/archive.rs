@@ -39,17 +39,31 @@ pub(crate) async fn detach_archive(
     Query(DetachQuery { drops }): Query<DetachQuery>,
 ) -> JsonResult<ArchiveDetachedAnswer> {
     let detach = async {
-        let pending = api.store.archive_status().await?.pending;
-        if pending > 0 && !drops {
-            let detail = format!(
-                "{pending} ends of jobs wait for the archive: let an archiver take them, or drop them with drop=true"
-            );
-            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        let before = api.store.archive_status().await?;
+        if before.pending > 0 && !drops {
+            return Err(waiting(before.pending));
         }
         api.store.attach_archive(None).await?;
-        Ok(api.store.drop_ended().await?)
+        if drops {
+            return Ok(api.store.drop_ended().await?);
+        }
+        match api.store.archive_status().await?.pending {
+            0 => Ok(0),
+            // Jobs have ended meanwhile.
+            pending => {
+                api.store.attach_archive(before.settings).await?;
+                Err(waiting(pending))
+            }
+        }
     };
     let dropped = Deadline::from_now().bound(detach).await??;
     tracing::info!(dropped, "the archive is detached");
     Ok(Json(ArchiveDetachedAnswer { dropped }))
+}
+
+fn waiting(pending: u64) -> ApiError {
+    let detail = format!(
+        "{pending} ends of jobs wait for the archive: let an archiver take them, or drop them with drop=true"
+    );
+    ApiError::new(StatusCode::CONFLICT, detail)
 }

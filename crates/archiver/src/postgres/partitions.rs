@@ -11,6 +11,10 @@ use super::migrations::LOCK;
 /// The tables that have partitions.
 const TABLES: [&str; 2] = ["ringback_ends", "ringback_bodies"];
 
+/// How many rows of the default partition one statement removes, and how many statements there are at a time.
+const REMOVED: u64 = 5_000;
+const STATEMENTS: usize = 10;
+
 /// A month in UTC: its year and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Month(i16, i8);
@@ -94,9 +98,14 @@ pub(super) async fn drop_before(client: &mut Client, before: i64) -> Result<(), 
             }
         }
         let sql = format!(
-            "delete from {table}_default where finished_at < 'epoch'::timestamptz + $1 * interval '1 millisecond'"
+            "delete from {table}_default where ctid = any(array(select ctid from {table}_default \
+            where finished_at < 'epoch'::timestamptz + $1 * interval '1 millisecond' limit {REMOVED}))"
         );
-        client.execute(&sql, &[&(before as f64)]).await?;
+        for _ in 0..STATEMENTS {
+            if client.execute(&sql, &[&(before as f64)]).await? < REMOVED {
+                break;
+            }
+        }
     }
     Ok(())
 }

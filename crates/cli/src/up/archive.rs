@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use ringback_archive::pipe::ChildSink;
 use ringback_archive::{Config, Metrics, Relay, SETTINGS, archiver_name, keep_attached};
+use ringback_core::contract::MAX_ARCHIVE_ENTRIES;
 use ringback_service::backoff::PartialOutage;
 use ringback_service::{Context, Lookup, Tasks, random};
 use ringback_store::{PolicyBook, Store};
@@ -60,6 +61,7 @@ impl Archive {
             // Deliveries go on without the database.
             is_essential: false,
             outages: PartialOutage::default(),
+            limit: MAX_ARCHIVE_ENTRIES,
         };
         tasks.spawn("archive", relay.run());
     }

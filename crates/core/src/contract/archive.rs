@@ -5,6 +5,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::attempts::Attempt;
 use crate::clock::Timestamp;
 use crate::job::{Delivery, Job};
@@ -12,7 +14,7 @@ use crate::state::State;
 
 /// The most entries that one call takes.
 pub const MAX_ARCHIVE_ENTRIES: usize = 500;
-/// About how many bytes of entries one call takes.
+/// About how many bytes of entries, with the logs of their attempts, one call takes.
 pub const MAX_ARCHIVE_BYTES: usize = 1024 * 1024;
 
 /// How a job ended, as the archive distinguishes it.
@@ -242,11 +244,22 @@ impl ArchivedEnd {
     }
 }
 
+/// Names the first entries of an archive outbox. Entries are numbered without gaps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndsPart {
+    /// The number of the first one.
+    pub first: u64,
+    /// How many they are.
+    pub count: u64,
+    /// What the last one begins with, in the backend's own form: after a fail-over others may have their numbers.
+    pub last: Bytes,
+}
+
 /// The first entries of an archive outbox.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TakenEnds {
-    /// The number of the first one. Entries are numbered without gaps.
-    pub first: u64,
+    /// Their names.
+    pub part: EndsPart,
     /// The entries, `None` for one that cannot be read.
     pub ends: Vec<Option<ArchivedEnd>>,
     /// Whether there are more.

@@ -7,9 +7,11 @@ use bytes::Bytes;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::attempt_log::shown;
 use ringback_core::contract::{
-    ArchiveSettings, ArchiveStatus, ArchivedEnd, EndKind, MAX_ARCHIVE_BYTES, Shard, StoreError, TakeEnds,
-    TakenEnds, payload,
+    ArchiveSettings, ArchiveStatus, ArchivedEnd, EndKind, EndsPart, MAX_ARCHIVE_BYTES, Shard, StoreError,
+    TakeEnds, TakenEnds, payload,
 };
+
+use ringback_core::lane::Lane;
 
 use crate::error::Result;
 use crate::tables::{ArchiveRow, Record, StoredEnd};
@@ -18,6 +20,9 @@ use crate::{EDGE_BYTES, EmbeddedStore, answers};
 
 /// After the bound was lowered, an edge drops at most this many entries more than it adds.
 const DROPPED: usize = 100;
+
+/// How many topics of waiting consumers are woken.
+const WOKEN: usize = 100;
 
 /// An entry that was read, and the log of the attempts.
 type Found = (Option<StoredEnd>, Option<Vec<u8>>);
@@ -31,7 +36,7 @@ impl EmbeddedStore {
         let attach = move |txn: &mut Txn<'_>| {
             // A shard that never had an archive keeps its row as it is.
             if settings.is_some() || txn.row.archive.is_some() {
-                txn.row.archive = Some(txn.row.archive.unwrap_or_default().with(settings));
+                txn.set_archive(txn.row.archive.unwrap_or_default().with(settings))?;
             }
             Ok(())
         };
@@ -56,34 +61,46 @@ impl EmbeddedStore {
             let number = row.first + at as u64;
             tracing::error!(shard = shard.0, number, "an end cannot be archived: it cannot be read");
         }
-        let has_more = row.count > ends.len() as u64;
-        Ok(TakeEnds::Taken(TakenEnds { first: row.first, ends, has_more }))
+        let part = EndsPart { first: row.first, count: ends.len() as u64, ..EndsPart::default() };
+        Ok(TakeEnds::Taken(TakenEnds { has_more: row.count > part.count, part, ends }))
     }
 
-    /// Removes `n` entries from number `first` on, as far as they are the first ones. Without `first` the first `n` are dropped,
-    /// which is counted. Returns how many are left.
+    /// Removes entries, as far as they are still the first ones. Returns how many are left.
     pub async fn remove_ended(
         &self,
         shard: Shard,
         _archiver: &str,
-        first: Option<u64>,
-        n: u64,
+        part: &EndsPart,
     ) -> Result<u64, StoreError> {
+        let (first, count) = (part.first, part.count);
         let remove = move |txn: &mut Txn<'_>| {
-            let Some(mut row) = txn.row.archive else { return Ok(0) };
-            let was_too_full = row.is_too_full();
             // Some of them may have been dropped.
-            let n = first.map_or(n, |first| (first + n).saturating_sub(row.first).min(n));
-            let removed = txn.tables.archive.remove_first(txn.shard(), &mut row, n)?;
-            row.dropped += if first.is_none() { removed } else { 0 };
-            if was_too_full && !row.is_too_full() {
-                txn.wake_push();
-            }
-            txn.row.archive = Some(row);
-            Ok(row.count)
+            let before = txn.row.archive.map_or(0, |row| row.first);
+            let n = if first <= before { (first + count).saturating_sub(before) } else { 0 };
+            Ok(remove_first(txn, n)?.1)
         };
         self.call(shard, EDGE_BYTES, remove).await
     }
+
+    /// Drops the first `n` entries, which is counted. Returns how many are left.
+    pub async fn drop_ended(&self, shard: Shard, n: u64) -> Result<u64, StoreError> {
+        let drop = move |txn: &mut Txn<'_>| {
+            let (removed, left) = remove_first(txn, n)?;
+            if let Some(row) = &mut txn.row.archive {
+                row.dropped += removed;
+            }
+            Ok(left)
+        };
+        self.call(shard, EDGE_BYTES, drop).await
+    }
+}
+
+/// Removes the first entries of a shard. Returns how many, and how many are left.
+fn remove_first(txn: &mut Txn<'_>, n: u64) -> Result<(u64, u64)> {
+    let (Some(mut row), shard) = (txn.row.archive, txn.shard()) else { return Ok((0, 0)) };
+    let removed = txn.tables.archive.remove_first(shard, &mut row, n)?;
+    txn.set_archive(row)?;
+    Ok((removed, row.count))
 }
 
 impl Txn<'_> {
@@ -101,6 +118,21 @@ impl Txn<'_> {
             most -= 1;
         }
         self.row.archive = Some(row);
+        Ok(())
+    }
+
+    /// Sets the row of the archive outbox, and wakes those who reserve if they may again.
+    fn set_archive(&mut self, row: ArchiveRow) -> Result<()> {
+        let was_too_full = self.is_archive_too_full();
+        self.row.archive = Some(row);
+        if was_too_full && !row.is_too_full() {
+            self.wake_push();
+            for lane in self.tables.ready.pull_lanes(self.shard(), 0, WOKEN)? {
+                if let Some(lane) = Lane::parse(&lane) {
+                    self.wake_lane(lane);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -135,12 +167,16 @@ fn take(txn: &mut Txn<'_>, limit: usize) -> Result<(ArchiveRow, Vec<Found>, u64)
     if row.count == 0 {
         return Ok((row, Vec::new(), now));
     }
-    let ends = txn.tables.archive.first(txn.shard(), limit, MAX_ARCHIVE_BYTES)?;
-    let with_log = |end: Option<StoredEnd>| {
-        let log = end.as_ref().map_or(Ok(None), |end| txn.tables.attempts.get(end.record.locator));
-        Ok((end, log?))
-    };
-    Ok((row, ends.into_iter().map(with_log).collect::<Result<_>>()?, now))
+    let (mut found, mut left) = (Vec::new(), MAX_ARCHIVE_BYTES);
+    for (size, end) in txn.tables.archive.first(txn.shard(), limit, MAX_ARCHIVE_BYTES)? {
+        let log = end.as_ref().map_or(Ok(None), |end| txn.tables.attempts.get(end.record.locator))?;
+        left = left.saturating_sub(size + log.as_ref().map_or(0, Vec::len));
+        found.push((end, log));
+        if left == 0 {
+            break;
+        }
+    }
+    Ok((row, found, now))
 }
 
 /// An end as the archiver takes it.

@@ -110,11 +110,17 @@ pub(crate) struct Archive<A: Access>(pub(crate) Rows<A, (u16, u64), &'static [u8
 
 impl<A: Access> Archive<A> {
     /// The first entries of a shard, `None` for those that cannot be read, of about `bytes` in all.
-    pub(crate) fn first(&self, shard: u16, limit: usize, bytes: usize) -> Result<Vec<Option<StoredEnd>>> {
+    /// Each is behind its size.
+    pub(crate) fn first(
+        &self,
+        shard: u16,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<(usize, Option<StoredEnd>)>> {
         let (mut found, mut left) = (Vec::new(), bytes);
         for row in self.0.range((shard, 0)..=(shard, u64::MAX))?.take(limit) {
             let (_, raw) = row?;
-            found.push(StoredEnd::unpack(raw.value()));
+            found.push((raw.value().len(), StoredEnd::unpack(raw.value())));
             left = left.saturating_sub(raw.value().len());
             if left == 0 {
                 break;

@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::attempt_log::shown;
 use ringback_core::contract::{
-    ArchiveSettings, ArchiveStatus, ArchivedEnd, EndKind, EndKinds, MAX_ARCHIVE_BYTES, Shard, StoreError,
-    TakeEnds, TakenEnds, WhenFull, payload,
+    ArchiveSettings, ArchiveStatus, ArchivedEnd, EndKind, EndKinds, EndsPart, MAX_ARCHIVE_BYTES, Shard,
+    StoreError, TakeEnds, TakenEnds, WhenFull, payload,
 };
 use ringback_core::job::Delivery;
 use ringback_core::state::State;
@@ -26,8 +26,8 @@ const ATTACHED: u64 = 128;
 const FULL: u64 = 256;
 /// Added to the kind of an entry with a body.
 const HAS_BODY: u8 = 128;
-/// The bytes of an entry before the lane's name: kind, time and locator.
-const FIXED: usize = 19;
+/// The bytes of the head of an entry: kind, time and locator.
+const HEAD: usize = 19;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the archive outbox");
 
@@ -42,7 +42,7 @@ impl RedisStore {
     }
 
     pub async fn archive_status(&self, shard: Shard) -> Result<ArchiveStatus, StoreError> {
-        let [bits, _first, pending, bytes, bound, dropped, oldest, _listed]: [u64; 8] =
+        let [bits, pending, bytes, bound, dropped, oldest]: [u64; 6] =
             self.run(&script::ARCHIVE_STATUS, shard, |_| {}).await?;
         let settings = unpack(bits, bound);
         Ok(ArchiveStatus {
@@ -71,45 +71,49 @@ impl RedisStore {
         }
         let entries: Vec<Bytes> = crate::reply::read(answer.pop().ok_or(UNREADABLE)?, name)?;
         let (now, first, count): (u64, u64, u64) = crate::reply::read(redis::Value::Array(answer), name)?;
-        let numbered = entries.chunks_exact(2).zip(first..);
-        let ends = numbered.map(|(pair, number)| self.end(shard, number, pair[0].clone(), &pair[1], now));
+        let ends = entries.chunks_exact(2).map(|pair| self.end(shard, pair[0].clone(), &pair[1], now));
         let ends: Vec<_> = join_all(ends).await.into_iter().collect::<Result<_, _>>()?;
-        Ok(TakeEnds::Taken(TakenEnds { first, has_more: count > ends.len() as u64, ends }))
+        let last = entries.iter().step_by(2).last().map(head).unwrap_or_default();
+        let part = EndsPart { first, count: ends.len() as u64, last };
+        Ok(TakeEnds::Taken(TakenEnds { has_more: count > part.count, part, ends }))
     }
 
-    /// Removes `n` entries from number `first` on, as far as they are the first ones. Without `first` the first `n` are dropped,
-    /// which is counted. Returns how many are left.
+    /// Removes entries, as far as they are still the first ones. Returns how many are left.
     pub async fn remove_ended(
         &self,
         shard: Shard,
         archiver: &str,
-        first: Option<u64>,
-        n: u64,
+        part: &EndsPart,
     ) -> Result<u64, StoreError> {
-        let first = first.map_or_else(String::new, |first| first.to_string());
-        self.ask(&script::REMOVE_ENDED, shard, (archiver, first, n)).await
+        let args = (archiver, part.first, part.count, &part.last[..]);
+        self.ask(&script::REMOVE_ENDED, shard, args).await
+    }
+
+    /// Drops the first `n` entries, which is counted. Returns how many are left.
+    pub async fn drop_ended(&self, shard: Shard, n: u64) -> Result<u64, StoreError> {
+        self.ask(&script::REMOVE_ENDED, shard, ("", "", n, "")).await
     }
 
     /// Reads an entry. `None` if it is damaged.
     async fn end(
         &self,
         shard: Shard,
-        number: u64,
         entry: Bytes,
         log: &Bytes,
         now: u64,
     ) -> Result<Option<ArchivedEnd>, StoreError> {
+        let name = head(&entry);
         let Entry { kind, has_body, at, head, tail } = match Entry::parse(entry) {
             Ok(entry) => entry,
             Err(error) => {
-                tracing::error!(shard = shard.0, number, %error, "an end cannot be archived");
+                tracing::error!(shard = shard.0, %error, "an end cannot be archived");
                 return Ok(None);
             }
         };
         let (mut packed, mut is_kept) = (Some(tail.payload.clone()), has_body);
         if has_body && head.is_external() {
             let mut get = redis::cmd("GET");
-            get.arg(self.keys.archived(shard, number));
+            get.arg(self.keys.archived(shard, &name));
             let stored: Option<Bytes> =
                 self.command(&get, Place::Shard(shard), "an archived payload").await?;
             packed = stored.and_then(|stored| tail.external(stored));
@@ -128,6 +132,11 @@ impl RedisStore {
     }
 }
 
+/// What an entry begins with.
+fn head(entry: &Bytes) -> Bytes {
+    entry.slice(..entry.len().min(HEAD))
+}
+
 /// An entry as `lua/prelude/archive.lua` makes it.
 struct Entry {
     kind: EndKind,
@@ -139,7 +148,7 @@ struct Entry {
 
 impl Entry {
     fn parse(mut entry: Bytes) -> Result<Self, StoreError> {
-        if entry.remaining() < FIXED {
+        if entry.remaining() < HEAD {
             return Err(UNREADABLE);
         }
         let code = entry.get_u8();

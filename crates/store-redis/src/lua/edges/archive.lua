@@ -1,5 +1,7 @@
 -- The archive outbox: attaching an archive, taking the first entries and removing them.
 local TAKE = union(archive.FIELDS, logs.FIND_FIELDS)
+-- For how many entries logs are read at a time.
+local STEP = 50
 
 -- attach_archive: says which ends get an entry, or with 0 that none do.
 -- KEYS  shard
@@ -14,39 +16,52 @@ end
 
 -- take_ended: the first entries. They are this archiver's until it removes them, or its time has passed.
 -- KEYS  shard
--- ARGV  archiver, its time (ms), how many entries at most, about how many bytes
+-- ARGV  archiver, its time (ms), how many entries at most, about how many bytes, with the logs of attempts
 -- Returns {the time of the other archiver that has them (ms)}, or {now (ms), the number of the first entry, how many
 --   there are, {entry, log of the job's attempts or '', ...}}
 function edges.take_ended(args)
   shard.begin(TAKE)
-  if fields.archive_count == 0 then return {NOW, fields.archive_first, 0, {}} end
+  if archive.is_empty() then
+    shard.close()
+    return {NOW, fields.archive_first, 0, {}}
+  end
   local holder = call('GET', KEY.archiver)
   if holder and holder ~= args[1] then return {max(call('PTTL', KEY.archiver), 0)} end
   call('SET', KEY.archiver, args[1], 'PX', args[2])
-  local entries, locs, left = {}, {}, tonumber(args[4])
-  for i, entry in ipairs(call('LRANGE', KEY.archived_list, 0, tonumber(args[3]) - 1)) do
-    if left <= 0 then break end
-    local loc, size = archive.parts(entry)
-    entries[2 * i - 1], locs[i], left = entry, loc, left - size
+  local taken, left, most, at = {}, tonumber(args[4]), tonumber(args[3]), 0
+  while left > 0 and at < most do
+    local entries, locs = call('LRANGE', KEY.archived_list, at, min(at + STEP, most) - 1), {}
+    if #entries == 0 then break end
+    for i, entry in ipairs(entries) do locs[i] = sub(entry, 8, 19) end
+    local found = logs.find(locs)
+    for i, entry in ipairs(entries) do
+      if left <= 0 then break end
+      local log = found[locs[i]] or ''
+      taken[#taken + 1], taken[#taken + 2] = entry, log
+      left = left - archive.weight(entry) - #log
+    end
+    at = at + #entries
   end
-  local found = logs.find(locs)
-  for i, loc in ipairs(locs) do entries[2 * i] = found[loc] or '' end
-  return {NOW, fields.archive_first, fields.archive_count, entries}
+  return {NOW, fields.archive_first, archive.count(), taken}
 end
 
--- remove_ended: removes entries that are among the first, because they are archived or to be dropped.
+-- remove_ended: removes entries that are the first, because they are archived or to be dropped.
 -- KEYS  shard
--- ARGV  archiver, the number of the first one or '' to drop whatever is first, how many
+-- ARGV  archiver, the number of the first one or '' to drop whatever is first, how many, the head of the last one
 -- Returns how many are left
 function edges.remove_ended(args)
   shard.begin(archive.FIELDS)
-  local was_too_full = archive.is_too_full()
   local first, n = tonumber(args[2]), tonumber(args[3])
-  -- Others may have removed some of them.
-  local removed = archive.remove_first(first and min(first + n - fields.archive_first, n) or n)
-  if not first then shard.set('archive_dropped', fields.archive_dropped + removed) end
+  if not first then
+    shard.set('archive_dropped', fields.archive_dropped + archive.remove_first(n))
+  elseif first <= fields.archive_first then
+    -- Others may have removed some of them.
+    n = first + n - fields.archive_first
+    local last = n > 0 and call('LINDEX', KEY.archived_list, n - 1)
+    -- After a fail-over others may have these numbers.
+    if last and archive.head(last) == args[4] then archive.remove_first(n) end
+  end
   if call('GET', KEY.archiver) == args[1] then call('DEL', KEY.archiver) end
-  if was_too_full and not archive.is_too_full() then publish('ready ' .. KEY.tag) end
   shard.close()
-  return fields.archive_count
+  return archive.count()
 end

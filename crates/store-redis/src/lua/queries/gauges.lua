@@ -44,8 +44,9 @@ function edges.gauges(args)
   answer[7] = fields.missing
   answer[8] = age(first)
   answer[9] = (#found == most or looked < #found) and looked or -1
-  answer[10], answer[11], answer[12] = fields.archive_count, fields.archive_bytes, fields.archive_dropped
-  answer[13] = fields.archive_count > 0 and age(archive.oldest()) or -1
+  local oldest_end = archive.oldest()
+  answer[10], answer[11], answer[12] = archive.count(), fields.archive_bytes, fields.archive_dropped
+  answer[13] = oldest_end > 0 and age(oldest_end) or -1
   answer[14] = archive.is_full() and 1 or 0
   return answer
 end
