@@ -5,6 +5,8 @@ use std::time::Duration;
 use ringback_testkit::{PostgresServer, Role, Sink, Stack, eventually};
 use serde_json::json;
 
+use tokio::time::Instant;
+
 use super::database::{Database, attached};
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
@@ -128,4 +130,39 @@ async fn an_archive_that_is_given_up_is_detached_and_what_waits_is_dropped_on_re
     stack.accept(&job(&sink, "b")).await;
     stack.wait_state(TOPIC, "b", "done", SOON).await;
     assert_eq!(stack.get("/v1/archive").await.expect(200)["pending"], 0, "no end is kept any more");
+}
+
+#[tokio::test]
+async fn a_database_that_takes_nothing_is_tried_ever_more_seldom_and_gets_all_once_it_does() {
+    let (database, stack) = started("stall").await;
+    let sink = Sink::start().await;
+    let refuse = "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$; \
+        create trigger refuse before insert on ringback_ends for each row execute function refuse()";
+    database.rows(refuse).await;
+    for n in 0..30 {
+        stack.accept(&job(&sink, &format!("{n}"))).await;
+    }
+    sink.wait_for(30, SOON).await;
+    let failures = async || {
+        let text = stack.archivers[0].metrics().await;
+        let line = text.lines().find_map(|line| line.strip_prefix("ringback_archiver_failures_total "));
+        line.map_or(0, |number| number.parse::<u64>().expect("a number"))
+    };
+    eventually(SOON, "it has failed", async || match failures().await {
+        0..3 => Err("not yet"),
+        _ => Ok(()),
+    })
+    .await;
+    let (before, begun) = (failures().await, Instant::now());
+    eventually(SOON, "it has failed again", async || match failures().await - before {
+        0..3 => Err("not yet"),
+        _ => Ok(()),
+    })
+    .await;
+    // Each pause is longer than the one before it, up to some seconds. Without that these would take about 200 ms.
+    assert!(begun.elapsed() > Duration::from_millis(600), "{:?}", begun.elapsed());
+    let log = stack.archivers[0].log();
+    assert_eq!(log.matches("ends wait in the store").count(), 1, "{log}");
+    database.rows("drop trigger refuse on ringback_ends").await;
+    database.lines("select id from ringback_ends", 30, SOON).await;
 }

@@ -52,7 +52,7 @@ type Lanes = BTreeMap<Vec<u8>, [i64; 4]>;
 /// Checks all keys of an installation on one server.
 pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
     let mut pools: BTreeMap<String, Vec<(Vec<u8>, Record)>> = BTreeMap::new();
-    let mut bodies = HashSet::new();
+    let (mut bodies, mut archived) = (HashSet::new(), HashSet::new());
     let mut bases = HashSet::new();
     let mut fronts: BTreeMap<String, i64> = BTreeMap::new();
     for key in scan(redis, prefix).await {
@@ -69,6 +69,8 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
             assert!(runs.is_empty(), "{base} has runs without their records: {runs:?}");
         } else if let Some(locator) = name.strip_prefix(b":body:") {
             assert!(bodies.insert((base, locator.to_vec())));
+        } else if let Some(head) = name.strip_prefix(b":archive:") {
+            assert!(archived.insert((base, head.to_vec())));
         } else if name.starts_with(b":front:") {
             *fronts.entry(base).or_default() += 1;
         } else if name == b":shard" {
@@ -95,10 +97,34 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
         empty_lists(redis, base).await;
         attempts(redis, base).await;
         outbox(redis, base).await;
+        archive(redis, base, &mut archived).await;
     }
+    assert!(archived.is_empty(), "payloads without an entry of the archive outbox: {archived:?}");
     assert!(fronts.is_empty(), "fronts without a ledger: {fronts:?}");
     assert!(pools.is_empty(), "records without a ledger: {:?}", pools.keys());
     assert!(bodies.is_empty(), "bodies without a record: {bodies:?}");
+}
+
+/// The bytes of the archive outbox are those of its entries and their payloads, and each payload has an entry.
+async fn archive(redis: &mut MultiplexedConnection, base: &str, archived: &mut HashSet<(String, Vec<u8>)>) {
+    const HEAD: usize = 19;
+    let entries: Vec<Vec<u8>> = ask(redis, cmd("LRANGE").arg(format!("{base}:archive")).arg(&[0, -1])).await;
+    let mut bytes = 0;
+    for entry in entries {
+        bytes += entry.len();
+        let head = entry[..HEAD].to_vec();
+        if archived.remove(&(base.to_owned(), head.clone())) {
+            // The last bytes of a record with a large payload are the size of that.
+            let size = entry.last_chunk::<4>().map_or(0, |size| u32::from_be_bytes(*size));
+            let key = [base.as_bytes(), b":archive:", &head].concat();
+            let stored: usize = ask(redis, cmd("STRLEN").arg(key)).await;
+            bytes += size as usize;
+            assert!(stored >= size as usize, "{stored} bytes of {size}");
+        }
+    }
+    let counted: Option<usize> =
+        ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("archive_bytes")).await;
+    assert_eq!(counted.unwrap_or(0), bytes, "bytes of the archive outbox of {base}");
 }
 
 /// The shard's next notice time is no later than the first outbox entry.

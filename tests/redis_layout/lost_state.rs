@@ -2,7 +2,9 @@
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
-use ringback_core::contract::{Filter, Options, Renewed, Settled, StoreError};
+use ringback_core::contract::{
+    ArchiveSettings, EndKinds, Filter, Options, Renewed, Settled, StoreError, TakeEnds, WhenFull,
+};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
@@ -171,4 +173,31 @@ async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
     assert_eq!(bench.get(&job.key).await, job);
     assert_eq!(bench.settle(after, Outcome::Complete).await, Settled::Applied);
     bench.audit().await;
+}
+
+#[tokio::test]
+async fn ends_that_have_the_numbers_of_others_after_a_loss_are_not_removed_from_the_archive_outbox() {
+    let (bench, mut redis) = bench().await;
+    let (ends, when_full) = (EndKinds::all(), WhenFull::Stall);
+    let settings = ArchiveSettings { ends, with_bodies: true, bound: 1 << 20, when_full };
+    bench.store().attach_archive(Some(settings)).await.expect("attach");
+    let mut leases = Vec::new();
+    for name in ["a", "b", "c"] {
+        leases.push(bench.reserved(bench.job(name)).await);
+    }
+    let mut leases = leases.into_iter();
+    let mut end = async || {
+        let lease = leases.next().expect("a lease");
+        assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    };
+    end().await;
+    let dumped = dump(&mut redis).await;
+    end().await;
+    let taken = bench.store().take_ended(bench.shard(), "archiver", SOON, 10).await.expect("take");
+    let TakeEnds::Taken(taken) = taken else { panic!("nobody else has them") };
+    assert_eq!(taken.part.count, 2);
+    go_back(&mut redis, &dumped).await;
+    end().await;
+    let left = bench.store().remove_ended(bench.shard(), "archiver", &taken.part).await.expect("remove");
+    assert_eq!(left, 2, "the second one is another end now");
 }
