@@ -6,8 +6,9 @@ use crate::history::invariant::Invariant::I24;
 use crate::history::records::NEVER;
 use crate::history::tables::{FaultRecord, Tables};
 
-/// How soon a loss has to be noticed, in µs.
-const LIMIT: u64 = 1_000_000;
+/// How soon a loss has to be noticed, in µs: a process to which the store was away tries again after a second at most, and
+/// needs some time to look.
+const LIMIT: u64 = 1_500_000;
 /// How long a process may still speak of a loss that was accepted, in µs: it looks about once a second.
 const GRACE: u64 = 2_500_000;
 
@@ -30,13 +31,13 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
         findings.checked(I24);
         let in_time = fault.begin..=deadline(tables, fault);
         if !tables.run.alarms.iter().any(|(_, alarm)| in_time.contains(&alarm.t)) {
-            let what = format_args!("the store lost data, and no process noticed within a second");
+            let what = format_args!("the store lost data, and no process noticed within a second and a half");
             findings.violated(I24, None, &[fault.line], what);
         }
     }
 }
 
-/// When a loss has to be noticed at the latest: a second after it, or after the store answered again. A time in which
+/// When a loss has to be noticed at the latest: [`LIMIT`] after it, or after the store answered again. A time in which
 /// the machine stood still does not count.
 pub(super) fn deadline(tables: &Tables, fault: &FaultRecord) -> u64 {
     let losses = tables.run.losses.iter().filter(|loss| loss.t <= fault.end);
