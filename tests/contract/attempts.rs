@@ -17,7 +17,7 @@ use super::jobs::{LONG, With, bury, ms};
 use super::workbench::{SOON, Workbench, now, until};
 
 /// A failed attempt of now.
-fn failed() -> Attempt {
+pub(crate) fn failed() -> Attempt {
     Attempt {
         number: 0,
         at: now(),

@@ -5,6 +5,7 @@ mod access;
 mod callback;
 mod params;
 mod patterns;
+mod policies;
 mod problems;
 mod requests;
 mod rules;
@@ -13,6 +14,7 @@ mod values;
 
 pub(crate) use self::access::*;
 pub(crate) use self::params::*;
+pub(crate) use self::policies::*;
 pub(crate) use self::problems::*;
 pub(crate) use self::requests::*;
 pub(crate) use self::rules::{merge, rules};

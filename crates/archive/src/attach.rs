@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{ArchiveSettings, EndKinds, StoreError};
+use ringback_core::contract::{ArchiveSettings, EndKind, EndKinds, StoreError};
 use ringback_core::policy::Policies;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// Attaches the archive to the store, and does so again when policies ask for other ends. Runs for ever; may be dropped at
 /// any time. The archive stays attached then, so that nothing is lost until an archiver runs again.
-pub async fn keep_attached(store: Store, policies: PolicyBook, config: Config) {
+pub(crate) async fn keep_attached(store: Store, policies: PolicyBook, config: Config) {
     let (mut attached, mut outage, mut looked) = (None, Outage::new(), Instant::now());
     policies.known().await;
     loop {
@@ -71,13 +71,12 @@ fn settings(config: &Config, policies: &Policies, shards: usize) -> ArchiveSetti
 }
 
 fn names(ends: EndKinds) -> Vec<&'static str> {
-    use ringback_core::contract::EndKind;
     EndKind::ALL.into_iter().filter(|kind| ends.has(*kind)).map(EndKind::name).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::contract::{EndKind, WhenFull};
+    use ringback_core::contract::WhenFull;
     use ringback_core::wire::parse_policy;
 
     use super::*;

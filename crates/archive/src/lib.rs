@@ -3,7 +3,7 @@
 //!
 //! `relay` is that work. `sink` is what it needs of a database; the binary `ringback-archiver` has PostgreSQL and SQLite.
 //! `pipe` is a sink that is another process, for `ringback up`, whose store no other process can open. `attach` keeps
-//! the store informed of what is archived, and `config` has the settings.
+//! the store informed of what is archived, `start` starts it all, and `config` has the settings.
 
 mod attach;
 mod config;
@@ -12,10 +12,9 @@ pub mod pipe;
 mod relay;
 mod row;
 mod sink;
+mod start;
 
-pub use self::attach::keep_attached;
 pub use self::config::{ArchiveUrl, Config, SETTINGS};
-pub use self::metrics::Metrics;
-pub use self::relay::{Relay, archiver_name};
 pub use self::row::EndRow;
 pub use self::sink::{Sink, SinkError, Written};
+pub use self::start::start;

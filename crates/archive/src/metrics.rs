@@ -4,7 +4,7 @@ use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 
 /// The instruments of an archiver; their descriptions are in [`Metrics::new`].
 #[derive(Clone)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     pub(crate) archived: Counter<u64>,
     pub(crate) refused: Counter<u64>,
     pub(crate) unreadable: Counter<u64>,
@@ -16,7 +16,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Creates the instruments.
-    pub fn new(meter: &Meter) -> Self {
+    pub(crate) fn new(meter: &Meter) -> Self {
         let counter = |name, about| meter.u64_counter(name).with_description(about).build();
         let write = meter.f64_histogram("ringback_archiver_write_duration_seconds");
         let write =

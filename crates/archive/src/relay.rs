@@ -2,17 +2,15 @@
 //! them from the store. What is taken and not removed, after a crash for example, is taken and written again; the sink
 //! keeps each row once.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use rand::RngExt as _;
 use ringback_core::contract::{EndsPart, MAX_ARCHIVE_ENTRIES, Shard, StoreError, TakeEnds, TakenEnds};
 use ringback_core::crash_point;
+use ringback_service::Context;
 use ringback_service::backoff::{Outage, PartialOutage};
 use ringback_service::shutdown::Shutdown;
 use ringback_service::telemetry::with_causes;
-use ringback_service::{Context, random};
 use ringback_store::{PolicyBook, Store};
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
@@ -39,40 +37,35 @@ const MAINTAIN: Duration = Duration::from_secs(60 * 60);
 /// The name of the readiness check.
 const CHECK: &str = "archive";
 
-/// A random name for an archiver in the store.
-pub fn archiver_name() -> String {
-    format!("{:016x}", random::generator().random::<u64>())
-}
-
 /// The relay of some shards.
-pub struct Relay<S> {
+pub(crate) struct Relay<S> {
     /// The store.
-    pub store: Store,
+    pub(crate) store: Store,
     /// The policies of topics.
-    pub policies: PolicyBook,
+    pub(crate) policies: PolicyBook,
     /// Which ends are archived.
-    pub config: Config,
+    pub(crate) config: Config,
     /// The database.
-    pub sink: S,
+    pub(crate) sink: S,
     /// The shards whose ends this relay archives.
-    pub shards: Vec<Shard>,
+    pub(crate) shards: Vec<Shard>,
     /// The name of the archiver.
-    pub name: String,
+    pub(crate) name: String,
     /// Its metrics.
-    pub metrics: Metrics,
+    pub(crate) metrics: Metrics,
     /// The readiness check, the clock and the shutdown.
-    pub context: Context,
+    pub(crate) context: Context,
     /// Whether the process is not ready while the database is away.
-    pub is_essential: bool,
+    pub(crate) is_essential: bool,
     /// The shards that the store does not give.
-    pub outages: PartialOutage<Shard>,
+    pub(crate) outages: PartialOutage<Shard>,
     /// How many ends of a shard are taken at a time.
-    pub limit: usize,
+    pub(crate) limit: usize,
 }
 
 impl<S: Sink> Relay<S> {
     /// Runs until the shutdown. May be dropped at any time.
-    pub async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let shutdown = self.context.shutdown.clone();
         self.report(false, "not reached yet");
         tokio::select! {
@@ -167,7 +160,7 @@ impl<S: Sink> Relay<S> {
             taken.into_iter().zip(shards).filter_map(|(taken, shard)| self.of_store(*shard, taken)).collect();
         crash_point!("archiver.after_take");
         let (mut rows, mut parts, mut oldest) = (Vec::new(), Vec::new(), None);
-        for (shard, TakenEnds { part, ends, .. }) in taken.into_iter().flatten() {
+        for (shard, TakenEnds { part, ends }) in taken.into_iter().flatten() {
             parts.push((shard, part));
             for end in ends {
                 let Some(end) = end else {
@@ -237,15 +230,5 @@ impl<S: Sink> Relay<S> {
             TakeEnds::Taken(taken) if !taken.ends.is_empty() => Ok(Some((shard, taken))),
             TakeEnds::Taken(_) | TakeEnds::Busy(_) => Ok(None),
         }
-    }
-}
-
-impl<S> Relay<S> {
-    /// The shards of each of `workers` relays that share the work.
-    pub fn share(shards: impl Iterator<Item = Shard>, workers: usize) -> Vec<Vec<Shard>> {
-        let mut shares = vec![Vec::new(); workers];
-        let all: BTreeSet<_> = shards.collect();
-        all.into_iter().enumerate().for_each(|(n, shard)| shares[n % workers].push(shard));
-        shares
     }
 }

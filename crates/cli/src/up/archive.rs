@@ -4,11 +4,9 @@
 use std::path::PathBuf;
 
 use ringback_archive::pipe::ChildSink;
-use ringback_archive::{Config, Metrics, Relay, SETTINGS, archiver_name, keep_attached};
-use ringback_core::contract::MAX_ARCHIVE_ENTRIES;
-use ringback_service::backoff::PartialOutage;
-use ringback_service::{Context, Lookup, Tasks, random};
-use ringback_store::{PolicyBook, Store};
+use ringback_archive::{Config, SETTINGS, start};
+use ringback_service::{Context, Lookup, Tasks};
+use ringback_store::Store;
 use tokio::process::Command;
 use tokio::time::{Duration, sleep};
 
@@ -16,8 +14,6 @@ use tokio::time::{Duration, sleep};
 const PROGRAM: &str = "ringback-archiver";
 /// Settings of this process that the child has too, beside those of the archive.
 const SHARED: [&str; 3] = ["CA_FILE", "LOG", "LOG_FORMAT"];
-/// The task, and the readiness check, of the topic policies.
-const POLICIES: &str = "archive's policies";
 
 /// The archive, and what its child process gets as its environment.
 pub(super) struct Archive {
@@ -37,33 +33,9 @@ impl Archive {
     /// Starts the tasks of the archive.
     pub(super) fn start(self, store: &Store, context: &Context, tasks: &mut Tasks) {
         let Self { config, environment } = self;
-        let policies = PolicyBook::default();
-        let (book, of) = (policies.clone(), store.clone());
-        context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
-        let (attached, stopping) =
-            (keep_attached(store.clone(), policies.clone(), config.clone()), context.shutdown.clone());
-        tasks.spawn("attach the archive", async move {
-            tokio::select! {
-                biased;
-                () = attached => {}
-                () = stopping.stopping() => {}
-            }
-        });
-        let relay = Relay {
-            store: store.clone(),
-            policies,
-            config,
-            sink: ChildSink::new(move || command(&environment)),
-            shards: store.shards().collect(),
-            name: archiver_name(),
-            metrics: Metrics::new(&context.meter),
-            context: context.clone(),
-            // Deliveries go on without the database.
-            is_essential: false,
-            outages: PartialOutage::default(),
-            limit: MAX_ARCHIVE_ENTRIES,
-        };
-        tasks.spawn("archive", relay.run());
+        let sink = ChildSink::new(move || command(&environment));
+        // Deliveries go on without the database.
+        start(store, &config, vec![sink], false, context, tasks);
     }
 }
 

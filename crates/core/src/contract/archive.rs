@@ -262,8 +262,6 @@ pub struct TakenEnds {
     pub part: EndsPart,
     /// The entries, `None` for one that cannot be read.
     pub ends: Vec<Option<ArchivedEnd>>,
-    /// Whether there are more.
-    pub has_more: bool,
 }
 
 /// The result of taking entries.

@@ -62,7 +62,7 @@ impl EmbeddedStore {
             tracing::error!(shard = shard.0, number, "an end cannot be archived: it cannot be read");
         }
         let part = EndsPart { first: row.first, count: ends.len() as u64, ..EndsPart::default() };
-        Ok(TakeEnds::Taken(TakenEnds { has_more: row.count > part.count, part, ends }))
+        Ok(TakeEnds::Taken(TakenEnds { part, ends }))
     }
 
     /// Removes entries, as far as they are still the first ones. Returns how many are left.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use futures_util::future::join_all;
+use redis::Value;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::attempt_log::shown;
 use ringback_core::contract::{
@@ -17,6 +18,7 @@ use super::outbox::part;
 use crate::keys::Place;
 use crate::record::{Head, Tail};
 use crate::redis_store::RedisStore;
+use crate::reply::read;
 use crate::script;
 
 /// Bits of the setting of a shard, beside those of the kinds of ends, as `lua/prelude/archive.lua` has them.
@@ -64,18 +66,18 @@ impl RedisStore {
         limit: usize,
     ) -> Result<TakeEnds, StoreError> {
         let args = (archiver, millis_up(lasts), limit, MAX_ARCHIVE_BYTES);
-        let mut answer: Vec<redis::Value> = self.ask(&script::TAKE_ENDED, shard, args).await?;
+        let mut answer: Vec<Value> = self.ask(&script::TAKE_ENDED, shard, args).await?;
         let name = script::TAKE_ENDED.name();
         if let [wait] = answer.as_slice() {
-            return Ok(TakeEnds::Busy(Duration::from_millis(crate::reply::read(wait.clone(), name)?)));
+            return Ok(TakeEnds::Busy(Duration::from_millis(read(wait.clone(), name)?)));
         }
-        let entries: Vec<Bytes> = crate::reply::read(answer.pop().ok_or(UNREADABLE)?, name)?;
-        let (now, first, count): (u64, u64, u64) = crate::reply::read(redis::Value::Array(answer), name)?;
+        let entries: Vec<Bytes> = read(answer.pop().ok_or(UNREADABLE)?, name)?;
+        let (now, first): (u64, u64) = read(Value::Array(answer), name)?;
         let ends = entries.chunks_exact(2).map(|pair| self.end(shard, pair[0].clone(), &pair[1], now));
         let ends: Vec<_> = join_all(ends).await.into_iter().collect::<Result<_, _>>()?;
         let last = entries.iter().step_by(2).last().map(head).unwrap_or_default();
         let part = EndsPart { first, count: ends.len() as u64, last };
-        Ok(TakeEnds::Taken(TakenEnds { has_more: count > part.count, part, ends }))
+        Ok(TakeEnds::Taken(TakenEnds { part, ends }))
     }
 
     /// Removes entries, as far as they are still the first ones. Returns how many are left.

@@ -17,13 +17,13 @@ end
 -- take_ended: the first entries. They are this archiver's until it removes them, or its time has passed.
 -- KEYS  shard
 -- ARGV  archiver, its time (ms), how many entries at most, about how many bytes, with the logs of attempts
--- Returns {the time of the other archiver that has them (ms)}, or {now (ms), the number of the first entry, how many
---   there are, {entry, log of the job's attempts or '', ...}}
+-- Returns {the time of the other archiver that has them (ms)}, or {now (ms), the number of the first entry,
+--   {entry, log of the job's attempts or '', ...}}
 function edges.take_ended(args)
   shard.begin(TAKE)
   if archive.is_empty() then
     shard.close()
-    return {NOW, fields.archive_first, 0, {}}
+    return {NOW, fields.archive_first, {}}
   end
   local holder = call('GET', KEY.archiver)
   if holder and holder ~= args[1] then return {max(call('PTTL', KEY.archiver), 0)} end
@@ -42,7 +42,7 @@ function edges.take_ended(args)
     end
     at = at + #entries
   end
-  return {NOW, fields.archive_first, archive.count(), taken}
+  return {NOW, fields.archive_first, taken}
 end
 
 -- remove_ended: removes entries that are the first, because they are archived or to be dropped.

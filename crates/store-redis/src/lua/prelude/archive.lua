@@ -19,20 +19,20 @@ do
   local HEAD = 19
   -- How many entries are removed at a time, and how many topics of waiting consumers are woken.
   local AT_ONCE = 100
-  -- The setting as it is and as it was read; ends without an entry: kind, locator, lane and job state; the new keys of payloads by the
-  -- old ones, and the old ones by the new ones.
+  -- The setting as it is and as it was read; if jobs have ended, those without an entry: kind, locator, lane and job state;
+  -- then the new keys of payloads by the old ones, and the old ones by the new ones.
   local setting, before, noted, new_keys, old_keys
 
   local function has(flag) return bit.band(setting, flag) ~= 0 end
 
-  function archive.begin(value) setting, before, noted, new_keys, old_keys = value, value, {}, {}, {} end
+  function archive.begin(value) setting, before, noted, new_keys, old_keys = value, value end
 
   function archive.is_attached() return has(ATTACHED) end
   -- Whether no jobs are to be added, and whether none are to be reserved.
   function archive.is_full() return has(FULL) end
   function archive.is_too_full() return has(TOO_FULL) end
   -- The key to which the payload under a key goes when its job is removed; nil for none.
-  function archive.new_key(key) return new_keys[key] end
+  function archive.new_key(key) return new_keys and new_keys[key] end
   function archive.head(entry) return sub(entry, 1, HEAD) end
   -- How many entries there are.
   function archive.count() return call('LLEN', KEY.archived_list) end
@@ -44,7 +44,10 @@ do
 
   -- Notes that a job ends; `s` is its job state as it has ended. `save` must follow before the job is removed.
   function archive.note(kind, loc, lane, s)
-    if setting > 0 and has(BIT_OF[kind]) then noted[#noted + 1] = {kind, loc, lane, s or ''} end
+    if setting > 0 and has(BIT_OF[kind]) then
+      noted = noted or {}
+      noted[#noted + 1] = {kind, loc, lane, s or ''}
+    end
   end
   -- The same for a job that dies.
   function archive.note_death(loc, lane, s)
@@ -142,7 +145,7 @@ do
         local size, key = archive.weight(entry)
         bytes = bytes + size
         -- That of a job which ends in this call is not there yet: its payload goes with the job.
-        local old = key and old_keys[key]
+        local old = key and old_keys and old_keys[key]
         if old then new_keys[old] = nil elseif key then keys[#keys + 1] = key end
       end
       if #keys > 0 then call('UNLINK', unpack(keys)) end
@@ -167,7 +170,8 @@ do
 
   -- Writes the entries of the ends that were noted. Must run while the records are still there.
   function archive.save()
-    if #noted == 0 then return end
+    if not noted then return end
+    new_keys, old_keys = new_keys or {}, old_keys or {}
     local locs, names = {}, {}
     for i, one in ipairs(noted) do locs[i], names[i] = one[2], one[3] end
     shard.load_rows(names)
@@ -186,7 +190,7 @@ do
         end
       end
     end
-    noted = {}
+    noted = nil
     sliced('RPUSH', KEY.archived_list, entries)
     for _, copy in ipairs(copies) do call('COPY', copy[1], copy[2], 'REPLACE') end
     shard.set('archive_bytes', fields.archive_bytes + bytes)

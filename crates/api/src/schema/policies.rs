@@ -1,0 +1,126 @@
+//! OpenAPI schemas of topic policies and the secrets of topics.
+//! What an attribute cannot say is in `rules`. The parsers are in `ringback_core::wire`.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::callback::{FinalStatus, Retry};
+use super::values::{
+    CallbackUrl, CredentialText, ExpectedBody, HeaderFields, Keep, Origin, SealedHeaders, SealedText,
+    SecretName, SecretText, Time, Timeout, Ttr,
+};
+
+/// Defaults for the jobs of a topic that do not set these fields themselves. All are optional.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({
+    "retry": {"delays": ["15s", "3m", "10m"], "max": -1}, "timeout": "5s",
+    "headers": {"x-tenant": "a7"}, "expect_body": "success",
+    "on_dead": "https://shop.example/dead",
+}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyRequest {
+    /// When failed jobs are retried.
+    retry: Option<Retry>,
+    /// The total deadline of one attempt.
+    timeout: Option<Timeout>,
+    /// The lease of a pull job.
+    ttr: Option<Ttr>,
+    /// The callback URL of jobs that are submitted later with neither `url` nor `ttr`.
+    url: Option<CallbackUrl>,
+    /// Headers that are added unless the job has one of the same name. A secret one whose value is
+    /// `[masked by ringback]`, as answers show it, keeps its stored value.
+    headers: Option<HeaderFields>,
+    /// The origins (scheme, host and port) whose callbacks get these headers, or `["*"]` for all. By default that
+    /// of `url`; without `url` all, which is refused if one of the headers is a secret one.
+    #[schema(max_items = 32)]
+    headers_to: Option<Vec<Origin>>,
+    /// The credential that callbacks carry to the origins that it names, by its name. There has to be one.
+    credentials: Option<CredentialText>,
+    /// The body that a 2xx response of the receiver must have. With any other body the attempt fails.
+    expect_body: Option<ExpectedBody>,
+    /// The statuses of answers after which a job is dead at once, with the reason `rejected`. 410 is always one, with
+    /// the reason `gone`.
+    #[schema(min_items = 1, max_items = 32)]
+    bury_on: Option<HashSet<FinalStatus>>,
+    /// Which attempts are logged.
+    attempts: Option<LoggedAttempts>,
+    /// The URL for dead-letter notices of jobs without an `on_dead` of their own, once the policy is
+    /// in effect. Not for the topics `ringback.on-dead` and `ringback.on-done`.
+    on_dead: Option<CallbackUrl>,
+    /// The URL for notices of the success of jobs without an `on_done` of their own. Not for the topics
+    /// `ringback.on-dead` and `ringback.on-done`.
+    on_done: Option<CallbackUrl>,
+    /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
+    metrics: Option<bool>,
+    /// Which ends of the topic's jobs go to the archive, if there is one; by default what the archive is set to.
+    archive: Option<ArchivedEnds>,
+    /// The values of secret headers, sealed, as an export of topics has them where there is a master key: for a restore.
+    /// `headers` have `[masked by ringback]` in their place. Answers never show it.
+    sealed_headers: Option<SealedHeaders>,
+    /// The secrets that sign its callbacks, sealed, as an export of topics has them: for a restore. They replace those of
+    /// the topic. A policy without this field keeps them. Answers never show it.
+    #[schema(max_items = 8)]
+    secrets: Option<Vec<SealedSecret>>,
+}
+
+/// Which ends of jobs go to the archive.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ArchivedEnds {
+    /// The ends that do; an empty list for none.
+    #[schema(max_items = 5)]
+    ends: Option<HashSet<ArchivedEnd>>,
+    /// Whether with the bodies of the jobs.
+    bodies: Option<bool>,
+}
+
+/// How a job ends.
+#[derive(Deserialize, Serialize, PartialEq, Eq, Hash, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ArchivedEnd {
+    Done,
+    Dead,
+    Expired,
+    Cancelled,
+    Purged,
+}
+
+/// A secret of a topic, sealed.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SealedSecret {
+    /// Its id.
+    id: SecretName,
+    /// The secret, sealed for this topic and id.
+    sealed: SealedText,
+    /// When it was added.
+    created_at: Time,
+    /// When it stops signing.
+    until: Option<Time>,
+}
+
+/// A secret to add.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"keep": "24h"}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSecretRequest {
+    /// The secret. If it is left out, one of 32 random bytes is made.
+    secret: Option<SecretText>,
+    /// How long the former secrets of the topic go on signing beside the new one. 0 ends them at once.
+    #[schema(default = "24h")]
+    keep: Option<Keep>,
+}
+
+/// Which attempts are logged: failed ones and the success of a job that needed more than one attempt, all,
+/// or none.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LoggedAttempts {
+    Failed,
+    All,
+    Off,
+}
