@@ -4,6 +4,7 @@
 mod crash_points;
 mod database;
 mod ends;
+mod history;
 mod kills;
 mod outage;
 mod settings;

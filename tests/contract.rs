@@ -403,6 +403,8 @@ contract! {
         large_jobs_are_spread_over_several_pages,
     }
     look_up {
+        the_tags_of_a_job_are_in_each_answer_until_it_has_ended,
+        a_job_without_tags_may_get_some_and_lose_them,
         a_job_that_is_looked_up_has_all_that_was_submitted,
         a_job_is_looked_up_in_every_state_until_it_has_ended,
     }

@@ -14,7 +14,7 @@ use ringback_core::state::State;
 use ringback_testkit::eventually;
 
 use super::attempts::failed;
-use super::jobs::{BRIEF, LONG, With, bury, ms, seen};
+use super::jobs::{BRIEF, LONG, With, bury, ms, seen, tags};
 use super::workbench::{SOON, Workbench, now};
 
 const ARCHIVER: &str = "archiver-1";
@@ -91,6 +91,7 @@ pub(crate) async fn each_end_leaves_an_entry_with_what_was_submitted(bench: &Wor
             (&job.reason, job.failures, &job.last)
         );
         assert!(end.at >= before && end.at <= now() && end.has_body, "{end:?}");
+        assert_eq!(end.job.tags, tags());
         assert_eq!(end.first_due, job.due);
     }
     assert_eq!(first.delivery.as_ref(), Some(&small.delivery));

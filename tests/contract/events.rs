@@ -12,7 +12,7 @@ use ringback_core::state::State;
 use ringback_store::Events;
 
 pub(crate) use self::many_jobs::*;
-use super::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen};
+use super::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen, tags};
 use super::workbench::{SOON, Workbench, now, until};
 
 /// A stream of events of a bench's shard.
@@ -50,7 +50,7 @@ impl Watching {
     async fn expect(&mut self, key: &JobKey, wanted: impl IntoIterator<Item = EventKind>) {
         for what in wanted {
             let event = self.next().await;
-            assert_eq!((&event.key, &event.kind), (key, &what));
+            assert_eq!((&event.key, &event.kind, &event.tags), (key, &what, &tags()));
             assert!(now().since(event.at) < SOON && event.at <= now(), "{}", event.at);
         }
     }

@@ -94,6 +94,7 @@ pub(crate) async fn a_dead_job_is_dead_and_keeps_all_of_its_past(bench: &Workben
         failures: 2,
         last: history.last,
         reason: history.dead,
+        tags: job.tags.clone(),
     };
     assert_eq!(job, wanted);
     let before = now();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{
-    Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob, TenantLimits,
-    Topic,
+    Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob, Tags,
+    TenantLimits, Topic,
 };
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
@@ -36,12 +36,18 @@ pub(crate) fn topic(text: &str) -> Topic {
     Topic::from_stored(text).expect("a topic")
 }
 
+/// The tags of every job.
+pub(crate) fn tags() -> Tags {
+    Tags::from_stored("customer:42 order:7").expect("tags")
+}
+
 /// A job that is due now.
 pub(crate) fn new_job(key: JobKey) -> NewJob {
     let limits = key.topic.tenant().map(|_| TenantLimits::default());
     let delivery = Delivery {
         method: ringback_core::job::CallbackMethod::Patch,
         expires: Some(ringback_core::job::Expires::After(std::time::Duration::from_secs(86_400))),
+        tags: tags(),
         callback: Callback::parse(&format!("{ORIGIN}/hook")).expect("a URL"),
         body: Body { bytes: r#"{"status":"PAID"}"#.into(), content_type: None },
         headers: Headers::default(),

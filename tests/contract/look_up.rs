@@ -1,10 +1,11 @@
 //! Looking up one job with everything that is stored of it.
 
-use ringback_core::contract::{FoundJob, StoredJob};
-use ringback_core::job::{Callback, JobKey, NewJob};
+use ringback_core::contract::{DeadFilter, Filter, FoundJob, MoveResult, StoredJob, SubmitResult};
+use ringback_core::job::{Callback, ContentHash, IfExists, JobKey, MAX_TAG, NewJob, Tags};
 use ringback_core::state::State;
+use ringback_core::token::Token;
 
-use super::jobs::{LONG, STATES, With, ms};
+use super::jobs::{LONG, STATES, TOPIC, With, ms, tags, topic};
 use super::list::rich;
 use super::workbench::Workbench;
 
@@ -38,6 +39,55 @@ pub(crate) async fn a_job_that_is_looked_up_has_all_that_was_submitted(bench: &W
         let stored = stored(bench, &job.key).await;
         assert!(stored.delivery == job.delivery, "what {} brought along has changed", job.key);
         assert_eq!((stored.content, &stored.job), (job.content, &bench.get(&job.key).await));
+    }
+}
+
+pub(crate) async fn the_tags_of_a_job_are_in_each_answer_until_it_has_ended(bench: &Workbench) {
+    for state in STATES {
+        for (large, token) in [(false, None), (true, None), (false, Some([7; 8])), (true, Some([8; 8]))] {
+            let mut job = bench.job(&format!("{state}-{large}-{}", token.is_some()));
+            if large {
+                job = job.body(vec![b'x'; 50_000]);
+            }
+            if let Some(token) = token {
+                job.if_exists = IfExists::Replace { token: Token(token) };
+            }
+            let submitted = bench.submit(std::slice::from_ref(&job)).await.remove(0);
+            assert_eq!((submitted.answer, &submitted.job.tags), (SubmitResult::Created, &tags()));
+            let repeated = bench.submit(std::slice::from_ref(&job)).await.remove(0);
+            assert_eq!((repeated.answer, &repeated.job.tags), (SubmitResult::Repeated, &tags()));
+            bench.cancel(&job.key).await;
+
+            let job = bench.job(&format!("{state}-{large}-{}-2", token.is_some()));
+            let known = bench.job_in(state, if large { job.body(vec![b'x'; 50_000]) } else { job }).await;
+            let expected = if state.is_terminal() && state != State::Dead { Tags::default() } else { tags() };
+            assert_eq!(known.tags, expected, "{state}");
+        }
+    }
+    let page = bench.store().page(&Filter::default(), None, 500).await.expect("a page");
+    assert!(!page.items.is_empty() && page.items.iter().all(|job| job.tags == tags()), "{page:?}");
+    let filter = DeadFilter { topic: topic(TOPIC), reason: None, after: None, before: None };
+    let dead = bench.store().dead(&filter, None, 100).await.expect("dead jobs");
+    assert!(!dead.items.is_empty() && dead.items.iter().all(|dead| dead.job.tags == tags()), "{dead:?}");
+    let revived = bench.store().revive(&dead.items[0].job.key, bench.token()).await.expect("revive");
+    assert!(matches!(&revived, MoveResult::Applied(job) if job.tags == tags()), "{revived:?}");
+}
+
+pub(crate) async fn a_job_without_tags_may_get_some_and_lose_them(bench: &Workbench) {
+    let with = |text: &str, token: u8| {
+        let mut job = bench.job("a").after(LONG);
+        job.delivery.tags = Tags::from_stored(text).expect("tags");
+        job.content = ContentHash([token; 8]);
+        job.if_exists = IfExists::Replace { token: Token([token; 8]) };
+        job
+    };
+    let most = ["a", "b", "c", "d"].map(|tag| tag.repeat(MAX_TAG)).join(" ");
+    for (token, text) in (1..).zip(["", "one", &most, "", "a b", ""]) {
+        let job = with(text, token);
+        let submitted = bench.submit(std::slice::from_ref(&job)).await.remove(0);
+        assert_eq!(submitted.job.tags.as_str(), text);
+        assert_eq!(bench.get(&job.key).await.tags.as_str(), text);
+        assert_eq!(stored(bench, &job.key).await.delivery.tags.as_str(), text);
     }
 }
 

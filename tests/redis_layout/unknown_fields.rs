@@ -2,7 +2,7 @@
 
 use redis::aio::MultiplexedConnection;
 use ringback_core::contract::{EndedJob, FoundJob, Settled, StoredJob, SubmitResult};
-use ringback_core::job::{Callback, IfExists, NewJob};
+use ringback_core::job::{Callback, IfExists, NewJob, Tags};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -15,8 +15,8 @@ const ID: usize = 33;
 const FLAGS: usize = 12;
 const TOKEN: u8 = 4;
 const FIELDS: u8 = 16;
-/// A field as a later version may write it.
-const UNKNOWN: &[u8] = &[0, 5, 99, 3, 1, 2, 3];
+/// A field as a later version may write it: its kind, its length and its value.
+const UNKNOWN: &[u8] = &[99, 0, 2, 1, 2];
 
 /// Adds the fields to the record of a job.
 async fn extend(redis: &mut MultiplexedConnection, job: &NewJob) {
@@ -24,8 +24,13 @@ async fn extend(redis: &mut MultiplexedConnection, job: &NewJob) {
     let mut record: Vec<u8> = ask(redis, &[b"HGET", pool.as_bytes(), &locator]).await;
     let token = if record[FLAGS] & TOKEN != 0 { 8 } else { 0 };
     let at = ID + 1 + usize::from(record[ID]) + token;
-    record[FLAGS] |= FIELDS;
-    record.splice(at..at, UNKNOWN.iter().copied());
+    // The fields begin with their length. Those of a job with tags are there already.
+    if record[FLAGS] & FIELDS == 0 {
+        record[FLAGS] |= FIELDS;
+        record.splice(at..at, [0, 0]);
+    }
+    let length = u16::from_be_bytes([record[at], record[at + 1]]) + UNKNOWN.len() as u16;
+    record.splice(at..at + 2, length.to_be_bytes().into_iter().chain(UNKNOWN.iter().copied()));
     run(redis, &[b"HSET", pool.as_bytes(), &locator, &record]).await;
 }
 
@@ -46,7 +51,12 @@ fn jobs(bench: &Workbench) -> [NewJob; 4] {
     let on_dead = Callback::parse("http://receiver.example/dead").expect("a URL");
     let (small, large_one) =
         (with_token(bench, bench.job("small-token")), with_token(bench, large("large-token")));
+    let mut number = 0;
     [bench.job("small"), large("large"), small, large_one].map(|mut job| {
+        number += 1;
+        if number % 2 == 0 {
+            job.delivery.tags = Tags::default();
+        }
         job.delivery.on_dead = Some(Box::new(on_dead.clone()));
         job
     })
@@ -58,6 +68,7 @@ async fn a_record_with_fields_of_a_later_version_is_read_settled_and_replaced() 
     for job in jobs(&bench) {
         bench.accept(job.clone()).await;
         let before = stored(&bench, &job).await;
+        assert_eq!(before.job.tags, job.delivery.tags);
         extend(&mut redis, &job).await;
         assert_eq!(stored(&bench, &job).await, before, "{}", job.key);
         let lease = bench.take_one(&job.key).await;

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ringback_archive::ArchiveUrl;
+use ringback_archive::pipe::{ChildProgram, Serves};
 use ringback_core::contract::Options;
 use ringback_core::retry::{self, InstallationRetry};
 use ringback_egress::Guard;
@@ -29,6 +31,16 @@ const OWN: &[Setting] = &[
         "10000",
         "How many connections callers may have at once; one address gets half of what the others leave",
     ),
+    Setting::new(
+        "ARCHIVE",
+        "",
+        "The database of the archive, for /v1/history: postgres://user:password@host/database, or sqlite: and a file; empty for none",
+    ),
+    Setting::new(
+        "CA_FILE",
+        "",
+        "File in the PEM form with the authorities that PostgreSQL is trusted by on TLS; those of the system if empty",
+    ),
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
 ];
 
@@ -51,6 +63,8 @@ pub struct Config {
     pub guard: Guard,
     /// The keys that seal the secrets of topics (`MASTER_KEYS`).
     pub master_keys: MasterKeys,
+    /// The archiver that answers queries of the history (`ARCHIVE`, `CA_FILE`); none without an archive.
+    pub history: Option<ChildProgram>,
     /// Who may call the API (`ROOT_KEY`, `HOSTS`, `INSECURE`).
     pub access: Access,
 }
@@ -73,6 +87,8 @@ impl Config {
             tls: Tls::load(lookup),
             guard: lookup.group(|get| ringback_egress::parse(get), Guard::default),
             master_keys: lookup.parse("MASTER_KEYS"),
+            history: ArchiveUrl::load(lookup)
+                .map(|_| ChildProgram::new(lookup, &["ARCHIVE"], Serves::History)),
             access: Access::load(lookup, listen, has_client_ca),
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! `app` puts the routes and the layers around them together, `access` says who may call. A handler of `routes` gets its input
 //! from the extractors of `extract` and the shared `Api` of `state`. Submits and imports go
-//! through the queues of `submit`, reserves through `pull`, event streams through `events`. `inspect`
-//! answers with whole jobs. `resealing` keeps secrets sealed with the newest master key. `limits` bounds memory and time, `error` turns failures into problem
+//! through the queues of `submit`, reserves through `pull`, event streams through `events`, queries of the archive through
+//! `history`. `inspect` answers with whole jobs. `resealing` keeps secrets sealed with the newest master key. `limits` bounds memory and time, `error` turns failures into problem
 //! details, and `schema` describes the requests for `openapi`. The process keeps no state that another
 //! API process would miss.
 
@@ -14,6 +14,7 @@ mod destinations;
 mod error;
 mod events;
 mod extract;
+mod history;
 mod inspect;
 mod limits;
 mod metrics;

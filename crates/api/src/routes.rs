@@ -8,6 +8,7 @@ pub(crate) mod credentials;
 pub(crate) mod dead;
 pub(crate) mod events;
 pub(crate) mod export;
+pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod job_actions;
 pub(crate) mod jobs;
@@ -85,6 +86,9 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/quotas", get(quotas::list_quotas)),
         ("/v1/quotas/{tenant}", put(quotas::put_quota).delete(quotas::delete_quota)),
         ("/v1/archive", get(archive::archive).delete(archive::detach_archive)),
+        ("/v1/history", get(history::list_history).delete(history::erase_history)),
+        ("/v1/history/{topic}/{id}", get(history::get_history)),
+        ("/v1/history/replay", post(history::replay_history)),
         ("/v1/audit", get(consistency_audit::audit)),
         ("/v1/audit/repair", post(consistency_audit::repair)),
         ("/v1/audit/accept-loss", post(consistency_audit::accept_loss)),

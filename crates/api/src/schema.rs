@@ -3,6 +3,7 @@
 
 mod access;
 mod callback;
+mod history;
 mod params;
 mod patterns;
 mod policies;
@@ -13,6 +14,7 @@ mod schedules;
 mod values;
 
 pub(crate) use self::access::*;
+pub(crate) use self::history::*;
 pub(crate) use self::params::*;
 pub(crate) use self::policies::*;
 pub(crate) use self::problems::*;

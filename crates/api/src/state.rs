@@ -28,6 +28,7 @@ use crate::access::Principal;
 use crate::config::Config;
 use crate::destinations::Destinations;
 use crate::events::Events;
+use crate::history::History;
 use crate::limits::{Activity, MemoryBudget, StatsCache, Turns};
 use crate::metrics::Metrics;
 use crate::pull::Pulls;
@@ -41,6 +42,10 @@ pub(crate) const MAX_EXPORTS: usize = 4;
 /// The most lists of jobs that are read at once, one for each caller. Others wait: a page of a filter that few jobs
 /// match is read from many jobs.
 const MAX_SCANS: usize = 2;
+/// The most queries of the history at once, one for each caller. Others wait.
+const MAX_HISTORIES: usize = 3;
+/// The most calls that replay a part of the history at once, one for each caller. Others wait.
+const MAX_REPLAYS: usize = 1;
 /// The most large bodies that are parsed at once.
 const MAX_PARSES: usize = 1;
 /// The most consumers that look for jobs at once while there are several tenants, in all and of one.
@@ -69,6 +74,11 @@ pub(crate) struct Api {
     /// Consumers of tenants that wait for jobs.
     pub(crate) consumers: Places,
     pub(crate) scans: Turns,
+    pub(crate) history: History,
+    /// Turns to ask the history.
+    pub(crate) histories: Turns,
+    /// Turns to submit again what is in the history.
+    pub(crate) replays: Turns,
     /// Turns to parse large bodies, where callers have keys.
     pub(crate) parses: Turns,
     /// Turns of consumers to look for jobs, where callers have keys.
@@ -117,6 +127,9 @@ impl Api {
             exports: Places::new(MAX_EXPORTS),
             consumers: Places::new(config.connections),
             scans: Turns::new(MAX_SCANS, Arc::clone(&activity)),
+            history: History::new(config.history.clone()),
+            histories: Turns::new(MAX_HISTORIES, Arc::clone(&activity)),
+            replays: Turns::new(MAX_REPLAYS, Arc::clone(&activity)),
             parses: Turns::new(MAX_PARSES, Arc::clone(&activity)),
             looks: Turns::of_small_work(MAX_LOOKS_EACH, MAX_LOOKS, Arc::clone(&activity)),
             activity,

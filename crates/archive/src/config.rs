@@ -67,15 +67,7 @@ pub struct Config {
 impl Config {
     /// Reads the settings and collects mistakes in `lookup`. `None` without an archive.
     pub fn load(lookup: &mut Lookup) -> Option<Self> {
-        let text = lookup.text("ARCHIVE");
-        let url = match text.parse::<ArchiveUrl>() {
-            Ok(url) => Some(url),
-            Err(_) if text.is_empty() => None,
-            Err(why) => {
-                lookup.reject("ARCHIVE", why);
-                None
-            }
-        };
+        let url = ArchiveUrl::load(lookup);
         let ends = ends(&lookup.text("ARCHIVE_ENDS")).unwrap_or_else(|why| {
             lookup.reject("ARCHIVE_ENDS", why);
             EndKinds::all()
@@ -137,6 +129,17 @@ pub enum ArchiveUrl {
     Postgres(String),
     /// The file of a SQLite database.
     Sqlite(PathBuf),
+}
+
+impl ArchiveUrl {
+    /// Reads the setting `ARCHIVE`; `None` without an archive.
+    pub fn load(lookup: &mut Lookup) -> Option<Self> {
+        let text = lookup.text("ARCHIVE");
+        if text.is_empty() {
+            return None;
+        }
+        text.parse().map_err(|why: String| lookup.reject("ARCHIVE", why)).ok()
+    }
 }
 
 impl FromStr for ArchiveUrl {

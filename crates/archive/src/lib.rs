@@ -1,12 +1,17 @@
 //! The archive, without its database: takes the ends of jobs out of the store, makes rows of them, gives these to a sink,
 //! and removes from the store what the sink has.
 //!
-//! `relay` is that work. `sink` is what it needs of a database; the binary `ringback-archiver` has PostgreSQL and SQLite.
-//! `pipe` is a sink that is another process, for `ringback up`, whose store no other process can open. `attach` keeps
-//! the store informed of what is archived, `start` starts it all, and `config` has the settings.
+//! `relay` is that work. `sink` is what it needs of a database, and `history` what is asked of one that has kept ends; the
+//! binary `ringback-archiver` has PostgreSQL and SQLite. `erasure` says which ends are removed, and kept out. `pipe` is a
+//! sink and a history in another process: for `ringback up`, whose store no other process can open, and for an API. `attach`
+//! keeps the store informed of what is archived, `start` starts it all, and `config` has the settings. `answer` is an end as
+//! an API shows it.
 
+mod answer;
 mod attach;
 mod config;
+pub mod erasure;
+pub mod history;
 mod metrics;
 pub mod pipe;
 mod relay;
@@ -16,5 +21,5 @@ mod start;
 
 pub use self::config::{ArchiveUrl, Config, SETTINGS};
 pub use self::row::EndRow;
-pub use self::sink::{Sink, SinkError, Written};
+pub use self::sink::{MIGRATE, Sink, SinkError, Written};
 pub use self::start::start;

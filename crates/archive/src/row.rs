@@ -45,7 +45,9 @@ pub struct EndRow {
     pub last_error: Option<String>,
     /// How long it took, in ms.
     pub last_duration_ms: Option<i64>,
-    /// What was submitted beside the URL and the body, as JSON, with the values of secret headers masked; `None` if it could
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// What was submitted beside the URL, the tags and the body, as JSON, with the values of secret headers masked; `None` if it could
     /// not be read.
     pub request: Option<String>,
     /// The attempts that were logged, as JSON: a list, the newest last.
@@ -90,12 +92,23 @@ impl EndRow {
             last_status: job.last.as_ref().and_then(|last| last.status),
             last_error: job.last.as_ref().and_then(|last| last.error.as_deref().map(clean)),
             last_duration_ms: job.last.as_ref().map(|last| time(millis(last.duration))),
+            tags: job.tags.to_vec(),
             request: delivery.map(request),
             attempt_log: log(own),
             is_attempts_complete,
             body,
             content_type,
         }
+    }
+}
+
+impl EndRow {
+    /// About how many bytes it takes.
+    pub fn size(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let texts = [&self.reason, &self.url, &self.last_error, &self.request].map(length);
+        let body = self.body.as_ref().map_or(0, Vec::len);
+        self.id.len() + self.attempt_log.len() + texts.iter().sum::<usize>() + body
     }
 }
 
@@ -130,12 +143,13 @@ fn clean_value(value: &mut serde_json::Value) {
     }
 }
 
-/// What was submitted beside the URL and the body.
+/// What was submitted beside the URL, the tags and the body.
 fn request(mut delivery: Delivery) -> String {
     delivery.body.bytes = Default::default();
     delivery.body.content_type = None;
     let mut answer = RequestAnswer::masked(delivery);
     (answer.url, answer.body, answer.body_base64, answer.content_type) = (None, None, None, None);
+    answer.tags = Vec::new();
     clean_json(serde_json::to_string(&answer).unwrap_or_else(|_| "{}".to_owned()))
 }
 
@@ -155,10 +169,10 @@ fn host(origin: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use ringback_core::clock::Timestamp;
     use ringback_core::contract::EndKind;
-    use ringback_core::job::{Body, Callback, Context, Headers, Job, JobKey, Topic};
+    use ringback_core::job::{Body, Callback, Context, Headers, Job, JobKey, Tags, Topic};
     use ringback_core::state::State;
 
     use super::*;
@@ -186,6 +200,7 @@ mod tests {
                 failures: 2,
                 last: None,
                 reason: Some("expired".into()),
+                tags: Tags::from_stored("customer:42 order:1").unwrap(),
             },
             first_due: at(800),
             delivery: Some(delivery),
@@ -195,9 +210,15 @@ mod tests {
         }
     }
 
+    /// The row of an end, with its body.
+    pub(crate) fn row() -> EndRow {
+        EndRow::new(end(), true)
+    }
+
     #[test]
     fn a_row_has_what_was_submitted_and_no_secret_header() {
-        let row = EndRow::new(end(), true);
+        let row = row();
+        assert_eq!(row.tags, ["customer:42", "order:1"]);
         assert_eq!((row.tenant.as_str(), row.topic.as_str(), row.id.as_str()), ("acme", "pay", "order-1"));
         assert_eq!((row.state.as_str(), row.reason.as_deref()), ("dead", Some("expired")));
         assert_eq!((row.life, row.first_due_at, row.due_at, row.finished_at), (700, 800, 900, 1_000));
@@ -215,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_row_has_the_attempts_of_its_own_life_and_no_nul() {
-        let row = EndRow::new(end(), true);
+        let row = row();
         let log: serde_json::Value = serde_json::from_str(&row.attempt_log).unwrap();
         assert_eq!(
             (&log[0]["attempt"], &log[1]["answer"], log.as_array().unwrap().len()),

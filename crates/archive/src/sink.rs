@@ -1,8 +1,13 @@
 //! What the relay needs of a database.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::row::EndRow;
+
+/// How long a database may take to bring its schema up to date.
+pub const MIGRATE: Duration = Duration::from_secs(60 * 60);
 
 /// A database that keeps ends.
 pub trait Sink: Send {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ringback_archive::pipe::Serves;
 use ringback_archive::{ArchiveUrl, SETTINGS as ARCHIVE};
 use ringback_core::contract::Options;
 use ringback_service::{Lookup, Setting};
@@ -17,7 +18,7 @@ const OWN: &[Setting] = &Setting::table([
     (
         "ARCHIVE_SOURCE",
         "store",
-        "Where ends come from: store, or pipe for the standard input, as `ringback up` starts it",
+        "Where ends come from: store, or pipe for the standard input, as `ringback up` starts it; with history it answers the queries of an API on the standard input instead",
     ),
     (
         "CA_FILE",
@@ -31,6 +32,8 @@ const OWN: &[Setting] = &Setting::table([
 pub(crate) enum Source {
     Store,
     Pipe,
+    /// None: it answers queries.
+    History,
 }
 
 /// The configuration of an archiver.
@@ -56,9 +59,10 @@ impl Config {
             lookup.group(|get| settings::parse(get, CALL_TIMEOUT), || settings::defaults(CALL_TIMEOUT));
         let source = match lookup.text("ARCHIVE_SOURCE").as_str() {
             "store" => Source::Store,
-            "pipe" => Source::Pipe,
+            text if text == Serves::Ends.name() => Source::Pipe,
+            text if text == Serves::History.name() => Source::History,
             _ => {
-                lookup.reject("ARCHIVE_SOURCE", "must be store or pipe");
+                lookup.reject("ARCHIVE_SOURCE", "must be store, pipe or history");
                 Source::Store
             }
         };

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use ringback_archive::erasure::Erasure;
+use ringback_archive::history::{History, PageAsk, QueryError};
 use ringback_archive::{ArchiveUrl, EndRow, Sink, SinkError, Written};
 use ringback_core::clock::Clock;
 
 use crate::config::Config;
-use crate::postgres::Postgres;
-use crate::sqlite::Sqlite;
+use crate::postgres::{Postgres, PostgresHistory};
+use crate::sqlite::{Sqlite, SqliteHistory};
 
-/// A database.
+/// A database that keeps ends.
 pub(crate) enum Database {
     Postgres(Box<Postgres>),
     Sqlite(Sqlite),
@@ -50,6 +52,43 @@ impl Sink for Database {
         match self {
             Self::Postgres(database) => database.maintain().await,
             Self::Sqlite(database) => database.maintain().await,
+        }
+    }
+}
+
+/// A database that has kept ends.
+pub(crate) enum Kept {
+    Postgres(Box<PostgresHistory>),
+    Sqlite(SqliteHistory),
+}
+
+impl Kept {
+    /// Reads the settings of a database, and does not connect.
+    ///
+    /// # Errors
+    /// If its URL or the file of authorities cannot be read.
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+        Ok(match &config.archive.url {
+            ArchiveUrl::Postgres(url) => {
+                Self::Postgres(Box::new(PostgresHistory::new(url, config.authorities.as_deref())?))
+            }
+            ArchiveUrl::Sqlite(file) => Self::Sqlite(SqliteHistory::new(file.clone())),
+        })
+    }
+}
+
+impl History for Kept {
+    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
+        match self {
+            Self::Postgres(database) => database.rows(ask).await,
+            Self::Sqlite(database) => database.rows(ask).await,
+        }
+    }
+
+    async fn erase(&mut self, erasure: &Erasure) -> Result<u64, QueryError> {
+        match self {
+            Self::Postgres(database) => database.erase(erasure).await,
+            Self::Sqlite(database) => database.erase(erasure).await,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The archiver: keeps the ends of jobs in PostgreSQL or SQLite. Any number of archivers share the shards of a store; each
 //! end is kept once. Started by `ringback up` it reads ends from a pipe, because no other process can open an embedded store.
+//! Started by an API it answers queries for ends that were kept.
 //!
-//! `database` is the sink, which `postgres` or `sqlite` is behind; `ringback-archive` has the relay from the store to it.
+//! `database` is the sink and the history, which `postgres` or `sqlite` is behind; `ringback-archive` has the relay from the store to it.
 
 mod config;
 mod database;
@@ -16,10 +17,12 @@ use ringback_store::Store;
 
 pub use self::config::Config;
 use self::config::Source;
-use self::database::Database;
+use self::database::{Database, Kept};
 
 /// How many relays share the shards. While the database commits for one, another takes ends.
 const RELAYS: usize = 2;
+/// How many queries of an API are answered at a time.
+const CONNECTIONS: usize = 4;
 
 /// Runs an archiver until the shutdown.
 ///
@@ -27,15 +30,25 @@ const RELAYS: usize = 2;
 /// When the store cannot be used, the pipe breaks, or a task failed.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     match config.source {
-        Source::Pipe => from_pipe(config, context).await,
+        Source::Pipe => {
+            let database = Database::new(&config, context.clock.clone())?;
+            until_closed(pipe::serve(database, tokio::io::stdin(), tokio::io::stdout()), &context).await
+        }
+        Source::History => {
+            let databases = (0..CONNECTIONS).map(|_| Kept::new(&config)).collect::<Result<_, _>>()?;
+            let served = pipe::serve_history(databases, tokio::io::stdin(), tokio::io::stdout());
+            until_closed(served, &context).await
+        }
         Source::Store => from_store(config, context).await,
     }
 }
 
-async fn from_pipe(config: Config, context: Context) -> anyhow::Result<()> {
+/// Serves the process that has started this one, until that closes the pipe.
+async fn until_closed(
+    served: impl Future<Output = std::io::Result<()>>,
+    context: &Context,
+) -> anyhow::Result<()> {
     context.health.set("archive", true, "serves the process that started it");
-    let database = Database::new(&config, context.clock.clone())?;
-    let served = pipe::serve(database, tokio::io::stdin(), tokio::io::stdout());
     tokio::select! {
         biased;
         served = served => {

@@ -1,30 +1,28 @@
 //! The archive in PostgreSQL, 13 or later. Ends are in partitions by month, which are made ahead and dropped whole.
 
+mod erase;
+mod history;
 mod insert;
 mod migrations;
 mod partitions;
+mod server;
 mod tls;
 
 use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::path::Path;
-use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use ringback_archive::{EndRow, Sink, SinkError, Written};
+use ringback_archive::{EndRow, MIGRATE, Sink, SinkError, Written};
 use ringback_core::clock::Clock;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_postgres::config::SslMode;
-use tokio_postgres::{Client, NoTls};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::Client;
 
+pub(crate) use self::history::PostgresHistory;
 use self::partitions::Month;
+use self::server::{Connection, Server};
 
-/// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(5);
 /// How long a statement waits for a lock, such as that of somebody's long query while a partition is made.
 const LOCK: Duration = Duration::from_secs(5);
 /// How long a batch may take.
@@ -32,13 +30,10 @@ const WRITE: Duration = Duration::from_secs(20);
 
 /// A PostgreSQL database.
 pub(crate) struct Postgres {
-    config: tokio_postgres::Config,
-    tls: Option<MakeRustlsConnect>,
+    server: Server,
     keep: Option<Duration>,
     clock: Arc<dyn Clock>,
-    client: Option<Client>,
-    /// The task of the connection.
-    connection: JoinSet<()>,
+    connection: Option<Connection>,
     /// The months whose partitions are known to be there, or cannot be made.
     partitions: BTreeSet<Month>,
 }
@@ -54,61 +49,31 @@ impl Postgres {
         keep: Option<Duration>,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
-        // The error of the parser may name a part of the URL, but not the password.
-        let mut config = tokio_postgres::Config::from_str(url).context("RINGBACK_ARCHIVE cannot be read")?;
-        config.connect_timeout(CONNECT).application_name("ringback-archiver");
-        let tls = match config.get_ssl_mode() {
-            SslMode::Disable => None,
-            _ => Some(tls::connector(authorities)?),
-        };
-        Ok(Self {
-            config,
-            tls,
-            keep,
-            clock,
-            client: None,
-            connection: JoinSet::new(),
-            partitions: BTreeSet::new(),
-        })
-    }
-
-    async fn connect(&mut self) -> Result<Client, tokio_postgres::Error> {
-        // Ends a former connection.
-        self.connection.abort_all();
-        match &self.tls {
-            Some(tls) => {
-                let (client, connection) = self.config.connect(tls.clone()).await?;
-                self.connection.spawn(async { drop(connection.await) });
-                Ok(client)
-            }
-            None => {
-                let (client, connection) = self.config.connect(NoTls).await?;
-                self.connection.spawn(async { drop(connection.await) });
-                Ok(client)
-            }
-        }
+        let server = Server::new(url, authorities)?;
+        Ok(Self { server, keep, clock, connection: None, partitions: BTreeSet::new() })
     }
 
     async fn connect_and_migrate(&mut self) -> Result<String, Failed> {
+        // Ends a former connection.
+        self.connection = None;
         self.partitions.clear();
-        let mut client = self.connect().await?;
-        // Months begin at midnight in UTC; a statement ends before this process gives up on it.
-        let limit = WRITE.as_millis();
-        let settings = format!(
-            "set time zone 'UTC'; set statement_timeout = {limit}; set lock_timeout = {}",
-            LOCK.as_millis()
-        );
-        client.batch_execute(&settings).await?;
-        let version = migrations::run(&mut client).await?;
-        let server: String = client.query_one("show server_version", &[]).await?.get(0);
-        self.client = Some(client);
+        let connected = timeout(WRITE, self.server.connect(WRITE, LOCK)).await;
+        let mut connection = connected.map_err(|_elapsed| too_slow(WRITE))??;
+        let version = migrations::run(&mut connection.client).await?;
+        let server: String = connection.client.query_one("show server_version", &[]).await?.get(0);
+        self.connection = Some(connection);
         let server = server.split(' ').next().unwrap_or_default();
         Ok(format!("PostgreSQL {server}, schema {version}"))
     }
 
+    fn client(connection: &mut Option<Connection>) -> Result<&mut Client, Failed> {
+        let connected = connection.as_mut().map(|connection| &mut connection.client);
+        connected.ok_or_else(|| Failed::Other("it is not connected".to_owned()))
+    }
+
     async fn write_all(&mut self, rows: &[EndRow]) -> Result<Written, Failed> {
-        let Self { client, partitions, .. } = self;
-        let client = client.as_mut().ok_or_else(|| Failed::Other("it is not connected".to_owned()))?;
+        let Self { connection, partitions, .. } = self;
+        let client = Self::client(connection)?;
         for month in rows.iter().map(|row| Month::of(row.finished_at)).collect::<BTreeSet<_>>() {
             if !partitions.contains(&month) {
                 partitions::ensure(client, month).await?;
@@ -121,8 +86,9 @@ impl Postgres {
 
     async fn tend(&mut self) -> Result<(), Failed> {
         let now = i64::try_from(self.clock.now().as_millis()).unwrap_or(i64::MAX);
-        let Self { client, partitions, keep, .. } = self;
-        let client = client.as_mut().ok_or_else(|| Failed::Other("it is not connected".to_owned()))?;
+        let Self { connection, partitions, keep, .. } = self;
+        let client = Self::client(connection)?;
+        erase::forget_before(client, now).await?;
         let this = Month::of(now);
         for month in [this, this.next(), this.next().next()] {
             if !partitions.contains(&month) && partitions::ensure(client, month).await? {
@@ -141,10 +107,9 @@ impl Postgres {
         &mut self,
         done: Result<Result<T, Failed>, tokio::time::error::Elapsed>,
     ) -> Result<T, SinkError> {
-        let done =
-            done.unwrap_or_else(|_elapsed| Err(Failed::Other(format!("it did not answer within {WRITE:?}"))));
+        let done = done.unwrap_or_else(|_elapsed| Err(too_slow(WRITE)));
         done.map_err(|error| {
-            self.client = None;
+            self.connection = None;
             SinkError(format!("PostgreSQL: {error}"))
         })
     }
@@ -152,7 +117,8 @@ impl Postgres {
 
 impl Sink for Postgres {
     async fn prepare(&mut self) -> Result<String, SinkError> {
-        let prepared = timeout(WRITE, self.connect_and_migrate()).await;
+        // A new version of the schema may have to be made for many rows.
+        let prepared = timeout(MIGRATE, self.connect_and_migrate()).await;
         self.done(prepared)
     }
 
@@ -165,6 +131,10 @@ impl Sink for Postgres {
         let tended = timeout(WRITE, self.tend()).await;
         self.done(tended)
     }
+}
+
+fn too_slow(limit: Duration) -> Failed {
+    Failed::Other(format!("it did not answer within {limit:?}"))
 }
 
 /// Why something failed.

@@ -1,5 +1,8 @@
 //! The archive in a SQLite file.
 
+mod erase;
+mod history;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,19 +11,26 @@ use ringback_archive::{EndRow, Sink, SinkError, Written};
 use ringback_core::clock::{Clock, Timestamp, millis};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
+pub(crate) use self::history::SqliteHistory;
+
 /// The versions of the schema, in order: what each adds.
-const MIGRATIONS: [&str; 1] = [include_str!("sqlite.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("sqlite/1.sql"), include_str!("sqlite/2.sql")];
 /// How long another writer of the file is waited for.
 const BUSY: Duration = Duration::from_secs(10);
+/// The columns of the key of an end.
+const KEY: &str = "tenant, topic, id, life, attempts, state, finished_at";
 /// How many rows that were kept long enough are removed in one transaction.
 const REMOVED: i64 = 5_000;
 
 const ENDS: &str = "insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, \
     due_at, failures, reason, url, host, last_at, last_status, last_error, last_duration_ms, request, attempt_log, \
-    attempts_complete, archived_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?4, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-    ?18, ?19, ?20, ?21) on conflict do nothing";
+    attempts_complete, archived_at, tags) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?4, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, \
+    ?17, ?18, ?19, ?20, ?21, ?22) on conflict do nothing";
 const BODIES: &str = "insert into ringback_bodies (tenant, topic, id, life, attempts, state, finished_at, content_type, body) \
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) on conflict do nothing";
+
+const TAGS: &str = "insert into ringback_tags (tenant, topic, id, life, attempts, state, finished_at, tag) \
+    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
 
 /// A SQLite file.
 pub(crate) struct Sqlite {
@@ -94,15 +104,20 @@ impl Sink for Sqlite {
     }
 
     async fn maintain(&mut self) -> Result<(), SinkError> {
-        let Some(before) = self.keep.map(|keep| ms(self.clock.now()).saturating_sub_unsigned(millis(keep)))
-        else {
+        let now = ms(self.clock.now());
+        self.blocking(move |connection| erase::forget_before(connection, now)).await?;
+        let Some(before) = self.keep.map(|keep| now.saturating_sub_unsigned(millis(keep))) else {
             return Ok(());
         };
         loop {
             let removed = self.blocking(move |connection| {
                 let txn = begin(connection)?;
                 let mut removed = 0;
-                for (table, key) in [("ringback_ends", "tenant, topic, id, life, attempts, state, finished_at"), ("ringback_bodies", "rowid")] {
+                for (table, key) in [
+                    ("ringback_ends", KEY),
+                    ("ringback_tags", "tenant, tag, finished_at, topic, id, life, attempts, state"),
+                    ("ringback_bodies", "rowid"),
+                ] {
                     let sql = format!(
                         "delete from {table} where ({key}) in (select {key} from {table} where finished_at < ?1 limit ?2)"
                     );
@@ -141,9 +156,9 @@ fn migrate(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<i64>
 }
 
 fn insert(txn: &Transaction<'_>, rows: &[EndRow], now: Timestamp) -> rusqlite::Result<Written> {
-    let (mut ends, mut bodies) = (txn.prepare(ENDS)?, txn.prepare(BODIES)?);
+    let (mut ends, mut bodies, mut tags) = (txn.prepare(ENDS)?, txn.prepare(BODIES)?, txn.prepare(TAGS)?);
     let mut written = Written::default();
-    for row in rows {
+    for row in erase::kept(txn, rows)? {
         let EndRow { tenant, topic, id, life, attempts, state, finished_at, .. } = row;
         let new = ends.execute(params![
             tenant,
@@ -166,7 +181,8 @@ fn insert(txn: &Transaction<'_>, rows: &[EndRow], now: Timestamp) -> rusqlite::R
             row.request,
             row.attempt_log,
             row.is_attempts_complete,
-            ms(now)
+            ms(now),
+            serde_json::to_string(&row.tags).unwrap_or_default()
         ]);
         match new {
             Ok(new) => written.new += new as u64,
@@ -176,6 +192,9 @@ fn insert(txn: &Transaction<'_>, rows: &[EndRow], now: Timestamp) -> rusqlite::R
                 continue;
             }
             Err(error) => return Err(error),
+        }
+        for tag in &row.tags {
+            tags.execute(params![tenant, topic, id, life, attempts, state, finished_at, tag])?;
         }
         if let Some(body) = &row.body {
             bodies.execute(params![

@@ -10,6 +10,7 @@ mod credential;
 mod dead;
 mod each_job;
 mod export;
+mod history;
 mod import;
 mod inspect;
 mod job;
@@ -130,6 +131,9 @@ pub(crate) enum Command {
     /// Show what waits for the archive, or detach it
     #[command(subcommand, after_help = archive::EXAMPLES)]
     Archive(archive::ArchiveCommand),
+    /// Find jobs that have ended, in the archive: list, show, replay or erase them
+    #[command(subcommand, after_help = history::EXAMPLES)]
+    History(history::HistoryCommand),
     /// Submit a job again and again, by a cron expression or a period
     #[command(subcommand, after_help = schedule::EXAMPLES)]
     Schedule(schedule::ScheduleCommand),
@@ -257,6 +261,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Credential(args) => online(remote, async |session| credential::run(session, args).await),
         Command::Archive(args) => online(remote, async |session| archive::run(session, args).await),
+        Command::History(args) => online(remote, async |session| history::run(session, args).await),
         Command::Quota(args) => online(remote, async |session| quota::run(session, args).await),
         Command::Schedule(args) => online(remote, async |session| schedule::run(session, args).await),
         Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),

@@ -2,6 +2,7 @@
 //! only on a terminal, and colours not with `NO_COLOR`.
 
 mod dead;
+mod end;
 mod escape;
 mod job;
 mod request;
@@ -16,6 +17,7 @@ use anstyle::Style;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 
 pub(crate) use self::dead::{dead_row, redrive_details, redrive_row};
+pub(crate) use self::end::{end_details, end_row};
 pub(crate) use self::escape::{escape_json, escape_lines, escape_text, is_unsafe};
 pub(crate) use self::job::{job_details, job_row, state};
 pub(crate) use self::request::{REQUEST_COLUMNS, request_cells, request_details};

@@ -7,6 +7,7 @@ mod if_exists;
 mod key;
 mod method;
 mod secret;
+mod tags;
 mod text;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
 pub use method::CallbackMethod;
 pub use secret::{MASK, is_masked, is_secret};
+pub use tags::{MAX_TAG, MAX_TAGS, Tags};
 pub use text::TextError;
 
 use crate::clock::Timestamp;
@@ -106,6 +108,8 @@ pub struct Delivery {
     pub timeout: Option<Duration>,
     /// When it expires, if it does.
     pub expires: Option<Expires>,
+    /// Its tags. No receiver sees them.
+    pub tags: Tags,
     /// The trace of the submit, if it was part of one.
     pub trace: Option<Trace>,
     /// The URL for the dead-letter notice, if the job has one. Boxed, because few jobs have one.
@@ -127,6 +131,7 @@ impl Delivery {
             retry: None,
             timeout: None,
             expires: None,
+            tags: Tags::default(),
             trace: None,
             on_dead: None,
             on_done: None,
@@ -198,6 +203,8 @@ pub struct Job {
     pub last: Option<LastAttempt>,
     /// Why it is dead.
     pub reason: Option<String>,
+    /// Its tags; none once it is done or cancelled.
+    pub tags: Tags,
 }
 
 /// The history of an imported job. [`History::default`] is that of a new job.

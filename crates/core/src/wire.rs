@@ -14,6 +14,7 @@ mod events;
 mod export;
 mod fields;
 mod first_items;
+mod history;
 mod import;
 mod inspect;
 mod keys;
@@ -33,6 +34,6 @@ pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
     answer::*, archive::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, effective::*, events::*,
-    export::*, import::*, inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*, pull::*,
-    quotas::*, request::*, schedules::*, submit::*, topics::*,
+    export::*, history::*, import::*, inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*,
+    pull::*, quotas::*, request::*, schedules::*, submit::*, topics::*,
 };

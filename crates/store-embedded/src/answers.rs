@@ -36,6 +36,7 @@ pub(crate) fn job(record: Record, key: JobKey) -> Job {
         failures: record.failures,
         last: record.last.map(last),
         reason,
+        tags: record.tags,
     }
 }
 
@@ -60,7 +61,8 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
         hint: SettleHint::default(),
         is_watched,
     };
-    let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
+    let delivery =
+        payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout(), record.tags.clone())?;
     let due = [record.due, record.first_due()].map(Timestamp::from_millis);
     let created = Timestamp::from_millis(record.created);
     Some(Lease::new(grant, key(record, body)?, delivery, due, created, record.attempts, record.failures))
@@ -69,7 +71,8 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
 /// A pull job that was reserved; `None` if the job cannot be read.
 pub(crate) fn pulled_job(shard: Shard, record: &Record, body: &Body) -> Option<PulledJob> {
     let Stage::Reserved { deadline, .. } = record.stage else { return None };
-    let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
+    let delivery =
+        payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout(), record.tags.clone())?;
     Some(PulledJob {
         receipt: receipt(shard, record)?,
         expires: expires(record, delivery.expires),

@@ -82,6 +82,7 @@ fn job(n: usize) -> NewJob {
     let delivery = Delivery {
         method: ringback_core::job::CallbackMethod::Patch,
         expires: Some(ringback_core::job::Expires::After(std::time::Duration::from_secs(86_400))),
+        tags: ringback_core::job::Tags::from_stored("customer:42").unwrap(),
         callback: Callback::parse("http://receiver.example/hook").unwrap(),
         body: Body { bytes: vec![7; 20_000].into(), content_type: None },
         headers: Headers::default(),

@@ -250,7 +250,7 @@ impl<'t> Txn<'t> {
         }
         if let Some(key) = self.key_of(job)? {
             let at = Timestamp::from_millis(self.now());
-            self.edge.events.push(Event { at, key, kind: what() });
+            self.edge.events.push(Event { at, key, tags: job.tags.clone(), kind: what() });
         }
         Ok(())
     }

@@ -9,14 +9,16 @@ use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
     AttemptEnded, AttemptOutcome, Event, EventKind, Shard, StoreError, StreamItem,
 };
-use ringback_core::job::{JobKey, Topic};
+use ringback_core::job::{JobKey, Tags, Topic};
 
 use super::channel::{Channel, Heard};
 use super::redis_store::RedisStore;
 use super::script;
 
-/// The first byte of a message that is packed as this version does.
+/// The first byte of a message.
 const FORMAT: u8 = 1;
+/// That of one in which each event has tags.
+const WITH_TAGS: u8 = 2;
 
 impl RedisStore {
     pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
@@ -49,9 +51,11 @@ impl Events {
 
 /// Reads a whole message, or nothing.
 fn unpack(mut raw: Bytes) -> Option<Vec<Event>> {
-    if raw.try_get_u8().ok()? != FORMAT {
-        return None;
-    }
+    let has_tags = match raw.try_get_u8().ok()? {
+        FORMAT => false,
+        WITH_TAGS => true,
+        _ => return None,
+    };
     let at = time(&mut raw)?;
     let names = usize::from(raw.try_get_u16().ok()?);
     let topics = (0..names).map(|_| Topic::from_stored(&text(&mut raw)?)).collect::<Option<Vec<Topic>>>()?;
@@ -59,9 +63,16 @@ fn unpack(mut raw: Bytes) -> Option<Vec<Event>> {
     while raw.has_remaining() {
         let topic = topics.get(usize::from(raw.try_get_u16().ok()?))?.clone();
         let id = text(&mut raw)?.parse().ok()?;
-        events.push(Event { at, key: JobKey { topic, id }, kind: kind(&mut raw)? });
+        let tags = if has_tags { tags(&mut raw)? } else { Tags::default() };
+        events.push(Event { at, key: JobKey { topic, id }, tags, kind: kind(&mut raw)? });
     }
     Some(events)
+}
+
+fn tags(raw: &mut Bytes) -> Option<Tags> {
+    let length = usize::from(raw.try_get_u16().ok()?);
+    let packed = (raw.len() >= length).then(|| raw.split_to(length))?;
+    Some(std::str::from_utf8(&packed).ok().and_then(Tags::from_stored).unwrap_or_default())
 }
 
 fn kind(raw: &mut Bytes) -> Option<EventKind> {
@@ -106,6 +117,8 @@ fn text(raw: &mut Bytes) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::contract::EventName;
+
     use super::*;
 
     fn message() -> Vec<u8> {
@@ -131,10 +144,27 @@ mod tests {
             duration: Some(Duration::from_millis(17)),
         });
         let expected = [
-            Event { at, key: key("a"), kind: attempt },
-            Event { at, key: key("b"), kind: EventKind::Dead { reason: "gone".into() } },
+            Event { at, key: key("a"), tags: Tags::default(), kind: attempt },
+            Event {
+                at,
+                key: key("b"),
+                tags: Tags::default(),
+                kind: EventKind::Dead { reason: "gone".into() },
+            },
         ];
         assert_eq!(events, expected);
+    }
+
+    #[test]
+    fn a_message_with_tags_has_those_of_each_event() {
+        let mut raw = vec![WITH_TAGS, 0, 0, 0, 0, 4, 210, 0, 1, 3];
+        raw.extend(b"pay");
+        raw.extend([0, 0, 1, b'a', 0, 3, b'x', b' ', b'y', 4]);
+        raw.extend([0, 0, 1, b'b', 0, 0, 2]);
+        let events = unpack(raw.into()).unwrap();
+        let found: Vec<_> = events.iter().map(|event| (event.tags.to_vec(), event.kind.name())).collect();
+        let tags = vec!["x".to_owned(), "y".to_owned()];
+        assert_eq!(found, [(tags, EventName::Done), (Vec::new(), EventName::Promoted)]);
     }
 
     #[test]
@@ -146,7 +176,7 @@ mod tests {
             assert_eq!(unpack(Bytes::copy_from_slice(&whole[..end])), None, "{end}");
         }
         let mut foreign = whole.clone();
-        foreign[0] = FORMAT + 1;
+        foreign[0] = WITH_TAGS + 1;
         assert_eq!(unpack(foreign.into()), None);
         let mut strange = whole;
         strange[head + 4] = 9;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, LeaseId, StoreError, payload};
-use ringback_core::job::{ContentHash, Job, JobKey, Locator, NewJob, Topic};
+use ringback_core::job::{ContentHash, Job, JobId, JobKey, Locator, NewJob, Tags, Topic};
 use ringback_core::lane::{GrantedBatch, Lane, LaneId, SettleHint};
 use ringback_core::limits::{MAX_ERROR, MAX_REASON, truncated};
 use ringback_core::outcome::LastAttempt;
@@ -23,8 +23,11 @@ pub(crate) const EARLIEST: u16 = 5;
 const INLINE: usize = 2048;
 const EXTERNAL: u8 = 2;
 const TOKEN: u8 = 4;
-/// The flag of a record with fields before its payload that this version does not know.
+/// The flag of a record with fields before its payload that few have: their length (2), and each behind its kind (1) and its
+/// length (2).
 const FIELDS: u8 = 16;
+/// The kind of the tags.
+const TAGS: u8 = 1;
 /// The bytes of a record before the id.
 pub(crate) const RECORD: usize = 34;
 /// The place of the flags in a record.
@@ -56,16 +59,20 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     let is_external = payload.len() > INLINE;
     let token = job.if_exists.token().map(|token| token.0);
     let token = token.as_ref().map_or(&[][..], |token| token);
-    let size = RECORD + id.len() + token.len() + if is_external { 4 } else { payload.len() };
+    let fields = fields(&job.delivery.tags);
+    let size = RECORD + id.len() + token.len() + fields.len() + if is_external { 4 } else { payload.len() };
     let mut rest = Vec::with_capacity(size);
-    let flags = if is_external { EXTERNAL } else { 0 };
-    rest.push(if token.is_empty() { flags } else { flags | TOKEN });
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    rest.push(
+        flag(is_external, EXTERNAL) | flag(!token.is_empty(), TOKEN) | flag(!fields.is_empty(), FIELDS),
+    );
     rest.extend_from_slice(&u32::try_from(timeout).unwrap_or(u32::MAX).to_be_bytes());
     rest.extend_from_slice(&job.content.0);
     rest.extend_from_slice(&lane.0);
     rest.push(u8::try_from(id.len()).expect("an id has at most 128 bytes"));
     rest.extend_from_slice(id.as_bytes());
     rest.extend_from_slice(token);
+    rest.extend_from_slice(&fields);
     if !is_external {
         rest.extend_from_slice(&payload);
         return Packed { rest, external: Vec::new() };
@@ -77,6 +84,71 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     // The token shows a reader whether the payload is still that of the record.
     payload.extend_from_slice(token);
     Packed { rest, external: payload }
+}
+
+/// The fields that few records have, behind their length; nothing if there are none.
+fn fields(tags: &Tags) -> Vec<u8> {
+    let mut fields = Vec::new();
+    if !tags.is_empty() {
+        let length = |bytes: usize| u16::try_from(bytes).expect("tags are short").to_be_bytes();
+        let tags = tags.as_str().as_bytes();
+        fields.extend(length(3 + tags.len()));
+        fields.push(TAGS);
+        fields.extend(length(tags.len()));
+        fields.extend_from_slice(tags);
+    }
+    fields
+}
+
+/// The tags among the fields that few records have. What this version does not know or cannot read is skipped: without
+/// tags the job is delivered all the same.
+fn tags(mut fields: Bytes) -> Tags {
+    while fields.remaining() > 3 {
+        let (kind, length) = (fields.get_u8(), usize::from(fields.get_u16()));
+        let value = fields.split_to(length.min(fields.remaining()));
+        if kind == TAGS {
+            return std::str::from_utf8(&value).ok().and_then(Tags::from_stored).unwrap_or_default();
+        }
+    }
+    Tags::default()
+}
+
+/// What a record has before its payload, after the fixed part, beginning with the length of the id.
+struct Names {
+    id: JobId,
+    token: Option<Token>,
+    tags: Tags,
+}
+
+impl Names {
+    /// Reads them off the front, with the flags of the record.
+    fn take(flags: u8, raw: &mut Bytes) -> Result<Self, StoreError> {
+        need(raw, 1)?;
+        let id = usize::from(raw.get_u8());
+        let id = text(raw, id)?.parse().map_err(|_| UNREADABLE)?;
+        let token = if flags & TOKEN != 0 { Some(token(raw)?) } else { None };
+        let mut tags = Tags::default();
+        if flags & FIELDS != 0 {
+            need(raw, 2)?;
+            let length = usize::from(raw.get_u16());
+            need(raw, length)?;
+            tags = self::tags(raw.split_to(length));
+        }
+        Ok(Self { id, token, tags })
+    }
+}
+
+/// The tags of a record, of which the payload may be missing.
+pub(crate) fn tags_of(record: &[u8]) -> Result<Tags, StoreError> {
+    match record.get(FLAGS) {
+        Some(flags) if flags & FIELDS != 0 => {
+            let mut rest = Bytes::copy_from_slice(record);
+            need(&rest, RECORD)?;
+            rest.advance(RECORD - 1);
+            Ok(Names::take(*flags, &mut rest)?.tags)
+        }
+        _ => Ok(Tags::default()),
+    }
 }
 
 /// The current data of a job: the fixed part of its record, changed by its job state.
@@ -109,6 +181,7 @@ pub(crate) struct Tail {
     pub(crate) origin: String,
     /// The token of the submit, if it could take a job's place.
     pub(crate) token: Option<Token>,
+    pub(crate) tags: Tags,
     /// The payload, or its size when it has a key of its own.
     pub(crate) payload: Bytes,
 }
@@ -220,7 +293,7 @@ impl Head {
         SettleHint { lane, content, is_external, token, batch }
     }
 
-    pub(crate) fn into_job(self, key: JobKey) -> Job {
+    pub(crate) fn into_job(self, key: JobKey, tags: Tags) -> Job {
         Job {
             key,
             state: self.state,
@@ -230,6 +303,7 @@ impl Head {
             failures: self.failures,
             last: self.last,
             reason: self.reason,
+            tags,
         }
     }
 }
@@ -243,20 +317,12 @@ impl Tail {
     /// Reads a record, with the name of its lane.
     pub(crate) fn parse(lane: &str, mut raw: Bytes) -> Result<Self, StoreError> {
         need(&raw, RECORD)?;
-        let (has_token, has_fields) = (raw[FLAGS] & TOKEN != 0, raw[FLAGS] & FIELDS != 0);
+        let flags = raw[FLAGS];
         raw.advance(RECORD - 1);
-        let id = usize::from(raw.get_u8());
-        let id = text(&mut raw, id)?.parse().map_err(|_| UNREADABLE)?;
-        let token = if has_token { Some(token(&mut raw)?) } else { None };
-        if has_fields {
-            need(&raw, 2)?;
-            let length = usize::from(raw.get_u16());
-            need(&raw, length)?;
-            raw.advance(length);
-        }
+        let Names { id, token, tags } = Names::take(flags, &mut raw)?;
         let Lane { topic, origin } = Lane::parse(lane).ok_or(UNREADABLE)?;
         let topic = Topic::from_stored(topic).ok_or(UNREADABLE)?;
-        Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), token, payload: raw })
+        Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), token, tags, payload: raw })
     }
 
     /// The payload in what a key of its own holds. `None` if another submit has taken the job's place since the
@@ -348,7 +414,8 @@ pub(crate) fn parse_tombstone(mut raw: Bytes, key: JobKey) -> Result<Job, StoreE
     let (due, created) = (time(&mut raw), time(&mut raw));
     raw.advance(8);
     let (attempts, failures) = (raw.get_u32(), raw.get_u32());
-    Ok(Job { key, state, due, created, attempts, failures, last: None, reason: None })
+    let (last, reason, tags) = (None, None, Tags::default());
+    Ok(Job { key, state, due, created, attempts, failures, last, reason, tags })
 }
 
 #[cfg(test)]

@@ -71,7 +71,8 @@ pub(crate) fn job(parts: Vec<Value>, key: &JobKey, what: &'static str) -> Result
         return record::parse_tombstone(tombstone, key.clone());
     }
     let (code, job_state, record): (i64, bytes::Bytes, Vec<u8>) = read(Value::Array(parts), what)?;
-    Ok(Head::parse(state(code)?, job_state, &record)?.into_job(key.clone()))
+    let tags = record::tags_of(&record)?;
+    Ok(Head::parse(state(code)?, job_state, &record)?.into_job(key.clone(), tags))
 }
 
 /// Reads a status with a job.

@@ -62,13 +62,13 @@ impl<'a> Batch<'a> {
 mod tests {
     use ringback_core::clock::Timestamp;
     use ringback_core::contract::{EventKind, EventName};
-    use ringback_core::job::JobKey;
+    use ringback_core::job::{JobKey, Tags};
 
     use super::*;
 
     fn event(topic: &str, id: &str, what: EventKind) -> Event {
         let key = JobKey { topic: topic.parse().unwrap(), id: id.parse().unwrap() };
-        Event { at: Timestamp::from_millis(0), key, kind: what }
+        Event { at: Timestamp::from_millis(0), key, tags: Tags::default(), kind: what }
     }
 
     fn text(events: &[Event], filter: &Filter) -> Option<String> {

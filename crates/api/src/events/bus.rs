@@ -175,7 +175,7 @@ mod tests {
     use opentelemetry::global;
     use ringback_core::clock::Timestamp;
     use ringback_core::contract::EventKind;
-    use ringback_core::job::JobKey;
+    use ringback_core::job::{JobKey, Tags};
 
     use super::*;
     use crate::events::listener::{Filter, Next};
@@ -194,7 +194,8 @@ mod tests {
         let (bus, _queue) = with_a_listener();
         let key = JobKey { topic: "t".parse().unwrap(), id: "i".parse().unwrap() };
         let reason = "x".repeat(200).into();
-        let events = vec![Event { at: Timestamp::default(), key, kind: EventKind::Dead { reason } }; 500];
+        let (at, tags, kind) = (Timestamp::default(), Tags::default(), EventKind::Dead { reason });
+        let events = vec![Event { at, key, tags, kind }; 500];
         let flood = async {
             loop {
                 bus.publish(&events);

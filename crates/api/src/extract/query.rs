@@ -1,6 +1,7 @@
 //! Query strings: one type for each set of parameters that a call takes. All mistakes of a query are
 //! reported at once, parameter by parameter.
 
+mod history;
 mod parameters;
 
 use axum::extract::FromRequestParts;
@@ -12,6 +13,7 @@ use ringback_core::schedule::ScheduleKey;
 use ringback_core::state::State;
 use ringback_core::wire::{INCLUDE_REQUEST, MAX_UPCOMING, REASON, is_reason};
 
+pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery};
 use self::parameters::{Parameters, is_no, shortened};
 use crate::access::As;
 use crate::error::{ApiError, invalid_field};

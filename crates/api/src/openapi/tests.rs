@@ -13,8 +13,8 @@ use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::policy::Policies;
 use ringback_core::state::State;
 use ringback_core::wire::{
-    Defaults, NewSchedule, Problem, RedriveAsk, ScheduleDefaults, parse_job, parse_policy, parse_quota,
-    parse_reschedule, parse_schedule,
+    Defaults, NewSchedule, Problem, RedriveAsk, ReplayAsk, ScheduleDefaults, parse_job, parse_policy,
+    parse_quota, parse_reschedule, parse_schedule,
 };
 use serde_json::Value;
 use tower::ServiceExt as _;
@@ -112,6 +112,10 @@ fn each_operation_documents_its_problems() {
         ("/v1/quotas", "get", "503"),
         ("/v1/quotas/{tenant}", "put", "400 408 409 413 415 422 503"),
         ("/v1/quotas/{tenant}", "delete", "404 422 503"),
+        ("/v1/history", "get", "400 409 422 503"),
+        ("/v1/history", "delete", "400 409 422 503"),
+        ("/v1/history/{topic}/{id}", "get", "400 409 422 503"),
+        ("/v1/history/replay", "post", "400 408 409 413 415 422 429 503"),
         ("/openapi.json", "get", ""),
     ];
     for (path, method, statuses) in expected {
@@ -164,6 +168,7 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
         ("QuotaRequest", parse_quota(colour).unwrap_err()),
         ("ScheduleRequest", schedule(r#"{"colour":"red"}"#).unwrap_err()),
         ("ReviveRequest", RedriveAsk::parse(colour).unwrap_err()),
+        ("ReplayRequest", ReplayAsk::parse(colour).unwrap_err()),
     ] {
         assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");
     }
@@ -177,6 +182,7 @@ fn the_examples_can_be_parsed() {
     serde_json::from_str::<JobRequest>(&example("JobRequest")).unwrap();
     parse_policy(example("PolicyRequest").as_bytes()).unwrap();
     assert!(RedriveAsk::parse(example("ReviveRequest").as_bytes()).is_ok());
+    assert!(ReplayAsk::parse(example("ReplayRequest").as_bytes()).is_ok());
     schedule(&example("ScheduleRequest")).unwrap();
 }
 
@@ -201,6 +207,9 @@ async fn the_parameters_of_a_query_are_those_that_are_read() {
         (Method::GET, "/v1/topics/{topic}/dead"),
         (Method::DELETE, "/v1/topics/{topic}/dead"),
         (Method::DELETE, "/v1/archive"),
+        (Method::GET, "/v1/history"),
+        (Method::DELETE, "/v1/history"),
+        (Method::GET, "/v1/history/{topic}/{id}"),
     ];
     for (method, path) in calls {
         let operation = &document["paths"][path][method.as_str().to_lowercase()];

@@ -94,6 +94,19 @@ pub(crate) enum Included {
     Request,
 }
 
+/// What can be added to an end.
+#[derive(ToSchema)]
+#[schema(min_items = 1, example = json!(["request", "attempts"]))]
+pub(crate) struct IncludedInHistory(HashSet<IncludedPart>);
+
+/// A part of an end: what was submitted, or the attempts that were logged.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(crate) enum IncludedPart {
+    Request,
+    Attempts,
+}
+
 /// Kinds of events.
 #[derive(ToSchema)]
 #[schema(min_items = 1, example = json!(["done", "dead"]))]

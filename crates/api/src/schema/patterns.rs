@@ -156,6 +156,8 @@ pub(super) const TOPIC: &str = "^[A-Za-z0-9._-]{1,64}$";
 pub(super) const JOB_ID: &str = "^[A-Za-z0-9._~:@+=,-]{1,128}$";
 /// The reason of a dead job.
 pub(super) const REASON: &str = "^[!-~]{1,64}$";
+/// A tag.
+pub(super) const TAG: &str = "^[!-~]{1,64}$";
 /// The `run_id` of a server.
 pub(super) const RUN_ID: &str = "^[0-9a-f]{1,64}$";
 /// A line of text: no control characters.
@@ -247,6 +249,14 @@ pub(super) const DELETION_CURSOR: &str = concat!("^", position!(), "$");
 pub(super) const DEAD_CURSOR: &str = concat!("^", dead!(), "$");
 /// A cursor of a purge.
 pub(super) const PURGE_CURSOR: &str = concat!("^[0-9A-Fa-f]{1,4}-[0-9A-Fa-f]{1,12}(?:\\.", dead!(), ")?$");
+/// A cursor of the history.
+pub(super) const HISTORY_CURSOR: &str = "^[A-Za-z0-9_-]{2,512}$";
+/// A cursor of a replay.
+pub(super) const REPLAY_CURSOR: &str = "^[0-9A-Fa-f]{1,12}\\.[A-Za-z0-9_-]{0,512}$";
+/// The name of a replay.
+pub(super) const REPLAY_NAME: &str = "^[A-Za-z0-9._-]{1,64}$";
+/// A host name or an IPv6 address, without a port.
+pub(super) const END_HOST: &str = "^(?:[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45})$";
 /// A receipt.
 pub(super) const RECEIPT: &str = "^[A-Za-z0-9_-]{40}$";
 /// The id of a redrive.

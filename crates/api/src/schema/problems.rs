@@ -66,6 +66,10 @@ problems! {
     ScheduleActionProblems: 400 404 408 413 422 503;
     /// POST /v1/schedules/{id}/run.
     RunScheduleProblems: 400 404 408 413 422 429 503;
+    /// GET and DELETE /v1/history.
+    HistoryProblems: 400 409 422 503;
+    /// POST /v1/history/replay.
+    ReplayProblems: 400 408 409 413 415 422 429 503;
     /// DELETE /v1/archive.
     DetachProblems: 409 422 503;
     /// DELETE /v1/topics/{topic}/secrets/{secret}.
@@ -109,7 +113,7 @@ fn meaning(status: u16) -> &'static str {
         404 => "No such job, topic, revival, secret, credential, schedule, key, quota or receipt is known",
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, the topic has too many secrets or no master key seals them, too many revivals are running, there are too many keys, quotas or credentials, ends of jobs wait for the archive, a policy refers to the credential, the schedule has another topic or there are too many schedules, or no root key, or no loss of jobs has this run_id"
+            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, the topic has too many secrets or no master key seals them, too many revivals are running, there are too many keys, quotas or credentials, ends of jobs wait for the archive, the API has no archive, a policy refers to the credential, the schedule has another topic or there are too many schedules, or no root key, or no loss of jobs has this run_id"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",
@@ -118,7 +122,7 @@ fn meaning(status: u16) -> &'static str {
             "The tenant submits more jobs a second than its quota allows, or has as many jobs as that allows; nothing was accepted"
         }
         503 => {
-            "The store is unreachable or full, keeps data less safely than RINGBACK_DURABILITY asks, or has lost jobs and that was not accepted yet; or too many large requests, exports, audits or event streams are in progress; retry later"
+            "The store is unreachable or full, keeps data less safely than RINGBACK_DURABILITY asks, or has lost jobs and that was not accepted yet; or the archive cannot be read now; or too many large requests, exports, audits or event streams are in progress; retry later"
         }
         _ => "A problem",
     }

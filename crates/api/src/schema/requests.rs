@@ -2,6 +2,8 @@
 //! What an attribute cannot say is in `rules`. The parsers are in `ringback_core::wire`.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
@@ -10,8 +12,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::callback::{CallbackMethod, Expiry, Retry};
 use super::values::{
     Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, HeaderFields, JobName,
-    MaxDelay, MediaType, ReasonText, RunId, TenantName, Time, Timeout, TopicName, TraceParent, Ttr, Wait,
-    ZoneName,
+    MaxDelay, MediaType, ReasonText, RunId, TagText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr,
+    Wait, ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -42,6 +44,10 @@ pub(crate) struct JobRequest {
     /// When it expires: how long after it was first due, or a time after it is due. Then it is dead with the reason
     /// `expired`, and neither sent nor given to a consumer.
     expires: Option<Expiry>,
+    /// Texts by which callers find the job again, such as `customer:42`: in answers, events and the history. No receiver
+    /// sees them.
+    #[schema(max_items = 4)]
+    tags: Option<HashSet<TagText>>,
     /// The method of the callback. `GET` and `DELETE` have no body. Only for a job with a URL.
     #[schema(default = "POST")]
     method: Option<CallbackMethod>,

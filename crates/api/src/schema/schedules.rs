@@ -1,5 +1,7 @@
 //! OpenAPI schemas of the request to put a schedule. The parser is in `ringback_core::wire`.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -7,7 +9,7 @@ use utoipa::ToSchema;
 use super::callback::{CallbackMethod, Retry};
 use super::values::{
     Base64, CallbackUrl, Catchup, ContextFields, CronText, DueTime, HeaderFields, Jitter, MaxDelay,
-    MediaType, Period, Timeout, TopicName, Ttr, ZoneName,
+    MediaType, Period, TagText, Timeout, TopicName, Ttr, ZoneName,
 };
 
 /// When to submit which job. Exactly one of `cron` and `every`.
@@ -83,6 +85,9 @@ pub(crate) struct ScheduledJobRequest {
     url: Option<CallbackUrl>,
     /// How long after it was first due each job expires.
     expires: Option<MaxDelay>,
+    /// Texts by which callers find the jobs again.
+    #[schema(max_items = 4)]
+    tags: Option<HashSet<TagText>>,
     /// The method of the callback. `GET` and `DELETE` have no body. Only for a job with a URL.
     #[schema(default = "POST")]
     method: Option<CallbackMethod>,

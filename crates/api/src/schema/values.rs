@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use ringback_core::duration::MAX_DURATION;
 use ringback_core::job::{
-    MAX_AHEAD, MAX_BODY, MAX_CONTEXT, MAX_HEADERS, MAX_TIMEOUT, MAX_TTR, MAX_URL, MIN_TIMEOUT, MIN_TTR,
+    MAX_AHEAD, MAX_BODY, MAX_CONTEXT, MAX_HEADERS, MAX_TAG, MAX_TIMEOUT, MAX_TTR, MAX_URL, MIN_TIMEOUT,
+    MIN_TTR,
 };
 use ringback_core::limits::{MAX_ERROR, MAX_REASON};
 use ringback_core::policy::MAX_EXPECTED;
 use ringback_core::retry::{MAX_TIER, MIN_TIER};
 use ringback_core::schedule::{MAX_CATCHUP, MAX_EVERY, MAX_JITTER, MIN_EVERY};
-use ringback_core::wire::{MAX_KEEP, MAX_WAIT};
+use ringback_core::wire::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT};
 use ringback_core::written_time::MAX_TIME;
 use serde_json::Value;
 use utoipa::openapi::RefOr;
@@ -46,6 +47,8 @@ values! {
     ReasonText = text(patterns::REASON, 1, MAX_REASON).examples(["exhausted"]);
     /// Names a loss of jobs: the `run_id` of the store's server, in lower case.
     RunId = text(patterns::RUN_ID, 1, 64).examples(["8b1f0e6f2d6c4a5e9d3c7b1a0f9e8d7c6b5a4f3e"]);
+    /// A text by which jobs are found again: 1 to 64 visible ASCII characters.
+    TagText = text(patterns::TAG, 1, MAX_TAG).examples(["customer:42"]);
     /// What went wrong, in 1 to 128 bytes of UTF-8 without control characters.
     ErrorText = text(patterns::LINE, 1, MAX_ERROR).examples(["no such account"]);
     /// A point in time by RFC 3339, also with annotations by RFC 9557 or in the shorter forms of ISO 8601. A
@@ -116,6 +119,14 @@ values! {
     /// A `traceparent` of version 00 (W3C Trace Context). Neither id is all zeros.
     TraceParent = text(patterns::TRACEPARENT, 55, 55)
         .examples(["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]);
+    /// The host of URLs, without scheme and port; an IPv6 address without brackets.
+    HostText = text(patterns::END_HOST, 1, 253).examples(["merchant.example"]);
+    /// `next` of the previous page of the history. Opaque.
+    HistoryCursor = text(patterns::HISTORY_CURSOR, 2, 512).examples(["gICAgICAgAEDcGF5B29yZGVyLTGA8AICBGRlYWQ"]);
+    /// `next` of the previous answer to a replay. Opaque.
+    ReplayCursorText = text(patterns::REPLAY_CURSOR, 2, 528).examples(["19a8e4a1c3b."]);
+    /// The name of a replay. A replay with another name makes other new ids.
+    ReplayName = text(patterns::REPLAY_NAME, 1, MAX_REPLAY_NAME).examples(["after-the-outage"]);
     /// `next` of the previous page of jobs. Opaque. The embedded store refuses those from before its restart.
     JobCursor = text(patterns::JOB_CURSOR, 5, 128).examples(["0-0-0"]);
     /// `next` of the previous page of topics. Opaque.

@@ -4,21 +4,21 @@ use ringback_archive::{EndRow, Written};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Transaction};
 
-use super::Failed;
+use super::{Failed, erase};
 
 const ENDS: &str = "\
 insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, failures, \
-  reason, url, host, last_at, last_status, last_error, last_duration_ms, request, attempt_log, attempts_complete) \
+  reason, url, host, last_at, last_status, last_error, last_duration_ms, request, attempt_log, attempts_complete, tags) \
 select tenant, topic, id, life, attempts, state, \
   'epoch'::timestamptz + finished_at * interval '1 millisecond', 'epoch'::timestamptz + life * interval '1 millisecond', \
   'epoch'::timestamptz + first_due_at * interval '1 millisecond', 'epoch'::timestamptz + due_at * interval '1 millisecond', \
   failures, reason, url, host, 'epoch'::timestamptz + last_at * interval '1 millisecond', last_status, last_error, \
-  last_duration_ms, request::jsonb, attempt_log::jsonb, attempts_complete \
+  last_duration_ms, request::jsonb, attempt_log::jsonb, attempts_complete, string_to_array(tags, ' ') \
 from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], \
   $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[], \
-  $17::bigint[], $18::text[], $19::text[], $20::boolean[]) \
+  $17::bigint[], $18::text[], $19::text[], $20::boolean[], $21::text[]) \
   as row (tenant, topic, id, life, attempts, state, finished_at, first_due_at, due_at, failures, reason, url, host, last_at, \
-  last_status, last_error, last_duration_ms, request, attempt_log, attempts_complete) \
+  last_status, last_error, last_duration_ms, request, attempt_log, attempts_complete, tags) \
 on conflict do nothing";
 
 const BODIES: &str = "\
@@ -57,14 +57,18 @@ pub(super) async fn insert(client: &mut Client, rows: &[EndRow]) -> Result<Writt
 }
 
 async fn insert_part(txn: &Transaction<'_>, rows: &[EndRow]) -> Result<u64, tokio_postgres::Error> {
+    let rows = &*erase::kept(txn, rows).await?;
+    if rows.is_empty() {
+        return Ok(0);
+    }
     let ends = txn.prepare(ENDS).await?;
-    let columns = Columns::of(rows.iter());
+    let columns = Columns::of(rows.iter().copied());
     let tail = Tail::of(rows);
     let mut args = columns.args().to_vec();
     args.extend(tail.args());
     let new = txn.execute(&ends, &args).await?;
     if rows.iter().any(|row| row.body.is_some()) {
-        let with_body = || rows.iter().filter(|row| row.body.is_some());
+        let with_body = || rows.iter().copied().filter(|row| row.body.is_some());
         let columns = Columns::of(with_body());
         let types: Vec<_> = with_body().map(|row| row.content_type.as_deref()).collect();
         let bodies: Vec<_> = with_body().map(|row| row.body.as_deref()).collect();
@@ -127,10 +131,12 @@ struct Tail<'a> {
     requests: Vec<Option<&'a str>>,
     logs: Vec<&'a str>,
     are_complete: Vec<bool>,
+    /// With a space between them, which no tag has.
+    tags: Vec<String>,
 }
 
 impl<'a> Tail<'a> {
-    fn of(rows: &'a [EndRow]) -> Self {
+    fn of(rows: &[&'a EndRow]) -> Self {
         Self {
             first_due: rows.iter().map(|row| row.first_due_at).collect(),
             due: rows.iter().map(|row| row.due_at).collect(),
@@ -145,13 +151,23 @@ impl<'a> Tail<'a> {
             requests: rows.iter().map(|row| row.request.as_deref()).collect(),
             logs: rows.iter().map(|row| row.attempt_log.as_str()).collect(),
             are_complete: rows.iter().map(|row| row.is_attempts_complete).collect(),
+            tags: rows.iter().map(|row| row.tags.join(" ")).collect(),
         }
     }
 
-    fn args(&self) -> [&(dyn ToSql + Sync); 13] {
+    fn args(&self) -> [&(dyn ToSql + Sync); 14] {
         let Self { first_due, due, failures, reasons, urls, hosts, .. } = self;
-        let Self { last_at, last_status, last_errors, last_durations, requests, logs, are_complete, .. } =
-            self;
+        let Self {
+            last_at,
+            last_status,
+            last_errors,
+            last_durations,
+            requests,
+            logs,
+            are_complete,
+            tags,
+            ..
+        } = self;
         [
             first_due,
             due,
@@ -166,6 +182,7 @@ impl<'a> Tail<'a> {
             requests,
             logs,
             are_complete,
+            tags,
         ]
     }
 }

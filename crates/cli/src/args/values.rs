@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use http::HeaderValue;
 use reqwest::Url;
 use ringback_core::duration::{ALLOWED_DURATION, parse_duration};
-use ringback_core::job::{JobId, JobKey, Tenant, Topic};
+use ringback_core::job::{JobId, JobKey, Tags, Tenant, Topic};
 use ringback_core::limits::is_idempotency_key;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::written_time::{TimeError, WrittenTime, parse_time};
@@ -90,6 +90,11 @@ pub(crate) fn context(text: &str) -> Result<Pair, String> {
     let (key, value) =
         text.split_once('=').ok_or("an entry of the context is KEY=VALUE, such as tenant=a7")?;
     Ok(Pair(key.to_owned(), value.to_owned()))
+}
+
+pub(crate) fn tag(text: &str) -> Result<String, String> {
+    let tag = Tags::is_tag(text).then(|| text.to_owned());
+    tag.ok_or_else(|| format!("a tag is {}", Tags::ALLOWED_TAG))
 }
 
 pub(crate) fn topic(text: &str) -> Result<String, String> {

@@ -52,6 +52,9 @@ pub(crate) struct JobFields {
     /// When it expires, so that it is not attempted any more: a duration after it was first due, or a time (RFC 3339)
     #[arg(long, value_name = "DURATION|TIME")]
     pub(crate) expires: Option<String>,
+    /// Tag by which the job and its history are found again, such as customer:42; may be repeated, at most 4
+    #[arg(long, value_name = "TAG", value_parser = values::tag)]
+    pub(crate) tag: Vec<String>,
     /// Lease of a pull job: how long a consumer may work on it, 100ms to 12h; not with --url [default: that of the
     /// topic, else 30s]
     #[arg(long, value_name = "DURATION", conflicts_with = "url")]
@@ -92,6 +95,7 @@ impl JobFields {
             ("timeout", wait(self.timeout)),
             ("ttr", wait(self.ttr)),
             ("expires", text(self.expires)),
+            ("tags", (!self.tag.is_empty()).then(|| Value::from(self.tag).to_string())),
             ("on_dead", text(self.on_dead)),
             ("on_done", text(self.on_done)),
         ])

@@ -56,6 +56,9 @@ pub(crate) fn job_details(job: &JobAnswer, view: &View) -> String {
     if let Some(reason) = &job.reason {
         rows.push([Cell::from("reason"), Cell::from(reason)]);
     }
+    if !job.tags.is_empty() {
+        rows.push([Cell::from("tags"), Cell::from(job.tags.join(" "))]);
+    }
     Table::new([""; 2], view.colour).page(&rows)
 }
 
@@ -80,6 +83,7 @@ mod tests {
                 duration_ms: 4,
             }),
             reason: Some("exhausted".to_owned()),
+            tags: vec!["customer:42".to_owned(), "order:7".to_owned()],
         };
         let text = job_details(&job, &View::plain(1_763_600_060_000));
         let expected = "\
@@ -91,6 +95,7 @@ attempts      3
 failures      3
 last failure  2025-11-20T00:53:20.007Z answered 503 after 4 ms
 reason        exhausted
+tags          customer:42 order:7
 ";
         assert_eq!(text, expected);
     }

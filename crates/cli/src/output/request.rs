@@ -74,7 +74,7 @@ fn headers<'a>(
 }
 
 /// The content type and the size of the body.
-fn content(request: &RequestAnswer) -> String {
+pub(super) fn content(request: &RequestAnswer) -> String {
     match request.delivered_body() {
         Ok((bytes, _)) if bytes.is_empty() => "no body".to_owned(),
         Ok((bytes, content_type)) => format!("{content_type}, {} bytes", bytes.len()),
@@ -92,7 +92,7 @@ pub(crate) fn request_cells(request: Option<&RequestAnswer>) -> [Cell; 2] {
 }
 
 /// The body, if it can be read.
-fn body(request: &RequestAnswer) -> Option<String> {
+pub(super) fn body(request: &RequestAnswer) -> Option<String> {
     let (bytes, _) = request.delivered_body().ok()?;
     Some(match std::str::from_utf8(&bytes) {
         Ok(text) => escape_lines(text.trim_end_matches('\n')),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::job::{Job, JobKey};
+use crate::job::{Job, JobKey, Tags};
 use crate::state::State;
 
 /// The result of one submitted or imported job.
@@ -27,6 +27,7 @@ impl Submitted {
             failures: 0,
             last: None,
             reason: None,
+            tags: Tags::default(),
         };
         Self { answer: SubmitResult::Full(limit), job }
     }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::job::JobKey;
+use crate::job::{JobKey, Tags};
 
 /// Something that happened to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Event {
     pub at: Timestamp,
     /// The job.
     pub key: JobKey,
+    /// Its tags.
+    pub tags: Tags,
     /// What happened.
     pub kind: EventKind,
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Timestamp, millis};
-use crate::job::{Body, Callback, CallbackMethod, Context, Delivery, Expires, Headers, Trace};
+use crate::job::{Body, Callback, CallbackMethod, Context, Delivery, Expires, Headers, Tags, Trace};
 use crate::retry::RetryPolicy;
 
 #[derive(Serialize, Deserialize)]
@@ -35,7 +35,7 @@ const EXPIRES_AT: u8 = 3;
 /// The tag of the URL for the notice of a success. Its value is the length in 2 bytes, and the URL.
 const ON_DONE: u8 = 4;
 
-/// Packs a delivery without its origin and timeout.
+/// Packs a delivery without its origin, timeout and tags, which stores keep beside it.
 pub fn pack(delivery: &Delivery) -> Vec<u8> {
     let meta = Meta {
         path: delivery.callback.path().to_owned(),
@@ -87,7 +87,7 @@ fn more(delivery: &Delivery) -> Vec<u8> {
 }
 
 /// Unpacks the result of [`pack`]; `None` if it cannot be read.
-pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>) -> Option<Delivery> {
+pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>, tags: Tags) -> Option<Delivery> {
     let (meta, Rest { on_dead, on_done, method, expires }) = meta(packed)?;
     Some(Delivery {
         // Both are empty for a pull job.
@@ -99,6 +99,7 @@ pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>) -> Opti
         retry: meta.retry,
         timeout,
         expires,
+        tags,
         trace: meta.trace,
         on_dead: on_dead.map(Box::new),
         on_done: on_done.map(Box::new),
@@ -207,6 +208,7 @@ mod tests {
             retry: RetryPolicy::preset("default"),
             timeout: Some(Duration::from_secs(3)),
             expires: None,
+            tags: Tags::default(),
             trace: Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 }),
             on_dead: Some(Box::new(Callback::parse("https://m.example/dead").unwrap())),
             on_done: None,
@@ -217,8 +219,10 @@ mod tests {
             (notes.on_dead.map(Box::new), &notes.context),
             (delivery.on_dead.clone(), &delivery.context)
         );
-        let back =
-            |packed: &Bytes| unpack(packed, "https://m.example".to_owned(), Some(Duration::from_secs(3)));
+        let back = |packed: &Bytes| {
+            let (origin, timeout) = ("https://m.example".to_owned(), Some(Duration::from_secs(3)));
+            unpack(packed, origin, timeout, Tags::default())
+        };
         assert_eq!(back(&packed).as_ref(), Some(&delivery));
         for method in CallbackMethod::ALL {
             delivery.method = method;
@@ -242,7 +246,7 @@ mod tests {
         let tag = without_body(&unknown).unwrap().len() - 2;
         unknown[tag] = 9;
         assert_eq!(back(&unknown.into()), None);
-        assert_eq!(unpack(&packed.slice(..9), String::new(), None), None);
+        assert_eq!(unpack(&packed.slice(..9), String::new(), None, Tags::default()), None);
     }
 
     #[test]

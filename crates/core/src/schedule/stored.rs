@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::{Cron, Firing, Missed, Overlap, Progress, Rule, Schedule, ScheduleState, ScheduledJob};
 use crate::clock::{Timestamp, millis_up};
 use crate::contract::payload;
-use crate::job::Topic;
+use crate::job::{Tags, Topic};
 
 /// The version of the form, which is its first byte.
 const VERSION: u8 = 1;
+/// That of a schedule whose jobs have tags: their length (2) and they come before the rest.
+const WITH_TAGS: u8 = 2;
 
 /// A packed schedule that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,7 +87,13 @@ impl ScheduleState {
             firings_missed: progress.missed,
             overlapped: progress.overlapped,
         };
+        let tags = delivery.tags.as_str();
         let mut bytes = vec![VERSION];
+        if !tags.is_empty() {
+            bytes[0] = WITH_TAGS;
+            bytes.extend(u16::try_from(tags.len()).expect("tags are short").to_be_bytes());
+            bytes.extend_from_slice(tags.as_bytes());
+        }
         bytes.extend(postcard::to_stdvec(&packed).expect("plain data always serialises"));
         bytes
     }
@@ -95,15 +103,24 @@ impl ScheduleState {
     /// # Errors
     /// It is not one of this version.
     pub fn unpack(bytes: &[u8]) -> Result<Self, UnreadableSchedule> {
-        let packed = match bytes.split_first() {
-            Some((&VERSION, packed)) => postcard::from_bytes(packed).ok(),
-            _ => None,
+        let read = || {
+            let (tags, packed) = match bytes.split_first()? {
+                (&VERSION, packed) => (Tags::default(), packed),
+                (&WITH_TAGS, rest) => {
+                    let (length, rest) = rest.split_first_chunk()?;
+                    let (tags, packed) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+                    (Tags::from_stored(std::str::from_utf8(tags).ok()?)?, packed)
+                }
+                _ => return None,
+            };
+            let packed = postcard::from_bytes(packed).ok()?;
+            unpacked(packed, tags)
         };
-        packed.and_then(unpacked).ok_or(UnreadableSchedule)
+        read().ok_or(UnreadableSchedule)
     }
 }
 
-fn unpacked(packed: Packed) -> Option<ScheduleState> {
+fn unpacked(packed: Packed, tags: Tags) -> Option<ScheduleState> {
     let (time, length) = (Timestamp::from_millis, Duration::from_millis);
     let rule = match packed.rule {
         PackedRule::Cron { written, zone } => Rule::Cron(Cron::from_stored(&written, &zone)?.into()),
@@ -115,7 +132,7 @@ fn unpacked(packed: Packed) -> Option<ScheduleState> {
     let timeout = packed.timeout.map(length);
     let job = ScheduledJob {
         topic: Topic::from_stored(&packed.topic)?,
-        delivery: payload::unpack(&Bytes::from(packed.payload), packed.origin, timeout)?,
+        delivery: payload::unpack(&Bytes::from(packed.payload), packed.origin, timeout, tags)?,
         to_url_of_topic: packed.to_url_of_topic,
     };
     let schedule = Schedule {

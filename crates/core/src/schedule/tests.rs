@@ -2,7 +2,7 @@
 //! missed firings.
 
 use super::*;
-use crate::job::Body;
+use crate::job::{Body, Tags};
 use crate::written_time::{Zone, parse_time};
 
 /// Computed by `tests/times.py`.
@@ -262,12 +262,14 @@ fn a_schedule_is_unpacked_as_it_was_packed() {
     let mut other = at(every(90, "2026-01-01T00:00:00Z"), "2026-01-01T08:00:00Z");
     (other.schedule.missed, other.schedule.overlap) = (Missed::All, Overlap::Skip);
     other.progress.paused = true;
-    for state in [state, other] {
+    let mut tagged = state.clone();
+    tagged.schedule.job.delivery.tags = Tags::from_stored("customer:42 order:7").unwrap();
+    for state in [state, other, tagged] {
         let packed = state.pack();
         assert_eq!(ScheduleState::unpack(&packed).unwrap(), state);
         for n in 0..packed.len() {
             assert!(ScheduleState::unpack(&packed[..n]).is_err(), "{n} bytes");
         }
-        assert!(ScheduleState::unpack(&[&[2], &packed[1..]].concat()).is_err());
+        assert!(ScheduleState::unpack(&[&[3], &packed[1..]].concat()).is_err());
     }
 }

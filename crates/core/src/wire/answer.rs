@@ -36,6 +36,9 @@ pub struct JobAnswer {
     /// Why it is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Its tags; absent if it has none, and once it is done or cancelled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
 }
 
 /// A failed attempt: `status` if there was a response, `error` if there was none or its body was not the
@@ -78,6 +81,7 @@ impl From<Job> for JobAnswer {
             failures: job.failures,
             last: job.last.map(LastAnswer::from),
             reason: job.reason,
+            tags: job.tags.to_vec(),
         }
     }
 }

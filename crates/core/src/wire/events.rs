@@ -19,6 +19,9 @@ pub struct EventAnswer {
     pub topic: String,
     /// The job's id.
     pub id: String,
+    /// The job's tags; absent if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// When it happened.
     #[schema(format = DateTime)]
     pub at: String,
@@ -51,7 +54,8 @@ impl From<&Event> for EventAnswer {
     fn from(event: &Event) -> Self {
         let (topic, id) = (event.key.topic.to_string(), event.key.id.to_string());
         let tenant = event.key.topic.tenant().map(|tenant| tenant.to_string());
-        let common = Self { tenant, topic, id, at: event.at.to_string(), ..Self::default() };
+        let (tags, at) = (event.tags.to_vec(), event.at.to_string());
+        let common = Self { tenant, topic, id, tags, at, ..Self::default() };
         match &event.kind {
             EventKind::Submitted { due } => Self { due_at: Some(due.to_string()), ..common },
             EventKind::Attempt(ended) => common.with(ended),
@@ -82,11 +86,11 @@ mod tests {
     use super::*;
     use crate::clock::Timestamp;
     use crate::contract::AttemptOutcome;
-    use crate::job::JobKey;
+    use crate::job::{JobKey, Tags};
 
     fn json(kind: EventKind) -> String {
         let key = JobKey { topic: "t".parse().unwrap(), id: "i".parse().unwrap() };
-        let event = Event { at: Timestamp::from_millis(1), key, kind };
+        let event = Event { at: Timestamp::from_millis(1), key, tags: Tags::default(), kind };
         serde_json::to_string(&EventAnswer::from(&event)).unwrap()
     }
 

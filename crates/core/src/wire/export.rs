@@ -63,6 +63,9 @@ pub struct ExportLine {
     /// When it expires: a friendly duration after it was first due, or a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
+    /// Its tags.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
     /// Its own URL for the dead-letter notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     on_dead: Option<String>,
@@ -94,7 +97,7 @@ impl ExportLine {
     pub fn new(job: Job, delivery: Delivery, content: ContentHash) -> Self {
         let request = RequestAnswer::whole(delivery);
         let RequestAnswer { url, method, body, body_base64, content_type, headers, context, .. } = request;
-        let RequestAnswer { retry, timeout, ttr, expires, on_dead, on_done, traceparent, .. } = request;
+        let RequestAnswer { retry, timeout, ttr, expires, tags, on_dead, on_done, traceparent, .. } = request;
         Self {
             tenant: job.key.topic.tenant().map(|tenant| tenant.to_string()),
             topic: job.key.topic.to_string(),
@@ -112,6 +115,7 @@ impl ExportLine {
             timeout,
             ttr,
             expires,
+            tags,
             on_dead,
             on_done,
             created_at: job.created.to_string(),

@@ -72,7 +72,7 @@ impl Inspection {
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
-    use crate::job::{Body, Callback};
+    use crate::job::{Body, Callback, Tags};
     use crate::state::State;
     use crate::wire::DeadJobAnswer;
 
@@ -86,6 +86,7 @@ mod tests {
             failures: 1,
             last: None,
             reason: Some("gone".to_owned()),
+            tags: Tags::default(),
         }
     }
 

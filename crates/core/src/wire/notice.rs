@@ -198,7 +198,7 @@ pub fn policy_of_notices(policy: &Policy) -> Option<Problem> {
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
-    use crate::job::{Context, Trace};
+    use crate::job::{Context, Tags, Trace};
     use crate::outcome::LastAttempt;
     use crate::state::State;
     use crate::wire::{Defaults, parse_job, parse_policy};
@@ -218,6 +218,7 @@ mod tests {
                 duration: Duration::from_millis(17),
             }),
             reason: Some("exhausted".to_owned()),
+            tags: Tags::default(),
         };
         let context = Context::parse(vec![("tenant".to_owned(), "a7".to_owned())]).unwrap();
         let on_dead = on_dead.map(|url| Callback::parse(url).unwrap());

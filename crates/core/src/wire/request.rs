@@ -56,6 +56,9 @@ pub struct RequestAnswer {
     /// When it expires: a friendly duration after it was first due, or a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
+    /// Its tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// Its own URL for the dead-letter notice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_dead: Option<String>,
@@ -92,10 +95,16 @@ impl RequestAnswer {
             timeout,
             ttr,
             expires: delivery.expires.map(|expires| expires.to_string()),
+            tags: delivery.tags.to_vec(),
             on_dead: delivery.on_dead.as_ref().map(ToString::to_string),
             on_done: delivery.on_done.as_ref().map(ToString::to_string),
             traceparent: delivery.trace.map(|trace| trace.to_string()),
         }
+    }
+
+    /// Sets the fields of the body.
+    pub fn show_body(&mut self, body: Body) {
+        (self.body, self.body_base64, self.content_type) = written(body);
     }
 
     /// The bytes of the body, and the content type that it is delivered with.

@@ -13,19 +13,20 @@ use super::fields::if_exists::if_exists;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read, shown};
 use super::fields::retry::retry;
 use super::fields::values::{self, entries, field, headers, timeout, url};
+use super::first_items::FirstItems;
 use super::notice::notice_url;
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::job::{
     Callback, CallbackMethod, ContentHash, Context, Delivery, Due, Expires, JobId, JobKey, MAX_AHEAD,
-    MAX_CONTEXT, NewJob, Tenant, Topic, Trace,
+    MAX_CONTEXT, MAX_TAGS, NewJob, Tags, Tenant, Topic, Trace,
 };
 use crate::policy::Policies;
 use crate::token::Token;
 use crate::written_time::parse_time;
 
 /// The fields of a submit.
-pub(super) const KNOWN: [&str; 20] = [
+pub(super) const KNOWN: [&str; 21] = [
     "topic",
     "id",
     "delay",
@@ -42,6 +43,7 @@ pub(super) const KNOWN: [&str; 20] = [
     "timeout",
     "ttr",
     "expires",
+    "tags",
     "on_dead",
     "on_done",
     "if_exists",
@@ -141,6 +143,7 @@ pub(super) fn judge(
     let ttr = ttr(fields, mistakes);
     let timeout = if is_push { timeout } else { ttr };
     let expires = expires(fields, mistakes);
+    let tags = tags(fields, mistakes);
     let on_dead = notice_url(fields, "on_dead", topic.as_ref(), mistakes);
     let on_done = notice_url(fields, "on_done", topic.as_ref(), mistakes);
     if !is_push {
@@ -165,6 +168,7 @@ pub(super) fn judge(
             retry,
             timeout,
             expires,
+            tags,
             trace,
             on_dead: on_dead.map(Box::new),
             on_done: on_done.map(Box::new),
@@ -226,6 +230,25 @@ fn expires(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Expires> {
         mistakes.add("expires", detail, EXPIRES);
     }
     found
+}
+
+/// The field `tags`.
+fn tags(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Tags {
+    let Some(raw) = fields.get("tags") else { return Tags::default() };
+    let Ok(FirstItems::<MAX_TAGS> { first, count }) = serde_json::from_str(raw.get()) else {
+        mistakes.add("tags", format!("{} is no list", shown(raw)), Tags::ALLOWED);
+        return Tags::default();
+    };
+    if count > MAX_TAGS {
+        mistakes.add("tags", format!("{count} tags"), Tags::ALLOWED);
+        return Tags::default();
+    }
+    let texts = first.into_iter().map(|raw| read(raw).ok_or_else(|| format!("{} is no text", shown(raw))));
+    let tags = texts.collect::<Result<Vec<String>, _>>().and_then(|texts| Tags::parse(&texts));
+    tags.unwrap_or_else(|detail| {
+        mistakes.add("tags", detail, Tags::ALLOWED);
+        Tags::default()
+    })
 }
 
 /// Checks that a job is due before it expires.

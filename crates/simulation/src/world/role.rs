@@ -79,6 +79,7 @@ impl Role {
                     tls: None,
                     guard: Guard::open(),
                     master_keys: Default::default(),
+                    history: None,
                     access: ringback_api::Access::open(),
                 };
                 router = Some(ringback_api::router(&config, &store, &context, &mut tasks));

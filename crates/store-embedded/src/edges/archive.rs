@@ -183,7 +183,8 @@ fn take(txn: &mut Txn<'_>, limit: usize) -> Result<(ArchiveRow, Vec<Found>, u64)
 fn end((stored, log): Found, now: u64, keep: u64) -> Option<ArchivedEnd> {
     let StoredEnd { kind, has_body, at, record, body } = stored?;
     let key = answers::key(&record, &body)?;
-    let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout());
+    let (origin, tags) = (record.origin.as_ref().into(), record.tags.clone());
+    let delivery = payload::unpack(&body.payload, origin, record.timeout(), tags);
     let first_due = Timestamp::from_millis(record.first_due());
     let former_attempts = record.life.map_or(0, |life| life.attempts);
     let attempts = shown(log.map(Bytes::from), Some(record.created), now, keep).unwrap_or_default();

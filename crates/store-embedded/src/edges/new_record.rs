@@ -34,6 +34,7 @@ impl NewRecord {
             topic: job.key.topic.as_str().into(),
             origin: job.delivery.callback.origin().into(),
             timeout: job.delivery.timeout.map_or(0, millis_up),
+            tags: job.delivery.tags.clone(),
             submitted: job.if_exists.token().map(|token| token.0),
             ..Record::default()
         };

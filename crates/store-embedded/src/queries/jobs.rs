@@ -86,7 +86,8 @@ impl EmbeddedStore {
 
 /// Everything that is stored of a job; `None` if it cannot be read.
 fn stored(record: Record, body: &Body) -> Option<StoredJob> {
-    let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
+    let delivery =
+        payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout(), record.tags.clone())?;
     let (key, content) = (answers::key(&record, body)?, ContentHash(record.content));
     Some(StoredJob { job: answers::job(record, key), delivery, content })
 }

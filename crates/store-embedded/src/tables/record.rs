@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ringback_core::clock::millis;
 use ringback_core::contract::LeaseId;
+use ringback_core::job::Tags;
 use ringback_core::lane::Lane;
 use ringback_core::limits::{MAX_ERROR, truncated};
 use ringback_core::outcome::LastAttempt;
@@ -61,6 +62,9 @@ pub(crate) struct Record {
     /// The due time with which the job came, if it has another one now.
     #[serde(skip)]
     pub(crate) first_due: Option<u64>,
+    /// Its tags; none once the job has ended.
+    #[serde(skip)]
+    pub(crate) tags: Tags,
     /// Fields of a later version, which are kept as they are.
     #[serde(skip)]
     pub(crate) fields: Box<[u8]>,
@@ -201,17 +205,18 @@ impl Record {
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = pack(self);
         let put_off = if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 };
-        let (&Self { token, submitted, life, lease_lost, first_due, .. }, fields) =
-            (self, self.fields.clone());
-        Tail { token, put_off, submitted, life, lease_lost, first_due, fields }.pack(&mut packed);
+        let (&Self { token, submitted, life, lease_lost, first_due, .. }, tags, fields) =
+            (self, self.tags.clone(), self.fields.clone());
+        Tail { token, put_off, submitted, life, lease_lost, first_due, tags, fields }.pack(&mut packed);
         packed
     }
 
     pub(crate) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
-        let Tail { token, put_off: late, submitted, life, lease_lost, first_due, fields } =
+        let Tail { token, put_off: late, submitted, life, lease_lost, first_due, tags, fields } =
             Tail::unpack(rest)?;
-        let mut record = Self { number, token, submitted, life, lease_lost, first_due, fields, ..record };
+        let mut record =
+            Self { number, token, submitted, life, lease_lost, first_due, tags, fields, ..record };
         if let Stage::Reserved { put_off, .. } = &mut record.stage {
             *put_off = late;
         }
@@ -298,8 +303,9 @@ mod tests {
         let dead = Stage::Dead { since: 9, reason: "exhausted".into() };
         let last = Last { at: 5, status: Some(503), error: Some("timeout".into()), duration: 7 };
         let (life, token) = (Some(Life { lease: 4, attempts: 2 }), Some([3; TOKEN]));
+        let tags = Tags::from_stored("a b:1").unwrap();
         let samples = [
-            Record { stage: reserved, token, life, first_due: Some(8), ..Record::default() },
+            Record { stage: reserved, token, life, first_due: Some(8), tags, ..Record::default() },
             Record {
                 stage: dead,
                 last: Some(last),
@@ -324,7 +330,7 @@ mod tests {
             }
             if let Some(body) = Body::unpack(raw) {
                 assert_eq!(Body::pack(&body.id, &body.payload), raw);
-                let delivery = payload::unpack(&body.payload, "http://h".to_owned(), None);
+                let delivery = payload::unpack(&body.payload, "http://h".to_owned(), None, Tags::default());
                 if let Some(delivery) = delivery {
                     assert!(delivery.body.bytes.len() <= raw.len());
                 }

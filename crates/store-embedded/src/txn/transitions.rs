@@ -3,6 +3,7 @@
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{EndKind, EventKind, LeaseId, Success};
+use ringback_core::job::Tags;
 use ringback_core::state::State;
 
 use super::{KeepTombstones, Txn};
@@ -140,7 +141,7 @@ impl Txn<'_> {
         };
         self.tables.counts.note_end(shard, &record.topic, record.state())?;
         (record.settled, record.last) = (settled, None);
-        (record.topic, record.origin) = (Box::default(), Box::default());
+        (record.topic, record.origin, record.tags) = (Box::default(), Box::default(), Tags::default());
         (record.token, record.life, record.lease_lost, record.first_due) = (None, None, false, None);
         self.row.ledger.enter(record.state());
         self.row.tombstones += 1;

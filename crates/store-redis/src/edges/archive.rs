@@ -123,9 +123,9 @@ impl RedisStore {
         }
         let timeout = head.timeout();
         let delivery: Option<Delivery> =
-            packed.and_then(|packed| payload::unpack(&packed, tail.origin, timeout));
+            packed.and_then(|packed| payload::unpack(&packed, tail.origin, timeout, tail.tags.clone()));
         let (first_due, former_attempts) = (head.first_due, head.former_attempts);
-        let job = ArchivedEnd::ended(kind, head.into_job(tail.key));
+        let job = ArchivedEnd::ended(kind, head.into_job(tail.key, tail.tags));
         let keep = self.options.attempt_retention().time;
         let log = Some(log.clone()).filter(|log| !log.is_empty());
         let attempts = shown(log, Some(job.created.as_millis()), now, keep).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Limit, Shard, StoreError, SubmitResult, Submitted};
-use ringback_core::job::{Due, History, IfExists, ImportJob, Job, JobKey, NewJob, TenantLimits};
+use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob, TenantLimits};
 use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
@@ -307,7 +307,7 @@ fn pack_history(history: &History) -> Vec<u8> {
 fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
     let key = &new.key;
     if let Value::BulkString(times) = answer {
-        return Ok(Submitted { answer: SubmitResult::Created, job: created(&times, key)? });
+        return Ok(Submitted { answer: SubmitResult::Created, job: created(&times, new)? });
     }
     let mut parts = take::list(answer)?;
     if let Some(limit) = limit_in(&parts)? {
@@ -347,11 +347,11 @@ pub(super) fn limit_in(parts: &[Value]) -> Result<Option<Limit>, StoreError> {
 }
 
 /// A new job, from its times of due and creation.
-fn created(times: &[u8], key: &JobKey) -> Result<Job, StoreError> {
+fn created(times: &[u8], new: &NewJob) -> Result<Job, StoreError> {
     let [due @ .., _, _, _, _, _, _] = times else { return Err(UNREADABLE) };
     let (due, created) = (number(due), number(&times[due.len()..]));
     Ok(Job {
-        key: key.clone(),
+        key: new.key.clone(),
         state: if due <= created { State::Ready } else { State::Delayed },
         due: Timestamp::from_millis(due),
         created: Timestamp::from_millis(created),
@@ -359,5 +359,6 @@ fn created(times: &[u8], key: &JobKey) -> Result<Job, StoreError> {
         failures: 0,
         last: None,
         reason: None,
+        tags: new.delivery.tags.clone(),
     })
 }

@@ -60,7 +60,7 @@ fn parse(mut entry: Bytes) -> Result<EndedJob, StoreError> {
     let tail = Tail::parse(lane, entry)?;
     // A notice can be delivered without the job's own data.
     let (parts, arrived) = (NoticeParts::unpack(&tail.payload).unwrap_or_default(), head.arrived);
-    Ok(EndedJob::new(head.into_job(tail.key), success, [at, arrived], parts))
+    Ok(EndedJob::new(head.into_job(tail.key, tail.tags), success, [at, arrived], parts))
 }
 
 /// Takes the bytes behind their length.

@@ -199,8 +199,8 @@ impl RedisStore {
         } else {
             tail.payload
         };
-        let Tail { key, origin, .. } = tail;
-        let delivery = payload::unpack(&packed, origin, head.timeout());
+        let Tail { key, origin, tags, .. } = tail;
+        let delivery = payload::unpack(&packed, origin, head.timeout(), tags);
         let delivery = delivery.ok_or(StoreError::Unreadable("a job's payload"))?;
         Ok(Some((key, delivery)))
     }

@@ -78,6 +78,7 @@ pub(crate) fn taken_though_full<T>(answer: &Result<T, StoreError>, job: &NewJob)
             failures: 0,
             last: None,
             reason: None,
+            tags: job.delivery.tags.clone(),
         },
     })
 }

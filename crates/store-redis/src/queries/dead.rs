@@ -81,5 +81,5 @@ fn dead_job(answer: Value) -> Result<(DeadCursor, Job), StoreError> {
     let (name, job_state, lane, record): (Bytes, Bytes, String, Bytes) = reply::read(answer, "a dead job")?;
     let head = Head::parse(State::Dead, job_state, &record)?;
     let tail = Tail::parse(&lane, record)?;
-    Ok((cursor(&name)?, head.into_job(tail.key)))
+    Ok((cursor(&name)?, head.into_job(tail.key, tail.tags)))
 }

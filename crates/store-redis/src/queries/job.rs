@@ -58,7 +58,7 @@ impl RedisStore {
             return Ok(Found::WithoutPayload);
         };
         let content = head.content;
-        let stored = StoredJob { job: head.into_job(key), delivery, content };
+        let stored = StoredJob { job: head.into_job(key, delivery.tags.clone()), delivery, content };
         Ok(Found::Known(Some(FoundJob::Stored(Box::new(stored)))))
     }
 

@@ -61,7 +61,8 @@ impl RedisStore {
         look: usize,
     ) -> Result<Page<Job>, StoreError> {
         let (_, found) = self.read_on(Extent::Known, filter, from, look).await?;
-        let items = found.items.into_iter().map(|job| job.head.into_job(job.tail.key)).collect();
+        let items =
+            found.items.into_iter().map(|job| job.head.into_job(job.tail.key, job.tail.tags)).collect();
         Ok(Page { items, next: found.next })
     }
 
@@ -116,7 +117,11 @@ impl RedisStore {
         let Found { locator, head, tail } = found;
         let found = self.delivery(shard, locator, &head, tail).await?;
         let content = head.content;
-        Ok(found.map(|(key, delivery)| StoredJob { job: head.into_job(key), delivery, content }))
+        Ok(found.map(|(key, delivery)| StoredJob {
+            job: head.into_job(key, delivery.tags.clone()),
+            delivery,
+            content,
+        }))
     }
 
     /// Reads a page, and returns its shard with it.

@@ -39,10 +39,10 @@ fn a_token_stands_before_the_payload_and_an_external_payload_is_that_of_its_reco
     for token in tokens {
         let (tail, external) = packed(10, if_exists(token));
         assert!(external.is_empty() && tail.token == token && tail.key.id.as_str() == "abc");
-        assert!(payload::unpack(&tail.payload, "https://a".to_owned(), None).is_some());
+        assert!(payload::unpack(&tail.payload, "https://a".to_owned(), None, Tags::default()).is_some());
         let (tail, external) = packed(5000, if_exists(token));
         let payload = tail.external(external.clone()).unwrap();
-        assert!(payload::unpack(&payload, "https://a".to_owned(), None).is_some());
+        assert!(payload::unpack(&payload, "https://a".to_owned(), None, Tags::default()).is_some());
         for (other, size) in [(tokens[0], 4992), (tokens[1], 5001), (tokens[1], 5000), (tokens[2], 5000)] {
             let (_, stored) = packed(size, if_exists(other));
             assert_eq!(tail.external(stored.clone()).is_some(), stored == external);
@@ -99,7 +99,7 @@ fn random_records_are_unreadable_or_lie_within_what_was_read() {
         for state in State::ALL {
             for (job_state, record) in [(Bytes::new(), &raw), (raw.clone(), &whole), (raw.clone(), &raw)] {
                 if let Ok(head) = Head::parse(state, job_state, record) {
-                    assert_eq!(head.into_job(key.clone()).state, state);
+                    assert_eq!(head.into_job(key.clone(), Tags::default()).state, state);
                 }
             }
         }
@@ -107,7 +107,7 @@ fn random_records_are_unreadable_or_lie_within_what_was_read() {
             let Ok(tail) = Tail::parse(lane, raw.clone()) else { continue };
             assert!(tail.payload.len() <= raw.len());
             let payload = tail.external(raw.clone()).unwrap_or_else(|| tail.payload.clone());
-            if let Some(delivery) = payload::unpack(&payload, tail.origin, None) {
+            if let Some(delivery) = payload::unpack(&payload, tail.origin, None, tail.tags) {
                 assert!(delivery.body.bytes.len() <= raw.len());
             }
         }

@@ -1,9 +1,11 @@
 //! The limits in the document are those of the parsers, where an attribute states them as a number.
 
 use ringback_core::contract::{MAX_RATE, MAX_TOPIC_PAGE};
-use ringback_core::job::{JobId, Topic};
+use ringback_core::job::{JobId, MAX_TAGS, Topic};
 use ringback_core::retry::{DEFAULT_JITTER, MAX_TIERS};
-use ringback_core::wire::{DEFAULT_PAGE, DEFAULT_RATE, MAX_PAGE, MAX_PULL, MAX_RECEIPTS};
+use ringback_core::wire::{
+    DEFAULT_PAGE, DEFAULT_RATE, DEFAULT_REPLAY_RATE, MAX_PAGE, MAX_PULL, MAX_RECEIPTS, MAX_REPLAY_RATE,
+};
 use serde_json::{Value, json};
 
 use super::document;
@@ -19,6 +21,10 @@ fn the_limits_of_fields_are_those_of_the_parsers() {
         ("/ReserveRequest/properties/max/maximum", json!(MAX_PULL)),
         ("/ReviveRequest/properties/rate/maximum", json!(MAX_RATE)),
         ("/ReviveRequest/properties/rate/default", json!(DEFAULT_RATE)),
+        ("/ReplayRequest/properties/rate/maximum", json!(MAX_REPLAY_RATE)),
+        ("/ReplayRequest/properties/rate/default", json!(DEFAULT_REPLAY_RATE)),
+        ("/JobRequest/properties/tags/maxItems", json!(MAX_TAGS)),
+        ("/ScheduledJobRequest/properties/tags/maxItems", json!(MAX_TAGS)),
         ("/FinishAllRequest/properties/receipts/maxItems", json!(MAX_RECEIPTS)),
         ("/BatchRequest/maxItems", json!(MAX_ITEMS)),
     ] {
@@ -32,7 +38,9 @@ fn the_limits_of_fields_are_those_of_the_parsers() {
 fn the_limits_of_pages_are_those_of_the_parsers() {
     assert_eq!(MAX_PAGE, MAX_TOPIC_PAGE);
     let document = document();
-    for path in ["/v1/jobs", "/v1/topics", "/v1/topics/{topic}/dead"] {
+    for path in
+        ["/v1/jobs", "/v1/topics", "/v1/topics/{topic}/dead", "/v1/history", "/v1/history/{topic}/{id}"]
+    {
         let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
         let limit = &parameters.iter().find(|parameter| parameter["name"] == "limit").unwrap();
         let expected = (&json!(1), &json!(MAX_PAGE), &json!(DEFAULT_PAGE));

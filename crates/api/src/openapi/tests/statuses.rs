@@ -87,6 +87,7 @@ impl Operation {
             "finish_all" => r#"{"receipts":["x"]}"#,
             "retry" => r#"{"delay":"1h"}"#,
             "accept_loss" => r#"{"run_id":"8b1f"}"#,
+            "replay_history" => r#"{"filter":{}}"#,
             _ => "",
         };
         self.with(&self.target("t"), body)
@@ -233,6 +234,7 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
             reserved().await;
             target += "?force=true";
         }
+        ("erase_history", _) => target += "?tag=a",
         ("put_quota" | "delete_quota", 200) => put(app, &target, r#"{"jobs":5}"#).await,
         ("put_credential" | "delete_credential", 200) => put(app, &target, CREDENTIAL).await,
         ("delete_credential", 409) => put_credential_in_use(app, &target).await,
@@ -262,7 +264,17 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
             operation.statuses.iter().copied().filter(|status| ![401, 403, 408, 429, 503].contains(status))
         {
             // A store in memory loses nothing, and there are keys only with a root key.
-            let is_elsewhere = [("accept_loss", 200), ("add_key", 201), ("delete_key", 200)];
+            // An archive needs a database.
+            let is_elsewhere = [
+                ("accept_loss", 200),
+                ("add_key", 201),
+                ("delete_key", 200),
+                ("list_history", 200),
+                ("get_history", 200),
+                ("erase_history", 200),
+                ("erase_history", 202),
+                ("replay_history", 200),
+            ];
             if is_elsewhere.contains(&(operation.id.as_str(), status)) {
                 continue;
             }
@@ -355,10 +367,11 @@ async fn an_operation_with_a_503_answers_it_without_a_store() {
     for operation in operations() {
         let api = unprepared();
         // Without the store, these refuse each item by itself, wait for the first event, or refuse keys where there is
-        // no root key.
+        // no root key. Those on the history need an archive first.
         let request = match operation.id.as_str() {
             "finish_all" => without_memory(&api, &operation).await,
             "events" | "add_key" => continue,
+            "list_history" | "get_history" | "erase_history" | "replay_history" => continue,
             _ => operation.good(),
         };
         let (found, body) = answer(&app(api), request).await;
@@ -391,6 +404,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "pause_schedule",
             "resume_schedule",
             "run_schedule",
+            "replay_history",
         ],
     ),
     ("consume", &["reserve", "finish", "retry", "bury", "release", "renew", "finish_all"]),
@@ -410,6 +424,8 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "get_schedule",
             "list_schedules",
             "next_firings",
+            "list_history",
+            "get_history",
         ],
     ),
     (
@@ -431,6 +447,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "purge_job_named_revive",
             "revive_dead",
             "stop_revival",
+            "erase_history",
         ],
     ),
     ("import", &["export", "export_topics", "export_credentials", "export_schedules", "import"]),

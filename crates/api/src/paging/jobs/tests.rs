@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::job::JobKey;
+use ringback_core::job::{JobKey, Tags};
 use ringback_core::state::State;
 
 use super::*;
@@ -25,7 +25,17 @@ fn buckets(sizes: impl IntoIterator<Item = usize>, wanted: usize) -> Buckets {
 fn job(number: usize) -> Job {
     let key = JobKey { topic: "t".parse().unwrap(), id: number.to_string().parse().unwrap() };
     let (due, created) = (Timestamp::default(), Timestamp::default());
-    Job { key, state: State::Ready, due, created, attempts: 0, failures: 0, last: None, reason: None }
+    Job {
+        key,
+        state: State::Ready,
+        due,
+        created,
+        attempts: 0,
+        failures: 0,
+        last: None,
+        reason: None,
+        tags: Tags::default(),
+    }
 }
 
 fn cursor(bucket: usize) -> Cursor {

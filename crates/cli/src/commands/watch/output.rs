@@ -73,6 +73,7 @@ impl EventPrinter {
         parts.extend(event.reason.clone());
         let due = |due: &str| format!("due {}{}", self.times.show(due), from(&event.at, due));
         parts.extend(event.due_at.as_deref().map(due));
+        parts.extend((!event.tags.is_empty()).then(|| format!("tags {}", event.tags.join(" "))));
         escape_text(&parts.join(", "))
     }
 

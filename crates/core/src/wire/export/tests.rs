@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::*;
 use crate::clock::Timestamp;
 use crate::job::{
-    Body, Callback, CallbackMethod, Context, Due, Expires, Headers, History, ImportJob, JobKey, TenantScope,
-    Trace,
+    Body, Callback, CallbackMethod, Context, Due, Expires, Headers, History, ImportJob, JobKey, Tags,
+    TenantScope, Trace,
 };
 use crate::outcome::LastAttempt;
 use crate::retry::{Max, RetryPolicy};
@@ -38,6 +38,7 @@ fn job(state: State) -> Job {
         failures: 0,
         last: None,
         reason: None,
+        tags: Tags::default(),
     }
 }
 
@@ -175,6 +176,7 @@ fn deliveries() -> impl Strategy<Value = Delivery> {
         }),
         timeout,
         trace,
+        tags: Tags::from_stored(if trace.is_some() { "a b:1" } else { "" }).unwrap(),
         on_done: on_dead.clone().filter(|_| trace.is_some()),
         on_dead,
         ..delivery(body)

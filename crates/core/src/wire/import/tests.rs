@@ -145,7 +145,12 @@ fn random_lines_are_refused_or_are_jobs_that_every_store_can_pack() {
         Ok(read) => {
             let delivery = &read.job.delivery;
             let packed = payload::pack(delivery).into();
-            let back = payload::unpack(&packed, delivery.callback.origin().to_owned(), delivery.timeout);
+            let back = payload::unpack(
+                &packed,
+                delivery.callback.origin().to_owned(),
+                delivery.timeout,
+                delivery.tags.clone(),
+            );
             assert_eq!(back.as_ref(), Some(delivery));
             assert_eq!(import(line, None).as_ref(), Ok(&read));
         }

@@ -44,6 +44,9 @@ pub struct PulledAnswer {
     pub context: std::collections::BTreeMap<String, String>,
     /// Its own headers.
     pub headers: std::collections::BTreeMap<String, String>,
+    /// Its tags; absent if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
 }
 
 impl PartialEq for PulledAnswer {
@@ -73,6 +76,7 @@ impl From<PulledJob> for PulledAnswer {
             content_type,
             context: map(delivery.context.entries()),
             headers: map(delivery.headers.entries()),
+            tags: delivery.tags.to_vec(),
         }
     }
 }

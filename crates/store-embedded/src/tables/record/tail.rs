@@ -1,10 +1,12 @@
 //! The parts of a record that few jobs have, packed after it: two tokens, the time by which the check of
 //! an expired lease is postponed, the beginning of a life that is not the first, whether a lease was lost,
-//! and the first due time. Without them nothing is packed.
+//! the first due time, and the tags. Without them nothing is packed.
 //!
 //! There are two forms. If only the first token and the time are there, they follow each other, as earlier
 //! versions wrote them. Otherwise a byte comes first, whose bits say which parts follow. The length says
 //! which form it is, because no length is possible in both.
+
+use ringback_core::job::Tags;
 
 /// The length of a stored token.
 pub(super) const TOKEN: usize = 8;
@@ -21,8 +23,12 @@ const HAS_LIFE: u8 = 8;
 /// A part of no bytes.
 const LEASE_LOST: u8 = 16;
 /// Fields that the first versions kept without knowing them: their length (2), and they. Zeros at their end are none.
-/// They are the first due time (6), or zeros, and fields of a later version.
+/// They are the first due time (6), or zeros, and others behind their kind (1) and their length (2).
 const HAS_FIELDS: u8 = 32;
+/// The kind of the tags among the fields.
+const TAGS: u8 = 1;
+/// The bytes of a field before its value.
+const FIELD: usize = 3;
 
 /// The beginning of a life of a job that had another one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,7 @@ pub(super) struct Tail {
     pub(super) lease_lost: bool,
     /// In ms.
     pub(super) first_due: Option<u64>,
+    pub(super) tags: Tags,
     /// Fields that this version does not know, and keeps.
     pub(super) fields: Box<[u8]>,
 }
@@ -57,11 +64,11 @@ impl Tail {
     }
 
     const fn has_fields(&self) -> bool {
-        self.first_due.is_some() || !self.fields.is_empty()
+        self.first_due.is_some() || !self.tags.is_empty() || !self.fields.is_empty()
     }
 
     pub(super) fn pack(&self, packed: &mut Vec<u8>) {
-        let Self { token, put_off, submitted, life, lease_lost, first_due, fields } = self;
+        let Self { token, put_off, submitted, life, lease_lost, first_due, tags, fields } = self;
         let begin = packed.len();
         if self.has_flags() {
             let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
@@ -84,12 +91,21 @@ impl Tail {
             packed.extend_from_slice(&attempts.to_be_bytes());
         }
         if self.has_fields() {
-            let length = packed.len() - begin + 2 + TIME + fields.len();
+            let tags = tags.as_str().as_bytes();
+            let of_tags = if tags.is_empty() { 0 } else { FIELD + tags.len() };
+            let fields_length = TIME + of_tags + fields.len();
             // No length may be one of the other form.
-            let padding = usize::from([TIME, TOKEN, TOKEN_AND_TIME].contains(&length));
-            let length = u16::try_from(TIME + fields.len() + padding).expect("fields are short");
-            packed.extend_from_slice(&length.to_be_bytes());
+            let padding = usize::from(
+                [TIME, TOKEN, TOKEN_AND_TIME].contains(&(packed.len() - begin + 2 + fields_length)),
+            );
+            let short = |length: usize| u16::try_from(length).expect("fields are short").to_be_bytes();
+            packed.extend_from_slice(&short(fields_length + padding));
             packed.extend_from_slice(&six(first_due.unwrap_or(0)));
+            if !tags.is_empty() {
+                packed.push(TAGS);
+                packed.extend_from_slice(&short(tags.len()));
+                packed.extend_from_slice(tags);
+            }
             packed.extend_from_slice(fields);
             packed.extend_from_slice(&[0][..padding]);
         }
@@ -123,10 +139,31 @@ impl Tail {
             let length = usize::from(u16::from_be_bytes(take(&mut rest)?));
             let (mut fields, others) = rest.split_at_checked(length)?;
             tail.first_due = Some(time(take(&mut fields)?)).filter(|due| *due > 0);
-            (tail.fields, rest) = (fields.into(), others);
+            (tail.tags, tail.fields) = split(fields)?;
+            rest = others;
         }
         rest.is_empty().then_some(tail)
     }
+}
+
+/// The tags among fields, and the fields that this version does not know.
+fn split(mut fields: &[u8]) -> Option<(Tags, Box<[u8]>)> {
+    let (mut tags, mut unknown) = (Tags::default(), Vec::new());
+    while let [kind, rest @ ..] = fields {
+        // Zeros at the end are no fields.
+        if *kind == 0 {
+            return fields.iter().all(|byte| *byte == 0).then(|| (tags, unknown.into()));
+        }
+        let (length, rest) = rest.split_first_chunk()?;
+        let (value, others) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+        if *kind == TAGS {
+            tags = Tags::from_stored(std::str::from_utf8(value).ok()?)?;
+        } else {
+            unknown.extend_from_slice(&fields[..FIELD + value.len()]);
+        }
+        fields = others;
+    }
+    Some((tags, unknown.into()))
 }
 
 /// A time in six bytes.
@@ -156,11 +193,13 @@ mod tests {
                 for submitted in [None, Some([9; TOKEN])] {
                     for life in [None, Some(Life { lease: u64::MAX - 5, attempts: 3 })] {
                         for lease_lost in [false, true] {
-                            for length in 0..20 {
-                                // Zeros at the end may be padding.
-                                let fields = vec![3; length].into();
+                            for length in 0..20_u8 {
+                                let unknown = [&[9, 0, length][..], &vec![3; length.into()]].concat();
+                                let fields = if length == 0 { Vec::new() } else { unknown }.into();
+                                let tags = "x".repeat((length / 2).into());
                                 let tail =
                                     Tail { token, put_off, submitted, life, lease_lost, ..Tail::default() };
+                                let tail = Tail { tags: Tags::from_stored(&tags).unwrap(), ..tail };
                                 all.push(Tail { first_due: Some(5), ..tail.clone() });
                                 all.push(Tail {
                                     first_due: (length % 2 > 0).then_some(1 << 41),
@@ -186,10 +225,7 @@ mod tests {
     fn each_set_of_parts_is_read_back() {
         for tail in all() {
             let packed = packed(&tail);
-            let mut read = Tail::unpack(&packed).unwrap();
-            assert!([tail.fields.len(), tail.fields.len() + 1].contains(&read.fields.len()), "{packed:?}");
-            read.fields = read.fields.iter().copied().filter(|byte| *byte > 0).collect();
-            assert_eq!(read, tail);
+            assert_eq!(Tail::unpack(&packed), Some(tail), "{packed:?}");
         }
     }
 

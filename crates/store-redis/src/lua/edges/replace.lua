@@ -135,8 +135,8 @@ function edges.replace(args)
     if not answers[j] then
       plan(new)
       all[#all + 1] = new
-      local start = new.group.times .. sub(new.rest, 1, ID)
-      answers[j] = jobs.described(new.old and 202 or 201, new.group.code, start, new.state)
+      local raw = new.group.times .. new.rest
+      answers[j] = jobs.described(new.old and 202 or 201, new.group.code, raw, new.state)
     end
   end
 

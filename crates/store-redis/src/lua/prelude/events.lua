@@ -5,13 +5,15 @@
 -- by `logged`.
 --
 -- A message is FORMAT, the time (6), the number of topics (2), the topics, each after its length, and the
--- events. An event is the number of its topic (2, from 0), the id after its length, the kind, and more:
+-- events. An event is the number of its topic (2, from 0), the id after its length, the kind, and more. If a job among
+-- them has tags, the message is WITH_TAGS instead of FORMAT, and each event has the tags behind their length (2) before the
+-- kind.
 -- - submitted: the due time (6).
 -- - attempt: outcome, number (4), when the job is due again or 0 (6), status or 0 (2), duration in ms or
 --   the largest number if it is not known (4), and the error after its length.
 -- - dead: the reason after its length.
 do
-  local FORMAT, MOST, LOST = 1, 500, 5
+  local FORMAT, WITH_TAGS, MOST, LOST = 1, 2, 500, 5
   local IS_SUBMITTED, IS_PROMOTED, IS_ATTEMPT = char(1), char(2), char(3)
   local IS_DONE, IS_DEAD, IS_CANCELLED = char(4), char(5), char(6)
   -- Status, duration and error of an attempt, none of them known; and the same behind the due time 0 of a job
@@ -21,9 +23,9 @@ do
   -- Edges whose call has another name.
   local EDGES = {replace = 'submit', redrive_jobs = 'redrive', fire = 'submit', purge_many = 'purge'}
   -- Jobs, lanes, packed events and edges, in order. An entry has an event, an edge or both; false means none.
-  -- Ids by job, each after its length; and packed successes by the number of the attempt, which most jobs
-  -- share.
-  local locs, lane_ids, happened, taken, ids, successes
+  -- Ids by job, each after its length; the tags of those that have some; and packed successes by the number of the
+  -- attempt, which most jobs share.
+  local locs, lane_ids, happened, taken, ids, tags, successes
   local edge_name
 
   events.FIELD = 'watched'
@@ -33,13 +35,13 @@ do
   function events.start(name, is_logged)
     events.on, events.is_watched, events.is_logged = false, false, is_logged or false
     edge_name = EDGES[name] or name
-    locs, lane_ids, happened, taken, ids, successes = nil, nil, nil, nil, nil, nil
+    locs, lane_ids, happened, taken, ids, tags, successes = nil, nil, nil, nil, nil, nil, nil
   end
 
   function events.begin(till)
     events.is_watched = till > NOW
     events.on = events.is_watched or events.is_logged
-    if events.on then locs, lane_ids, happened, taken, ids, successes = {}, {}, {}, {}, {}, {} end
+    if events.on then locs, lane_ids, happened, taken, ids, tags, successes = {}, {}, {}, {}, {}, {}, {} end
   end
 
   local function add(loc, lane, what, step)
@@ -62,12 +64,17 @@ do
     if events.is_logged then taken[#taken][2], taken[#taken][4] = code, reason end
   end
 
-  local function id_in(text, at) return sub(text, at, at + byte(text, at)) end
+  -- Notes the id and the tags of a job. `at` is the place of the id's length in its record.
+  local function know(loc, raw, at)
+    ids[loc] = sub(raw, at, at + byte(raw, at))
+    local found = record.tags(raw, at)
+    if found ~= '' then tags[loc] = found end
+  end
 
   -- `rest` is the record from its flags on.
   function events.submitted(loc, lane, due, rest, code)
     if not events.on then return end
-    ids[loc] = id_in(rest, RECORD - 12)
+    know(loc, rest, RECORD - 12)
     add(loc, lane, IS_SUBMITTED .. due, edge(nil, code))
   end
 
@@ -151,17 +158,20 @@ do
     for _, loc in ipairs(locs) do
       if ids[loc] == nil then
         local raw = records[loc]
-        ids[loc] = raw and id_in(raw, RECORD) or false
-        if not raw then unknown[#unknown + 1] = loc end
+        ids[loc] = false
+        if raw then know(loc, raw, RECORD) else unknown[#unknown + 1] = loc end
       end
     end
     for i, raw in ipairs(fetch(KEY.pool, unknown)) do
-      ids[unknown[i]] = record.whole(raw) and id_in(raw, RECORD)
+      if record.whole(raw) then know(unknown[i], raw, RECORD) end
     end
   end
 
   local function publish(first, last)
-    local names, of_lane, parts, n = {}, {}, {}, 0
+    local names, of_lane, parts, n, format = {}, {}, {}, 0, FORMAT
+    for i = first, last do
+      if tags[locs[i]] then format = WITH_TAGS end
+    end
     for i = first, last do
       local id, lane = ids[locs[i]], lane_ids[i]
       if of_lane[lane] == nil then
@@ -172,13 +182,18 @@ do
       end
       -- An event without an id or a topic is skipped.
       if id and of_lane[lane] and happened[i] then
-        parts[n + 1], parts[n + 2], parts[n + 3] = of_lane[lane], id, happened[i]
-        n = n + 3
+        parts[n + 1], parts[n + 2], parts[n + 3] = of_lane[lane], id, ''
+        if format == WITH_TAGS then
+          local found = tags[locs[i]] or ''
+          parts[n + 3] = pack('>I2', #found) .. found
+        end
+        parts[n + 4] = happened[i]
+        n = n + 4
       end
     end
     if n == 0 then return end
     -- A user without the right to publish there must not fail the edge.
-    redis.pcall('PUBLISH', KEY.events, pack('>BI6I2', FORMAT, NOW, #names) .. concat(names) .. concat(parts))
+    redis.pcall('PUBLISH', KEY.events, pack('>BI6I2', format, NOW, #names) .. concat(names) .. concat(parts))
   end
 
   function events.close()

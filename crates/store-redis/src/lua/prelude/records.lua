@@ -5,7 +5,8 @@
 -- id, payload. A large payload has a key of its own; then the record has the flag EXTERNAL, and the size of the
 -- payload in its place. A submit that may take a job's place has a token: its record has the flag TOKEN, the token
 -- (8) before the payload, and the flag AT_ONCE if the job was due at once. With the flag FIELDS there are fields before
--- the payload that these scripts do not know: their length (2), and they.
+-- the payload that few jobs have: their length (2), and each behind its kind (1) and its length (2). Kind 1 are the tags,
+-- with a space between them; others are skipped.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
 -- stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
@@ -40,6 +41,23 @@ function record.payload_at(raw)
 end
 -- The record without its payload.
 function record.head(raw) return sub(raw, 1, record.payload_at(raw) - 1) end
+-- What an answer about a job has of its record: the fixed part, and all before the payload if there are fields.
+function record.start(raw) return byte(raw, 13) < FIELDS and sub(raw, 1, RECORD) or record.head(raw) end
+-- The tags, or ''. `at` is the place of the id's length, if the record is not whole.
+function record.tags(raw, at)
+  at = at or RECORD
+  local flags = byte(raw, at - 21)
+  if flags < FIELDS then return '' end
+  local from = at + byte(raw, at) + (bit.band(flags, TOKEN) ~= 0 and 9 or 1)
+  local till = from + 2 + read('>I2', raw, from)
+  from = from + 2
+  while from + 3 < till do
+    local last = min(from + 2 + read('>I2', raw, from + 1), till - 1)
+    if byte(raw, from) == 1 then return sub(raw, from + 3, last) end
+    from = last + 1
+  end
+  return ''
+end
 -- The token of the submit, or ''. `at` is the place of the id's length, if the record is not whole.
 function record.token(raw, at)
   at = at or RECORD
@@ -188,7 +206,7 @@ function jobs.created(raw, s)
 end
 
 -- An answer about a job: a status, the code of its state, its job state and its record's start.
-function jobs.described(status, code, raw, s) return {status, code, s or '', sub(raw, 1, RECORD)} end
+function jobs.described(status, code, raw, s) return {status, code, s or '', record.start(raw)} end
 
 function jobs.put(loc, s)
   states[loc] = s

@@ -10,7 +10,7 @@ function edges.get(args)
   local loc = args[1]
   shard.begin(GET)
   local raw, s, tomb = tombs.find(loc)
-  if raw then return {schedule.code(loc, raw, s), s or '', sub(raw, 1, RECORD)} end
+  if raw then return {schedule.code(loc, raw, s), s or '', record.start(raw)} end
   return tomb and {tomb} or {}
 end
 

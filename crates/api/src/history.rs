@@ -1,0 +1,112 @@
+//! The history: the ends of jobs that the archive has kept. The archiver, as a child of this process, asks its database.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::StatusCode;
+use ringback_archive::erasure::Erasure;
+use ringback_archive::history::{HistoryFilter, HistoryPage, PageAsk, QueryError};
+use ringback_archive::pipe::{ChildHistory, ChildProgram};
+use ringback_core::clock::Timestamp;
+use ringback_core::job::Topic;
+use ringback_core::wire;
+use tokio::time::timeout;
+
+use crate::access::Principal;
+use crate::error::ApiError;
+
+/// How long a query may take. The archiver gives up on its database before.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// The history, if this process has an archive.
+pub(crate) struct History {
+    child: Option<ChildHistory>,
+    /// Whether the last query had no answer, so that this is logged once.
+    is_away: AtomicBool,
+}
+
+impl History {
+    pub(crate) fn new(program: Option<ChildProgram>) -> Self {
+        Self { child: program.map(ChildHistory::new), is_away: AtomicBool::new(false) }
+    }
+
+    /// Checks that there is an archive.
+    ///
+    /// # Errors
+    /// 409 without one.
+    pub(crate) fn check(&self) -> Result<(), ApiError> {
+        self.child().map(|_| ())
+    }
+
+    fn child(&self) -> Result<&ChildHistory, ApiError> {
+        self.child.as_ref().ok_or_else(|| {
+            let detail =
+                "this API has no archive, so it has no history: set RINGBACK_ARCHIVE as for the archivers";
+            ApiError::new(StatusCode::CONFLICT, detail)
+        })
+    }
+
+    /// A page of ends.
+    ///
+    /// # Errors
+    /// 409 without an archive, 503 if it cannot be read.
+    pub(crate) async fn page(&self, ask: PageAsk) -> Result<HistoryPage, ApiError> {
+        let page = timeout(ANSWER_WITHIN, self.child()?.page(ask)).await;
+        self.answered(page.unwrap_or(Err(QueryError::Slow)))
+    }
+
+    /// Erases some ends. Returns how many; 0 if none is left.
+    ///
+    /// # Errors
+    /// 409 without an archive, 503 if they cannot be erased. Some may have been.
+    pub(crate) async fn erase(&self, erasure: Erasure) -> Result<u64, ApiError> {
+        let erased = timeout(ANSWER_WITHIN, self.child()?.erase(erasure)).await;
+        self.answered(erased.unwrap_or(Err(QueryError::Slow)))
+    }
+
+    fn answered<T>(&self, answer: Result<T, QueryError>) -> Result<T, ApiError> {
+        let (answer, is_away) = match answer {
+            Ok(answer) => (Ok(answer), false),
+            Err(QueryError::Slow) => (
+                Err(ApiError::retry_later(
+                    "the archive did not answer in time; ask for less, by topic, id, tag or a shorter time",
+                )),
+                false,
+            ),
+            Err(error) => {
+                if !self.is_away.load(Ordering::Relaxed) {
+                    tracing::warn!(%error, "the history cannot be read");
+                }
+                // What is wrong may name the database, which not each caller is to know.
+                (
+                    Err(ApiError::retry_later("the archive cannot be read now; the log of the API says why")),
+                    true,
+                )
+            }
+        };
+        if self.is_away.swap(is_away, Ordering::Relaxed) && !is_away {
+            tracing::info!("the history can be read again");
+        }
+        answer
+    }
+}
+
+/// A filter for those ends that a caller may see.
+pub(crate) fn filter_of(caller: &Principal, filter: &wire::HistoryFilter) -> HistoryFilter {
+    let ms = |time: Timestamp| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let topics = match &filter.topic {
+        Some(topic) => std::slice::from_ref(topic),
+        None => caller.topics(),
+    };
+    HistoryFilter {
+        tenant: caller.tenant().map_or_else(String::new, |tenant| tenant.as_str().to_owned()),
+        topics: topics.iter().map(|topic| Topic::name(topic).to_owned()).collect(),
+        id: filter.id.as_ref().map(ToString::to_string),
+        tag: filter.tag.clone(),
+        state: filter.state.map(str::to_owned),
+        reason: filter.reason.clone(),
+        host: filter.host.clone(),
+        after: filter.after.map(ms),
+        before: filter.before.map(ms),
+    }
+}

@@ -1,0 +1,155 @@
+//! The history: pages of the ends that the archive has kept, all ends of one job, and erasures.
+
+mod replay;
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use ringback_archive::erasure::{Erased, Erasure};
+use ringback_archive::history::{HistoryPage, Order, PageAsk, Place};
+use ringback_core::wire::{ErasureAnswer, HistoryAnswer, HistoryFilter};
+use ringback_service::http_server::Peer;
+use tokio::time::Instant;
+
+pub(crate) use self::replay::*;
+use crate::access::{As, Principal};
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{EndsQuery, ErasureQuery, HistoryQuery, JobPath, Query};
+use crate::history::filter_of;
+use crate::inspect;
+use crate::limits::Deadline;
+use crate::schema::{
+    EndState, HistoryCursor, HistoryProblems, HostText, IncludedInHistory, JobName, JobParams, ReasonText,
+    TagText, Time, TopicName,
+};
+use crate::state::{Api, ApiState};
+
+/// How long one call erases ends.
+const ERASE_FOR: Duration = Duration::from_secs(1);
+
+/// List the history
+///
+/// Lists the ends of jobs that the archive has kept, the newest first. A job that died and was done later has two. A page
+/// holds at most `limit` ends; with `include` it ends after about 1 MiB. Ends come to the archive within about a second,
+/// and later if it was away. The answer is 409 if the API has no archive.
+#[utoipa::path(
+    get, path = "/v1/history", tag = "history", operation_id = "list_history",
+    params(
+        ("topic" = Option<TopicName>, Query, description = "Only ends of jobs of this topic"),
+        ("id" = Option<JobName>, Query, description = "Only ends of jobs with this id"),
+        ("tag" = Option<TagText>, Query, description = "Only ends of jobs with this tag"),
+        ("state" = Option<EndState>, Query, description = "Only ends in this state"),
+        ("reason" = Option<ReasonText>, Query, description = "Only ends with this reason"),
+        ("host" = Option<HostText>, Query, description = "Only ends of jobs with a URL of this host"),
+        ("finished_after" = Option<Time>, Query, description = "Only ends at this time or later"),
+        ("finished_before" = Option<Time>, Query, description = "Only ends before this time"),
+        ("cursor" = Option<HistoryCursor>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most ends of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
+        ("include" = Option<IncludedInHistory>, Query, style = Form, explode = false, description = "Add what was submitted, the attempts that were logged, or both"),
+    ),
+    responses((status = 200, description = "A page", body = HistoryAnswer), HistoryProblems),
+)]
+pub(crate) async fn list_history(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    Query(HistoryQuery { filter, page }): Query<HistoryQuery>,
+) -> JsonResult<HistoryAnswer> {
+    ends(&api, &caller, peer, &filter, page).await
+}
+
+/// Get the history of a job
+///
+/// Lists the ends of the jobs with this topic and id, the newest first: of each life of the id, and in each life of each time
+/// that the job ended. Empty if the archive has none.
+#[utoipa::path(
+    get, path = "/v1/history/{topic}/{id}", tag = "history", operation_id = "get_history",
+    params(
+        JobParams,
+        ("cursor" = Option<HistoryCursor>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most ends of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
+        ("include" = Option<IncludedInHistory>, Query, style = Form, explode = false, description = "Add what was submitted, the attempts that were logged, or both"),
+    ),
+    responses((status = 200, description = "A page", body = HistoryAnswer), HistoryProblems),
+)]
+pub(crate) async fn get_history(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    JobPath(key): JobPath,
+    Query(page): Query<EndsQuery>,
+) -> JsonResult<HistoryAnswer> {
+    let filter = HistoryFilter { topic: Some(key.topic), id: Some(key.id), ..HistoryFilter::default() };
+    ends(&api, &caller, peer, &filter, page).await
+}
+
+async fn ends(
+    api: &Api,
+    caller: &Principal,
+    peer: Peer,
+    filter: &HistoryFilter,
+    EndsQuery { after, limit, include }: EndsQuery,
+) -> JsonResult<HistoryAnswer> {
+    api.history.check()?;
+    let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+    let _turn = Deadline::from_now().bound(api.histories.wait(caller.claimant(peer))).await?;
+    let ask = PageAsk {
+        filter: filter_of(caller, filter),
+        order: Order::Newest,
+        after,
+        limit,
+        with_attempts: include.attempts,
+        with_requests: include.request,
+    };
+    let HistoryPage { rows, has_more } = api.history.page(ask).await?;
+    let next = rows.last().filter(|_| has_more).map(|row| Place::from(row).to_string());
+    let items = rows.into_iter().map(|row| row.answer(include.attempts, include.request)).collect();
+    Ok(Json(HistoryAnswer { items, next }))
+}
+
+/// Erase from the history
+///
+/// Removes the ends of jobs with a tag, or with an id of a topic, from the archive: bodies and logged attempts too. Ends that
+/// still wait for the archive are erased when they come. What ends after this call stays. One call erases for about a
+/// second; if some are left the answer is 202: call again. It is safe to repeat. What the store has of jobs is not touched.
+#[utoipa::path(
+    delete, path = "/v1/history", tag = "history", operation_id = "erase_history",
+    params(
+        ("topic" = Option<TopicName>, Query, description = "The topic; with `tag` it may be left out for all topics"),
+        ("id" = Option<JobName>, Query, description = "Erase the ends of the jobs with this id of the topic"),
+        ("tag" = Option<TagText>, Query, description = "Erase the ends of the jobs with this tag"),
+    ),
+    responses(
+        (status = 200, description = "All are erased", body = ErasureAnswer),
+        (status = 202, description = "Some are erased, and some are left", body = ErasureAnswer),
+        HistoryProblems,
+    ),
+)]
+pub(crate) async fn erase_history(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    Query(ErasureQuery { filter }): Query<ErasureQuery>,
+) -> Result<Response, ApiError> {
+    api.history.check()?;
+    let _turn = Deadline::from_now().bound(api.histories.wait(caller.claimant(peer))).await?;
+    let filter = filter_of(&caller, &filter);
+    let what = match (filter.id, filter.tag) {
+        (Some(id), _) => Erased::Id(id),
+        (None, tag) => Erased::Tag(tag.unwrap_or_default()),
+    };
+    let at = i64::try_from(api.now().as_millis()).unwrap_or(i64::MAX);
+    let erasure = Erasure { tenant: filter.tenant, topics: filter.topics, what, at };
+    let (until, mut answer) = (Instant::now() + ERASE_FOR, ErasureAnswer { erased: 0, complete: false });
+    while !answer.complete && Instant::now() < until {
+        let erased = api.history.erase(erasure.clone()).await?;
+        answer.erased += erased;
+        answer.complete = erased == 0;
+    }
+    let status = if answer.complete { StatusCode::OK } else { StatusCode::ACCEPTED };
+    tracing::info!(erased = answer.erased, complete = answer.complete, "ends are erased from the archive");
+    Ok((status, Json(answer)).into_response())
+}

@@ -1,0 +1,172 @@
+//! An end as the API shows it, and the submit that makes its job again.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringback_core::clock::Timestamp;
+use ringback_core::hex::Hex;
+use ringback_core::job::{Body, CallbackMethod};
+use ringback_core::wire::{EndAnswer, LastAnswer, RequestAnswer};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::row::EndRow;
+
+/// The longest id, in bytes.
+const MAX_ID: usize = 128;
+
+impl EndRow {
+    /// The answer, with the log of attempts and with what was submitted if they were read.
+    pub fn answer(self, with_attempts: bool, with_request: bool) -> EndAnswer {
+        let time = |ms: i64| Timestamp::from_millis(u64::try_from(ms).unwrap_or(0)).to_string();
+        let request = with_request.then(|| self.shown_request()).flatten();
+        EndAnswer {
+            state: self.state,
+            reason: self.reason,
+            finished_at: time(self.finished_at),
+            created_at: time(self.life),
+            first_due_at: time(self.first_due_at),
+            due_at: time(self.due_at),
+            attempts: self.attempts,
+            failures: self.failures,
+            last: self.last_at.map(|at| LastAnswer {
+                at: time(at),
+                status: self.last_status,
+                error: self.last_error,
+                duration_ms: u64::try_from(self.last_duration_ms.unwrap_or(0)).unwrap_or(0),
+            }),
+            url: self.url,
+            attempts_complete: self.is_attempts_complete,
+            log: with_attempts.then(|| serde_json::from_str(&self.attempt_log).unwrap_or_default()),
+            has_body: with_request.then_some(self.body.is_some()),
+            request: request.map(Box::new),
+            topic: self.topic,
+            id: self.id,
+            tags: self.tags,
+        }
+    }
+
+    /// What was submitted; `None` if it is not there.
+    fn shown_request(&self) -> Option<RequestAnswer> {
+        let mut request: RequestAnswer = serde_json::from_str(self.request.as_deref()?).ok()?;
+        request.url.clone_from(&self.url);
+        request.tags.clone_from(&self.tags);
+        if let Some(bytes) = &self.body {
+            let body = Body { bytes: bytes.clone().into(), content_type: self.content_type.clone() };
+            request.show_body(body);
+        }
+        Some(request)
+    }
+
+    /// The id of its job in a replay with a name. It is the same for each end of a life of the job, and each time.
+    pub fn replay_id(&self, name: &str) -> String {
+        let Self { tenant, topic, id, life, .. } = self;
+        // Names have no spaces.
+        let hash: [u8; 32] = Sha256::digest(format!("{name} {tenant} {topic} {id} {life}")).into();
+        let [a, b, c, d, e, f, ..] = hash;
+        let suffix = format!("~{}", Hex(&[a, b, c, d, e, f]));
+        let kept = id.len().min(MAX_ID - suffix.len());
+        format!("{}{suffix}", id.get(..kept).unwrap_or_default())
+    }
+
+    /// The JSON of a submit of the same job under an id.
+    ///
+    /// # Errors
+    /// If not all that was submitted is there. It says what is missing.
+    pub fn submit_again(&self, id: &str) -> Result<Vec<u8>, &'static str> {
+        const UNREADABLE: &str = "what was submitted is not in the archive";
+        let request = self.request.as_deref().ok_or(UNREADABLE)?;
+        let mut fields: Map<String, Value> = serde_json::from_str(request).map_err(|_| UNREADABLE)?;
+        // It belongs to the trace of the first submit.
+        fields.remove("traceparent");
+        let method = fields.get("method").and_then(Value::as_str).and_then(CallbackMethod::from_name);
+        match (&self.body, method.unwrap_or_default().has_body()) {
+            (Some(body), true) => {
+                fields.insert("body_base64".to_owned(), STANDARD.encode(body).into());
+                let content_type = self.content_type.as_deref().unwrap_or("application/json");
+                fields.insert("content_type".to_owned(), content_type.into());
+            }
+            (None, true) => return Err("its body is not in the archive, which keeps none of this topic"),
+            (_, false) => {}
+        }
+        fields.insert("topic".to_owned(), self.topic.as_str().into());
+        fields.insert("id".to_owned(), id.into());
+        if let Some(url) = &self.url {
+            fields.insert("url".to_owned(), url.as_str().into());
+        }
+        if !self.tags.is_empty() {
+            fields.insert("tags".to_owned(), self.tags.clone().into());
+        }
+        Ok(Value::Object(fields).to_string().into_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::job::JobId;
+    use ringback_core::wire::{Defaults, parse_job};
+
+    use super::*;
+    use crate::row::tests::row;
+
+    #[test]
+    fn an_end_is_shown_with_the_parts_that_were_asked_for() {
+        let shown = serde_json::to_value(row().answer(true, true)).unwrap();
+        assert_eq!(
+            (&shown["id"], &shown["request"]["body"], &shown["has_body"]),
+            (&"order-1".into(), &serde_json::json!({"a": 1}), &true.into())
+        );
+        assert_eq!((&shown["tags"][0], shown["log"].as_array().unwrap().len()), (&"customer:42".into(), 2));
+        assert_eq!(shown["created_at"], "1970-01-01T00:00:00.700Z");
+        assert_eq!(shown["request"]["headers"]["authorization"], "[masked by ringback]");
+        let plain = serde_json::to_value(row().answer(false, false)).unwrap();
+        assert!(
+            plain.get("log").is_none() && plain.get("request").is_none() && plain.get("has_body").is_none()
+        );
+    }
+
+    #[test]
+    fn a_job_is_submitted_again_as_it_was() {
+        let mut row = row();
+        row.request = Some(r#"{"context":{"k":"v"},"retry":{"delays":["1s"]},"timeout":"9s","expires":"1h","on_dead":"https://u.example/","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}"#.to_owned());
+        let json = row.submit_again("order-1~2").unwrap();
+        let (make_id, make_token) = (&mut || -> JobId { unreachable!() }, &mut || unreachable!());
+        let defaults =
+            Defaults { now: Timestamp::from_millis(9), make_id, make_token, trace: None, tenant: None };
+        let job = parse_job(&json, defaults).unwrap();
+        assert_eq!((job.key.id.as_str(), job.delivery.tags.as_str()), ("order-1~2", "customer:42 order:1"));
+        assert_eq!(
+            (&job.delivery.body.bytes[..], job.delivery.body.content_type()),
+            (&b"{\"a\":1}"[..], "application/json")
+        );
+        assert_eq!(job.delivery.callback.to_string(), "https://m.example:8443/notify?x=1");
+        assert!(
+            job.delivery.retry.is_some() && job.delivery.expires.is_some() && job.delivery.on_dead.is_some()
+        );
+        assert_eq!(job.delivery.trace, None);
+    }
+
+    #[test]
+    fn the_id_in_a_replay_is_that_of_the_life_and_of_the_name() {
+        let (one, mut other_end, mut other_life) = (row(), row(), row());
+        (other_end.state, other_end.attempts) = ("done".to_owned(), 9);
+        other_life.life += 1;
+        let id = one.replay_id("a");
+        assert!(id.starts_with("order-1~") && id.len() == 20, "{id}");
+        assert_eq!(other_end.replay_id("a"), id);
+        assert!(other_life.replay_id("a") != id && one.replay_id("b") != id);
+        let mut long = row();
+        long.id = "x".repeat(MAX_ID);
+        assert!(long.replay_id("").parse::<JobId>().is_ok());
+    }
+
+    #[test]
+    fn a_job_of_which_something_is_missing_is_not_submitted_again() {
+        let mut row = row();
+        row.body = None;
+        assert!(row.submit_again("a").unwrap_err().contains("body"));
+        row.request = Some(r#"{"method":"GET"}"#.to_owned());
+        assert!(row.submit_again("a").is_ok());
+        row.request = None;
+        assert!(row.submit_again("a").is_err());
+    }
+}

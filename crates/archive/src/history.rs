@@ -1,0 +1,241 @@
+//! What is asked of a database that has kept ends: pages of them, and to erase some.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ringback_core::contract::InvalidCursor;
+use serde::{Deserialize, Serialize};
+
+use crate::erasure::Erasure;
+use crate::row::EndRow;
+use crate::sink::SinkError;
+
+/// The most ends of a page.
+pub const MAX_PAGE: usize = 1000;
+/// About how many bytes the parts of ends take that few ask for, before a page ends.
+pub const MAX_PAGE_BYTES: usize = 1024 * 1024;
+
+/// Which ends of a tenant to find. Times are in ms since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryFilter {
+    /// The tenant, empty for none.
+    pub tenant: String,
+    /// The topics; empty for all.
+    pub topics: Vec<String>,
+    /// Only ends of jobs with this id.
+    pub id: Option<String>,
+    /// Only ends of jobs with this tag.
+    pub tag: Option<String>,
+    /// Only ends in this state.
+    pub state: Option<String>,
+    /// Only ends with this reason.
+    pub reason: Option<String>,
+    /// Only ends of jobs for this host.
+    pub host: Option<String>,
+    /// Only ends at this time or later.
+    pub after: Option<i64>,
+    /// Only ends before this time.
+    pub before: Option<i64>,
+}
+
+/// The order of ends by the time at which they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// The newest first.
+    #[default]
+    Newest,
+    /// The oldest first.
+    Oldest,
+}
+
+/// The place of an end among those of its tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// When it ended.
+    pub finished_at: i64,
+    /// The topic, without its tenant.
+    pub topic: String,
+    /// The id.
+    pub id: String,
+    /// When the job was accepted.
+    pub life: i64,
+    /// How many attempts it had.
+    pub attempts: u32,
+    /// The state that it ended in.
+    pub state: String,
+}
+
+/// As a cursor.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let packed = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
+        f.write_str(&URL_SAFE_NO_PAD.encode(packed))
+    }
+}
+
+impl FromStr for Place {
+    type Err = InvalidCursor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
+        let packed = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
+        let (place, rest) = postcard::take_from_bytes(&packed).map_err(|_| InvalidCursor)?;
+        if rest.is_empty() { Ok(place) } else { Err(InvalidCursor) }
+    }
+}
+
+impl From<&EndRow> for Place {
+    fn from(row: &EndRow) -> Self {
+        let EndRow { finished_at, life, attempts, .. } = *row;
+        let (topic, id, state) = (row.topic.clone(), row.id.clone(), row.state.clone());
+        Self { finished_at, topic, id, life, attempts, state }
+    }
+}
+
+/// Which page of ends to find, and what of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageAsk {
+    /// Which ends.
+    pub filter: HistoryFilter,
+    /// Their order.
+    pub order: Order,
+    /// The page begins after this place.
+    pub after: Option<Place>,
+    /// The most ends.
+    pub limit: usize,
+    /// Whether to read the logs of attempts. Without, they are empty.
+    pub with_attempts: bool,
+    /// Whether to read what was submitted, with the body.
+    pub with_requests: bool,
+}
+
+impl PageAsk {
+    /// How many ends to read at a time, so that they take a bounded amount of memory.
+    const fn chunk(&self) -> usize {
+        match (self.with_requests, self.with_attempts) {
+            (true, _) => 16,
+            (false, true) => 100,
+            (false, false) => MAX_PAGE,
+        }
+    }
+}
+
+/// A page of ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryPage {
+    /// The ends.
+    pub rows: Vec<EndRow>,
+    /// Whether there may be more behind them.
+    pub has_more: bool,
+}
+
+/// Why a query has no answer. The texts are public, so they have no secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum QueryError {
+    /// The database, or the process that has it, cannot be used now.
+    #[error("the archive cannot be read now: {0}")]
+    Unavailable(String),
+    /// The database takes too long.
+    #[error("the archive did not answer in time")]
+    Slow,
+}
+
+impl From<SinkError> for QueryError {
+    fn from(SinkError(text): SinkError) -> Self {
+        Self::Unavailable(text)
+    }
+}
+
+/// A database that has kept ends.
+pub trait History: Send {
+    /// The first ends after a place.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn rows(&mut self, ask: &PageAsk) -> impl Future<Output = Result<Vec<EndRow>, QueryError>> + Send;
+
+    /// Erases some ends, or all of them, of which none is archived any more either. Returns how many; 0 if none is left.
+    ///
+    /// # Errors
+    /// If they cannot be erased. Some may have been.
+    fn erase(&mut self, erasure: &Erasure) -> impl Future<Output = Result<u64, QueryError>> + Send;
+}
+
+/// Reads a page, a part at a time.
+///
+/// # Errors
+/// If it cannot be read.
+pub async fn page(history: &mut impl History, ask: &PageAsk) -> Result<HistoryPage, QueryError> {
+    let (mut page, mut bytes) = (HistoryPage::default(), 0);
+    let (limit, mut part) = (ask.limit.min(MAX_PAGE), ask.clone());
+    loop {
+        part.limit = ask.chunk().min(limit - page.rows.len());
+        let rows = history.rows(&part).await?;
+        let is_last = rows.len() < part.limit;
+        for row in rows {
+            bytes += row.size();
+            page.rows.push(row);
+            if bytes >= MAX_PAGE_BYTES && (ask.with_attempts || ask.with_requests) {
+                page.has_more = true;
+                return Ok(page);
+            }
+        }
+        page.has_more = !is_last;
+        if is_last || page.rows.len() == limit {
+            return Ok(page);
+        }
+        part.after = page.rows.last().map(Into::into);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::tests::row;
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        let place = Place::from(&row());
+        assert_eq!(place.to_string().parse(), Ok(place.clone()));
+        let text = place.to_string();
+        for other in ["", "x", "!", &text[..text.len() - 1], &format!("{text}AAAA")] {
+            assert_eq!(other.parse::<Place>(), Err(InvalidCursor), "{other}");
+        }
+    }
+
+    /// A database with so many ends.
+    struct Many(usize);
+
+    impl History for Many {
+        async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
+            let begin = ask.after.as_ref().map_or(0, |place| place.attempts as usize);
+            let numbers = (begin + 1..=self.0).take(ask.limit);
+            Ok(numbers
+                .map(|n| EndRow { attempts: n as u32, body: Some(vec![0; 100_000]), ..row() })
+                .collect())
+        }
+
+        async fn erase(&mut self, _: &Erasure) -> Result<u64, QueryError> {
+            Ok(0)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_is_full_or_ends_with_the_last_end_or_after_its_bytes() {
+        for (all, limit, with_requests, expected) in [
+            (7, 10, false, (7, false)),
+            (7, 7, false, (7, true)),
+            (7, 3, false, (3, true)),
+            (50, 40, false, (40, true)),
+            (50, 40, true, (11, true)),
+            (5, 40, true, (5, false)),
+        ] {
+            let ask = PageAsk { limit, with_requests, ..PageAsk::default() };
+            let page = page(&mut Many(all), &ask).await.unwrap();
+            assert_eq!((page.rows.len(), page.has_more), expected, "{all}, {limit}, {with_requests}");
+            let numbers: Vec<_> = page.rows.iter().map(|row| row.attempts as usize).collect();
+            assert_eq!(numbers, (1..=expected.0).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Queries to another process. Many are under way at a time, so each has a number.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::message::{receive, send};
+use super::program::{ChildProgram, ended, unexpected};
+use crate::erasure::Erasure;
+use crate::history::{History, HistoryPage, PageAsk, QueryError, page};
+
+/// How long an answer may take. The process bounds its own work by less.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// A query with its number.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Request(u64, Query);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Query {
+    Page(PageAsk),
+    Erase(Erasure),
+}
+
+/// The answer to the query with this number.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Response(u64, Reply);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Reply {
+    Page(HistoryPage),
+    Erased(u64),
+    Failed(QueryError),
+}
+
+/// Serves queries to the process at the other end, until that closes the pipe. As many are answered at a time as there are
+/// connections.
+///
+/// # Errors
+/// If the pipe breaks, or a message cannot be read.
+pub async fn serve_history<H: History + 'static>(
+    connections: Vec<H>,
+    mut requests: impl AsyncRead + Unpin,
+    mut answers: impl AsyncWrite + Unpin + Send + 'static,
+) -> std::io::Result<()> {
+    let (free, mut idle) = mpsc::unbounded_channel();
+    for connection in connections {
+        free.send(connection).ok();
+    }
+    let (done, mut written) = mpsc::channel::<Response>(1);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        while let Some(response) = written.recv().await {
+            if send(&mut answers, &response).await.is_err() {
+                // The process is gone, and the read ends too.
+                return;
+            }
+        }
+    });
+    while let Some(Request(number, query)) = receive(&mut requests).await? {
+        let Some(mut connection) = idle.recv().await else { return Ok(()) };
+        let (free, done) = (free.clone(), done.clone());
+        tasks.spawn(async move {
+            let answer = match query {
+                Query::Page(ask) => page(&mut connection, &ask).await.map(Reply::Page),
+                Query::Erase(erasure) => connection.erase(&erasure).await.map(Reply::Erased),
+            };
+            free.send(connection).ok();
+            done.send(Response(number, answer.unwrap_or_else(Reply::Failed))).await.ok();
+        });
+        while tasks.try_join_next().is_some() {}
+    }
+    Ok(())
+}
+
+/// The history in a process that is started when it is needed, and again when it has ended. Clones share it.
+#[derive(Clone)]
+pub struct ChildHistory(Arc<Shared>);
+
+struct Shared {
+    program: ChildProgram,
+    running: Mutex<Option<Running>>,
+}
+
+/// A process that was started.
+struct Running {
+    _child: Child,
+    requests: ChildStdin,
+    waiting: Arc<Waiting>,
+    next: u64,
+    /// The task that reads the answers.
+    _answers: JoinSet<()>,
+}
+
+/// Who waits for which answer; `None` once there will be no more.
+#[derive(Default)]
+struct Waiting(StdMutex<Option<HashMap<u64, oneshot::Sender<Reply>>>>);
+
+impl Waiting {
+    fn new() -> Self {
+        Self(StdMutex::new(Some(HashMap::new())))
+    }
+
+    /// Waits for an answer; `None` if there will be none.
+    fn add(&self, number: u64) -> Option<oneshot::Receiver<Reply>> {
+        let (sender, receiver) = oneshot::channel();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.insert(number, sender);
+        Some(receiver)
+    }
+
+    fn take(&self, number: u64) -> Option<oneshot::Sender<Reply>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(&number)
+    }
+
+    fn end(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+impl ChildHistory {
+    /// The history in the process of a program.
+    pub fn new(program: ChildProgram) -> Self {
+        Self(Arc::new(Shared { program, running: Mutex::new(None) }))
+    }
+
+    /// A page of ends.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn page(&self, ask: PageAsk) -> Result<HistoryPage, QueryError> {
+        match self.ask(Query::Page(ask)).await? {
+            Reply::Page(page) => Ok(page),
+            Reply::Erased(_) | Reply::Failed(_) => Err(unexpected().into()),
+        }
+    }
+
+    /// Erases some ends. Returns how many; 0 if none is left.
+    ///
+    /// # Errors
+    /// If they cannot be erased. Some may have been.
+    pub async fn erase(&self, erasure: Erasure) -> Result<u64, QueryError> {
+        match self.ask(Query::Erase(erasure)).await? {
+            Reply::Erased(count) => Ok(count),
+            Reply::Page(_) | Reply::Failed(_) => Err(unexpected().into()),
+        }
+    }
+
+    async fn ask(&self, query: Query) -> Result<Reply, QueryError> {
+        let answer = self.send(query).await?;
+        match timeout(ANSWER, answer).await {
+            Ok(Ok(Reply::Failed(error))) => Err(error),
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(ended().into()),
+            Err(_elapsed) => {
+                // It bounds its own work by less, so it hangs: it is ended, and started again by the next query.
+                *self.0.running.lock().await = None;
+                Err(QueryError::Slow)
+            }
+        }
+    }
+
+    /// Sends a query to the process. If the caller is dropped meanwhile, nobody can send half a message after it, since the
+    /// process is ended then.
+    async fn send(&self, query: Query) -> Result<oneshot::Receiver<Reply>, QueryError> {
+        let mut slot = self.0.running.lock().await;
+        let mut running = match slot.take() {
+            Some(running) if !running.waiting.has_ended() => running,
+            _ => self.start()?,
+        };
+        let number = running.next;
+        running.next += 1;
+        let answer = running.waiting.add(number).ok_or_else(ended)?;
+        send(&mut running.requests, &Request(number, query)).await.map_err(|_| ended())?;
+        *slot = Some(running);
+        Ok(answer)
+    }
+
+    fn start(&self) -> Result<Running, QueryError> {
+        let (child, requests, answers) = self.0.program.start()?;
+        let waiting = Arc::new(Waiting::new());
+        let mut task = JoinSet::new();
+        task.spawn(deliver(answers, Arc::clone(&waiting)));
+        Ok(Running { _child: child, requests, waiting, next: 0, _answers: task })
+    }
+}
+
+/// Gives the answers to those who wait for them.
+async fn deliver(mut answers: ChildStdout, waiting: Arc<Waiting>) {
+    while let Ok(Some(Response(number, answer))) = receive(&mut answers).await {
+        // One that nobody waits for any more is dropped.
+        if let Some(sender) = waiting.take(number) {
+            sender.send(answer).ok();
+        }
+    }
+    waiting.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::erasure::Erased;
+    use crate::row::EndRow;
+    use crate::row::tests::row;
+
+    /// Answers after as many ms as its number, with ends of its own.
+    struct Numbered(u64);
+
+    impl History for Numbered {
+        async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
+            tokio::time::sleep(Duration::from_millis(self.0)).await;
+            Ok(vec![row(); ask.limit.min(3)])
+        }
+
+        async fn erase(&mut self, erasure: &Erasure) -> Result<u64, QueryError> {
+            if erasure.topics.is_empty() { Err(QueryError::Slow) } else { Ok(7) }
+        }
+    }
+
+    #[tokio::test]
+    async fn many_queries_are_answered_each_as_soon_as_it_can_be() {
+        let (near, far) = tokio::io::duplex(64);
+        let (requests, answers) = tokio::io::split(far);
+        let mut served = JoinSet::new();
+        served.spawn(serve_history(vec![Numbered(200), Numbered(0)], requests, answers));
+        let (mut from, mut to) = tokio::io::split(near);
+        let ask = PageAsk { limit: 2, ..PageAsk::default() };
+        let erasure = |topics: &[&str]| Erasure {
+            tenant: String::new(),
+            topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
+            what: Erased::Id("a".to_owned()),
+            at: 1,
+        };
+        let queries = [Query::Page(ask), Query::Erase(erasure(&["t"])), Query::Erase(erasure(&[]))];
+        let mut numbers = Vec::new();
+        for (number, query) in (5..).zip(queries) {
+            send(&mut to, &Request(number, query)).await.unwrap();
+        }
+        for _ in 0..3 {
+            let Response(number, answer) = receive(&mut from).await.unwrap().unwrap();
+            match (number, answer) {
+                (5, Reply::Page(page)) => assert_eq!((page.rows.len(), page.has_more), (2, true)),
+                (6, Reply::Erased(7)) | (7, Reply::Failed(QueryError::Slow)) => {}
+                other => panic!("{other:?}"),
+            }
+            numbers.push(number);
+        }
+        assert_eq!(numbers, [6, 7, 5], "the first one is answered last");
+        drop((from, to));
+        served.join_next().await.unwrap().unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_not_there_is_named_each_time() {
+        let history = ChildHistory::new(ChildProgram::at("/nowhere/ringback-archiver"));
+        for _ in 0..2 {
+            let error = history.page(PageAsk::default()).await.unwrap_err().to_string();
+            assert!(error.contains("/nowhere/ringback-archiver cannot be started"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_that_ends_at_once_is_an_error_and_no_wait() {
+        let history = ChildHistory::new(ChildProgram::at("/bin/true"));
+        for _ in 0..2 {
+            let error = history.page(PageAsk::default()).await.unwrap_err().to_string();
+            assert!(error.contains("has ended"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Erasures in PostgreSQL: marks that keep ends out, and the removal of those that are there.
+//!
+//! A batch of ends holds a lock, which it shares with other batches, from before it reads the marks until its commit. An
+//! erasure adds its marks alone. So a batch has read the marks, or its rows are there when the erasure looks for them.
+
+use std::collections::HashMap;
+
+use ringback_archive::EndRow;
+use ringback_archive::erasure::{Erased, Erasure, KEEP_MARKS, marks_of};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Transaction};
+
+use super::Failed;
+use super::migrations;
+
+/// The number of the advisory lock: that of migrations and one.
+const LOCK: i64 = migrations::LOCK + 1;
+/// How many ends one statement removes.
+const REMOVED: i64 = 1_000;
+
+/// The rows that were not erased before they came.
+pub(super) async fn kept<'a>(
+    txn: &Transaction<'_>,
+    rows: &'a [EndRow],
+) -> Result<Vec<&'a EndRow>, tokio_postgres::Error> {
+    txn.execute("select pg_advisory_xact_lock_shared($1)", &[&LOCK]).await?;
+    let all = rows.iter().collect();
+    if txn.query("select 1 from ringback_erasures limit 1", &[]).await?.is_empty() {
+        return Ok(all);
+    }
+    let marks: Vec<Vec<_>> = rows.iter().map(marks_of).collect();
+    let wanted: Vec<&[u8]> = marks.iter().flatten().map(|mark| &mark[..]).collect();
+    let found = txn
+        .query(
+            "select mark, (extract(epoch from erased_at) * 1000)::bigint from ringback_erasures where mark = any($1)",
+            &[&wanted],
+        )
+        .await?;
+    let erased: HashMap<Vec<u8>, i64> = found.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let is_erased = |(row, marks): &(&EndRow, Vec<_>)| {
+        marks.iter().any(|mark: &[u8; 32]| erased.get(&mark[..]).is_some_and(|at| row.finished_at <= *at))
+    };
+    Ok(rows.iter().zip(marks).filter(|end| !is_erased(end)).map(|(row, _)| row).collect())
+}
+
+/// Adds the marks of an erasure, and removes some of its ends. Returns how many; 0 if none is left.
+pub(super) async fn erase(client: &mut Client, erasure: &Erasure) -> Result<u64, Failed> {
+    let marks = erasure.marks();
+    let marks: Vec<&[u8]> = marks.iter().map(|mark| &mark[..]).collect();
+    let txn = client.transaction().await?;
+    txn.execute("select pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    txn.execute(
+        "insert into ringback_erasures (mark, erased_at) \
+        select mark, 'epoch'::timestamptz + $2::bigint * interval '1 millisecond' from unnest($1::bytea[]) as row (mark) \
+        on conflict (mark) do update set erased_at = greatest(ringback_erasures.erased_at, excluded.erased_at)",
+        &[&marks, &erasure.at],
+    )
+    .await?;
+    txn.commit().await?;
+    let (condition, text) = match &erasure.what {
+        Erased::Id(id) => ("id = $2", id),
+        Erased::Tag(tag) => ("tags @> array[$2]::text[]", tag),
+    };
+    let keys = ["tenant", "topic", "id", "life", "attempts", "state", "finished_at"];
+    let same = |table: &str| keys.map(|key| format!("{table}.{key} = gone.{key}")).join(" and ");
+    let sql = format!(
+        "with gone as (select {keys} from ringback_ends where tenant = $1 and {condition} \
+        and ($3::text[] = '{{}}' or topic = any($3)) \
+        and finished_at <= 'epoch'::timestamptz + $4::bigint * interval '1 millisecond' limit {REMOVED}), \
+        bodies as (delete from ringback_bodies using gone where {of_body}) \
+        delete from ringback_ends using gone where {of_end}",
+        keys = keys.join(", "),
+        of_body = same("ringback_bodies"),
+        of_end = same("ringback_ends"),
+    );
+    let arguments: [&(dyn ToSql + Sync); 4] = [&erasure.tenant, text, &erasure.topics, &erasure.at];
+    Ok(client.execute(&sql, &arguments).await?)
+}
+
+/// Removes marks that were kept long enough.
+pub(super) async fn forget_before(client: &Client, now: i64) -> Result<(), tokio_postgres::Error> {
+    let before = now.saturating_sub(KEEP_MARKS);
+    let sql = "delete from ringback_erasures where erased_at < 'epoch'::timestamptz + $1::bigint * interval '1 millisecond'";
+    client.execute(sql, &[&before]).await.map(|_| ())
+}

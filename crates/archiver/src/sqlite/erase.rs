@@ -1,0 +1,78 @@
+//! Erasures in SQLite: marks that keep ends out, and the removal of those that are there. There is one writer at a time, so
+//! a batch of ends has read the marks, or its rows are there when the erasure looks for them.
+
+use ringback_archive::EndRow;
+use ringback_archive::erasure::{Erased, Erasure, KEEP_MARKS, marks_of};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params, params_from_iter};
+
+use super::{KEY, begin};
+
+/// How many ends one transaction removes.
+const REMOVED: i64 = 1_000;
+
+/// The rows that were not erased before they came.
+pub(super) fn kept<'a>(txn: &Transaction<'_>, rows: &'a [EndRow]) -> rusqlite::Result<Vec<&'a EndRow>> {
+    let any: Option<i64> =
+        txn.query_row("select 1 from ringback_erasures limit 1", [], |row| row.get(0)).optional()?;
+    if any.is_none() {
+        return Ok(rows.iter().collect());
+    }
+    let mut find = txn.prepare("select erased_at from ringback_erasures where mark = ?1")?;
+    let mut kept = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut is_erased = false;
+        for mark in marks_of(row) {
+            let at: Option<i64> = find.query_row(params![mark], |row| row.get(0)).optional()?;
+            is_erased |= at.is_some_and(|at| row.finished_at <= at);
+        }
+        if !is_erased {
+            kept.push(row);
+        }
+    }
+    Ok(kept)
+}
+
+/// Adds the marks of an erasure, and removes some of its ends. Returns how many; 0 if none is left.
+pub(super) fn erase(connection: &mut Option<Connection>, erasure: &Erasure) -> rusqlite::Result<u64> {
+    let txn = begin(connection)?;
+    for mark in erasure.marks() {
+        txn.execute(
+            "insert into ringback_erasures (mark, erased_at) values (?1, ?2) \
+            on conflict (mark) do update set erased_at = max(erased_at, excluded.erased_at)",
+            params![mark, erasure.at],
+        )?;
+    }
+    let (table, condition, text) = match &erasure.what {
+        Erased::Id(id) => ("ringback_ends", "id = ?2", id),
+        Erased::Tag(tag) => ("ringback_tags", "tag = ?2", tag),
+    };
+    let topics: Vec<_> = (4..).take(erasure.topics.len()).map(|number| format!("?{number}")).collect();
+    let of_topics =
+        if topics.is_empty() { String::new() } else { format!(" and topic in ({})", topics.join(", ")) };
+    txn.execute_batch("create temp table if not exists gone (tenant, topic, id, life, attempts, state, finished_at); delete from gone")?;
+    let sql = format!(
+        "insert into gone select {KEY} from {table} where tenant = ?1 and {condition} and finished_at <= ?3{of_topics} limit {REMOVED}"
+    );
+    let (tenant, text) = (Value::from(erasure.tenant.clone()), Value::from(text.clone()));
+    let topics = erasure.topics.iter().cloned().map(Value::from);
+    let arguments = [tenant, text, Value::from(erasure.at)].into_iter().chain(topics);
+    txn.execute(&sql, params_from_iter(arguments))?;
+    for table in ["ringback_bodies", "ringback_tags"] {
+        txn.execute(&format!("delete from {table} where ({KEY}) in (select {KEY} from gone)"), [])?;
+    }
+    let removed =
+        txn.execute(&format!("delete from ringback_ends where ({KEY}) in (select {KEY} from gone)"), [])?;
+    txn.commit()?;
+    Ok(removed as u64)
+}
+
+/// Removes marks that were kept long enough.
+pub(super) fn forget_before(connection: &mut Option<Connection>, now: i64) -> rusqlite::Result<()> {
+    let txn = begin(connection)?;
+    txn.execute(
+        "delete from ringback_erasures where erased_at < ?1",
+        params![now.saturating_sub(KEEP_MARKS)],
+    )?;
+    txn.commit()
+}
