@@ -255,7 +255,7 @@ async fn what_is_no_ringback_is_2() {
 }
 
 /// All commands.
-const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret credential key quota archive schedule reserve finish retry renew bury release \
+const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret credential key quota archive history schedule reserve finish retry renew bury release \
     dead topics topic pause resume stats watch audit list export import backup restore compact completions";
 /// What `ringback dead` has below it.
 const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
@@ -282,6 +282,7 @@ async fn the_document_names_every_command_and_flag() {
             "secret" => &["add", "list", "delete", "master-key"],
             "key" => &["create", "list", "delete", "root"],
             "archive" => &["status", "detach"],
+            "history" => &["list", "get", "replay", "erase"],
             "credential" | "quota" => &["set", "list", "delete"],
             "schedule" => &["set", "get", "list", "next", "run", "pause", "resume", "delete"],
             _ => &[],
@@ -302,5 +303,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 38, "the thirty-seven and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 39, "the thirty-eight and help: {commands}");
 }

@@ -30,6 +30,7 @@ mod schedules;
 mod signature_samples;
 mod signatures;
 mod success_notices;
+mod tags;
 pub(crate) mod tenants;
 mod time_zones;
 mod tls;

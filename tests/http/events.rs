@@ -1,6 +1,6 @@
 //! `GET /v1/events`: the stream of job events, from real processes.
 
-mod listener;
+pub(super) mod listener;
 
 use std::time::Duration;
 

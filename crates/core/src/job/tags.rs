@@ -10,8 +10,8 @@ pub const MAX_TAG: usize = 64;
 /// The tags of a job, in the order written. None is twice among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags(
-    /// The tags with a space between them, which no tag has. Boxed, because few jobs have some.
-    Option<Box<String>>,
+    /// The tags with a space between them, which no tag has.
+    Box<str>,
 );
 
 impl Tags {
@@ -36,11 +36,7 @@ impl Tags {
                 return Err(format!("{tag} is there twice"));
             }
         }
-        Ok(Self::of(tags.join(" ")))
-    }
-
-    fn of(text: String) -> Self {
-        Self((!text.is_empty()).then(|| Box::new(text)))
+        Ok(Self(tags.join(" ").into()))
     }
 
     /// Whether a text can be a tag.
@@ -54,17 +50,17 @@ impl Tags {
             return Some(Self::default());
         }
         let is_valid = text.split(' ').count() <= MAX_TAGS && text.split(' ').all(Self::is_tag);
-        is_valid.then(|| Self::of(text.to_owned()))
+        is_valid.then(|| Self(text.into()))
     }
 
     /// The tags with a space between them; empty if there are none. Stores keep this.
     pub fn as_str(&self) -> &str {
-        self.0.as_ref().map_or("", |text| text)
+        &self.0
     }
 
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0.is_empty()
     }
 
     /// The tags, in the order written.
