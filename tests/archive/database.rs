@@ -18,17 +18,37 @@ impl Database {
     /// Each kind, with a stack that has its archive there: processes over Redis with an archiver each for PostgreSQL, one
     /// process on an embedded store for SQLite.
     pub(super) async fn each(change: impl Fn(StackOptions) -> StackOptions) -> [(Self, Stack); 2] {
-        let postgres = Self::Postgres(Box::new(PostgresServer::start().await));
-        let over_redis =
-            change(Stack::options().count(Role::Archiver, 1)).env("RINGBACK_ARCHIVE", &postgres.url());
-        let sqlite = Self::Sqlite(tempfile::tempdir().expect("a directory"));
-        let embedded = change(StackOptions::embedded()).env("RINGBACK_ARCHIVE", &sqlite.url());
+        let [(postgres, over_redis), (sqlite, embedded)] = Self::options(change).await;
         let stacks = [over_redis.start().await, embedded.start().await];
         for stack in &stacks {
             attached(stack).await;
         }
         let [over_redis, embedded] = stacks;
         [(postgres, over_redis), (sqlite, embedded)]
+    }
+
+    /// The same, with stacks that are to be started.
+    pub(super) async fn options(change: impl Fn(StackOptions) -> StackOptions) -> [(Self, StackOptions); 2] {
+        let postgres = Self::Postgres(Box::new(PostgresServer::start().await));
+        let over_redis =
+            change(Stack::options().count(Role::Archiver, 1)).env("RINGBACK_ARCHIVE", &postgres.url());
+        let sqlite = Self::Sqlite(tempfile::tempdir().expect("a directory"));
+        let embedded = change(StackOptions::embedded()).env("RINGBACK_ARCHIVE", &sqlite.url());
+        [(postgres, over_redis), (sqlite, embedded)]
+    }
+
+    /// Runs statements.
+    pub(super) async fn execute(&self, sql: &str) {
+        match self {
+            Self::Postgres(_) => drop(self.rows(sql).await),
+            Self::Sqlite(directory) => {
+                let file = directory.path().join("archive.db");
+                rusqlite::Connection::open(file)
+                    .expect("the file opens")
+                    .execute_batch(sql)
+                    .expect("it runs");
+            }
+        }
     }
 
     pub(super) fn url(&self) -> String {

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, PostgresServer, Role, Sink, Stack, eventually};
+use http::Method;
+use ringback_testkit::{Answer, PostgresServer, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use super::database::{Database, attached};
 use crate::cli::ringback;
+use crate::http::tenants::{Caller, ROOT};
 use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
 
 /// The ends of a page: id and state, the newest first.
@@ -146,6 +148,8 @@ async fn a_replay_submits_each_job_once_as_it_was_and_says_what_it_cannot_submit
         let detail = answer["refusals"][0]["detail"].as_str().expect("a text");
         assert!(detail.contains("authorization is [masked by ringback]"), "{detail}");
 
+        let cursor = stack.get("/v1/history?cursor=gICAgICAgAEDcGF5B29yZGVyLTGA8AICBGRlYWQ").await;
+        assert_eq!(cursor.status, 422, "a time that no end has: {cursor:?}");
         // Under the same ids only those that are free.
         let answer = replay(json!({"filter": {"id": "b"}, "ids": "same"})).await;
         assert_eq!(counts(&answer), [0, 1, 0]);
@@ -254,6 +258,270 @@ async fn an_end_that_waits_for_the_archive_while_it_is_erased_never_comes() {
         .await;
         assert_eq!(database.rows("select id from ringback_ends").await, [["stays"]]);
         assert_eq!(database.rows("select id from ringback_bodies").await, [["stays"]]);
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_sees_replays_and_erases_its_own_history_and_a_key_that_of_its_topics() {
+    let change =
+        |options: StackOptions| options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_ATTEMPTS", "all");
+    for (database, options) in Database::options(change).await {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        let root = Caller::root(None);
+        eventually(SOON, "the archive is attached", async || {
+            let archive = root.get(&stack, "/v1/archive").await.expect(200);
+            if archive["attached"] == true { Ok(()) } else { Err(archive) }
+        })
+        .await;
+        let (acme, bcme) = (Caller::of(&stack, "acme").await, Caller::of(&stack, "bcme").await);
+        for (caller, topic) in [(&acme, "pay"), (&acme, "refund"), (&bcme, "pay"), (&root, "pay")] {
+            let job = with_all(job(&sink, "a"), &json!({"topic": topic, "tags": ["customer:1"]}));
+            caller.post(&stack, "/v1/jobs", &job).await.expect(201);
+        }
+        database.lines("select tenant, topic from ringback_ends", 4, SOON).await;
+        let topics = async |caller: &Caller, query: &str| {
+            let page = caller.get(&stack, &format!("/v1/history{query}")).await.expect(200);
+            let topic = |end: &Value| end["topic"].as_str().expect("a topic").to_owned();
+            let mut topics: Vec<_> = page["items"].as_array().expect("items").iter().map(topic).collect();
+            topics.sort_unstable();
+            topics
+        };
+        for query in ["", "?id=a", "?tag=customer:1", "?host=127.0.0.1"] {
+            assert_eq!(topics(&acme, query).await, ["pay", "refund"], "{query}");
+            assert_eq!(topics(&bcme, query).await, ["pay"], "{query}");
+            assert_eq!(topics(&root, query).await, ["pay"], "{query}");
+        }
+        assert_eq!(topics(&Caller::root(Some("acme")), "").await, ["pay", "refund"]);
+        let only = json!({"tenant": "acme", "scopes": ["read", "manage"], "topics": ["refund"]});
+        let of_refund = Caller::with(&stack, &only).await;
+        assert_eq!(topics(&of_refund, "").await, ["refund"]);
+        of_refund.get(&stack, "/v1/history?topic=pay").await.expect(403);
+        of_refund.get(&stack, "/v1/history/pay/a").await.expect(403);
+        let replay = json!({"filter": {"tag": "customer:1"}, "ids": "new"});
+        let answer = of_refund.post(&stack, "/v1/history/replay", &replay).await.expect(200);
+        assert_eq!(answer["submitted"], 1, "{answer}");
+        let of_pay = json!({"filter": {"topic": "pay"}});
+        of_refund.post(&stack, "/v1/history/replay", &of_pay).await.expect(403);
+        let reader = Caller::with(&stack, &json!({"tenant": "acme", "scopes": ["read", "submit"]})).await;
+        reader.post(&stack, "/v1/history/replay", &replay).await.expect(403);
+        reader.send(&stack, Method::DELETE, "/v1/history?tag=customer:1", None).await.expect(403);
+        database.lines("select tenant, topic from ringback_ends", 5, SOON).await;
+
+        let erase = async |caller: &Caller| {
+            let erased = caller.send(&stack, Method::DELETE, "/v1/history?tag=customer:1", None).await;
+            erased.expect(200)["erased"].clone()
+        };
+        assert_eq!(erase(&of_refund).await, 2);
+        assert_eq!(erase(&acme).await, 1);
+        assert_eq!((erase(&bcme).await, erase(&root).await), (json!(1), json!(1)));
+    }
+}
+
+#[tokio::test]
+async fn a_replay_under_a_quota_goes_on_as_the_quota_allows() {
+    let change = |options: StackOptions| options.env("RINGBACK_ROOT_KEY", ROOT);
+    let [_, (database, options)] = Database::options(change).await;
+    let (stack, sink) = (options.start().await, Sink::start().await);
+    let (root, acme) = (Caller::root(None), Caller::of(&stack, "acme").await);
+    eventually(SOON, "the archive is attached", async || {
+        let archive = root.get(&stack, "/v1/archive").await.expect(200);
+        if archive["attached"] == true { Ok(()) } else { Err(archive) }
+    })
+    .await;
+    for n in 0..12 {
+        acme.post(&stack, "/v1/jobs", &with(job(&sink, &format!("{n}")), "topic", "pay")).await.expect(201);
+    }
+    database.lines("select id from ringback_ends", 12, SOON).await;
+    root.send(&stack, Method::PUT, "/v1/quotas/acme", Some(&json!({"jobs_per_second": 4}))).await.expect(201);
+    let (mut submitted, mut cursor) = (0, None::<String>);
+    eventually(SOON, "all are submitted", async || {
+        let mut body = json!({"filter": {"topic": "pay"}, "rate": 1000});
+        if let Some(cursor) = &cursor {
+            body["cursor"] = cursor.as_str().into();
+        }
+        let reply = acme.post(&stack, "/v1/history/replay", &body).await;
+        if reply.status == 429 {
+            return Err("the quota is used up".to_owned());
+        }
+        let answer = reply.expect(200);
+        assert_eq!(answer["refused"], 0, "{answer}");
+        submitted += answer["submitted"].as_u64().expect("a count");
+        cursor = answer["next"].as_str().map(str::to_owned);
+        if cursor.is_none() { Ok(()) } else { Err(format!("{submitted} so far")) }
+    })
+    .await;
+    assert_eq!(submitted, 12, "each once");
+}
+
+#[tokio::test]
+async fn of_several_ends_and_lives_a_replay_submits_the_last_ones() {
+    for (_database, stack) in Database::each(|options| options).await {
+        let sink = Sink::start().await;
+        // The first life is dead and purged, the second one purged too; each has a body of its own.
+        for life in 1..=2 {
+            sink.answer_job("a", Answer::status(410));
+            stack.accept(&with(job(&sink, "a"), "body", json!({"life": life}))).await;
+            stack.wait_state(TOPIC, "a", "dead", SOON).await;
+            stack.delete(&format!("/v1/topics/{TOPIC}/dead/a")).await.expect(200);
+        }
+        found(&stack, "?id=a", 4).await;
+        sink.answer_job("a", Answer::status(200));
+        let replay = async |body: Value| stack.post("/v1/history/replay", &body).await.expect(200);
+        let answer = replay(json!({"filter": {"id": "a"}})).await;
+        assert_eq!((&answer["submitted"], &answer["existing"]), (&json!(2), &json!(0)), "one of each life");
+        let answer = replay(json!({"filter": {"id": "a"}, "ids": "same"})).await;
+        assert_eq!((&answer["submitted"], &answer["existing"]), (&json!(1), &json!(0)), "the last life");
+        let arrivals = sink.wait_for_job("a", 3, SOON).await;
+        assert_eq!(&arrivals[2].body[..], br#"{"life":2}"#);
+        // A pull job stays one, though its topic has a URL by now.
+        stack.accept(&json!({"topic": "pulled", "id": "p", "body": 1})).await;
+        let reserved = stack.reserve_one("pulled", &json!({})).await;
+        stack.settle(&reserved, "finish", &json!({})).await.expect(200);
+        found(&stack, "?topic=pulled", 1).await;
+        stack.set_policy("pulled", &json!({"url": sink.url("/policy")})).await;
+        assert_eq!(replay(json!({"filter": {"topic": "pulled"}})).await["submitted"], 1);
+        let reserved = stack.reserve_one("pulled", &json!({})).await;
+        assert_eq!(
+            (&reserved["body"], reserved["id"].as_str().map(|id| id.starts_with("p~"))),
+            (&json!(1), Some(true))
+        );
+    }
+}
+
+/// Rows of so many jobs with a tag, as an archiver writes them.
+async fn insert_many(database: &Database, count: usize) {
+    const COLUMNS: &str = "tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, failures, \
+        attempt_log, attempts_complete, tags";
+    match database {
+        Database::Postgres(_) => {
+            let sql = format!(
+                "insert into ringback_ends ({COLUMNS}) select '', 'many', n::text, n, 1, 'done', now() - interval '1 hour', \
+                now(), now(), now(), 0, '[]', true, array['all:1'] from generate_series(1, {count}) as n"
+            );
+            database.rows(&sql).await;
+        }
+        Database::Sqlite(_) => {
+            let numbers =
+                format!("with recursive n(n) as (select 1 union all select n + 1 from n where n < {count}) ");
+            let ends = format!(
+                "insert into ringback_ends ({COLUMNS}, archived_at) {numbers} select '', 'many', n, n, 1, 'done', 1000, n, n, n, \
+                0, '[]', 1, '[\"all:1\",\"n:1\"]', 1 from n"
+            );
+            database.rows(&ends).await;
+            for tag in ["all:1", "n:1"] {
+                let tags = format!(
+                    "insert into ringback_tags (tenant, tag, finished_at, topic, id, life, attempts, state) {numbers} \
+                    select '', '{tag}', 1000, 'many', n, n, 1, 'done' from n"
+                );
+                database.rows(&tags).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_ends_are_erased_by_several_at_once_and_none_is_left() {
+    for (database, stack) in Database::each(|options| options).await {
+        const COUNT: usize = 4_500;
+        insert_many(&database, COUNT).await;
+        let page = history(&stack, "?topic=many&limit=1000").await;
+        assert_eq!((ends(&page).len(), page["next"].is_string()), (1000, true));
+        let erase = async || {
+            let mut erased = 0;
+            loop {
+                let reply = stack.delete("/v1/history?tag=all:1").await;
+                assert!([200, 202].contains(&reply.status), "{reply:?}");
+                erased += reply.json()["erased"].as_u64().expect("a count");
+                assert_eq!(reply.json()["complete"], reply.status == 200, "{reply:?}");
+                if reply.status == 200 {
+                    return erased;
+                }
+            }
+        };
+        let (first, second) = tokio::join!(erase(), erase());
+        assert_eq!(first + second, COUNT as u64);
+        assert_eq!(database.rows("select count(*) from ringback_ends").await, [["0"]]);
+        if let Database::Sqlite(_) = database {
+            assert_eq!(database.rows("select count(*) from ringback_tags").await, [["0"]]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_is_killed_is_started_again_by_the_next_query() {
+    let [(_postgres, stack), (_sqlite, embedded)] = Database::each(|options| options).await;
+    for (stack, pid) in [(&stack, stack.apis[0].pid()), (&embedded, embedded.ups[0].pid())] {
+        history(stack, "").await;
+        let children = children_that_answer(pid);
+        assert_eq!(children.len(), 1, "{children:?}");
+        nix_kill(children[0]);
+        eventually(SOON, "it answers again", async || {
+            let reply = stack.get("/v1/history").await;
+            if reply.status == 200 { Ok(()) } else { Err(format!("{reply:?}")) }
+        })
+        .await;
+        assert_ne!(children_that_answer(pid), children);
+    }
+}
+
+/// The children of a process that answer queries.
+fn children_that_answer(parent: u32) -> Vec<u32> {
+    let of = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let after_name = stat.rsplit_once(") ")?.1;
+        let is_child = after_name.split(' ').nth(1)?.parse() == Ok(parent) && !after_name.starts_with('Z');
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let answers =
+            environment.split(|byte| *byte == 0).any(|entry| entry == b"RINGBACK_ARCHIVE_SOURCE=history");
+        (is_child && answers).then_some(pid)
+    };
+    let processes = std::fs::read_dir("/proc")
+        .expect("/proc")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    processes.filter_map(of).collect()
+}
+
+fn nix_kill(pid: u32) {
+    let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.expect("kill runs").success());
+}
+
+#[tokio::test]
+async fn an_archive_of_the_first_schema_is_brought_up_with_its_rows() {
+    let postgres = Database::Postgres(Box::new(PostgresServer::start().await));
+    let sqlite = Database::Sqlite(tempfile::tempdir().expect("a directory"));
+    for database in [postgres, sqlite] {
+        let (schema, row) = match &database {
+            Database::Postgres(_) => (
+                concat!(
+                    "create table ringback_migrations (version integer primary key, applied_at timestamptz not null default now());",
+                    "insert into ringback_migrations (version) values (1);",
+                    include_str!("../../crates/archiver/src/postgres/schema/1.sql")
+                ),
+                "insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, \
+                failures, attempt_log, attempts_complete) values ('', 'old', 'a', 1, 1, 'done', now(), now(), now(), now(), 0, '[]', true)",
+            ),
+            Database::Sqlite(_) => (
+                concat!(
+                    "create table ringback_migrations (version integer primary key, applied_at integer not null);",
+                    "insert into ringback_migrations values (1, 1);",
+                    include_str!("../../crates/archiver/src/sqlite/1.sql")
+                ),
+                "insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, \
+                failures, attempt_log, attempts_complete, archived_at) values ('', 'old', 'a', 1, 1, 'done', 5, 1, 1, 1, 0, '[]', 1, 1)",
+            ),
+        };
+        database.execute(schema).await;
+        database.execute(row).await;
+        let options = Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url());
+        let stack = options.start().await;
+        attached(&stack).await;
+        let page = found(&stack, "?topic=old", 1).await;
+        assert!(page["items"][0].get("tags").is_none(), "{page}");
+        let sink = Sink::start().await;
+        stack.accept(&with(job(&sink, "new"), "tags", json!(["a:1"]))).await;
+        found(&stack, "?tag=a:1", 1).await;
+        assert_eq!(stack.delete("/v1/history?topic=old&id=a").await.expect(200)["erased"], 1);
     }
 }
 

@@ -44,6 +44,18 @@ async fn the_tags_of_a_job_are_shown_until_it_has_ended_and_no_receiver_sees_the
         let arrival = &sink.wait_for_job("dies", 1, SOON).await[0];
         assert!(!format!("{arrival:?}").contains("customer:42"), "{arrival:?}");
 
+        // A notice has the tags of its job, so that it is found with it.
+        stack.post("/v1/topics/ringback.on-dead/pause", &json!({})).await.expect(200);
+        let noticed = with(tagged(&sink, "noticed"), "on_dead", sink.url("/dead"));
+        sink.answer_job("noticed", Answer::status(410));
+        stack.accept(&noticed).await;
+        eventually(SOON, "the notice is there", async || {
+            let list = stack.get("/v1/jobs?topic=ringback.on-dead&include=request").await.expect(200);
+            let notice = &list["items"][0];
+            let of_both = (&notice["tags"], &notice["request"]["body"]["data"]["tags"]);
+            if of_both == (&tags(), &tags()) { Ok(()) } else { Err(list) }
+        })
+        .await;
         stack.accept(&tagged(&sink, "done")).await;
         let done = stack.wait_state(TOPIC, "done", "done", SOON).await;
         assert!(done.get("tags").is_none(), "{done}");

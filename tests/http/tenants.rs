@@ -36,7 +36,7 @@ impl Caller {
     }
 
     /// A caller with a new key.
-    async fn with(stack: &Stack, ask: &Value) -> Self {
+    pub(crate) async fn with(stack: &Stack, ask: &Value) -> Self {
         let made = Self::root(None).send(stack, Method::POST, "/v1/keys", Some(ask)).await.expect(201);
         let key = made["key"].as_str().expect("a key").to_owned();
         Self { client: http_client(), key, tenant: None }
@@ -58,7 +58,13 @@ impl Caller {
         headers
     }
 
-    async fn send(&self, stack: &Stack, method: Method, path: &str, body: Option<&Value>) -> Reply {
+    pub(crate) async fn send(
+        &self,
+        stack: &Stack,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Reply {
         self.send_to(&stack.url(path), method, body).await
     }
 
@@ -72,7 +78,7 @@ impl Caller {
         Reply::read(request.send().await.expect("an answer")).await.expect("a whole answer")
     }
 
-    async fn get(&self, stack: &Stack, path: &str) -> Reply {
+    pub(crate) async fn get(&self, stack: &Stack, path: &str) -> Reply {
         self.send(stack, Method::GET, path, None).await
     }
 

@@ -22,7 +22,7 @@ pub(crate) use self::path::{
     unknown_receipt, unknown_redrive, unknown_schedule, unknown_secret,
 };
 pub(crate) use self::query::{
-    DeadPageQuery, DetachQuery, EndsQuery, ErasureQuery, ForceQuery, HistoryQuery, Include, PageQuery,
-    PurgeQuery, Query, SchedulesQuery, TopicsQuery, UpcomingQuery, outdated_cursor,
+    DeadPageQuery, DetachQuery, EndsQuery, ErasureQuery, ForceQuery, HistoryQuery, Include, IncludeOfEnds,
+    PageQuery, PurgeQuery, Query, SchedulesQuery, TopicsQuery, UpcomingQuery, outdated_cursor,
 };
 pub(crate) use self::trace::{Caller, trace_parent};

@@ -3,8 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringback_core::clock::Timestamp;
+use ringback_core::duration::format_duration;
 use ringback_core::hex::Hex;
-use ringback_core::job::{Body, CallbackMethod};
+use ringback_core::job::{Body, CallbackMethod, DEFAULT_TTR};
 use ringback_core::wire::{EndAnswer, LastAnswer, RequestAnswer};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -92,6 +93,9 @@ impl EndRow {
         fields.insert("id".to_owned(), id.into());
         if let Some(url) = &self.url {
             fields.insert("url".to_owned(), url.as_str().into());
+        } else if !fields.contains_key("ttr") {
+            // Without it the policy of the topic might have a URL for it by now.
+            fields.insert("ttr".to_owned(), format_duration(DEFAULT_TTR).into());
         }
         if !self.tags.is_empty() {
             fields.insert("tags".to_owned(), self.tags.clone().into());
@@ -157,6 +161,17 @@ mod tests {
         let mut long = row();
         long.id = "x".repeat(MAX_ID);
         assert!(long.replay_id("").parse::<JobId>().is_ok());
+    }
+
+    #[test]
+    fn a_pull_job_stays_one_whatever_the_policy_of_its_topic_says() {
+        let mut row = row();
+        (row.url, row.request) = (None, Some("{}".to_owned()));
+        let json: Value = serde_json::from_slice(&row.submit_again("a").unwrap()).unwrap();
+        assert_eq!((json.get("url"), &json["ttr"]), (None, &"30s".into()));
+        row.request = Some(r#"{"ttr":"5s"}"#.to_owned());
+        let json: Value = serde_json::from_slice(&row.submit_again("a").unwrap()).unwrap();
+        assert_eq!(json["ttr"], "5s");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Erasures: which ends are removed from the archive, and kept out of it if they come later. An end may wait in the store
-//! while it is erased, so a database notes each erasure as a mark: a hash that says nothing of what was erased.
+//! while it is erased, so a database notes each erasure as a mark: a hash instead of the text, which can be found only by guessing.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -31,7 +31,7 @@ pub enum Erased {
     Tag(String),
 }
 
-/// A hash that says nothing of what it was made of.
+/// A SHA-256.
 pub type Digest = [u8; 32];
 
 impl Erasure {

@@ -2,11 +2,15 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ringback_core::contract::InvalidCursor;
+use ringback_core::job::{JobId, Topic};
+use ringback_core::wire::end_state;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::erasure::Erasure;
 use crate::row::EndRow;
@@ -14,8 +18,12 @@ use crate::sink::SinkError;
 
 /// The most ends of a page.
 pub const MAX_PAGE: usize = 1000;
-/// About how many bytes the parts of ends take that few ask for, before a page ends.
+/// About how many bytes a page has that shows attempts or requests, before it ends.
 pub const MAX_PAGE_BYTES: usize = 1024 * 1024;
+/// The end of the year 9999, in ms.
+const MAX_TIME: i64 = 253_402_300_799_999;
+/// For how long a page is read, before it ends with what it has.
+const READ_FOR: Duration = Duration::from_secs(2);
 
 /// Which ends of a tenant to find. Times are in ms since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +58,15 @@ pub enum Order {
     Oldest,
 }
 
+/// What has only its last end on a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LastOf {
+    /// Each life of a job.
+    Life,
+    /// Each id of a topic.
+    Id,
+}
+
 /// The place of an end among those of its tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
@@ -81,7 +98,11 @@ impl FromStr for Place {
     fn from_str(text: &str) -> Result<Self, InvalidCursor> {
         let packed = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
         let (place, rest) = postcard::take_from_bytes(&packed).map_err(|_| InvalidCursor)?;
-        if rest.is_empty() { Ok(place) } else { Err(InvalidCursor) }
+        let Self { finished_at, topic, id, life, state, .. } = &place;
+        let are_times = [*finished_at, *life].iter().all(|time| (0..=MAX_TIME).contains(time));
+        let are_names =
+            topic.parse::<Topic>().is_ok() && id.parse::<JobId>().is_ok() && end_state(state).is_some();
+        if rest.is_empty() && are_times && are_names { Ok(place) } else { Err(InvalidCursor) }
     }
 }
 
@@ -100,6 +121,8 @@ pub struct PageAsk {
     pub filter: HistoryFilter,
     /// Their order.
     pub order: Order,
+    /// Of several matching ends, only the last one of each.
+    pub last_of: Option<LastOf>,
     /// The page begins after this place.
     pub after: Option<Place>,
     /// The most ends.
@@ -168,7 +191,7 @@ pub trait History: Send {
 /// If it cannot be read.
 pub async fn page(history: &mut impl History, ask: &PageAsk) -> Result<HistoryPage, QueryError> {
     let (mut page, mut bytes) = (HistoryPage::default(), 0);
-    let (limit, mut part) = (ask.limit.min(MAX_PAGE), ask.clone());
+    let (limit, mut part, begun) = (ask.limit.min(MAX_PAGE), ask.clone(), Instant::now());
     loop {
         part.limit = ask.chunk().min(limit - page.rows.len());
         let rows = history.rows(&part).await?;
@@ -182,7 +205,7 @@ pub async fn page(history: &mut impl History, ask: &PageAsk) -> Result<HistoryPa
             }
         }
         page.has_more = !is_last;
-        if is_last || page.rows.len() == limit {
+        if is_last || page.rows.len() == limit || begun.elapsed() > READ_FOR {
             return Ok(page);
         }
         part.after = page.rows.last().map(Into::into);
@@ -201,6 +224,14 @@ mod tests {
         let text = place.to_string();
         for other in ["", "x", "!", &text[..text.len() - 1], &format!("{text}AAAA")] {
             assert_eq!(other.parse::<Place>(), Err(InvalidCursor), "{other}");
+        }
+        for other in [
+            Place { topic: "a\0".to_owned(), ..place.clone() },
+            Place { state: "lost".to_owned(), ..place.clone() },
+            Place { finished_at: i64::MAX, ..place.clone() },
+            Place { life: -1, ..place },
+        ] {
+            assert_eq!(other.to_string().parse::<Place>(), Err(InvalidCursor), "{other:?}");
         }
     }
 

@@ -25,7 +25,7 @@ pub struct EndRow {
     pub state: String,
     /// When it ended.
     pub finished_at: i64,
-    /// When it was first due, and when it was last due.
+    /// When it was first due.
     pub first_due_at: i64,
     /// When it was last due.
     pub due_at: i64,
@@ -54,7 +54,7 @@ pub struct EndRow {
     pub attempt_log: String,
     /// Whether all attempts of this life were logged.
     pub is_attempts_complete: bool,
-    /// The size of the body, and the body, if the archive keeps it.
+    /// The body, if the archive keeps it.
     pub body: Option<Vec<u8>>,
     /// The content type of the body.
     pub content_type: Option<String>,

@@ -108,7 +108,7 @@ pub struct Delivery {
     pub timeout: Option<Duration>,
     /// When it expires, if it does.
     pub expires: Option<Expires>,
-    /// Its tags. No receiver sees them.
+    /// Its tags. Its receiver does not see them.
     pub tags: Tags,
     /// The trace of the submit, if it was part of one.
     pub trace: Option<Trace>,

@@ -24,8 +24,7 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
             Need::Scope(Scope::Submit)
         }
         "/v1/history" | "/v1/history/{topic}/{id}" if is_read => Need::Scope(Scope::Read),
-        "/v1/history" => Need::Scope(Scope::Manage),
-        "/v1/history/replay" => Need::Scope(Scope::Submit),
+        "/v1/history" | "/v1/history/replay" => Need::Scope(Scope::Manage),
         "/v1/jobs/{topic}/{id}/attempts"
         | "/v1/topics"
         | "/v1/topics/{topic}/revivals"
@@ -89,7 +88,7 @@ mod tests {
             ("DELETE", "/v1/archive", Need::Root),
             ("GET", "/v1/history/{topic}/{id}", Need::Scope(Scope::Read)),
             ("DELETE", "/v1/history", Need::Scope(Scope::Manage)),
-            ("POST", "/v1/history/replay", Need::Scope(Scope::Submit)),
+            ("POST", "/v1/history/replay", Need::Scope(Scope::Manage)),
             ("POST", "/v1/audit/accept-loss", Need::Root),
             ("GET", "/v1/keys", Need::Root),
             ("DELETE", "/v1/keys/{key}", Need::Root),

@@ -13,7 +13,7 @@ use ringback_core::schedule::ScheduleKey;
 use ringback_core::state::State;
 use ringback_core::wire::{INCLUDE_REQUEST, MAX_UPCOMING, REASON, is_reason};
 
-pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery};
+pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds};
 use self::parameters::{Parameters, is_no, shortened};
 use crate::access::As;
 use crate::error::{ApiError, invalid_field};

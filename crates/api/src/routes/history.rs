@@ -17,7 +17,7 @@ use tokio::time::Instant;
 pub(crate) use self::replay::*;
 use crate::access::{As, Principal};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{EndsQuery, ErasureQuery, HistoryQuery, JobPath, Query};
+use crate::extract::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds, JobPath, Query};
 use crate::history::filter_of;
 use crate::inspect;
 use crate::limits::Deadline;
@@ -94,11 +94,16 @@ async fn ends(
     EndsQuery { after, limit, include }: EndsQuery,
 ) -> JsonResult<HistoryAnswer> {
     api.history.check()?;
-    let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
     let _turn = Deadline::from_now().bound(api.histories.wait(caller.claimant(peer))).await?;
+    // After the turn: those who wait for one hold no memory.
+    let _permit = match include {
+        IncludeOfEnds { request: false, attempts: false } => None,
+        _ => Some(api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?),
+    };
     let ask = PageAsk {
         filter: filter_of(caller, filter),
         order: Order::Newest,
+        last_of: None,
         after,
         limit,
         with_attempts: include.attempts,

@@ -1,32 +1,41 @@
 //! Queries to another process. Many are under way at a time, so each has a number.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
+use ringback_core::clock::{Clock as _, SystemClock, millis};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::message::{receive, send};
 use super::program::{ChildProgram, ended, unexpected};
 use crate::erasure::Erasure;
 use crate::history::{History, HistoryPage, PageAsk, QueryError, page};
 
-/// How long an answer may take. The process bounds its own work by less.
-const ANSWER: Duration = Duration::from_secs(20);
+/// How long a query is waited for. The process bounds its own work by about as much, and does not begin with one that nobody
+/// waits for any more.
+const WAITS: Duration = Duration::from_secs(5);
+/// A process that has not answered a query for so long hangs.
+const HANGS: Duration = Duration::from_secs(20);
 
-/// A query with its number.
+/// A query with its number, and the time at which it was asked (ms since 1970).
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Request(u64, Query);
+struct Request(u64, u64, Query);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Query {
-    Page(PageAsk),
+    Page(Box<PageAsk>),
     Erase(Erasure),
+}
+
+/// This machine's time of day.
+fn now() -> u64 {
+    SystemClock.now().as_millis()
 }
 
 /// The answer to the query with this number.
@@ -64,11 +73,13 @@ pub async fn serve_history<H: History + 'static>(
             }
         }
     });
-    while let Some(Request(number, query)) = receive(&mut requests).await? {
+    while let Some(Request(number, asked, query)) = receive(&mut requests).await? {
         let Some(mut connection) = idle.recv().await else { return Ok(()) };
+        let is_late = now().saturating_sub(asked) > millis(WAITS);
         let (free, done) = (free.clone(), done.clone());
         tasks.spawn(async move {
             let answer = match query {
+                Query::Page(_) | Query::Erase(_) if is_late => Err(QueryError::Slow),
                 Query::Page(ask) => page(&mut connection, &ask).await.map(Reply::Page),
                 Query::Erase(erasure) => connection.erase(&erasure).await.map(Reply::Erased),
             };
@@ -100,31 +111,43 @@ struct Running {
 }
 
 /// Who waits for which answer; `None` once there will be no more.
-#[derive(Default)]
-struct Waiting(StdMutex<Option<HashMap<u64, oneshot::Sender<Reply>>>>);
+struct Waiting(StdMutex<Option<BTreeMap<u64, (Instant, oneshot::Sender<Reply>)>>>);
 
 impl Waiting {
     fn new() -> Self {
-        Self(StdMutex::new(Some(HashMap::new())))
+        Self(StdMutex::new(Some(BTreeMap::new())))
     }
 
     /// Waits for an answer; `None` if there will be none.
     fn add(&self, number: u64) -> Option<oneshot::Receiver<Reply>> {
         let (sender, receiver) = oneshot::channel();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.insert(number, sender);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()?
+            .insert(number, (Instant::now(), sender));
         Some(receiver)
     }
 
     fn take(&self, number: u64) -> Option<oneshot::Sender<Reply>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(&number)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()?
+            .remove(&number)
+            .map(|(_, sender)| sender)
+    }
+
+    /// Whether no more answers come: the process has ended, or it hangs.
+    fn has_ended(&self) -> bool {
+        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Also of queries that their callers do not wait for any more.
+        let oldest = waiting.as_ref().map(|all| all.values().next().map(|(asked, _)| asked.elapsed()));
+        oldest.is_none_or(|oldest| oldest.is_some_and(|age| age > HANGS))
     }
 
     fn end(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    fn has_ended(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 }
 
@@ -139,7 +162,7 @@ impl ChildHistory {
     /// # Errors
     /// If it cannot be read.
     pub async fn page(&self, ask: PageAsk) -> Result<HistoryPage, QueryError> {
-        match self.ask(Query::Page(ask)).await? {
+        match self.ask(Query::Page(Box::new(ask))).await? {
             Reply::Page(page) => Ok(page),
             Reply::Erased(_) | Reply::Failed(_) => Err(unexpected().into()),
         }
@@ -157,21 +180,16 @@ impl ChildHistory {
     }
 
     async fn ask(&self, query: Query) -> Result<Reply, QueryError> {
-        let answer = self.send(query).await?;
-        match timeout(ANSWER, answer).await {
-            Ok(Ok(Reply::Failed(error))) => Err(error),
+        let exchange = async { self.send(query).await?.await.map_err(|_ended| ended().into()) };
+        match timeout(WAITS, exchange).await {
+            Ok(Ok(Reply::Failed(error))) | Ok(Err(error)) => Err(error),
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(ended().into()),
-            Err(_elapsed) => {
-                // It bounds its own work by less, so it hangs: it is ended, and started again by the next query.
-                *self.0.running.lock().await = None;
-                Err(QueryError::Slow)
-            }
+            Err(_elapsed) => Err(QueryError::Slow),
         }
     }
 
-    /// Sends a query to the process. If the caller is dropped meanwhile, nobody can send half a message after it, since the
-    /// process is ended then.
+    /// Sends a query to the process, which is started if there is none, and again if it hangs. If the caller is dropped
+    /// meanwhile, nobody can send half a message after it, since the process is ended then.
     async fn send(&self, query: Query) -> Result<oneshot::Receiver<Reply>, QueryError> {
         let mut slot = self.0.running.lock().await;
         let mut running = match slot.take() {
@@ -181,7 +199,7 @@ impl ChildHistory {
         let number = running.next;
         running.next += 1;
         let answer = running.waiting.add(number).ok_or_else(ended)?;
-        send(&mut running.requests, &Request(number, query)).await.map_err(|_| ended())?;
+        send(&mut running.requests, &Request(number, now(), query)).await.map_err(|_| ended())?;
         *slot = Some(running);
         Ok(answer)
     }
@@ -241,21 +259,23 @@ mod tests {
             what: Erased::Id("a".to_owned()),
             at: 1,
         };
-        let queries = [Query::Page(ask), Query::Erase(erasure(&["t"])), Query::Erase(erasure(&[]))];
+        let queries = [Query::Page(Box::new(ask)), Query::Erase(erasure(&["t"])), Query::Erase(erasure(&[]))];
         let mut numbers = Vec::new();
         for (number, query) in (5..).zip(queries) {
-            send(&mut to, &Request(number, query)).await.unwrap();
+            send(&mut to, &Request(number, now(), query)).await.unwrap();
         }
-        for _ in 0..3 {
+        let late = Query::Page(Box::default());
+        send(&mut to, &Request(8, now() - millis(WAITS) - 1_000, late)).await.unwrap();
+        for _ in 0..4 {
             let Response(number, answer) = receive(&mut from).await.unwrap().unwrap();
             match (number, answer) {
                 (5, Reply::Page(page)) => assert_eq!((page.rows.len(), page.has_more), (2, true)),
-                (6, Reply::Erased(7)) | (7, Reply::Failed(QueryError::Slow)) => {}
+                (6, Reply::Erased(7)) | (7 | 8, Reply::Failed(QueryError::Slow)) => {}
                 other => panic!("{other:?}"),
             }
             numbers.push(number);
         }
-        assert_eq!(numbers, [6, 7, 5], "the first one is answered last");
+        assert_eq!(numbers, [6, 7, 8, 5], "the first one is answered last");
         drop((from, to));
         served.join_next().await.unwrap().unwrap().unwrap();
     }
@@ -267,6 +287,23 @@ mod tests {
             let error = history.page(PageAsk::default()).await.unwrap_err().to_string();
             assert!(error.contains("/nowhere/ringback-archiver cannot be started"), "{error}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_hangs_is_known_by_its_oldest_query() {
+        let waiting = Waiting::new();
+        assert!(!waiting.has_ended());
+        let first = waiting.add(1);
+        tokio::time::advance(HANGS / 2).await;
+        let _second = waiting.add(2);
+        // Its caller has gone, and it counts all the same.
+        drop(first);
+        tokio::time::advance(HANGS / 2 + Duration::from_millis(1)).await;
+        assert!(waiting.has_ended());
+        waiting.take(1);
+        assert!(!waiting.has_ended());
+        waiting.end();
+        assert!(waiting.has_ended());
     }
 
     #[tokio::test]

@@ -44,6 +44,9 @@ pub(super) async fn kept<'a>(
 }
 
 /// Adds the marks of an erasure, and removes some of its ends. Returns how many; 0 if none is left.
+///
+/// The ends are locked in the order of their key, so that erasures that have some in common wait for each other, and one that
+/// has waited goes on with those that are left.
 pub(super) async fn erase(client: &mut Client, erasure: &Erasure) -> Result<u64, Failed> {
     let marks = erasure.marks();
     let marks: Vec<&[u8]> = marks.iter().map(|mark| &mark[..]).collect();
@@ -66,15 +69,17 @@ pub(super) async fn erase(client: &mut Client, erasure: &Erasure) -> Result<u64,
     let sql = format!(
         "with gone as (select {keys} from ringback_ends where tenant = $1 and {condition} \
         and ($3::text[] = '{{}}' or topic = any($3)) \
-        and finished_at <= 'epoch'::timestamptz + $4::bigint * interval '1 millisecond' limit {REMOVED}), \
-        bodies as (delete from ringback_bodies using gone where {of_body}) \
-        delete from ringback_ends using gone where {of_end}",
+        and finished_at <= 'epoch'::timestamptz + $4::bigint * interval '1 millisecond' order by {keys} limit {REMOVED} for update), \
+        bodies as (delete from ringback_bodies using gone where {of_body}), \
+        ends as (delete from ringback_ends using gone where {of_end}) \
+        select count(*) from gone",
         keys = keys.join(", "),
         of_body = same("ringback_bodies"),
         of_end = same("ringback_ends"),
     );
     let arguments: [&(dyn ToSql + Sync); 4] = [&erasure.tenant, text, &erasure.topics, &erasure.at];
-    Ok(client.execute(&sql, &arguments).await?)
+    let count: i64 = client.query_one(&sql, &arguments).await?.get(0);
+    Ok(count.unsigned_abs())
 }
 
 /// Removes marks that were kept long enough.

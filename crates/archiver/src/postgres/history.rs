@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_archive::EndRow;
 use ringback_archive::erasure::Erasure;
-use ringback_archive::history::{History, HistoryFilter, Order, PageAsk, Place, QueryError};
+use ringback_archive::history::{History, HistoryFilter, LastOf, Order, PageAsk, Place, QueryError};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -116,34 +116,53 @@ impl Statement {
         format!("('epoch'::timestamptz + {argument}::bigint * interval '1 millisecond')")
     }
 
-    fn filter(&mut self, filter: &HistoryFilter) -> String {
-        let mut text = format!("tenant = {}", self.argument(filter.tenant.clone()));
+    /// The conditions of a filter on the rows of a table with this name.
+    fn filter(&mut self, filter: &HistoryFilter, of: &str) -> String {
+        let mut text = format!("{of}.tenant = {}", self.argument(filter.tenant.clone()));
         let mut and = |condition: String| {
             let _ = write!(text, " and {condition}");
         };
         match filter.topics.as_slice() {
             [] => {}
             // So that the index by topic and time gives them in their order.
-            [topic] => and(format!("topic = {}", self.argument(topic.clone()))),
-            topics => and(format!("topic = any({})", self.argument(topics.to_vec()))),
+            [topic] => and(format!("{of}.topic = {}", self.argument(topic.clone()))),
+            topics => and(format!("{of}.topic = any({})", self.argument(topics.to_vec()))),
         }
         for (column, value) in
             [("id", &filter.id), ("state", &filter.state), ("reason", &filter.reason), ("host", &filter.host)]
         {
             if let Some(value) = value {
-                and(format!("{column} = {}", self.argument(value.clone())));
+                and(format!("{of}.{column} = {}", self.argument(value.clone())));
             }
         }
         if let Some(tag) = &filter.tag {
-            and(format!("tags @> array[{}]::text[]", self.argument(tag.clone())));
+            and(format!("{of}.tags @> array[{}]::text[]", self.argument(tag.clone())));
         }
         if let Some(after) = filter.after {
-            and(format!("finished_at >= {}", self.time(after)));
+            and(format!("{of}.finished_at >= {}", self.time(after)));
         }
         if let Some(before) = filter.before {
-            and(format!("finished_at < {}", self.time(before)));
+            and(format!("{of}.finished_at < {}", self.time(before)));
         }
         text
+    }
+
+    /// The condition that no later end of the same life, or of the same id, matches the filter.
+    fn is_last(&mut self, of: LastOf, filter: &HistoryFilter) -> String {
+        let filter = self.filter(filter, "later");
+        let life = match of {
+            LastOf::Life => " and later.life = m.life",
+            LastOf::Id => "",
+        };
+        let rank = |of: &str| {
+            ["life", "finished_at", "attempts", "state"].map(|column| format!("{of}.{column}")).join(", ")
+        };
+        format!(
+            "not exists (select 1 from ringback_ends later where later.topic = m.topic and later.id = m.id{life} \
+            and ({}) > ({}) and {filter})",
+            rank("later"),
+            rank("m")
+        )
     }
 
     /// The condition of ends behind a place. The first part leads to the index.
@@ -162,7 +181,7 @@ impl Statement {
             self.argument(state.clone()),
         ];
         format!(
-            "finished_at {than}= {time} and (finished_at, topic, id, life, attempts, state) {than} ({})",
+            "m.finished_at {than}= {time} and (m.finished_at, m.topic, m.id, m.life, m.attempts, m.state) {than} ({})",
             parts.join(", ")
         )
     }
@@ -170,7 +189,10 @@ impl Statement {
 
 fn select(ask: &PageAsk) -> Statement {
     let mut statement = Statement::default();
-    let mut condition = statement.filter(&ask.filter);
+    let mut condition = statement.filter(&ask.filter, "m");
+    if let Some(last_of) = ask.last_of {
+        condition = format!("{condition} and {}", statement.is_last(last_of, &ask.filter));
+    }
     let (than, direction) = match ask.order {
         Order::Newest => ('<', " desc"),
         Order::Oldest => ('>', ""),
@@ -195,12 +217,12 @@ fn select(ask: &PageAsk) -> Statement {
     statement.text = format!(
         "select e.tenant, e.topic, e.id, e.life, e.attempts, e.state, {finished}, {first_due}, {due}, e.failures, e.reason, e.url, \
         e.host, {last}, e.last_status, e.last_error, e.last_duration_ms, e.tags, e.attempts_complete, {log}, {request}, {body} \
-        from (select * from ringback_ends where {condition} order by {inner} limit {limit}) e {join} order by {outer}",
+        from (select * from ringback_ends m where {condition} order by {inner} limit {limit}) e {join} order by {outer}",
         finished = ms("finished_at"),
         first_due = ms("first_due_at"),
         due = ms("due_at"),
         last = ms("last_at"),
-        inner = order(""),
+        inner = order("m."),
         outer = order("e."),
     );
     statement

@@ -57,14 +57,26 @@ pub(super) fn erase(connection: &mut Option<Connection>, erasure: &Erasure) -> r
     let (tenant, text) = (Value::from(erasure.tenant.clone()), Value::from(text.clone()));
     let topics = erasure.topics.iter().cloned().map(Value::from);
     let arguments = [tenant, text, Value::from(erasure.at)].into_iter().chain(topics);
-    txn.execute(&sql, params_from_iter(arguments))?;
-    for table in ["ringback_bodies", "ringback_tags"] {
+    // What is found counts, and not what is removed: a tag may be left of an end that its retention has removed.
+    let found = txn.execute(&sql, params_from_iter(arguments))?;
+    // The tags go first, by those of the ends: their key begins with the tag.
+    txn.execute(
+        &format!(
+            "delete from ringback_tags where (tenant, tag, finished_at, topic, id, life, attempts, state) in (\
+            select gone.tenant, value, gone.finished_at, gone.topic, gone.id, gone.life, gone.attempts, gone.state \
+            from gone join ringback_ends as ended using ({KEY}), json_each(ended.tags))"
+        ),
+        [],
+    )?;
+    if let Erased::Tag(tag) = &erasure.what {
+        let sql = format!("delete from ringback_tags where tag = ?1 and ({KEY}) in (select {KEY} from gone)");
+        txn.execute(&sql, params![tag])?;
+    }
+    for table in ["ringback_bodies", "ringback_ends"] {
         txn.execute(&format!("delete from {table} where ({KEY}) in (select {KEY} from gone)"), [])?;
     }
-    let removed =
-        txn.execute(&format!("delete from ringback_ends where ({KEY}) in (select {KEY} from gone)"), [])?;
     txn.commit()?;
-    Ok(removed as u64)
+    Ok(found as u64)
 }
 
 /// Removes marks that were kept long enough.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringback_archive::EndRow;
 use ringback_archive::erasure::Erasure;
-use ringback_archive::history::{History, HistoryFilter, Order, PageAsk, Place, QueryError};
+use ringback_archive::history::{History, HistoryFilter, LastOf, Order, PageAsk, Place, QueryError};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, InterruptHandle, OpenFlags, Row, params_from_iter};
 use tokio::time::timeout;
@@ -128,37 +128,56 @@ impl Statement {
         format!("?{}", self.arguments.len())
     }
 
-    fn filter(&mut self, filter: &HistoryFilter) -> String {
+    /// The conditions of a filter on the rows of a table with this name.
+    fn filter(&mut self, filter: &HistoryFilter, of: &str) -> String {
         let tenant = self.argument(filter.tenant.clone());
-        let mut text = format!("tenant = {tenant}");
+        let mut text = format!("{of}.tenant = {tenant}");
         let mut and = |condition: String| {
             let _ = write!(text, " and {condition}");
         };
         if !filter.topics.is_empty() {
             let topics: Vec<_> = filter.topics.iter().map(|topic| self.argument(topic.clone())).collect();
-            and(format!("topic in ({})", topics.join(", ")));
+            and(format!("{of}.topic in ({})", topics.join(", ")));
         }
         for (column, value) in
             [("id", &filter.id), ("state", &filter.state), ("reason", &filter.reason), ("host", &filter.host)]
         {
             if let Some(value) = value {
-                and(format!("{column} = {}", self.argument(value.clone())));
+                and(format!("{of}.{column} = {}", self.argument(value.clone())));
             }
         }
         if let Some(tag) = &filter.tag {
             let tag = self.argument(tag.clone());
             and(format!(
-                "(topic, id, life, attempts, state, finished_at) in \
+                "({of}.topic, {of}.id, {of}.life, {of}.attempts, {of}.state, {of}.finished_at) in \
                 (select topic, id, life, attempts, state, finished_at from ringback_tags where tenant = {tenant} and tag = {tag})"
             ));
         }
         if let Some(after) = filter.after {
-            and(format!("finished_at >= {}", self.argument(after)));
+            and(format!("{of}.finished_at >= {}", self.argument(after)));
         }
         if let Some(before) = filter.before {
-            and(format!("finished_at < {}", self.argument(before)));
+            and(format!("{of}.finished_at < {}", self.argument(before)));
         }
         text
+    }
+
+    /// The condition that no later end of the same life, or of the same id, matches the filter.
+    fn is_last(&mut self, of: LastOf, filter: &HistoryFilter) -> String {
+        let filter = self.filter(filter, "later");
+        let life = match of {
+            LastOf::Life => " and later.life = m.life",
+            LastOf::Id => "",
+        };
+        let rank = |of: &str| {
+            ["life", "finished_at", "attempts", "state"].map(|column| format!("{of}.{column}")).join(", ")
+        };
+        format!(
+            "not exists (select 1 from ringback_ends later where later.topic = m.topic and later.id = m.id{life} \
+            and ({}) > ({}) and {filter})",
+            rank("later"),
+            rank("m")
+        )
     }
 
     /// The condition of ends behind a place. The first part leads to the index.
@@ -177,7 +196,7 @@ impl Statement {
             self.argument(state.clone()),
         ];
         format!(
-            "finished_at {than}= {time} and (finished_at, topic, id, life, attempts, state) {than} ({})",
+            "m.finished_at {than}= {time} and (m.finished_at, m.topic, m.id, m.life, m.attempts, m.state) {than} ({})",
             parts.join(", ")
         )
     }
@@ -185,7 +204,10 @@ impl Statement {
 
 fn select(ask: &PageAsk) -> Statement {
     let mut statement = Statement::default();
-    let mut condition = statement.filter(&ask.filter);
+    let mut condition = statement.filter(&ask.filter, "m");
+    if let Some(last_of) = ask.last_of {
+        condition = format!("{condition} and {}", statement.is_last(last_of, &ask.filter));
+    }
     let (than, direction) = match ask.order {
         Order::Newest => ('<', " desc"),
         Order::Oldest => ('>', ""),
@@ -209,8 +231,8 @@ fn select(ask: &PageAsk) -> Statement {
     statement.text = format!(
         "select e.tenant, e.topic, e.id, e.life, e.attempts, e.state, e.finished_at, e.first_due_at, e.due_at, e.failures, e.reason, \
         e.url, e.host, e.last_at, e.last_status, e.last_error, e.last_duration_ms, e.tags, e.attempts_complete, {log}, {request}, \
-        {body} from (select * from ringback_ends where {condition} order by {} limit {limit}) e {join} order by {}",
-        order(""),
+        {body} from (select * from ringback_ends m where {condition} order by {} limit {limit}) e {join} order by {}",
+        order("m."),
         order("e."),
     );
     statement

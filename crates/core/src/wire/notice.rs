@@ -119,7 +119,9 @@ impl EndedJob {
         let content = ContentHash::of(Sha256::digest(format!("{url} {body}")).into());
         let body = Body { bytes: body.into(), content_type: None };
         let (context, trace) = (self.context.clone(), self.trace);
-        let delivery = Delivery { context, trace, ..Delivery::new(url, body) };
+        // With its tags, so that it is found and erased with the job.
+        let tags = self.job.tags.clone();
+        let delivery = Delivery { context, tags, trace, ..Delivery::new(url, body) };
         let topic =
             NOTICE_TOPICS[self.kind()].parse::<Topic>().expect("it lies within the alphabet of topics");
         // A notice belongs to the tenant whose job has ended.

@@ -10,9 +10,9 @@ use axum::extract::State;
 use bytes::Bytes;
 use http::StatusCode;
 use ringback_archive::EndRow;
-use ringback_archive::history::{HistoryFilter, HistoryPage, Order, PageAsk, Place};
+use ringback_archive::history::{HistoryFilter, HistoryPage, LastOf, Order, PageAsk, Place};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{InvalidCursor, SubmitResult};
+use ringback_core::contract::{InvalidCursor, SubmitResult, Submitted};
 use ringback_core::wire::{MAX_REFUSALS, Problem, ReplayAnswer, ReplayAsk, ReplayIds, ReplayRefusal};
 use ringback_service::http_server::Peer;
 use tokio::time::{Instant, sleep_until};
@@ -35,14 +35,14 @@ const GROUPS: u32 = 10;
 
 /// Replay a part of the history
 ///
-/// Submits again the jobs of the ends that a filter matches, the oldest first, to be due at once. A life of a job is submitted
-/// once, however many ends of it match. One call submits for about a second, at `rate` jobs a second; while there are more
-/// the answer has `next`: call again with it as `cursor`, and with the same filter. Ends after the first call are left out.
+/// Submits again the jobs of the ends that a filter matches, the oldest first, to be due at once. Of several ends of a life of
+/// a job the last one counts. One call submits for about a second, at `rate` jobs a second; while there are more the answer
+/// has `next`: call again with it as `cursor`, and with the same filter. Ends after the first call are left out.
 ///
 /// With new ids, `<id>~<12 hexadecimal digits>`, which follow from the job and the `name` of the replay, a repeated call
-/// submits no job twice as long as the store knows the ids. With the same ids, only those are submitted whose id is free: a
-/// dead job can be revived instead. Each job is checked as any other submit is, and refused if it has a secret header, which
-/// the archive does not have, or a body that it has not kept.
+/// submits no job twice as long as the store knows the ids. With the same ids, the last life of each id is submitted, and only
+/// where the id is free: a dead job can be revived instead. Each job is checked as any other submit is, and refused if it has
+/// a secret header, which the archive does not have, or a body that it has not kept.
 #[utoipa::path(
     post, path = "/v1/history/replay", tag = "history", operation_id = "replay_history",
     request_body = ReplayRequest,
@@ -67,8 +67,8 @@ pub(crate) async fn replay_history(
         None => ReplayCursor { before: api.now(), after: None },
     };
     api.history.check()?;
-    let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
     let _turn = Deadline::from_now().bound(api.replays.wait(caller.claimant(peer))).await?;
+    let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
     let replay = Replay { api: &api, caller: &caller, ask: &ask };
     replay.run(cursor).await.map(Json)
 }
@@ -83,27 +83,17 @@ struct Replay<'a> {
 impl Replay<'_> {
     async fn run(&self, mut cursor: ReplayCursor) -> Result<ReplayAnswer, ApiError> {
         let (begun, mut answer, mut seen) = (Instant::now(), ReplayAnswer::default(), 0);
-        let limit = self.ask.rate.div_ceil(GROUPS);
         loop {
-            let ask = PageAsk {
-                filter: self.filter(cursor.before),
-                order: Order::Oldest,
-                after: cursor.after.clone(),
-                limit: limit as usize,
-                with_attempts: false,
-                with_requests: true,
+            let step = self.step(&mut cursor, &mut answer).await;
+            let Step { tried, has_more } = match step {
+                Ok(step) => step,
+                // What was done counts, and the rest is left to the next call.
+                Err(_) if answer.has_done_something() => {
+                    return Ok(ReplayAnswer { next: Some(cursor.to_string()), ..answer });
+                }
+                Err(error) => return Err(error),
             };
-            let HistoryPage { rows, has_more } = self.api.history.page(ask).await?;
-            seen += u32::try_from(rows.len()).unwrap_or(u32::MAX);
-            if let Err(error) = self.submit(&rows, &mut answer).await {
-                // What was submitted before counts, and the rest is left to the next call.
-                return if answer == ReplayAnswer::default() {
-                    Err(error)
-                } else {
-                    Ok(ReplayAnswer { next: Some(cursor.to_string()), ..answer })
-                };
-            }
-            cursor.after = rows.last().map(Place::from).or(cursor.after);
+            seen += tried;
             if !has_more {
                 return Ok(answer);
             }
@@ -115,6 +105,40 @@ impl Replay<'_> {
         }
     }
 
+    /// Submits the jobs of the next ends, and moves the cursor on.
+    ///
+    /// # Errors
+    /// If some were not tried. The cursor is behind those that were, and the answer has these.
+    async fn step(&self, cursor: &mut ReplayCursor, answer: &mut ReplayAnswer) -> Result<Step, ApiError> {
+        let ask = PageAsk {
+            filter: self.filter(cursor.before),
+            order: Order::Oldest,
+            last_of: Some(match self.ask.ids {
+                ReplayIds::New => LastOf::Life,
+                ReplayIds::Same => LastOf::Id,
+            }),
+            after: cursor.after.clone(),
+            limit: self.ask.rate.div_ceil(GROUPS) as usize,
+            with_attempts: false,
+            with_requests: true,
+        };
+        let HistoryPage { rows, has_more } = self.api.history.page(ask).await?;
+        let (results, error) = self.submit(&rows).await?;
+        let tried = results.iter().position(Option::is_none).unwrap_or(results.len());
+        for (row, result) in rows.iter().zip(results.into_iter().flatten()).take(tried) {
+            match result {
+                Replayed::Submitted => answer.submitted += 1,
+                Replayed::Existing => answer.existing += 1,
+                Replayed::Refused(detail) => answer.refuse(row, detail),
+            }
+        }
+        cursor.after = rows[..tried].last().map(Place::from).or(cursor.after.take());
+        match error {
+            Some(error) => Err(error),
+            None => Ok(Step { tried: u32::try_from(tried).unwrap_or(u32::MAX), has_more }),
+        }
+    }
+
     /// The filter, without what ended after the first call.
     fn filter(&self, before: Timestamp) -> HistoryFilter {
         let mut filter = self.ask.filter.clone();
@@ -122,25 +146,13 @@ impl Replay<'_> {
         filter_of(self.caller, &filter)
     }
 
-    /// Submits the jobs of some ends.
+    /// Submits the jobs of some ends. The result of each is `None` if it was not tried, or may not have been; then the error
+    /// says why. One that was accepted all the same exists the next time.
     ///
     /// # Errors
-    /// If not all of them were tried. Then the answer has none of them: those that were submitted exist the next time.
-    async fn submit(&self, rows: &[EndRow], answer: &mut ReplayAnswer) -> Result<(), ApiError> {
-        let (mut items, mut counts) = (Vec::new(), ReplayAnswer::default());
-        let refuse = |counts: &mut ReplayAnswer, row: &EndRow, detail: String| {
-            counts.refused += 1;
-            if answer.refusals.len() + counts.refusals.len() < MAX_REFUSALS {
-                let finished_at =
-                    Timestamp::from_millis(u64::try_from(row.finished_at).unwrap_or(0)).to_string();
-                counts.refusals.push(ReplayRefusal {
-                    topic: row.topic.clone(),
-                    id: row.id.clone(),
-                    finished_at,
-                    detail,
-                });
-            }
-        };
+    /// If none was tried.
+    async fn submit(&self, rows: &[EndRow]) -> Result<(Vec<Option<Replayed>>, Option<ApiError>), ApiError> {
+        let (mut items, mut results, mut error) = (Vec::new(), vec![None; rows.len()], None);
         for (number, row) in rows.iter().enumerate() {
             let id = match self.ask.ids {
                 ReplayIds::New => row.replay_id(&self.ask.name),
@@ -148,10 +160,13 @@ impl Replay<'_> {
             };
             match row.submit_again(&id) {
                 Ok(json) => items.push((number, Bytes::from(json))),
-                Err(why) => refuse(&mut counts, row, why.to_owned()),
+                Err(why) => results[number] = Some(Replayed::Refused(why.to_owned())),
             }
         }
-        let bytes = items.iter().map(|(_, json)| json.len()).sum::<usize>().max(1);
+        if items.is_empty() {
+            return Ok((results, None));
+        }
+        let bytes = items.iter().map(|(_, json)| json.len()).sum();
         let deadline = Deadline::from_now();
         let permit = self.api.memory.acquire(bytes).await.ok_or_else(ApiError::busy)?;
         let turn = deadline.bound(Arc::clone(&self.api.batches).acquire_owned()).await?;
@@ -162,30 +177,69 @@ impl Replay<'_> {
             submit_items(self.api, self.caller, &self.api.submits, items, parse).await?;
         for (number, problem) in invalid {
             if problem.status == StatusCode::TOO_MANY_REQUESTS {
-                return Err(problem.into());
+                error = Some(problem.into());
+            } else {
+                results[number] = Some(Replayed::Refused(in_one_line(&problem)));
             }
-            refuse(&mut counts, &rows[number], in_one_line(&problem));
         }
         for (number, result) in submitted {
-            let submitted = result.map_err(|failure| ApiError::of_item(&failure))?;
-            match submitted.answer {
-                SubmitResult::Created => counts.submitted += 1,
-                SubmitResult::Full(limit) => {
-                    refuse(&mut counts, &rows[number], in_one_line(&limit_reached(limit)))
-                }
-                SubmitResult::Repeated
-                | SubmitResult::Replaced
-                | SubmitResult::Postponed
-                | SubmitResult::Conflict
-                | SubmitResult::Cancelled
-                | SubmitResult::Reserved { .. } => counts.existing += 1,
+            match result {
+                Ok(Submitted { answer, .. }) => results[number] = Some(answer.into()),
+                Err(failure) => error = Some(ApiError::of_item(&failure)),
             }
         }
-        answer.submitted += counts.submitted;
-        answer.existing += counts.existing;
-        answer.refused += counts.refused;
-        answer.refusals.append(&mut counts.refusals);
-        Ok(())
+        Ok((results, error))
+    }
+}
+
+/// What one step has done.
+struct Step {
+    /// How many ends it has tried to submit.
+    tried: u32,
+    has_more: bool,
+}
+
+/// The result for the job of an end.
+#[derive(Clone, Debug)]
+enum Replayed {
+    Submitted,
+    Existing,
+    Refused(String),
+}
+
+impl From<SubmitResult> for Replayed {
+    fn from(result: SubmitResult) -> Self {
+        match result {
+            SubmitResult::Created => Self::Submitted,
+            SubmitResult::Full(limit) => Self::Refused(in_one_line(&limit_reached(limit))),
+            SubmitResult::Repeated
+            | SubmitResult::Replaced
+            | SubmitResult::Postponed
+            | SubmitResult::Conflict
+            | SubmitResult::Cancelled
+            | SubmitResult::Reserved { .. } => Self::Existing,
+        }
+    }
+}
+
+/// Counting in an answer.
+trait Counts {
+    fn has_done_something(&self) -> bool;
+    fn refuse(&mut self, row: &EndRow, detail: String);
+}
+
+impl Counts for ReplayAnswer {
+    fn has_done_something(&self) -> bool {
+        self.submitted + self.existing + self.refused > 0
+    }
+
+    fn refuse(&mut self, row: &EndRow, detail: String) {
+        self.refused += 1;
+        if self.refusals.len() < MAX_REFUSALS {
+            let finished = Timestamp::from_millis(u64::try_from(row.finished_at).unwrap_or(0));
+            let (topic, id, finished_at) = (row.topic.clone(), row.id.clone(), finished.to_string());
+            self.refusals.push(ReplayRefusal { topic, id, finished_at, detail });
+        }
     }
 }
 

@@ -1,13 +1,16 @@
 //! `ringback history replay`: submits jobs of the history again, one call after the other.
 
+use std::time::Duration;
+
 use clap::{ArgGroup, Args, ValueEnum};
 use http::Method;
 use ringback_core::wire::{MAX_REFUSALS, ReplayAnswer};
 use serde_json::json;
+use tokio::time::sleep;
 
 use super::{FEATURE, HistoryFilter};
 use crate::args::Format;
-use crate::client::{Call, LONG};
+use crate::client::{Call, ClientError, LONG};
 use crate::commands::pages::next_cursor;
 use crate::commands::session::{Session, parse};
 use crate::failure::Verdict;
@@ -22,6 +25,14 @@ Examples:
 
 Jobs are submitted as they were, to be due at once: with new ids, so that a repeated replay of the same name submits
 none twice, or with the same ids, where those are free. Exits with 1 if some could not be submitted.";
+
+/// How long to wait for a quota or for the archive, and how often in a row.
+const WAIT: Duration = Duration::from_secs(1);
+const MAX_WAITS: u32 = 10;
+
+fn is_for_a_moment(error: &ClientError) -> bool {
+    error.is_transient() || matches!(error, ClientError::Problem { problem, .. } if problem.status == 429)
+}
 
 /// Which jobs to submit again, and how.
 #[derive(Debug, Args)]
@@ -59,6 +70,7 @@ pub(super) async fn run(session: &mut Session, args: &ReplayArgs) -> anyhow::Res
         fields["name"] = name.as_str().into();
     }
     let (progress, mut total, mut cursor) = (Progress::new("submitted", None), ReplayAnswer::default(), None);
+    let mut waits = 0;
     loop {
         if let Some(cursor) = &cursor {
             fields["cursor"] = String::as_str(cursor).into();
@@ -66,6 +78,12 @@ pub(super) async fn run(session: &mut Session, args: &ReplayArgs) -> anyhow::Res
         let call = Call::new(Method::POST, &["v1", "history", "replay"]).json(&fields);
         let answer = match session.client.ask(call, LONG).await {
             Ok(answer) => parse::<ReplayAnswer>(&answer.body)?,
+            // The quota allows more soon. What is away for a moment does not end a replay that has begun.
+            Err(error) if cursor.is_some() && waits < MAX_WAITS && is_for_a_moment(&error) => {
+                waits += 1;
+                sleep(WAIT).await;
+                continue;
+            }
             Err(error) => {
                 progress.clear();
                 if total.submitted > 0 {
@@ -77,6 +95,7 @@ pub(super) async fn run(session: &mut Session, args: &ReplayArgs) -> anyhow::Res
                 return Err(error.for_route(FEATURE).into());
             }
         };
+        waits = 0;
         progress.advance(0, answer.submitted);
         total.submitted += answer.submitted;
         total.existing += answer.existing;

@@ -139,31 +139,36 @@ impl Tail {
             let length = usize::from(u16::from_be_bytes(take(&mut rest)?));
             let (mut fields, others) = rest.split_at_checked(length)?;
             tail.first_due = Some(time(take(&mut fields)?)).filter(|due| *due > 0);
-            (tail.tags, tail.fields) = split(fields)?;
+            (tail.tags, tail.fields) = split(fields);
             rest = others;
         }
         rest.is_empty().then_some(tail)
     }
 }
 
-/// The tags among fields, and the fields that this version does not know.
-fn split(mut fields: &[u8]) -> Option<(Tags, Box<[u8]>)> {
-    let (mut tags, mut unknown) = (Tags::default(), Vec::new());
-    while let [kind, rest @ ..] = fields {
-        // Zeros at the end are no fields.
-        if *kind == 0 {
-            return fields.iter().all(|byte| *byte == 0).then(|| (tags, unknown.into()));
+/// The tags among fields, and the others. What this version does not know or cannot read stays as it is: without tags the job
+/// is delivered all the same.
+fn split(mut fields: &[u8]) -> (Tags, Box<[u8]>) {
+    let (mut tags, mut others) = (Tags::default(), Vec::new());
+    while let Some((field, value, rest)) = first(fields) {
+        match std::str::from_utf8(value).ok().filter(|_| field[0] == TAGS).and_then(Tags::from_stored) {
+            Some(found) => tags = found,
+            None => others.extend_from_slice(field),
         }
-        let (length, rest) = rest.split_first_chunk()?;
-        let (value, others) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
-        if *kind == TAGS {
-            tags = Tags::from_stored(std::str::from_utf8(value).ok()?)?;
-        } else {
-            unknown.extend_from_slice(&fields[..FIELD + value.len()]);
-        }
-        fields = others;
+        fields = rest;
     }
-    Some((tags, unknown.into()))
+    // Zeros at the end are none.
+    let end = fields.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    others.extend_from_slice(&fields[..end]);
+    (tags, others.into())
+}
+
+/// The first field, its value, and the fields behind it; `None` if there is none that can be read.
+fn first(fields: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let (kind, rest) = fields.split_first()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let (value, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+    (*kind != 0).then(|| (&fields[..FIELD + value.len()], value, rest))
 }
 
 /// A time in six bytes.
@@ -226,6 +231,16 @@ mod tests {
         for tail in all() {
             let packed = packed(&tail);
             assert_eq!(Tail::unpack(&packed), Some(tail), "{packed:?}");
+        }
+    }
+
+    #[test]
+    fn fields_that_cannot_be_read_stay_as_they_are() {
+        for fields in [&[9][..], &[9, 0, 5, 1], &[TAGS, 0, 1, b' '], &[TAGS, 0, 1, 0xff, 9, 0, 1, 7]] {
+            let tail = Tail { first_due: Some(5), fields: fields.into(), ..Tail::default() };
+            let read = Tail::unpack(&packed(&tail)).unwrap();
+            assert_eq!((&read.fields, read.tags.is_empty()), (&tail.fields, true));
+            assert_eq!(packed(&read), packed(&tail));
         }
     }
 
