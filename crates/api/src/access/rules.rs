@@ -23,8 +23,6 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         "/v1/jobs" | "/v1/jobs/batch" | "/v1/jobs/{topic}/{id}" | "/v1/jobs/{topic}/{id}/run" => {
             Need::Scope(Scope::Submit)
         }
-        "/v1/history" | "/v1/history/{topic}/{id}" if is_read => Need::Scope(Scope::Read),
-        "/v1/history" | "/v1/history/replay" => Need::Scope(Scope::Manage),
         "/v1/jobs/{topic}/{id}/attempts"
         | "/v1/topics"
         | "/v1/topics/{topic}/revivals"
@@ -36,6 +34,8 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/schedules"
         | "/v1/schedules/{id}"
         | "/v1/schedules/{id}/next"
+        | "/v1/history"
+        | "/v1/history/{topic}/{id}"
             if is_read =>
         {
             Need::Scope(Scope::Read)
@@ -56,7 +56,9 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/topics/{topic}/dead"
         | "/v1/topics/{topic}/dead/{id}"
         | "/v1/topics/{topic}/dead/revive"
-        | "/v1/topics/{topic}/revivals/{revival}" => Need::Scope(Scope::Manage),
+        | "/v1/topics/{topic}/revivals/{revival}"
+        | "/v1/history"
+        | "/v1/history/replay" => Need::Scope(Scope::Manage),
         "/v1/export"
         | "/v1/export/topics"
         | "/v1/export/credentials"

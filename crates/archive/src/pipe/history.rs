@@ -111,7 +111,10 @@ struct Running {
 }
 
 /// Who waits for which answer; `None` once there will be no more.
-struct Waiting(StdMutex<Option<BTreeMap<u64, (Instant, oneshot::Sender<Reply>)>>>);
+struct Waiting(StdMutex<Option<BTreeMap<u64, Asked>>>);
+
+/// When a query was sent, and who gets its answer.
+type Asked = (Instant, oneshot::Sender<Reply>);
 
 impl Waiting {
     fn new() -> Self {

@@ -53,20 +53,14 @@ impl PostgresHistory {
         &mut self,
         done: Result<Result<T, Failed>, tokio::time::error::Elapsed>,
     ) -> Result<T, QueryError> {
+        if matches!(done, Ok(Err(_)) | Err(_)) {
+            self.connection = None;
+        }
         match done {
-            Ok(Ok(done)) => return Ok(done),
-            Ok(Err(Failed::Database(error))) if is_too_slow(&error) => {
-                self.connection = None;
-                return Err(QueryError::Slow);
-            }
-            Ok(Err(error)) => {
-                self.connection = None;
-                Err(QueryError::Unavailable(format!("PostgreSQL: {error}")))
-            }
-            Err(_elapsed) => {
-                self.connection = None;
-                Err(QueryError::Slow)
-            }
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(Failed::Database(error))) if is_too_slow(&error) => Err(QueryError::Slow),
+            Ok(Err(error)) => Err(QueryError::Unavailable(format!("PostgreSQL: {error}"))),
+            Err(_elapsed) => Err(QueryError::Slow),
         }
     }
 }

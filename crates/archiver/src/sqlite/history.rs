@@ -49,7 +49,7 @@ impl SqliteHistory {
             if done.is_err() {
                 *slot = None;
             }
-            done.map_err(failed)
+            done.map_err(|error| failed(&error))
         });
         let done = match timeout(QUERY, &mut done).await {
             Ok(done) => done,
@@ -70,7 +70,7 @@ impl SqliteHistory {
     }
 }
 
-fn failed(error: rusqlite::Error) -> QueryError {
+fn failed(error: &rusqlite::Error) -> QueryError {
     match error.sqlite_error_code() {
         Some(ErrorCode::OperationInterrupted | ErrorCode::DatabaseBusy) => QueryError::Slow,
         _ => QueryError::Unavailable(error.to_string()),
@@ -80,12 +80,12 @@ fn failed(error: rusqlite::Error) -> QueryError {
 /// Opens the file, if an archiver has made it and has brought its schema up to date.
 fn open(file: &PathBuf) -> Result<Connection, QueryError> {
     let flags = OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE;
-    let connection = Connection::open_with_flags(file, flags).map_err(failed)?;
-    connection.busy_timeout(BUSY).map_err(failed)?;
+    let connection = Connection::open_with_flags(file, flags).map_err(|error| failed(&error))?;
+    connection.busy_timeout(BUSY).map_err(|error| failed(&error))?;
     // Erased content is overwritten, and does not stay in free pages.
-    connection.pragma_update(None, "secure_delete", "on").map_err(failed)?;
+    connection.pragma_update(None, "secure_delete", "on").map_err(|error| failed(&error))?;
     let version = "select coalesce(max(version), 0) from ringback_migrations";
-    let version: i64 = connection.query_row(version, [], |row| row.get(0)).map_err(failed)?;
+    let version: i64 = connection.query_row(version, [], |row| row.get(0)).map_err(|error| failed(&error))?;
     if version == MIGRATIONS.len() as i64 {
         return Ok(connection);
     }

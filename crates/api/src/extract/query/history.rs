@@ -110,11 +110,11 @@ impl FromQuery for ErasureQuery {
         });
         match (query.has("id"), query.has("tag")) {
             (false, false) => {
-                query.mistake("tag", "missing, and so is id: what is to be erased is not named", EITHER)
+                query.mistake("tag", "missing, and so is id: what is to be erased is not named", EITHER);
             }
             (true, true) => query.mistake("tag", "given together with id", EITHER),
             (true, false) if !query.has("topic") => {
-                query.mistake("topic", "missing; an id is one of its topic", EITHER)
+                query.mistake("topic", "missing; an id is one of its topic", EITHER);
             }
             _ => {}
         }

@@ -167,6 +167,13 @@ async fn put(app: &Router, path: &str, body: &str) {
     assert!((200..300).contains(&status), "{path}: {status} {answer}");
 }
 
+/// Adds the most secrets that a topic can have.
+async fn add_all_secrets(app: &Router, path: &str) {
+    for _ in 0..ringback_core::policy::MAX_SECRETS {
+        post(app, path, "").await;
+    }
+}
+
 /// Puts a credential to which a policy refers.
 async fn put_credential_in_use(app: &Router, path: &str) {
     put(app, path, CREDENTIAL).await;
@@ -221,11 +228,7 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
             answer(app, put).await;
         }
         ("add_secret", 200) => drop(post(app, &target, SECRET).await),
-        ("add_secret", 409) => {
-            for _ in 0..ringback_core::policy::MAX_SECRETS {
-                post(app, &target, "").await;
-            }
-        }
+        ("add_secret", 409) => add_all_secrets(app, &target).await,
         ("delete_secret", 200) => {
             let added = post(app, "/v1/topics/t/secrets", "").await;
             target = target.replace("sec_0", added["id"].as_str().unwrap());
@@ -370,8 +373,9 @@ async fn an_operation_with_a_503_answers_it_without_a_store() {
         // no root key. Those on the history need an archive first.
         let request = match operation.id.as_str() {
             "finish_all" => without_memory(&api, &operation).await,
-            "events" | "add_key" => continue,
-            "list_history" | "get_history" | "erase_history" | "replay_history" => continue,
+            "events" | "add_key" | "list_history" | "get_history" | "erase_history" | "replay_history" => {
+                continue;
+            }
             _ => operation.good(),
         };
         let (found, body) = answer(&app(api), request).await;
