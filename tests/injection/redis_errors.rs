@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use ringback_testkit::history::FaultClass;
 use ringback_testkit::recorded::{Bounds, Recorded};
-use ringback_testkit::{Answer, Persistence, RedisErrors, RedisServer, Script, Sink, Stack, variable};
+use ringback_testkit::{Answer, Persistence, RedisErrors, RedisServer, Role, Script, Sink, Stack, variable};
 use tokio::time::Instant;
 
 pub(crate) use self::calls::Client;
@@ -38,6 +38,9 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     let redis = RedisServer::options().persistence(Persistence::Always).start().await;
     let proxy = RedisErrors::start(redis.port()).await;
     let options = Stack::options().store(&format!("redis://127.0.0.1:{}", proxy.port()));
+    let directory = tempfile::tempdir().expect("a directory");
+    let archive = format!("sqlite:{}", directory.path().join("archive.db").display());
+    let options = options.count(Role::Archiver, 1).role_env(Role::Archiver, "RINGBACK_ARCHIVE", &archive);
     // The audit at the end is in the history: the proxy ends with this test.
     let mut stack = options.env("RINGBACK_SHARDS", "1").unaudited().start().await;
     let recorded = Arc::new(Recorded::start("errors of redis", &Bounds::default()));
@@ -85,7 +88,8 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     show(&format!("seed {seed}: {cells} cells\n{report}"));
     recorded.assert_clean(&report, &format!("seed {seed}"));
     assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
-    for process in stack.apis.iter_mut().chain(&mut stack.carriers).chain(&mut stack.notifiers) {
+    let Stack { apis, carriers, notifiers, archivers, .. } = &mut stack;
+    for process in apis.iter_mut().chain(carriers).chain(notifiers).chain(archivers) {
         assert_eq!(process.exit_status(), None, "{}", process.log());
         assert!(!process.log().contains("panicked"), "{}", process.log());
     }

@@ -10,7 +10,7 @@ use ringback_testkit::{RedisErrors, RedisFault, eventually};
 use serde_json::{Value, json};
 
 use super::requests::Request;
-use super::table::{OF_CARRIERS, Outcome};
+use super::table::{OF_OTHERS, Outcome};
 
 /// A body that is stored beside its record.
 const LARGE: usize = 100_000;
@@ -47,11 +47,10 @@ impl Client<'_> {
             let request = self.request(call, &format!("{call}-{round}-{tries}")).await;
             proxy.arm(call, fault);
             let (status, answer) = self.send(&request).await;
-            // A repair counts nothing while jobs move, and a carrier may be faster.
+            // A repair counts nothing while jobs move, and another role may be faster.
             let was_made = proxy.left().is_empty();
-            let was_of_carrier =
-                OF_CARRIERS.contains(&call) && wanted == Outcome::Unavailable && status == 200;
-            if was_made && !was_of_carrier || tries == TRIES {
+            let was_of_other = OF_OTHERS.contains(&call) && wanted == Outcome::Unavailable && status == 200;
+            if was_made && !was_of_other || tries == TRIES {
                 break (request, status, answer);
             }
             proxy.disarm();

@@ -35,7 +35,7 @@ impl Client<'_> {
             "stats" => (Method::GET, path("stats"), None),
             "topics" => (Method::GET, path("topics"), None),
             "archive_status" => (Method::GET, path("archive"), None),
-            "attach_archive" => (Method::DELETE, path("archive"), None),
+            "attach_archive" => (Method::DELETE, path("archive?drop=true"), None),
             "accept_loss" => (Method::POST, path("audit/accept-loss"), Some(json!({"run_id": "0123abcd"}))),
             "audit_confirm" | "audit_repair" | "audit_count" => {
                 self.damage(id).await;

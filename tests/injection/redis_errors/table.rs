@@ -54,12 +54,12 @@ pub(crate) const ANSWERED: [&str; 48] = [
     "attach_archive",
 ];
 
-/// Of these, the ones that carriers make by themselves too: those of a redrive look for dead jobs, and all make schedules
-/// fire.
-pub(crate) const OF_CARRIERS: [&str; 3] = ["dead", "change_schedules", "fire"];
+/// Of these, the ones that other roles make by themselves too: carriers with a redrive look for dead jobs, and all make
+/// schedules fire; archivers attach the archive.
+pub(crate) const OF_OTHERS: [&str; 4] = ["dead", "change_schedules", "fire", "attach_archive"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 37] = [
+pub(crate) const REPEATED: [&str; 39] = [
     "members",
     "claim",
     "release_shard",
@@ -72,6 +72,8 @@ pub(crate) const REPEATED: [&str; 37] = [
     "note",
     "outbox",
     "acknowledge",
+    "take_ended",
+    "remove_ended",
     "take_redrive",
     "keep_redrive",
     "end_redrive",
@@ -100,9 +102,7 @@ pub(crate) const REPEATED: [&str; 37] = [
 ];
 
 /// Calls that nothing here leads to, each with the reason.
-pub(crate) const ELSEWHERE: [(&str, &str); 12] = [
-    ("take_ended", "of archivers, which make it again: tests of the archive"),
-    ("remove_ended", "as take_ended"),
+pub(crate) const ELSEWHERE: [(&str, &str); 10] = [
     ("draw", "for tenants with quotas: tests of quotas"),
     (
         "note_servers",
