@@ -1,5 +1,7 @@
 //! How archivers start: their settings, and a database that another version has made.
 
+use std::path::Path;
+
 use ringback_testkit::{PostgresServer, ProcessSpec, Role, Sink, Stack, eventually};
 
 use super::database::{Database, attached};
@@ -39,6 +41,50 @@ async fn a_schema_of_a_later_version_is_left_alone_and_ends_wait() {
     stack.accept(&job(&sink, "a")).await;
     stack.wait_state(TOPIC, "a", "done", SOON).await;
     assert_eq!(stack.get("/v1/archive").await.expect(200)["pending"], 1);
+}
+
+#[tokio::test]
+async fn tls_to_postgres_is_checked_by_the_authorities_of_the_file() {
+    let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tls").join(name);
+    let mut server = PostgresServer::start().await;
+    server.require_tls(&file("api.pem"), &file("api.key"));
+    server.restart().await;
+    let plain = server.url();
+    for mode in ["require", "prefer"] {
+        let url = plain.replace("disable", mode);
+        let authority = |name: &str| file(name).display().to_string();
+        let options = Stack::options().env("RINGBACK_ARCHIVE", &url);
+        let stack = options.clone().env("RINGBACK_CA_FILE", &authority("authority.pem")).start().await;
+        let stranger = stack.spec(Role::Archiver).env("RINGBACK_CA_FILE", &authority("other.pem")).start();
+        eventually(SOON, "a certificate of another authority is refused", async || {
+            let log = stranger.log();
+            let says = log.contains("the archive is unavailable") && log.contains("certificate");
+            if says { Ok(()) } else { Err(log) }
+        })
+        .await;
+        drop(stranger);
+        let archiver = stack.spec(Role::Archiver).start();
+        attached(&stack).await;
+        let sink = Sink::start().await;
+        stack.accept(&job(&sink, mode)).await;
+        eventually(SOON, "the end is in the history", async || {
+            let page = stack.get(&format!("/v1/history/{TOPIC}/{mode}")).await.expect(200);
+            if page["items"][0]["state"] == "done" {
+                Ok(())
+            } else {
+                Err(format!("{page} {}", archiver.log()))
+            }
+        })
+        .await;
+    }
+    // Without TLS the server takes no connection, so what came before was encrypted.
+    let without = Stack::options().env("RINGBACK_ARCHIVE", &plain).start().await;
+    let archiver = without.spec(Role::Archiver).start();
+    eventually(SOON, "it is refused", async || {
+        let log = archiver.log();
+        if log.contains("no pg_hba.conf entry") { Ok(()) } else { Err(log) }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 //! `POSTGRES_BIN`, else those that `deploy/local/postgres.sh` finds.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -66,6 +67,23 @@ impl PostgresServer {
     /// `postgres://postgres@127.0.0.1:<port>/postgres`.
     pub fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
+    }
+
+    /// From its next start it takes connections with TLS alone, with the certificate and the key of these files.
+    pub fn require_tls(&self, certificate: &Path, key: &Path) {
+        let data = data(&self.dir);
+        for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
+            let to = data.join(name);
+            std::fs::copy(from, &to).expect("it is copied");
+            let owner = std::fs::metadata(&data).expect("the data are there");
+            chown(&to, Some(owner.uid()), Some(owner.gid())).expect("it may do so");
+            std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o600)).expect("its own file");
+        }
+        std::fs::write(data.join("pg_hba.conf"), "hostssl all all 127.0.0.1/32 trust\n")
+            .expect("it is written");
+        let mut settings =
+            std::fs::OpenOptions::new().append(true).open(data.join("postgresql.conf")).expect("it is there");
+        settings.write_all(b"ssl = on\n").expect("it is written");
     }
 
     /// `kill -9` of the server; the processes of its connections end by themselves.
