@@ -7,7 +7,8 @@ use ringback_service::config::{ALL_NAMES, PREFIX};
 use serde_norway::Value;
 
 /// The roles as services of the compose file: name, admin port, how many.
-const ROLES: [(&str, u16, u64); 3] = [("api", 7412, 1), ("carrier", 7413, 2), ("notifier", 7414, 2)];
+const ROLES: [(&str, u16, u64); 4] =
+    [("api", 7412, 1), ("carrier", 7413, 2), ("notifier", 7414, 2), ("archiver", 7415, 1)];
 
 fn read(file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(file);
@@ -25,7 +26,10 @@ fn the_compose_file_starts_every_role_and_one_redis() {
     let compose = compose();
     let services = compose["services"].as_mapping().expect("services");
     let names: BTreeSet<_> = services.keys().filter_map(Value::as_str).collect();
-    assert_eq!(names, ["redis", "api", "carrier", "notifier"].into());
+    assert_eq!(names, ["redis", "api", "carrier", "notifier", "archiver", "archive"].into());
+    for of_profile in ["archiver", "archive"] {
+        assert_eq!(services[of_profile]["profiles"][0], "archive", "{of_profile} is started by itself");
+    }
     for (role, admin, count) in ROLES {
         let service = &services[role];
         assert_eq!(service["command"][0], format!("ringback-{role}").as_str());
@@ -50,6 +54,8 @@ fn the_services_of_the_compose_file_are_limited_and_only_the_notifier_has_a_way_
         ("api", &["store", "callers"]),
         ("carrier", &["store"]),
         ("notifier", &["store", "egress"]),
+        ("archiver", &["store"]),
+        ("archive", &["store"]),
     ];
     for (name, expected) in networks {
         let service = &compose["services"][name];
@@ -58,7 +64,8 @@ fn the_services_of_the_compose_file_are_limited_and_only_the_notifier_has_a_way_
         for limit in ["mem_limit", "cpus", "pids_limit"] {
             assert!(!service[limit].is_null(), "{name} has no {limit}");
         }
-        assert_eq!(service["read_only"], true, "{name}");
+        // PostgreSQL writes beside its data too.
+        assert_eq!(service["read_only"] == true, name != "archive", "{name}");
         assert_eq!(service["security_opt"][0], "no-new-privileges:true", "{name}");
     }
     assert_eq!(compose["networks"]["store"]["internal"], true);
