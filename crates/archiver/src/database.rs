@@ -57,12 +57,12 @@ impl Sink for Database {
 }
 
 /// A database that has kept ends.
-pub(crate) enum Kept {
+pub(crate) enum HistoryDatabase {
     Postgres(Box<PostgresHistory>),
     Sqlite(SqliteHistory),
 }
 
-impl Kept {
+impl HistoryDatabase {
     /// Reads the settings of a database, and does not connect.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Kept {
     }
 }
 
-impl History for Kept {
+impl History for HistoryDatabase {
     async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
         match self {
             Self::Postgres(database) => database.rows(ask).await,

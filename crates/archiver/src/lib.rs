@@ -17,7 +17,7 @@ use ringback_store::Store;
 
 pub use self::config::Config;
 use self::config::Source;
-use self::database::{Database, Kept};
+use self::database::{Database, HistoryDatabase};
 
 /// How many relays share the shards. While the database commits for one, another takes ends.
 const RELAYS: usize = 2;
@@ -35,7 +35,8 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
             until_closed(pipe::serve(database, tokio::io::stdin(), tokio::io::stdout()), &context).await
         }
         Source::History => {
-            let databases = (0..CONNECTIONS).map(|_| Kept::new(&config)).collect::<Result<_, _>>()?;
+            let databases =
+                (0..CONNECTIONS).map(|_| HistoryDatabase::new(&config)).collect::<Result<_, _>>()?;
             let served = pipe::serve_history(databases, tokio::io::stdin(), tokio::io::stdout());
             until_closed(served, &context).await
         }

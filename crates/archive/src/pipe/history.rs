@@ -23,6 +23,9 @@ const WAITS: Duration = Duration::from_secs(5);
 /// A process that has not answered a query for so long hangs.
 const HANGS: Duration = Duration::from_secs(20);
 
+/// A process that ends at once is not started again sooner.
+const STARTS_AFTER: Duration = Duration::from_secs(1);
+
 /// A query with its number, and the time at which it was asked (ms since 1970).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Request(u64, u64, Query);
@@ -97,7 +100,14 @@ pub struct ChildHistory(Arc<Shared>);
 
 struct Shared {
     program: ChildProgram,
-    running: Mutex<Option<Running>>,
+    state: Mutex<State>,
+}
+
+/// The process, and when one was started last.
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    started: Option<Instant>,
 }
 
 /// A process that was started.
@@ -157,7 +167,7 @@ impl Waiting {
 impl ChildHistory {
     /// The history in the process of a program.
     pub fn new(program: ChildProgram) -> Self {
-        Self(Arc::new(Shared { program, running: Mutex::new(None) }))
+        Self(Arc::new(Shared { program, state: Mutex::default() }))
     }
 
     /// A page of ends.
@@ -194,16 +204,20 @@ impl ChildHistory {
     /// Sends a query to the process, which is started if there is none, and again if it hangs. If the caller is dropped
     /// meanwhile, nobody can send half a message after it, since the process is ended then.
     async fn send(&self, query: Query) -> Result<oneshot::Receiver<Reply>, QueryError> {
-        let mut slot = self.0.running.lock().await;
-        let mut running = match slot.take() {
+        let mut state = self.0.state.lock().await;
+        let mut running = match state.running.take() {
             Some(running) if !running.waiting.has_ended() => running,
-            _ => self.start()?,
+            _ if state.started.is_some_and(|at| at.elapsed() < STARTS_AFTER) => return Err(ended().into()),
+            _ => {
+                state.started = Some(Instant::now());
+                self.start()?
+            }
         };
         let number = running.next;
         running.next += 1;
         let answer = running.waiting.add(number).ok_or_else(ended)?;
         send(&mut running.requests, &Request(number, now(), query)).await.map_err(|_| ended())?;
-        *slot = Some(running);
+        state.running = Some(running);
         Ok(answer)
     }
 
@@ -284,11 +298,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_is_not_there_is_named_each_time() {
+    async fn a_program_that_is_not_there_is_named_and_not_started_each_time() {
         let history = ChildHistory::new(ChildProgram::at("/nowhere/ringback-archiver"));
-        for _ in 0..2 {
+        for expected in ["/nowhere/ringback-archiver cannot be started", "has ended"] {
             let error = history.page(PageAsk::default()).await.unwrap_err().to_string();
-            assert!(error.contains("/nowhere/ringback-archiver cannot be started"), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 
