@@ -2,11 +2,13 @@
 //! end is kept once. Started by `ringback up` it reads ends from a pipe, because no other process can open an embedded store.
 //! Started by an API it answers queries for ends that were kept.
 //!
-//! `database` is the sink and the history, which `postgres` or `sqlite` is behind; `ringback-archive` has the relay from the store to it.
+//! `database` is the sink and the history, which `postgres` or `sqlite` is behind, and `select` the statement of a page;
+//! `ringback-archive` has the relay from the store to it.
 
 mod config;
 mod database;
 mod postgres;
+mod select;
 mod sqlite;
 
 use ringback_archive::{ArchiveUrl, pipe, start};

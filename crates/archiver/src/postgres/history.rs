@@ -1,12 +1,11 @@
 //! Pages of ends from PostgreSQL, and erasures.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use ringback_archive::EndRow;
 use ringback_archive::erasure::Erasure;
-use ringback_archive::history::{History, HistoryFilter, LastOf, Order, PageAsk, Place, QueryError};
+use ringback_archive::history::{History, PageAsk, QueryError};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -14,6 +13,7 @@ use tokio_postgres::{Client, Row};
 
 use super::server::{Connection, Server};
 use super::{Failed, erase, migrations, too_slow};
+use crate::select::{Argument, Dialect, Statement, select};
 
 /// How long a statement may take, and how long an answer.
 const STATEMENT: Duration = Duration::from_secs(4);
@@ -74,9 +74,8 @@ impl History for PostgresHistory {
     async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
         let rows = async {
             let client = self.client().await?;
-            let Statement { text, arguments } = select(ask);
-            let arguments: Vec<_> =
-                arguments.iter().map(|argument| &**argument as &(dyn ToSql + Sync)).collect();
+            let Statement { text, arguments } = select(&DIALECT, ask);
+            let arguments: Vec<_> = arguments.iter().map(argument).collect();
             let found = client.query(&text, &arguments).await?;
             found.iter().map(|row| read(row, ask)).collect::<Result<Vec<_>, _>>().map_err(Failed::from)
         };
@@ -90,136 +89,21 @@ impl History for PostgresHistory {
     }
 }
 
-/// A statement and its arguments.
-#[derive(Default)]
-struct Statement {
-    text: String,
-    arguments: Vec<Box<dyn ToSql + Sync + Send>>,
-}
+/// How PostgreSQL writes SQL.
+const DIALECT: Dialect = Dialect {
+    mark: '$',
+    no_index: "",
+    time: |ms| format!("('epoch'::timestamptz + {ms} * interval '1 millisecond')"),
+    ms: |column| format!("(extract(epoch from {column}) * 1000)::bigint"),
+    json: |column| format!("{column}::text"),
+    has_tag: |of, _tenant, tag| format!("{of}.tags @> array[{tag}]::text[]"),
+};
 
-impl Statement {
-    /// Adds an argument, and returns its name in the text.
-    fn argument(&mut self, value: impl ToSql + Sync + Send + 'static) -> String {
-        self.arguments.push(Box::new(value));
-        format!("${}", self.arguments.len())
+fn argument(argument: &Argument) -> &(dyn ToSql + Sync) {
+    match argument {
+        Argument::Text(text) => text,
+        Argument::Number(number) => number,
     }
-
-    /// Adds a time in ms, and returns it as an expression.
-    fn time(&mut self, ms: i64) -> String {
-        let argument = self.argument(ms);
-        format!("('epoch'::timestamptz + {argument}::bigint * interval '1 millisecond')")
-    }
-
-    /// The conditions of a filter on the rows of a table with this name.
-    fn filter(&mut self, filter: &HistoryFilter, of: &str) -> String {
-        let mut text = format!("{of}.tenant = {}", self.argument(filter.tenant.clone()));
-        let mut and = |condition: String| {
-            let _ = write!(text, " and {condition}");
-        };
-        match filter.topics.as_slice() {
-            [] => {}
-            // So that the index by topic and time gives them in their order.
-            [topic] => and(format!("{of}.topic = {}", self.argument(topic.clone()))),
-            topics => and(format!("{of}.topic = any({})", self.argument(topics.to_vec()))),
-        }
-        for (column, value) in
-            [("id", &filter.id), ("state", &filter.state), ("reason", &filter.reason), ("host", &filter.host)]
-        {
-            if let Some(value) = value {
-                and(format!("{of}.{column} = {}", self.argument(value.clone())));
-            }
-        }
-        if let Some(tag) = &filter.tag {
-            and(format!("{of}.tags @> array[{}]::text[]", self.argument(tag.clone())));
-        }
-        if let Some(after) = filter.after {
-            and(format!("{of}.finished_at >= {}", self.time(after)));
-        }
-        if let Some(before) = filter.before {
-            and(format!("{of}.finished_at < {}", self.time(before)));
-        }
-        text
-    }
-
-    /// The condition that no later end of the same life, or of the same id, matches the filter.
-    fn is_last(&mut self, of: LastOf, filter: &HistoryFilter) -> String {
-        let filter = self.filter(filter, "later");
-        let life = match of {
-            LastOf::Life => " and later.life = m.life",
-            LastOf::Id => "",
-        };
-        let rank = |of: &str| {
-            ["life", "finished_at", "attempts", "state"].map(|column| format!("{of}.{column}")).join(", ")
-        };
-        format!(
-            "not exists (select 1 from ringback_ends later where later.topic = m.topic and later.id = m.id{life} \
-            and ({}) > ({}) and {filter})",
-            rank("later"),
-            rank("m")
-        )
-    }
-
-    /// The condition of ends behind a place. The first part leads to the index.
-    fn behind(
-        &mut self,
-        Place { finished_at, topic, id, life, attempts, state }: &Place,
-        than: char,
-    ) -> String {
-        let time = self.time(*finished_at);
-        let parts = [
-            time.clone(),
-            self.argument(topic.clone()),
-            self.argument(id.clone()),
-            format!("{}::bigint", self.argument(*life)),
-            format!("{}::bigint", self.argument(i64::from(*attempts))),
-            self.argument(state.clone()),
-        ];
-        format!(
-            "m.finished_at {than}= {time} and (m.finished_at, m.topic, m.id, m.life, m.attempts, m.state) {than} ({})",
-            parts.join(", ")
-        )
-    }
-}
-
-fn select(ask: &PageAsk) -> Statement {
-    let mut statement = Statement::default();
-    let mut condition = statement.filter(&ask.filter, "m");
-    if let Some(last_of) = ask.last_of {
-        condition = format!("{condition} and {}", statement.is_last(last_of, &ask.filter));
-    }
-    let (than, direction) = match ask.order {
-        Order::Newest => ('<', " desc"),
-        Order::Oldest => ('>', ""),
-    };
-    if let Some(place) = &ask.after {
-        condition = format!("{condition} and {}", statement.behind(place, than));
-    }
-    let order = |of: &str| {
-        let columns = ["finished_at", "topic", "id", "life", "attempts", "state"];
-        columns.map(|column| format!("{of}{column}{direction}")).join(", ")
-    };
-    let limit = statement.argument(i64::try_from(ask.limit).unwrap_or(i64::MAX));
-    let ms = |column: &str| format!("(extract(epoch from e.{column}) * 1000)::bigint");
-    let log = if ask.with_attempts { "e.attempt_log::text" } else { "'[]'" };
-    let (request, body, join) = if ask.with_requests {
-        let keys = ["tenant", "topic", "id", "life", "attempts", "state", "finished_at"];
-        let same = keys.map(|key| format!("b.{key} = e.{key}")).join(" and ");
-        ("e.request::text", "b.content_type, b.body", format!("left join ringback_bodies b on {same}"))
-    } else {
-        ("null::text", "null::text, null::bytea", String::new())
-    };
-    statement.text = format!(
-        "select e.tenant, e.topic, e.id, e.life, e.attempts, e.state, {finished}, {first_due}, {due}, e.failures, e.reason, e.url, \
-        e.host, {last}, e.last_status, e.last_error, e.last_duration_ms, e.tags, e.attempts_complete, {log}, {request}, {body} \
-        from (select * from ringback_ends m where {condition} order by {inner} limit {limit}) e {join} order by {outer}",
-        finished = ms("finished_at"),
-        first_due = ms("first_due_at"),
-        due = ms("due_at"),
-        last = ms("last_at"),
-        inner = order("m."),
-        outer = order("e."),
-    );
-    statement
 }
 
 fn read(row: &Row, ask: &PageAsk) -> Result<EndRow, tokio_postgres::Error> {

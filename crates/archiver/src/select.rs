@@ -1,0 +1,232 @@
+//! The statement that finds a page of ends. Both databases have the same tables; what their SQL writes in other ways is a
+//! [`Dialect`].
+
+use std::fmt::Write as _;
+
+use ringback_archive::history::{HistoryFilter, LastOf, Order, PageAsk, Place};
+
+/// The columns of the key of an end, but for the tenant, in the order of a page.
+const RANK: [&str; 6] = ["finished_at", "topic", "id", "life", "attempts", "state"];
+
+/// How a database writes SQL.
+pub(crate) struct Dialect {
+    /// What the number of an argument has before it.
+    pub(crate) mark: char,
+    /// What keeps a column from being looked up in an index.
+    pub(crate) no_index: &'static str,
+    /// A time from ms, and ms from a column with a time.
+    pub(crate) time: fn(&str) -> String,
+    pub(crate) ms: fn(&str) -> String,
+    /// A column with JSON as text.
+    pub(crate) json: fn(&str) -> String,
+    /// The condition that a row of a table has a tag: the table, the arguments with the tenant and the tag.
+    pub(crate) has_tag: fn(&str, &str, &str) -> String,
+}
+
+/// An argument of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Argument {
+    Text(String),
+    Number(i64),
+}
+
+/// A statement and its arguments.
+pub(crate) struct Statement {
+    pub(crate) text: String,
+    pub(crate) arguments: Vec<Argument>,
+}
+
+/// The statement for a part of a page. Its columns are those of an [`EndRow`](ringback_archive::EndRow), in the order in which
+/// both databases read them.
+pub(crate) fn select(dialect: &Dialect, ask: &PageAsk) -> Statement {
+    let mut building = Building { dialect, arguments: Vec::new() };
+    let mut condition = building.filter(&ask.filter, "m");
+    if let Some(last_of) = ask.last_of {
+        condition = format!("{condition} and {}", building.is_last(last_of, &ask.filter));
+    }
+    let (than, direction) = match ask.order {
+        Order::Newest => ('<', " desc"),
+        Order::Oldest => ('>', ""),
+    };
+    if let Some(place) = &ask.after {
+        condition = format!("{condition} and {}", building.behind(place, than));
+    }
+    let order = |of: &str| RANK.map(|column| format!("{of}.{column}{direction}")).join(", ");
+    let limit = building.number(i64::try_from(ask.limit).unwrap_or(i64::MAX));
+    let (ms, json) = (dialect.ms, dialect.json);
+    let log = if ask.with_attempts { json("e.attempt_log") } else { "'[]'".to_owned() };
+    let (request, body, join) = if ask.with_requests {
+        let same = RANK.map(|key| format!("b.{key} = e.{key}")).join(" and ");
+        let join = format!("left join ringback_bodies b on b.tenant = e.tenant and {same}");
+        (json("e.request"), "b.content_type, b.body", join)
+    } else {
+        ("cast(null as text)".to_owned(), "cast(null as text), cast(null as text)", String::new())
+    };
+    let text = format!(
+        "select e.tenant, e.topic, e.id, e.life, e.attempts, e.state, {finished}, {first_due}, {due}, e.failures, e.reason, e.url, \
+        e.host, {last}, e.last_status, e.last_error, e.last_duration_ms, e.tags, e.attempts_complete, {log}, {request}, {body} \
+        from (select * from ringback_ends m where {condition} order by {inner} limit {limit}) e {join} order by {outer}",
+        finished = ms("e.finished_at"),
+        first_due = ms("e.first_due_at"),
+        due = ms("e.due_at"),
+        last = ms("e.last_at"),
+        inner = order("m"),
+        outer = order("e"),
+    );
+    Statement { text, arguments: building.arguments }
+}
+
+/// A statement that is being built.
+struct Building<'a> {
+    dialect: &'a Dialect,
+    arguments: Vec<Argument>,
+}
+
+impl Building<'_> {
+    /// Adds an argument, and returns its name in the text.
+    fn argument(&mut self, argument: Argument) -> String {
+        self.arguments.push(argument);
+        format!("{}{}", self.dialect.mark, self.arguments.len())
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        self.argument(Argument::Text(text.to_owned()))
+    }
+
+    fn number(&mut self, number: i64) -> String {
+        let name = self.argument(Argument::Number(number));
+        format!("cast({name} as bigint)")
+    }
+
+    /// Adds a time in ms.
+    fn time(&mut self, ms: i64) -> String {
+        let number = self.number(ms);
+        (self.dialect.time)(&number)
+    }
+
+    /// The conditions of a filter on the rows of a table with this name.
+    fn filter(&mut self, filter: &HistoryFilter, of: &str) -> String {
+        // The indexes by tenant and time give the order of a page, so a database without statistics takes them although
+        // others lead to few rows.
+        let is_one = filter.id.is_some() || filter.tag.is_some();
+        let is_few = filter.topics.is_empty() && (filter.reason.is_some() || filter.host.is_some());
+        let no_index = |is_wanted: bool| if is_wanted { self.dialect.no_index } else { "" };
+        let (of_tenant, of_topic) = (no_index(is_one || is_few), no_index(is_one));
+        let tenant = self.text(&filter.tenant);
+        let mut text = format!("{of_tenant}{of}.tenant = {tenant}");
+        let mut and = |condition: String| {
+            let _ = write!(text, " and {condition}");
+        };
+        if !filter.topics.is_empty() {
+            let topics: Vec<_> = filter.topics.iter().map(|topic| self.text(topic)).collect();
+            and(format!("{of_topic}{of}.topic in ({})", topics.join(", ")));
+        }
+        for (column, value) in
+            [("id", &filter.id), ("state", &filter.state), ("reason", &filter.reason), ("host", &filter.host)]
+        {
+            if let Some(value) = value {
+                and(format!("{of}.{column} = {}", self.text(value)));
+            }
+        }
+        if let Some(tag) = &filter.tag {
+            let tag = self.text(tag);
+            and((self.dialect.has_tag)(of, &tenant, &tag));
+        }
+        if let Some(after) = filter.after {
+            and(format!("{of}.finished_at >= {}", self.time(after)));
+        }
+        if let Some(before) = filter.before {
+            and(format!("{of}.finished_at < {}", self.time(before)));
+        }
+        text
+    }
+
+    /// The condition that no later end of the same life, or of the same id, matches the filter.
+    fn is_last(&mut self, of: LastOf, filter: &HistoryFilter) -> String {
+        let filter = self.filter(filter, "later");
+        let life = match of {
+            LastOf::Life => " and later.life = m.life",
+            LastOf::Id => "",
+        };
+        let rank = |of: &str| {
+            ["life", "finished_at", "attempts", "state"].map(|column| format!("{of}.{column}")).join(", ")
+        };
+        format!(
+            "not exists (select 1 from ringback_ends later where later.topic = m.topic and later.id = m.id{life} \
+            and ({}) > ({}) and {filter})",
+            rank("later"),
+            rank("m")
+        )
+    }
+
+    /// The condition of ends behind a place. The first part leads to the index.
+    fn behind(&mut self, place: &Place, than: char) -> String {
+        let Place { finished_at, topic, id, life, attempts, state } = place;
+        let time = self.time(*finished_at);
+        let parts = [
+            time.clone(),
+            self.text(topic),
+            self.text(id),
+            self.number(*life),
+            self.number(i64::from(*attempts)),
+            self.text(state),
+        ];
+        let rank = RANK.map(|column| format!("m.{column}")).join(", ");
+        format!("m.finished_at {than}= {time} and ({rank}) {than} ({})", parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIALECT: Dialect = Dialect {
+        mark: '$',
+        no_index: "+",
+        time: |ms| format!("time({ms})"),
+        ms: |column| format!("ms({column})"),
+        json: str::to_owned,
+        has_tag: |of, tenant, tag| format!("has({of}, {tenant}, {tag})"),
+    };
+
+    #[test]
+    fn each_argument_is_named_where_it_belongs() {
+        let filter = HistoryFilter {
+            tenant: "acme".to_owned(),
+            topics: vec!["a".to_owned(), "b".to_owned()],
+            tag: Some("customer:42".to_owned()),
+            before: Some(7),
+            ..HistoryFilter::default()
+        };
+        let ask = PageAsk { filter, limit: 3, last_of: Some(LastOf::Id), ..PageAsk::default() };
+        let Statement { text, arguments } = select(&DIALECT, &ask);
+        let conditions = "+m.tenant = $1 and +m.topic in ($2, $3) and has(m, $1, $4) and m.finished_at < time(cast($5 as bigint))";
+        let later = "+later.tenant = $6 and +later.topic in ($7, $8) and has(later, $6, $9) and later.finished_at < time(cast($10 as bigint))";
+        assert!(text.contains(conditions) && text.contains(later), "{text}");
+        assert!(text.contains("limit cast($11 as bigint)"), "{text}");
+        assert_eq!((arguments.len(), &arguments[10]), (11, &Argument::Number(3)));
+        assert_eq!(
+            (&arguments[3], &arguments[4]),
+            (&Argument::Text("customer:42".to_owned()), &Argument::Number(7))
+        );
+    }
+
+    #[test]
+    fn a_page_goes_on_behind_a_place_in_either_order() {
+        let place = Place {
+            finished_at: 5,
+            topic: "t".to_owned(),
+            id: "i".to_owned(),
+            life: 3,
+            attempts: 1,
+            state: "done".to_owned(),
+        };
+        for (order, than, direction) in [(Order::Newest, '<', " desc"), (Order::Oldest, '>', "")] {
+            let ask = PageAsk { order, after: Some(place.clone()), limit: 1, ..PageAsk::default() };
+            let Statement { text, .. } = select(&DIALECT, &ask);
+            assert!(text.contains(&format!("m.finished_at {than}= time(")), "{text}");
+            assert!(text.contains(&format!("m.attempts, m.state) {than} (")), "{text}");
+            assert!(text.contains(&format!("m.state{direction} limit")), "{text}");
+        }
+    }
+}
