@@ -22,6 +22,7 @@ impl Database {
         let stacks = [over_redis.start().await, embedded.start().await];
         for stack in &stacks {
             attached(stack).await;
+            readable(stack).await;
         }
         let [over_redis, embedded] = stacks;
         [(postgres, over_redis), (sqlite, embedded)]
@@ -104,6 +105,15 @@ pub(super) async fn attached(stack: &Stack) {
     eventually(Duration::from_secs(20), "the archive is attached", async || {
         let archive = stack.get("/v1/archive").await.expect(200);
         if archive["attached"] == true { Ok(()) } else { Err(archive) }
+    })
+    .await;
+}
+
+/// Waits until the archive has its tables: an archiver attaches it before it has reached the database.
+pub(super) async fn readable(stack: &Stack) {
+    eventually(Duration::from_secs(20), "the archive has its tables", async || {
+        let reply = stack.get("/v1/history").await;
+        if reply.status == 200 { Ok(()) } else { Err(format!("{reply:?}")) }
     })
     .await;
 }

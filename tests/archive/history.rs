@@ -7,7 +7,7 @@ use http::Method;
 use ringback_testkit::{Answer, PostgresServer, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use super::database::{Database, attached};
+use super::database::{Database, attached, readable};
 use crate::cli::ringback;
 use crate::http::tenants::{Caller, ROOT};
 use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
@@ -249,6 +249,7 @@ async fn an_archive_of_the_first_schema_is_brought_up_with_its_rows() {
         let options = Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url());
         let stack = options.start().await;
         attached(&stack).await;
+        readable(&stack).await;
         let page = found(&stack, "?topic=old", 1).await;
         assert!(page["items"][0].get("tags").is_none(), "{page}");
         let sink = Sink::start().await;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ringback_testkit::{PostgresServer, ProcessSpec, Role, Sink, Stack, eventually};
 
-use super::database::{Database, attached};
+use super::database::{Database, attached, readable};
 use crate::sample_jobs::{SOON, TOPIC, job};
 
 #[tokio::test]
@@ -65,6 +65,7 @@ async fn tls_to_postgres_is_checked_by_the_authorities_of_the_file() {
         drop(stranger);
         let archiver = stack.spec(Role::Archiver).start();
         attached(&stack).await;
+        readable(&stack).await;
         let sink = Sink::start().await;
         stack.accept(&job(&sink, mode)).await;
         eventually(SOON, "the end is in the history", async || {

@@ -58,29 +58,24 @@ impl History {
     }
 
     fn answered<T>(&self, answer: Result<T, QueryError>) -> Result<T, ApiError> {
-        let (answer, is_away) = match answer {
-            Ok(answer) => (Ok(answer), false),
-            Err(QueryError::Slow) => (
-                Err(ApiError::retry_later(
-                    "the archive did not answer in time; ask for less, by topic, id, tag or a shorter time",
-                )),
-                false,
-            ),
+        match answer {
+            Ok(answer) => {
+                if self.is_away.swap(false, Ordering::Relaxed) {
+                    tracing::info!("the history can be read again");
+                }
+                Ok(answer)
+            }
+            Err(QueryError::Slow) => Err(ApiError::retry_later(
+                "the archive did not answer in time; ask for less, by topic, id, tag or a shorter time, or retry later",
+            )),
             Err(error) => {
-                if !self.is_away.load(Ordering::Relaxed) {
+                if !self.is_away.swap(true, Ordering::Relaxed) {
                     tracing::warn!(%error, "the history cannot be read");
                 }
                 // What is wrong may name the database, which not each caller is to know.
-                (
-                    Err(ApiError::retry_later("the archive cannot be read now; the log of the API says why")),
-                    true,
-                )
+                Err(ApiError::retry_later("the archive cannot be read now; the log of the API says why"))
             }
-        };
-        if self.is_away.swap(is_away, Ordering::Relaxed) && !is_away {
-            tracing::info!("the history can be read again");
         }
-        answer
     }
 }
 
@@ -94,6 +89,7 @@ pub(crate) fn filter_of(caller: &Principal, filter: &wire::HistoryFilter) -> His
     HistoryFilter {
         tenant: caller.tenant().map_or_else(String::new, |tenant| tenant.as_str().to_owned()),
         topics: topics.iter().map(|topic| Topic::name(topic).to_owned()).collect(),
+        not_topics: Vec::new(),
         id: filter.id.as_ref().map(ToString::to_string),
         tag: filter.tag.clone(),
         state: filter.state.map(str::to_owned),

@@ -58,15 +58,19 @@ impl EndRow {
         Some(request)
     }
 
-    /// The id of its job in a replay with a name. It is the same for each end of a life of the job, and each time.
+    /// The id of its job in a replay with a name: the same for each end of a life of the job, and each time.
     pub fn replay_id(&self, name: &str) -> String {
         let Self { tenant, topic, id, life, .. } = self;
-        // Names have no spaces.
-        let hash: [u8; 32] = Sha256::digest(format!("{name} {tenant} {topic} {id} {life}")).into();
-        let [a, b, c, d, e, f, ..] = hash;
-        let suffix = format!("~{}", Hex(&[a, b, c, d, e, f]));
+        let hash: [u8; 32] = Sha256::digest(format!("{tenant} {topic} {id} {life}")).into();
+        let suffix = format!("{}{}", mark_of(name), Hex(&hash[..5]));
         let kept = id.len().min(MAX_ID - suffix.len());
         format!("{}{suffix}", id.get(..kept).unwrap_or_default())
+    }
+
+    /// Whether its job was submitted by a replay with a name.
+    pub fn is_of_replay(&self, name: &str) -> bool {
+        let hash = self.id.rsplit_once(&mark_of(name)).map(|(_, hash)| hash);
+        hash.is_some_and(|hash| hash.len() == 10 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
     }
 
     /// The JSON of a submit of the same job under an id.
@@ -102,6 +106,12 @@ impl EndRow {
         }
         Ok(Value::Object(fields).to_string().into_bytes())
     }
+}
+
+/// What the ids of a replay with a name have before a part of their own.
+fn mark_of(name: &str) -> String {
+    let hash: [u8; 32] = Sha256::digest(format!("replay {name}")).into();
+    format!("~{}", Hex(&hash[..3]))
 }
 
 #[cfg(test)]
@@ -155,12 +165,15 @@ mod tests {
         (other_end.state, other_end.attempts) = ("done".to_owned(), 9);
         other_life.life += 1;
         let id = one.replay_id("a");
-        assert!(id.starts_with("order-1~") && id.len() == 20, "{id}");
+        assert!(id.starts_with("order-1~") && id.len() == 24, "{id}");
         assert_eq!(other_end.replay_id("a"), id);
         assert!(other_life.replay_id("a") != id && one.replay_id("b") != id);
         let mut long = row();
         long.id = "x".repeat(MAX_ID);
         assert!(long.replay_id("").parse::<JobId>().is_ok());
+        let of = |id: String| EndRow { id, ..row() };
+        assert!(of(one.replay_id("a")).is_of_replay("a") && of(long.replay_id("a")).is_of_replay("a"));
+        assert!(!of(one.replay_id("a")).is_of_replay("b") && !one.is_of_replay("a"));
     }
 
     #[test]

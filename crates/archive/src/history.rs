@@ -32,6 +32,8 @@ pub struct HistoryFilter {
     pub tenant: String,
     /// The topics; empty for all.
     pub topics: Vec<String>,
+    /// Topics that are left out.
+    pub not_topics: Vec<String>,
     /// Only ends of jobs with this id.
     pub id: Option<String>,
     /// Only ends of jobs with this tag.
@@ -58,7 +60,7 @@ pub enum Order {
     Oldest,
 }
 
-/// What has only its last end on a page.
+/// What has only its last end on a page, and none if it was done or cancelled after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LastOf {
     /// Each life of a job.
@@ -121,7 +123,7 @@ pub struct PageAsk {
     pub filter: HistoryFilter,
     /// Their order.
     pub order: Order,
-    /// Of several matching ends, only the last one of each.
+    /// Of the matching ends, only the last one of each.
     pub last_of: Option<LastOf>,
     /// The page begins after this place.
     pub after: Option<Place>,

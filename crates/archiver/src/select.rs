@@ -39,8 +39,8 @@ pub(crate) struct Statement {
 /// The statement for a part of a page. Its columns are those of an [`EndRow`](ringback_archive::EndRow), in the order in which
 /// both databases read them.
 pub(crate) fn select(dialect: &Dialect, ask: &PageAsk) -> Statement {
-    let mut building = Building { dialect, arguments: Vec::new() };
-    let mut condition = building.filter(&ask.filter, "m");
+    let mut building = Building { dialect, arguments: vec![Argument::Text(ask.filter.tenant.clone())] };
+    let mut condition = building.filter(&ask.filter);
     if let Some(last_of) = ask.last_of {
         condition = format!("{condition} and {}", building.is_last(last_of, &ask.filter));
     }
@@ -76,13 +76,18 @@ pub(crate) fn select(dialect: &Dialect, ask: &PageAsk) -> Statement {
     Statement { text, arguments: building.arguments }
 }
 
-/// A statement that is being built.
+/// A statement that is being built. Its first argument is the tenant.
 struct Building<'a> {
     dialect: &'a Dialect,
     arguments: Vec<Argument>,
 }
 
 impl Building<'_> {
+    /// The name of the argument with the tenant.
+    fn tenant(&self) -> String {
+        format!("{}1", self.dialect.mark)
+    }
+
     /// Adds an argument, and returns its name in the text.
     fn argument(&mut self, argument: Argument) -> String {
         self.arguments.push(argument);
@@ -104,23 +109,32 @@ impl Building<'_> {
         (self.dialect.time)(&number)
     }
 
-    /// The conditions of a filter on the rows of a table with this name.
-    fn filter(&mut self, filter: &HistoryFilter, of: &str) -> String {
+    /// The conditions of a filter on the rows that are wanted.
+    fn filter(&mut self, filter: &HistoryFilter) -> String {
         // The indexes by tenant and time give the order of a page, so a database without statistics takes them although
         // others lead to few rows.
         let is_one = filter.id.is_some() || filter.tag.is_some();
         let is_few = filter.topics.is_empty() && (filter.reason.is_some() || filter.host.is_some());
         let no_index = |is_wanted: bool| if is_wanted { self.dialect.no_index } else { "" };
         let (of_tenant, of_topic) = (no_index(is_one || is_few), no_index(is_one));
-        let tenant = self.text(&filter.tenant);
-        let mut text = format!("{of_tenant}{of}.tenant = {tenant}");
+        let mut text = format!("{of_tenant}m.tenant = {}", self.tenant());
+        if !filter.topics.is_empty() {
+            let topics: Vec<_> = filter.topics.iter().map(|topic| self.text(topic)).collect();
+            let _ = write!(text, " and {of_topic}m.topic in ({})", topics.join(", "));
+        }
+        if !filter.not_topics.is_empty() {
+            let topics: Vec<_> = filter.not_topics.iter().map(|topic| self.text(topic)).collect();
+            let _ = write!(text, " and m.topic not in ({})", topics.join(", "));
+        }
+        text + &self.parts(filter, "m")
+    }
+
+    /// The conditions of a filter on the rows of a table with this name, apart from tenant and topic.
+    fn parts(&mut self, filter: &HistoryFilter, of: &str) -> String {
+        let mut text = String::new();
         let mut and = |condition: String| {
             let _ = write!(text, " and {condition}");
         };
-        if !filter.topics.is_empty() {
-            let topics: Vec<_> = filter.topics.iter().map(|topic| self.text(topic)).collect();
-            and(format!("{of_topic}{of}.topic in ({})", topics.join(", ")));
-        }
         for (column, value) in
             [("id", &filter.id), ("state", &filter.state), ("reason", &filter.reason), ("host", &filter.host)]
         {
@@ -130,7 +144,7 @@ impl Building<'_> {
         }
         if let Some(tag) = &filter.tag {
             let tag = self.text(tag);
-            and((self.dialect.has_tag)(of, &tenant, &tag));
+            and((self.dialect.has_tag)(of, &self.tenant(), &tag));
         }
         if let Some(after) = filter.after {
             and(format!("{of}.finished_at >= {}", self.time(after)));
@@ -141,9 +155,9 @@ impl Building<'_> {
         text
     }
 
-    /// The condition that no later end of the same life, or of the same id, matches the filter.
+    /// The condition that no later end of the same life, or of the same id, matches the filter, or is a success or a cancel.
     fn is_last(&mut self, of: LastOf, filter: &HistoryFilter) -> String {
-        let filter = self.filter(filter, "later");
+        let parts = self.parts(filter, "later");
         let life = match of {
             LastOf::Life => " and later.life = m.life",
             LastOf::Id => "",
@@ -152,8 +166,8 @@ impl Building<'_> {
             ["life", "finished_at", "attempts", "state"].map(|column| format!("{of}.{column}")).join(", ")
         };
         format!(
-            "not exists (select 1 from ringback_ends later where later.topic = m.topic and later.id = m.id{life} \
-            and ({}) > ({}) and {filter})",
+            "not exists (select 1 from ringback_ends later where later.tenant = m.tenant and later.topic = m.topic \
+            and later.id = m.id{life} and ({}) > ({}) and (later.state in ('done', 'cancelled') or (1 = 1{parts})))",
             rank("later"),
             rank("m")
         )
@@ -194,21 +208,25 @@ mod tests {
         let filter = HistoryFilter {
             tenant: "acme".to_owned(),
             topics: vec!["a".to_owned(), "b".to_owned()],
+            not_topics: vec!["c".to_owned()],
             tag: Some("customer:42".to_owned()),
             before: Some(7),
             ..HistoryFilter::default()
         };
         let ask = PageAsk { filter, limit: 3, last_of: Some(LastOf::Id), ..PageAsk::default() };
         let Statement { text, arguments } = select(&DIALECT, &ask);
-        let conditions = "+m.tenant = $1 and +m.topic in ($2, $3) and has(m, $1, $4) and m.finished_at < time(cast($5 as bigint))";
-        let later = "+later.tenant = $6 and +later.topic in ($7, $8) and has(later, $6, $9) and later.finished_at < time(cast($10 as bigint))";
+        let conditions = "+m.tenant = $1 and +m.topic in ($2, $3) and m.topic not in ($4) and has(m, $1, $5) \
+            and m.finished_at < time(cast($6 as bigint))";
+        let later = "or (1 = 1 and has(later, $1, $7) and later.finished_at < time(cast($8 as bigint)))";
         assert!(text.contains(conditions) && text.contains(later), "{text}");
-        assert!(text.contains("limit cast($11 as bigint)"), "{text}");
-        assert_eq!((arguments.len(), &arguments[10]), (11, &Argument::Number(3)));
+        assert!(text.contains("limit cast($9 as bigint)"), "{text}");
+        assert_eq!((arguments.len(), &arguments[8]), (9, &Argument::Number(3)));
+        let text = |text: &str| Argument::Text(text.to_owned());
         assert_eq!(
-            (&arguments[3], &arguments[4]),
-            (&Argument::Text("customer:42".to_owned()), &Argument::Number(7))
+            [&arguments[0], &arguments[3], &arguments[4]],
+            [&text("acme"), &text("c"), &text("customer:42")]
         );
+        assert_eq!(arguments[5], Argument::Number(7));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use ringback_testkit::{PostgresServer, Role, Sink, Stack, eventually};
 use serde_json::json;
 
 use super::{ends, found, history, some_ends};
-use crate::archive::database::{Database, attached};
+use crate::archive::database::{Database, attached, readable};
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// Rows of so many jobs with a tag, as an archiver writes them.
@@ -74,6 +74,7 @@ async fn an_end_that_waits_for_the_archive_while_it_is_erased_never_comes() {
         let options = Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url());
         let mut stack = options.start().await;
         attached(&stack).await;
+        readable(&stack).await;
         let sink = Sink::start().await;
         stack.archivers[0].kill();
         stack.archivers.clear();
@@ -125,4 +126,28 @@ async fn many_ends_are_erased_by_several_at_once_and_none_is_left() {
             assert_eq!(database.rows("select count(*) from ringback_tags").await, [["0"]]);
         }
     }
+}
+
+#[tokio::test]
+async fn an_api_needs_the_rights_of_the_documentation_and_no_others() {
+    let database = Database::Postgres(Box::new(PostgresServer::start().await));
+    let of_reader = database.url().replace("postgres@", "reader@");
+    let stack = Stack::options().env("RINGBACK_ARCHIVE", &of_reader).start().await;
+    let _archiver = stack.spec(Role::Archiver).env("RINGBACK_ARCHIVE", &database.url()).start();
+    attached(&stack).await;
+    let tables = "select tablename from pg_tables where tablename = 'ringback_erasures'";
+    database.lines(tables, 1, SOON).await;
+    database
+        .execute(
+            "create role reader login; grant usage on schema public to reader; \
+            grant select, insert, update, delete on all tables in schema public to reader",
+        )
+        .await;
+    readable(&stack).await;
+    let sink = Sink::start().await;
+    some_ends(&stack, &sink).await;
+    let erased = stack.delete("/v1/history?tag=customer:1").await.expect(200);
+    assert_eq!(erased, json!({"erased": 2, "complete": true}));
+    let replay = json!({"filter": {"id": "b"}});
+    assert_eq!(stack.post("/v1/history/replay", &replay).await.expect(200)["submitted"], 1);
 }

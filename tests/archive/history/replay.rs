@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{attached_for, ends, found, some_ends};
 use crate::archive::database::Database;
 use crate::http::tenants::{Caller, ROOT};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
 
 #[tokio::test]
 async fn a_replay_submits_each_job_once_as_it_was_and_says_what_it_cannot_submit() {
@@ -31,8 +31,8 @@ async fn a_replay_submits_each_job_once_as_it_was_and_says_what_it_cannot_submit
             (&br#"{"of":"a"}"#[..], Some("a"))
         );
         // The same again: what it has submitted ends too, and is no part of it.
-        let answer = replay(json!({"filter": {"tag": "customer:1", "id": "a"}, "rate": 1000})).await;
-        assert_eq!(counts(&answer), [0, 1, 0]);
+        let answer = replay(json!({"filter": {"tag": "customer:1"}, "rate": 1000})).await;
+        assert_eq!(counts(&answer), [0, 4, 0], "{answer}");
         let answer = replay(json!({"filter": {"id": "a"}, "name": "second"})).await;
         assert_eq!(counts(&answer), [1, 0, 0], "another name makes another id");
         // The secret header is in no archive.
@@ -55,6 +55,33 @@ async fn a_replay_submits_each_job_once_as_it_was_and_says_what_it_cannot_submit
         let answer = replay(json!({"filter": {"id": "e", "state": "purged"}, "ids": "same"})).await;
         assert_eq!(counts(&answer), [1, 0, 0]);
         stack.wait_state(TOPIC, "e", "done", SOON).await;
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_came_to_a_good_end_later_is_not_replayed_and_neither_are_notices() {
+    for (_database, stack) in Database::each(|options| options).await {
+        let sink = Sink::start().await;
+        for id in ["mended", "stays"] {
+            sink.answer_job(id, Answer::status(410));
+            let notices = json!({"on_dead": sink.url("/dead")});
+            stack.accept(&with_all(job(&sink, id), &notices)).await;
+            stack.wait_state(TOPIC, id, "dead", SOON).await;
+        }
+        sink.answer_job("mended", Answer::status(200));
+        stack.post(&format!("/v1/jobs/{TOPIC}/mended/revive"), &json!({})).await.expect(200);
+        stack.wait_state(TOPIC, "mended", "done", SOON).await;
+        // Two deaths, a success, and two notices.
+        found(&stack, "", 5).await;
+        sink.answer_job("stays", Answer::status(200));
+        let replay = async |filter: Value| {
+            stack.post("/v1/history/replay", &json!({"filter": filter, "rate": 1000})).await.expect(200)
+        };
+        assert_eq!(replay(json!({"state": "dead"})).await["submitted"], 1, "only the one that is still dead");
+        let answer = replay(json!({"topic": "ringback.on-dead"})).await;
+        assert_eq!((&answer["submitted"], &answer["refused"]), (&json!(0), &json!(0)), "{answer}");
+        let answer = replay(json!({})).await;
+        assert_eq!((&answer["submitted"], &answer["refused"]), (&json!(1), &json!(0)), "{answer}");
     }
 }
 

@@ -45,8 +45,8 @@ pub(super) async fn kept<'a>(
 
 /// Adds the marks of an erasure, and removes some of its ends. Returns how many; 0 if none is left.
 ///
-/// The ends are locked in the order of their key, so that erasures that have some in common wait for each other, and one that
-/// has waited goes on with those that are left.
+/// Those that are found are locked in the order of their key, so that erasures that have some in common wait for each other.
+/// What is found counts, and not what is removed, so that one that has waited looks again.
 pub(super) async fn erase(client: &mut Client, erasure: &Erasure) -> Result<u64, Failed> {
     let marks = erasure.marks();
     let marks: Vec<&[u8]> = marks.iter().map(|mark| &mark[..]).collect();
@@ -67,13 +67,15 @@ pub(super) async fn erase(client: &mut Client, erasure: &Erasure) -> Result<u64,
     let keys = ["tenant", "topic", "id", "life", "attempts", "state", "finished_at"];
     let same = |table: &str| keys.map(|key| format!("{table}.{key} = gone.{key}")).join(" and ");
     let sql = format!(
-        "with gone as (select {keys} from ringback_ends where tenant = $1 and {condition} \
+        "with found as materialized (select {keys} from ringback_ends where tenant = $1 and {condition} \
         and ($3::text[] = '{{}}' or topic = any($3)) \
-        and finished_at <= 'epoch'::timestamptz + $4::bigint * interval '1 millisecond' order by {keys} limit {REMOVED} for update), \
+        and finished_at <= 'epoch'::timestamptz + $4::bigint * interval '1 millisecond' limit {REMOVED}), \
+        gone as materialized (select {of_ends} from ringback_ends ended join found using ({keys}) order by {of_ends} for update of ended), \
         bodies as (delete from ringback_bodies using gone where {of_body}), \
         ends as (delete from ringback_ends using gone where {of_end}) \
-        select count(*) from gone",
+        select count(*) from found",
         keys = keys.join(", "),
+        of_ends = keys.map(|key| format!("ended.{key}")).join(", "),
         of_body = same("ringback_bodies"),
         of_end = same("ringback_ends"),
     );

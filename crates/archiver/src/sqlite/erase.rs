@@ -77,6 +77,12 @@ pub(super) fn erase(connection: &mut Option<Connection>, erasure: &Erasure) -> r
         txn.execute(&format!("delete from {table} where ({KEY}) in (select {KEY} from gone)"), [])?;
     }
     txn.commit()?;
+    if found == 0
+        && let Some(connection) = connection
+    {
+        // The write-ahead log has the former pages until it is emptied. If somebody reads, a later erasure does it.
+        connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(())).ok();
+    }
     Ok(found as u64)
 }
 

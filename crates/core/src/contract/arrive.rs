@@ -92,3 +92,10 @@ pub enum Limit {
     /// The tenant has as many lanes with jobs as it may have.
     TenantLanes,
 }
+
+impl Limit {
+    /// Whether it is the tenant that has reached it.
+    pub const fn is_of_tenant(self) -> bool {
+        matches!(self, Self::TenantTopics | Self::TenantLanes)
+    }
+}

@@ -12,7 +12,7 @@ use http::StatusCode;
 use ringback_archive::EndRow;
 use ringback_archive::history::{HistoryFilter, HistoryPage, LastOf, Order, PageAsk, Place};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{InvalidCursor, SubmitResult, Submitted};
+use ringback_core::contract::{InvalidCursor, NOTICE_TOPICS, SubmitResult, Submitted};
 use ringback_core::wire::{MAX_REFUSALS, Problem, ReplayAnswer, ReplayAsk, ReplayIds, ReplayRefusal};
 use ringback_service::http_server::Peer;
 use tokio::time::{Instant, sleep_until};
@@ -36,10 +36,11 @@ const GROUPS: u32 = 10;
 /// Replay a part of the history
 ///
 /// Submits again the jobs of the ends that a filter matches, the oldest first, to be due at once. Of several ends of a life of
-/// a job the last one counts. One call submits for about a second, at `rate` jobs a second; while there are more the answer
-/// has `next`: call again with it as `cursor`, and with the same filter. Ends after the first call are left out.
+/// a job the last one that matches counts, and none if the job was done or cancelled after it. Notices are left out. One call
+/// submits for about a second, at `rate` jobs a second; while there are more the answer has `next`: call again with it as
+/// `cursor`, and with the same filter. Ends after the first call are left out.
 ///
-/// With new ids, `<id>~<12 hexadecimal digits>`, which follow from the job and the `name` of the replay, a repeated call
+/// With new ids, `<id>~<16 hexadecimal digits>`, which follow from the job and the `name` of the replay, a repeated call
 /// submits no job twice as long as the store knows the ids. With the same ids, the last life of each id is submitted, and only
 /// where the id is free: a dead job can be revived instead. Each job is checked as any other submit is, and refused if it has
 /// a secret header, which the archive does not have, or a body that it has not kept.
@@ -143,7 +144,9 @@ impl Replay<'_> {
     fn filter(&self, before: Timestamp) -> HistoryFilter {
         let mut filter = self.ask.filter.clone();
         filter.before = Some(filter.before.map_or(before, |wanted| wanted.min(before)));
-        filter_of(self.caller, &filter)
+        // Notices are made by Ringback alone.
+        let not_topics = NOTICE_TOPICS.map(str::to_owned).into();
+        HistoryFilter { not_topics, ..filter_of(self.caller, &filter) }
     }
 
     /// Submits the jobs of some ends. The result of each is `None` if it was not tried, or may not have been; then the error
@@ -155,6 +158,11 @@ impl Replay<'_> {
         let (mut items, mut results, mut error) = (Vec::new(), vec![None; rows.len()], None);
         for (number, row) in rows.iter().enumerate() {
             let id = match self.ask.ids {
+                // What this replay has submitted is no part of it, also if it is begun again.
+                ReplayIds::New if row.is_of_replay(&self.ask.name) => {
+                    results[number] = Some(Replayed::Existing);
+                    continue;
+                }
                 ReplayIds::New => row.replay_id(&self.ask.name),
                 ReplayIds::Same => row.id.clone(),
             };
@@ -184,6 +192,9 @@ impl Replay<'_> {
         }
         for (number, result) in submitted {
             match result {
+                Ok(Submitted { answer: SubmitResult::Full(limit), .. }) if limit.is_of_tenant() => {
+                    error = Some(limit_reached(limit).into());
+                }
                 Ok(Submitted { answer, .. }) => results[number] = Some(answer.into()),
                 Err(failure) => error = Some(ApiError::of_item(&failure)),
             }
