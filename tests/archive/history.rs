@@ -3,6 +3,8 @@
 mod erase;
 mod replay;
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use http::Method;
 use ringback_testkit::{Answer, PostgresServer, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
@@ -217,6 +219,18 @@ fn children_that_answer(parent: u32) -> Vec<u32> {
 fn nix_kill(pid: u32) {
     let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(killed.expect("kill runs").success());
+}
+
+#[tokio::test]
+async fn a_file_of_an_archive_is_readable_by_its_owner_alone() {
+    let [_, (database, _stack)] = Database::each(|options| options).await;
+    let Database::Sqlite(directory) = database else { panic!("the second one is of SQLite") };
+    let files: Vec<_> =
+        std::fs::read_dir(directory.path()).expect("it is there").map(Result::unwrap).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        assert_eq!(file.metadata().expect("it is there").permissions().mode() & 0o777, 0o600, "{file:?}");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 mod erase;
 mod history;
 
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +33,14 @@ const BODIES: &str = "insert into ringback_bodies (tenant, topic, id, life, atte
 
 const TAGS: &str = "insert into ringback_tags (tenant, topic, id, life, attempts, state, finished_at, tag) \
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
+
+/// Opens a file, which is readable by its owner alone if it is new: bodies of jobs are secret. SQLite gives the files beside it
+/// the same mode.
+fn open(file: &Path) -> rusqlite::Result<Connection> {
+    // What keeps it from being made is in the error of the next step.
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).ok();
+    Connection::open_with_flags(file, OpenFlags::default())
+}
 
 /// A SQLite file.
 pub(crate) struct Sqlite {
@@ -71,7 +81,7 @@ impl Sink for Sqlite {
         let version = self.blocking(move |connection| {
             // What another process has done with the file is seen by a new connection.
             *connection = None;
-            let mut opened = Connection::open_with_flags(&file, OpenFlags::default())?;
+            let mut opened = open(&file)?;
             opened.busy_timeout(BUSY)?;
             opened.pragma_update(None, "journal_mode", "wal")?;
             // An end leaves the store once it is committed here, so it has to survive a crash of the machine.
