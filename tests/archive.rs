@@ -2,7 +2,7 @@
 //! `ringback up`; each once, whatever is killed.
 
 mod crash_points;
-mod database;
+pub(crate) mod database;
 mod ends;
 mod history;
 mod kills;

@@ -101,7 +101,7 @@ impl Database {
 }
 
 /// Waits until the archive is attached: jobs that end before are not archived.
-pub(super) async fn attached(stack: &Stack) {
+pub(crate) async fn attached(stack: &Stack) {
     eventually(Duration::from_secs(20), "the archive is attached", async || {
         let archive = stack.get("/v1/archive").await.expect(200);
         if archive["attached"] == true { Ok(()) } else { Err(archive) }
@@ -110,7 +110,7 @@ pub(super) async fn attached(stack: &Stack) {
 }
 
 /// Waits until the archive has its tables: an archiver attaches it before it has reached the database.
-pub(super) async fn readable(stack: &Stack) {
+pub(crate) async fn readable(stack: &Stack) {
     eventually(Duration::from_secs(20), "the archive has its tables", async || {
         let reply = stack.get("/v1/history").await;
         if reply.status == 200 { Ok(()) } else { Err(format!("{reply:?}")) }

@@ -17,19 +17,21 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use reqwest::Client;
-use ringback_testkit::{Stack, StackOptions, http_client};
+use ringback_testkit::{Role, Stack, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
 
 use self::cases::{Case, Names};
 use self::operation::Operation;
 use self::wire::{Answer, send};
+use crate::archive::database::{attached, readable};
+use crate::sample_jobs::SOON;
 
 /// Further failures are not printed.
 const MAX_PRINTED: usize = 30;
 
 #[tokio::test]
 async fn every_operation_answers_what_is_documented_to_whatever_is_sent_on_redis() {
-    every_operation(StackOptions::api_only()).await;
+    every_operation(StackOptions::api_only().count(Role::Archiver, 1)).await;
 }
 
 #[tokio::test]
@@ -38,7 +40,10 @@ async fn every_operation_answers_what_is_documented_to_whatever_is_sent_on_the_e
 }
 
 async fn every_operation(options: StackOptions) {
-    let mut stack = options.start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let archive = format!("sqlite:{}", directory.path().join("archive.db").display());
+    let mut stack = options.env("RINGBACK_ARCHIVE", &archive).start().await;
+    readable(&stack).await;
     let address: SocketAddr = stack.url("").trim_start_matches("http://").parse().expect("an address");
     let (client, document) = (http_client(), stack.get("/openapi.json").await.json());
     let operations = Operation::all(&document);
@@ -48,13 +53,20 @@ async fn every_operation(options: StackOptions) {
         let revival = if operation.is_of("revival") { revival(&stack).await } else { "r".to_owned() };
         let (topic, receipt) = ("t".to_owned(), receipt(&stack).await);
         let names = Names { topic, id: format!("job-{n}"), receipt, revival };
+        if operation.is_of_history() {
+            // One of the operations detaches the archive, and an archiver attaches it again.
+            attached(&stack).await;
+        }
         stack.accept(&example(&document, "JobRequest", &names.id)).await;
         stack.import(&[example(&document, "ImportLine", &format!("dead-{n}"))]).await;
+        if operation.is_of_history() {
+            end(&stack, &names.id).await;
+        }
         let cases = cases::of(operation, &names);
         sent += cases.len();
         for (case, answer) in cases.iter().zip(send_all(address, &cases).await) {
             let judged = answer.and_then(|answer| {
-                if operation.includes_requests() && has_requests(&answer) {
+                if operation.includes_requests() && has_requests(operation, &answer) {
                     with_requests.insert(operation.name());
                 }
                 judge(operation, &answer)?;
@@ -101,10 +113,21 @@ fn example(document: &Value, schema: &str, id: &str) -> Value {
     job
 }
 
-/// Whether an answer has the request of a job, and what applies to it.
-fn has_requests(answer: &Answer) -> bool {
+/// Whether an answer has the request of a job, and, of one that has not ended, what applies to it.
+fn has_requests(operation: &Operation, answer: &Answer) -> bool {
     let body = String::from_utf8_lossy(&answer.body);
-    answer.status == 200 && body.contains(r#""request":{"#) && body.contains(r#""effective":{"#)
+    let has_effective = operation.is_of_history() || body.contains(r#""effective":{"#);
+    answer.status == 200 && body.contains(r#""request":{"#) && has_effective
+}
+
+/// Cancels a job of the topic `t`, and waits until the history has it.
+async fn end(stack: &Stack, id: &str) {
+    stack.delete(&format!("/v1/jobs/t/{id}")).await.expect(200);
+    eventually(SOON, "the history has the job", async || {
+        let history = stack.get(&format!("/v1/history/t/{id}")).await.expect(200);
+        if history["items"][0].is_object() { Ok(()) } else { Err(history) }
+    })
+    .await;
 }
 
 /// The id of a redrive: of a new one, or, where too many are running, of one of these.

@@ -86,6 +86,11 @@ impl Operation {
         self.query_parameters.iter().any(|(name, _)| name == "include")
     }
 
+    /// Whether it is about jobs that have ended.
+    pub(crate) fn is_of_history(&self) -> bool {
+        self.path.starts_with("/v1/history")
+    }
+
     /// Whether a parameter of its path has this name.
     pub(crate) fn is_of(&self, parameter: &str) -> bool {
         self.path_parameters.iter().any(|name| name == parameter)
