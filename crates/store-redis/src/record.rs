@@ -1,18 +1,21 @@
-//! How records, job states and tombstones are packed, in agreement with `lua/prelude/records.lua` and
-//! `tombs.lua`.
+//! How records and job states are packed, in agreement with `lua/prelude/records.lua`.
+
+mod tombstone;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{Buf, Bytes};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Lease, LeaseId, StoreError, payload};
+use ringback_core::contract::{LeaseId, StoreError, payload};
 use ringback_core::job::{ContentHash, Job, JobId, JobKey, Locator, NewJob, Tags, Topic};
 use ringback_core::lane::{GrantedBatch, Lane, LaneId, SettleHint};
 use ringback_core::limits::{MAX_ERROR, MAX_REASON, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use ringback_core::token::Token;
+
+pub(crate) use self::tombstone::{parse_tombstone, tombstone};
 
 /// The version of the layout of keys and records.
 pub(crate) const VERSION: u16 = 9;
@@ -38,13 +41,6 @@ const APART: usize = 64;
 const STATE: usize = 67;
 /// The bytes of the last move in a job state.
 const MOVE: usize = 14;
-/// The bytes of a tombstone without a token.
-const TOMBSTONE: usize = 37;
-/// Added to a tombstone's state if a delivery began and was never settled.
-const MAYBE_IN_FLIGHT: u8 = 128;
-/// The code of the state of done jobs.
-const DONE: u8 = 4;
-
 /// A new job as the scripts of submit and import take it.
 pub(crate) struct Packed {
     /// Its record without due and created, which the script adds.
@@ -340,34 +336,6 @@ impl Tail {
     }
 }
 
-/// A packed tombstone, with a token or without.
-pub(crate) struct Tombstone {
-    packed: [u8; TOMBSTONE + 8],
-    length: usize,
-}
-
-impl Tombstone {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.packed[..self.length]
-    }
-}
-
-/// The tombstone that a job gets if it is done.
-pub(crate) fn tombstone(lease: &Lease) -> Tombstone {
-    let mut packed = [0; TOMBSTONE + 8];
-    let mut rest = packed.as_mut_slice();
-    rest.put_u8(DONE);
-    rest.put_u64(lease.grant().receipt.lease.number);
-    rest.put_slice(&six(lease.due.as_millis()));
-    rest.put_slice(&six(lease.created.as_millis()));
-    rest.put_slice(&lease.grant().hint.content.0);
-    rest.put_u32(lease.attempt);
-    rest.put_u32(lease.failures);
-    let Some(Token(token)) = lease.grant().hint.token else { return Tombstone { packed, length: TOMBSTONE } };
-    rest.put_slice(&token);
-    Tombstone { packed, length: TOMBSTONE + 8 }
-}
-
 /// A number in six bytes, as times are packed.
 pub(crate) fn six(number: u64) -> [u8; 6] {
     let [_, _, six @ ..] = number.to_be_bytes();
@@ -404,18 +372,6 @@ pub(crate) fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) 
 /// Reads a locator.
 pub(crate) fn locator(raw: &[u8]) -> Result<Locator, StoreError> {
     raw.try_into().map(Locator).map_err(|_| StoreError::Unreadable("a locator"))
-}
-
-/// Reads a tombstone as an ended job.
-pub(crate) fn parse_tombstone(mut raw: Bytes, key: JobKey) -> Result<Job, StoreError> {
-    need(&raw, TOMBSTONE)?;
-    let state = state(raw.get_u8() % MAYBE_IN_FLIGHT).ok_or(UNREADABLE)?;
-    raw.advance(8);
-    let (due, created) = (time(&mut raw), time(&mut raw));
-    raw.advance(8);
-    let (attempts, failures) = (raw.get_u32(), raw.get_u32());
-    let (last, reason, tags) = (None, None, Tags::default());
-    Ok(Job { key, state, due, created, attempts, failures, last, reason, tags })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use ringback_core::job::{Body, Callback, Delivery, Due, IfExists};
 
+use super::tombstone::{DONE, MAYBE_IN_FLIGHT, TOMBSTONE};
 use super::*;
 
 #[test]
