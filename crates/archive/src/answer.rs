@@ -15,10 +15,20 @@ use crate::row::EndRow;
 /// The longest id, in bytes.
 const MAX_ID: usize = 128;
 
+/// A time as it was written.
+fn time(ms: i64) -> Timestamp {
+    Timestamp::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
 impl EndRow {
+    /// When the job ended.
+    pub fn finished(&self) -> Timestamp {
+        time(self.finished_at)
+    }
+
     /// The answer, with the log of attempts and with what was submitted if they were read.
     pub fn answer(self, with_attempts: bool, with_request: bool) -> EndAnswer {
-        let time = |ms: i64| Timestamp::from_millis(u64::try_from(ms).unwrap_or(0)).to_string();
+        let time = |ms: i64| time(ms).to_string();
         let request = with_request.then(|| self.shown_request()).flatten();
         EndAnswer {
             state: self.state,

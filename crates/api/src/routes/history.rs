@@ -22,8 +22,8 @@ use crate::history::filter_of;
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
-    EndState, HistoryCursor, HistoryProblems, HostText, IncludedInHistory, JobName, JobParams, ReasonText,
-    TagText, Time, TopicName,
+    EndState, HistoryPageParams, HistoryProblems, HostText, JobName, JobParams, ReasonText, TagText, Time,
+    TopicName,
 };
 use crate::state::{Api, ApiState};
 
@@ -46,9 +46,7 @@ const ERASE_FOR: Duration = Duration::from_secs(1);
         ("host" = Option<HostText>, Query, description = "Only ends of jobs with a URL of this host"),
         ("finished_after" = Option<Time>, Query, description = "Only ends at this time or later"),
         ("finished_before" = Option<Time>, Query, description = "Only ends before this time"),
-        ("cursor" = Option<HistoryCursor>, Query, description = "`next` of the previous page; opaque"),
-        ("limit" = Option<usize>, Query, description = "The most ends of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
-        ("include" = Option<IncludedInHistory>, Query, style = Form, explode = false, description = "Add what was submitted, the attempts that were logged, or both"),
+        HistoryPageParams,
     ),
     responses((status = 200, description = "A page", body = HistoryAnswer), HistoryProblems),
 )]
@@ -69,9 +67,7 @@ pub(crate) async fn list_history(
     get, path = "/v1/history/{topic}/{id}", tag = "history", operation_id = "get_history",
     params(
         JobParams,
-        ("cursor" = Option<HistoryCursor>, Query, description = "`next` of the previous page; opaque"),
-        ("limit" = Option<usize>, Query, description = "The most ends of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
-        ("include" = Option<IncludedInHistory>, Query, style = Form, explode = false, description = "Add what was submitted, the attempts that were logged, or both"),
+        HistoryPageParams,
     ),
     responses((status = 200, description = "A page", body = HistoryAnswer), HistoryProblems),
 )]

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use utoipa::{IntoParams, ToSchema};
 
 use super::values::{
-    CredentialText, JobName, KeyName, QuotaName, ReceiptText, RevivalId, ScheduleName, SecretName, TopicName,
+    CredentialText, HistoryCursor, JobName, KeyName, QuotaName, ReceiptText, RevivalId, ScheduleName,
+    SecretName, TopicName,
 };
 
 /// A job by topic and id.
@@ -85,6 +86,20 @@ pub(crate) struct QuotaParams {
 pub(crate) struct ReceiptParams {
     /// The receipt of a reserved job
     receipt: ReceiptText,
+}
+
+/// A page of ends.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct HistoryPageParams {
+    /// `next` of the previous page; opaque
+    cursor: Option<HistoryCursor>,
+    /// The most ends of the page; 100 by default
+    #[param(example = 100, minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// Add what was submitted, the attempts that were logged, or both
+    #[param(style = Form, explode = false)]
+    include: Option<IncludedInHistory>,
 }
 
 /// What can be added to a job.

@@ -247,8 +247,7 @@ impl Counts for ReplayAnswer {
     fn refuse(&mut self, row: &EndRow, detail: String) {
         self.refused += 1;
         if self.refusals.len() < MAX_REFUSALS {
-            let finished = Timestamp::from_millis(u64::try_from(row.finished_at).unwrap_or(0));
-            let (topic, id, finished_at) = (row.topic.clone(), row.id.clone(), finished.to_string());
+            let (topic, id, finished_at) = (row.topic.clone(), row.id.clone(), row.finished().to_string());
             self.refusals.push(ReplayRefusal { topic, id, finished_at, detail });
         }
     }
