@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::files::{crates, read};
 
 /// Each crate, and those that it may depend on.
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("core", &[]),
     ("egress", &[]),
     ("secrets", &[]),
@@ -14,7 +14,8 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("store", &["core", "store-redis", "store-embedded"]),
     ("service", &["core"]),
     ("archive", &["core", "store", "service"]),
-    ("api", &["core", "egress", "secrets", "store", "service", "archive"]),
+    ("admission", &["core", "egress", "store", "service"]),
+    ("api", &["admission", "core", "egress", "secrets", "store", "service", "archive"]),
     ("carrier", &["core", "store", "service"]),
     ("notifier", &["core", "egress", "secrets", "store", "service"]),
     ("archiver", &["core", "store", "service", "archive"]),

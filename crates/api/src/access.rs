@@ -2,20 +2,20 @@
 //! may use (the tenant) and what for (the scopes). Without one every caller may do everything, so that only callers on
 //! this machine are served.
 //!
-//! `layer` finds out who calls before a handler runs, `rules` knows what each operation needs, and handlers ask the
-//! [`Principal`] which topics the caller has. `key_uses` notes when keys are used.
+//! `layer` finds out who calls before a handler runs, `rules` knows what each operation needs, and handlers learn
+//! through `caller` who it is, and ask the `Principal` which topics it has. `key_uses` notes when keys are used.
 
+mod caller;
 mod key_uses;
 mod layer;
 mod local;
-mod principal;
 mod rules;
 mod settings;
 
+pub(crate) use self::caller::As;
+#[cfg(test)]
+pub(crate) use self::caller::tests as caller_tests;
 pub(crate) use self::key_uses::KeyUses;
 pub(crate) use self::layer::{Gate, is_network};
-#[cfg(test)]
-pub(crate) use self::principal::tests as principal_tests;
-pub(crate) use self::principal::{As, Principal};
 pub use self::settings::Access;
 pub(crate) use self::settings::NAMES;

@@ -9,9 +9,10 @@ use std::fmt::Display;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use ringback_admission::QuotaError;
 use ringback_core::contract::StoreError;
 use ringback_core::job::JobKey;
-use ringback_core::wire::{FieldError, JobReference, Problem};
+use ringback_core::wire::{JobReference, Problem};
 use ringback_store::PoliciesUnknown;
 use tokio::time::error::Elapsed;
 
@@ -123,15 +124,6 @@ impl ApiError {
     }
 }
 
-/// A 422 problem about a single field.
-pub(crate) fn invalid_field(field: &str, detail: impl Into<String>, allowed: impl Into<String>) -> Problem {
-    Problem::fields(vec![FieldError {
-        field: field.to_owned(),
-        detail: detail.into(),
-        allowed: allowed.into(),
-    }])
-}
-
 /// Only shortly after the start, until the topic policies have been read.
 impl From<PoliciesUnknown> for ApiError {
     fn from(error: PoliciesUnknown) -> Self {
@@ -163,6 +155,15 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         log(&error);
         Self::from(&error)
+    }
+}
+
+impl From<QuotaError> for ApiError {
+    fn from(error: QuotaError) -> Self {
+        match error {
+            QuotaError::Policies(error) => error.into(),
+            QuotaError::Store(error) => error.into(),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::StatusCode;
+use ringback_admission::Principal;
 use ringback_archive::erasure::Erasure;
 use ringback_archive::history::{HistoryFilter, HistoryPage, PageAsk, QueryError};
 use ringback_archive::pipe::{ChildHistory, ChildProgram};
@@ -10,7 +11,6 @@ use ringback_core::clock::Timestamp;
 use ringback_core::job::Topic;
 use ringback_core::wire;
 
-use crate::access::Principal;
 use crate::error::ApiError;
 
 /// The history, if this process has an archive.

@@ -1,16 +1,15 @@
 //! The HTTP API: parses requests, calls the store, and answers only after the store has accepted.
 //!
-//! `app` puts the routes and the layers around them together, `access` says who may call. A handler of `routes` gets its input
-//! from the extractors of `extract` and the shared `Api` of `state`. Submits and imports go
-//! through the queues of `submit`, reserves through `pull`, event streams through `events`, queries of the archive through
-//! `history`. `inspect` answers with whole jobs. `resealing` keeps secrets sealed with the newest master key. `limits` bounds memory and time, `error` turns failures into problem
-//! details, and `schema` describes the requests for `openapi`. The process keeps no state that another
-//! API process would miss.
+//! `app` puts the routes and the layers around them together, `access` says who may call. A handler of `routes` gets
+//! its input from the extractors of `extract` and the shared `Api` of `state`. Submits and imports that
+//! `ringback-admission` accepts go through the queues of `submit`, reserves through `pull`, event streams through
+//! `events`, queries of the archive through `history`. `inspect` answers with whole jobs. `resealing` keeps secrets
+//! sealed with the newest master key. `limits` bounds memory and time, `error` turns failures into problem details, and
+//! `schema` describes the requests for `openapi`. The process keeps no state that another API process would miss.
 
 mod access;
 mod app;
 mod config;
-mod destinations;
 mod error;
 mod events;
 mod extract;
@@ -21,7 +20,6 @@ mod metrics;
 pub mod openapi;
 mod paging;
 mod pull;
-mod quotas;
 mod resealing;
 mod routes;
 mod schema;

@@ -1,38 +1,33 @@
-//! `Api`: the state that all handlers share: the store, the queues in front of it, the limits, the
-//! topic policies, the clock and a random generator.
+//! `Api`: the state that all handlers share: the store, the queues in front of it, what decides which jobs are
+//! accepted, the limits, the topic policies, the clock and a random generator.
 
-use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::State;
-use rand::Rng as _;
+use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use ringback_admission::{Admission, Allowed, Principal};
 use ringback_core::access::KeyId;
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::contract::{RetryContext, Token, is_notice_topic};
-use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
+use ringback_core::contract::RetryContext;
+use ringback_core::job::{Due, ImportJob, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::SecretId;
 use ringback_core::retry::InstallationRetry;
-use ringback_core::wire::{
-    Defaults, Problem, parse_import, parse_job_by, parse_reschedule, submit_of_notice,
-};
+use ringback_core::wire::{Problem, parse_reschedule};
 use ringback_secrets::{CallerKey, MasterKeys, RootKey, SigningSecret};
 use ringback_service::http_server::Places;
 use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
-use ulid::Ulid;
 
-use crate::access::Principal;
 use crate::config::Config;
-use crate::destinations::Destinations;
+use crate::error::ApiError;
 use crate::events::Events;
 use crate::history::History;
-use crate::limits::{Activity, MemoryBudget, StatsCache, Turns};
+use crate::limits::{Activity, Deadline, MemoryBudget, StatsCache, Turns};
 use crate::metrics::Metrics;
 use crate::pull::Pulls;
-use crate::quotas::Quotas;
 use crate::submit::SubmitQueues;
 
 /// The most batches and imports that are processed at once. Others wait.
@@ -62,6 +57,8 @@ pub(crate) struct Api {
     pub(crate) store: Store,
     pub(crate) submits: SubmitQueues<NewJob>,
     pub(crate) imports: SubmitQueues<ImportJob>,
+    /// What decides whether a job is accepted.
+    pub(crate) admission: Admission,
     pub(crate) pulls: Pulls,
     pub(crate) events: Events,
     pub(crate) metrics: Arc<Metrics>,
@@ -88,12 +85,10 @@ pub(crate) struct Api {
     /// The topic policies.
     pub(crate) policies: PolicyBook,
     pub(crate) audits: Semaphore,
-    pub(crate) destinations: Destinations,
     /// The keys that seal the secrets of topics.
     pub(crate) master_keys: MasterKeys,
     /// The key with which everything is allowed, if each call needs a key.
     pub(crate) root: Option<RootKey>,
-    pub(crate) quotas: Quotas,
     retries: Retries,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
@@ -102,20 +97,23 @@ pub(crate) struct Api {
 impl Api {
     /// Builds the state over an open store, and adds its background tasks to `tasks`. The submit queues
     /// end after the state is dropped and their jobs are in the store. `rng` makes the ids of jobs
-    /// without one, and secrets.
+    /// without one, tokens and secrets.
     pub(crate) fn new(
         config: &Config,
         store: &Store,
         retries: Retries,
-        rng: StdRng,
+        mut rng: StdRng,
         Context { shutdown, meter, clock, .. }: &Context,
         tasks: &mut Tasks,
     ) -> Self {
         let metrics = Arc::new(Metrics::new(meter));
         let (policies, activity) = (retries.policies.clone(), Arc::<Activity>::default());
+        let (guard, of_admission) = (config.guard.clone(), StdRng::from_rng(&mut rng));
+        let admission = Admission::new(store, policies.clone(), guard, Arc::clone(clock), of_admission);
         Self {
             submits: SubmitQueues::start(store, &metrics, tasks, shutdown),
             imports: SubmitQueues::start(store, &metrics, tasks, shutdown),
+            admission,
             pulls: Pulls::start(store, policies.clone(), config.access.root.clone(), tasks, shutdown),
             events: Events::start(store, &metrics, config.event_listeners, tasks, shutdown),
             memory: MemoryBudget::default(),
@@ -135,73 +133,35 @@ impl Api {
             activity,
             policies,
             audits: Semaphore::new(MAX_AUDITS),
-            destinations: Destinations::new(config.guard.clone(), store.clone()),
             master_keys: config.master_keys.clone(),
             root: config.access.root.clone(),
-            quotas: Quotas::new(store.clone(), retries.policies.clone(), Arc::clone(clock)),
             retries,
             clock: Arc::clone(clock),
             rng: Mutex::new(rng),
         }
     }
 
-    /// Parses one job. A job without an id takes its id from `key`, the caller's idempotency key, and one
-    /// that may change a job its token. Without a key both are new.
-    pub(crate) fn parse_job(
+    /// Takes what a caller needs for some jobs of its quota, if it has one.
+    ///
+    /// # Errors
+    /// 503 if the store does not answer in time.
+    pub(crate) async fn take_quota(
         &self,
-        json: &[u8],
-        trace: Option<Trace>,
-        key: &mut Option<String>,
         caller: &Principal,
-    ) -> Result<NewJob, Problem> {
-        let now = self.clock.now();
-        let policies = self.policies.all().ok();
-        let key = RefCell::new(key);
-        let make_id = &mut || match key.borrow_mut().take() {
-            Some(key) => JobId::of_key(&key),
-            None => self.make_id(now),
-        };
-        let make_token = &mut || match key.borrow_mut().take() {
-            Some(key) => Token::of_key(&key),
-            None => self.token(),
-        };
-        let defaults = Defaults { now, make_id, make_token, trace, tenant: caller.tenant() };
-        let mut job = parse_job_by(json, defaults, policies.as_deref())?;
-        caller.check_topic(&job.key.topic)?;
-        self.quotas.admit(&mut job, caller)?;
-        if is_notice_topic(&job.key.topic) {
-            return Err(submit_of_notice(&job.key.topic));
+        jobs: usize,
+        deadline: Deadline,
+    ) -> Result<Allowed, ApiError> {
+        let quotas = &self.admission.quotas;
+        if !quotas.apply_to(caller)? {
+            return Ok(Allowed::all(jobs));
         }
-        self.destinations.check_job(&job, caller)?;
-        Ok(job)
-    }
-
-    /// Parses one line of an import.
-    pub(crate) fn parse_import(&self, line: &[u8], caller: &Principal) -> Result<ImportJob, Problem> {
-        let now = self.clock.now();
-        let (make_id, make_token) = (&mut || self.make_id(now), &mut || self.token());
-        let defaults = Defaults { now, make_id, make_token, trace: None, tenant: None };
-        let mut job = parse_import(line, defaults, caller.reach())?;
-        caller.check_topic(&job.job.key.topic)?;
-        self.quotas.admit(&mut job.job, caller)?;
-        self.destinations.check_import(&job.job, caller)?;
-        Ok(job)
+        // In a box, so that the future of a submit without a quota stays small.
+        Ok(Box::pin(deadline.bound(quotas.take(caller, jobs))).await??)
     }
 
     /// Parses the due time of a reschedule.
     pub(crate) fn parse_reschedule(&self, json: &[u8]) -> Result<Due, Problem> {
         parse_reschedule(json, self.clock.now())
-    }
-
-    /// A new token, by which the store recognises a repeated call.
-    pub(crate) fn token(&self) -> Token {
-        let mut random = [0; 8];
-        self.fill(&mut random);
-        Token(random)
-    }
-
-    fn fill(&self, random: &mut [u8]) {
-        self.random().fill_bytes(random);
     }
 
     fn random(&self) -> MutexGuard<'_, StdRng> {
@@ -220,13 +180,13 @@ impl Api {
 
     /// A new key of a caller, and its id.
     pub(crate) fn make_caller_key(&self, now: Timestamp) -> (CallerKey, KeyId) {
-        let id = KeyId::of(self.make_id(now).as_str());
+        let id = KeyId::of(self.admission.make_id(now).as_str());
         (CallerKey::generate(&mut *self.random()), id)
     }
 
     /// The id of a new secret.
     pub(crate) fn make_secret_id(&self, now: Timestamp) -> SecretId {
-        SecretId::of(self.make_id(now).as_str())
+        SecretId::of(self.admission.make_id(now).as_str())
     }
 
     /// Seals a secret for a name; `None` without a master key.
@@ -255,13 +215,6 @@ impl Api {
     pub(crate) const fn installation_retry(&self) -> &InstallationRetry {
         &self.retries.installation
     }
-
-    fn make_id(&self, now: Timestamp) -> JobId {
-        let mut random = [0; 16];
-        self.fill(&mut random);
-        let id = Ulid::from_parts(now.as_millis(), u128::from_be_bytes(random));
-        id.to_string().parse().expect("a ULID lies within the alphabet of ids")
-    }
 }
 
 #[cfg(test)]
@@ -270,7 +223,6 @@ pub(crate) mod tests {
 
     use opentelemetry::metrics::MeterProvider as _;
     use opentelemetry::metrics::noop::NoopMeterProvider;
-    use rand::SeedableRng as _;
     use ringback_core::clock::{ManualClock, SystemClock};
     use ringback_egress::Guard;
     use ringback_service::settings::load_from;
@@ -323,15 +275,5 @@ pub(crate) mod tests {
         // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)
-    }
-
-    #[tokio::test]
-    async fn ids_that_are_made_differ_and_sort_by_time() {
-        let api = unprepared();
-        let (early, late) = (Timestamp::from_millis(1_000), Timestamp::from_millis(2_000));
-        let (a, b, c) = (api.make_id(early), api.make_id(early), api.make_id(late));
-        assert_ne!(a, b);
-        assert!(a < c && b < c);
-        assert_eq!(a.as_str().len(), 26);
     }
 }

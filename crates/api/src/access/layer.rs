@@ -8,6 +8,7 @@ use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
+use ringback_admission::{Principal, invalid_field};
 use ringback_core::access::{AccessKey, TENANT_HEADER, TENANT_HEADER_NONE};
 use ringback_core::clock::Clock;
 use ringback_core::job::{Tenant, TenantScope};
@@ -17,10 +18,9 @@ use ringback_store::PolicyBook;
 
 use super::key_uses::KeyUses;
 use super::local;
-use super::principal::Principal;
 use super::rules::{Need, need};
 use super::settings::Access;
-use crate::error::{ApiError, invalid_field};
+use crate::error::ApiError;
 
 /// What is known of callers.
 pub(crate) struct Gate {

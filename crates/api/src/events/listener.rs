@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use ringback_admission::Principal;
 use ringback_core::contract::{Event, EventName};
 use ringback_core::job::{JobId, Topic};
 use ringback_service::http_server::Place;
 use tokio::sync::Notify;
 
-use crate::access::Principal;
 use crate::metrics::Metrics;
 
 /// The most bytes of a queue.

@@ -3,11 +3,12 @@
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use ringback_admission::invalid_field;
 use ringback_core::is_planted;
 use ringback_core::limits::is_idempotency_key;
 use ringback_core::wire::Problem;
 
-use crate::error::{ApiError, invalid_field};
+use crate::error::ApiError;
 
 const NAME: &str = "idempotency-key";
 const ALLOWED: &str = "1 to 255 visible ASCII characters, as they are or as one quoted string; once";

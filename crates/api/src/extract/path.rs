@@ -9,6 +9,7 @@ use axum::extract::{FromRequestParts, Path};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use http::StatusCode;
 use http::request::Parts;
+use ringback_admission::{Principal, invalid_field};
 use ringback_core::access::{KeyId, QuotaOf};
 use ringback_core::contract::{Receipt, RedriveId};
 use ringback_core::credential::{CredentialKey, CredentialName};
@@ -18,8 +19,8 @@ use ringback_core::schedule::{ScheduleId, ScheduleKey};
 use ringback_core::wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
 
-use crate::access::{As, Principal};
-use crate::error::{ApiError, invalid_field};
+use crate::access::As;
+use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::pull::ReceiptBits;
 use crate::state::Api;

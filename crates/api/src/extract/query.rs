@@ -6,6 +6,7 @@ mod parameters;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use ringback_admission::invalid_field;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, EventName, Filter};
 use ringback_core::job::{JobId, Topic};
@@ -16,7 +17,7 @@ use ringback_core::wire::{INCLUDE_REQUEST, MAX_UPCOMING, REASON, is_reason};
 pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds};
 use self::parameters::{Parameters, is_no, shortened};
 use crate::access::As;
-use crate::error::{ApiError, invalid_field};
+use crate::error::ApiError;
 use crate::events;
 use crate::paging::{ListCursor, PurgeCursor};
 

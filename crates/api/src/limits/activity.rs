@@ -3,10 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ringback_admission::Principal;
 use ringback_service::http_server::{Claimant, Peer};
 use tokio::time::Instant;
-
-use crate::access::Principal;
 
 /// How long a caller counts as active after a request.
 const ACTIVE: Duration = Duration::from_secs(2);
@@ -54,7 +53,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::access::principal_tests::of_tenant;
+    use crate::access::caller_tests::of_tenant;
 
     #[tokio::test(start_paused = true)]
     async fn a_caller_has_others_only_while_they_send_requests() {

@@ -1,11 +1,11 @@
 //! The shares of tenants: of what an installation has few of, one tenant gets at most half of what the others leave.
 
 use http::StatusCode;
+use ringback_admission::Principal;
 use ringback_core::contract::tenant_limit;
 use ringback_core::job::Tenant;
 use ringback_service::http_server::{Claimant, NoPlace, Place, Places};
 
-use crate::access::Principal;
 use crate::error::ApiError;
 
 /// Checks that a caller may have one more of something. `holders` are the tenants of all that there are, of `most`.
@@ -52,7 +52,7 @@ mod tests {
     use ringback_core::job::TenantScope;
 
     use super::*;
-    use crate::access::principal_tests::of_tenant;
+    use crate::access::caller_tests::of_tenant;
 
     fn tenant(name: &str) -> Tenant {
         name.parse().unwrap()

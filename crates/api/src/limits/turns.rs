@@ -109,7 +109,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::access::principal_tests::of_tenant;
+    use crate::access::caller_tests::of_tenant;
 
     fn named(name: &str) -> Claimant {
         Claimant::Name(name.into())

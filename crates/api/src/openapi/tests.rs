@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use axum::body::Body;
 use http::{Method, Request};
+use ringback_admission::Principal;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Token;
 use ringback_core::job::{NewJob, TenantScope};
@@ -20,7 +21,6 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::access::Principal;
 use crate::app::{open as app, table};
 use crate::schema::JobRequest;
 use crate::state::tests::unprepared;
@@ -191,6 +191,7 @@ fn the_examples_can_be_parsed() {
 #[tokio::test]
 async fn the_fields_of_a_line_are_those_that_an_import_reads() {
     let problem = unprepared()
+        .admission
         .parse_import(br#"{"colour":"red"}"#, &Principal::operator(TenantScope::All))
         .unwrap_err();
     assert_eq!(fields(&document(), "ImportLine"), parsed(&problem));

@@ -39,7 +39,7 @@ pub(crate) async fn submit_batch(
     _: NoIdempotencyKey,
     BatchBody(items): BatchBody,
 ) -> JsonResult<BatchAnswer> {
-    let parse = |item: &[u8]| api.parse_job(item, trace, &mut None, &caller);
+    let parse = |item: &[u8]| api.admission.parse_job(item, trace, &mut None, &caller);
     let BulkResults { invalid, submitted } = submit_items(&api, &caller, &api.submits, items, parse).await?;
     let mut results: Vec<_> = invalid.into_iter().map(|(n, problem)| (n, refused(problem))).collect();
     results.extend(submitted.into_iter().map(|(number, result)| (number, item_result(result))));

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use ringback_admission::Principal;
 use ringback_core::job::Tenant;
 use ringback_core::wire::{FieldError, Problem};
 use ringback_service::http_server::Claimant;
 use tokio::time::sleep;
 
-use crate::access::Principal;
 use crate::error::{ApiError, Unavailable};
 use crate::extract::Items;
 use crate::limits::Deadline;
@@ -53,7 +53,7 @@ pub(super) async fn submit_items<J: Item>(
 ) -> Result<BulkResults, ApiError> {
     let Items { items, permit, deadline, turn: _turn } = items;
     let (metrics, all) = (&api.metrics, items.len());
-    let allowed = api.quotas.take(caller, all, deadline).await?;
+    let allowed = api.take_quota(caller, all, deadline).await?;
     if allowed.jobs == 0 && all > 0 {
         metrics.submitted(Outcome::OverQuota, all);
         return Err(allowed.refusal().into());
@@ -70,7 +70,7 @@ pub(super) async fn submit_items<J: Item>(
     let parsed = parse_items(items, parse, sender, deadline, spread);
     let (mut results, submitted) = tokio::join!(parsed, submitted);
     results.submitted.extend(submitted);
-    api.quotas.give_back(caller, left.into_inner()).await;
+    api.admission.quotas.give_back(caller, left.into_inner()).await;
     count_outcomes(metrics, &results);
     if results.invalid.is_empty()
         && let Some(failure) = why_all_failed(&results.submitted)
@@ -168,7 +168,7 @@ mod tests {
         let items = items.map(|item| Bytes::from_static(item.as_bytes())).into_iter().enumerate().collect();
         let results = parse_items(
             items,
-            |item| api.parse_job(item, None, &mut None, &Principal::operator(TenantScope::All)),
+            |item| api.admission.parse_job(item, None, &mut None, &Principal::operator(TenantScope::All)),
             sender,
             deadline,
             None,

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, header};
+use ringback_admission::Principal;
 use ringback_core::credential::{Contents, Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::job::Topic;
 use ringback_core::policy::Policies;
@@ -21,7 +22,7 @@ use rustls::RootCertStore;
 
 use super::export::{MEDIA_TYPE, turn};
 use super::policy_change::{entry_applied, wait_until_applied};
-use crate::access::{As, Principal};
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{CredentialPath, JsonBody, Upload, unknown_credential};
 use crate::limits::{Deadline, check_share};

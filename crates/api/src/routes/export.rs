@@ -13,12 +13,13 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header;
+use ringback_admission::Principal;
 use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
 use ringback_core::wire::ExportLine;
 use ringback_service::http_server::{Claimant, NoPlace, Peer, Place};
 use tokio::time::{Instant, sleep};
 
-use crate::access::{As, Principal};
+use crate::access::As;
 use crate::error::{self, ApiError};
 use crate::extract::Query;
 use crate::limits::Deadline;

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use ringback_admission::Principal;
 use ringback_archive::erasure::{Erased, Erasure};
 use ringback_archive::history::{HistoryPage, Order, PageAsk, Place};
 use ringback_core::wire::{ErasureAnswer, HistoryAnswer, HistoryFilter};
@@ -15,7 +16,7 @@ use ringback_service::http_server::Peer;
 use tokio::time::Instant;
 
 pub(crate) use self::replay::*;
-use crate::access::{As, Principal};
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds, JobPath, Query};
 use crate::history::filter_of;

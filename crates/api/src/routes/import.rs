@@ -33,7 +33,8 @@ pub(crate) async fn import(
     ImportBody(items): ImportBody,
 ) -> JsonResult<ImportAnswer> {
     let results =
-        submit_items(&api, &caller, &api.imports, items, |line| api.parse_import(line, &caller)).await?;
+        submit_items(&api, &caller, &api.imports, items, |line| api.admission.parse_import(line, &caller))
+            .await?;
     Ok(Json(summary(results)))
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn reschedule(
     JobPath(key): JobPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> JsonResult<JobAnswer> {
-    let (due, token) = (api.parse_reschedule(&bytes)?, api.token());
+    let (due, token) = (api.parse_reschedule(&bytes)?, api.admission.token());
     let moved = deadline.idempotent(is_applied, || api.store.reschedule(&key, due, token)).await;
     answer(moved, &key, cannot_reschedule)
 }
@@ -49,7 +49,7 @@ pub(crate) async fn run(
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
 ) -> JsonResult<JobAnswer> {
-    let token = api.token();
+    let token = api.admission.token();
     let moved = deadline.idempotent(is_applied, || api.store.run(&key, token)).await;
     answer(moved, &key, cannot_run)
 }
@@ -69,7 +69,7 @@ pub(crate) async fn revive(
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
 ) -> JsonResult<JobAnswer> {
-    let token = api.token();
+    let token = api.admission.token();
     let moved = deadline.idempotent(is_applied, || api.store.revive(&key, token)).await;
     answer(moved, &key, cannot_revive)
 }

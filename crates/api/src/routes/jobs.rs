@@ -6,9 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use ringback_core::contract::{
-    Cancelled, FoundJob, Limit, MAX_LANES, MAX_TOPICS, StoreError, StoredJob, SubmitResult, Submitted,
-};
+use ringback_admission::limit_reached;
+use ringback_core::contract::{Cancelled, FoundJob, StoreError, StoredJob, SubmitResult, Submitted};
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::policy::Policies;
@@ -19,7 +18,7 @@ use ringback_core::wire::{
 use ringback_service::http_server::Peer;
 
 use crate::access::As;
-use crate::error::{ApiError, JsonResult, invalid_field};
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{
     Caller, IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, Upload, key_and_id, outdated_cursor,
 };
@@ -58,13 +57,13 @@ pub(crate) async fn submit(
     IdempotencyKey(mut key): IdempotencyKey,
     JsonBody(Upload { bytes, permit, deadline }, turn): JsonBody,
 ) -> Result<Response, ApiError> {
-    let job = api.parse_job(&bytes, trace, &mut key, &caller);
+    let job = api.admission.parse_job(&bytes, trace, &mut key, &caller);
     drop(turn);
     // A key that was not used is refused.
     let job = if key.is_some() { job.and(Err(key_and_id())) } else { job };
     let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
     drop(bytes);
-    let allowed = api.quotas.take(&caller, 1, deadline).await?;
+    let allowed = api.take_quota(&caller, 1, deadline).await?;
     if allowed.jobs == 0 {
         api.metrics.submitted(Outcome::OverQuota, 1);
         return Err(allowed.refusal().into());
@@ -125,35 +124,6 @@ pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobAnsw
         )),
         SubmitResult::Full(limit) => Err(limit_reached(limit)),
     }
-}
-
-/// The problem of a job that would exceed a limit of topics or of origins.
-pub(super) fn limit_reached(limit: Limit) -> Problem {
-    match limit {
-        Limit::Topics => invalid_field(
-            "topic",
-            format!(
-                "the job's shard of the store has {MAX_TOPICS} topics with jobs, which is the limit, and this would be one more"
-            ),
-            "a topic that has jobs; use fewer topics, and distinguish jobs by their ids, headers or bodies",
-        ),
-        Limit::Lanes => invalid_field(
-            "url",
-            format!(
-                "the job's shard of the store has jobs for {MAX_LANES} pairs of a topic and an origin, which is the limit, and this would be one more"
-            ),
-            "an origin that the topic has jobs for; use fewer origins or topics, or retry when jobs have ended",
-        ),
-        Limit::TenantTopics => tenant_has_all("topics with jobs"),
-        Limit::TenantLanes => tenant_has_all("pairs of a topic and an origin with jobs"),
-    }
-}
-
-fn tenant_has_all(what: &str) -> Problem {
-    let detail = format!(
-        "the tenant has as many {what} in the job's shard of the store as it may: those of its quota, and at most half of what other tenants leave; nothing was accepted: use those that have jobs, or retry when jobs have ended"
-    );
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
 }
 
 /// Get a job

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use ringback_admission::Principal;
 use ringback_core::contract::{PolicyPut, PolicyVersion};
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS};
 use tokio::time::timeout;
 
-use crate::access::Principal;
 use crate::error::ApiError;
 use crate::limits::check_share;
 use crate::state::Api;

@@ -41,7 +41,7 @@ pub(crate) async fn begin(
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
     let RedriveAsk { reason, after, before, rate } = RedriveAsk::parse(&json)?;
-    let (filter, token) = (DeadFilter { topic, reason, after, before }, api.token());
+    let (filter, token) = (DeadFilter { topic, reason, after, before }, api.admission.token());
     let begin = || api.store.start_redrive(token, &filter, rate);
     let is_applied = |start: &RedriveStart| matches!(start, RedriveStart::Redrive(_));
     let deadline = Deadline::from_now();

@@ -7,13 +7,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
+use ringback_admission::Principal;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
 use ringback_core::wire::{FiringAnswer, ScheduleAnswer, SchedulesAnswer, UpcomingAnswer};
 
 use self::change::{Changed, change, put, run_now};
 pub(crate) use self::export::*;
-use crate::access::{As, Principal};
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{
     IdempotencyKey, JsonBody, NoBody, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
@@ -219,14 +220,14 @@ pub(crate) async fn run_schedule(
     IdempotencyKey(idempotency_key): IdempotencyKey,
     NoBody(deadline): NoBody,
 ) -> JsonResult<ScheduleAnswer> {
-    let allowed = api.quotas.take(&caller, 1, deadline).await?;
+    let allowed = api.take_quota(&caller, 1, deadline).await?;
     if allowed.jobs == 0 {
         return Err(allowed.refusal().into());
     }
     let state = match deadline.bound(run_now(&api, &caller, &key, idempotency_key.as_deref())).await? {
         Ok(state) => state,
         Err(error) => {
-            api.quotas.give_back(&caller, 1).await;
+            api.admission.quotas.give_back(&caller, 1).await;
             return Err(error);
         }
     };

@@ -2,12 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
+use ringback_admission::Principal;
 use ringback_core::contract::{MAX_TOPIC_PAGE, StateCounts};
 use ringback_core::job::TenantScope;
 use ringback_core::wire::StatsAnswer;
 use ringback_service::http_server::Peer;
 
-use crate::access::{As, Principal};
+use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::limits::{Deadline, stats_cache};
 use crate::schema::StoreProblems;

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use ringback_admission::{Principal, invalid_field, limit_reached};
 use ringback_core::contract::{StoreError, TopicPage, is_notice_topic};
 use ringback_core::credential::CredentialKey;
 use ringback_core::job::Topic;
@@ -16,11 +17,10 @@ use ringback_core::wire::{
 };
 use ringback_service::http_server::Peer;
 
-use super::jobs::limit_reached;
 use super::policy_change::{applied, check_share_of_policies};
 use super::secrets::with_sealed;
-use crate::access::{As, Principal};
-use crate::error::{ApiError, JsonResult, invalid_field};
+use crate::access::As;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
 use crate::schema::{
@@ -231,7 +231,10 @@ pub(crate) async fn pause(
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
 ) -> JsonResult<TopicAnswer> {
-    deadline.bound(api.store.pause(&topic, api.quotas.limits(&caller))).await??.map_err(limit_reached)?;
+    deadline
+        .bound(api.store.pause(&topic, api.admission.quotas.limits(&caller)))
+        .await??
+        .map_err(limit_reached)?;
     find(&api, topic, deadline).await.map(Json)
 }
 

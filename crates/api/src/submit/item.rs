@@ -3,13 +3,10 @@
 
 use std::future::Future;
 
+use ringback_admission::weight;
 use ringback_core::contract::{Shard, StoreError, Submitted};
 use ringback_core::job::{ImportJob, JobKey, NewJob};
-use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
 use ringback_store::Store;
-
-/// The least weight of a job, so that the weight limit also limits a call to [`MAX_BATCH`] jobs.
-const MIN_WEIGHT: usize = MAX_BATCH_BYTES / MAX_BATCH;
 
 /// A job on its way to the store.
 pub(crate) trait Item: Send + Sync + Sized + 'static {
@@ -38,14 +35,7 @@ impl Item for NewJob {
     }
 
     fn weight(&self) -> usize {
-        let entries = |list: &[(String, String)]| list.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
-        let delivery = &self.delivery;
-        let bytes = delivery.body.bytes.len()
-            + delivery.callback.origin().len()
-            + delivery.callback.path().len()
-            + entries(delivery.headers.entries())
-            + entries(delivery.context.entries());
-        bytes.max(MIN_WEIGHT)
+        weight(self)
     }
 
     async fn store(store: &Store, shard: Shard, jobs: &[Self]) -> Result<Vec<Submitted>, StoreError> {

@@ -262,11 +262,12 @@ mod tests {
         (
             id,
             unprepared()
+                .admission
                 .parse_job(
                     json.as_bytes(),
                     None,
                     &mut None,
-                    &crate::access::Principal::operator(ringback_core::job::TenantScope::All),
+                    &ringback_admission::Principal::operator(ringback_core::job::TenantScope::All),
                 )
                 .unwrap(),
         )

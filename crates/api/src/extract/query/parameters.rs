@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use axum::extract::Query;
 use http::Uri;
+use ringback_admission::Principal;
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Tenant, Topic};
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 use ringback_core::written_time::parse_time;
 
-use crate::access::Principal;
 use crate::error::ApiError;
 
 /// A query with more parameters is refused without reading them.

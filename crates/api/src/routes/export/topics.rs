@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header;
+use ringback_admission::Principal;
 use ringback_core::contract::TopicPage;
 use ringback_core::job::Topic;
 use ringback_core::policy::Policy;
@@ -16,7 +17,7 @@ use ringback_core::wire::TopicLine;
 use ringback_service::http_server::{Peer, Place};
 
 use super::{CHUNK, Incomplete, MEDIA_TYPE, check, read_page, turn};
-use crate::access::{As, Principal};
+use crate::access::As;
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::schema::StoreProblems;

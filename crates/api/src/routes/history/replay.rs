@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use bytes::Bytes;
 use http::StatusCode;
+use ringback_admission::{Principal, invalid_field, limit_reached};
 use ringback_archive::EndRow;
 use ringback_archive::history::{HistoryFilter, HistoryPage, LastOf, Order, PageAsk, Place};
 use ringback_core::clock::Timestamp;
@@ -18,9 +19,8 @@ use ringback_service::http_server::Peer;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::bulk_submit::{BulkResults, submit_items};
-use super::super::jobs::limit_reached;
-use crate::access::{As, Principal};
-use crate::error::{ApiError, JsonResult, invalid_field};
+use crate::access::As;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{Items, JsonBody};
 use crate::history::filter_of;
 use crate::inspect;
@@ -179,7 +179,7 @@ impl Replay<'_> {
         let permit = self.api.memory.acquire(bytes).await.ok_or_else(ApiError::busy)?;
         let turn = deadline.bound(Arc::clone(&self.api.batches).acquire_owned()).await?;
         let turn = turn.map_err(|_closed| ApiError::busy())?;
-        let parse = |item: &[u8]| self.api.parse_job(item, None, &mut None, self.caller);
+        let parse = |item: &[u8]| self.api.admission.parse_job(item, None, &mut None, self.caller);
         let items = Items { items, permit, deadline, turn };
         let BulkResults { invalid, submitted } =
             submit_items(self.api, self.caller, &self.api.submits, items, parse).await?;

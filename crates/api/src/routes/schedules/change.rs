@@ -1,6 +1,7 @@
 //! Changes of schedules: each is made of the schedule that was read, and made again if another change came between.
 
 use http::StatusCode;
+use ringback_admission::{Principal, limit_reached};
 use ringback_core::contract::{ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, is_notice_topic};
 use ringback_core::job::Topic;
 use ringback_core::schedule::{
@@ -12,9 +13,7 @@ use ringback_core::wire::{
 use std::time::Duration;
 
 use super::{find, readable};
-use crate::access::Principal;
 use crate::error::ApiError;
-use crate::routes::jobs::limit_reached;
 use crate::state::Api;
 
 /// How often a change is tried, if others change the schedule meanwhile.
@@ -66,8 +65,8 @@ fn parse(
     }
     let policy = policies.as_ref().and_then(|policies| policies.get(topic));
     let mut job = new.schedule.firing(&key.id, now, policy.map(|policy| &**policy), None);
-    api.quotas.admit(&mut job, caller)?;
-    api.destinations.check_job(&job, caller).map_err(within_job)?;
+    api.admission.quotas.admit(&mut job, caller)?;
+    api.admission.destinations.check_job(&job, caller).map_err(within_job)?;
     Ok(new)
 }
 
@@ -196,7 +195,7 @@ pub(super) async fn run_now(
             None => key.id.run(time),
         };
         let mut job = state.schedule.run(id.clone(), policy, None);
-        api.quotas.admit(&mut job, caller)?;
+        api.admission.quotas.admit(&mut job, caller)?;
         if idempotency_key.is_some()
             && let Some(known) = api.store.get(&job.key).await?
         {
@@ -204,7 +203,7 @@ pub(super) async fn run_now(
             state.progress.last = Some(Firing { time: known.created, id });
             return Ok(state);
         }
-        api.destinations.check_job(&job, caller).map_err(within_job)?;
+        api.admission.destinations.check_job(&job, caller).map_err(within_job)?;
         state.progress.last = Some(Firing { time, id });
         state.progress.fired += 1;
         let (shard, expected) = (api.store.shard_of(&row.shard_key()), Some(row.version));

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header;
+use ringback_admission::Principal;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::job::Topic;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
@@ -15,7 +16,7 @@ use ringback_core::wire::ScheduleLine;
 use ringback_service::http_server::{Peer, Place};
 
 use super::readable;
-use crate::access::{As, Principal};
+use crate::access::As;
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::routes::export::{CHUNK, Incomplete, MEDIA_TYPE, check, read_page, turn};

@@ -1,10 +1,8 @@
-//! Who a caller is: a tenant or none, with scopes, or the operator with the root key.
+//! Who submits or calls: a tenant or none, with scopes, the operator with the root key, or a part of the installation.
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
 use http::StatusCode;
-use http::request::Parts;
 use ringback_core::access::AccessKey;
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Callback, Tenant, TenantScope, Topic};
@@ -12,38 +10,56 @@ use ringback_core::wire::{FieldError, Problem};
 use ringback_service::http_server::{Claimant, Peer};
 use ringback_store::PolicyBook;
 
-use crate::error::ApiError;
-
 /// Who a caller is.
 #[derive(Clone, Debug)]
-pub(crate) struct Principal {
+pub struct Principal {
     /// The topics of its tenant, or those without one, which the names in its requests are.
     own: TenantScope,
     /// What calls without a topic are about.
     reach: TenantScope,
-    /// The key that it has called with; `None` for the operator.
-    key: Option<Arc<AccessKey>>,
+    rights: Rights,
+}
+
+/// What a caller may do.
+#[derive(Clone, Debug)]
+enum Rights {
+    /// Everything.
+    Operator,
+    /// What a tenant may do, within its quota.
+    Part,
+    /// What the key that it has called with is for.
+    Key(Arc<AccessKey>),
 }
 
 impl Principal {
     /// The operator, who may have chosen a tenant, or what has none. Without a root key everybody is the operator.
-    pub(crate) fn operator(reach: TenantScope) -> Self {
+    pub fn operator(reach: TenantScope) -> Self {
         let own = match &reach {
             TenantScope::All => TenantScope::One(None),
             TenantScope::One(_) => reach.clone(),
         };
-        Self { own, reach, key: None }
+        Self { own, reach, rights: Rights::Operator }
     }
 
     /// The caller with a key.
-    pub(crate) fn with_key(key: Arc<AccessKey>) -> Self {
+    pub fn with_key(key: Arc<AccessKey>) -> Self {
         let own = TenantScope::One(key.grant.tenant.clone());
-        Self { reach: own.clone(), own, key: Some(key) }
+        Self { reach: own.clone(), own, rights: Rights::Key(key) }
     }
 
-    /// Whether what it has begun may go on: its key is still there and valid, as far as the policy book knows.
-    pub(crate) fn may_go_on(&self, book: &PolicyBook, now: Timestamp) -> bool {
-        let Some(key) = &self.key else { return true };
+    /// A part of the installation that submits for a tenant: it has the tenant's quota, and no key. Without a tenant it
+    /// is like the operator who has chosen what has none.
+    pub fn of_tenant(tenant: Option<Tenant>) -> Self {
+        let is_limited = tenant.is_some();
+        let own = TenantScope::One(tenant);
+        let rights = if is_limited { Rights::Part } else { Rights::Operator };
+        Self { reach: own.clone(), own, rights }
+    }
+
+    /// Whether what it has begun may go on: its key, if it has one, is still there and valid, as far as the policy book
+    /// knows.
+    pub fn may_go_on(&self, book: &PolicyBook, now: Timestamp) -> bool {
+        let Some(key) = self.key() else { return true };
         let keys = book.keys().ok();
         keys.is_some_and(|keys| {
             keys.get(&key.hash).is_some_and(|known| known.id == key.id && known.is_valid_at(now))
@@ -51,48 +67,55 @@ impl Principal {
     }
 
     /// Whether it may do everything.
-    pub(crate) const fn is_operator(&self) -> bool {
-        self.key.is_none()
+    pub const fn is_operator(&self) -> bool {
+        matches!(self.rights, Rights::Operator)
     }
 
     /// The tenant whose topics the names in its requests are.
-    pub(crate) const fn tenant(&self) -> Option<&Tenant> {
+    pub const fn tenant(&self) -> Option<&Tenant> {
         match &self.own {
             TenantScope::One(tenant) => tenant.as_ref(),
             TenantScope::All => None,
         }
     }
 
-    /// The tenant that has quotas and shares. The operator has none, whatever it has chosen, and neither have callers without a
-    /// tenant.
-    pub(crate) fn limited_tenant(&self) -> Option<&Tenant> {
+    /// The tenant that has quotas and shares. The operator has none, whatever it has chosen, and neither have callers
+    /// without a tenant.
+    pub fn limited_tenant(&self) -> Option<&Tenant> {
         self.tenant().filter(|_| !self.is_operator())
     }
 
     /// Whose topics and jobs calls are about that name no topic and count, stream or copy: for the operator, unless a
     /// tenant was chosen, those of all.
-    pub(crate) const fn reach(&self) -> &TenantScope {
+    pub const fn reach(&self) -> &TenantScope {
         &self.reach
     }
 
     /// Whose topics and jobs lists show, which name topics without their tenant.
-    pub(crate) const fn own(&self) -> &TenantScope {
+    pub const fn own(&self) -> &TenantScope {
         &self.own
     }
 
     /// The topics that its key is for; empty for all of its tenant.
-    pub(crate) fn topics(&self) -> &[Topic] {
-        self.key.as_ref().map_or(&[], |key| &key.grant.topics)
+    pub fn topics(&self) -> &[Topic] {
+        self.key().map_or(&[], |key| &key.grant.topics)
     }
 
     /// Whether a topic is among those that calls of its reach are about.
-    pub(crate) fn reaches(&self, topic: &Topic) -> bool {
+    pub fn reaches(&self, topic: &Topic) -> bool {
         self.reach.has(topic) && self.has_topic(topic)
     }
 
     /// Whether lists show a topic.
-    pub(crate) fn owns(&self, topic: &Topic) -> bool {
+    pub fn owns(&self, topic: &Topic) -> bool {
         self.own.has(topic) && self.has_topic(topic)
+    }
+
+    fn key(&self) -> Option<&AccessKey> {
+        match &self.rights {
+            Rights::Key(key) => Some(key),
+            Rights::Operator | Rights::Part => None,
+        }
     }
 
     fn has_topic(&self, topic: &Topic) -> bool {
@@ -103,7 +126,7 @@ impl Principal {
     ///
     /// # Errors
     /// 403 if its key is for other topics.
-    pub(crate) fn topic(&self, name: &Topic) -> Result<Topic, Problem> {
+    pub fn topic(&self, name: &Topic) -> Result<Topic, Problem> {
         let topic = name.of_tenant(self.tenant());
         self.check_topic(&topic).map(|()| topic)
     }
@@ -112,7 +135,7 @@ impl Principal {
     ///
     /// # Errors
     /// 403 if it is for others.
-    pub(crate) fn check_topic(&self, topic: &Topic) -> Result<(), Problem> {
+    pub fn check_topic(&self, topic: &Topic) -> Result<(), Problem> {
         if self.has_topic(topic) {
             return Ok(());
         }
@@ -122,7 +145,7 @@ impl Principal {
     }
 
     /// Who holds the places that it takes: its tenant, or else the address that it calls from.
-    pub(crate) fn claimant(&self, peer: Peer) -> Claimant {
+    pub fn claimant(&self, peer: Peer) -> Claimant {
         match self.tenant() {
             Some(tenant) => Claimant::Name(tenant.as_str().into()),
             None => peer.into(),
@@ -130,7 +153,7 @@ impl Principal {
     }
 
     /// Whether it holds places as this claimant.
-    pub(crate) fn is_claimant(&self, peer: Peer, claimant: &Claimant) -> bool {
+    pub fn is_claimant(&self, peer: Peer, claimant: &Claimant) -> bool {
         match (claimant, self.tenant()) {
             (Claimant::Name(name), Some(tenant)) => **name == *tenant.as_str(),
             (Claimant::Peer(known), None) => *known == peer,
@@ -139,8 +162,8 @@ impl Principal {
     }
 
     /// What is wrong with a URL that its jobs or policies go to, if anything is.
-    pub(crate) fn judge(&self, field: &str, url: &Callback) -> Option<FieldError> {
-        let destinations = &self.key.as_ref()?.grant.destinations;
+    pub fn judge(&self, field: &str, url: &Callback) -> Option<FieldError> {
+        let destinations = &self.key()?.grant.destinations;
         if destinations.is_empty() || url.is_pull() {
             return None;
         }
@@ -162,34 +185,11 @@ fn host_of(authority: &str) -> &str {
     }
 }
 
-/// The extractor through which handlers learn who calls.
-pub(crate) struct As(pub(crate) Arc<Principal>);
-
-impl As {
-    /// Who sent a request. Requests that `admit` has not let in are those of this process, and of tests.
-    pub(crate) fn of(parts: &Parts) -> Arc<Principal> {
-        let known = parts.extensions.get::<Arc<Principal>>();
-        known.cloned().unwrap_or_else(|| Arc::new(Principal::operator(TenantScope::All)))
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for As {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        Ok(Self(Self::of(parts)))
-    }
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use ringback_core::access::{Grant, KeyId, Scope};
 
     use super::*;
-
-    pub(crate) fn of_tenant(name: &str) -> Principal {
-        with(Grant { tenant: Some(name.parse().unwrap()), ..Grant::default() })
-    }
 
     fn topic(name: &str) -> Topic {
         Topic::from_stored(name).unwrap()
@@ -217,6 +217,22 @@ pub(crate) mod tests {
         assert!(!chosen.reaches(&topic("pay")) && chosen.owns(&topic("~acme/pay")));
         let none = Principal::operator(TenantScope::One(None));
         assert!(none.reaches(&topic("pay")) && !none.reaches(&topic("~acme/pay")));
+    }
+
+    #[test]
+    fn a_part_of_the_installation_has_the_quota_of_its_tenant_and_needs_no_key() {
+        let acme: Tenant = "acme".parse().unwrap();
+        let part = Principal::of_tenant(Some(acme.clone()));
+        assert!(part.limited_tenant() == Some(&acme) && !part.is_operator());
+        assert_eq!(part.topic(&topic("pay")).unwrap(), topic("~acme/pay"));
+        assert!(!part.owns(&topic("pay")) && !part.reaches(&topic("~bcme/pay")));
+        assert!(part.judge("url", &Callback::parse("http://any.example/").unwrap()).is_none());
+        // No key is known to an empty book.
+        let (book, now) = (PolicyBook::default(), Timestamp::default());
+        assert!(part.may_go_on(&book, now) && !with(Grant::default()).may_go_on(&book, now));
+        let plain = Principal::of_tenant(None);
+        assert!(plain.limited_tenant().is_none() && plain.is_operator() && plain.may_go_on(&book, now));
+        assert!(plain.owns(&topic("pay")) && !plain.reaches(&topic("~acme/pay")));
     }
 
     #[test]

@@ -6,22 +6,26 @@ use ringback_core::wire::{FieldError, Problem};
 use ringback_egress::Guard;
 use ringback_store::Store;
 
-use crate::access::Principal;
+use crate::principal::Principal;
 
 /// Judges the URLs of requests.
-pub(crate) struct Destinations {
+pub struct Destinations {
     guard: Guard,
     store: Store,
 }
 
 impl Destinations {
-    pub(crate) const fn new(guard: Guard, store: Store) -> Self {
+    /// Judges by a guard, for a store that may be older than the guard.
+    pub const fn new(guard: Guard, store: Store) -> Self {
         Self { guard, store }
     }
 
     /// Judges where a job goes, and where the notices of its end go. URLs that it has from the policy of its topic are
     /// judged here too, and not when the policy is set: a restore must be able to set it.
-    pub(crate) fn check_job(&self, job: &NewJob, caller: &Principal) -> Result<(), Problem> {
+    ///
+    /// # Errors
+    /// 422 with each URL that it may not have.
+    pub fn check_job(&self, job: &NewJob, caller: &Principal) -> Result<(), Problem> {
         let judge =
             |(field, url): (&str, &Callback)| self.judge(field, url).or_else(|| caller.judge(field, url));
         let errors: Vec<_> = urls(job).filter_map(judge).collect();
@@ -29,7 +33,10 @@ impl Destinations {
     }
 
     /// Judges where an imported job goes, unless the operator imports it: a restore loses nothing.
-    pub(crate) fn check_import(&self, job: &NewJob, caller: &Principal) -> Result<(), Problem> {
+    ///
+    /// # Errors
+    /// 422 with each URL that it may not have.
+    pub fn check_import(&self, job: &NewJob, caller: &Principal) -> Result<(), Problem> {
         if caller.is_operator() { Ok(()) } else { self.check_job(job, caller) }
     }
 

@@ -12,16 +12,14 @@ use std::time::Duration;
 use http::StatusCode;
 use ringback_core::access::Quota;
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Draw, DrawLimit, MAX_COUNT_AGE};
+use ringback_core::contract::{Draw, DrawLimit, MAX_COUNT_AGE, StoreError};
 use ringback_core::job::{NewJob, Tenant, TenantLimits};
 use ringback_core::wire::Problem;
 use ringback_store::{PoliciesUnknown, PolicyBook, Store};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::access::Principal;
-use crate::error::ApiError;
-use crate::limits::Deadline;
+use crate::principal::Principal;
 
 /// For how long a draw can be used, and the count of a tenant's jobs.
 const FRESH: Duration = Duration::from_secs(1);
@@ -37,11 +35,30 @@ const AHEAD_OF_ROOM: u64 = 64;
 const AHEAD_WITHOUT_RATE: u64 = 100;
 
 /// The accounts of the tenants that have quotas.
-pub(crate) struct Quotas {
+pub struct Quotas {
     store: Store,
     book: PolicyBook,
     clock: Arc<dyn Clock>,
     accounts: SyncMutex<HashMap<Tenant, Arc<Mutex<Account>>>>,
+}
+
+/// How many jobs are let through, and why not the others.
+pub struct Allowed {
+    /// How many.
+    pub jobs: usize,
+    quota: Quota,
+    limit: DrawLimit,
+}
+
+/// Why it is not known how many jobs are let through.
+#[derive(Debug, thiserror::Error)]
+pub enum QuotaError {
+    /// The quotas have not been read yet.
+    #[error(transparent)]
+    Policies(#[from] PoliciesUnknown),
+    /// The store has not granted or refused any.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// What a tenant may submit without asking the store.
@@ -61,21 +78,14 @@ struct Count {
     fresh: Duration,
 }
 
-/// How many jobs are let through, and why not the others.
-pub(crate) struct Allowed {
-    /// How many.
-    pub(crate) jobs: usize,
-    quota: Quota,
-    limit: DrawLimit,
-}
-
 impl Allowed {
-    fn all(jobs: usize) -> Self {
+    /// All of them, as for a caller without a quota.
+    pub fn all(jobs: usize) -> Self {
         Self { jobs, quota: Quota::default(), limit: DrawLimit::Rate }
     }
 
     /// The 429 for a job that is not let through.
-    pub(crate) fn refusal(&self) -> Problem {
+    pub fn refusal(&self) -> Problem {
         let detail = match (self.limit, self.quota) {
             (DrawLimit::Jobs, Quota { jobs: Some(limit), .. }) => format!(
                 "the tenant has the {limit} jobs that its quota allows, dead ones included; the job was not accepted: retry when some have ended, or purge dead ones"
@@ -90,7 +100,8 @@ impl Allowed {
 }
 
 impl Quotas {
-    pub(crate) fn new(store: Store, book: PolicyBook, clock: Arc<dyn Clock>) -> Self {
+    /// The accounts of one process. The book has the quotas.
+    pub fn new(store: Store, book: PolicyBook, clock: Arc<dyn Clock>) -> Self {
         Self { store, book, clock, accounts: SyncMutex::default() }
     }
 
@@ -99,7 +110,7 @@ impl Quotas {
     ///
     /// # Errors
     /// 413 if the body is larger than the quota allows.
-    pub(crate) fn admit(&self, job: &mut NewJob, caller: &Principal) -> Result<(), Problem> {
+    pub fn admit(&self, job: &mut NewJob, caller: &Principal) -> Result<(), Problem> {
         let Some(quota) = self.known(caller) else { return Ok(()) };
         job.limits = Some(quota.limits());
         let size = job.delivery.body.bytes.len();
@@ -113,7 +124,7 @@ impl Quotas {
     }
 
     /// How many topics and lanes a caller may use. The operator is not limited, and neither are callers without a tenant.
-    pub(crate) fn limits(&self, caller: &Principal) -> Option<TenantLimits> {
+    pub fn limits(&self, caller: &Principal) -> Option<TenantLimits> {
         self.known(caller).map(Quota::limits)
     }
 
@@ -123,22 +134,20 @@ impl Quotas {
         Some(self.of(caller).ok().flatten().map(|(_, quota)| quota).unwrap_or_default())
     }
 
+    /// Whether a caller has a quota. To one that has none `take` grants all at once, without asking the store.
+    ///
+    /// # Errors
+    /// Before the quotas were read, if the caller can have one.
+    pub fn apply_to(&self, caller: &Principal) -> Result<bool, PoliciesUnknown> {
+        Ok(self.of(caller)?.is_some())
+    }
+
     /// Takes what a caller needs for some jobs. The operator has no quota, and neither have callers without a tenant.
     ///
     /// # Errors
-    /// 503 if the store does not answer in time.
-    pub(crate) async fn take(
-        &self,
-        caller: &Principal,
-        jobs: usize,
-        deadline: Deadline,
-    ) -> Result<Allowed, ApiError> {
+    /// If the quotas have not been read, or the store fails.
+    pub async fn take(&self, caller: &Principal, jobs: usize) -> Result<Allowed, QuotaError> {
         let Some((tenant, quota)) = self.of(caller)? else { return Ok(Allowed::all(jobs)) };
-        // In a box, so that the future of a submit without a quota stays small.
-        Box::pin(deadline.bound(self.take_of(tenant, quota, jobs))).await?
-    }
-
-    async fn take_of(&self, tenant: &Tenant, quota: Quota, jobs: usize) -> Result<Allowed, ApiError> {
         let account = self.account(tenant, quota);
         let mut account = account.lock().await;
         account.renew(quota);
@@ -147,7 +156,7 @@ impl Quotas {
     }
 
     /// Gives back what was taken for jobs that were not submitted.
-    pub(crate) async fn give_back(&self, caller: &Principal, jobs: usize) {
+    pub async fn give_back(&self, caller: &Principal, jobs: usize) {
         if jobs > 0
             && let Ok(Some((tenant, quota))) = self.of(caller)
         {
@@ -192,7 +201,7 @@ impl Account {
         quotas: &Quotas,
         tenant: &Tenant,
         wanted: u64,
-    ) -> Result<(u64, DrawLimit), ApiError> {
+    ) -> Result<(u64, DrawLimit), QuotaError> {
         if self.drawn.elapsed() >= FRESH {
             self.left = 0;
         }
@@ -226,7 +235,7 @@ impl Account {
     }
 
     /// How many jobs the tenant has, and how old that count is; nothing if they are not limited.
-    async fn counted(&mut self, quotas: &Quotas, tenant: &Tenant) -> Result<(u64, Duration), ApiError> {
+    async fn counted(&mut self, quotas: &Quotas, tenant: &Tenant) -> Result<(u64, Duration), QuotaError> {
         if self.quota.jobs.is_none() {
             return Ok((0, Duration::ZERO));
         }
@@ -240,5 +249,29 @@ impl Account {
             }
         };
         Ok((count.jobs, count.asked.elapsed().min(MAX_COUNT_AGE)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::clock::SystemClock;
+    use ringback_core::job::TenantScope;
+    use ringback_store::settings;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_callers_that_can_have_a_quota_wait_until_quotas_are_known() {
+        let store = Store::open(settings::defaults(Duration::from_millis(100))).unwrap();
+        let quotas = Quotas::new(store, PolicyBook::default(), Arc::new(SystemClock));
+        let acme = Some("acme".parse().unwrap());
+        let operator = Principal::operator(TenantScope::One(acme.clone()));
+        for free in [operator, Principal::of_tenant(None)] {
+            assert!(!quotas.apply_to(&free).unwrap());
+            assert_eq!(quotas.take(&free, 7).await.unwrap().jobs, 7);
+        }
+        let limited = Principal::of_tenant(acme);
+        assert!(quotas.apply_to(&limited).is_err());
+        assert!(matches!(quotas.take(&limited, 7).await, Err(QuotaError::Policies(_))));
     }
 }

@@ -1,0 +1,140 @@
+//! `Admission`: makes jobs of what is submitted and imported, and refuses those that the one who submits may not have.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rand::Rng as _;
+use rand::rngs::StdRng;
+use ringback_core::clock::{Clock, Timestamp};
+use ringback_core::contract::{Token, is_notice_topic};
+use ringback_core::job::{ImportJob, JobId, NewJob, Trace};
+use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, submit_of_notice};
+use ringback_egress::Guard;
+use ringback_store::{PolicyBook, Store};
+use ulid::Ulid;
+
+use crate::destinations::Destinations;
+use crate::principal::Principal;
+use crate::quotas::Quotas;
+
+/// What decides whether a job is accepted.
+pub struct Admission {
+    /// How many and how large jobs a tenant may submit.
+    pub quotas: Quotas,
+    /// Where jobs may go.
+    pub destinations: Destinations,
+    policies: PolicyBook,
+    clock: Arc<dyn Clock>,
+    rng: Mutex<StdRng>,
+}
+
+impl Admission {
+    /// Decides by the policies and quotas of a book, which another task keeps, and by a guard. `rng` makes the ids of
+    /// jobs without one, and tokens.
+    pub fn new(
+        store: &Store,
+        policies: PolicyBook,
+        guard: Guard,
+        clock: Arc<dyn Clock>,
+        rng: StdRng,
+    ) -> Self {
+        Self {
+            quotas: Quotas::new(store.clone(), policies.clone(), Arc::clone(&clock)),
+            destinations: Destinations::new(guard, store.clone()),
+            policies,
+            clock,
+            rng: Mutex::new(rng),
+        }
+    }
+
+    /// Parses one job. A job without an id takes its id from `key`, the caller's idempotency key, and one that may
+    /// change a job its token. Without a key both are new.
+    ///
+    /// # Errors
+    /// What is wrong with it, or why the caller may not submit it.
+    pub fn parse_job(
+        &self,
+        json: &[u8],
+        trace: Option<Trace>,
+        key: &mut Option<String>,
+        caller: &Principal,
+    ) -> Result<NewJob, Problem> {
+        let now = self.clock.now();
+        let policies = self.policies.all().ok();
+        let key = RefCell::new(key);
+        let make_id = &mut || match key.borrow_mut().take() {
+            Some(key) => JobId::of_key(&key),
+            None => self.make_id(now),
+        };
+        let make_token = &mut || match key.borrow_mut().take() {
+            Some(key) => Token::of_key(&key),
+            None => self.token(),
+        };
+        let defaults = Defaults { now, make_id, make_token, trace, tenant: caller.tenant() };
+        let mut job = parse_job_by(json, defaults, policies.as_deref())?;
+        caller.check_topic(&job.key.topic)?;
+        self.quotas.admit(&mut job, caller)?;
+        if is_notice_topic(&job.key.topic) {
+            return Err(submit_of_notice(&job.key.topic));
+        }
+        self.destinations.check_job(&job, caller)?;
+        Ok(job)
+    }
+
+    /// Parses one line of an import.
+    ///
+    /// # Errors
+    /// What is wrong with it, or why the caller may not import it.
+    pub fn parse_import(&self, line: &[u8], caller: &Principal) -> Result<ImportJob, Problem> {
+        let now = self.clock.now();
+        let (make_id, make_token) = (&mut || self.make_id(now), &mut || self.token());
+        let defaults = Defaults { now, make_id, make_token, trace: None, tenant: None };
+        let mut job = parse_import(line, defaults, caller.reach())?;
+        caller.check_topic(&job.job.key.topic)?;
+        self.quotas.admit(&mut job.job, caller)?;
+        self.destinations.check_import(&job.job, caller)?;
+        Ok(job)
+    }
+
+    /// A new token, by which the store recognises a repeated call.
+    pub fn token(&self) -> Token {
+        let mut random = [0; 8];
+        self.fill(&mut random);
+        Token(random)
+    }
+
+    /// A new id, which sorts after those of earlier times.
+    pub fn make_id(&self, now: Timestamp) -> JobId {
+        let mut random = [0; 16];
+        self.fill(&mut random);
+        let id = Ulid::from_parts(now.as_millis(), u128::from_be_bytes(random));
+        id.to_string().parse().expect("a ULID lies within the alphabet of ids")
+    }
+
+    fn fill(&self, random: &mut [u8]) {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).fill_bytes(random);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rand::SeedableRng as _;
+    use ringback_core::clock::SystemClock;
+    use ringback_store::settings;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ids_that_are_made_differ_and_sort_by_time() {
+        let store = Store::open(settings::defaults(Duration::from_millis(100))).unwrap();
+        let (guard, rng) = (Guard::open(), StdRng::seed_from_u64(1));
+        let admission = Admission::new(&store, PolicyBook::default(), guard, Arc::new(SystemClock), rng);
+        let (early, late) = (Timestamp::from_millis(1_000), Timestamp::from_millis(2_000));
+        let (a, b, c) = (admission.make_id(early), admission.make_id(early), admission.make_id(late));
+        assert_ne!(a, b);
+        assert!(a < c && b < c);
+        assert_eq!(a.as_str().len(), 26);
+    }
+}
