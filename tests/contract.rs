@@ -17,6 +17,7 @@ pub(crate) mod edge_log;
 mod events;
 mod eviction;
 mod exchange;
+mod feeds;
 mod gauges;
 mod if_exists;
 mod import;
@@ -64,7 +65,15 @@ contract! {
         the_longest_name_the_longest_delay_and_the_largest_body_fit,
         shards_add_up_to_one_installation,
     }
+    feeds {
+        a_feed_has_one_process_at_a_time,
+        a_feed_is_free_when_its_lease_has_run_out,
+        a_feed_goes_on_where_the_last_pass_has_ended,
+        a_position_that_is_set_stays_until_the_process_knows_it,
+        a_disturbance_is_seen_by_the_process_that_has_the_feed,
+    }
     if_exists {
+        an_update_changes_other_content_of_a_job_that_has_not_ended_and_nothing_else,
         a_submit_for_a_free_id_creates_a_job_whatever_it_may_change,
         a_pending_job_gets_content_time_and_url_of_the_submit,
         the_same_content_takes_its_own_place_with_a_new_time,

@@ -45,6 +45,11 @@ async fn answered(bench: &Workbench, job: &NewJob, wanted: SubmitResult) -> Job 
     answer.job
 }
 
+/// The same job with other content, which changes it if it has not ended.
+fn updating(bench: &Workbench, job: NewJob) -> NewJob {
+    NewJob { if_exists: IfExists::Update { token: bench.token() }, ..job }
+}
+
 /// Makes a delayed job due now.
 async fn run(bench: &Workbench, job: &NewJob) {
     bench.store().run(&job.key, bench.token()).await.expect("run");
@@ -280,4 +285,38 @@ pub(crate) async fn only_new_lives_are_refused(bench: &Workbench, pending: NewJo
     assert_eq!(submit(bench, &ended).await.answer, SubmitResult::Full(Limit::Topics));
     assert_eq!(bench.state(&ended.key).await, Some(State::Cancelled), "its tombstone stays");
     ended
+}
+
+pub(crate) async fn an_update_changes_other_content_of_a_job_that_has_not_ended_and_nothing_else(
+    bench: &Workbench,
+) {
+    let free = updating(bench, bench.job("free").after(LONG));
+    answered(bench, &free, SubmitResult::Created).await;
+    for state in STATES {
+        let old = bench.job(state.name()).after(if state == State::Delayed { LONG } else { ms(0) });
+        let job = bench.job_in(state, old.clone()).await;
+        let wanted = if state == State::Cancelled { SubmitResult::Cancelled } else { SubmitResult::Repeated };
+        assert_eq!(
+            submit(bench, &updating(bench, old.clone())).await,
+            Submitted { answer: wanted, job },
+            "{state}"
+        );
+        let new = updating(bench, bench.job(state.name()).content(2).body(vec![9; 9000]).after(2 * LONG));
+        let answer = submit(bench, &new).await;
+        match (state, answer.answer) {
+            (State::Delayed | State::Ready, SubmitResult::Replaced) => {
+                assert_eq!((answer.job.state, answer.job.attempts), (State::Delayed, 0));
+                let again =
+                    updating(bench, bench.job(state.name()).content(2).body(vec![9; 9000]).after(2 * LONG));
+                answered(bench, &again, SubmitResult::Repeated).await;
+                run(bench, &new).await;
+                assert_eq!(bench.take_one(&new.key).await.delivery.body, new.delivery.body);
+            }
+            (State::Reserved, SubmitResult::Reserved { .. })
+            | (State::Dead | State::Done | State::Cancelled, SubmitResult::Conflict) => {}
+            (state, other) => panic!("{state}: {other:?}"),
+        }
+    }
+    let jobs = STATES.len() as u64 + 1;
+    assert_eq!(bench.stats().await.accepted, jobs, "no other life has begun");
 }

@@ -93,9 +93,15 @@ impl Model {
         if let Some(known) = self.jobs.get(key.id.as_str()) {
             let is_same = known.content == content;
             answer = match (if_exists, known.state) {
-                (IfExists::Refuse, State::Cancelled) if is_same => return SubmitResult::Cancelled,
+                (IfExists::Refuse | IfExists::Update { .. }, State::Cancelled) if is_same => {
+                    return SubmitResult::Cancelled;
+                }
                 _ if if_exists.token() == known.submitted || if_exists == IfExists::Refuse => {
                     return if is_same { SubmitResult::Repeated } else { SubmitResult::Conflict };
+                }
+                (IfExists::Update { .. }, _) if is_same => return SubmitResult::Repeated,
+                (IfExists::Update { .. }, State::Dead | State::Done | State::Cancelled) => {
+                    return SubmitResult::Conflict;
                 }
                 (_, State::Reserved) => return SubmitResult::Reserved { retry_after: Duration::ZERO },
                 (_, State::Done | State::Cancelled) => SubmitResult::Created,

@@ -128,6 +128,7 @@ impl Run<'_> {
         match self.rng.random_range(0..10) {
             0..6 => IfExists::Refuse,
             6..8 => IfExists::Replace { token },
+            8 => IfExists::Update { token },
             _ => IfExists::Postpone { token, max_delay },
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redb::{Database, ReadableDatabase as _, TableDefinition};
-use ringback_core::contract::{ArchiveStatus, Cancelled, SubmitResult};
+use ringback_core::contract::{ArchiveStatus, Cancelled, StoredFeed, SubmitResult};
 use ringback_core::job::{JobKey, TenantScope};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
@@ -19,6 +19,7 @@ const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new
 const SCHEDULES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("schedules");
 const TIMES: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("schedule_times");
 const ARCHIVE: TableDefinition<'static, (u16, u64), &[u8]> = TableDefinition::new("archive");
+const FEEDS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("feeds");
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 const BLOCK: usize = 4096;
 
@@ -303,7 +304,7 @@ async fn in_the_tables(directory: &Path, frames: u64) {
 }
 
 #[tokio::test]
-async fn a_file_from_before_there_was_an_archive_is_taken_over() {
+async fn a_file_from_before_there_was_an_archive_or_feeds_is_taken_over() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
@@ -313,12 +314,15 @@ async fn a_file_from_before_there_was_an_archive_is_taken_over() {
     let database = Database::open(&file).expect("it opens");
     let write = database.begin_write().expect("a transaction");
     assert!(write.delete_table(ARCHIVE).expect("it goes"));
+    assert!(write.delete_table(FEEDS).expect("it goes"));
     write.commit().expect("it commits");
     drop(database);
     let store = open(directory.path()).await;
     assert_eq!(store.archive_status().await.expect("status"), ArchiveStatus::default());
+    let orders = "orders".parse().expect("a name");
+    assert_eq!(store.feed(&orders).await.expect("feed"), StoredFeed::default());
     drop(store);
-    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(8)));
+    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(9)));
 }
 
 #[tokio::test]
@@ -334,7 +338,7 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
     });
     forget_counts(&file);
     assert_eq!(accepted(directory.path()).await, 1);
-    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(8), Some(0)));
+    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(9), Some(0)));
 }
 
 #[tokio::test]
@@ -354,7 +358,7 @@ async fn a_file_from_before_there_were_schedules_is_taken_over() {
     audit::tables(&store).await;
     assert_eq!(store.schedules(&TenantScope::All, None, 10).await.expect("schedules"), (Vec::new(), None));
     drop(store);
-    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(8)));
+    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(9)));
 }
 
 #[tokio::test]

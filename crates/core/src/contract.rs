@@ -12,6 +12,7 @@ mod draw;
 pub mod edge_log;
 mod error;
 mod events;
+mod feeds;
 mod gauges;
 mod lateness;
 mod lease;
@@ -41,6 +42,7 @@ pub use self::{
     edge_log::{EdgeName, TakenEdge},
     error::*,
     events::*,
+    feeds::*,
     gauges::*,
     lateness::*,
     lease::*,

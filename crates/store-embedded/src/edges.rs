@@ -5,6 +5,7 @@
 mod archive;
 mod attempts;
 mod carriers;
+mod feeds;
 mod grant;
 mod moves;
 pub(crate) mod new_record;

@@ -5,6 +5,7 @@ mod archive;
 mod attempts;
 mod callers;
 mod counts;
+mod feeds;
 pub(crate) mod format;
 mod lateness;
 mod list;
@@ -27,11 +28,13 @@ use self::callers::Callers;
 pub(crate) use self::callers::Granted;
 use self::counts::Counts;
 pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, Sums, TopicRow, is_sum, tenant_of};
+pub(crate) use self::feeds::FeedRow;
+use self::feeds::Feeds;
 pub(crate) use self::format::{Checkpoint, Counted, Fixed, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;
-use self::list::{ARCHIVE, CALLERS, DEAD, LATENESS, LEASES, OUTBOX, POLICIES, REDRIVES, TOMBSTONES};
+use self::list::{ARCHIVE, CALLERS, DEAD, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES, REDRIVES, TOMBSTONES};
 pub(crate) use self::list::{OutboxKey, ReplayTables};
 use self::outbox::Outbox;
 pub(crate) use self::outbox::{Notice, OutboxRow};
@@ -71,6 +74,7 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) outbox: Outbox<A>,
     pub(crate) schedules: Schedules<A>,
     pub(crate) archive: Archive<A>,
+    pub(crate) feeds: Feeds<A>,
 }
 
 impl<A: Access> Tables<A> {
@@ -92,6 +96,7 @@ impl<A: Access> Tables<A> {
             outbox: Outbox(access.open(OUTBOX)?),
             schedules: Schedules::open(access)?,
             archive: Archive(access.open(ARCHIVE)?),
+            feeds: Feeds(access.open(FEEDS)?),
         })
     }
 

@@ -5,6 +5,7 @@ mod arrivals;
 mod attempts;
 mod carrier;
 mod draw;
+mod feeds;
 mod moves;
 mod outbox;
 mod pull;

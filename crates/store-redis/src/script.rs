@@ -163,7 +163,7 @@ const FILES: &[&str] = files! {
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
     "queries/gauges" "queries/schedules" "queries/archive"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/redrives"
-    "installation/draw" "installation/schedules"
+    "installation/draw" "installation/schedules" "installation/feeds"
     "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule" "audit/schedules"
 };
 
@@ -263,6 +263,8 @@ scripts! {
     DROP_SERVER: "drop_server", Drains;
     MEMBERS: "members", Drains;
     DRAW: "draw", Fills;
+    HOLD_FEED: "hold_feed", Drains;
+    CHANGE_FEED: "change_feed", Drains;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
     BEGIN_REDRIVE: "begin_redrive", Fills;

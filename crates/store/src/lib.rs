@@ -14,6 +14,7 @@ mod book_entries;
 mod dead;
 mod draws;
 mod edges;
+mod feeds;
 mod gauges;
 mod moves;
 mod policy_book;

@@ -81,6 +81,7 @@ pub(crate) enum Past {
 pub(crate) enum Change {
     Refuse,
     Replace { token: u8 },
+    Update { token: u8 },
     Postpone { token: u8, limit: Limit },
 }
 
@@ -100,6 +101,7 @@ impl Change {
         match self {
             Self::Refuse => IfExists::Refuse,
             Self::Replace { token: n } => IfExists::Replace { token: token(n) },
+            Self::Update { token: n } => IfExists::Update { token: token(n) },
             Self::Postpone { token: n, limit } => {
                 let max_delay = match limit {
                     Limit::None => None,
@@ -298,6 +300,7 @@ fn submit() -> impl Strategy<Value = Op> {
     let change = prop_oneof![
         5 => Just(Change::Refuse),
         3 => (1..12_u8).prop_map(|token| Change::Replace { token }),
+        2 => (1..12_u8).prop_map(|token| Change::Update { token }),
         3 => (1..12_u8, limit).prop_map(|(token, limit)| Change::Postpone { token, limit }),
     ];
     let names = prop::collection::vec(0..WINDOW, 1..4);

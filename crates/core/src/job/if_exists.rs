@@ -17,6 +17,11 @@ pub enum IfExists {
         /// Identifies the submit.
         token: Token,
     },
+    /// The same, but only if the job is delayed or ready and has other content: no job is delivered again.
+    Update {
+        /// Identifies the submit.
+        token: Token,
+    },
     /// The same, but the job is due no later than `max_delay` after its first submit. Each submit
     /// postpones the job, so that only the last one of a burst is delivered (debounce).
     Postpone {
@@ -33,14 +38,17 @@ impl IfExists {
     pub const fn token(&self) -> Option<Token> {
         match self {
             Self::Refuse => None,
-            Self::Replace { token } | Self::Postpone { token, .. } => Some(*token),
+            Self::Replace { token } | Self::Update { token } | Self::Postpone { token, .. } => Some(*token),
         }
     }
 
     /// The latest due time of a job that was created at this time.
     pub fn latest(&self, created: Timestamp) -> Option<Timestamp> {
         match self {
-            Self::Refuse | Self::Replace { .. } | Self::Postpone { max_delay: None, .. } => None,
+            Self::Refuse
+            | Self::Replace { .. }
+            | Self::Update { .. }
+            | Self::Postpone { max_delay: None, .. } => None,
             Self::Postpone { max_delay: Some(max_delay), .. } => Some(created.plus(*max_delay)),
         }
     }
@@ -56,7 +64,8 @@ mod tests {
         let postpone = |max_delay| IfExists::Postpone { token, max_delay };
         let limited = postpone(Some(Duration::from_millis(7)));
         assert_eq!(limited.latest(created), Some(Timestamp::from_millis(1_007)));
-        for other in [IfExists::Refuse, IfExists::Replace { token }, postpone(None)] {
+        let others = [IfExists::Refuse, IfExists::Replace { token }, IfExists::Update { token }];
+        for other in others.into_iter().chain([postpone(None)]) {
             assert_eq!(other.latest(created), None, "{other:?}");
         }
         assert_eq!((IfExists::default().token(), limited.token()), (None, Some(token)));

@@ -25,14 +25,19 @@ pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Verdict {
     let unchanged = Verdict::Keep(if is_same { SubmitResult::Repeated } else { SubmitResult::Conflict });
     let is_repeated = |Token(token): Token| known.submitted == Some(token);
     let replaced = match job.if_exists {
-        IfExists::Refuse if is_same && matches!(known.stage, Stage::Cancelled { .. }) => {
+        IfExists::Refuse | IfExists::Update { .. }
+            if is_same && matches!(known.stage, Stage::Cancelled { .. }) =>
+        {
             return Verdict::Keep(SubmitResult::Cancelled);
         }
-        IfExists::Refuse => return unchanged,
-        IfExists::Replace { token } | IfExists::Postpone { token, .. } if is_repeated(token) => {
+        IfExists::Replace { token } | IfExists::Update { token } | IfExists::Postpone { token, .. }
+            if is_repeated(token) =>
+        {
             return unchanged;
         }
-        IfExists::Replace { .. } => SubmitResult::Replaced,
+        IfExists::Refuse => return unchanged,
+        IfExists::Update { .. } if is_same || has_ended(&known.stage) => return unchanged,
+        IfExists::Replace { .. } | IfExists::Update { .. } => SubmitResult::Replaced,
         IfExists::Postpone { .. } => SubmitResult::Postponed,
     };
     match known.stage {
@@ -42,6 +47,14 @@ pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Verdict {
             Verdict::Keep(SubmitResult::Reserved { retry_after: Duration::from_micros(left) })
         }
         Stage::Done { .. } | Stage::Cancelled { .. } => Verdict::Replace(SubmitResult::Created),
+    }
+}
+
+/// Whether a job has ended: it is dead, done or cancelled.
+fn has_ended(stage: &Stage) -> bool {
+    match stage {
+        Stage::Dead { .. } | Stage::Done { .. } | Stage::Cancelled { .. } => true,
+        Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } => false,
     }
 }
 

@@ -103,6 +103,8 @@ tables! {
     25 SCHEDULE_TIMES "schedule_times": (u16, u64, Str) => ();
     /// Ends of jobs that are to be archived, by shard and number.
     26 ARCHIVE "archive": (u16, u64) => Bytes;
+    /// Feeds, which load rows of a database as jobs, by name.
+    27 FEEDS "feeds": Str => Bytes;
 }
 
 /// All tables, open to replay the redo log: their rows are written as raw bytes, and not written to
@@ -159,6 +161,6 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let txn = database.begin_write().unwrap();
         let numbers: Vec<_> = ReplayTables::open(&txn).unwrap().0.into_keys().collect();
-        assert_eq!(numbers, (1..=26).collect::<Vec<_>>());
+        assert_eq!(numbers, (1..=27).collect::<Vec<_>>());
     }
 }

@@ -262,6 +262,7 @@ fn push_replacing(cmd: &mut Cmd, arrivals: &[Arrival<'_>]) {
         let limit = match job.if_exists {
             IfExists::Postpone { max_delay: Some(limit), .. } => millis_up(limit).to_string(),
             IfExists::Postpone { max_delay: None, .. } => "any".to_owned(),
+            IfExists::Update { .. } => "update".to_owned(),
             IfExists::Refuse | IfExists::Replace { .. } => String::new(),
         };
         cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(limit);
@@ -326,12 +327,20 @@ fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
         202 if matches!(new.if_exists, IfExists::Postpone { .. }) => SubmitResult::Postponed,
         202 => SubmitResult::Replaced,
         423 => SubmitResult::Reserved { retry_after: Duration::from_micros(lasts.ok_or(UNREADABLE)?) },
-        200 if job.state == State::Cancelled && new.if_exists == IfExists::Refuse => SubmitResult::Cancelled,
+        200 if job.state == State::Cancelled && !is_repeatable(new) => SubmitResult::Cancelled,
         200 => SubmitResult::Repeated,
         409 => SubmitResult::Conflict,
         _ => return Err(UNREADABLE),
     };
     Ok(Submitted { answer, job })
+}
+
+/// Whether a submit whose content a cancelled job has can only be a repetition: others would have begun a new life.
+fn is_repeatable(new: &NewJob) -> bool {
+    match new.if_exists {
+        IfExists::Refuse | IfExists::Update { .. } => false,
+        IfExists::Replace { .. } | IfExists::Postpone { .. } => true,
+    }
 }
 
 /// The limit that an answer says would be exceeded, if it does.

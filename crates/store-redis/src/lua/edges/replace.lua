@@ -3,8 +3,8 @@
 -- KEYS  shard
 -- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its
 --   tenant; then per job: locator,
---   due ("+ms" from now, or absolute ms), '' to replace, to postpone the longest time from creation to due (ms) or
---   'any', lane id, the record from its flags on, external payload or ''
+--   due ("+ms" from now, or absolute ms), '' to replace, 'update' to replace only other content of a job that has not
+--   ended, to postpone the longest time from creation to due (ms) or 'any', lane id, the record from its flags on, external payload or ''
 -- Returns per job: {201, state, job state or '', record's start} new; {202, ...} in the place of a job; {200, ...} the
 --   same submit again; {409, ...} the same with other content; {200 or 409, tombstone} either of them once the job
 --   has ended; {423, how long the lease lasts (us), state, job state, record's start} reserved; {422, 'topics' or
@@ -23,6 +23,10 @@ local function refusal(new)
   local known = raw and record.token(raw) or tomb and tombs.token(tomb)
   if known and known == record.token(new.rest, ID) then return arrivals.taken(loc, new.rest) end
   new.code = raw and schedule.code(loc, raw, s)
+  if new.limit == 'update' and (raw or tomb) then
+    local is_same = raw and record.hash(raw) == sub(new.rest, 6, 13)
+    if is_same or not raw or new.code == DEAD then return arrivals.taken(loc, new.rest) end
+  end
   if new.code ~= RESERVED then return arrivals.refuse_lane(new.lane) end
   local answer = jobs.described(423, RESERVED, raw, s)
   table.insert(answer, 2, until_us(state.deadline(s)))
@@ -90,7 +94,8 @@ local function enter(new)
   if new.state then jobs.put(new.loc, new.state) end
   records[new.loc] = group.times .. new.rest
   if new.old then
-    events.came_from(new.code, new.limit == '' and 'replaced' or 'postponed')
+    local is_postponed = new.limit == 'any' or tonumber(new.limit)
+    events.came_from(new.code, is_postponed and 'postponed' or 'replaced')
     lanes.move(new.old.lane, new.code, nil, 1)
     shard.count('replaced', 1)
   else

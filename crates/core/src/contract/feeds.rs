@@ -1,0 +1,106 @@
+//! Feeds, which load rows of a database as jobs: which process loads one, and how far it has come. The store keeps no more of
+//! a feed; what it loads and from where is known to the process alone.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::redrive::WorkerId;
+use crate::clock::Timestamp;
+
+/// The longest lease of a feed.
+pub const MAX_FEED_LEASE: Duration = Duration::from_secs(60);
+/// How long a feed is kept that nobody loads.
+pub const FEED_RETENTION: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// The longest name of a feed, in bytes.
+const MAX_NAME: usize = 64;
+
+/// The name of a feed: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FeedName(String);
+
+/// The text is no name of a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be 1 to {MAX_NAME} of A-Z a-z 0-9 . _ -")]
+pub struct InvalidFeedName;
+
+impl FeedName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for FeedName {
+    type Err = InvalidFeedName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidFeedName> {
+        let is_inside = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        if is_inside && (1..=MAX_NAME).contains(&text.len()) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidFeedName)
+        }
+    }
+}
+
+impl Display for FeedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How far a feed has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedPosition {
+    /// When the last complete pass began, in ms; or from which time on rows are wanted.
+    pub at: Timestamp,
+    /// Whether an operator has set it.
+    pub is_set: bool,
+}
+
+/// A process that works on a feed, and what it wants of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedHold {
+    /// The process.
+    pub worker: WorkerId,
+    /// For how long the feed is its own; zero gives it back. At most [`MAX_FEED_LEASE`].
+    pub lasts: Duration,
+    /// The position that it knows, and the one that takes its place. Another position than the known one stays.
+    pub step: Option<(Option<FeedPosition>, FeedPosition)>,
+}
+
+/// The answer to a [`FeedHold`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedLease {
+    /// The process has the feed.
+    Held(StoredFeed),
+    /// It has none, as it wanted or because another process has it: for so long, unless that one keeps it. Nothing else was
+    /// changed.
+    Free(Duration),
+}
+
+/// What the store keeps of a feed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredFeed {
+    /// How far it has come; `None` before its first pass is complete.
+    pub position: Option<FeedPosition>,
+    /// How often a process has noticed that it loaded rows after its lease had run out, so that what the next one has
+    /// loaded since may have been changed back.
+    pub disturbances: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_plain() {
+        for name in ["a", "orders.unpaid_30-min", &"x".repeat(64)] {
+            assert_eq!(name.parse::<FeedName>().unwrap().to_string(), name);
+        }
+        for name in ["", "a b", "a/b", "é", &"x".repeat(65)] {
+            assert_eq!(name.parse::<FeedName>(), Err(InvalidFeedName), "{name}");
+        }
+    }
+}

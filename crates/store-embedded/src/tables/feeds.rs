@@ -1,0 +1,54 @@
+//! Feeds, by name: which process works on each, and how far it has come.
+
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{FeedPosition, StoredFeed};
+use serde::{Deserialize, Serialize};
+
+use super::rows::{Access, Rows, Writing, pack};
+use crate::error::Result;
+
+/// A feed; times are in ms. Packed with postcard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FeedRow {
+    /// The process that works on it.
+    pub(crate) holder: [u8; 8],
+    /// When its lease ends; 0 if nobody has it.
+    pub(crate) until: u64,
+    /// How far it has come, and whether an operator has set that.
+    pub(crate) position: Option<(u64, bool)>,
+    pub(crate) disturbances: u64,
+    /// When it was used last.
+    pub(crate) used: u64,
+}
+
+impl FeedRow {
+    pub(crate) fn stored(&self) -> StoredFeed {
+        let position =
+            self.position.map(|(at, is_set)| FeedPosition { at: Timestamp::from_millis(at), is_set });
+        StoredFeed { position, disturbances: self.disturbances }
+    }
+}
+
+pub(crate) struct Feeds<A: Access>(pub(crate) Rows<A, &'static str, &'static [u8]>);
+
+impl<A: Access> Feeds<A> {
+    pub(crate) fn get(&self, name: &str) -> Result<Option<FeedRow>> {
+        Ok(self.0.read(name, |raw| postcard::from_bytes(raw).ok())?.flatten())
+    }
+}
+
+impl Feeds<Writing<'_>> {
+    /// Stores a feed, and removes those that were last used before a time.
+    pub(crate) fn put(&mut self, name: &str, row: &FeedRow, unused_since: u64) -> Result<()> {
+        let mut unused = Vec::new();
+        self.0.each(|name, raw| {
+            let row = postcard::from_bytes::<FeedRow>(raw).ok();
+            unused.extend(row.filter(|row| row.used < unused_since).map(|_| name.to_owned()));
+            Ok(())
+        })?;
+        for name in unused {
+            self.0.remove(name.as_str())?;
+        }
+        self.0.insert(name, pack(row).as_slice())
+    }
+}

@@ -1,0 +1,57 @@
+//! Feeds: which process works on one, and how far it has come.
+
+use std::time::Duration;
+
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    FEED_RETENTION, FeedHold, FeedLease, FeedName, FeedPosition, MAX_FEED_LEASE, StoreError, StoredFeed,
+};
+
+use crate::redis_store::RedisStore;
+use crate::script;
+
+/// Behind a position that an operator has set.
+const SET: char = '!';
+
+impl RedisStore {
+    pub async fn hold_feed(&self, name: &FeedName, hold: FeedHold) -> Result<FeedLease, StoreError> {
+        let FeedHold { worker, lasts, step } = hold;
+        let (known, next) = step.map_or((None, None), |(known, next)| (known, Some(next)));
+        let times = (millis_up(lasts), millis_up(MAX_FEED_LEASE), millis_up(FEED_RETENTION));
+        let args = (name.as_str(), &worker.0, times, pack(known), pack(next));
+        let answer = self.ask_installation_confirmed(&script::HOLD_FEED, args).await?;
+        let (is_held, left, at, disturbances): (bool, u64, String, u64) = answer;
+        let feed = StoredFeed { position: unpack(&at)?, disturbances };
+        Ok(if is_held { FeedLease::Held(feed) } else { FeedLease::Free(Duration::from_millis(left)) })
+    }
+
+    /// Reads a feed, after setting its position and noting a disturbance.
+    pub async fn change_feed(
+        &self,
+        name: &FeedName,
+        position: Option<FeedPosition>,
+        is_disturbed: bool,
+    ) -> Result<StoredFeed, StoreError> {
+        let is_disturbed = if is_disturbed { "1" } else { "" };
+        let args = (name.as_str(), millis_up(FEED_RETENTION), pack(position), is_disturbed);
+        let answer = self.ask_installation_confirmed(&script::CHANGE_FEED, args).await?;
+        let (at, disturbances): (String, u64) = answer;
+        Ok(StoredFeed { position: unpack(&at)?, disturbances })
+    }
+}
+
+/// A position as text, as it is stored: ms, and a mark if it was set.
+fn pack(position: Option<FeedPosition>) -> String {
+    let Some(FeedPosition { at, is_set }) = position else { return String::new() };
+    let mark = is_set.then_some(SET);
+    at.as_millis().to_string().chars().chain(mark).collect()
+}
+
+fn unpack(text: &str) -> Result<Option<FeedPosition>, StoreError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let ms = text.strip_suffix(SET);
+    let at = ms.unwrap_or(text).parse().map_err(|_| StoreError::Unreadable("the position of a feed"))?;
+    Ok(Some(FeedPosition { at: Timestamp::from_millis(at), is_set: ms.is_some() }))
+}
