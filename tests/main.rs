@@ -8,6 +8,7 @@ mod cli;
 mod contract;
 mod embedded;
 mod faults;
+mod feeds;
 mod http;
 mod raw_post;
 mod redis_layout;

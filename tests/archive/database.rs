@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 /// A database that archivers write to.
-pub(super) enum Database {
+pub(crate) enum Database {
     Postgres(Box<PostgresServer>),
     Sqlite(TempDir),
 }
@@ -39,7 +39,7 @@ impl Database {
     }
 
     /// Runs statements.
-    pub(super) async fn execute(&self, sql: &str) {
+    pub(crate) async fn execute(&self, sql: &str) {
         match self {
             Self::Postgres(_) => drop(self.rows(sql).await),
             Self::Sqlite(directory) => {
@@ -52,7 +52,7 @@ impl Database {
         }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         match self {
             Self::Postgres(server) => server.url(),
             Self::Sqlite(directory) => format!("sqlite:{}", directory.path().join("archive.db").display()),
@@ -60,7 +60,7 @@ impl Database {
     }
 
     /// The rows of a query, each value as text.
-    pub(super) async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+    pub(crate) async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
         match self {
             Self::Postgres(server) => {
                 let (client, connection) =

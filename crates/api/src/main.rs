@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     Service {
         name: "ringback-api",
         about: "Serves the HTTP API: submit, query and manage jobs, and reserve pull jobs",
+        usage: None,
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,
         load: Config::load,

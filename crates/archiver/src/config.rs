@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringback_archive::pipe::Serves;
 use ringback_archive::{ArchiveUrl, SETTINGS as ARCHIVE};
 use ringback_core::contract::Options;
+use ringback_postgres::Server;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
@@ -75,10 +76,8 @@ impl Config {
         let is_named = !lookup.text("ARCHIVE").is_empty();
         let archive = ringback_archive::Config::load(lookup);
         if let Some(ArchiveUrl::Postgres(url)) = archive.as_ref().map(|archive| &archive.url)
-            && let Err(error) = url.parse::<tokio_postgres::Config>()
+            && let Err(why) = Server::check(url)
         {
-            let why =
-                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             lookup.reject("ARCHIVE", format!("cannot be read: {why}"));
         }
         if !is_named {

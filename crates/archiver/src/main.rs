@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let service = Service {
         name: "ringback-archiver",
         about: "Keeps the ends of jobs in a database: PostgreSQL or SQLite",
+        usage: None,
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,
         load: Config::load,

@@ -5,28 +5,28 @@ mod history;
 mod insert;
 mod migrations;
 mod partitions;
-mod server;
-mod tls;
 
 use std::collections::BTreeSet;
-use std::error::Error as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_archive::{EndRow, MIGRATE, Sink, SinkError, Written};
 use ringback_core::clock::Clock;
+use ringback_postgres::{Connection, Limits, Server, describe};
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
 pub(crate) use self::history::PostgresHistory;
 use self::partitions::Month;
-use self::server::{Connection, Server};
 
 /// How long a statement waits for a lock, such as that of somebody's long query while a partition is made.
 const LOCK: Duration = Duration::from_secs(5);
 /// How long a batch may take.
 const WRITE: Duration = Duration::from_secs(20);
+const LIMITS: Limits = Limits { statement: WRITE, lock: LOCK };
+/// What the server shows of connections.
+const NAME: &str = "ringback-archiver";
 
 /// A PostgreSQL database.
 pub(crate) struct Postgres {
@@ -49,7 +49,7 @@ impl Postgres {
         keep: Option<Duration>,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
-        let server = Server::new(url, authorities)?;
+        let server = Server::new(url, authorities, NAME)?;
         Ok(Self { server, keep, clock, connection: None, partitions: BTreeSet::new() })
     }
 
@@ -57,7 +57,7 @@ impl Postgres {
         // Ends a former connection.
         self.connection = None;
         self.partitions.clear();
-        let connected = timeout(WRITE, self.server.connect(WRITE, LOCK)).await;
+        let connected = timeout(WRITE, self.server.connect(LIMITS)).await;
         let mut connection = connected.map_err(|_elapsed| too_slow(WRITE))??;
         let version = migrations::run(&mut connection.client).await?;
         let server: String = connection.client.query_one("show server_version", &[]).await?.get(0);
@@ -153,11 +153,7 @@ impl From<tokio_postgres::Error> for Failed {
 impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Database(error) => match (error.as_db_error(), error.source()) {
-                (Some(error), _) => write!(f, "{} ({})", error.message(), error.code().code()),
-                (None, Some(source)) => write!(f, "{error}: {source}"),
-                (None, None) => write!(f, "{error}"),
-            },
+            Self::Database(error) => f.write_str(&describe(error)),
             Self::Other(text) => f.write_str(text),
         }
     }

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let service = Service {
         name: "ringback-carrier",
         about: "Makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes notices",
+        usage: None,
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,
         load: Config::load,

@@ -31,6 +31,7 @@ pub(crate) fn main(args: UpArgs, format: Format, times: Times) -> ExitCode {
     let service = Service {
         name: "ringback up",
         about: "Runs a complete Ringback in one process",
+        usage: None,
         version: env!("CARGO_PKG_VERSION"),
         settings: settings(),
         load: Config::load,

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let service = Service {
         name: "ringback-notifier",
         about: "Delivers ready jobs: POSTs each to its callback URL and settles the outcome",
+        usage: None,
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,
         load: Config::load,

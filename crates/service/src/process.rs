@@ -119,6 +119,16 @@ impl Process {
     }
 }
 
+/// Runs a short command, and prints an error that ends it.
+pub(crate) fn once(name: &str, work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&format!("cannot start a runtime: {error}"), FAILURE),
+    };
+    runtime.block_on(work).unwrap_or_else(|error| refuse(&format!("{name}: {error:#}"), FAILURE))
+}
+
 /// Waits for the first of: the work ends, a second signal (the error), the grace period ends, the
 /// admin port ends.
 async fn supervise(

@@ -20,6 +20,8 @@ pub struct Service<C> {
     pub name: &'static str,
     /// The description in `--help`, one line.
     pub about: &'static str,
+    /// The usage in `--help`, if the command line has more than flags. The caller turns the rest into flags.
+    pub usage: Option<&'static str>,
     /// The version that `--version` prints.
     pub version: &'static str,
     /// The settings, in groups. One group lists `ADMIN_LISTEN`; [`settings::SETTINGS`] is added to
@@ -58,6 +60,19 @@ impl<C: 'static> Service<C> {
         }
     }
 
+    /// Runs a short command instead of the service: without admin port, log and signals. Returns its exit status, or those
+    /// of [`main`](Self::main).
+    pub fn once<F, Fut>(self, args: impl IntoIterator<Item = OsString>, run: F) -> ExitCode
+    where
+        F: FnOnce(C) -> Fut,
+        Fut: Future<Output = anyhow::Result<ExitCode>>,
+    {
+        match self.prepare(args, &config::environment()) {
+            Ok((config, _)) => process::once(self.name, run(config)),
+            Err(code) => code,
+        }
+    }
+
     /// Reads command line and settings. Returns an exit status when the process is not to run.
     fn prepare(
         &self,
@@ -67,6 +82,10 @@ impl<C: 'static> Service<C> {
         let groups: Vec<&'static [Setting]> =
             self.settings.iter().copied().chain([settings::SETTINGS]).collect();
         let command = Command::new(self.name).bin_name(self.name).about(self.about).version(self.version);
+        let command = match self.usage {
+            Some(usage) => command.override_usage(usage),
+            None => command,
+        };
         let flags = flags::parse(command, &config::distinct(&groups), args).map_err(|error| {
             // Goes to stdout for --help and --version; a closed stdout is no error.
             error.print().ok();
@@ -112,6 +131,7 @@ mod tests {
         let service = Service {
             name: "ringback-test",
             about: "Nothing",
+            usage: None,
             version: "1.2.3",
             settings: &[SETTINGS],
             load: |lookup: &mut Lookup| lookup.number_in("SHARDS", 1..=64_u16),

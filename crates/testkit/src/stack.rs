@@ -30,6 +30,8 @@ pub struct Stack {
     pub ups: Vec<Process>,
     /// The archivers.
     pub archivers: Vec<Process>,
+    /// The processes that load rows.
+    pub feeds: Vec<Process>,
     store: Store,
     http: reqwest::Client,
     options: StackOptions,
@@ -85,6 +87,7 @@ impl StackOptions {
             notifiers: launch(Role::Notifier, self.notifiers),
             ups: launch(Role::Up, self.ups),
             archivers: launch(Role::Archiver, self.archivers),
+            feeds: launch(Role::Feed, self.feeds),
             store,
             http: http_client(),
             options: self.clone(),
@@ -106,9 +109,9 @@ impl Stack {
 
     /// Waits until every process is ready.
     pub async fn ready(&mut self, within: Duration) {
-        let groups =
-            [&mut self.apis, &mut self.carriers, &mut self.notifiers, &mut self.ups, &mut self.archivers];
-        for process in groups.into_iter().flatten() {
+        let services = [&mut self.apis, &mut self.carriers, &mut self.notifiers, &mut self.ups];
+        let groups = services.into_iter().chain([&mut self.archivers, &mut self.feeds]);
+        for process in groups.flatten() {
             process.ready(within).await;
         }
     }
@@ -123,6 +126,7 @@ impl Stack {
             Role::Notifier => &mut self.notifiers,
             Role::Up => &mut self.ups,
             Role::Archiver => &mut self.archivers,
+            Role::Feed => &mut self.feeds,
         };
         group.push(process);
         group.last_mut().expect("it has just been added")

@@ -11,13 +11,14 @@ use super::sample::{JOBS, TOPICS};
 use super::{api_only, dead};
 
 /// The files, with the kind of the store and the layout that each was made on.
-const FILES: [(&str, &str, u64); 6] = [
+const FILES: [(&str, &str, u64); 7] = [
     ("redis-7.backup", "redis", 7),
     ("redis-8.backup", "redis", 8),
     ("embedded-4.backup", "embedded", 4),
     ("embedded-5.backup", "embedded", 5),
     ("embedded-6.backup", "embedded", 6),
     ("embedded-7.backup", "embedded", 7),
+    ("embedded-8.backup", "embedded", 8),
 ];
 
 #[tokio::test]

@@ -6,13 +6,13 @@ use std::time::Duration;
 use ringback_archive::EndRow;
 use ringback_archive::erasure::Erasure;
 use ringback_archive::history::{History, PageAsk, QueryError};
+use ringback_postgres::{Connection, Limits, Server};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use super::server::{Connection, Server};
-use super::{Failed, erase, migrations, too_slow};
+use super::{Failed, NAME, erase, migrations, too_slow};
 use crate::select::{Argument, Dialect, Statement, select};
 
 /// How long a statement may take, and how long an answer.
@@ -20,6 +20,7 @@ const STATEMENT: Duration = Duration::from_secs(4);
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long a statement waits for a lock.
 const LOCK: Duration = Duration::from_secs(2);
+const LIMITS: Limits = Limits { statement: STATEMENT, lock: LOCK };
 
 /// The history in a PostgreSQL database.
 pub(crate) struct PostgresHistory {
@@ -33,13 +34,13 @@ impl PostgresHistory {
     /// # Errors
     /// If the URL or the file of authorities cannot be read. The message does not have the URL.
     pub(crate) fn new(url: &str, authorities: Option<&Path>) -> anyhow::Result<Self> {
-        Ok(Self { server: Server::new(url, authorities)?, connection: None })
+        Ok(Self { server: Server::new(url, authorities, NAME)?, connection: None })
     }
 
     /// The connection, which is made if there is none.
     async fn client(&mut self) -> Result<&mut Client, Failed> {
         if self.connection.as_ref().is_none_or(|connection| connection.client.is_closed()) {
-            let connected = timeout(STATEMENT, self.server.connect(STATEMENT, LOCK)).await;
+            let connected = timeout(STATEMENT, self.server.connect(LIMITS)).await;
             let connection = connected.map_err(|_elapsed| too_slow(STATEMENT))??;
             migrations::check(&connection.client).await?;
             self.connection = Some(connection);

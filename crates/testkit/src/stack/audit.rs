@@ -67,7 +67,8 @@ impl Stack {
             .chain(&self.carriers)
             .chain(&self.notifiers)
             .chain(&self.ups)
-            .chain(&self.archivers);
+            .chain(&self.archivers)
+            .chain(&self.feeds);
         let process = processes.into_iter().next()?;
         let mut store = Options { url: self.store.url(), ..settings::defaults(CALL_TIMEOUT) };
         // A relative directory is below that of the process.

@@ -17,6 +17,8 @@ pub enum Role {
     Up,
     /// Writes the ends of jobs to a database.
     Archiver,
+    /// Loads rows of a database as jobs.
+    Feed,
 }
 
 impl Role {
@@ -28,6 +30,7 @@ impl Role {
             Self::Notifier => "ringback-notifier",
             Self::Up => "ringback",
             Self::Archiver => "ringback-archiver",
+            Self::Feed => "ringback-feed",
         }
     }
 
@@ -35,7 +38,7 @@ impl Role {
     fn start(self) -> ProcessSpec {
         let spec = ProcessSpec::new(self.binary());
         match self {
-            Self::Api | Self::Carrier | Self::Notifier | Self::Archiver => spec,
+            Self::Api | Self::Carrier | Self::Notifier | Self::Archiver | Self::Feed => spec,
             Self::Up => spec.arg("up"),
         }
     }
@@ -52,6 +55,7 @@ pub struct StackOptions {
     pub(crate) notifiers: usize,
     pub(crate) ups: usize,
     pub(crate) archivers: usize,
+    pub(crate) feeds: usize,
     pub(crate) is_audited: bool,
     is_unread: bool,
     is_guarded: bool,
@@ -77,6 +81,7 @@ impl Default for StackOptions {
             notifiers: 1,
             ups: 0,
             archivers: 0,
+            feeds: 0,
             is_audited: true,
             is_unread: false,
             is_guarded: false,
@@ -126,6 +131,7 @@ impl StackOptions {
             Role::Notifier => self.notifiers = count,
             Role::Up => self.ups = count,
             Role::Archiver => self.archivers = count,
+            Role::Feed => self.feeds = count,
         }
         self
     }
@@ -222,7 +228,7 @@ impl StackOptions {
 /// Whether a role has a setting, because processes refuse unknown ones.
 fn known_to(role: Role, name: &str) -> bool {
     match name {
-        "RINGBACK_LOCK_TTL" => matches!(role, Role::Carrier | Role::Up),
+        "RINGBACK_LOCK_TTL" => matches!(role, Role::Carrier | Role::Up | Role::Feed),
         "RINGBACK_LEASE_MARGIN" => matches!(role, Role::Notifier | Role::Up),
         _ => true,
     }

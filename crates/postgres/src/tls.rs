@@ -13,7 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 ///
 /// # Errors
 /// If the file cannot be read.
-pub(super) fn connector(authorities: Option<&Path>) -> anyhow::Result<MakeRustlsConnect> {
+pub(crate) fn connector(authorities: Option<&Path>) -> anyhow::Result<MakeRustlsConnect> {
     let mut roots = RootCertStore::empty();
     match authorities {
         Some(file) => {

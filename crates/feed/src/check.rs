@@ -1,0 +1,185 @@
+//! `ringback-feed check`: runs the queries of each feed, and shows ten jobs without submitting them.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_admission::{Admission, Principal};
+use ringback_core::clock::{Clock, SystemClock, Timestamp};
+use ringback_core::job::JobId;
+use ringback_service::random;
+use ringback_store::{PolicyBook, Store};
+use tokio::time::timeout;
+
+use crate::config::{Config, Feed, Outbox, READ_BACK, Rows, Window};
+use crate::load::{Loader, in_one_line};
+use crate::row::{Columns, shown};
+use crate::source::{Page, PageAsk, Postgres, Source, read_rows, unreadable_column, wait};
+
+/// How many rows are shown of each query.
+const SHOWN: usize = 10;
+/// How long the store is waited for.
+const STORE: Duration = Duration::from_secs(5);
+
+/// Checks all feeds. The status is 1 if a query or a row is wrong.
+///
+/// # Errors
+/// If the store or a file of authorities cannot be used.
+#[expect(clippy::print_stdout, reason = "it is the output of the command")]
+pub(crate) async fn run(config: Config) -> anyhow::Result<ExitCode> {
+    let store = Store::open(config.store.clone())?;
+    let (book, clock) = (PolicyBook::default(), Arc::new(SystemClock));
+    let reading = tokio::task::JoinSet::from_iter([{
+        let (book, of) = (book.clone(), store.clone());
+        async move {
+            of.prepare().await.ok();
+            book.keep(of, random::generator(), || {}).await;
+        }
+    }]);
+    if timeout(STORE, book.known()).await.is_err() {
+        println!(
+            "The store does not answer: policies and positions are not known. Rows that need the URL of a policy are refused."
+        );
+    }
+    let admission = Admission::new(
+        &store,
+        book,
+        config.guard.clone(),
+        Arc::clone(&clock) as Arc<dyn Clock>,
+        random::generator(),
+    );
+    let mut is_right = true;
+    for feed in &config.feeds {
+        let report =
+            Check { feed, config: &config, store: &store, admission: &admission }.run(clock.now()).await;
+        println!("{}", report.lines.join("\n"));
+        is_right &= report.is_right;
+    }
+    drop(reading);
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is found of a feed.
+struct Report {
+    lines: Vec<String>,
+    is_right: bool,
+}
+
+impl Report {
+    fn wrong(&mut self, why: impl std::fmt::Display) {
+        self.lines.push(format!("  wrong: {why}"));
+        self.is_right = false;
+    }
+}
+
+/// The check of one feed.
+struct Check<'a> {
+    feed: &'a Feed,
+    config: &'a Config,
+    store: &'a Store,
+    admission: &'a Admission,
+}
+
+impl Check<'_> {
+    async fn run(&self, now: Timestamp) -> Report {
+        let Feed { name, source, topic, .. } = self.feed;
+        let first = format!("feed {name}: {}, topic {topic}", source.kind());
+        let mut report = Report { lines: vec![first], is_right: true };
+        match &self.feed.rows {
+            Rows::Window(window) => self.window(window, now, &mut report).await,
+            Rows::Outbox(outbox) => {
+                if let Err(why) = self.outbox(outbox, &mut report).await {
+                    report.wrong(why);
+                }
+            }
+        }
+        report
+    }
+
+    async fn window(&self, window: &Window, now: Timestamp, report: &mut Report) {
+        let stored = timeout(STORE, self.store.feed(&self.feed.name)).await;
+        let position = stored.ok().and_then(Result::ok).and_then(|stored| stored.position);
+        let back = |at: Timestamp| {
+            Timestamp::from_millis(at.as_millis().saturating_sub(READ_BACK.as_millis() as u64))
+        };
+        let from = position.map_or_else(|| back(now), |p| if p.is_set { p.at } else { back(p.at) });
+        let to = now.plus(window.ahead);
+        report.lines.push(format!("  rows due from {from} to {to}:"));
+        let mut source = match Source::new(&self.feed.source, self.config.authorities.as_deref()) {
+            Ok(source) => source,
+            Err(error) => return report.wrong(format!("{error:#}")),
+        };
+        let ask = PageAsk { from, to, after: None, limit: SHOWN };
+        match source.page(&window.query, &ask).await {
+            Ok(page) => match Columns::of_jobs(&page) {
+                Ok(columns) => self.jobs(&columns, &page, report),
+                Err(why) => report.wrong(why),
+            },
+            Err(error) => report.wrong(error),
+        }
+        let Some(gone) = &window.gone else { return };
+        report.lines.push("  rows that went:".to_owned());
+        match source.page(gone, &ask).await {
+            Ok(page) => match Columns::of_ids(&page) {
+                Ok(columns) => {
+                    for id in page.rows.iter().map(|row| columns.id_text(row)) {
+                        match id {
+                            Ok(id) => match id.parse::<JobId>() {
+                                Ok(_) => report.lines.push(format!("  {id}")),
+                                Err(allowed) => report.wrong(format!("row {id}: id must be {allowed}")),
+                            },
+                            Err(bad) => report.wrong(bad.why),
+                        }
+                    }
+                }
+                Err(why) => report.wrong(why),
+            },
+            Err(error) => report.wrong(error),
+        }
+    }
+
+    async fn outbox(&self, outbox: &Outbox, report: &mut Report) -> anyhow::Result<()> {
+        let mut database = match Source::new(&self.feed.source, self.config.authorities.as_deref())? {
+            Source::Postgres(database) => database,
+            Source::Sqlite(_) => anyhow::bail!("an outbox needs PostgreSQL"),
+        };
+        let page = outbox_page(&mut database, outbox).await?;
+        report.lines.push("  rows that wait:".to_owned());
+        let columns = Columns::of_outbox(&page).map_err(anyhow::Error::msg)?;
+        self.jobs(&columns, &page, report);
+        Ok(())
+    }
+
+    fn jobs(&self, columns: &Columns, page: &Page, report: &mut Report) {
+        let caller = Principal::of_tenant(self.feed.tenant.clone());
+        let (topic, changed) = (self.feed.topic.clone(), self.feed.changed);
+        let loader = Loader { store: self.store, admission: self.admission, caller, topic, changed };
+        if page.rows.is_empty() {
+            report.lines.push("  none".to_owned());
+        }
+        for row in &page.rows {
+            match columns.candidate(&self.feed.topic, row) {
+                Ok(candidate) => match loader.parse(&candidate) {
+                    Ok(_) => report.lines.push(format!("  {}", shown(&candidate.json))),
+                    Err(problem) => report.wrong(format!("row {}: {}", candidate.id, in_one_line(&problem))),
+                },
+                Err(bad) => report.wrong(format!("row {}: {}", bad.id, bad.why)),
+            }
+        }
+    }
+}
+
+/// The first rows that wait in an outbox, which stay.
+async fn outbox_page(database: &mut Postgres, outbox: &Outbox) -> anyhow::Result<Page> {
+    let waiting = if outbox.marks { "and loaded_at is null" } else { "" };
+    let sql =
+        format!("select * from {} where error is null {waiting} order by seq limit {SHOWN}", outbox.table);
+    let client = &database.connect().await?.client;
+    let statement = wait(client.prepare(&sql)).await?;
+    if let Some(why) = statement.columns().iter().find_map(unreadable_column) {
+        anyhow::bail!(why);
+    }
+    let rows = wait(client.query(&statement, &[])).await?;
+    let columns = statement.columns().iter().map(|column| column.name().to_owned()).collect();
+    Ok(Page { columns, rows: read_rows(&rows) })
+}

@@ -1,0 +1,117 @@
+//! `Lease`: a process has a feed for some seconds, and keeps it. What it submits after its lease has run out could change back
+//! what the next process has loaded, so it stops before, and says so if it was too late.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ringback_core::contract::{
+    FeedHold, FeedLease, FeedName, FeedPosition, StoreError, StoredFeed, WorkerId,
+};
+use ringback_store::Store;
+use tokio::time::{Instant, sleep};
+
+/// In how many parts of its time a lease is renewed once.
+const RENEWALS: u32 = 4;
+/// How soon that is tried again.
+const RETRY: Duration = Duration::from_millis(100);
+/// The part of its time before the end of a lease in which no call is begun. A call takes at most as long.
+const MARGIN: u32 = 3;
+/// How long at most until a process looks again at a feed of another one.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The lease of a feed, or the wish for it.
+pub(crate) struct Lease {
+    store: Store,
+    name: FeedName,
+    worker: WorkerId,
+    /// How long a lease lasts.
+    lasts: Duration,
+    until: Mutex<Instant>,
+}
+
+/// The feed belongs to another process, or may do so soon.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Lost {
+    #[error("another process has the feed")]
+    Taken,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Lease {
+    pub(crate) fn new(store: Store, name: FeedName, worker: WorkerId, lasts: Duration) -> Self {
+        Self { store, name, worker, lasts, until: Mutex::new(Instant::now()) }
+    }
+
+    /// Takes the feed if nobody has it. Else returns for how long to wait.
+    ///
+    /// # Errors
+    /// That of the store.
+    pub(crate) async fn take(&self) -> Result<Result<StoredFeed, Duration>, StoreError> {
+        Ok(match self.hold(self.lasts, None).await? {
+            FeedLease::Held(feed) => Ok(feed),
+            FeedLease::Free(left) => Err(left.clamp(RETRY, LOOK)),
+        })
+    }
+
+    /// Renews the lease, and moves the position of the feed if `step` says from where to where.
+    ///
+    /// # Errors
+    /// If another process has the feed, or the store fails.
+    pub(crate) async fn renew(
+        &self,
+        step: Option<(Option<FeedPosition>, FeedPosition)>,
+    ) -> Result<StoredFeed, Lost> {
+        match self.hold(self.lasts, step).await? {
+            FeedLease::Held(feed) => Ok(feed),
+            FeedLease::Free(_) => Err(Lost::Taken),
+        }
+    }
+
+    /// Keeps the lease. Returns when it is lost.
+    pub(crate) async fn keep(&self) {
+        let (renew, margin) = (self.lasts / RENEWALS, self.lasts / MARGIN);
+        let mut wait = renew;
+        loop {
+            sleep(wait).await;
+            wait = match self.renew(None).await {
+                Ok(_) => renew,
+                Err(Lost::Taken) => return,
+                Err(Lost::Store(_)) => RETRY,
+            };
+            if Instant::now() + margin > self.until() {
+                return;
+            }
+        }
+    }
+
+    /// Gives the feed back, so that another process takes it soon. If that fails the lease runs out.
+    pub(crate) async fn give_back(&self) {
+        drop(self.hold(Duration::ZERO, None).await);
+    }
+
+    /// After the lease was lost: what this process has submitted last may have come after what the next one did.
+    ///
+    /// # Errors
+    /// That of the store.
+    pub(crate) async fn disturb(&self) -> Result<(), StoreError> {
+        self.store.disturb_feed(&self.name).await
+    }
+
+    async fn hold(
+        &self,
+        lasts: Duration,
+        step: Option<(Option<FeedPosition>, FeedPosition)>,
+    ) -> Result<FeedLease, StoreError> {
+        let asked = Instant::now();
+        let lease = self.store.hold_feed(&self.name, FeedHold { worker: self.worker, lasts, step }).await?;
+        if let FeedLease::Held(_) = lease {
+            *self.until.lock().unwrap_or_else(PoisonError::into_inner) = asked + lasts;
+        }
+        Ok(lease)
+    }
+
+    fn until(&self) -> Instant {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

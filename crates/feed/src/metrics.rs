@@ -1,0 +1,136 @@
+//! The metrics of a feed process. Each appears on `/metrics` under the name given here.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Counter, Histogram, Meter};
+use ringback_core::clock::{Clock, Timestamp};
+use ringback_core::contract::FeedName;
+use ringback_service::{GaugeValues, Scrapes};
+
+/// The instruments of a feed process; their descriptions are in [`Metrics::new`].
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    rows: Counter<u64>,
+    failures: Counter<u64>,
+    pass: Histogram<f64>,
+    states: States,
+}
+
+/// Since when each feed that this process has is complete, and how many of its rows are remembered.
+type States = Arc<Mutex<BTreeMap<String, State>>>;
+
+#[derive(Clone, Copy, Default)]
+struct State {
+    complete: Timestamp,
+    remembered: usize,
+}
+
+/// What has become of a row, as the label `result`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowResult {
+    /// A new job.
+    Submitted,
+    /// A job was changed.
+    Replaced,
+    /// A job has other content and keeps it.
+    Kept,
+    /// Nothing was to be done.
+    Unchanged,
+    /// A job was cancelled.
+    Cancelled,
+    /// It can be loaded later.
+    Postponed,
+    /// It is no job.
+    Refused,
+}
+
+impl RowResult {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Replaced => "replaced",
+            Self::Kept => "kept",
+            Self::Unchanged => "unchanged",
+            Self::Cancelled => "cancelled",
+            Self::Postponed => "postponed",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl Metrics {
+    /// Creates the instruments.
+    pub(crate) fn new(meter: &Meter, scrapes: &Scrapes, clock: Arc<dyn Clock>) -> Self {
+        let states = States::default();
+        let shown = Arc::clone(&states);
+        scrapes.add(move || std::future::ready(gauges(&shown, clock.now())));
+        let counter = |name, about| meter.u64_counter(name).with_description(about).build();
+        let pass = meter.f64_histogram("ringback_feed_pass_duration_seconds");
+        let pass = pass.with_boundaries(vec![0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0]);
+        Self {
+            rows: counter("ringback_feed_rows_total", "Rows that were read, by feed and result"),
+            failures: counter(
+                "ringback_feed_failures_total",
+                "Passes and batches that could not be completed, and are tried again, by feed",
+            ),
+            pass: pass.with_description("How long a complete pass over the rows of a feed takes").build(),
+            states,
+        }
+    }
+
+    /// Counts rows.
+    pub(crate) fn rows(&self, feed: &FeedName, result: RowResult, count: u64) {
+        if count > 0 {
+            self.rows.add(count, &[of(feed), KeyValue::new("result", result.name())]);
+        }
+    }
+
+    /// Counts a pass that could not be completed.
+    pub(crate) fn failed(&self, feed: &FeedName) {
+        self.failures.add(1, &[of(feed)]);
+    }
+
+    /// Notes how long a pass took.
+    pub(crate) fn passed(&self, feed: &FeedName, seconds: f64) {
+        self.pass.record(seconds, &[of(feed)]);
+    }
+
+    /// Notes since when a feed of this process is complete, and how many rows are remembered.
+    pub(crate) fn complete(&self, feed: &FeedName, since: Timestamp, remembered: usize) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.insert(feed.to_string(), State { complete: since, remembered });
+    }
+
+    /// Notes that another process may have a feed.
+    pub(crate) fn lost(&self, feed: &FeedName) {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).remove(feed.as_str());
+    }
+}
+
+fn of(feed: &FeedName) -> KeyValue {
+    KeyValue::new("feed", feed.to_string())
+}
+
+fn gauges(states: &States, now: Timestamp) -> Vec<GaugeValues> {
+    let states = states.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let gauge = |name, about, value: &dyn Fn(&State) -> f64| GaugeValues {
+        name,
+        about,
+        labels: &["feed"],
+        values: states.iter().map(|(feed, state)| (vec![feed.clone()], value(state))).collect(),
+    };
+    vec![
+        gauge(
+            "ringback_feed_lag_seconds",
+            "How long ago the last complete pass over a feed of this process began",
+            &|state| now.since(state.complete).as_secs_f64(),
+        ),
+        gauge(
+            "ringback_feed_remembered_rows",
+            "Rows of a feed of this process that are remembered",
+            &|state| state.remembered as f64,
+        ),
+    ]
+}

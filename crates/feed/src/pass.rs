@@ -1,0 +1,253 @@
+//! A pass over the rows of a query: reads those that are due soon, page by page, loads what is new or changed, cancels what
+//! went, and then moves the position of the feed.
+
+use ringback_core::clock::{Clock, Timestamp};
+use ringback_core::contract::{FeedPosition, StoredFeed};
+use ringback_core::crash_point;
+use ringback_core::duration::format_duration;
+use ringback_core::job::JobId;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+use tracing::warn;
+
+use crate::config::{Feed, READ_BACK, Window};
+use crate::lease::{Lease, Lost};
+use crate::load::{LoadError, Loaded, Loader};
+use crate::metrics::{Metrics, RowResult};
+use crate::query::Query;
+use crate::row::{BadRow, Candidate, Columns, content_hash, id_hash};
+use crate::seen::Seen;
+use crate::source::{Page, PageAsk, Source, SourceError, Value};
+
+/// The most rows of a page.
+const MAX_PAGE: usize = 1_000;
+/// The rows of the first page, before it is known how large rows are.
+const FIRST_PAGE: usize = 100;
+/// About how many bytes a page has at most.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+/// The pause before rows that could not be loaded are tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Why a pass could not be completed. Another one is made later.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PassError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error("{0}")]
+    Query(String),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Lease(#[from] Lost),
+    #[error(
+        "rows due since {from} would be read again, and jobs that ended are known only for {known}: set RINGBACK_KEEP_DONE of all processes longer by more than {missing} for the next time, and choose with `ringback-feed seek` from which due time the feed goes on"
+    )]
+    TooLate { from: Timestamp, known: String, missing: String },
+}
+
+/// What a pass needs.
+pub(crate) struct Pass<'a> {
+    pub(crate) feed: &'a Feed,
+    pub(crate) window: &'a Window,
+    pub(crate) source: &'a mut Source,
+    pub(crate) loader: &'a Loader<'a>,
+    pub(crate) lease: &'a Lease,
+    pub(crate) seen: &'a mut Seen,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) clock: &'a Arc<dyn Clock>,
+    /// For how long jobs that ended are known.
+    pub(crate) keep_done: Duration,
+}
+
+impl Pass<'_> {
+    /// Makes a pass. `stored` is the feed as this process knows it. Returns it as it is afterwards.
+    ///
+    /// # Errors
+    /// If the pass is not complete. Then the position stays.
+    pub(crate) async fn run(mut self, stored: StoredFeed) -> Result<StoredFeed, PassError> {
+        let begun = self.clock.now();
+        let (from, to) = (self.from(stored.position, begun)?, begun.plus(self.window.ahead));
+        self.load_rows(from, to).await?;
+        if let Some(gone) = &self.window.gone {
+            self.cancel_gone(gone, from, to).await?;
+        }
+        crash_point!("feed.before_step");
+        let next = FeedPosition { at: begun, is_set: false };
+        let stored = self.lease.renew(Some((stored.position, next))).await?;
+        self.seen.end_pass();
+        Ok(stored)
+    }
+
+    /// From which due time rows are read. A position that was set is taken as it is.
+    fn from(&self, position: Option<FeedPosition>, now: Timestamp) -> Result<Timestamp, PassError> {
+        let back = |at: Timestamp| {
+            let back = u64::try_from(READ_BACK.as_millis()).unwrap_or(u64::MAX);
+            Timestamp::from_millis(at.as_millis().saturating_sub(back))
+        };
+        match position {
+            None => Ok(back(now)),
+            Some(FeedPosition { at, is_set: true }) => Ok(at),
+            Some(FeedPosition { at, is_set: false }) => {
+                // A job may have ended as soon as it was loaded, which is the window before it was due.
+                let (from, known) = (back(at), self.keep_done);
+                let read_again = now.since(from) + self.window.ahead;
+                if read_again < known {
+                    return Ok(from);
+                }
+                let [missing, known] = [read_again - known, known].map(format_duration);
+                Err(PassError::TooLate { from, known, missing })
+            }
+        }
+    }
+
+    async fn load_rows(&mut self, from: Timestamp, to: Timestamp) -> Result<(), PassError> {
+        let mut pages = Pages::new(&self.window.query, from, to);
+        while let Some(page) = pages.next(self.source).await? {
+            let columns = Columns::of_jobs(&page).map_err(PassError::Query)?;
+            let mut rows = Vec::with_capacity(page.rows.len());
+            for row in &page.rows {
+                match columns.candidate(&self.feed.topic, row) {
+                    Ok(candidate) => rows.push(candidate),
+                    Err(bad) => self.refuse(&bad, 0),
+                }
+            }
+            pages.turn(&columns, &page)?;
+            self.load(rows).await?;
+            crash_point!("feed.after_page");
+        }
+        Ok(())
+    }
+
+    /// Loads the rows that are not known, and waits until the store and the quota take them.
+    async fn load(&mut self, rows: Vec<Candidate>) -> Result<(), PassError> {
+        let (seen, mut unchanged) = (&mut self.seen.loaded, 0);
+        let hashed = rows.into_iter().map(|row| (id_hash(&row.id), content_hash(&row.json), row));
+        let mut left: Vec<_> = hashed
+            .filter(|(id, content, _)| {
+                let is_known = seen.knows(*id, *content);
+                unchanged += u64::from(is_known);
+                !is_known
+            })
+            .collect();
+        self.metrics.rows(&self.feed.name, RowResult::Unchanged, unchanged);
+        while !left.is_empty() {
+            let rows: Vec<_> = left.iter().map(|(_, _, row)| row).collect();
+            let loading = self.loader.load(&rows).await;
+            let (mut later, mut results) = (Vec::new(), loading.results.into_iter());
+            for (id, content, row) in left {
+                match results.next().flatten() {
+                    Some(loaded) => self.note(id, content, &row, loaded),
+                    None => later.push((id, content, row)),
+                }
+            }
+            left = later;
+            match loading.error {
+                None => {}
+                Some(LoadError::Quota(why)) => {
+                    tracing::debug!(feed = %self.feed.name, why, "rows wait for the quota of the tenant");
+                    sleep(PAUSE).await;
+                }
+                Some(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, id: u128, content: u64, row: &Candidate, loaded: Loaded) {
+        let result = match loaded {
+            Loaded::Submitted => RowResult::Submitted,
+            Loaded::Replaced => RowResult::Replaced,
+            Loaded::Known => RowResult::Unchanged,
+            Loaded::Kept => RowResult::Kept,
+            Loaded::Later(why) => {
+                tracing::debug!(feed = %self.feed.name, row.id, why, "a row is loaded later");
+                return self.metrics.rows(&self.feed.name, RowResult::Postponed, 1);
+            }
+            Loaded::Refused(why) => return self.refuse(&BadRow { id: row.id.clone(), why }, content),
+        };
+        self.metrics.rows(&self.feed.name, result, 1);
+        self.seen.loaded.note(id, content);
+        self.seen.refused.forget(id);
+        // Once it goes again its job is cancelled again.
+        self.seen.gone.forget(id);
+    }
+
+    /// Counts a row that is no job, and logs it if that is new.
+    fn refuse(&mut self, bad: &BadRow, content: u64) {
+        self.metrics.rows(&self.feed.name, RowResult::Refused, 1);
+        let (id, content) = (id_hash(&bad.id), content ^ content_hash(bad.why.as_bytes()));
+        if !self.seen.refused.knows(id, content) {
+            self.seen.refused.note(id, content);
+            warn!(feed = %self.feed.name, row.id = bad.id, why = bad.why, "a row is no job and is left out");
+        }
+    }
+
+    async fn cancel_gone(&mut self, gone: &Query, from: Timestamp, to: Timestamp) -> Result<(), PassError> {
+        let mut pages = Pages::new(gone, from, to);
+        while let Some(page) = pages.next(self.source).await? {
+            let columns = Columns::of_ids(&page).map_err(PassError::Query)?;
+            let mut ids = Vec::new();
+            for row in &page.rows {
+                let id = columns.id_text(row).and_then(|id| match id.parse::<JobId>() {
+                    Ok(parsed) => Ok(parsed),
+                    Err(allowed) => Err(BadRow { why: format!("id must be {allowed}"), id }),
+                });
+                match id {
+                    Ok(id) if self.seen.gone.knows(id_hash(id.as_str()), 0) => {}
+                    Ok(id) => ids.push(id),
+                    Err(bad) => self.refuse(&bad, 0),
+                }
+            }
+            pages.turn(&columns, &page)?;
+            let cancelled = self.loader.cancel(&ids).await.map_err(LoadError::from)?;
+            self.metrics.rows(&self.feed.name, RowResult::Cancelled, cancelled);
+            for id in ids {
+                self.seen.gone.note(id_hash(id.as_str()), 0);
+                self.seen.loaded.forget(id_hash(id.as_str()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The pages of a query.
+struct Pages<'a> {
+    query: &'a Query,
+    ask: PageAsk,
+}
+
+impl<'a> Pages<'a> {
+    fn new(query: &'a Query, from: Timestamp, to: Timestamp) -> Self {
+        Self { query, ask: PageAsk { from, to, after: None, limit: FIRST_PAGE } }
+    }
+
+    /// Reads the next page; `None` after the last.
+    async fn next(&mut self, source: &mut Source) -> Result<Option<Page>, PassError> {
+        let page = source.page(self.query, &self.ask).await?;
+        if page.rows.len() > self.ask.limit {
+            return Err(PassError::Query(format!(
+                "the query yields {} rows, and :limit is {}: limit it by that",
+                page.rows.len(),
+                self.ask.limit
+            )));
+        }
+        Ok(Some(page).filter(|page| !page.rows.is_empty()))
+    }
+
+    /// Goes behind a page, whose rows say how many the next one may have.
+    fn turn(&mut self, columns: &Columns, page: &Page) -> Result<(), PassError> {
+        let Some(last) = page.rows.last() else { return Ok(()) };
+        let last = columns.id(last);
+        if self.ask.after.as_ref() == Some(last) || matches!(last, Value::Null | Value::Unreadable(_)) {
+            return Err(PassError::Query(
+                "the query does not go on behind :after: it needs `id > :after`, `order by id`, and an id in every row"
+                    .to_owned(),
+            ));
+        }
+        let bytes: usize = page.rows.iter().flatten().map(Value::size).sum();
+        self.ask.limit = (PAGE_BYTES / (bytes / page.rows.len()).max(1)).clamp(1, MAX_PAGE);
+        self.ask.after = Some(last.clone());
+        Ok(())
+    }
+}

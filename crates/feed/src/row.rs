@@ -1,0 +1,413 @@
+//! Makes a submit of a row: JSON, as a caller of the API would send it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringback_core::clock::Timestamp;
+use ringback_core::job::Topic;
+use ringback_core::written_time::parse_time;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value as Json};
+use sha2::{Digest as _, Sha256};
+
+use crate::source::{Page, Value};
+
+/// The columns that are fields of a submit by the same name, and hold JSON.
+const JSON_COLUMNS: [&str; 4] = ["headers", "context", "tags", "retry"];
+/// The columns that are fields of a submit by the same name.
+const PLAIN_COLUMNS: [&str; 7] = ["url", "method", "timeout", "ttr", "expires", "on_dead", "on_done"];
+/// The columns of an outbox that say what has become of a row. `seq` orders them.
+pub(crate) const OUTBOX_COLUMNS: [&str; 4] = ["seq", "error", "loaded_at", "created_at"];
+/// The largest row, in bytes. No job is nearly as large.
+const MAX_ROW: usize = 4 * 1024 * 1024;
+
+/// What a column is of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Id,
+    DueAt,
+    Body,
+    ContentType,
+    Json(&'static str),
+    Plain(&'static str),
+    /// Nothing.
+    Other,
+}
+
+/// The columns of a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Columns {
+    all: Vec<Column>,
+    /// The place of the id.
+    id: usize,
+}
+
+/// A row as a submit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) id: String,
+    pub(crate) json: Vec<u8>,
+}
+
+/// A row that is no job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadRow {
+    /// Its id, as far as it has one.
+    pub(crate) id: String,
+    pub(crate) why: String,
+}
+
+impl Columns {
+    /// Reads the names of the columns of jobs. Due times may be absent where jobs are due at once.
+    ///
+    /// # Errors
+    /// Which one is missing, unknown or there twice.
+    pub(crate) fn of_jobs(page: &Page) -> Result<Self, String> {
+        Self::of(page, &["id", "due_at"], &[])
+    }
+
+    /// Reads the names of the columns of an outbox.
+    ///
+    /// # Errors
+    /// Which one is missing or unknown.
+    pub(crate) fn of_outbox(page: &Page) -> Result<Self, String> {
+        Self::of(page, &["id", "seq", "error"], &OUTBOX_COLUMNS)
+    }
+
+    /// Reads the names of the columns of rows that went: of the id alone.
+    ///
+    /// # Errors
+    /// That it is missing, or what else is there.
+    pub(crate) fn of_ids(page: &Page) -> Result<Self, String> {
+        match page.columns.as_slice() {
+            [name] if name == "id" => Ok(Self { all: vec![Column::Id], id: 0 }),
+            names => Err(format!("the query must yield one column, id; it yields {}", names.join(", "))),
+        }
+    }
+
+    fn of(page: &Page, required: &[&str], others: &[&str]) -> Result<Self, String> {
+        let mut all = Vec::with_capacity(page.columns.len());
+        for (n, name) in page.columns.iter().enumerate() {
+            let named = |known: &&&str| **known == name.as_str();
+            let column = match name.as_str() {
+                "id" => Column::Id,
+                "due_at" => Column::DueAt,
+                "body" => Column::Body,
+                "content_type" => Column::ContentType,
+                _ => match (JSON_COLUMNS.iter().find(named), PLAIN_COLUMNS.iter().find(named)) {
+                    (Some(name), _) => Column::Json(name),
+                    (None, Some(name)) => Column::Plain(name),
+                    (None, None) if others.contains(&name.as_str()) => Column::Other,
+                    (None, None) => return Err(unknown(name, others)),
+                },
+            };
+            if page.columns[..n].contains(name) {
+                return Err(format!("the query yields column {name} twice"));
+            }
+            all.push(column);
+        }
+        let missing = required.iter().find(|name| !page.columns.iter().any(|column| column == **name));
+        if let Some(name) = missing {
+            return Err(format!("the query yields no column {name}"));
+        }
+        let id = all.iter().position(|column| *column == Column::Id).unwrap_or_default();
+        Ok(Self { all, id })
+    }
+
+    /// The value of the id of a row.
+    pub(crate) fn id<'a>(&self, row: &'a [Value]) -> &'a Value {
+        &row[self.id]
+    }
+
+    /// The id of a row as text.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub(crate) fn id_text(&self, row: &[Value]) -> Result<String, BadRow> {
+        match self.id(row) {
+            Value::Text(id) => Ok(id.clone()),
+            Value::Int(id) => Ok(id.to_string()),
+            Value::Unreadable(why) => Err(BadRow { id: String::new(), why: format!("id {why}") }),
+            Value::Null => Err(BadRow { id: String::new(), why: "id is null".to_owned() }),
+            Value::Bool(_)
+            | Value::Float(_)
+            | Value::Json(_)
+            | Value::Bytes(_)
+            | Value::Time(_)
+            | Value::List(_) => {
+                Err(BadRow { id: String::new(), why: "id is neither a text nor an integer".to_owned() })
+            }
+        }
+    }
+
+    /// Makes a submit of a row.
+    ///
+    /// # Errors
+    /// Which value no job can have.
+    pub(crate) fn candidate(&self, topic: &Topic, row: &[Value]) -> Result<Candidate, BadRow> {
+        let id = self.id_text(row)?;
+        let size: usize = row.iter().map(Value::size).sum();
+        let fields = if size > MAX_ROW {
+            Err(format!("the row has {size} bytes, and at most {MAX_ROW} are read"))
+        } else {
+            self.fields(topic, &id, row)
+        };
+        match fields {
+            Ok(json) => Ok(Candidate { id, json }),
+            Err(why) => Err(BadRow { id, why }),
+        }
+    }
+
+    fn fields(&self, topic: &Topic, id: &str, row: &[Value]) -> Result<Vec<u8>, String> {
+        let mut submit = Submit::default();
+        submit.text("topic", topic.name());
+        submit.text("id", id);
+        let is_named = |wanted| self.all.iter().zip(row).find(|(column, _)| **column == wanted);
+        for (column, value) in self.all.iter().zip(row).filter(|(_, value)| **value != Value::Null) {
+            match column {
+                Column::Id | Column::ContentType | Column::Other => {}
+                Column::DueAt => submit.text("at", &due_at(value)?.to_string()),
+                Column::Body => {
+                    let content_type = is_named(Column::ContentType).map(|(_, value)| value);
+                    body(&mut submit, value, content_type)?;
+                }
+                Column::Json(name) => submit.json(name, &json(name, value)?),
+                Column::Plain(name) => submit.json(name, &plain(name, value)?),
+            }
+        }
+        Ok(submit.end())
+    }
+}
+
+fn unknown(name: &str, others: &[&str]) -> String {
+    let known: Vec<_> = ["id", "due_at", "body", "content_type"]
+        .into_iter()
+        .chain(JSON_COLUMNS)
+        .chain(PLAIN_COLUMNS)
+        .chain(others.iter().copied())
+        .collect();
+    format!("the query yields column {name}, which jobs do not have; they have {}", known.join(", "))
+}
+
+/// A submit that is being written.
+#[derive(Default)]
+struct Submit(Vec<u8>);
+
+impl Submit {
+    fn json(&mut self, name: &str, json: &str) {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        self.0.extend_from_slice(format!("\"{name}\":").as_bytes());
+        self.0.extend_from_slice(json.as_bytes());
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.json(name, &Json::from(text).to_string());
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.0.push(b'}');
+        self.0
+    }
+}
+
+/// A due time: a timestamp, a text, or the seconds since 1970.
+fn due_at(value: &Value) -> Result<Timestamp, String> {
+    const ALLOWED: &str = "it must be a timestamp, a text by RFC 3339 or such as 2026-11-20 10:30:00 in UTC, or the seconds since 1970";
+    match value {
+        Value::Time(at) => Ok(*at),
+        Value::Int(seconds) => {
+            let ms = u64::try_from(*seconds).ok().and_then(|seconds| seconds.checked_mul(1000));
+            ms.map(Timestamp::from_millis).ok_or_else(|| format!("due_at is {seconds}: {ALLOWED}"))
+        }
+        Value::Text(text) => {
+            let written = text.replacen(' ', "T", 1);
+            let at = parse_time(&written).or_else(|_| parse_time(&format!("{written}Z")));
+            at.map_err(|_| format!("due_at is \"{}\": {ALLOWED}", shortened(text)))
+        }
+        Value::Unreadable(why) => Err(format!("due_at {why}")),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Float(_)
+        | Value::Json(_)
+        | Value::Bytes(_)
+        | Value::List(_) => Err(format!("due_at is no time: {ALLOWED}")),
+    }
+}
+
+/// A body: JSON and bytes go as they are, and so does a text, which is JSON if it is an object or an array.
+fn body(submit: &mut Submit, value: &Value, content_type: Option<&Value>) -> Result<(), String> {
+    let content_type = match content_type {
+        None | Some(Value::Null) => None,
+        Some(Value::Text(name)) => Some(name.as_str()),
+        Some(_) => return Err("content_type is no text".to_owned()),
+    };
+    let (bytes, content_type) = match value {
+        Value::Json(json) => {
+            submit.json("body", json);
+            return Ok(());
+        }
+        Value::Text(text) if content_type.is_none() && is_object_or_array(text) => {
+            submit.json("body", text);
+            return Ok(());
+        }
+        Value::Text(text) => (text.as_bytes(), content_type.unwrap_or("text/plain; charset=utf-8")),
+        Value::Bytes(bytes) => (bytes.as_slice(), content_type.unwrap_or("application/octet-stream")),
+        Value::Unreadable(why) => return Err(format!("body {why}")),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Time(_) | Value::List(_) => {
+            return Err("body is neither JSON, text nor bytes".to_owned());
+        }
+    };
+    submit.text("body_base64", &STANDARD.encode(bytes));
+    submit.text("content_type", content_type);
+    Ok(())
+}
+
+fn is_object_or_array(text: &str) -> bool {
+    text.starts_with(['{', '[']) && serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+/// A value that is JSON, or a text with JSON.
+fn json(name: &str, value: &Value) -> Result<String, String> {
+    match value {
+        Value::Json(json) => Ok(json.clone()),
+        Value::Text(text) => match serde_json::from_str::<&RawValue>(text) {
+            Ok(json) => Ok(json.get().to_owned()),
+            Err(error) => Err(format!("{name} is no JSON: {error}")),
+        },
+        Value::List(texts) => Ok(Json::from(texts.iter().flatten().cloned().collect::<Vec<_>>()).to_string()),
+        Value::Unreadable(why) => Err(format!("{name} {why}")),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) | Value::Time(_) => {
+            Err(format!("{name} is no JSON"))
+        }
+    }
+}
+
+/// A value that is a text, a number or a time.
+fn plain(name: &str, value: &Value) -> Result<String, String> {
+    let json = match value {
+        Value::Text(text) => Json::from(text.as_str()),
+        Value::Int(number) => Json::from(*number),
+        Value::Float(number) => Json::from(*number),
+        Value::Bool(is) => Json::from(*is),
+        Value::Time(at) => Json::from(at.to_string()),
+        Value::Unreadable(why) => return Err(format!("{name} {why}")),
+        Value::Null | Value::Json(_) | Value::Bytes(_) | Value::List(_) => {
+            return Err(format!("{name} is neither a text nor a number"));
+        }
+    };
+    Ok(json.to_string())
+}
+
+fn shortened(text: &str) -> &str {
+    ringback_core::limits::truncated(text, 64)
+}
+
+/// The hash of an id, by which it is remembered.
+pub(crate) fn id_hash(id: &str) -> u128 {
+    let hash: [u8; 32] = Sha256::digest(id).into();
+    u128::from_be_bytes(std::array::from_fn(|n| hash[n]))
+}
+
+/// The hash of a submit, by which a change is noticed.
+pub(crate) fn content_hash(json: &[u8]) -> u64 {
+    let hash: [u8; 32] = Sha256::digest(json).into();
+    u64::from_be_bytes(std::array::from_fn(|n| hash[n]))
+}
+
+/// The submit as a person reads it, with secret header values left out.
+pub(crate) fn shown(json: &[u8]) -> String {
+    let mut job: Map<String, Json> = serde_json::from_slice(json).unwrap_or_default();
+    if let Some(headers) = job.get_mut("headers").and_then(Json::as_object_mut) {
+        headers.values_mut().for_each(|value| *value = Json::from("***"));
+    }
+    Json::from(job).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(columns: &[&str]) -> Page {
+        Page { columns: columns.iter().map(|name| (*name).to_owned()).collect(), rows: Vec::new() }
+    }
+
+    fn submit(columns: &[&str], row: &[Value]) -> Result<String, String> {
+        let columns = Columns::of_jobs(&page(columns))?;
+        let candidate = columns.candidate(&"t".parse().unwrap(), row).map_err(|bad| bad.why)?;
+        Ok(String::from_utf8(candidate.json).unwrap())
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+
+    fn with(column: &str, value: Value) -> Result<String, String> {
+        submit(&["id", "due_at", column], &[Value::Int(7), Value::Int(0), value])
+    }
+
+    const HEAD: &str = r#"{"topic":"t","id":"7","at":"1970-01-01T00:00:00.000Z""#;
+
+    #[test]
+    fn a_body_goes_as_it_is() {
+        let json = with("body", Value::Json(r#"{"n": 1.50}"#.to_owned())).unwrap();
+        assert_eq!(json, format!(r#"{HEAD},"body":{{"n": 1.50}}}}"#));
+        assert_eq!(with("body", text("[1]")).unwrap(), format!(r#"{HEAD},"body":[1]}}"#));
+        let plain = with("body", text("hello")).unwrap();
+        assert_eq!(
+            plain,
+            format!(r#"{HEAD},"body_base64":"aGVsbG8=","content_type":"text/plain; charset=utf-8"}}"#)
+        );
+        assert!(
+            with("body", Value::Bytes(vec![0]))
+                .unwrap()
+                .contains(r#""AA==","content_type":"application/octet-stream""#)
+        );
+        assert_eq!(with("body", Value::Null).unwrap(), format!("{HEAD}}}"));
+    }
+
+    #[test]
+    fn json_columns_hold_json_and_arrays_are_lists() {
+        let headers = with("headers", text(r#"{"x-a":"1"}"#)).unwrap();
+        assert_eq!(headers, format!(r#"{HEAD},"headers":{{"x-a":"1"}}}}"#));
+        let tags = with("tags", Value::List(vec![Some("a".to_owned()), None])).unwrap();
+        assert_eq!(tags, format!(r#"{HEAD},"tags":["a"]}}"#));
+        assert!(with("context", text("{")).unwrap_err().contains("context is no JSON"));
+        assert_eq!(with("timeout", text("5s")).unwrap(), format!(r#"{HEAD},"timeout":"5s"}}"#));
+    }
+
+    #[test]
+    fn due_times_are_times_texts_or_seconds() {
+        let at = |value| due_at(&value).map(|at| at.to_string());
+        assert_eq!(at(text("2026-11-20 10:30:00")).unwrap(), "2026-11-20T10:30:00.000Z");
+        assert_eq!(at(text("2026-11-20T10:30:00.250+01:00")).unwrap(), "2026-11-20T09:30:00.250Z");
+        assert_eq!(at(Value::Int(1_763_600_000)).unwrap(), "2025-11-20T00:53:20.000Z");
+        for bad in [text("soon"), Value::Int(-1), Value::Float(2_460_000.5), Value::Bool(true)] {
+            assert!(at(bad.clone()).unwrap_err().contains("RFC 3339"), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn columns_that_jobs_do_not_have_are_refused_and_rows_without_an_id_too() {
+        assert!(submit(&["id", "due_at", "topic"], &[]).unwrap_err().contains("column topic"));
+        assert!(submit(&["id"], &[]).unwrap_err().contains("no column due_at"));
+        assert!(submit(&["id", "due_at", "id"], &[]).unwrap_err().contains("twice"));
+        assert_eq!(submit(&["id", "due_at"], &[Value::Null, Value::Int(0)]).unwrap_err(), "id is null");
+        assert!(Columns::of_ids(&page(&["id", "due_at"])).is_err());
+        assert!(Columns::of_outbox(&page(&["seq", "id", "error", "loaded_at", "url"])).is_ok());
+    }
+
+    #[test]
+    fn a_row_that_is_too_large_is_refused_by_its_id() {
+        let columns = Columns::of_jobs(&page(&["id", "due_at", "body"])).unwrap();
+        let row = [Value::Int(7), Value::Int(0), text(&"x".repeat(MAX_ROW))];
+        let bad = columns.candidate(&"t".parse().unwrap(), &row).unwrap_err();
+        assert!(bad.id == "7" && bad.why.contains("bytes"), "{bad:?}");
+    }
+
+    #[test]
+    fn values_of_headers_are_not_shown() {
+        assert_eq!(
+            shown(br#"{"id":"1","headers":{"authorization":"s3cret"}}"#),
+            r#"{"headers":{"authorization":"***"},"id":"1"}"#
+        );
+    }
+}

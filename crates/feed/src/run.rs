@@ -1,0 +1,270 @@
+//! Runs the feeds of a file: each waits for its lease, works while it has it, and gives it back at the shutdown.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rand::RngExt as _;
+use ringback_admission::{Admission, Principal};
+use ringback_core::contract::{StoreError, StoredFeed, WorkerId};
+use ringback_service::backoff::Outage;
+use ringback_service::dependency::Dependency;
+use ringback_service::{Context, Shutdown, Tasks, random};
+use ringback_store::{PolicyBook, Store};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{info, warn};
+
+use crate::config::{Config, Feed, Rows, Window};
+use crate::lease::{Lease, Lost};
+use crate::load::Loader;
+use crate::metrics::Metrics;
+use crate::outbox::OutboxFeed;
+use crate::pass::{Pass, PassError};
+use crate::seen::Seen;
+use crate::source::{Postgres, Source};
+
+/// The task, and the readiness check, of the topic policies.
+const POLICIES: &str = "feed's policies";
+/// How much longer a process waits before it takes a feed, for each one that it has: so processes share them.
+const SHARE: Duration = Duration::from_millis(300);
+
+/// Runs the feeds until the shutdown.
+///
+/// # Errors
+/// When the store cannot be used, or a task failed.
+pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
+    let store = Store::open(config.store.clone())?;
+    let mut tasks = Tasks::new();
+    let policies = PolicyBook::default();
+    let (book, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, &mut tasks, |known| book.keep(of, random::generator(), known));
+    let clock = Arc::clone(&context.clock);
+    let admission =
+        Admission::new(&store, policies.clone(), config.guard.clone(), clock, random::generator());
+    let shared = Arc::new(Shared {
+        store: store.clone(),
+        policies,
+        admission,
+        metrics: Metrics::new(&context.meter, &context.scrapes, Arc::clone(&context.clock)),
+        worker: WorkerId(random::generator().random()),
+        held: AtomicU32::new(0),
+        context: context.clone(),
+        config,
+    });
+    for feed in shared.config.feeds.clone() {
+        let database = Database::new(&feed, &shared.config)?;
+        let (shared, shutdown) = (Arc::clone(&shared), context.shutdown.clone());
+        let name = format!("feed {}", feed.name);
+        tasks.spawn(name.clone(), FeedTask { name, feed, shared }.run(database, shutdown));
+    }
+    let (prepare, check) = (Store::prepared, Store::answers);
+    let (is_transient, is_refusal) = (StoreError::is_transient, StoreError::is_refusal);
+    let dependency = Dependency { name: "store", subject: store, prepare, check, is_transient, is_refusal };
+    dependency.run(tasks, context).await
+}
+
+/// What the feeds of a process share.
+struct Shared {
+    store: Store,
+    policies: PolicyBook,
+    admission: Admission,
+    metrics: Metrics,
+    worker: WorkerId,
+    /// How many feeds this process has.
+    held: AtomicU32,
+    context: Context,
+    config: Config,
+}
+
+/// The database of a feed.
+enum Database {
+    Rows(Source),
+    Outbox(Box<Postgres>),
+}
+
+impl Database {
+    fn new(feed: &Feed, config: &Config) -> anyhow::Result<Self> {
+        let source = Source::new(&feed.source, config.authorities.as_deref())?;
+        Ok(match (source, &feed.rows) {
+            (Source::Postgres(database), Rows::Outbox(_)) => Self::Outbox(database),
+            (source, _) => Self::Rows(source),
+        })
+    }
+}
+
+/// The task of one feed.
+struct FeedTask {
+    /// The name of its readiness check.
+    name: String,
+    feed: Feed,
+    shared: Arc<Shared>,
+}
+
+impl FeedTask {
+    async fn run(self, mut database: Database, shutdown: Shutdown) {
+        let Shared { store, policies, worker, metrics, config, .. } = &*self.shared;
+        let lease = Lease::new(store.clone(), self.feed.name.clone(), *worker, config.lease);
+        self.report(true, "waits for its turn");
+        loop {
+            let stored = tokio::select! {
+                biased;
+                () = shutdown.stopping() => return,
+                stored = async {
+                    policies.known().await;
+                    self.take(&lease).await
+                } => stored,
+            };
+            info!(feed = %self.feed.name, "this process loads the feed now");
+            self.shared.held.fetch_add(1, Ordering::Relaxed);
+            let is_stopping = tokio::select! {
+                biased;
+                () = shutdown.stopping() => true,
+                () = lease.keep() => false,
+                () = self.work(&lease, &mut database, stored) => false,
+            };
+            self.shared.held.fetch_sub(1, Ordering::Relaxed);
+            metrics.lost(&self.feed.name);
+            if is_stopping {
+                return lease.give_back().await;
+            }
+            warn!(feed = %self.feed.name, "the lease of the feed is lost; another process may load it");
+            self.report(true, "another process may have it");
+            tokio::select! {
+                biased;
+                () = shutdown.stopping() => return,
+                () = note_disturbance(&lease, config.store.call_timeout) => {}
+            }
+        }
+    }
+
+    /// Waits until this process has the feed.
+    async fn take(&self, lease: &Lease) -> StoredFeed {
+        let mut outage = Outage::new();
+        sleep(SHARE * self.shared.held.load(Ordering::Relaxed)).await;
+        loop {
+            let wait = match lease.take().await {
+                Ok(Ok(stored)) => return stored,
+                Ok(Err(wait)) => {
+                    outage.ends();
+                    self.report(true, "another process has it");
+                    wait
+                }
+                // The store reports its outages itself.
+                Err(_) => outage.wait(),
+            };
+            sleep(wait).await;
+        }
+    }
+
+    /// Works on the feed for ever, unless it is another process's.
+    async fn work(&self, lease: &Lease, database: &mut Database, stored: StoredFeed) {
+        let Shared { store, admission, .. } = &*self.shared;
+        let caller = Principal::of_tenant(self.feed.tenant.clone());
+        let (topic, changed) = (self.feed.topic.clone(), self.feed.changed);
+        let loader = Loader { store, admission, caller, topic, changed };
+        match (database, &self.feed.rows) {
+            (Database::Rows(source), Rows::Window(window)) => {
+                self.passes(lease, window, source, &loader, stored).await;
+            }
+            (Database::Outbox(database), Rows::Outbox(outbox)) => {
+                let outbox =
+                    OutboxFeed { feed: &self.feed, outbox, loader: &loader, metrics: &self.shared.metrics };
+                self.take_out(&outbox, database).await;
+            }
+            (Database::Rows(_), Rows::Outbox(_)) | (Database::Outbox(_), Rows::Window(_)) => {
+                unreachable!("the database was made for the rows")
+            }
+        }
+    }
+
+    async fn passes(
+        &self,
+        lease: &Lease,
+        window: &Window,
+        source: &mut Source,
+        loader: &Loader<'_>,
+        mut stored: StoredFeed,
+    ) {
+        let Shared { metrics, context, config, .. } = &*self.shared;
+        let (name, clock) = (&self.feed.name, &context.clock);
+        let (mut seen, mut outage) = (Seen::default(), Outage::new());
+        metrics.complete(name, stored.position.map_or_else(|| clock.now(), |position| position.at), 0);
+        loop {
+            let (begun, at) = (Instant::now(), clock.now());
+            let pass = Pass {
+                feed: &self.feed,
+                window,
+                source: &mut *source,
+                loader,
+                lease,
+                seen: &mut seen,
+                metrics,
+                clock,
+                keep_done: config.store.keep_done,
+            };
+            match pass.run(stored).await {
+                Ok(now) => {
+                    if now.disturbances != stored.disturbances {
+                        info!(feed = %name, "another process may have changed jobs of the feed; loads all rows again");
+                        seen = Seen::default();
+                    }
+                    stored = now;
+                    metrics.complete(name, at, seen.len());
+                    metrics.passed(name, begun.elapsed().as_secs_f64());
+                    self.recovered(&mut outage);
+                    sleep_until(begun + self.feed.every).await;
+                }
+                Err(PassError::Lease(Lost::Taken)) => return,
+                Err(error) => {
+                    self.failed(&error, &mut outage).await;
+                    // The position may have been set meanwhile.
+                    if let Ok(now) = lease.renew(None).await {
+                        stored.position = now.position;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn take_out(&self, outbox: &OutboxFeed<'_>, database: &mut Postgres) {
+        let Shared { metrics, context, .. } = &*self.shared;
+        let mut outage = Outage::new();
+        loop {
+            let error = outbox.run(database, || {
+                metrics.complete(&self.feed.name, context.clock.now(), 0);
+                self.recovered(&mut outage);
+            });
+            let error = error.await;
+            self.failed(&error, &mut outage).await;
+        }
+    }
+
+    fn recovered(&self, outage: &mut Outage) {
+        if outage.ends() {
+            info!(feed = %self.feed.name, "the feed goes on");
+        }
+        self.report(true, "this process loads it");
+    }
+
+    async fn failed(&self, error: &PassError, outage: &mut Outage) {
+        self.shared.metrics.failed(&self.feed.name);
+        self.report(false, &error.to_string());
+        if outage.begins() {
+            warn!(feed = %self.feed.name, %error, "the feed cannot be loaded; trying again");
+        }
+        sleep(outage.wait()).await;
+    }
+
+    fn report(&self, is_ready: bool, text: &str) {
+        self.shared.context.health.set(&self.name, is_ready, text);
+    }
+}
+
+/// After a lost lease: waits until the last call has ended, and says that it may have been too late.
+async fn note_disturbance(lease: &Lease, call_timeout: Duration) {
+    let mut outage = Outage::new();
+    sleep(call_timeout).await;
+    while lease.disturb().await.is_err() {
+        sleep(outage.wait()).await;
+    }
+}

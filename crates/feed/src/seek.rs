@@ -1,0 +1,34 @@
+//! `ringback-feed seek`: sets from which due time a feed is read next.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use ringback_core::contract::FeedPosition;
+use ringback_core::written_time::parse_time;
+use ringback_store::Store;
+
+use crate::config::{Config, Rows};
+
+/// Sets the position of a feed.
+///
+/// # Errors
+/// If there is no such feed, the time cannot be read, or the store fails.
+#[expect(clippy::print_stdout, reason = "it is the output of the command")]
+pub(crate) async fn run(config: Config, feed: &str, time: &str) -> anyhow::Result<ExitCode> {
+    let names: Vec<_> = config.feeds.iter().map(|feed| feed.name.as_str()).collect();
+    let found = config
+        .feed(feed)
+        .with_context(|| format!("the file has no feed {feed}; it has {}", names.join(", ")))?;
+    if let Rows::Outbox(_) = found.rows {
+        bail!("feed {feed} is an outbox, which has no position: all rows that wait are loaded");
+    }
+    let at = parse_time(time)
+        .with_context(|| format!("\"{time}\" is no time by RFC 3339, such as 2026-11-20T10:00:00Z"))?;
+    let store = Store::open(config.store.clone())?;
+    store.prepare().await?;
+    store.set_feed(&found.name, FeedPosition { at, is_set: true }).await?;
+    println!(
+        "feed {feed} is read from rows due at {at}; jobs that ended before {at} and are no longer known are delivered again"
+    );
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,115 @@
+//! PostgreSQL as the database of a feed. Its connection only reads, unless it is that of an outbox.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ringback_postgres::{Connection, Limits, Server, describe};
+use tokio::time::timeout;
+use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
+
+use super::postgres_values::{Argument, read_rows, unreadable_column};
+use super::{Page, PageAsk, SourceError};
+use crate::query::{Parameter, Query};
+
+/// How long a statement may take.
+const STATEMENT: Duration = Duration::from_secs(30);
+/// How much longer its answer may take.
+const ANSWER: Duration = Duration::from_secs(10);
+const LIMITS: Limits = Limits { statement: STATEMENT, lock: Duration::from_secs(5) };
+/// What the server shows of the connection.
+const NAME: &str = "ringback-feed";
+
+/// A PostgreSQL database.
+pub(crate) struct Postgres {
+    server: Server,
+    connection: Option<Connection>,
+    /// The query that was prepared last, and its statement.
+    prepared: Vec<(String, Statement)>,
+}
+
+impl Postgres {
+    /// Reads the URL, and does not connect.
+    ///
+    /// # Errors
+    /// If the URL or the file of authorities cannot be read.
+    pub(crate) fn new(url: &str, authorities: Option<&Path>) -> anyhow::Result<Self> {
+        let server = Server::new(url, authorities, NAME)?;
+        Ok(Self { server, connection: None, prepared: Vec::new() })
+    }
+
+    /// Connects, and ends a former connection.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or refuses it.
+    pub(crate) async fn connect(&mut self) -> Result<&mut Connection, SourceError> {
+        self.connection = None;
+        self.prepared.clear();
+        let connection = wait(self.server.connect(LIMITS)).await?;
+        Ok(self.connection.insert(connection))
+    }
+
+    /// Reads a page of a query.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, or refuses the query. Then the connection is closed.
+    pub(crate) async fn page(&mut self, query: &Query, ask: &PageAsk) -> Result<Page, SourceError> {
+        let page = self.read(query, ask).await;
+        if page.is_err() {
+            self.connection = None;
+        }
+        page
+    }
+
+    async fn read(&mut self, query: &Query, ask: &PageAsk) -> Result<Page, SourceError> {
+        if self.connection.is_none() {
+            let read_only = "set default_transaction_read_only = on";
+            wait(self.connect().await?.client.batch_execute(read_only)).await?;
+        }
+        let Self { connection, prepared, .. } = self;
+        let connected = connection.as_ref().map(|connection| &connection.client);
+        let client = connected.ok_or_else(|| SourceError("it is not connected".to_owned()))?;
+        let known = prepared.iter().position(|(text, _)| *text == query.numbered);
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let statement = wait(client.prepare(&query.numbered)).await?;
+                if let Some(why) = statement.columns().iter().find_map(unreadable_column) {
+                    return Err(SourceError(why));
+                }
+                prepared.push((query.numbered.clone(), statement));
+                prepared.len() - 1
+            }
+        };
+        let statement = &prepared[known].1;
+        let argument = |parameter: &Parameter| match parameter {
+            Parameter::From => Argument::Time(Parameter::From, ask.from),
+            Parameter::To => Argument::Time(Parameter::To, ask.to),
+            Parameter::After => Argument::After(ask.after.clone()),
+            Parameter::Limit => Argument::Limit(ask.limit),
+        };
+        let arguments: Vec<_> = query.parameters.iter().map(argument).collect();
+        let arguments: Vec<_> = arguments.iter().map(|argument| argument as &(dyn ToSql + Sync)).collect();
+        let rows = wait(client.query(statement, &arguments)).await?;
+        Ok(Page {
+            columns: statement.columns().iter().map(|column| column.name().to_owned()).collect(),
+            rows: read_rows(&rows),
+        })
+    }
+}
+
+/// Waits for an answer of the server, for a bounded time.
+///
+/// # Errors
+/// That of the server, or that it did not answer.
+pub(crate) async fn wait<T>(
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, SourceError> {
+    match timeout(STATEMENT + ANSWER, answer).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(SourceError(format!("PostgreSQL: {}", describe(&error)))),
+        Err(_elapsed) => {
+            Err(SourceError(format!("PostgreSQL did not answer within {:?}", STATEMENT + ANSWER)))
+        }
+    }
+}

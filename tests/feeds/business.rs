@@ -1,0 +1,133 @@
+//! The business databases of the tests: a table of orders, and the files with the feeds that read it.
+
+use std::fs;
+use std::time::Duration;
+
+use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
+use ringback_core::contract::{FeedPosition, Options};
+use ringback_store::{Store, settings};
+use ringback_testkit::{PostgresServer, Role, Sink, Stack, StackOptions, eventually};
+use tempfile::TempDir;
+
+use crate::archive::database::Database;
+use crate::sample_jobs::SOON;
+
+/// The topic of the jobs of orders.
+pub(super) const TOPIC: &str = "order.unpaid";
+
+/// The orders whose time comes, and that nobody has paid.
+pub(super) const UNPAID: &str = "select id, due_at, url, body from orders where paid_at is null and due_at >= :from \
+    and due_at < :to and id > :after order by id limit :limit";
+/// The orders that were paid.
+pub(super) const PAID: &str =
+    "select id from orders where paid_at >= :from and id > :after order by id limit :limit";
+
+/// A database with orders.
+pub(super) struct Business {
+    pub(super) database: Database,
+    dir: TempDir,
+}
+
+impl Business {
+    /// One of each kind, with an empty table of orders.
+    pub(super) async fn each() -> [Self; 2] {
+        let postgres = Database::Postgres(Box::new(PostgresServer::start().await));
+        let sqlite = Database::Sqlite(tempfile::tempdir().expect("a directory"));
+        [Self::new(postgres).await, Self::new(sqlite).await]
+    }
+
+    /// In PostgreSQL.
+    pub(super) async fn in_postgres() -> Self {
+        Self::new(Database::Postgres(Box::new(PostgresServer::start().await))).await
+    }
+
+    async fn new(database: Database) -> Self {
+        let (time, body) = match &database {
+            Database::Postgres(_) => ("timestamptz", "jsonb"),
+            Database::Sqlite(_) => ("text", "text"),
+        };
+        if let Database::Sqlite(_) = database {
+            drop(database.rows("pragma journal_mode = wal").await);
+        }
+        let table = format!(
+            "create table orders (id text primary key, due_at {time}, url text, body {body}, paid_at {time})"
+        );
+        database.execute(&table).await;
+        Self { database, dir: tempfile::tempdir().expect("a directory") }
+    }
+
+    /// Adds orders, each with a body that has a number.
+    pub(super) async fn insert(&self, sink: &Sink, orders: &[(&str, Timestamp)]) {
+        let url = sink.url("/hook");
+        let rows = orders.iter().map(|(id, due)| format!("('{id}', '{due}', '{url}', '{{\"n\":1}}')"));
+        let rows: Vec<_> = rows.collect();
+        let sql = format!("insert into orders (id, due_at, url, body) values {}", rows.join(", "));
+        self.database.execute(&sql).await;
+    }
+
+    /// A file with the feed `orders`, and more lines of it.
+    pub(super) fn file(&self, more: &str) -> String {
+        let path = self.dir.path().join("feeds.toml");
+        let head = format!(
+            "[[feed]]\nname = \"orders\"\nsource = \"{}\"\ntopic = \"{TOPIC}\"\nevery = \"1s\"\n",
+            self.database.url()
+        );
+        fs::write(&path, head + more).expect("a file");
+        path.display().to_string()
+    }
+
+    /// The file of a feed that reads the unpaid orders and cancels those that were paid.
+    pub(super) fn orders(&self) -> String {
+        self.file(&format!("query = \"{UNPAID}\"\ngone = \"{PAID}\"\n"))
+    }
+}
+
+/// A stack in which jobs that ended are known for long enough, with some processes that load the feeds of a file.
+pub(super) fn feeding(file: &str, count: usize) -> StackOptions {
+    Stack::options().env("RINGBACK_KEEP_DONE", "2h").count(Role::Feed, count).role_env(
+        Role::Feed,
+        "RINGBACK_FEEDS",
+        file,
+    )
+}
+
+/// A time from now.
+pub(super) fn within(by: Duration) -> Timestamp {
+    SystemClock.now().plus(by)
+}
+
+/// A time before now.
+pub(super) fn ago(by: Duration) -> Timestamp {
+    Timestamp::from_millis(SystemClock.now().as_millis() - by.as_millis() as u64)
+}
+
+/// The value of a counter of rows, over all processes that load them.
+pub(super) async fn rows(stack: &Stack, result: &str) -> u64 {
+    let mut sum = 0;
+    for process in &stack.feeds {
+        let label = format!("result=\"{result}\"");
+        let metrics = process.metrics().await;
+        let lines = metrics.lines().filter(|line| line.starts_with("ringback_feed_rows_total{"));
+        let values = lines.filter(|line| line.contains(&label)).filter_map(|line| line.rsplit(' ').next());
+        sum += values.map(|value| value.parse::<u64>().expect("a count")).sum::<u64>();
+    }
+    sum
+}
+
+/// Waits until so many rows had a result.
+pub(super) async fn wait_rows(stack: &Stack, result: &str, count: u64) {
+    eventually(SOON, &format!("{count} rows are {result}"), async || {
+        let found = rows(stack, result).await;
+        if found >= count { Ok(()) } else { Err(found) }
+    })
+    .await;
+}
+
+/// Sets the position of the feed `orders` in the store, as a pass that began then would have.
+pub(super) async fn set_position(stack: &Stack, at: Timestamp) {
+    let options = Options { url: stack.store_url(), ..settings::defaults(SOON) };
+    let store = Store::open(options).expect("a store");
+    store.prepare().await.expect("it answers");
+    let name = "orders".parse().expect("a name");
+    store.set_feed(&name, FeedPosition { at, is_set: false }).await.expect("set");
+}

@@ -1,0 +1,94 @@
+//! A table with many orders, of which some are due within the hour, two processes of which one is killed, and orders that are
+//! inserted, changed and paid meanwhile. `RINGBACK_TEST_ORDERS` asks for a million; by default there are few.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ringback_testkit::{Sink, eventually};
+use serde_json::{Value, json};
+
+use super::business::{Business, TOPIC, feeding, rows};
+use crate::sample_jobs::SOON;
+
+/// How many orders there are. A tenth of them is due within the window.
+fn orders() -> usize {
+    ringback_testkit::variable("RINGBACK_TEST_ORDERS").unwrap_or(20_000)
+}
+
+#[tokio::test]
+async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
+    let business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    let (all, due) = (orders(), orders() / 10);
+    let long = Duration::from_secs(30 + orders() as u64 / 2_000);
+    // Those that are due lie among the others. Their times are spread over a part of the hour, so that the test sees them.
+    let spread = 10 + all / 10_000;
+    let url = sink.url("/hook");
+    business
+        .database
+        .execute(&format!(
+            "insert into orders (id, due_at, url, body)
+             select 'o-' || n, case when n % 10 = 0 then now() + interval '8 seconds' + (n % {spread}) * interval '1 second'
+                 else now() + interval '2 days' end, '{url}', '{{\"n\":1}}' from generate_series(1, {all}) n;
+             create index on orders (due_at); analyze orders"
+        ))
+        .await;
+    let mut stack = feeding(&business.orders(), 2).start().await;
+    eventually(long, "half of the orders are loaded", async || {
+        let loaded = rows(&stack, "submitted").await;
+        if loaded >= due as u64 / 2 { Ok(()) } else { Err(loaded) }
+    })
+    .await;
+    let changes = [
+        "update orders set body = '{\"n\":2}', due_at = now() + interval '12 seconds' where id like '%70' and due_at < now() + interval '1 day' and due_at > now() + interval '5 seconds'",
+        "update orders set due_at = now() + interval '10 seconds' where id like '%71'",
+        "update orders set paid_at = now() where id like '%30' and due_at > now() + interval '6 seconds'",
+    ];
+    for change in changes {
+        business.database.execute(change).await;
+    }
+    let changed: Vec<_> = ids(&business, "body->>'n' = '2'").await;
+    let paid = ids(&business, "paid_at is not null").await;
+    // Whichever process it is.
+    stack.feeds.remove(0).kill();
+    let wanted = ids(&business, "paid_at is null and due_at < now() + interval '1 hour'").await;
+    assert!(wanted.len() > due / 2 && !changed.is_empty() && !paid.is_empty());
+    eventually(4 * long, "all orders have arrived", async || {
+        let arrived = sink.counts();
+        let missing: Vec<_> = wanted.iter().filter(|id| !arrived.contains_key(*id)).collect();
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{} are missing: {:?}", missing.len(), missing.first()))
+        }
+    })
+    .await;
+    let counts = sink.counts();
+    assert!(counts.values().all(|count| *count == 1), "each once");
+    let times: BTreeMap<String, i64> = business
+        .database
+        .rows("select id, (extract(epoch from due_at) * 1000)::bigint from orders where due_at < now() + interval '1 hour'")
+        .await
+        .into_iter()
+        .map(|row| (row[0].clone(), row[1].parse().expect("ms")))
+        .collect();
+    for arrival in sink.arrivals() {
+        let id = arrival.job_id().to_owned();
+        assert!(arrival.at.as_millisecond() + 1 >= times[&id], "{id} is early");
+        if changed.contains(&id) {
+            let body: Value = serde_json::from_slice(&arrival.body).expect("JSON");
+            assert_eq!(body, json!({"n": 2}), "{id}");
+        }
+    }
+    for id in paid.iter().take(20) {
+        let (status, job) = stack.job(TOPIC, id).await;
+        assert!(status == 404 || job["state"] == "cancelled", "{id}: {job}");
+        assert!(!counts.contains_key(id), "{id} was paid");
+    }
+    stack.wait_count("done", counts.len() as u64, SOON).await;
+}
+
+async fn ids(business: &Business, condition: &str) -> Vec<String> {
+    let rows = business.database.rows(&format!("select id from orders where {condition}")).await;
+    rows.into_iter().map(|mut row| row.remove(0)).collect()
+}

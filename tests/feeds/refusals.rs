@@ -1,0 +1,138 @@
+//! Rows and queries that are wrong: a row is left out, counted and logged with its id, and never the end of the feed. And a
+//! feed whose jobs could be delivered again does not go on by itself.
+
+use std::time::Duration;
+
+use ringback_testkit::{Role, Sink, Stack, eventually};
+use serde_json::json;
+
+use super::business::{Business, TOPIC, ago, feeding, rows, set_position, wait_rows, within};
+use crate::sample_jobs::SOON;
+
+const LONG: Duration = Duration::from_secs(600);
+
+#[tokio::test]
+async fn rows_that_are_no_jobs_are_left_out_and_the_others_loaded() {
+    for business in Business::each().await {
+        let sink = Sink::start().await;
+        business.insert(&sink, &[("a", within(LONG)), ("b b", within(LONG)), ("z", ago(LONG))]).await;
+        let wrong = "insert into orders (id, due_at, url, body) select 'no-url', due_at, 'ftp://x/', body from orders where id = 'a'";
+        business.database.execute(wrong).await;
+        let stack = feeding(&business.orders(), 1).start().await;
+        sink.wait_for_job("z", 1, SOON).await;
+        wait_rows(&stack, "refused", 4).await;
+        assert_eq!((rows(&stack, "submitted").await, stack.job(TOPIC, "a").await.0), (2, 200));
+        let log = stack.feeds[0].log();
+        for (id, why) in [("b b", "id"), ("no-url", "url")] {
+            let lines: Vec<_> =
+                log.lines().filter(|line| line.contains(id) && line.contains("no job")).collect();
+            assert!(lines.len() == 1 && lines[0].contains(why), "{id}: {lines:?}\n{log}");
+        }
+        // Once it is mended it is loaded.
+        business.database.execute("delete from orders where id = 'b b'").await;
+        business.database.execute("update orders set url = (select url from orders where id = 'a')").await;
+        wait_rows(&stack, "submitted", 3).await;
+    }
+}
+
+#[tokio::test]
+async fn the_guard_and_the_topic_policy_hold_for_rows_too() {
+    let business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    business.insert(&sink, &[("inside", within(LONG))]).await;
+    business.insert(&sink, &[("by-policy", ago(LONG))]).await;
+    business.database.execute("update orders set url = 'http://10.1.2.3/' where id = 'inside'").await;
+    business.database.execute("update orders set url = null where id = 'by-policy'").await;
+    let options = feeding(&business.orders(), 0).guarded();
+    let mut stack = options.env("RINGBACK_EGRESS_ALLOW", "127.0.0.0/8").start().await;
+    stack.set_policy(TOPIC, &json!({"url": sink.url("/policy")})).await.expect(200);
+    stack.add(Role::Feed).await;
+    let arrivals = sink.wait_for_job("by-policy", 1, SOON).await;
+    assert_eq!(arrivals[0].path, "/policy");
+    wait_rows(&stack, "refused", 1).await;
+    assert!(stack.feeds[0].log().contains("10.1.2.3"), "{}", stack.feeds[0].log());
+}
+
+#[tokio::test]
+async fn a_tenant_has_its_topics_and_its_quota() {
+    let business = Business::in_postgres().await;
+    let (sink, root) = (Sink::start().await, "a-root-key-of-more-than-32-characters");
+    let ids: Vec<_> = (0..60).map(|n| format!("o-{n:02}")).collect();
+    let orders: Vec<_> = ids.iter().map(|id| (id.as_str(), ago(Duration::from_secs(1)))).collect();
+    business.insert(&sink, &orders).await;
+    let file = business.file(&format!("tenant = \"acme\"\nquery = \"{}\"\n", super::business::UNPAID));
+    let mut stack = feeding(&file, 0).role_env(Role::Api, "RINGBACK_ROOT_KEY", root).start().await;
+    let set = stack.put("/v1/quotas/acme", &json!({"jobs_per_second": 10})).await;
+    assert!(set.status == 200 || set.status == 201, "{set:?}");
+    let begun = tokio::time::Instant::now();
+    stack.add(Role::Feed).await;
+    sink.wait_for_jobs(&ids, 1, 2 * SOON).await;
+    assert!(begun.elapsed() > Duration::from_secs(3), "60 jobs at 10 a second");
+    let topics = stack.get("/v1/topics").await.expect(200);
+    assert!(!topics.to_string().contains(TOPIC), "it belongs to the tenant: {topics}");
+}
+
+async fn says(stack: &Stack, text: &str) {
+    eventually(SOON, text, async || {
+        let log = stack.feeds[0].log();
+        if log.contains(text) { Ok(()) } else { Err(log) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_query_that_is_wrong_is_said_and_tried_again() {
+    let business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    business.insert(&sink, &[("a", ago(LONG)), ("b", ago(LONG))]).await;
+    let query = |sql: &str| business.file(&format!("query = \"{sql}\"\n"));
+    let conditions = "due_at >= :from and due_at < :to";
+    for (sql, why) in [
+        (
+            format!("select id, due_at from nowhere where {conditions} and id > :after limit :limit"),
+            "nowhere",
+        ),
+        (
+            format!("select id, due_at, paid_at from orders where {conditions} and id > :after limit :limit"),
+            "paid_at",
+        ),
+        (
+            format!(
+                "select id, due_at, url from orders where {conditions} and id >= :after order by id limit :limit"
+            ),
+            "id > :after",
+        ),
+        (
+            format!(
+                "select id, due_at, url from orders where {conditions} and length(id) > :after limit :limit"
+            ),
+            "id > :after",
+        ),
+    ] {
+        let mut stack = feeding(&query(&sql), 0).start().await;
+        let feed = stack.spec(Role::Feed).start();
+        stack.feeds.push(feed);
+        says(&stack, why).await;
+        assert!(stack.feeds[0].exit_status().is_none(), "it goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_feed_that_was_away_for_longer_than_ended_jobs_are_known_waits_for_a_decision() {
+    let business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    business.insert(&sink, &[("a", ago(LONG))]).await;
+    let file = business.orders();
+    let mut stack = feeding(&file, 0).start().await;
+    set_position(&stack, ago(Duration::from_secs(90 * 60))).await;
+    let feed = stack.spec(Role::Feed).start();
+    stack.feeds.push(feed);
+    says(&stack, "45m").await;
+    says(&stack, "ringback-feed seek").await;
+    assert_eq!(sink.seen(), 0);
+    let at = ago(Duration::from_secs(15 * 60)).to_string();
+    let seek = stack.spec(Role::Feed).arg("seek").arg(&file).arg("orders").arg(&at).command();
+    let output = tokio::process::Command::from(seek).output().await.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    sink.wait_for_job("a", 1, SOON).await;
+}

@@ -1,0 +1,140 @@
+//! Rows of a query are delivered at their times; rows that are inserted, changed and deleted meanwhile count.
+
+use std::time::Duration;
+
+use ringback_testkit::{Sink, eventually};
+use serde_json::json;
+
+use super::business::{Business, TOPIC, UNPAID, ago, feeding, rows, set_position, wait_rows, within};
+use crate::archive::database::Database;
+use crate::sample_jobs::SOON;
+
+const LONG: Duration = Duration::from_secs(600);
+
+#[tokio::test]
+async fn orders_are_delivered_at_their_times_as_they_are_then() {
+    for business in Business::each().await {
+        let (sink, soon) = (Sink::start().await, within(Duration::from_secs(4)));
+        // As if it was due while nothing ran.
+        business
+            .insert(&sink, &[("due", ago(LONG)), ("soon", soon), ("changed", soon), ("paid", soon)])
+            .await;
+        business.insert(&sink, &[("later", within(LONG)), ("far", within(3 * LONG * 3))]).await;
+        let stack = feeding(&business.orders(), 1).start().await;
+        wait_rows(&stack, "submitted", 5).await;
+        business.insert(&sink, &[("new", soon)]).await;
+        let changes = [
+            "update orders set body = '{\"n\":2}' where id in ('changed', 'later')",
+            &format!("update orders set paid_at = '{}' where id = 'paid'", within(Duration::ZERO)),
+        ];
+        for change in changes {
+            business.database.execute(change).await;
+        }
+        wait_rows(&stack, "replaced", 2).await;
+        wait_rows(&stack, "cancelled", 1).await;
+        sink.wait_for_jobs(&["due", "soon", "changed", "new"], 1, SOON).await;
+        for arrival in sink.arrivals() {
+            let is_early =
+                arrival.job_id() != "due" && (arrival.at.as_millisecond() as u64) < soon.as_millis();
+            assert!(!is_early, "{} arrived at {} before {soon}", arrival.job_id(), arrival.at);
+            let n = if arrival.job_id() == "changed" { 2 } else { 1 };
+            let body: serde_json::Value = serde_json::from_slice(&arrival.body).expect("JSON");
+            assert_eq!(body, json!({"n": n}), "{}", arrival.job_id());
+        }
+        let (status, job) = stack.job(TOPIC, "paid").await;
+        assert_eq!((status, &job["state"]), (200, &json!("cancelled")), "{job}");
+        let later = stack.get(&format!("/v1/jobs/{TOPIC}/later?include=request")).await.expect(200);
+        assert_eq!(later["request"]["body"], json!({"n": 2}));
+        assert_eq!(stack.job(TOPIC, "far").await.0, 404, "beyond the window");
+        assert_eq!(sink.arrivals().len(), 4, "each once");
+    }
+}
+
+#[tokio::test]
+async fn rows_that_do_not_change_are_read_again_and_not_submitted() {
+    for business in Business::each().await {
+        let sink = Sink::start().await;
+        let ids: Vec<_> = (0..250).map(|n| format!("o-{n:03}")).collect();
+        let orders: Vec<_> = ids.iter().map(|id| (id.as_str(), within(LONG))).collect();
+        business.insert(&sink, &orders).await;
+        let stack = feeding(&business.orders(), 1).start().await;
+        wait_rows(&stack, "submitted", 250).await;
+        wait_rows(&stack, "unchanged", 500).await;
+        assert_eq!((rows(&stack, "submitted").await, stack.count_in("delayed").await), (250, 250));
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_has_ended_is_not_delivered_again_whatever_becomes_of_its_row() {
+    let business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    business.insert(&sink, &[("done", ago(Duration::from_secs(1))), ("cancelled", within(LONG))]).await;
+    let mut stack = feeding(&business.orders(), 1).start().await;
+    stack.wait_state(TOPIC, "done", "done", SOON).await;
+    wait_rows(&stack, "submitted", 2).await;
+    assert_eq!(stack.cancel(TOPIC, "cancelled").await.0, 200);
+    // A process that has just begun remembers nothing.
+    stack.feeds[0].kill();
+    stack.feeds[0].restart();
+    stack.feeds[0].ready(SOON).await;
+    wait_rows(&stack, "unchanged", 4).await;
+    business.database.execute("update orders set body = '{\"n\":2}'").await;
+    wait_rows(&stack, "kept", 2).await;
+    for id in ["done", "cancelled"] {
+        assert_eq!(stack.job(TOPIC, id).await.1["state"], json!(id));
+    }
+    assert_eq!(sink.arrivals().len(), 1);
+}
+
+#[tokio::test]
+async fn a_change_is_kept_out_if_that_is_wanted() {
+    let business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    business.insert(&sink, &[("a", within(LONG))]).await;
+    let stack =
+        feeding(&business.file(&format!("query = \"{UNPAID}\"\nchanged = \"keep\"\n")), 1).start().await;
+    wait_rows(&stack, "submitted", 1).await;
+    business.database.execute("update orders set body = '{\"n\":2}'").await;
+    wait_rows(&stack, "kept", 1).await;
+    let job = stack.get(&format!("/v1/jobs/{TOPIC}/a?include=request")).await.expect(200);
+    assert_eq!(job["request"]["body"], json!({"n": 1}));
+}
+
+#[tokio::test]
+async fn rows_of_a_transaction_that_commits_late_are_delivered() {
+    let business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    business.insert(&sink, &[("a", within(LONG))]).await;
+    let stack = feeding(&business.orders(), 1).start().await;
+    wait_rows(&stack, "unchanged", 2).await;
+    // As if it had been inserted ten minutes ago, in a transaction that has just ended.
+    business.insert(&sink, &[("late", ago(LONG))]).await;
+    sink.wait_for_job("late", 1, SOON).await;
+}
+
+#[tokio::test]
+async fn what_becomes_due_while_the_feed_or_its_database_is_away_is_delivered() {
+    let mut business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    business.insert(&sink, &[("a", ago(LONG / 10))]).await;
+    let mut stack = feeding(&business.orders(), 1).start().await;
+    sink.wait_for_job("a", 1, SOON).await;
+    wait_rows(&stack, "unchanged", 1).await;
+    stack.feeds[0].term();
+    stack.feeds[0].wait_exit(SOON).await;
+    // It is as if it had been away for three quarters of an hour.
+    set_position(&stack, ago(Duration::from_secs(45 * 60))).await;
+    business.insert(&sink, &[("b", ago(Duration::from_secs(55 * 60)))]).await;
+    let Database::Postgres(server) = &mut business.database else { unreachable!() };
+    server.kill();
+    stack.feeds[0].restart();
+    eventually(SOON, "the feed says what is wrong", async || {
+        let log = stack.feeds[0].log();
+        if log.contains("the feed cannot be loaded") { Ok(()) } else { Err(log) }
+    })
+    .await;
+    server.restart().await;
+    sink.wait_for_job("b", 1, SOON).await;
+    wait_rows(&stack, "unchanged", 2).await;
+    assert_eq!(sink.arrivals_of("a").len(), 1, "it is known still");
+}
