@@ -18,7 +18,7 @@ async fn a_row_may_have_everything_that_a_job_has() {
         .execute(&format!(
             "create table jobs (id uuid primary key, due_at timestamp, url text, method text, body bytea, content_type text,
                 headers jsonb, context json, tags text[], retry jsonb, timeout text, expires text, on_dead text);
-            insert into jobs values ('00112233-4455-6677-8899-aabbccddeeff', now() at time zone 'utc', '{}', 'PUT',
+            insert into jobs values ('00112233-4455-6677-8899-aabbccddeeff', now() at time zone 'utc' + interval '3 seconds', '{}', 'PUT',
                 'plain', 'text/plain', '{{\"x-a\":\"1\"}}', '{{\"k\":\"v\"}}', '{{customer:42,eu}}',
                 '{{\"delays\":[\"1s\"]}}', '5s', '1h', '{}')",
             sink.url("/hook"),
@@ -27,12 +27,12 @@ async fn a_row_may_have_everything_that_a_job_has() {
         .await;
     let stack =
         feeding(&business.file(&format!("query = \"select * from jobs where {ALL}\"\n")), 1).start().await;
-    let arrived = sink.wait_for(1, SOON).await.remove(0);
-    assert_eq!(arrived.job_id(), "00112233-4455-6677-8899-aabbccddeeff");
+    let id = "00112233-4455-6677-8899-aabbccddeeff";
+    let job = stack.wait_state(TOPIC, id, "delayed", SOON).await;
+    assert_eq!(job["tags"], json!(["customer:42", "eu"]), "{job}");
+    let arrived = sink.wait_for_job(id, 1, SOON).await.remove(0);
     assert_eq!((arrived.method.as_str(), &arrived.body[..]), ("PUT", &b"plain"[..]));
     assert_eq!((arrived.header("x-a"), arrived.header("content-type")), (Some("1"), Some("text/plain")));
-    let job = stack.job(TOPIC, arrived.job_id()).await.1;
-    assert_eq!(job["tags"], json!(["customer:42", "eu"]), "{job}");
 }
 
 #[tokio::test]

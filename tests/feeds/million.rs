@@ -1,7 +1,8 @@
 //! A table with many orders, of which some are due within the hour, two processes of which one is killed, and orders that are
-//! inserted, changed and paid meanwhile. `RINGBACK_TEST_ORDERS` asks for a million; by default there are few.
+//! inserted, changed and paid meanwhile. `RINGBACK_TEST_ORDERS` asks for a million and `RINGBACK_TEST_ORDERS_WITHIN` for the
+//! seconds in which a tenth of them is due; by default there are few.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ringback_testkit::{Sink, eventually};
@@ -15,20 +16,25 @@ fn orders() -> usize {
     ringback_testkit::variable("RINGBACK_TEST_ORDERS").unwrap_or(20_000)
 }
 
+/// Over how many seconds their due times are spread. `RINGBACK_TEST_ORDERS_WITHIN` asks for another number.
+fn spread() -> usize {
+    ringback_testkit::variable("RINGBACK_TEST_ORDERS_WITHIN").unwrap_or(10 + orders() / 10_000)
+}
+
 #[tokio::test]
 async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
     let business = Business::in_postgres().await;
     let sink = Sink::start().await;
     let (all, due) = (orders(), orders() / 10);
-    let long = Duration::from_secs(30 + orders() as u64 / 2_000);
+    let long = Duration::from_secs((30 + all / 2_000 + spread()) as u64);
     // Those that are due lie among the others. Their times are spread over a part of the hour, so that the test sees them.
-    let spread = 10 + all / 10_000;
+    let (first, spread) = (8 + all / 20_000, spread());
     let url = sink.url("/hook");
     business
         .database
         .execute(&format!(
             "insert into orders (id, due_at, url, body)
-             select 'o-' || n, case when n % 10 = 0 then now() + interval '8 seconds' + (n % {spread}) * interval '1 second'
+             select 'o-' || n, case when n % 10 = 0 then now() + interval '{first} seconds' + (n % {spread}) * interval '1 second'
                  else now() + interval '2 days' end, '{url}', '{{\"n\":1}}' from generate_series(1, {all}) n;
              create index on orders (due_at); analyze orders"
         ))
@@ -47,7 +53,7 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
     for change in changes {
         business.database.execute(change).await;
     }
-    let changed: Vec<_> = ids(&business, "body->>'n' = '2'").await;
+    let changed: BTreeSet<_> = ids(&business, "body->>'n' = '2'").await.into_iter().collect();
     let paid = ids(&business, "paid_at is not null").await;
     // Whichever process it is.
     stack.feeds.remove(0).kill();
@@ -72,20 +78,31 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
         .into_iter()
         .map(|row| (row[0].clone(), row[1].parse().expect("ms")))
         .collect();
+    let mut late = Vec::new();
     for arrival in sink.arrivals() {
         let id = arrival.job_id().to_owned();
         assert!(arrival.at.as_millisecond() + 1 >= times[&id], "{id} is early");
+        late.push(arrival.at.as_millisecond() - times[&id]);
         if changed.contains(&id) {
             let body: Value = serde_json::from_slice(&arrival.body).expect("JSON");
             assert_eq!(body, json!({"n": 2}), "{id}");
         }
     }
+    show(&mut late);
     for id in paid.iter().take(20) {
         let (status, job) = stack.job(TOPIC, id).await;
         assert!(status == 404 || job["state"] == "cancelled", "{id}: {job}");
         assert!(!counts.contains_key(id), "{id} was paid");
     }
     stack.wait_count("done", counts.len() as u64, SOON).await;
+}
+
+/// Prints how late the jobs were.
+#[expect(clippy::print_stderr, reason = "figures for who asks for a long run")]
+fn show(late: &mut [i64]) {
+    late.sort_unstable();
+    let at = |part: usize| late[(late.len() - 1) * part / 100];
+    eprintln!("{} orders: p50 {} ms, p99 {} ms, longest {} ms", late.len(), at(50), at(99), at(100));
 }
 
 async fn ids(business: &Business, condition: &str) -> Vec<String> {

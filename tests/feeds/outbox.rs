@@ -62,12 +62,19 @@ async fn rows_may_stay_marked_and_bad_ones_say_why() {
     business.database.execute(bad).await;
     business.database.execute(&insert(&sink, "good")).await;
     sink.wait_for_job("good", 1, SOON).await;
-    wait_rows(&stack, "refused", 2).await;
+    stack.wait_count("done", 1, SOON).await;
+    // The same id with other content, after its job has ended.
+    business.database.execute(&insert(&sink, "good").replace("{\"id\":", "{\"n\":")).await;
+    wait_rows(&stack, "refused", 3).await;
     let sql =
         "select id, loaded_at is not null, coalesce(left(error, 3), '') from ringback_outbox order by seq";
     eventually(SOON, "all rows are marked", async || {
         let rows = left(&business, sql).await;
-        if rows == ["bad id f id:", "bad-url f url", "good t "] { Ok(()) } else { Err(rows.join(", ")) }
+        if rows == ["bad id f id:", "bad-url f url", "good t ", "good f ano"] {
+            Ok(())
+        } else {
+            Err(rows.join(", "))
+        }
     })
     .await;
     // A row that was mended is loaded; here when the feed begins again, since an update notifies nobody.

@@ -122,9 +122,9 @@ async fn what_becomes_due_while_the_feed_or_its_database_is_away_is_delivered() 
     wait_rows(&stack, "unchanged", 1).await;
     stack.feeds[0].term();
     stack.feeds[0].wait_exit(SOON).await;
-    // It is as if it had been away for three quarters of an hour.
-    set_position(&stack, ago(Duration::from_secs(45 * 60))).await;
-    business.insert(&sink, &[("b", ago(Duration::from_secs(55 * 60)))]).await;
+    // It is as if it had been away for forty minutes.
+    set_position(&stack, ago(Duration::from_secs(40 * 60))).await;
+    business.insert(&sink, &[("b", ago(Duration::from_secs(50 * 60)))]).await;
     let Database::Postgres(server) = &mut business.database else { unreachable!() };
     server.kill();
     stack.feeds[0].restart();

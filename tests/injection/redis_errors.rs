@@ -10,6 +10,7 @@ mod table;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,10 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     let directory = tempfile::tempdir().expect("a directory");
     let archive = format!("sqlite:{}", directory.path().join("archive.db").display());
     let options = options.count(Role::Archiver, 1).role_env(Role::Archiver, "RINGBACK_ARCHIVE", &archive);
+    let feeds = directory.path().join("feeds.toml");
+    fs::write(&feeds, feed_of(&directory.path().join("orders.db"))).expect("a file");
+    let feeds = feeds.display().to_string();
+    let options = options.count(Role::Feed, 1).role_env(Role::Feed, "RINGBACK_FEEDS", &feeds);
     // The audit at the end is in the history: the proxy ends with this test.
     let mut stack = options.env("RINGBACK_SHARDS", "1").unaudited().start().await;
     let recorded = Arc::new(Recorded::start("errors of redis", &Bounds::default()));
@@ -88,11 +93,23 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     show(&format!("seed {seed}: {cells} cells\n{report}"));
     recorded.assert_clean(&report, &format!("seed {seed}"));
     assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
-    let Stack { apis, carriers, notifiers, archivers, .. } = &mut stack;
-    for process in apis.iter_mut().chain(carriers).chain(notifiers).chain(archivers) {
+    let Stack { apis, carriers, notifiers, archivers, feeds, .. } = &mut stack;
+    for process in apis.iter_mut().chain(carriers).chain(notifiers).chain(archivers).chain(feeds) {
         assert_eq!(process.exit_status(), None, "{}", process.log());
         assert!(!process.log().contains("panicked"), "{}", process.log());
     }
+}
+
+/// A feed of a database without orders, which asks for its lease again and again.
+fn feed_of(database: &Path) -> String {
+    let orders = "create table orders (id text primary key, due_at text)";
+    rusqlite::Connection::open(database).expect("it opens").execute_batch(orders).expect("a table");
+    let condition = "due_at >= :from and due_at < :to and id > :after order by id limit :limit";
+    format!(
+        "[[feed]]\nname = \"orders\"\nsource = \"sqlite:{}\"\ntopic = \"orders\"\nevery = \"1s\"\nwindow = \"10m\"\n\
+         query = \"select id, due_at from orders where {condition}\"\n",
+        database.display()
+    )
 }
 
 /// Makes the processes make each call that is armed.

@@ -114,7 +114,12 @@ impl OutboxFeed<'_> {
                 Some(Loaded::Submitted) => RowResult::Submitted,
                 Some(Loaded::Replaced) => RowResult::Replaced,
                 Some(Loaded::Known) => RowResult::Unchanged,
-                Some(Loaded::Kept) => RowResult::Kept,
+                // The row has to stay: nothing else knows of its content.
+                Some(Loaded::Kept) => {
+                    let why = "another job has this id, with other content, and keeps it".to_owned();
+                    bad.push((*seq, BadRow { id: candidate.id.clone(), why }));
+                    continue;
+                }
                 Some(Loaded::Refused(why)) => {
                     bad.push((*seq, BadRow { id: candidate.id.clone(), why }));
                     continue;

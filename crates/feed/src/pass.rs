@@ -245,6 +245,15 @@ impl<'a> Pages<'a> {
                     .to_owned(),
             ));
         }
+        let ids = page.rows.iter().filter_map(|row| match columns.id(row) {
+            Value::Int(id) => Some(*id),
+            _ => None,
+        });
+        // Texts have the order of the database, which is not known here.
+        if !ids.is_sorted_by(|a, b| a < b) {
+            let why = "the query yields ids that do not ascend: it needs `order by id`, and each id once";
+            return Err(PassError::Query(why.to_owned()));
+        }
         let bytes: usize = page.rows.iter().flatten().map(Value::size).sum();
         self.ask.limit = (PAGE_BYTES / (bytes / page.rows.len()).max(1)).clamp(1, MAX_PAGE);
         self.ask.after = Some(last.clone());

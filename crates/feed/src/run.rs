@@ -11,6 +11,7 @@ use ringback_service::backoff::Outage;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Shutdown, Tasks, random};
 use ringback_store::{PolicyBook, Store};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
@@ -25,8 +26,9 @@ use crate::source::{Postgres, Source};
 
 /// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "feed's policies";
-/// How much longer a process waits before it takes a feed, for each one that it has: so processes share them.
-const SHARE: Duration = Duration::from_millis(300);
+/// How long a process that has feeds waits before it takes another one, so that processes that have fewer come first.
+const SHARE: Duration = Duration::from_millis(50);
+const MAX_SHARE: Duration = Duration::from_millis(200);
 
 /// Runs the feeds until the shutdown.
 ///
@@ -48,6 +50,7 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
         metrics: Metrics::new(&context.meter, &context.scrapes, Arc::clone(&context.clock)),
         worker: WorkerId(random::generator().random()),
         held: AtomicU32::new(0),
+        taking: Mutex::new(()),
         context: context.clone(),
         config,
     });
@@ -72,6 +75,8 @@ struct Shared {
     worker: WorkerId,
     /// How many feeds this process has.
     held: AtomicU32,
+    /// It takes one at a time.
+    taking: Mutex<()>,
     context: Context,
     config: Config,
 }
@@ -108,14 +113,14 @@ impl FeedTask {
         loop {
             let stored = tokio::select! {
                 biased;
-                () = shutdown.stopping() => return,
+                // It may have been taken just now.
+                () = shutdown.stopping() => return lease.give_back().await,
                 stored = async {
                     policies.known().await;
                     self.take(&lease).await
                 } => stored,
             };
             info!(feed = %self.feed.name, "this process loads the feed now");
-            self.shared.held.fetch_add(1, Ordering::Relaxed);
             let is_stopping = tokio::select! {
                 biased;
                 () = shutdown.stopping() => true,
@@ -140,9 +145,15 @@ impl FeedTask {
     /// Waits until this process has the feed.
     async fn take(&self, lease: &Lease) -> StoredFeed {
         let mut outage = Outage::new();
-        sleep(SHARE * self.shared.held.load(Ordering::Relaxed)).await;
         loop {
-            let wait = match lease.take().await {
+            let turn = self.shared.taking.lock().await;
+            sleep((SHARE * self.shared.held.load(Ordering::Relaxed)).min(MAX_SHARE)).await;
+            let taken = lease.take().await;
+            if let Ok(Ok(_)) = taken {
+                self.shared.held.fetch_add(1, Ordering::Relaxed);
+            }
+            drop(turn);
+            let wait = match taken {
                 Ok(Ok(stored)) => return stored,
                 Ok(Err(wait)) => {
                     outage.ends();

@@ -26,7 +26,7 @@ const REPAIRS: [&str; 8] = [
 const OF_QUOTAS: &str = "draw";
 
 /// Calls that are made if a server refuses to rewrite its append-only file, and if a schedule cannot be read.
-const UNREACHED: [&str; 6] = [
+const UNREACHED: [&str; 8] = [
     "drop_server",
     "forget_schedule_times",
     // Those of archivers, in the tests of the archive.
@@ -34,12 +34,16 @@ const UNREACHED: [&str; 6] = [
     "attach_archive",
     "take_ended",
     "remove_ended",
+    // Those of feeds, in the tests of feeds.
+    "hold_feed",
+    "change_feed",
 ];
 
 /// The points of commands, which `commands` sweeps.
 const COMMANDS: [&str; 5] = ["backup.", "restore.", "import.", "compact.", "create."];
-/// Those of archivers, in the tests of the archive.
+/// Those of archivers and of feeds, in the tests of these.
 const ARCHIVER: &str = "archiver.";
+const FEED: &str = "feed.";
 
 /// Calls that are armed but need not be reached: the first is made once per start of a server, the second once dead
 /// jobs are old.
@@ -125,7 +129,7 @@ pub(crate) fn redis_points() -> Vec<String> {
     assert!(REPAIRS.iter().chain(&UNREACHED).chain([&OF_QUOTAS]).all(is_call), "each is a call");
     let calls = calls.iter().filter(|call| is_reached(call)).flat_map(|call| sides(call));
     let is_of_roles = |point: &String| {
-        ![ARCHIVER, "embedded."].iter().any(|start| point.starts_with(start))
+        ![ARCHIVER, FEED, "embedded."].iter().any(|start| point.starts_with(start))
             && !COMMANDS.iter().any(|command| point.starts_with(command))
     };
     calls.chain(points().into_iter().filter(is_of_roles)).collect()

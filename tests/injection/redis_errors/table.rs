@@ -59,7 +59,7 @@ pub(crate) const ANSWERED: [&str; 48] = [
 pub(crate) const OF_OTHERS: [&str; 4] = ["dead", "change_schedules", "fire", "attach_archive"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 39] = [
+pub(crate) const REPEATED: [&str; 40] = [
     "members",
     "claim",
     "release_shard",
@@ -74,6 +74,7 @@ pub(crate) const REPEATED: [&str; 39] = [
     "acknowledge",
     "take_ended",
     "remove_ended",
+    "hold_feed",
     "take_redrive",
     "keep_redrive",
     "end_redrive",
@@ -102,7 +103,8 @@ pub(crate) const REPEATED: [&str; 39] = [
 ];
 
 /// Calls that nothing here leads to, each with the reason.
-pub(crate) const ELSEWHERE: [(&str, &str); 10] = [
+pub(crate) const ELSEWHERE: [(&str, &str); 11] = [
+    ("change_feed", "when a process has lost the lease of a feed, and by hand: tests of feeds"),
     ("draw", "for tenants with quotas: tests of quotas"),
     (
         "note_servers",
