@@ -22,7 +22,8 @@ async fn holders(stack: &Stack, feed: &str) -> Vec<usize> {
     holders
 }
 
-async fn holder(stack: &Stack, feed: &str) -> usize {
+/// The number of the process that has a feed, once one has it.
+pub(super) async fn holder(stack: &Stack, feed: &str) -> usize {
     eventually(SOON, "one process has the feed", async || match holders(stack, feed).await.as_slice() {
         [one] => Ok(*one),
         other => Err(format!("{other:?}")),
@@ -61,7 +62,7 @@ async fn two_processes_share_the_feeds_and_the_other_goes_on_when_one_is_killed(
 }
 
 #[tokio::test]
-async fn a_process_that_ends_gives_its_feeds_to_others_at_once() {
+async fn a_process_that_ends_gives_its_feeds_to_others() {
     let business = Business::in_postgres().await;
     let sink = Sink::start().await;
     business.insert(&sink, &[("a", ago(LONG))]).await;

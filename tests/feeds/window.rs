@@ -138,3 +138,23 @@ async fn what_becomes_due_while_the_feed_or_its_database_is_away_is_delivered() 
     wait_rows(&stack, "unchanged", 2).await;
     assert_eq!(sink.arrivals_of("a").len(), 1, "it is known still");
 }
+
+#[tokio::test]
+async fn a_time_that_moves_beyond_the_window_counts_where_the_query_yields_changes() {
+    let business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    business.database.execute("alter table orders add changed_at timestamptz").await;
+    business.insert(&sink, &[("a", within(Duration::from_secs(5)))]).await;
+    let moves = UNPAID.replace(
+        "due_at >= :from and due_at < :to",
+        "(due_at >= :from and due_at < :to or changed_at >= :from and due_at >= :to)",
+    );
+    let stack = feeding(&business.file(&format!("query = \"{moves}\"\n")), 1).start().await;
+    wait_rows(&stack, "submitted", 1).await;
+    let far = within(2 * 3600 * Duration::from_secs(1));
+    let change = format!("update orders set due_at = '{far}', changed_at = '{}'", within(Duration::ZERO));
+    business.database.execute(&change).await;
+    wait_rows(&stack, "replaced", 1).await;
+    let job = stack.job(TOPIC, "a").await.1;
+    assert_eq!((&job["state"], &job["due_at"]), (&json!("delayed"), &json!(far.to_string())), "{job}");
+}

@@ -7,7 +7,8 @@ use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    AckResult, DeadFilter, OutboxAck, RedriveStart, Settled, TakenRedrive, WorkerId,
+    AckResult, DeadFilter, FeedHold, FeedLease, MAX_FEED_LEASE, OutboxAck, RedriveStart, Settled,
+    TakenRedrive, WorkerId,
 };
 use ringback_core::job::Job;
 use ringback_core::limits::{MAX_LOCK_TTL, MAX_NOTICE_DELAY};
@@ -222,4 +223,20 @@ async fn a_tombstone_segment_that_began_before_begins_now() {
     let shard = key(&mut redis, "shard").await;
     let began: u64 = cmd("HGET").arg(&shard).arg("segment_at").query_async(&mut redis).await.expect("HGET");
     assert!(began <= now().as_millis(), "{began}");
+}
+
+#[tokio::test]
+async fn a_feed_whose_process_died_before_is_free_after_the_longest_lease() {
+    let (bench, mut redis) = bench().await;
+    let (store, name) = (bench.store(), "orders".parse().expect("a name"));
+    let hold = |worker: u8, lasts| FeedHold { worker: WorkerId([worker; 8]), lasts, step: None };
+    store.hold_feed(&name, hold(1, MAX_FEED_LEASE)).await.expect("hold");
+    let feed = of_installation(&mut redis, "feed:orders").await;
+    let until = now().plus(STEP).as_millis().to_string();
+    run(&mut redis, &[b"HSET", feed.as_bytes(), b"until", until.as_bytes()]).await;
+    let before = now();
+    let left = store.hold_feed(&name, hold(2, MAX_FEED_LEASE)).await.expect("hold");
+    assert!(matches!(left, FeedLease::Free(left) if left <= MAX_FEED_LEASE), "{left:?}");
+    let stored: u64 = ask(&mut redis, &[b"HGET", feed.as_bytes(), b"until"]).await;
+    assert!(stored >= before.as_millis() && stored <= now().plus(MAX_FEED_LEASE).as_millis() + 1, "{stored}");
 }

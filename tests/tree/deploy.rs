@@ -1,17 +1,22 @@
 //! The files under `deploy/` name binaries, ports and variables that exist.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringback_service::config::{ALL_NAMES, PREFIX};
+use ringback_service::settings::load_from;
 use serde_norway::Value;
 
 /// The roles as services of the compose file: name, admin port, how many.
-const ROLES: [(&str, u16, u64); 4] =
-    [("api", 7412, 1), ("carrier", 7413, 2), ("notifier", 7414, 2), ("archiver", 7415, 1)];
+const ROLES: [(&str, u16, u64); 5] =
+    [("api", 7412, 1), ("carrier", 7413, 2), ("notifier", 7414, 2), ("archiver", 7415, 1), ("feed", 7416, 1)];
+
+fn path(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(file)
+}
 
 fn read(file: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(file);
+    let path = path(file);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -26,9 +31,9 @@ fn the_compose_file_starts_every_role_and_one_redis() {
     let compose = compose();
     let services = compose["services"].as_mapping().expect("services");
     let names: BTreeSet<_> = services.keys().filter_map(Value::as_str).collect();
-    assert_eq!(names, ["redis", "api", "carrier", "notifier", "archiver", "archive"].into());
-    for of_profile in ["archiver", "archive"] {
-        assert_eq!(services[of_profile]["profiles"][0], "archive", "{of_profile} is started by itself");
+    assert_eq!(names, ["redis", "api", "carrier", "notifier", "archiver", "archive", "feed"].into());
+    for (of_profile, profile) in [("archiver", "archive"), ("archive", "archive"), ("feed", "feed")] {
+        assert_eq!(services[of_profile]["profiles"][0], profile, "{of_profile} is started by itself");
     }
     for (role, admin, count) in ROLES {
         let service = &services[role];
@@ -47,7 +52,7 @@ fn the_compose_file_starts_every_role_and_one_redis() {
 }
 
 #[test]
-fn the_services_of_the_compose_file_are_limited_and_only_the_notifier_has_a_way_out() {
+fn the_services_of_the_compose_file_are_limited_and_only_the_notifier_and_the_feed_have_a_way_out() {
     let compose = compose();
     let networks = [
         ("redis", &["store"][..]),
@@ -56,6 +61,7 @@ fn the_services_of_the_compose_file_are_limited_and_only_the_notifier_has_a_way_
         ("notifier", &["store", "egress"]),
         ("archiver", &["store"]),
         ("archive", &["store"]),
+        ("feed", &["store", "databases"]),
     ];
     for (name, expected) in networks {
         let service = &compose["services"][name];
@@ -71,7 +77,30 @@ fn the_services_of_the_compose_file_are_limited_and_only_the_notifier_has_a_way_
     assert_eq!(compose["networks"]["store"]["internal"], true);
     let masquerade = &compose["networks"]["callers"]["driver_opts"];
     assert_eq!(masquerade["com.docker.network.bridge.enable_ip_masquerade"], "false");
-    assert!(compose["networks"]["egress"].is_null(), "it has the defaults of a network");
+    for way_out in ["egress", "databases"] {
+        assert!(compose["networks"][way_out].is_null(), "{way_out} has the defaults of a network");
+    }
+}
+
+#[test]
+fn all_roles_of_the_compose_file_keep_ended_jobs_for_as_long() {
+    let compose = compose();
+    for (role, ..) in ROLES {
+        let kept = &compose["services"][role]["environment"]["RINGBACK_KEEP_DONE"];
+        assert_eq!(kept, "${RINGBACK_KEEP_DONE:-1h}", "{role}");
+    }
+}
+
+#[test]
+fn the_feed_of_the_compose_file_reads_the_sample_which_has_no_mistakes() {
+    let feed = &compose()["services"]["feed"];
+    let mount = &feed["volumes"][1];
+    assert_eq!((&mount["source"], &mount["target"]), (&"./feed/feeds.toml".into(), &feed["command"][1]));
+    assert_eq!(mount["read_only"], true);
+    let sample = path("feed/feeds.toml").display().to_string();
+    let variables = [("FEEDS", sample.as_str()), ("KEEP_DONE", "1d")];
+    let (_, mistakes) = load_from(ringback_feed::Config::SETTINGS, &variables, ringback_feed::Config::load);
+    assert_eq!(mistakes, [""; 0]);
 }
 
 #[test]

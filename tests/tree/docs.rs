@@ -13,11 +13,12 @@ type Row = (String, String, String, String);
 #[test]
 fn the_settings_are_those_of_the_code() {
     let documented = documented_settings(&read(&root().join("docs/configuration.md")));
-    let binaries: [(&str, &[&'static [Setting]]); 4] = [
+    let binaries: [(&str, &[&'static [Setting]]); 5] = [
         ("api", ringback_api::Config::SETTINGS),
         ("carrier", ringback_carrier::Config::SETTINGS),
         ("notifier", ringback_notifier::Config::SETTINGS),
         ("archiver", ringback_archiver::Config::SETTINGS),
+        ("feed", ringback_feed::Config::SETTINGS),
     ];
     let mut known = BTreeSet::new();
     for (binary, groups) in binaries {
@@ -53,7 +54,7 @@ fn documented_settings(text: &str) -> BTreeSet<Row> {
 #[test]
 fn the_metrics_are_those_of_the_code() {
     let documented = metrics_in(&read(&root().join("docs/operations.md")), '`');
-    let known: BTreeSet<_> = ["api", "carrier", "notifier", "archive", "service"]
+    let known: BTreeSet<_> = ["api", "carrier", "notifier", "archive", "feed", "service"]
         .iter()
         .flat_map(|name| files_below(&root().join("crates").join(name).join("src"), ".rs"))
         .flat_map(|path| metrics_in(&read(&path), '"'))
@@ -76,14 +77,33 @@ fn every_alarm_is_on_a_metric_of_the_code() {
     assert_eq!(unknown, [""; 0], "in an alarm, but no metric");
 }
 
+#[test]
+fn the_files_of_feeds_in_documents_have_no_mistakes() {
+    let mut count = 0;
+    for text in documents().iter().map(|document| read(document)) {
+        for block in text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            std::fs::write(file.path(), block).expect("it is written");
+            let path = file.path().display().to_string();
+            let variables = [("FEEDS", path.as_str()), ("KEEP_DONE", "1d")];
+            let (_, mistakes) =
+                settings::load_from(ringback_feed::Config::SETTINGS, &variables, ringback_feed::Config::load);
+            assert_eq!(mistakes, [""; 0], "{block}");
+            count += 1;
+        }
+    }
+    assert!(count > 0);
+}
+
 /// How the names of metrics begin: with the role that they are of, or with what they count.
-const START: [&str; 10] = [
+const START: [&str; 11] = [
     "ringback_api_",
     "ringback_carrier_",
     "ringback_notifier_",
     "ringback_log_",
     "ringback_archive_",
     "ringback_archiver_",
+    "ringback_feed_",
     "ringback_jobs",
     "ringback_missing_jobs",
     "ringback_oldest_ready",

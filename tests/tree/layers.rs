@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use crate::files::{crates, read};
 
 /// Each crate, and those that it may depend on.
-const ALLOWED: [(&str, &[&str]); 20] = [
+const ALLOWED: [(&str, &[&str]); 22] = [
     ("core", &[]),
     ("egress", &[]),
     ("secrets", &[]),
+    ("postgres", &[]),
     ("store-redis", &["core"]),
     ("store-embedded", &["core"]),
     ("store", &["core", "store-redis", "store-embedded"]),
@@ -18,7 +19,8 @@ const ALLOWED: [(&str, &[&str]); 20] = [
     ("api", &["admission", "core", "egress", "secrets", "store", "service", "archive"]),
     ("carrier", &["core", "store", "service"]),
     ("notifier", &["core", "egress", "secrets", "store", "service"]),
-    ("archiver", &["core", "store", "service", "archive"]),
+    ("archiver", &["core", "store", "service", "archive", "postgres"]),
+    ("feed", &["core", "egress", "store", "service", "admission", "postgres"]),
     ("cli", &["core", "egress", "secrets", "store", "service", "api", "carrier", "notifier", "archive"]),
     ("testkit", &["core", "store"]),
     ("bench", &["core", "store", "testkit"]),

@@ -11,13 +11,16 @@ use ringback_service::random;
 use ringback_store::{PolicyBook, Store};
 use tokio::time::timeout;
 
-use crate::config::{Config, Feed, Outbox, READ_BACK, Rows, Window};
+use crate::config::{Config, Feed, Outbox, Rows, Window};
 use crate::load::{Loader, in_one_line};
+use crate::pass::first_due;
 use crate::row::{Columns, shown};
-use crate::source::{Page, PageAsk, Postgres, Source, read_rows, unreadable_column, wait};
+use crate::source::{Page, PageAsk, Postgres, Source};
 
 /// How many rows are shown of each query.
 const SHOWN: usize = 10;
+/// Shown in place of rows.
+const NONE: &str = "  none";
 /// How long the store is waited for.
 const STORE: Duration = Duration::from_secs(5);
 
@@ -82,10 +85,10 @@ struct Check<'a> {
 
 impl Check<'_> {
     async fn run(&self, now: Timestamp) -> Report {
-        let Feed { name, source, topic, .. } = self.feed;
-        let first = format!("feed {name}: {}, topic {topic}", source.kind());
+        let Feed { name, topic, rows, .. } = self.feed;
+        let first = format!("feed {name}: {}, topic {topic}", rows.kind());
         let mut report = Report { lines: vec![first], is_right: true };
-        match &self.feed.rows {
+        match rows {
             Rows::Window(window) => self.window(window, now, &mut report).await,
             Rows::Outbox(outbox) => {
                 if let Err(why) = self.outbox(outbox, &mut report).await {
@@ -99,13 +102,10 @@ impl Check<'_> {
     async fn window(&self, window: &Window, now: Timestamp, report: &mut Report) {
         let stored = timeout(STORE, self.store.feed(&self.feed.name)).await;
         let position = stored.ok().and_then(Result::ok).and_then(|stored| stored.position);
-        let back = |at: Timestamp| {
-            Timestamp::from_millis(at.as_millis().saturating_sub(READ_BACK.as_millis() as u64))
-        };
-        let from = position.map_or_else(|| back(now), |p| if p.is_set { p.at } else { back(p.at) });
+        let from = first_due(position, now);
         let to = now.plus(window.ahead);
         report.lines.push(format!("  rows due from {from} to {to}:"));
-        let mut source = match Source::new(&self.feed.source, self.config.authorities.as_deref()) {
+        let mut source = match Source::new(&window.source, self.config.authorities.as_deref()) {
             Ok(source) => source,
             Err(error) => return report.wrong(format!("{error:#}")),
         };
@@ -122,6 +122,9 @@ impl Check<'_> {
         match source.page(gone, &ask).await {
             Ok(page) => match Columns::of_ids(&page) {
                 Ok(columns) => {
+                    if page.rows.is_empty() {
+                        report.lines.push(NONE.to_owned());
+                    }
                     for id in page.rows.iter().map(|row| columns.id_text(row)) {
                         match id {
                             Ok(id) => match id.parse::<JobId>() {
@@ -139,11 +142,8 @@ impl Check<'_> {
     }
 
     async fn outbox(&self, outbox: &Outbox, report: &mut Report) -> anyhow::Result<()> {
-        let mut database = match Source::new(&self.feed.source, self.config.authorities.as_deref())? {
-            Source::Postgres(database) => database,
-            Source::Sqlite(_) => anyhow::bail!("an outbox needs PostgreSQL"),
-        };
-        let page = outbox_page(&mut database, outbox).await?;
+        let mut database = Postgres::new(&outbox.url, self.config.authorities.as_deref())?;
+        let page = outbox.first(&mut database, SHOWN as i64).await?;
         report.lines.push("  rows that wait:".to_owned());
         let columns = Columns::of_outbox(&page).map_err(anyhow::Error::msg)?;
         self.jobs(&columns, &page, report);
@@ -155,7 +155,7 @@ impl Check<'_> {
         let (topic, changed) = (self.feed.topic.clone(), self.feed.changed);
         let loader = Loader { store: self.store, admission: self.admission, caller, topic, changed };
         if page.rows.is_empty() {
-            report.lines.push("  none".to_owned());
+            report.lines.push(NONE.to_owned());
         }
         for row in &page.rows {
             match columns.candidate(&self.feed.topic, row) {
@@ -167,19 +167,4 @@ impl Check<'_> {
             }
         }
     }
-}
-
-/// The first rows that wait in an outbox, which stay.
-async fn outbox_page(database: &mut Postgres, outbox: &Outbox) -> anyhow::Result<Page> {
-    let waiting = if outbox.marks { "and loaded_at is null" } else { "" };
-    let sql =
-        format!("select * from {} where error is null {waiting} order by seq limit {SHOWN}", outbox.table);
-    let client = &database.connect().await?.client;
-    let statement = wait(client.prepare(&sql)).await?;
-    if let Some(why) = statement.columns().iter().find_map(unreadable_column) {
-        anyhow::bail!(why);
-    }
-    let rows = wait(client.query(&statement, &[])).await?;
-    let columns = statement.columns().iter().map(|column| column.name().to_owned()).collect();
-    Ok(Page { columns, rows: read_rows(&rows) })
 }

@@ -60,7 +60,6 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub(crate) struct Feed {
     pub(crate) name: FeedName,
-    pub(crate) source: SourceUrl,
     /// The topic of its jobs.
     pub(crate) topic: Topic,
     /// The tenant that has the topic.
@@ -83,6 +82,7 @@ pub(crate) enum Rows {
 /// A query whose rows are read again and again.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
+    pub(crate) source: SourceUrl,
     pub(crate) query: Query,
     /// The rows whose jobs are cancelled.
     pub(crate) gone: Option<Query>,
@@ -93,6 +93,7 @@ pub(crate) struct Window {
 /// A table in PostgreSQL whose rows are taken out.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
+    pub(crate) url: PostgresUrl,
     /// Its name as SQL, quoted.
     pub(crate) table: String,
     /// The channel of its notifications as SQL, quoted.
@@ -111,27 +112,30 @@ pub(crate) enum Changed {
 }
 
 /// Where a database is.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SourceUrl {
-    /// The URL of a PostgreSQL database. It may have a password.
-    Postgres(String),
+    /// A PostgreSQL database.
+    Postgres(PostgresUrl),
     /// A SQLite file.
     Sqlite(PathBuf),
 }
 
-/// Does not show the URL.
-impl Debug for SourceUrl {
+/// The URL of a PostgreSQL database. It may have a password, so it is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PostgresUrl(pub(crate) String);
+
+impl Debug for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind())
+        f.write_str("postgres://***")
     }
 }
 
-impl SourceUrl {
+impl Rows {
     /// The kind of database.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
-            Self::Postgres(_) => "PostgreSQL",
-            Self::Sqlite(_) => "SQLite",
+            Self::Window(Window { source: SourceUrl::Postgres(_), .. }) | Self::Outbox(_) => "PostgreSQL",
+            Self::Window(Window { source: SourceUrl::Sqlite(_), .. }) => "SQLite",
         }
     }
 }

@@ -37,8 +37,10 @@ pub(crate) enum Loaded {
     Known,
     /// Its job has other content and keeps it: it has ended, or changes are not wanted.
     Kept,
-    /// It can be loaded later. Why not now.
-    Later(String),
+    /// Its job is being delivered and can be changed later.
+    InFlight,
+    /// There are too many topics or origins. Which limit that is.
+    Full(String),
     /// It is no job. Why.
     Refused(String),
 }
@@ -183,8 +185,8 @@ impl From<SubmitResult> for Loaded {
             SubmitResult::Replaced | SubmitResult::Postponed => Self::Replaced,
             SubmitResult::Repeated | SubmitResult::Cancelled => Self::Known,
             SubmitResult::Conflict => Self::Kept,
-            SubmitResult::Reserved { .. } => Self::Later("its job is being delivered".to_owned()),
-            SubmitResult::Full(limit) => Self::Later(in_one_line(&limit_reached(limit))),
+            SubmitResult::Reserved { .. } => Self::InFlight,
+            SubmitResult::Full(limit) => Self::Full(in_one_line(&limit_reached(limit))),
         }
     }
 }

@@ -18,12 +18,13 @@ pub(crate) struct Metrics {
     states: States,
 }
 
-/// Since when each feed that this process has is complete, and how many of its rows are remembered.
+/// How far each feed that this process has is.
 type States = Arc<Mutex<BTreeMap<String, State>>>;
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct State {
-    complete: Timestamp,
+    /// When the last complete pass began; `None` while nothing waits in an outbox.
+    complete: Option<Timestamp>,
     remembered: usize,
 }
 
@@ -97,10 +98,26 @@ impl Metrics {
         self.pass.record(seconds, &[of(feed)]);
     }
 
-    /// Notes since when a feed of this process is complete, and how many rows are remembered.
+    /// Notes when the last complete pass over a feed of this process began, and how many rows are remembered.
     pub(crate) fn complete(&self, feed: &FeedName, since: Timestamp, remembered: usize) {
+        self.set(feed, State { complete: Some(since), remembered });
+    }
+
+    /// Notes that nothing waits in the outbox of a feed of this process.
+    pub(crate) fn caught_up(&self, feed: &FeedName) {
+        self.set(feed, State { complete: None, remembered: 0 });
+    }
+
+    /// Notes that rows may wait in an outbox, unless they have done so before.
+    pub(crate) fn falls_behind(&self, feed: &FeedName, now: Timestamp) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        states.insert(feed.to_string(), State { complete: since, remembered });
+        let state = states.entry(feed.to_string()).or_insert(State { complete: None, remembered: 0 });
+        state.complete.get_or_insert(now);
+    }
+
+    fn set(&self, feed: &FeedName, state: State) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.insert(feed.to_string(), state);
     }
 
     /// Notes that another process may have a feed.
@@ -124,8 +141,8 @@ fn gauges(states: &States, now: Timestamp) -> Vec<GaugeValues> {
     vec![
         gauge(
             "ringback_feed_lag_seconds",
-            "How long ago the last complete pass over a feed of this process began",
-            &|state| now.since(state.complete).as_secs_f64(),
+            "How long ago the last complete pass over a feed of this process began, or since when rows wait in its outbox",
+            &|state| state.complete.map_or(0.0, |since| now.since(since).as_secs_f64()),
         ),
         gauge(
             "ringback_feed_remembered_rows",

@@ -14,12 +14,29 @@ use crate::load::{LoadError, Loaded, Loader};
 use crate::metrics::{Metrics, RowResult};
 use crate::pass::PassError;
 use crate::row::{BadRow, Columns};
-use crate::source::{Page, Postgres, SourceError, Value, read_rows, unreadable_column, wait};
+use crate::source::{Page, Postgres, SourceError, Value, query, wait};
 
 /// How many rows are loaded in one transaction.
 const BATCH: i64 = 500;
 /// The pause before rows that have to wait are looked at again.
 const PAUSE: Duration = Duration::from_millis(500);
+
+impl Outbox {
+    /// The condition of rows that wait.
+    const fn waits(&self) -> &'static str {
+        if self.marks { "error is null and loaded_at is null" } else { "error is null" }
+    }
+
+    /// The first rows that wait, without taking them out.
+    ///
+    /// # Errors
+    /// If the database cannot be reached, or refuses the query.
+    pub(crate) async fn first(&self, database: &mut Postgres, rows: i64) -> Result<Page, SourceError> {
+        let (table, waits) = (&self.table, self.waits());
+        let sql = format!("select * from {table} where {waits} order by seq limit $1");
+        query(&database.connect().await?.client, &sql, &[&rows]).await
+    }
+}
 
 /// An outbox that is being loaded.
 pub(crate) struct OutboxFeed<'a> {
@@ -38,14 +55,14 @@ struct Batch {
 }
 
 impl OutboxFeed<'_> {
-    /// Loads what waits in the table, and then what comes. Calls `caught_up` each time nothing waits. Returns when something
-    /// fails.
-    pub(crate) async fn run(&self, database: &mut Postgres, mut caught_up: impl FnMut()) -> PassError {
+    /// Loads what waits in the table, and then what comes. Calls `progress` with true each time nothing waits, and with false
+    /// when rows may wait again. Returns when something fails.
+    pub(crate) async fn run(&self, database: &mut Postgres, mut progress: impl FnMut(bool)) -> PassError {
         let connection = match database.connect().await {
             Ok(connection) => connection,
             Err(error) => return error.into(),
         };
-        match self.listen(connection, &mut caught_up).await {
+        match self.listen(connection, &mut progress).await {
             Ok(never) => match never {},
             Err(error) => error,
         }
@@ -54,7 +71,7 @@ impl OutboxFeed<'_> {
     async fn listen(
         &self,
         connection: &mut Connection,
-        caught_up: &mut impl FnMut(),
+        progress: &mut impl FnMut(bool),
     ) -> Result<std::convert::Infallible, PassError> {
         // Before the first look, so that no row is missed.
         wait(connection.client.batch_execute(&format!("listen {}", self.outbox.channel))).await?;
@@ -67,29 +84,24 @@ impl OutboxFeed<'_> {
             let pause = if waits {
                 PAUSE
             } else {
-                caught_up();
+                progress(true);
                 self.feed.every
             };
             // Without a notification the table is looked at all the same, as one may have been lost with a connection.
             timeout(pause, connection.notified()).await.ok();
+            progress(false);
         }
     }
 
     /// Loads the rows behind `after`, as many as one transaction takes.
     async fn batch(&self, connection: &mut Connection, after: i64) -> Result<Batch, PassError> {
-        let table = &self.outbox.table;
-        let waiting = if self.outbox.marks { "and loaded_at is null" } else { "" };
         let txn = wait(connection.client.transaction()).await?;
+        let Outbox { table, .. } = self.outbox;
+        let waits = self.outbox.waits();
         let select = format!(
-            "select * from {table} where seq > $1 and error is null {waiting} order by seq limit $2 for update skip locked"
+            "select * from {table} where seq > $1 and {waits} order by seq limit $2 for update skip locked"
         );
-        let statement = wait(txn.prepare(&select)).await?;
-        if let Some(why) = statement.columns().iter().find_map(unreadable_column) {
-            return Err(SourceError(why).into());
-        }
-        let rows = wait(txn.query(&statement, &[&after, &BATCH])).await?;
-        let names = statement.columns().iter().map(|column| column.name().to_owned());
-        let page = Page { columns: names.collect(), rows: read_rows(&rows) };
+        let page = query(&txn, &select, &[&after, &BATCH]).await?;
         let columns = Columns::of_outbox(&page).map_err(PassError::Query)?;
         let place = page.columns.iter().position(|name| name == "seq").unwrap_or_default();
         let seq = |row: &[Value]| match row.get(place) {
@@ -124,7 +136,7 @@ impl OutboxFeed<'_> {
                     bad.push((*seq, BadRow { id: candidate.id.clone(), why }));
                     continue;
                 }
-                Some(Loaded::Later(_)) | None => {
+                Some(Loaded::InFlight | Loaded::Full(_)) | None => {
                     waits = true;
                     continue;
                 }

@@ -1,15 +1,16 @@
 //! A pass over the rows of a query: reads those that are due soon, page by page, loads what is new or changed, cancels what
 //! went, and then moves the position of the feed.
 
-use ringback_core::clock::{Clock, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_core::clock::{Clock, Timestamp, millis};
 use ringback_core::contract::{FeedPosition, StoredFeed};
 use ringback_core::crash_point;
 use ringback_core::duration::format_duration;
 use ringback_core::job::JobId;
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::sleep;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::config::{Feed, READ_BACK, Window};
 use crate::lease::{Lease, Lost};
@@ -40,6 +41,8 @@ pub(crate) enum PassError {
     Load(#[from] LoadError),
     #[error(transparent)]
     Lease(#[from] Lost),
+    #[error("some rows wait, and all others are loaded: {0}")]
+    Full(String),
     #[error(
         "rows due since {from} would be read again, and jobs that ended are known only for {known}: set RINGBACK_KEEP_DONE of all processes longer by more than {missing} for the next time, and choose with `ringback-feed seek` from which due time the feed goes on"
     )]
@@ -58,6 +61,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) clock: &'a Arc<dyn Clock>,
     /// For how long jobs that ended are known.
     pub(crate) keep_done: Duration,
+    /// Why some rows could not be loaded, for which another pass reads them from the same time on.
+    pub(crate) full: Option<String>,
 }
 
 impl Pass<'_> {
@@ -72,6 +77,9 @@ impl Pass<'_> {
         if let Some(gone) = &self.window.gone {
             self.cancel_gone(gone, from, to).await?;
         }
+        if let Some(why) = self.full {
+            return Err(PassError::Full(why));
+        }
         crash_point!("feed.before_step");
         let next = FeedPosition { at: begun, is_set: false };
         let stored = self.lease.renew(Some((stored.position, next))).await?;
@@ -79,25 +87,18 @@ impl Pass<'_> {
         Ok(stored)
     }
 
-    /// From which due time rows are read. A position that was set is taken as it is.
+    /// From which due time rows are read, unless jobs that have ended since may be forgotten. Where an operator has set that,
+    /// it is as it was decided.
     fn from(&self, position: Option<FeedPosition>, now: Timestamp) -> Result<Timestamp, PassError> {
-        let back = |at: Timestamp| {
-            let back = u64::try_from(READ_BACK.as_millis()).unwrap_or(u64::MAX);
-            Timestamp::from_millis(at.as_millis().saturating_sub(back))
-        };
+        let from = first_due(position, now);
+        // A job may have ended as soon as it was loaded, which is the window before it was due.
+        let (read_again, known) = (now.since(from) + self.window.ahead, self.keep_done);
         match position {
-            None => Ok(back(now)),
-            Some(FeedPosition { at, is_set: true }) => Ok(at),
-            Some(FeedPosition { at, is_set: false }) => {
-                // A job may have ended as soon as it was loaded, which is the window before it was due.
-                let (from, known) = (back(at), self.keep_done);
-                let read_again = now.since(from) + self.window.ahead;
-                if read_again < known {
-                    return Ok(from);
-                }
+            Some(FeedPosition { is_set: false, .. }) if read_again >= known => {
                 let [missing, known] = [read_again - known, known].map(format_duration);
                 Err(PassError::TooLate { from, known, missing })
             }
+            _ => Ok(from),
         }
     }
 
@@ -131,6 +132,7 @@ impl Pass<'_> {
             })
             .collect();
         self.metrics.rows(&self.feed.name, RowResult::Unchanged, unchanged);
+        let mut has_waited = false;
         while !left.is_empty() {
             let rows: Vec<_> = left.iter().map(|(_, _, row)| row).collect();
             let loading = self.loader.load(&rows).await;
@@ -145,7 +147,9 @@ impl Pass<'_> {
             match loading.error {
                 None => {}
                 Some(LoadError::Quota(why)) => {
-                    tracing::debug!(feed = %self.feed.name, why, "rows wait for the quota of the tenant");
+                    if !std::mem::replace(&mut has_waited, true) {
+                        info!(feed = %self.feed.name, rows = left.len(), why, "rows wait for the quota of the tenant");
+                    }
                     sleep(PAUSE).await;
                 }
                 Some(error) => return Err(error.into()),
@@ -160,8 +164,9 @@ impl Pass<'_> {
             Loaded::Replaced => RowResult::Replaced,
             Loaded::Known => RowResult::Unchanged,
             Loaded::Kept => RowResult::Kept,
-            Loaded::Later(why) => {
-                tracing::debug!(feed = %self.feed.name, row.id, why, "a row is loaded later");
+            Loaded::InFlight => return self.metrics.rows(&self.feed.name, RowResult::Postponed, 1),
+            Loaded::Full(why) => {
+                self.full = Some(why);
                 return self.metrics.rows(&self.feed.name, RowResult::Postponed, 1);
             }
             Loaded::Refused(why) => return self.refuse(&BadRow { id: row.id.clone(), why }, content),
@@ -208,6 +213,16 @@ impl Pass<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The due time from which the rows of a feed with a position are read.
+pub(crate) fn first_due(position: Option<FeedPosition>, now: Timestamp) -> Timestamp {
+    let back = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_sub(millis(READ_BACK)));
+    match position {
+        None => back(now),
+        Some(FeedPosition { at, is_set: true }) => at,
+        Some(FeedPosition { at, is_set: false }) => back(at),
     }
 }
 

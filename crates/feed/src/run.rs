@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
-use crate::config::{Config, Feed, Rows, Window};
+use crate::config::{Config, Feed, Outbox, Rows, Window};
 use crate::lease::{Lease, Lost};
 use crate::load::Loader;
 use crate::metrics::Metrics;
@@ -55,10 +55,10 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
         config,
     });
     for feed in shared.config.feeds.clone() {
-        let database = Database::new(&feed, &shared.config)?;
+        let work = Work::new(&feed, &shared.config)?;
         let (shared, shutdown) = (Arc::clone(&shared), context.shutdown.clone());
         let name = format!("feed {}", feed.name);
-        tasks.spawn(name.clone(), FeedTask { name, feed, shared }.run(database, shutdown));
+        tasks.spawn(name.clone(), FeedTask { name, feed, shared }.run(work, shutdown));
     }
     let (prepare, check) = (Store::prepared, Store::answers);
     let (is_transient, is_refusal) = (StoreError::is_transient, StoreError::is_refusal);
@@ -81,18 +81,20 @@ struct Shared {
     config: Config,
 }
 
-/// The database of a feed.
-enum Database {
-    Rows(Source),
-    Outbox(Box<Postgres>),
+/// The rows of a feed, and their database.
+enum Work {
+    Window(Window, Source),
+    Outbox(Outbox, Box<Postgres>),
 }
 
-impl Database {
+impl Work {
     fn new(feed: &Feed, config: &Config) -> anyhow::Result<Self> {
-        let source = Source::new(&feed.source, config.authorities.as_deref())?;
-        Ok(match (source, &feed.rows) {
-            (Source::Postgres(database), Rows::Outbox(_)) => Self::Outbox(database),
-            (source, _) => Self::Rows(source),
+        let authorities = config.authorities.as_deref();
+        Ok(match &feed.rows {
+            Rows::Window(window) => Self::Window(window.clone(), Source::new(&window.source, authorities)?),
+            Rows::Outbox(outbox) => {
+                Self::Outbox(outbox.clone(), Box::new(Postgres::new(&outbox.url, authorities)?))
+            }
         })
     }
 }
@@ -106,7 +108,7 @@ struct FeedTask {
 }
 
 impl FeedTask {
-    async fn run(self, mut database: Database, shutdown: Shutdown) {
+    async fn run(self, mut work: Work, shutdown: Shutdown) {
         let Shared { store, policies, worker, metrics, config, .. } = &*self.shared;
         let lease = Lease::new(store.clone(), self.feed.name.clone(), *worker, config.lease);
         self.report(true, "waits for its turn");
@@ -125,7 +127,7 @@ impl FeedTask {
                 biased;
                 () = shutdown.stopping() => true,
                 () = lease.keep() => false,
-                () = self.work(&lease, &mut database, stored) => false,
+                () = self.work(&lease, &mut work, stored) => false,
             };
             self.shared.held.fetch_sub(1, Ordering::Relaxed);
             metrics.lost(&self.feed.name);
@@ -168,22 +170,16 @@ impl FeedTask {
     }
 
     /// Works on the feed for ever, unless it is another process's.
-    async fn work(&self, lease: &Lease, database: &mut Database, stored: StoredFeed) {
-        let Shared { store, admission, .. } = &*self.shared;
+    async fn work(&self, lease: &Lease, work: &mut Work, stored: StoredFeed) {
+        let Shared { store, admission, metrics, .. } = &*self.shared;
         let caller = Principal::of_tenant(self.feed.tenant.clone());
         let (topic, changed) = (self.feed.topic.clone(), self.feed.changed);
         let loader = Loader { store, admission, caller, topic, changed };
-        match (database, &self.feed.rows) {
-            (Database::Rows(source), Rows::Window(window)) => {
-                self.passes(lease, window, source, &loader, stored).await;
-            }
-            (Database::Outbox(database), Rows::Outbox(outbox)) => {
-                let outbox =
-                    OutboxFeed { feed: &self.feed, outbox, loader: &loader, metrics: &self.shared.metrics };
+        match work {
+            Work::Window(window, source) => self.passes(lease, window, source, &loader, stored).await,
+            Work::Outbox(outbox, database) => {
+                let outbox = OutboxFeed { feed: &self.feed, outbox, loader: &loader, metrics };
                 self.take_out(&outbox, database).await;
-            }
-            (Database::Rows(_), Rows::Outbox(_)) | (Database::Outbox(_), Rows::Window(_)) => {
-                unreachable!("the database was made for the rows")
             }
         }
     }
@@ -212,6 +208,7 @@ impl FeedTask {
                 metrics,
                 clock,
                 keep_done: config.store.keep_done,
+                full: None,
             };
             match pass.run(stored).await {
                 Ok(now) => {
@@ -240,10 +237,15 @@ impl FeedTask {
     async fn take_out(&self, outbox: &OutboxFeed<'_>, database: &mut Postgres) {
         let Shared { metrics, context, .. } = &*self.shared;
         let mut outage = Outage::new();
+        metrics.falls_behind(&self.feed.name, context.clock.now());
         loop {
-            let error = outbox.run(database, || {
-                metrics.complete(&self.feed.name, context.clock.now(), 0);
-                self.recovered(&mut outage);
+            let error = outbox.run(database, |is_caught_up| {
+                if is_caught_up {
+                    metrics.caught_up(&self.feed.name);
+                    self.recovered(&mut outage);
+                } else {
+                    metrics.falls_behind(&self.feed.name, context.clock.now());
+                }
             });
             let error = error.await;
             self.failed(&error, &mut outage).await;

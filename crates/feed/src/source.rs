@@ -8,8 +8,7 @@ use std::path::Path;
 
 use ringback_core::clock::Timestamp;
 
-pub(crate) use self::postgres::{Postgres, wait};
-pub(crate) use self::postgres_values::{read_rows, unreadable_column};
+pub(crate) use self::postgres::{Postgres, query, wait};
 use self::sqlite::Sqlite;
 use crate::config::SourceUrl;
 use crate::query::Query;

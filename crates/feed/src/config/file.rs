@@ -12,7 +12,7 @@ use ringback_core::job::Topic;
 use ringback_postgres::Server;
 use serde::Deserialize;
 
-use super::{Changed, Feed, Outbox, Rows, SourceUrl, Window};
+use super::{Changed, Feed, Outbox, PostgresUrl, Rows, SourceUrl, Window};
 use crate::query::{Parameter, Query};
 
 /// The most feeds of a file.
@@ -20,6 +20,7 @@ const MAX_FEEDS: usize = 100;
 /// How a URL is given by the environment.
 const ENV: &str = "env:";
 const WINDOW: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 3600);
+const EVERY_DEFAULT: &str = "30s";
 const EVERY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
 
 #[derive(Deserialize)]
@@ -100,15 +101,14 @@ impl Reading<'_> {
         let tenant = tenant.transpose();
         let tenant = self.check("tenant", tenant);
         let changed = self.check("changed", changed(table.changed.as_deref()));
-        let every = self.check("every", duration(table.every.as_deref().unwrap_or("30s"), &EVERY));
+        let every = self.check("every", duration(table.every.as_deref().unwrap_or(EVERY_DEFAULT), &EVERY));
         let rows = match (&table.query, &table.outbox) {
-            (Some(query), None) => self.window(query, table).map(Rows::Window),
-            (None, Some(name)) => self.outbox(name, table, source.as_ref()).map(Rows::Outbox),
+            (Some(query), None) => self.window(query, table, source).map(Rows::Window),
+            (None, Some(name)) => self.outbox(name, table, source).map(Rows::Outbox),
             _ => self.check("query", Err("or outbox must be given, and not both".to_owned())),
         };
         Some(Feed {
             name: name?,
-            source: source?,
             topic: topic?,
             tenant: tenant?,
             changed: changed?,
@@ -117,7 +117,7 @@ impl Reading<'_> {
         })
     }
 
-    fn window(&mut self, query: &str, table: &FeedTable) -> Option<Window> {
+    fn window(&mut self, query: &str, table: &FeedTable, source: Option<SourceUrl>) -> Option<Window> {
         let others = [("channel", &table.channel), ("loaded", &table.loaded)];
         self.none_of(others, "is given for a query: it belongs to an outbox");
         let query = self.check("query", Query::parse(query, &Parameter::ALL));
@@ -125,20 +125,32 @@ impl Reading<'_> {
         let gone = table.gone.as_deref().map(|gone| Query::parse(gone, &changes)).transpose();
         let gone = self.check("gone", gone);
         let ahead = self.check("window", duration(table.window.as_deref().unwrap_or("1h"), &WINDOW));
-        Some(Window { query: query?, gone: gone?, ahead: ahead? })
+        let every = duration(table.every.as_deref().unwrap_or(EVERY_DEFAULT), &EVERY);
+        if let (Some(ahead), Ok(every)) = (ahead, every)
+            && ahead < every
+        {
+            let why = "is shorter than every: rows would be due before they are read";
+            self.check::<()>("window", Err(why.to_owned()));
+        }
+        Some(Window { source: source?, query: query?, gone: gone?, ahead: ahead? })
     }
 
-    fn outbox(&mut self, name: &str, table: &FeedTable, source: Option<&SourceUrl>) -> Option<Outbox> {
+    fn outbox(&mut self, name: &str, table: &FeedTable, source: Option<SourceUrl>) -> Option<Outbox> {
         let others = [("window", &table.window), ("gone", &table.gone)];
         self.none_of(others, "is given for an outbox: it belongs to a query");
-        if matches!(source, Some(SourceUrl::Sqlite(_))) {
-            self.check::<()>(
-                "outbox",
-                Err("needs PostgreSQL: a SQLite file has no notifications".to_owned()),
-            );
-        }
+        let url = match source {
+            Some(SourceUrl::Postgres(url)) => Some(url),
+            Some(SourceUrl::Sqlite(_)) => {
+                self.check("outbox", Err("needs PostgreSQL: a SQLite file has no notifications".to_owned()))
+            }
+            None => None,
+        };
         let name = self.check("outbox", quoted(name));
-        let channel = self.check("channel", quoted(table.channel.as_deref().unwrap_or("ringback_outbox")));
+        let channel = match table.channel.as_deref().unwrap_or("ringback_outbox") {
+            name if name.contains('.') => Err(format!("is \"{name}\": it must be one name, without a dot")),
+            name => quoted(name),
+        };
+        let channel = self.check("channel", channel);
         let marks = self.check(
             "loaded",
             match table.loaded.as_deref() {
@@ -147,7 +159,7 @@ impl Reading<'_> {
                 Some(other) => Err(format!("is \"{other}\": it must be delete or mark")),
             },
         );
-        Some(Outbox { table: name?, channel: channel?, marks: marks? })
+        Some(Outbox { url: url?, table: name?, channel: channel?, marks: marks? })
     }
 
     fn none_of(&mut self, fields: [(&str, &Option<String>); 2], why: &str) {
@@ -176,7 +188,7 @@ fn source(text: &str) -> Result<SourceUrl, String> {
     }
     if ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
         let checked = Server::check(&url).map_err(|why| format!("cannot be read: {why}"));
-        return checked.map(|()| SourceUrl::Postgres(url));
+        return checked.map(|()| SourceUrl::Postgres(PostgresUrl(url)));
     }
     Err(format!(
         "must be postgres://user:password@host/database, sqlite: and a file, or {ENV} and an environment variable with one of them"
@@ -254,11 +266,19 @@ mod tests {
             topic = "t"
             outbox = "x;y"
             window = "1h"
+            channel = "a.b"
             loaded = "burn"
+            [[feed]]
+            name = "three"
+            source = "sqlite:x"
+            topic = "t"
+            query = "select :from, :to, :after, :limit"
+            window = "10s"
             "#,
         );
-        assert_eq!(found.len(), 11, "{found:#?}");
-        assert!(found.iter().all(|why| why.starts_with("feed a b: ") || why.starts_with("feed two: ")));
+        assert_eq!(found.len(), 13, "{found:#?}");
+        let feeds = ["feed a b: ", "feed two: ", "feed three: window"];
+        assert!(found.iter().all(|why| feeds.iter().any(|feed| why.starts_with(feed))), "{found:#?}");
         assert!(found.iter().all(|why| !why.contains("s3cret")), "{found:#?}");
     }
 

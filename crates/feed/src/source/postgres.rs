@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use ringback_postgres::{Connection, Limits, Server, describe};
 use tokio::time::timeout;
-use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{GenericClient, Statement};
 
 use super::postgres_values::{Argument, read_rows, unreadable_column};
 use super::{Page, PageAsk, SourceError};
+use crate::config::PostgresUrl;
 use crate::query::{Parameter, Query};
 
 /// How long a statement may take.
@@ -33,8 +34,8 @@ impl Postgres {
     ///
     /// # Errors
     /// If the URL or the file of authorities cannot be read.
-    pub(crate) fn new(url: &str, authorities: Option<&Path>) -> anyhow::Result<Self> {
-        let server = Server::new(url, authorities, NAME)?;
+    pub(crate) fn new(url: &PostgresUrl, authorities: Option<&Path>) -> anyhow::Result<Self> {
+        let server = Server::new(&url.0, authorities, NAME)?;
         Ok(Self { server, connection: None, prepared: Vec::new() })
     }
 
@@ -73,10 +74,7 @@ impl Postgres {
         let known = match known {
             Some(known) => known,
             None => {
-                let statement = wait(client.prepare(&query.numbered)).await?;
-                if let Some(why) = statement.columns().iter().find_map(unreadable_column) {
-                    return Err(SourceError(why));
-                }
+                let statement = prepare(client, &query.numbered).await?;
                 prepared.push((query.numbered.clone(), statement));
                 prepared.len() - 1
             }
@@ -90,12 +88,39 @@ impl Postgres {
         };
         let arguments: Vec<_> = query.parameters.iter().map(argument).collect();
         let arguments: Vec<_> = arguments.iter().map(|argument| argument as &(dyn ToSql + Sync)).collect();
-        let rows = wait(client.query(statement, &arguments)).await?;
-        Ok(Page {
-            columns: statement.columns().iter().map(|column| column.name().to_owned()).collect(),
-            rows: read_rows(&rows),
-        })
+        run(client, statement, &arguments).await
     }
+}
+
+/// Reads the rows of a query, whose columns must be of types that are read.
+///
+/// # Errors
+/// If the server cannot be reached or refuses the query, or which column is of another type.
+pub(crate) async fn query(
+    client: &impl GenericClient,
+    sql: &str,
+    arguments: &[&(dyn ToSql + Sync)],
+) -> Result<Page, SourceError> {
+    let statement = prepare(client, sql).await?;
+    run(client, &statement, arguments).await
+}
+
+async fn prepare(client: &impl GenericClient, sql: &str) -> Result<Statement, SourceError> {
+    let statement = wait(client.prepare(sql)).await?;
+    match statement.columns().iter().find_map(unreadable_column) {
+        None => Ok(statement),
+        Some(why) => Err(SourceError(why)),
+    }
+}
+
+async fn run(
+    client: &impl GenericClient,
+    statement: &Statement,
+    arguments: &[&(dyn ToSql + Sync)],
+) -> Result<Page, SourceError> {
+    let rows = wait(client.query(statement, arguments)).await?;
+    let columns = statement.columns().iter().map(|column| column.name().to_owned()).collect();
+    Ok(Page { columns, rows: read_rows(&rows) })
 }
 
 /// Waits for an answer of the server, for a bounded time.

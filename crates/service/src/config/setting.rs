@@ -35,6 +35,7 @@ pub const ALL_NAMES: &[&str] = &[
     "ARCHIVE_OUTBOX_MIB",
     "ARCHIVE_WHEN_FULL",
     "ARCHIVE_SOURCE",
+    "FEEDS",
     "DURABILITY",
     "URL",
     "SERVER_CA_FILE",

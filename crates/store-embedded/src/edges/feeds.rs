@@ -35,8 +35,13 @@ impl EmbeddedStore {
 
 fn take(txn: &mut Txn<'_>, name: &FeedName, hold: FeedHold) -> Result<FeedLease> {
     let mut feed = txn.tables.feeds.get(name.as_str())?.unwrap_or_default();
-    // A lease that lasts for longer was stored before the clock was set back.
-    let left = feed.until.saturating_sub(txn.now()).min(millis_up(MAX_FEED_LEASE));
+    let (mut left, longest) = (feed.until.saturating_sub(txn.now()), millis_up(MAX_FEED_LEASE));
+    if left > longest {
+        // It was stored before the clock was set back.
+        left = longest;
+        feed.until = txn.now() + longest;
+        put(txn, name, &mut feed)?;
+    }
     if feed.holder != hold.worker.0 && left > 0 {
         return Ok(FeedLease::Free(Duration::from_millis(left)));
     }

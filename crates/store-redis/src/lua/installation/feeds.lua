@@ -17,8 +17,12 @@ function edges.hold_feed(args)
   tick()
   local key, me, ttl = feed_key(args[1]), args[2], tonumber(args[3])
   local feed = stored_feed(key)
-  -- A lease that lasts for longer was stored before the clock was set back.
-  local left = min(feed.till - NOW, tonumber(args[4]))
+  local left, longest = feed.till - NOW, tonumber(args[4])
+  if left > longest then
+    -- It was stored before the clock was set back.
+    left = longest
+    call('HSET', key, 'until', string.format('%.0f', NOW + longest))
+  end
   if feed.holder ~= me and feed.holder ~= '' and left > 0 then return {0, left, feed.at, feed.disturbances} end
   if ttl == 0 then
     call('HDEL', key, 'holder', 'until')
