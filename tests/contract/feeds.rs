@@ -19,7 +19,7 @@ fn name(name: &str) -> FeedName {
 }
 
 fn at(ms: u64) -> FeedPosition {
-    FeedPosition { at: Timestamp::from_millis(ms), is_set: false }
+    FeedPosition { at: Timestamp::from_millis(ms), passed: None }
 }
 
 async fn hold(bench: &Workbench, hold: FeedHold) -> FeedLease {
@@ -85,7 +85,7 @@ pub(crate) async fn a_feed_goes_on_where_the_last_pass_has_ended(bench: &Workben
 
 pub(crate) async fn a_position_that_is_set_stays_until_the_process_knows_it(bench: &Workbench) {
     assert_eq!(step(bench, ONE, None, at(5)).await, held(Some(at(5)), 0));
-    let set = FeedPosition { at: Timestamp::from_millis(1), is_set: true };
+    let set = FeedPosition { at: Timestamp::from_millis(1), passed: Some(Timestamp::from_millis(5)) };
     bench.store().set_feed(&name("orders"), set).await.expect("set");
     assert_eq!(step(bench, ONE, Some(at(5)), at(9)).await, held(Some(set), 0));
     assert_eq!(step(bench, ONE, Some(set), at(9)).await, held(Some(at(9)), 0));

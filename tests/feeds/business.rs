@@ -129,5 +129,5 @@ pub(super) async fn set_position(stack: &Stack, at: Timestamp) {
     let store = Store::open(options).expect("a store");
     store.prepare().await.expect("it answers");
     let name = "orders".parse().expect("a name");
-    store.set_feed(&name, FeedPosition { at, is_set: false }).await.expect("set");
+    store.set_feed(&name, FeedPosition { at, passed: None }).await.expect("set");
 }

@@ -69,5 +69,5 @@ async fn a_feed_whose_jobs_would_be_forgotten_early_does_not_start() {
     let status = feed.wait_exit(Duration::from_secs(20)).await;
     assert_eq!(status.code(), Some(64));
     let log = feed.log();
-    assert!(log.contains("RINGBACK_KEEP_DONE") && log.contains("15m 1s"), "{log}");
+    assert!(log.contains("RINGBACK_KEEP_DONE") && log.contains("30m 1s"), "{log}");
 }

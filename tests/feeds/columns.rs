@@ -1,9 +1,11 @@
 //! The types of ids and the columns that a row may have, in both databases.
 
-use ringback_testkit::{PostgresServer, Sink};
+use std::time::Duration;
+
+use ringback_testkit::{PostgresServer, Role, Sink, eventually};
 use serde_json::json;
 
-use super::business::{Business, TOPIC, feeding, wait_rows};
+use super::business::{Business, TOPIC, ago, feeding, wait_rows};
 use crate::archive::database::Database;
 use crate::sample_jobs::SOON;
 
@@ -13,20 +15,19 @@ const ALL: &str = "due_at >= :from and due_at < :to and id > :after order by id 
 async fn a_row_may_have_everything_that_a_job_has() {
     let business = Business::in_postgres().await;
     let sink = Sink::start().await;
-    business
-        .database
-        .execute(&format!(
-            "create table jobs (id uuid primary key, due_at timestamp, url text, method text, body bytea, content_type text,
-                headers jsonb, context json, tags text[], retry jsonb, timeout text, expires text, on_dead text);
-            insert into jobs values ('00112233-4455-6677-8899-aabbccddeeff', now() at time zone 'utc' + interval '3 seconds', '{}', 'PUT',
-                'plain', 'text/plain', '{{\"x-a\":\"1\"}}', '{{\"k\":\"v\"}}', '{{customer:42,eu}}',
-                '{{\"delays\":[\"1s\"]}}', '5s', '1h', '{}')",
-            sink.url("/hook"),
-            sink.url("/dead"),
-        ))
-        .await;
-    let stack =
-        feeding(&business.file(&format!("query = \"select * from jobs where {ALL}\"\n")), 1).start().await;
+    let table = "create table jobs (id uuid primary key, due_at timestamp, url text, method text, body bytea,
+        content_type text, headers jsonb, context json, tags text[], retry jsonb, timeout text, expires text, on_dead text)";
+    business.database.execute(table).await;
+    let file = business.file(&format!("query = \"select * from jobs where {ALL}\"\n"));
+    let stack = feeding(&file, 1).start().await;
+    let row = format!(
+        "insert into jobs values ('00112233-4455-6677-8899-aabbccddeeff', now() at time zone 'utc' + interval '6 seconds',
+            '{}', 'PUT', 'plain', 'text/plain', '{{\"x-a\":\"1\"}}', '{{\"k\":\"v\"}}', '{{customer:42,eu}}',
+            '{{\"delays\":[\"1s\"]}}', '5s', '1h', '{}')",
+        sink.url("/hook"),
+        sink.url("/dead"),
+    );
+    business.database.execute(&row).await;
     let id = "00112233-4455-6677-8899-aabbccddeeff";
     let job = stack.wait_state(TOPIC, id, "delayed", SOON).await;
     assert_eq!(job["tags"], json!(["customer:42", "eu"]), "{job}");
@@ -37,7 +38,7 @@ async fn a_row_may_have_everything_that_a_job_has() {
 
 #[tokio::test]
 async fn ids_are_texts_or_integers_and_all_pages_are_read() {
-    let postgres = ["bigint", "integer", "smallint", "text", "varchar(20)", "char(5)"];
+    let postgres = ["bigint", "integer", "smallint", "text", "varchar(20)", "char(8)"];
     for ty in postgres {
         let business = Business::in_postgres().await;
         pages(&business, ty, "timestamptz").await;
@@ -92,7 +93,59 @@ async fn a_url_of_a_database_may_be_in_the_environment() {
     let text = text.replace(&business.database.url(), "env:ORDERS_URL");
     std::fs::write(&file, format!("{text}query = \"select id, due_at, url from t where {ALL}\"\n"))
         .expect("a file");
-    let _stack =
-        feeding(&file, 1).role_env(ringback_testkit::Role::Feed, "ORDERS_URL", &other.url()).start().await;
+    let _stack = feeding(&file, 1).role_env(Role::Feed, "ORDERS_URL", &other.url()).start().await;
     sink.wait_for_job("there", 1, SOON).await;
+}
+
+#[tokio::test]
+async fn large_rows_are_read_in_pages_that_fit() {
+    for business in Business::each().await {
+        let sink = Sink::start().await;
+        let text = "x".repeat(200 * 1024);
+        let rows: Vec<_> = (0..60)
+            .map(|n| {
+                format!(
+                    "('o-{n:02}', '{}', '{}', '{{\"text\":\"{text}\"}}')",
+                    ago(Duration::ZERO),
+                    sink.url("/hook")
+                )
+            })
+            .collect();
+        business
+            .database
+            .execute(&format!("insert into orders (id, due_at, url, body) values {}", rows.join(", ")))
+            .await;
+        let stack = feeding(&business.orders(), 1).start().await;
+        wait_rows(&stack, "submitted", 60).await;
+        sink.wait_for(60, SOON).await;
+        assert!(sink.arrivals().iter().all(|arrival| arrival.body.len() > text.len()));
+    }
+}
+
+#[tokio::test]
+async fn an_id_in_sqlite_that_is_no_text_is_left_out_and_ids_of_two_types_are_a_mistake() {
+    let [_, business] = Business::each().await;
+    let sink = Sink::start().await;
+    business.insert(&sink, &[("a", ago(Duration::ZERO))]).await;
+    let bad = "insert into orders (id, due_at, url) select cast(x'ff' as text), due_at, url from orders";
+    business.database.execute(bad).await;
+    {
+        let stack = feeding(&business.orders(), 1).start().await;
+        sink.wait_for_job("a", 1, SOON).await;
+        wait_rows(&stack, "refused", 2).await;
+        assert!(stack.feeds[0].log().contains("UTF-8"), "{}", stack.feeds[0].log());
+    }
+    let mixed = format!(
+        "select 'o-' || rowid as id, due_at, url from orders where {}",
+        ALL.replace("id >", "rowid >")
+    );
+    let file = business.file(&format!("query = \"{}\"\n", mixed.replace("order by id", "order by rowid")));
+    let mut stack = feeding(&file, 0).start().await;
+    let feed = stack.spec(Role::Feed).start();
+    stack.feeds.push(feed);
+    eventually(SOON, "the mistake is named", async || {
+        let log = stack.feeds[0].log();
+        if log.contains("compares :after with integers") { Ok(()) } else { Err(log) }
+    })
+    .await;
 }

@@ -30,41 +30,21 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
     let (all, due) = (orders(), orders() / 10);
     let long = Duration::from_secs((30 + all / 2_000 + spread()) as u64);
     // Those that are due lie among the others. Their times are spread over a part of the hour, so that the test sees them.
-    let (first, spread) = (8 + all / 20_000, spread());
-    let url = sink.url("/hook");
-    business
-        .database
-        .execute(&format!(
-            "insert into orders (id, due_at, url, body)
-             select 'o-' || n, case when n % 10 = 0 then now() + interval '{first} seconds' + (n % {spread}) * interval '1 second'
-                 else now() + interval '2 days' end, '{url}', '{{\"n\":1}}' from generate_series(1, {all}) n;
-             create index on orders (due_at); analyze orders"
-        ))
-        .await;
+    let (first, apart) = (8 + all / 20_000, spread() * 1_000_000 / due);
+    fill(&business, &sink, (all, first, apart)).await;
     // A pass over many orders takes a while, and what has changed is loaded by the next one.
     let every = if all > 100_000 { 10 } else { 1 };
     let file = business.orders();
     let text = fs::read_to_string(&file).expect("a file");
     fs::write(&file, text.replace("every = \"1s\"", &format!("every = \"{every}s\""))).expect("a file");
-    let soon = format!("now() + interval '{} seconds'", 2 * every + 10);
+    let soon = format!("now() + interval '{} seconds' + random() * interval '30 seconds'", 2 * every + 10);
     let mut stack = feeding(&file, 2).start().await;
     eventually(long, "half of the orders are loaded", async || {
         let loaded = rows(&stack, "submitted").await;
         if loaded >= due as u64 / 2 { Ok(()) } else { Err(loaded) }
     })
     .await;
-    let changes = [
-        format!(
-            "update orders set body = '{{\"n\":2}}', due_at = {soon} where id like '%70'
-             and due_at between now() + interval '5 seconds' and now() + interval '1 day'"
-        ),
-        format!("update orders set due_at = {soon} where id like '%71'"),
-        "update orders set paid_at = now() where id like '%30' and due_at > now() + interval '6 seconds'"
-            .to_owned(),
-    ];
-    for change in changes {
-        business.database.execute(&change).await;
-    }
+    change(&business, &soon).await;
     let changed: BTreeSet<_> = ids(&business, "body->>'n' = '2'").await.into_iter().collect();
     let paid = ids(&business, "paid_at is not null").await;
     let holder = holder(&stack, "orders").await;
@@ -107,6 +87,36 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
         assert!(!counts.contains_key(id), "{id} was paid");
     }
     stack.wait_count("done", counts.len() as u64, SOON).await;
+}
+
+/// Adds so many orders, of which every tenth is due in so many seconds and more, and each so many microseconds after the one
+/// before.
+async fn fill(business: &Business, sink: &Sink, (all, first, apart): (usize, usize, usize)) {
+    let url = sink.url("/hook");
+    let sql = format!(
+        "insert into orders (id, due_at, url, body)
+         select 'o-' || n, case when n % 10 = 0
+             then now() + interval '{first} seconds' + n / 10 * {apart} * interval '1 microsecond'
+             else now() + interval '2 days' end, '{url}', '{{\"n\":1}}' from generate_series(1, {all}) n;
+         create index on orders (due_at); analyze orders"
+    );
+    business.database.execute(&sql).await;
+}
+
+/// Changes some orders, makes others due that were not, and pays some.
+async fn change(business: &Business, soon: &str) {
+    let changes = [
+        format!(
+            "update orders set body = '{{\"n\":2}}', due_at = {soon} where id like '%70'
+             and due_at between now() + interval '5 seconds' and now() + interval '1 day'"
+        ),
+        format!("update orders set due_at = {soon} where id like '%71'"),
+        "update orders set paid_at = now() where id like '%30' and due_at > now() + interval '6 seconds'"
+            .to_owned(),
+    ];
+    for change in changes {
+        business.database.execute(&change).await;
+    }
 }
 
 /// Prints how late the jobs were.

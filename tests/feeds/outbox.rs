@@ -60,17 +60,21 @@ async fn rows_may_stay_marked_and_bad_ones_say_why() {
     let (business, mut stack, sink) = outbox("loaded = \"mark\"\n").await;
     let bad = "insert into ringback_outbox (id, url) values ('bad id', 'http://a.example/'), ('bad-url', 'ftp://a/')";
     business.database.execute(bad).await;
+    // Its mistake has a character that no text in PostgreSQL has.
+    let nul = "alter table ringback_outbox add retry json;
+        insert into ringback_outbox (id, url, retry) values ('nul', 'http://a.example/', '{\"\\u0000\":1}')";
+    business.database.execute(nul).await;
     business.database.execute(&insert(&sink, "good")).await;
     sink.wait_for_job("good", 1, SOON).await;
     stack.wait_count("done", 1, SOON).await;
     // The same id with other content, after its job has ended.
     business.database.execute(&insert(&sink, "good").replace("{\"id\":", "{\"n\":")).await;
-    wait_rows(&stack, "refused", 3).await;
+    wait_rows(&stack, "refused", 4).await;
     let sql =
         "select id, loaded_at is not null, coalesce(left(error, 3), '') from ringback_outbox order by seq";
     eventually(SOON, "all rows are marked", async || {
         let rows = left(&business, sql).await;
-        if rows == ["bad id f id:", "bad-url f url", "good t ", "good f ano"] {
+        if rows == ["bad id f id:", "bad-url f url", "nul f ret", "good t ", "good f ano"] {
             Ok(())
         } else {
             Err(rows.join(", "))

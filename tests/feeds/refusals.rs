@@ -74,7 +74,41 @@ async fn a_tenant_has_its_topics_and_its_quota() {
         let caller = Caller::root(tenant);
         caller.send(&stack, Method::GET, "/v1/stats", None).await.expect(200)["states"]["done"].clone()
     };
-    assert_eq!((of(Some("acme")).await, of(Some("other")).await), (json!(60), json!(0)));
+    eventually(SOON, "all are jobs of the tenant", async || match of(Some("acme")).await {
+        done if done == 60 => Ok(()),
+        done => Err(done),
+    })
+    .await;
+    assert_eq!(of(Some("other")).await, 0);
+}
+
+#[tokio::test]
+async fn a_tenant_that_has_all_its_jobs_still_has_jobs_cancelled() {
+    let business = Business::in_postgres().await;
+    let sink = Sink::start().await;
+    let ids = ["a", "b", "c", "d", "e"];
+    business.insert(&sink, &ids.map(|id| (id, within(LONG)))).await;
+    let queries = format!("query = \"{}\"\ngone = \"{}\"\n", super::business::UNPAID, super::business::PAID);
+    let file = business.file(&format!("tenant = \"acme\"\n{queries}"));
+    let mut stack = feeding(&file, 0).role_env(Role::Api, "RINGBACK_ROOT_KEY", ROOT).start().await;
+    let (operator, quota) = (Caller::root(None), json!({"jobs": 3}));
+    operator.send(&stack, Method::PUT, "/v1/quotas/acme", Some(&quota)).await.expect(201);
+    let feed = stack.spec(Role::Feed).start();
+    stack.feeds.push(feed);
+    says(&stack, "rows of the feed wait").await;
+    wait_rows(&stack, "submitted", 3).await;
+    // A process that remembers nothing submits all of them again.
+    stack.feeds.remove(0).kill();
+    let feed = stack.spec(Role::Feed).start();
+    stack.feeds.push(feed);
+    says(&stack, "rows of the feed wait").await;
+    let paid = format!("update orders set paid_at = '{}' where id in ('a', 'b')", within(Duration::ZERO));
+    business.database.execute(&paid).await;
+    wait_rows(&stack, "cancelled", 2).await;
+    wait_rows(&stack, "submitted", 2).await;
+    let acme = Caller::root(Some("acme"));
+    let states = acme.send(&stack, Method::GET, "/v1/stats", None).await.expect(200)["states"].clone();
+    assert_eq!((&states["delayed"], &states["cancelled"]), (&json!(3), &json!(2)), "{states}");
 }
 
 async fn says(stack: &Stack, text: &str) {

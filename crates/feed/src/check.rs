@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ringback_admission::{Admission, Principal};
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::config::{Config, Feed, Outbox, Rows, Window};
 use crate::load::{Loader, in_one_line};
-use crate::pass::first_due;
+use crate::pass::{Pages, first_change, first_due};
 use crate::row::{Columns, shown};
 use crate::source::{Page, PageAsk, Postgres, Source};
 
@@ -112,11 +113,23 @@ impl Check<'_> {
         let ask = PageAsk { from, to, after: None, limit: SHOWN };
         match source.page(&window.query, &ask).await {
             Ok(page) => match Columns::of_jobs(&page) {
-                Ok(columns) => self.jobs(&columns, &page, report),
+                Ok(columns) => {
+                    self.jobs(&columns, &page, report);
+                    let mut pages = Pages { query: &window.query, ask: ask.clone() };
+                    // Whether the query goes on behind the rows that are shown.
+                    let second = match pages.turn(&columns, &page) {
+                        Ok(()) => pages.next(&mut source).await.map(drop),
+                        Err(error) => Err(error),
+                    };
+                    if let Err(error) = second {
+                        report.wrong(error);
+                    }
+                }
                 Err(why) => report.wrong(why),
             },
             Err(error) => report.wrong(error),
         }
+        let ask = PageAsk { from: first_change(position, now), ..ask };
         let Some(gone) = &window.gone else { return };
         report.lines.push("  rows that went:".to_owned());
         match source.page(gone, &ask).await {
@@ -153,7 +166,9 @@ impl Check<'_> {
     fn jobs(&self, columns: &Columns, page: &Page, report: &mut Report) {
         let caller = Principal::of_tenant(self.feed.tenant.clone());
         let (topic, changed) = (self.feed.topic.clone(), self.feed.changed);
-        let loader = Loader { store: self.store, admission: self.admission, caller, topic, changed };
+        let is_calling = &AtomicBool::new(false);
+        let (store, admission) = (self.store, self.admission);
+        let loader = Loader { store, admission, caller, topic, changed, is_calling };
         if page.rows.is_empty() {
             report.lines.push(NONE.to_owned());
         }

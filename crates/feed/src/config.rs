@@ -24,6 +24,9 @@ const LEASE: RangeInclusive<Duration> = Duration::from_secs(1)..=MAX_FEED_LEASE;
 /// were due are not noticed.
 pub(crate) const READ_BACK: Duration = Duration::from_secs(15 * 60);
 
+/// How long a feed may be away at least, before somebody has to decide from where it goes on.
+const AWAY: Duration = Duration::from_secs(15 * 60);
+
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
 const OWN: &[Setting] = &Setting::table([
@@ -185,13 +188,14 @@ impl Feed {
     /// Why jobs of this feed could be delivered again, if tombstones are kept for so long.
     fn is_forgotten_early(&self, keep_done: Duration) -> Option<String> {
         let Rows::Window(Window { ahead, .. }) = &self.rows else { return None };
-        let needed = *ahead + READ_BACK + self.every;
+        let needed = *ahead + READ_BACK + self.every + AWAY;
         (keep_done <= needed).then(|| {
             format!(
-                "feed {}: a row is read again for {} (window, every, and {} back), and a job that ended must be known for longer, or it would be delivered again: make RINGBACK_KEEP_DONE, which all processes of the installation share, longer by more than {}, or the window shorter",
+                "feed {}: a row is read again for {} (window, every, {} back, and {} in which the feed may be away), and a job that ended must be known for longer, or it would be delivered again: make RINGBACK_KEEP_DONE, which all processes of the installation share, longer by more than {}, or the window shorter",
                 self.name,
                 format_duration(needed),
                 format_duration(READ_BACK),
+                format_duration(AWAY),
                 format_duration(needed - keep_done),
             )
         })
@@ -235,7 +239,7 @@ mod tests {
     #[test]
     fn tombstones_that_are_kept_too_short_are_a_mistake_that_says_by_how_much() {
         let (_, mistakes) = load(FEED, &[]);
-        assert!(mistakes.len() == 1 && mistakes[0].contains("longer by more than 15m 30s"), "{mistakes:?}");
+        assert!(mistakes.len() == 1 && mistakes[0].contains("longer by more than 30m 30s"), "{mistakes:?}");
         let shorter = FEED.replace("topic =", "window = \"10m\"\ntopic =");
         assert_eq!(load(&shorter, &[]).1, [""; 0]);
     }

@@ -1,5 +1,7 @@
 //! `Loader`: has submits admitted as the API does, by the limits, the guard and the quota of the tenant, and stores the jobs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use futures_util::future::join_all;
 use ringback_admission::{Admission, Principal, QuotaError, limit_reached, weight};
 use ringback_core::contract::{Cancelled, Shard, StoreError, SubmitResult};
@@ -24,6 +26,8 @@ pub(crate) struct Loader<'a> {
     pub(crate) caller: Principal,
     pub(crate) topic: Topic,
     pub(crate) changed: Changed,
+    /// Whether a call to the store is under way; it stays true if the call was given up.
+    pub(crate) is_calling: &'a AtomicBool,
 }
 
 /// What has become of a row.
@@ -125,15 +129,21 @@ impl Loader<'_> {
         }
         let of_shards = self.store.shards().zip(shards).filter(|(_, jobs)| !jobs.is_empty());
         crash_point!("feed.before_submit");
+        self.is_calling.store(true, Ordering::Relaxed);
         let submitted = join_all(of_shards.map(|(shard, jobs)| self.submit_to(shard, jobs))).await;
+        self.is_calling.store(false, Ordering::Relaxed);
         crash_point!("feed.after_submit");
         let mut error = (!beyond.is_empty()).then(|| LoadError::Quota(allowed.refusal().detail));
+        let mut unused = 0;
         for (loaded, failure) in submitted {
             for (number, result) in loaded {
+                unused += usize::from(!matches!(result, Loaded::Submitted | Loaded::Replaced));
                 results[number] = Some(result);
             }
             error = failure.map(LoadError::from).or(error);
         }
+        // Rows that are submitted again, by a process that does not remember them, are no new jobs of the tenant.
+        self.admission.quotas.give_back(&self.caller, unused).await;
         error.map_or(Ok(()), Err)
     }
 

@@ -1,11 +1,15 @@
 //! An outbox in PostgreSQL: a table into which business transactions insert jobs. Rows are locked, loaded, and then deleted or
 //! marked, in one transaction of the database, so a row is a job or still there. A notification wakes the feed at once.
 
+use std::collections::HashSet;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use ringback_core::crash_point;
+use ringback_core::limits::truncated;
 use ringback_postgres::Connection;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 use tracing::warn;
 
@@ -13,10 +17,14 @@ use crate::config::{Feed, Outbox};
 use crate::load::{LoadError, Loaded, Loader};
 use crate::metrics::{Metrics, RowResult};
 use crate::pass::PassError;
-use crate::row::{BadRow, Columns};
+use crate::row::{BadRow, Candidate, Columns, id_hash};
 use crate::source::{Page, Postgres, SourceError, Value, query, wait};
 
-/// How many rows are loaded in one transaction.
+/// Why a row whose id is taken stays.
+const TAKEN: &str = "another job has this id, with other content, and keeps it";
+/// The longest reason that is noted in a row, in bytes.
+const MAX_REASON: usize = 500;
+/// How many rows are loaded in one transaction at most.
 const BATCH: i64 = 500;
 /// The pause before rows that have to wait are looked at again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -27,14 +35,39 @@ impl Outbox {
         if self.marks { "error is null and loaded_at is null" } else { "error is null" }
     }
 
-    /// The first rows that wait, without taking them out.
+    /// The rows that wait behind a place, and locks them.
+    fn select(&self) -> String {
+        let (table, waits) = (&self.table, self.waits());
+        format!(
+            "select * from {table} where seq > $1 and {waits} order by seq limit $2 for update skip locked"
+        )
+    }
+
+    /// What becomes of the rows that were loaded.
+    fn finish(&self) -> String {
+        let table = &self.table;
+        if self.marks {
+            format!("update {table} set loaded_at = now() where seq = any($1)")
+        } else {
+            format!("delete from {table} where seq = any($1)")
+        }
+    }
+
+    /// The first rows that wait, which stay. Tries all that a feed asks of the database.
     ///
     /// # Errors
-    /// If the database cannot be reached, or refuses the query.
+    /// If the database cannot be reached, or refuses any of it.
     pub(crate) async fn first(&self, database: &mut Postgres, rows: i64) -> Result<Page, SourceError> {
-        let (table, waits) = (&self.table, self.waits());
-        let sql = format!("select * from {table} where {waits} order by seq limit $1");
-        query(&database.connect().await?.client, &sql, &[&rows]).await
+        let connection = database.connect().await?;
+        wait(connection.client.batch_execute(&format!("listen {}", self.channel))).await?;
+        let txn = wait(connection.client.transaction()).await?;
+        let page = query(&txn, &self.select(), &[&i64::MIN, &rows]).await?;
+        let (none, error): (&[i64], Option<String>) = (&[], None);
+        wait(txn.execute(&self.finish(), &[&none])).await?;
+        let note = format!("update {} set error = $2 where seq = $1 and false", self.table);
+        wait(txn.execute(&note, &[&i64::MIN, &error])).await?;
+        wait(txn.rollback()).await?;
+        Ok(page)
     }
 }
 
@@ -46,18 +79,38 @@ pub(crate) struct OutboxFeed<'a> {
     pub(crate) metrics: &'a Metrics,
 }
 
-/// What one transaction has done.
-struct Batch {
-    /// The last row; `None` if there was none.
-    last: Option<i64>,
-    /// Whether some rows have to wait.
-    waits: bool,
+/// A look at all rows that wait.
+#[derive(Default)]
+struct Scan {
+    /// The last row that was looked at.
+    after: Option<i64>,
+    /// Why some rows have to wait.
+    why: Option<String>,
+    /// The ids of these rows. Later rows with the same id wait too, or they would be changed back.
+    waiting: HashSet<u128>,
+}
+
+impl Scan {
+    fn wait_for(&mut self, row: &Candidate, why: &str) {
+        self.why.get_or_insert_with(|| why.to_owned());
+        self.waiting.insert(id_hash(&row.id));
+    }
+}
+
+/// How far an outbox is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Rows may wait.
+    Begins,
+    /// Some rows have to wait. Why.
+    Waits(String),
+    /// Nothing waits.
+    CaughtUp,
 }
 
 impl OutboxFeed<'_> {
-    /// Loads what waits in the table, and then what comes. Calls `progress` with true each time nothing waits, and with false
-    /// when rows may wait again. Returns when something fails.
-    pub(crate) async fn run(&self, database: &mut Postgres, mut progress: impl FnMut(bool)) -> PassError {
+    /// Loads what waits in the table, and then what comes, and says how far it is. Returns when something fails.
+    pub(crate) async fn run(&self, database: &mut Postgres, mut progress: impl FnMut(Progress)) -> PassError {
         let connection = match database.connect().await {
             Ok(connection) => connection,
             Err(error) => return error.into(),
@@ -71,56 +124,52 @@ impl OutboxFeed<'_> {
     async fn listen(
         &self,
         connection: &mut Connection,
-        progress: &mut impl FnMut(bool),
-    ) -> Result<std::convert::Infallible, PassError> {
+        progress: &mut impl FnMut(Progress),
+    ) -> Result<Infallible, PassError> {
         // Before the first look, so that no row is missed.
         wait(connection.client.batch_execute(&format!("listen {}", self.outbox.channel))).await?;
         loop {
-            let (mut after, mut waits) = (i64::MIN, false);
-            while let Batch { last: Some(last), waits: some_wait } = self.batch(connection, after).await? {
-                // Rows that have to wait do not stop those behind them.
-                (after, waits) = (last, waits || some_wait);
+            progress(Progress::Begins);
+            let mut scan = Scan::default();
+            while self.batch(connection, &mut scan).await? {}
+            match scan.why {
+                Some(why) => {
+                    progress(Progress::Waits(why));
+                    sleep(PAUSE).await;
+                }
+                None => {
+                    progress(Progress::CaughtUp);
+                    // Also without a notification, as one may have been lost with a connection.
+                    timeout(self.feed.every, connection.notified()).await.ok();
+                }
             }
-            let pause = if waits {
-                PAUSE
-            } else {
-                progress(true);
-                self.feed.every
-            };
-            // Without a notification the table is looked at all the same, as one may have been lost with a connection.
-            timeout(pause, connection.notified()).await.ok();
-            progress(false);
         }
     }
 
-    /// Loads the rows behind `after`, as many as one transaction takes.
-    async fn batch(&self, connection: &mut Connection, after: i64) -> Result<Batch, PassError> {
-        let txn = wait(connection.client.transaction()).await?;
-        let Outbox { table, .. } = self.outbox;
-        let waits = self.outbox.waits();
-        let select = format!(
-            "select * from {table} where seq > $1 and {waits} order by seq limit $2 for update skip locked"
-        );
-        let page = query(&txn, &select, &[&after, &BATCH]).await?;
+    /// Loads the next rows, as many as one transaction takes. Returns whether there may be more.
+    async fn batch(&self, connection: &mut Connection, scan: &mut Scan) -> Result<bool, PassError> {
+        let mut txn = wait(connection.client.transaction()).await?;
+        let after = scan.after.unwrap_or(i64::MIN);
+        let page = query(&txn, &self.outbox.select(), &[&after, &BATCH]).await?;
         let columns = Columns::of_outbox(&page).map_err(PassError::Query)?;
         let place = page.columns.iter().position(|name| name == "seq").unwrap_or_default();
         let seq = |row: &[Value]| match row.get(place) {
             Some(Value::Int(seq)) => Ok(*seq),
             _ => Err(PassError::Query("seq must be a bigint that is not null".to_owned())),
         };
-        let Some(last) = page.rows.last() else { return Ok(Batch { last: None, waits: false }) };
-        let last = Some(seq(last)?);
+        let Some(last) = page.rows.last() else { return Ok(false) };
+        scan.after = Some(seq(last)?);
 
         let (mut candidates, mut bad, mut done) = (Vec::new(), Vec::new(), Vec::new());
         for row in &page.rows {
             match columns.candidate(&self.feed.topic, row) {
+                Ok(candidate) if scan.waiting.contains(&id_hash(&candidate.id)) => self.postponed(),
                 Ok(candidate) => candidates.push((seq(row)?, candidate)),
                 Err(row_is_bad) => bad.push((seq(row)?, row_is_bad)),
             }
         }
         let jobs: Vec<_> = candidates.iter().map(|(_, candidate)| candidate).collect();
         let loading = self.loader.load(&jobs).await;
-        let mut waits = false;
         for ((seq, candidate), loaded) in candidates.iter().zip(loading.results) {
             let result = match loaded {
                 Some(Loaded::Submitted) => RowResult::Submitted,
@@ -128,54 +177,77 @@ impl OutboxFeed<'_> {
                 Some(Loaded::Known) => RowResult::Unchanged,
                 // The row has to stay: nothing else knows of its content.
                 Some(Loaded::Kept) => {
-                    let why = "another job has this id, with other content, and keeps it".to_owned();
-                    bad.push((*seq, BadRow { id: candidate.id.clone(), why }));
+                    bad.push((*seq, BadRow { id: candidate.id.clone(), why: TAKEN.to_owned() }));
                     continue;
                 }
                 Some(Loaded::Refused(why)) => {
                     bad.push((*seq, BadRow { id: candidate.id.clone(), why }));
                     continue;
                 }
-                Some(Loaded::InFlight | Loaded::Full(_)) | None => {
-                    waits = true;
+                Some(Loaded::InFlight) => {
+                    self.postponed();
+                    scan.wait_for(candidate, "jobs with the ids of rows are being delivered");
                     continue;
                 }
+                Some(Loaded::Full(why)) => {
+                    self.postponed();
+                    scan.wait_for(candidate, &why);
+                    continue;
+                }
+                None => continue,
             };
             self.metrics.rows(&self.feed.name, result, 1);
             done.push(*seq);
         }
         crash_point!("feed.before_delete");
-        self.finish(&txn, &done, &bad).await?;
+        self.finish(&mut txn, &done, &bad).await?;
         wait(txn.commit()).await?;
         match loading.error {
-            None | Some(LoadError::Quota(_)) => Ok(Batch { last, waits }),
+            None => Ok(true),
+            // Nothing behind these rows would be let through.
+            Some(LoadError::Quota(why)) => {
+                scan.why = Some(why);
+                Ok(false)
+            }
             Some(error) => Err(error.into()),
         }
+    }
+
+    fn postponed(&self) {
+        self.metrics.rows(&self.feed.name, RowResult::Postponed, 1);
     }
 
     /// Deletes or marks the rows that were loaded, and notes in the others why they are no jobs.
     async fn finish(
         &self,
-        txn: &tokio_postgres::Transaction<'_>,
+        txn: &mut Transaction<'_>,
         done: &[i64],
         bad: &[(i64, BadRow)],
     ) -> Result<(), PassError> {
-        let table = &self.outbox.table;
         if !done.is_empty() {
-            let sql = if self.outbox.marks {
-                format!("update {table} set loaded_at = now() where seq = any($1)")
-            } else {
-                format!("delete from {table} where seq = any($1)")
-            };
-            wait(txn.execute(&sql, &[&done])).await?;
+            wait(txn.execute(&self.outbox.finish(), &[&done])).await?;
         }
         for (seq, BadRow { id, why }) in bad {
             self.metrics.rows(&self.feed.name, RowResult::Refused, 1);
             warn!(feed = %self.feed.name, row.id = id, row.seq = seq, why, "a row is no job and stays in the outbox");
-            let sql = format!("update {table} set error = $2 where seq = $1");
-            let arguments: [&(dyn ToSql + Sync); 2] = [seq, why];
-            wait(txn.execute(&sql, &arguments)).await?;
+            let sql = format!("update {} set error = $2 where seq = $1", self.outbox.table);
+            let why = storable(why);
+            let arguments: [&(dyn ToSql + Sync); 2] = [seq, &why];
+            // So that a reason that the table does not take is not the end of the others.
+            let savepoint = wait(txn.transaction()).await?;
+            match wait(savepoint.execute(&sql, &arguments)).await {
+                Ok(_) => wait(savepoint.commit()).await?,
+                Err(error) => {
+                    wait(savepoint.rollback()).await?;
+                    warn!(feed = %self.feed.name, row.seq = seq, %error, "the reason cannot be noted in the row");
+                }
+            }
         }
         Ok(())
     }
+}
+
+/// A reason as a column takes it.
+fn storable(why: &str) -> String {
+    truncated(&why.replace(char::is_control, " "), MAX_REASON).to_owned()
 }

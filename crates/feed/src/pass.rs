@@ -9,8 +9,8 @@ use ringback_core::contract::{FeedPosition, StoredFeed};
 use ringback_core::crash_point;
 use ringback_core::duration::format_duration;
 use ringback_core::job::JobId;
-use tokio::time::sleep;
-use tracing::{info, warn};
+use tokio::time::{Instant, sleep};
+use tracing::warn;
 
 use crate::config::{Feed, READ_BACK, Window};
 use crate::lease::{Lease, Lost};
@@ -41,8 +41,6 @@ pub(crate) enum PassError {
     Load(#[from] LoadError),
     #[error(transparent)]
     Lease(#[from] Lost),
-    #[error("some rows wait, and all others are loaded: {0}")]
-    Full(String),
     #[error(
         "rows due since {from} would be read again, and jobs that ended are known only for {known}: set RINGBACK_KEEP_DONE of all processes longer by more than {missing} for the next time, and choose with `ringback-feed seek` from which due time the feed goes on"
     )]
@@ -61,40 +59,62 @@ pub(crate) struct Pass<'a> {
     pub(crate) clock: &'a Arc<dyn Clock>,
     /// For how long jobs that ended are known.
     pub(crate) keep_done: Duration,
-    /// Why some rows could not be loaded, for which another pass reads them from the same time on.
-    pub(crate) full: Option<String>,
+    /// Until when rows wait for the quota of the tenant before the pass goes on without them.
+    pub(crate) quota_deadline: Instant,
+    /// The rows that a later pass has to load.
+    pub(crate) waiting: Option<Waiting>,
+}
+
+/// Rows that the store or the quota does not take yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    /// Why one of them waits.
+    pub(crate) why: String,
+    /// When the first of them is due.
+    due: Timestamp,
+}
+
+/// What a pass has done.
+pub(crate) struct Passed {
+    /// The feed as it is now.
+    pub(crate) stored: StoredFeed,
+    /// From when on rows may not be loaded.
+    pub(crate) since: Timestamp,
+    /// The rows that wait.
+    pub(crate) waiting: Option<Waiting>,
 }
 
 impl Pass<'_> {
-    /// Makes a pass. `stored` is the feed as this process knows it. Returns it as it is afterwards.
+    /// Makes a pass. `stored` is the feed as this process knows it.
     ///
     /// # Errors
     /// If the pass is not complete. Then the position stays.
-    pub(crate) async fn run(mut self, stored: StoredFeed) -> Result<StoredFeed, PassError> {
+    pub(crate) async fn run(mut self, stored: StoredFeed) -> Result<Passed, PassError> {
         let begun = self.clock.now();
         let (from, to) = (self.from(stored.position, begun)?, begun.plus(self.window.ahead));
         self.load_rows(from, to).await?;
         if let Some(gone) = &self.window.gone {
-            self.cancel_gone(gone, from, to).await?;
-        }
-        if let Some(why) = self.full {
-            return Err(PassError::Full(why));
+            self.cancel_gone(gone, first_change(stored.position, begun), to).await?;
         }
         crash_point!("feed.before_step");
-        let next = FeedPosition { at: begun, is_set: false };
+        // Rows that wait are read again, also once they are long due.
+        let read_back = self.waiting.as_ref().map(|waiting| waiting.due.plus(READ_BACK));
+        let since = read_back.into_iter().fold(begun, Timestamp::min);
+        let next = FeedPosition { at: since, passed: None };
         let stored = self.lease.renew(Some((stored.position, next))).await?;
         self.seen.end_pass();
-        Ok(stored)
+        Ok(Passed { stored, since, waiting: self.waiting })
     }
 
-    /// From which due time rows are read, unless jobs that have ended since may be forgotten. Where an operator has set that,
-    /// it is as it was decided.
+    /// From which due time rows are read, unless jobs that have ended since may be forgotten, here and in the store. Where an
+    /// operator has set that, it is as it was decided.
     fn from(&self, position: Option<FeedPosition>, now: Timestamp) -> Result<Timestamp, PassError> {
         let from = first_due(position, now);
         // A job may have ended as soon as it was loaded, which is the window before it was due.
         let (read_again, known) = (now.since(from) + self.window.ahead, self.keep_done);
+        let is_known = self.seen.is_complete || read_again < known;
         match position {
-            Some(FeedPosition { is_set: false, .. }) if read_again >= known => {
+            Some(FeedPosition { passed: None, .. }) if !is_known => {
                 let [missing, known] = [read_again - known, known].map(format_duration);
                 Err(PassError::TooLate { from, known, missing })
             }
@@ -120,7 +140,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Loads the rows that are not known, and waits until the store and the quota take them.
+    /// Loads the rows that are not known, and waits for a while until the quota takes them.
     async fn load(&mut self, rows: Vec<Candidate>) -> Result<(), PassError> {
         let (seen, mut unchanged) = (&mut self.seen.loaded, 0);
         let hashed = rows.into_iter().map(|row| (id_hash(&row.id), content_hash(&row.json), row));
@@ -132,7 +152,6 @@ impl Pass<'_> {
             })
             .collect();
         self.metrics.rows(&self.feed.name, RowResult::Unchanged, unchanged);
-        let mut has_waited = false;
         while !left.is_empty() {
             let rows: Vec<_> = left.iter().map(|(_, _, row)| row).collect();
             let loading = self.loader.load(&rows).await;
@@ -146,11 +165,10 @@ impl Pass<'_> {
             left = later;
             match loading.error {
                 None => {}
+                Some(LoadError::Quota(_)) if Instant::now() < self.quota_deadline => sleep(PAUSE).await,
                 Some(LoadError::Quota(why)) => {
-                    if !std::mem::replace(&mut has_waited, true) {
-                        info!(feed = %self.feed.name, rows = left.len(), why, "rows wait for the quota of the tenant");
-                    }
-                    sleep(PAUSE).await;
+                    left.iter().for_each(|(_, _, row)| self.wait_for(row, &why));
+                    return Ok(());
                 }
                 Some(error) => return Err(error.into()),
             }
@@ -165,23 +183,28 @@ impl Pass<'_> {
             Loaded::Known => RowResult::Unchanged,
             Loaded::Kept => RowResult::Kept,
             Loaded::InFlight => return self.metrics.rows(&self.feed.name, RowResult::Postponed, 1),
-            Loaded::Full(why) => {
-                self.full = Some(why);
-                return self.metrics.rows(&self.feed.name, RowResult::Postponed, 1);
-            }
+            Loaded::Full(why) => return self.wait_for(row, &why),
             Loaded::Refused(why) => return self.refuse(&BadRow { id: row.id.clone(), why }, content),
         };
         self.metrics.rows(&self.feed.name, result, 1);
         self.seen.loaded.note(id, content);
-        self.seen.refused.forget(id);
         // Once it goes again its job is cancelled again.
         self.seen.gone.forget(id);
+    }
+
+    /// Notes a row that a later pass has to load.
+    fn wait_for(&mut self, row: &Candidate, why: &str) {
+        self.metrics.rows(&self.feed.name, RowResult::Postponed, 1);
+        let due = row.due.unwrap_or_else(|| self.clock.now());
+        let waiting = self.waiting.get_or_insert_with(|| Waiting { why: why.to_owned(), due });
+        waiting.due = waiting.due.min(due);
     }
 
     /// Counts a row that is no job, and logs it if that is new.
     fn refuse(&mut self, bad: &BadRow, content: u64) {
         self.metrics.rows(&self.feed.name, RowResult::Refused, 1);
-        let (id, content) = (id_hash(&bad.id), content ^ content_hash(bad.why.as_bytes()));
+        let why = content_hash(bad.why.as_bytes());
+        let id = id_hash(&bad.id) ^ u128::from(why);
         if !self.seen.refused.knows(id, content) {
             self.seen.refused.note(id, content);
             warn!(feed = %self.feed.name, row.id = bad.id, why = bad.why, "a row is no job and is left out");
@@ -221,15 +244,22 @@ pub(crate) fn first_due(position: Option<FeedPosition>, now: Timestamp) -> Times
     let back = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_sub(millis(READ_BACK)));
     match position {
         None => back(now),
-        Some(FeedPosition { at, is_set: true }) => at,
-        Some(FeedPosition { at, is_set: false }) => back(at),
+        Some(FeedPosition { at, passed: Some(_) }) => at,
+        Some(FeedPosition { at, passed: None }) => back(at),
     }
 }
 
+/// From when on changes are read: also where an operator has set the due time, since the last complete pass.
+pub(crate) fn first_change(position: Option<FeedPosition>, now: Timestamp) -> Timestamp {
+    let passed = position.map(|position| position.passed.unwrap_or(position.at));
+    first_due(passed.map(|at| FeedPosition { at, passed: None }), now)
+}
+
 /// The pages of a query.
-struct Pages<'a> {
-    query: &'a Query,
-    ask: PageAsk,
+pub(crate) struct Pages<'a> {
+    pub(crate) query: &'a Query,
+    /// What is asked for next.
+    pub(crate) ask: PageAsk,
 }
 
 impl<'a> Pages<'a> {
@@ -238,7 +268,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Reads the next page; `None` after the last.
-    async fn next(&mut self, source: &mut Source) -> Result<Option<Page>, PassError> {
+    pub(crate) async fn next(&mut self, source: &mut Source) -> Result<Option<Page>, PassError> {
         let page = source.page(self.query, &self.ask).await?;
         if page.rows.len() > self.ask.limit {
             return Err(PassError::Query(format!(
@@ -251,7 +281,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Goes behind a page, whose rows say how many the next one may have.
-    fn turn(&mut self, columns: &Columns, page: &Page) -> Result<(), PassError> {
+    pub(crate) fn turn(&mut self, columns: &Columns, page: &Page) -> Result<(), PassError> {
         let Some(last) = page.rows.last() else { return Ok(()) };
         let last = columns.id(last);
         if self.ask.after.as_ref() == Some(last) || matches!(last, Value::Null | Value::Unreadable(_)) {

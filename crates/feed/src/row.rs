@@ -23,6 +23,8 @@ pub(crate) const OUTBOX_COLUMNS: [&str; 4] = ["seq", "error", "loaded_at", "crea
 /// The largest row, in bytes. No job is nearly as large.
 const MAX_ROW: usize = 4 * 1024 * 1024;
 
+const NOT_UTF8: &str = "is no UTF-8";
+
 /// What a column is of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
@@ -48,6 +50,8 @@ pub(crate) struct Columns {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) id: String,
+    /// When it is due; `None` for at once.
+    pub(crate) due: Option<Timestamp>,
     pub(crate) json: Vec<u8>,
 }
 
@@ -130,6 +134,10 @@ impl Columns {
             Value::Text(id) => Ok(id.clone()),
             Value::Int(id) => Ok(id.to_string()),
             Value::Unreadable(why) => Err(BadRow { id: String::new(), why: format!("id {why}") }),
+            Value::NotUtf8(text) => {
+                let id = String::from_utf8_lossy(text).into_owned();
+                Err(BadRow { id, why: format!("id {NOT_UTF8}") })
+            }
             Value::Null => Err(BadRow { id: String::new(), why: "id is null".to_owned() }),
             Value::Bool(_)
             | Value::Float(_)
@@ -155,20 +163,24 @@ impl Columns {
             self.fields(topic, &id, row)
         };
         match fields {
-            Ok(json) => Ok(Candidate { id, json }),
+            Ok((due, json)) => Ok(Candidate { id, due, json }),
             Err(why) => Err(BadRow { id, why }),
         }
     }
 
-    fn fields(&self, topic: &Topic, id: &str, row: &[Value]) -> Result<Vec<u8>, String> {
-        let mut submit = Submit::default();
+    fn fields(&self, topic: &Topic, id: &str, row: &[Value]) -> Result<(Option<Timestamp>, Vec<u8>), String> {
+        let (mut submit, mut due) = (Submit::default(), None);
         submit.text("topic", topic.name());
         submit.text("id", id);
         let is_named = |wanted| self.all.iter().zip(row).find(|(column, _)| **column == wanted);
         for (column, value) in self.all.iter().zip(row).filter(|(_, value)| **value != Value::Null) {
             match column {
                 Column::Id | Column::ContentType | Column::Other => {}
-                Column::DueAt => submit.text("at", &due_at(value)?.to_string()),
+                Column::DueAt => {
+                    let at = due_at(value)?;
+                    submit.text("at", &at.to_string());
+                    due = Some(at);
+                }
                 Column::Body => {
                     let content_type = is_named(Column::ContentType).map(|(_, value)| value);
                     body(&mut submit, value, content_type)?;
@@ -177,7 +189,7 @@ impl Columns {
                 Column::Plain(name) => submit.json(name, &plain(name, value)?),
             }
         }
-        Ok(submit.end())
+        Ok((due, submit.end()))
     }
 }
 
@@ -227,6 +239,7 @@ fn due_at(value: &Value) -> Result<Timestamp, String> {
             at.map_err(|_| format!("due_at is \"{}\": {ALLOWED}", shortened(text)))
         }
         Value::Unreadable(why) => Err(format!("due_at {why}")),
+        Value::NotUtf8(_) => Err(format!("due_at {NOT_UTF8}")),
         Value::Null
         | Value::Bool(_)
         | Value::Float(_)
@@ -254,6 +267,7 @@ fn body(submit: &mut Submit, value: &Value, content_type: Option<&Value>) -> Res
         }
         Value::Text(text) => (text.as_bytes(), content_type.unwrap_or("text/plain; charset=utf-8")),
         Value::Bytes(bytes) => (bytes.as_slice(), content_type.unwrap_or("application/octet-stream")),
+        Value::NotUtf8(text) => (text.as_slice(), content_type.unwrap_or("application/octet-stream")),
         Value::Unreadable(why) => return Err(format!("body {why}")),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Time(_) | Value::List(_) => {
             return Err("body is neither JSON, text nor bytes".to_owned());
@@ -277,6 +291,7 @@ fn json(name: &str, value: &Value) -> Result<String, String> {
             Err(error) => Err(format!("{name} is no JSON: {error}")),
         },
         Value::List(texts) => Ok(Json::from(texts.iter().flatten().cloned().collect::<Vec<_>>()).to_string()),
+        Value::NotUtf8(_) => Err(format!("{name} {NOT_UTF8}")),
         Value::Unreadable(why) => Err(format!("{name} {why}")),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) | Value::Time(_) => {
             Err(format!("{name} is no JSON"))
@@ -289,11 +304,12 @@ fn plain(name: &str, value: &Value) -> Result<String, String> {
     let json = match value {
         Value::Text(text) => Json::from(text.as_str()),
         Value::Int(number) => Json::from(*number),
-        Value::Float(number) => Json::from(*number),
+        Value::Float(number) if number.is_finite() => Json::from(*number),
         Value::Bool(is) => Json::from(*is),
         Value::Time(at) => Json::from(at.to_string()),
         Value::Unreadable(why) => return Err(format!("{name} {why}")),
-        Value::Null | Value::Json(_) | Value::Bytes(_) | Value::List(_) => {
+        Value::NotUtf8(_) => return Err(format!("{name} {NOT_UTF8}")),
+        Value::Null | Value::Float(_) | Value::Json(_) | Value::Bytes(_) | Value::List(_) => {
             return Err(format!("{name} is neither a text nor a number"));
         }
     };

@@ -1,12 +1,13 @@
 //! Runs the feeds of a file: each waits for its lease, works while it has it, and gives it back at the shutdown.
 
+use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use rand::RngExt as _;
 use ringback_admission::{Admission, Principal};
-use ringback_core::contract::{StoreError, StoredFeed, WorkerId};
+use ringback_core::contract::{FeedPosition, StoreError, StoredFeed, WorkerId};
 use ringback_service::backoff::Outage;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Shutdown, Tasks, random};
@@ -17,15 +18,17 @@ use tracing::{info, warn};
 
 use crate::config::{Config, Feed, Outbox, Rows, Window};
 use crate::lease::{Lease, Lost};
-use crate::load::Loader;
+use crate::load::{LoadError, Loader};
 use crate::metrics::Metrics;
-use crate::outbox::OutboxFeed;
-use crate::pass::{Pass, PassError};
+use crate::outbox::{OutboxFeed, Progress};
+use crate::pass::{Pass, PassError, Passed};
 use crate::seen::Seen;
 use crate::source::{Postgres, Source};
 
 /// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "feed's policies";
+/// The pause after an error of the database, unless the feed reads it more often.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// How long a process that has feeds waits before it takes another one, so that processes that have fewer come first.
 const SHARE: Duration = Duration::from_millis(50);
 const MAX_SHARE: Duration = Duration::from_millis(200);
@@ -58,7 +61,10 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
         let work = Work::new(&feed, &shared.config)?;
         let (shared, shutdown) = (Arc::clone(&shared), context.shutdown.clone());
         let name = format!("feed {}", feed.name);
-        tasks.spawn(name.clone(), FeedTask { name, feed, shared }.run(work, shutdown));
+        tasks.spawn(
+            name.clone(),
+            FeedTask { name, feed, shared, is_calling: AtomicBool::new(false) }.run(work, shutdown),
+        );
     }
     let (prepare, check) = (Store::prepared, Store::answers);
     let (is_transient, is_refusal) = (StoreError::is_transient, StoreError::is_refusal);
@@ -105,6 +111,34 @@ struct FeedTask {
     name: String,
     feed: Feed,
     shared: Arc<Shared>,
+    /// Whether a call that loads rows is under way.
+    is_calling: AtomicBool,
+}
+
+/// What keeps a feed from being loaded, as far as it was logged.
+#[derive(Default)]
+struct Trouble {
+    outage: Outage,
+    kind: Option<Discriminant<PassError>>,
+}
+
+impl Trouble {
+    /// Notes an error. Returns whether it is to be logged: the first one, and each of another kind.
+    fn is_new(&mut self, error: &PassError) -> bool {
+        let (begins, kind) = (self.outage.begins(), discriminant(error));
+        self.kind.replace(kind) != Some(kind) || begins
+    }
+
+    /// Notes that rows wait. Returns whether that is to be logged.
+    fn begins_to_wait(&mut self) -> bool {
+        self.kind = None;
+        self.outage.begins()
+    }
+
+    fn ends(&mut self) -> bool {
+        self.kind = None;
+        self.outage.ends()
+    }
 }
 
 impl FeedTask {
@@ -132,13 +166,17 @@ impl FeedTask {
             self.shared.held.fetch_sub(1, Ordering::Relaxed);
             metrics.lost(&self.feed.name);
             if is_stopping {
+                // What was under way must not come after what the next process does.
+                if self.is_calling.load(Ordering::Relaxed) {
+                    sleep(config.store.call_timeout).await;
+                }
                 return lease.give_back().await;
             }
             warn!(feed = %self.feed.name, "the lease of the feed is lost; another process may load it");
             self.report(true, "another process may have it");
             tokio::select! {
                 biased;
-                () = shutdown.stopping() => return,
+                () = shutdown.stopping() => return drop(lease.disturb().await),
                 () = note_disturbance(&lease, config.store.call_timeout) => {}
             }
         }
@@ -146,18 +184,23 @@ impl FeedTask {
 
     /// Waits until this process has the feed.
     async fn take(&self, lease: &Lease) -> StoredFeed {
-        let mut outage = Outage::new();
+        let Shared { taking, held, .. } = &*self.shared;
+        let (mut outage, mut is_others) = (Outage::new(), false);
         loop {
-            let turn = self.shared.taking.lock().await;
-            sleep((SHARE * self.shared.held.load(Ordering::Relaxed)).min(MAX_SHARE)).await;
+            // At the start one after the other. Those of others are looked at without waiting for that.
+            let turn = if is_others { None } else { Some(taking.lock().await) };
+            if turn.is_some() {
+                sleep((SHARE * held.load(Ordering::Relaxed)).min(MAX_SHARE)).await;
+            }
             let taken = lease.take().await;
             if let Ok(Ok(_)) = taken {
-                self.shared.held.fetch_add(1, Ordering::Relaxed);
+                held.fetch_add(1, Ordering::Relaxed);
             }
             drop(turn);
             let wait = match taken {
                 Ok(Ok(stored)) => return stored,
                 Ok(Err(wait)) => {
+                    is_others = true;
                     outage.ends();
                     self.report(true, "another process has it");
                     wait
@@ -174,7 +217,8 @@ impl FeedTask {
         let Shared { store, admission, metrics, .. } = &*self.shared;
         let caller = Principal::of_tenant(self.feed.tenant.clone());
         let (topic, changed) = (self.feed.topic.clone(), self.feed.changed);
-        let loader = Loader { store, admission, caller, topic, changed };
+        let is_calling = &self.is_calling;
+        let loader = Loader { store, admission, caller, topic, changed, is_calling };
         match work {
             Work::Window(window, source) => self.passes(lease, window, source, &loader, stored).await,
             Work::Outbox(outbox, database) => {
@@ -194,10 +238,17 @@ impl FeedTask {
     ) {
         let Shared { metrics, context, config, .. } = &*self.shared;
         let (name, clock) = (&self.feed.name, &context.clock);
-        let (mut seen, mut outage) = (Seen::default(), Outage::new());
+        if stored.position.is_none() {
+            // From here on no row is missed, however long the first pass needs.
+            let first = FeedPosition { at: clock.now(), passed: None };
+            if let Ok(now) = lease.renew(Some((None, first))).await {
+                stored = now;
+            }
+        }
+        let (mut seen, mut trouble, mut is_doubtful) = (Seen::default(), Trouble::default(), false);
         metrics.complete(name, stored.position.map_or_else(|| clock.now(), |position| position.at), 0);
         loop {
-            let (begun, at) = (Instant::now(), clock.now());
+            let begun = Instant::now();
             let pass = Pass {
                 feed: &self.feed,
                 window,
@@ -208,23 +259,29 @@ impl FeedTask {
                 metrics,
                 clock,
                 keep_done: config.store.keep_done,
-                full: None,
+                quota_deadline: begun + self.feed.every,
+                waiting: None,
             };
             match pass.run(stored).await {
-                Ok(now) => {
-                    if now.disturbances != stored.disturbances {
-                        info!(feed = %name, "another process may have changed jobs of the feed; loads all rows again");
+                Ok(Passed { stored: now, since, waiting }) => {
+                    if now.disturbances != stored.disturbances || std::mem::take(&mut is_doubtful) {
+                        info!(feed = %name, "jobs of the feed may have been changed back; loads all rows again");
                         seen = Seen::default();
                     }
                     stored = now;
-                    metrics.complete(name, at, seen.len());
+                    metrics.complete(name, since, seen.len());
                     metrics.passed(name, begun.elapsed().as_secs_f64());
-                    self.recovered(&mut outage);
+                    match waiting {
+                        None => self.recovered(&mut trouble),
+                        Some(waiting) => self.waits(&waiting.why, &mut trouble),
+                    }
                     sleep_until(begun + self.feed.every).await;
                 }
                 Err(PassError::Lease(Lost::Taken)) => return,
                 Err(error) => {
-                    self.failed(&error, &mut outage).await;
+                    // A submit without an answer may come later than the next one.
+                    is_doubtful |= matches!(error, PassError::Load(LoadError::Store(_)));
+                    self.failed(&error, &mut trouble).await;
                     // The position may have been set meanwhile.
                     if let Ok(now) = lease.renew(None).await {
                         stored.position = now.position;
@@ -236,36 +293,48 @@ impl FeedTask {
 
     async fn take_out(&self, outbox: &OutboxFeed<'_>, database: &mut Postgres) {
         let Shared { metrics, context, .. } = &*self.shared;
-        let mut outage = Outage::new();
-        metrics.falls_behind(&self.feed.name, context.clock.now());
+        let (name, mut trouble) = (&self.feed.name, Trouble::default());
         loop {
-            let error = outbox.run(database, |is_caught_up| {
-                if is_caught_up {
-                    metrics.caught_up(&self.feed.name);
-                    self.recovered(&mut outage);
-                } else {
-                    metrics.falls_behind(&self.feed.name, context.clock.now());
+            let error = outbox.run(database, |progress| match progress {
+                Progress::Begins => metrics.falls_behind(name, context.clock.now()),
+                Progress::Waits(why) => self.waits(&why, &mut trouble),
+                Progress::CaughtUp => {
+                    metrics.caught_up(name);
+                    self.recovered(&mut trouble);
                 }
             });
             let error = error.await;
-            self.failed(&error, &mut outage).await;
+            self.failed(&error, &mut trouble).await;
         }
     }
 
-    fn recovered(&self, outage: &mut Outage) {
-        if outage.ends() {
+    fn recovered(&self, trouble: &mut Trouble) {
+        if trouble.ends() {
             info!(feed = %self.feed.name, "the feed goes on");
         }
         self.report(true, "this process loads it");
     }
 
-    async fn failed(&self, error: &PassError, outage: &mut Outage) {
+    /// Some rows wait, and all others are loaded.
+    fn waits(&self, why: &str, trouble: &mut Trouble) {
+        if trouble.begins_to_wait() {
+            warn!(feed = %self.feed.name, why, "rows of the feed wait");
+        }
+        self.report(false, &format!("rows wait: {why}"));
+    }
+
+    async fn failed(&self, error: &PassError, trouble: &mut Trouble) {
         self.shared.metrics.failed(&self.feed.name);
         self.report(false, &error.to_string());
-        if outage.begins() {
+        if trouble.is_new(error) {
             warn!(feed = %self.feed.name, %error, "the feed cannot be loaded; trying again");
         }
-        sleep(outage.wait()).await;
+        // A query that fails may be a load for the database all the same.
+        let least = match error {
+            PassError::Source(_) | PassError::Query(_) => MAX_PAUSE.min(self.feed.every),
+            PassError::Load(_) | PassError::Lease(_) | PassError::TooLate { .. } => Duration::ZERO,
+        };
+        sleep(trouble.outage.wait().max(least)).await;
     }
 
     fn report(&self, is_ready: bool, text: &str) {

@@ -26,7 +26,10 @@ pub(crate) async fn run(config: Config, feed: &str, time: &str) -> anyhow::Resul
         .with_context(|| format!("\"{time}\" is no time by RFC 3339, such as 2026-11-20T10:00:00Z"))?;
     let store = Store::open(config.store.clone())?;
     store.prepare().await?;
-    store.set_feed(&found.name, FeedPosition { at, is_set: true }).await?;
+    let former = store.feed(&found.name).await?.position;
+    // Changes since the last pass count whatever the time that is set.
+    let passed = former.map_or(at, |former| former.passed.unwrap_or(former.at));
+    store.set_feed(&found.name, FeedPosition { at, passed: Some(passed) }).await?;
     println!(
         "feed {feed} is read from rows due at {at}; jobs that ended before {at} and are no longer known are delivered again"
     );

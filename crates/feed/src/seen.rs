@@ -15,12 +15,15 @@ pub(crate) struct Seen {
     pub(crate) refused: Memory,
     /// Those that went, and whose jobs are cancelled.
     pub(crate) gone: Memory,
+    /// Whether a pass was completed, so that all rows are remembered.
+    pub(crate) is_complete: bool,
 }
 
 impl Seen {
     /// Forgets what no row of the pass that ends was like.
     pub(crate) fn end_pass(&mut self) {
         [&mut self.loaded, &mut self.refused, &mut self.gone].into_iter().for_each(Memory::end_pass);
+        self.is_complete = true;
     }
 
     /// How many rows are remembered.

@@ -13,6 +13,9 @@ use self::sqlite::Sqlite;
 use crate::config::SourceUrl;
 use crate::query::Query;
 
+/// About how many bytes the rows of a page have at most. A page ends behind the row that reaches this.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
@@ -34,6 +37,8 @@ pub(crate) enum Value {
     Time(Timestamp),
     /// An array of texts.
     List(Vec<Option<String>>),
+    /// A text of SQLite that is no UTF-8.
+    NotUtf8(Vec<u8>),
     /// Why a value cannot be read.
     Unreadable(String),
 }
@@ -43,7 +48,7 @@ impl Value {
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Text(text) | Self::Json(text) | Self::Unreadable(text) => text.len(),
-            Self::Bytes(bytes) => bytes.len(),
+            Self::Bytes(bytes) | Self::NotUtf8(bytes) => bytes.len(),
             Self::List(texts) => texts.iter().flatten().map(String::len).sum(),
             Self::Null | Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_) => 8,
         }

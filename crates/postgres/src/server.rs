@@ -53,14 +53,15 @@ impl Connection {
 }
 
 impl Server {
-    /// Reads the URL, and does not connect. `name` is the name of the process, which the server shows.
+    /// Reads the URL, and does not connect. `name` is the name of the process, which the server shows, and `setting` that of
+    /// what has the URL.
     ///
     /// # Errors
     /// If the URL or the file of authorities cannot be read. The message does not have the URL.
-    pub fn new(url: &str, authorities: Option<&Path>, name: &str) -> anyhow::Result<Self> {
+    pub fn new(url: &str, authorities: Option<&Path>, name: &str, setting: &str) -> anyhow::Result<Self> {
         // The error of the parser may name a part of the URL, but not the password.
-        let mut config =
-            tokio_postgres::Config::from_str(url).context("the URL of PostgreSQL cannot be read")?;
+        let config = tokio_postgres::Config::from_str(url);
+        let mut config = config.with_context(|| format!("{setting} cannot be read"))?;
         config.connect_timeout(CONNECT).application_name(name);
         let tls = match config.get_ssl_mode() {
             SslMode::Disable => None,

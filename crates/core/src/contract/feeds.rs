@@ -53,10 +53,10 @@ impl Display for FeedName {
 /// How far a feed has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedPosition {
-    /// When the last complete pass began, in ms; or from which time on rows are wanted.
+    /// When the last complete pass began; or, if an operator has set it, the due time from which rows are wanted.
     pub at: Timestamp,
-    /// Whether an operator has set it.
-    pub is_set: bool,
+    /// When the last complete pass began, if an operator has set `at` since.
+    pub passed: Option<Timestamp>,
 }
 
 /// A process that works on a feed, and what it wants of the store.

@@ -17,12 +17,12 @@ pub enum IfExists {
         /// Identifies the submit.
         token: Token,
     },
-    /// The same, but only if the job is delayed or ready and has other content: no job is delivered again.
+    /// The submit takes the place of a job that is delayed or ready and has other content. No job is delivered again.
     Update {
         /// Identifies the submit.
         token: Token,
     },
-    /// The same, but the job is due no later than `max_delay` after its first submit. Each submit
+    /// The submit takes the job's place, but the job is due no later than `max_delay` after its first submit. Each submit
     /// postpones the job, so that only the last one of a burst is delivered (debounce).
     Postpone {
         /// Identifies the submit.

@@ -180,6 +180,11 @@ fn text(error: impl Display) -> String {
 
 fn source(text: &str) -> Result<SourceUrl, String> {
     let url = match text.strip_prefix(ENV) {
+        Some(name) if !is_variable(name) => {
+            return Err(format!(
+                "begins with {ENV}: behind it is the name of an environment variable, of A-Z a-z 0-9 and _"
+            ));
+        }
         Some(variable) => variable_of(variable)?,
         None => text.to_owned(),
     };
@@ -198,6 +203,11 @@ fn source(text: &str) -> Result<SourceUrl, String> {
 #[expect(clippy::disallowed_methods, reason = "the file names the variable, so no list of settings has it")]
 fn variable_of(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|_| format!("names the environment variable {name}, which is not set"))
+}
+
+/// Whether a text can be the name of a variable. Others are not shown: they may be a URL with a password.
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 fn topic(name: &str) -> Result<Topic, String> {
@@ -254,7 +264,7 @@ mod tests {
             r#"
             [[feed]]
             name = "a b"
-            source = "mysql://u:s3cret@h/d"
+            source = "env:postgres://u:s3cret@h/d"
             topic = ""
             query = "select :form"
             every = "0s"

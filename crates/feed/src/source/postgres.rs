@@ -1,15 +1,17 @@
 //! PostgreSQL as the database of a feed. Its connection only reads, unless it is that of an outbox.
 
 use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::TryStreamExt as _;
 use ringback_postgres::{Connection, Limits, Server, describe};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{GenericClient, Statement};
 
-use super::postgres_values::{Argument, read_rows, unreadable_column};
-use super::{Page, PageAsk, SourceError};
+use super::postgres_values::{Argument, read_row, unreadable_column};
+use super::{PAGE_BYTES, Page, PageAsk, SourceError, Value};
 use crate::config::PostgresUrl;
 use crate::query::{Parameter, Query};
 
@@ -35,7 +37,7 @@ impl Postgres {
     /// # Errors
     /// If the URL or the file of authorities cannot be read.
     pub(crate) fn new(url: &PostgresUrl, authorities: Option<&Path>) -> anyhow::Result<Self> {
-        let server = Server::new(&url.0, authorities, NAME)?;
+        let server = Server::new(&url.0, authorities, NAME, "source")?;
         Ok(Self { server, connection: None, prepared: Vec::new() })
     }
 
@@ -113,14 +115,27 @@ async fn prepare(client: &impl GenericClient, sql: &str) -> Result<Statement, So
     }
 }
 
+/// Reads rows until they are [`PAGE_BYTES`]; the others are left out.
 async fn run(
     client: &impl GenericClient,
     statement: &Statement,
     arguments: &[&(dyn ToSql + Sync)],
 ) -> Result<Page, SourceError> {
-    let rows = wait(client.query(statement, arguments)).await?;
     let columns = statement.columns().iter().map(|column| column.name().to_owned()).collect();
-    Ok(Page { columns, rows: read_rows(&rows) })
+    let (mut page, mut bytes) = (Page { columns, rows: Vec::new() }, 0);
+    let read = async {
+        let mut rows = pin!(client.query_raw(statement, arguments.iter().copied()).await?);
+        while bytes < PAGE_BYTES
+            && let Some(row) = rows.try_next().await?
+        {
+            let row = read_row(&row);
+            bytes += row.iter().map(Value::size).sum::<usize>();
+            page.rows.push(row);
+        }
+        Ok(())
+    };
+    wait(read).await?;
+    Ok(page)
 }
 
 /// Waits for an answer of the server, for a bounded time.

@@ -13,22 +13,19 @@ use crate::query::Parameter;
 
 type Failure = Box<dyn Error + Sync + Send>;
 
-/// Reads all values of rows whose columns can be read.
-pub(crate) fn read_rows(rows: &[Row]) -> Vec<Vec<Value>> {
-    let read = |row: &Row| {
-        let value = |column| match row.try_get::<_, Read>(column) {
-            Ok(Read(value)) => value,
-            Err(error) => {
-                Value::Unreadable(error.source().map_or_else(|| error.to_string(), ToString::to_string))
-            }
-        };
-        (0..row.len()).map(value).collect()
+/// Reads all values of a row whose columns can be read.
+pub(super) fn read_row(row: &Row) -> Vec<Value> {
+    let value = |column| match row.try_get::<_, Read>(column) {
+        Ok(Read(value)) => value,
+        Err(error) => {
+            Value::Unreadable(error.source().map_or_else(|| error.to_string(), ToString::to_string))
+        }
     };
-    rows.iter().map(read).collect()
+    (0..row.len()).map(value).collect()
 }
 
 /// Why the values of a column cannot be read, if they cannot.
-pub(crate) fn unreadable_column(column: &Column) -> Option<String> {
+pub(super) fn unreadable_column(column: &Column) -> Option<String> {
     let ty = column.type_();
     (!is_readable(ty)).then(|| {
         format!("column {} has type {ty}, which is not read: cast it, for example {0}::text", column.name())
@@ -78,6 +75,8 @@ impl<'a> FromSql<'a> for Read {
             Type::BYTEA => Value::Bytes(raw.to_vec()),
             Type::TIMESTAMPTZ | Type::TIMESTAMP => Value::Time(time(raw)?),
             Type::TEXT_ARRAY | Type::VARCHAR_ARRAY => Value::List(Vec::from_sql(ty, raw)?),
+            // The server fills it up with spaces, which do not count.
+            Type::BPCHAR => Value::Text(String::from_sql(ty, raw)?.trim_end_matches(' ').to_owned()),
             _ => Value::Text(String::from_sql(ty, raw)?),
         }))
     }

@@ -1,14 +1,14 @@
 //! A SQLite file as the database of a feed, opened to read.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OpenFlags, ToSql};
+use rusqlite::types::{Null, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, InterruptHandle, OpenFlags, ToSql};
 use tokio::time::timeout;
 
-use super::{Page, PageAsk, SourceError, Value};
+use super::{PAGE_BYTES, Page, PageAsk, SourceError, Value};
 use crate::query::{Parameter, Query};
 
 /// How long a query waits for writers.
@@ -19,51 +19,82 @@ const QUERY: Duration = Duration::from_secs(30);
 /// A SQLite file.
 pub(crate) struct Sqlite {
     file: PathBuf,
-    connection: Arc<Mutex<Option<Connection>>>,
+    shared: Arc<Shared>,
+}
+
+/// What the threads share that queries run on. One runs at a time.
+#[derive(Default)]
+struct Shared {
+    connection: Mutex<Option<Connection>>,
+    /// Ends the query that runs.
+    running: Mutex<Option<InterruptHandle>>,
 }
 
 impl Sqlite {
     pub(crate) fn new(file: PathBuf) -> Self {
-        Self { file, connection: Arc::default() }
+        Self { file, shared: Arc::default() }
     }
 
     /// Reads a page of a query.
     ///
     /// # Errors
-    /// If the file cannot be read, or SQLite refuses the query.
+    /// If the file cannot be read, SQLite refuses the query, or it takes too long.
     pub(crate) async fn page(&mut self, query: &Query, ask: &PageAsk) -> Result<Page, SourceError> {
-        let (file, shared) = (self.file.clone(), Arc::clone(&self.connection));
-        let (query, ask, named) = (query.clone(), ask.clone(), self.file.display().to_string());
-        let (interrupt, interrupted) = tokio::sync::oneshot::channel();
-        let work = tokio::task::spawn_blocking(move || {
-            let mut connection = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            let page = open(&mut connection, &file).and_then(|connection| {
-                // Nobody interrupts if the caller is gone.
-                interrupt.send(connection.get_interrupt_handle()).ok();
-                read(connection, &query, &ask)
-            });
-            if page.is_err() {
-                *connection = None;
-            }
-            page
-        });
-        let failed = |why: String| SourceError(format!("{named}: {why}"));
-        let mut work = std::pin::pin!(work);
-        let page = match timeout(QUERY, &mut work).await {
-            Ok(page) => page,
-            Err(_elapsed) => {
-                if let Ok(handle) = interrupted.await {
-                    handle.interrupt();
-                }
-                drop(work.await);
-                return Err(failed(format!("the query took longer than {QUERY:?}")));
-            }
+        let named = self.file.display().to_string();
+        let (file, shared, query, ask) =
+            (self.file.clone(), Arc::clone(&self.shared), query.clone(), ask.clone());
+        let _interrupts = InterruptOnDrop(Arc::clone(&self.shared));
+        let work = tokio::task::spawn_blocking(move || shared.page(&file, &query, &ask));
+        let page = match timeout(QUERY, work).await {
+            Ok(Ok(page)) => page,
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_elapsed) => Err(format!("the query took longer than {QUERY:?}")),
         };
-        page.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))
+        page.map_err(|why| SourceError(format!("{named}: {why}")))
     }
 }
 
-fn open<'a>(connection: &'a mut Option<Connection>, file: &PathBuf) -> rusqlite::Result<&'a Connection> {
+/// Ends a query whose answer nobody waits for.
+struct InterruptOnDrop(Arc<Shared>);
+
+impl Drop for InterruptOnDrop {
+    fn drop(&mut self) {
+        if let Some(handle) = &*lock(&self.0.running) {
+            handle.interrupt();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn page(&self, file: &Path, query: &Query, ask: &PageAsk) -> Result<Page, String> {
+        let mut connection = lock(&self.connection);
+        let page = open(&mut connection, file).map_err(|error| message(&error)).and_then(|connection| {
+            *lock(&self.running) = Some(connection.get_interrupt_handle());
+            read(connection, query, ask)
+        });
+        *lock(&self.running) = None;
+        if page.is_err() {
+            *connection = None;
+        }
+        page
+    }
+}
+
+/// An error as text, without the query: that may have secrets.
+fn message(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, offset, .. } => {
+            format!("{msg} (at character {offset} of the query)")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn open<'a>(connection: &'a mut Option<Connection>, file: &Path) -> rusqlite::Result<&'a Connection> {
     if connection.is_none() {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(file, flags)?;
@@ -75,16 +106,24 @@ fn open<'a>(connection: &'a mut Option<Connection>, file: &PathBuf) -> rusqlite:
 
 /// The first page is asked for with the least integer. Where ids are texts it is asked for again with the empty text, for an
 /// integer that is compared with a text becomes one.
-fn read(connection: &Connection, query: &Query, ask: &PageAsk) -> rusqlite::Result<Page> {
-    let after = ask.after.clone().unwrap_or(Value::Int(i64::MIN));
-    let page = read_after(connection, query, ask, &after)?;
+fn read(connection: &Connection, query: &Query, ask: &PageAsk) -> Result<Page, String> {
+    let read = |after: &Value| read_after(connection, query, ask, after).map_err(|error| message(&error));
+    if let Some(after) = &ask.after {
+        return read(after);
+    }
+    let page = read(&Value::Int(i64::MIN))?;
     let id = page.columns.iter().position(|name| name == "id");
-    let first = id.and_then(|id| page.rows.first()?.get(id));
-    match first {
-        None | Some(Value::Text(_)) if ask.after.is_none() => {
-            read_after(connection, query, ask, &Value::Text(String::new()))
+    match id.and_then(|id| page.rows.first()?.get(id)) {
+        None => read(&Value::Text(String::new())),
+        Some(Value::Text(_) | Value::NotUtf8(_)) => {
+            let of_texts = read(&Value::Text(String::new()))?;
+            if of_texts.rows.is_empty() {
+                return Err("the query yields texts as id and compares :after with integers: compare what it yields as id"
+                    .to_owned());
+            }
+            Ok(of_texts)
         }
-        _ => Ok(page),
+        Some(_) => Ok(page),
     }
 }
 
@@ -107,11 +146,16 @@ fn read_after(
         }
     }
     let columns: Vec<_> = statement.column_names().map(str::to_owned).collect();
-    let (mut rows, mut found) = (Vec::new(), statement.raw_query());
-    while let Some(row) = found.next()? {
+    let (mut rows, mut bytes, mut found) = (Vec::new(), 0, statement.raw_query());
+    while bytes < PAGE_BYTES
+        && let Some(row) = found.next()?
+    {
         let values = (0..columns.len()).map(|column| row.get_ref(column).map(value));
-        rows.push(values.collect::<rusqlite::Result<_>>()?);
+        let row = values.collect::<rusqlite::Result<Vec<_>>>()?;
+        bytes += row.iter().map(Value::size).sum::<usize>();
+        rows.push(row);
     }
+    drop(found);
     Ok(Page { columns, rows })
 }
 
@@ -123,13 +167,14 @@ impl ToSql for After<'_> {
             Value::Int(id) => ToSqlOutput::from(*id),
             Value::Float(id) => ToSqlOutput::from(*id),
             Value::Text(id) => ToSqlOutput::from(id.as_str()),
+            Value::NotUtf8(id) => ToSqlOutput::Borrowed(ValueRef::Text(id)),
             Value::Bytes(id) => ToSqlOutput::from(id.as_slice()),
             Value::Null
             | Value::Bool(_)
             | Value::Json(_)
             | Value::Time(_)
             | Value::List(_)
-            | Value::Unreadable(_) => ToSqlOutput::from(rusqlite::types::Null),
+            | Value::Unreadable(_) => ToSqlOutput::from(Null),
         })
     }
 }
@@ -141,7 +186,7 @@ fn value(value: ValueRef<'_>) -> Value {
         ValueRef::Real(number) => Value::Float(number),
         ValueRef::Text(text) => match std::str::from_utf8(text) {
             Ok(text) => Value::Text(text.to_owned()),
-            Err(_) => Value::Unreadable("is no UTF-8".to_owned()),
+            Err(_) => Value::NotUtf8(text.to_vec()),
         },
         ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
     }

@@ -52,7 +52,7 @@ fn take(txn: &mut Txn<'_>, name: &FeedName, hold: FeedHold) -> Result<FeedLease>
         && let Some((known, next)) = hold.step
         && feed.stored().position == known
     {
-        feed.position = Some((next.at.as_millis(), next.is_set));
+        feed.set(next);
     }
     put(txn, name, &mut feed)?;
     Ok(if lasts > 0 { FeedLease::Held(feed.stored()) } else { FeedLease::Free(Duration::ZERO) })
@@ -65,8 +65,8 @@ fn change(
     is_disturbed: bool,
 ) -> Result<StoredFeed> {
     let mut feed = txn.tables.feeds.get(name.as_str())?.unwrap_or_default();
-    if let Some(FeedPosition { at, is_set }) = position {
-        feed.position = Some((at.as_millis(), is_set));
+    if let Some(position) = position {
+        feed.set(position);
     }
     feed.disturbances += u64::from(is_disturbed);
     if position.is_some() || is_disturbed {

@@ -10,7 +10,7 @@ use ringback_core::contract::{
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// Behind a position that an operator has set.
+/// Between a position that an operator has set and that of the last complete pass.
 const SET: char = '!';
 
 impl RedisStore {
@@ -40,18 +40,21 @@ impl RedisStore {
     }
 }
 
-/// A position as text, as it is stored: ms, and a mark if it was set.
+/// A position as text, as it is stored: ms, and behind a mark those of the last complete pass if it was set.
 fn pack(position: Option<FeedPosition>) -> String {
-    let Some(FeedPosition { at, is_set }) = position else { return String::new() };
-    let mark = is_set.then_some(SET);
-    at.as_millis().to_string().chars().chain(mark).collect()
+    let Some(FeedPosition { at, passed }) = position else { return String::new() };
+    let passed = passed.map(|passed| format!("{SET}{}", passed.as_millis()));
+    format!("{}{}", at.as_millis(), passed.unwrap_or_default())
 }
 
 fn unpack(text: &str) -> Result<Option<FeedPosition>, StoreError> {
     if text.is_empty() {
         return Ok(None);
     }
-    let ms = text.strip_suffix(SET);
-    let at = ms.unwrap_or(text).parse().map_err(|_| StoreError::Unreadable("the position of a feed"))?;
-    Ok(Some(FeedPosition { at: Timestamp::from_millis(at), is_set: ms.is_some() }))
+    let time = |ms: &str| {
+        let ms = ms.parse().map_err(|_| StoreError::Unreadable("the position of a feed"));
+        ms.map(Timestamp::from_millis)
+    };
+    let (at, passed) = text.split_once(SET).map_or((text, None), |(at, passed)| (at, Some(passed)));
+    Ok(Some(FeedPosition { at: time(at)?, passed: passed.map(time).transpose()? }))
 }
