@@ -2,6 +2,7 @@
 //!
 //! Reads files only; starts nothing.
 
+mod alarms;
 mod circles;
 mod code_names;
 mod deploy;
