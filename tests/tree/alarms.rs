@@ -1,6 +1,7 @@
 //! The alarms: each is on metrics of the code, has a runbook entry, and its tests pass.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
 use serde_norway::Value;
@@ -26,13 +27,7 @@ fn parsed(file: &str) -> Value {
 fn every_alarm_is_on_metrics_of_the_code() {
     let known = metrics_in(&read(&root().join("docs/operations.md")), '`');
     for (name, rule) in alarms() {
-        let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
-        let words = rule["expr"].as_str().expect("an expression").split(|c| !is_part(c));
-        let named = words.filter(|word| word.starts_with("ringback_"));
-        let named: BTreeSet<_> = named
-            .map(|word| word.trim_end_matches("_bucket").trim_end_matches("_seconds_count"))
-            .map(|word| if known.contains(word) { word.to_owned() } else { format!("{word}_seconds") })
-            .collect();
+        let named = metrics_of(rule["expr"].as_str().expect("an expression"), &known);
         assert!(!named.is_empty(), "{name} is on no metric");
         let unknown: Vec<_> = named.iter().filter(|metric| !known.contains(*metric)).collect();
         assert!(unknown.is_empty(), "{name} is on {unknown:?}");
@@ -64,25 +59,47 @@ fn every_alarm_has_a_test_in_which_it_fires_and_one_in_which_it_does_not() {
         for case in test["alert_rule_test"].as_sequence().expect("cases") {
             let name = case["alertname"].as_str().expect("a name").to_owned();
             let expected = case["exp_alerts"].as_sequence().is_some_and(|alerts| !alerts.is_empty());
-            if expected { fires.insert(name) } else { is_quiet.insert(name) };
+            if expected {
+                fires.insert(name)
+            } else {
+                is_quiet.insert(name)
+            };
         }
     }
     let all: BTreeSet<_> = alarms().into_keys().collect();
     assert_eq!((&fires, &is_quiet), (&all, &all));
 }
 
-/// `deploy/local/promtool.sh` gets promtool for `make test`.
 #[test]
 #[expect(clippy::print_stderr, reason = "what was left out, and why")]
 fn promtool_accepts_the_rules_and_their_tests_pass() {
-    let program = ["target/tools/promtool"].map(|path| root().join(path)).into_iter().find(|path| path.exists());
-    let program = program.unwrap_or_else(|| "promtool".into());
+    let directory = root().join("deploy/prometheus");
     for verb in ["check rules alerts.yaml", "test rules alerts.test.yaml"] {
-        let mut command = Command::new(&program);
-        let output = command.args(verb.split(' ')).current_dir(root().join("deploy/prometheus")).output();
-        let Ok(output) = output else {
-            return eprintln!("promtool is not installed: the alarms are not tested");
-        };
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        match promtool(&verb.split(' ').collect::<Vec<_>>(), &directory) {
+            Some(Ok(())) => {}
+            Some(Err(why)) => panic!("{why}"),
+            None => return eprintln!("promtool is not installed: the alarms are not tested"),
+        }
     }
+}
+
+/// The metrics in an expression, as they are documented.
+pub(crate) fn metrics_of(expression: &str, known: &BTreeSet<String>) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let words = expression.split(|c| !is_part(c)).filter(|word| word.starts_with("ringback_"));
+    let base = |word: &str| {
+        let stems = [word, word.trim_end_matches("_bucket"), word.trim_end_matches("_count")];
+        stems.into_iter().find(|stem| known.contains(*stem)).unwrap_or(word).to_owned()
+    };
+    words.map(base).collect()
+}
+
+/// Runs promtool, which `deploy/local/promtool.sh` gets for `make test`. `None` where it is not installed; else what is
+/// wrong.
+pub(crate) fn promtool(arguments: &[&str], directory: &Path) -> Option<Result<(), String>> {
+    let own = root().join("target/tools/promtool");
+    let program = if own.exists() { own } else { "promtool".into() };
+    let output = Command::new(program).args(arguments).current_dir(directory).output().ok()?;
+    let why = || String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    Some(if output.status.success() { Ok(()) } else { Err(why()) })
 }

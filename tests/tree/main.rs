@@ -5,6 +5,7 @@
 mod alarms;
 mod circles;
 mod code_names;
+mod dashboards;
 mod deploy;
 mod docs;
 mod files;

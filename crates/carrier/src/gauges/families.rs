@@ -6,8 +6,8 @@ use ringback_core::state::State;
 use ringback_service::GaugeValues;
 
 use crate::metrics::{
-    ARCHIVE_BYTES, ARCHIVE_DROPPED, ARCHIVE_FULL, ARCHIVE_OLDEST, ARCHIVE_PENDING, COUNTED_SHARDS, EVICTED_EARLY,
-    JOBS, MEMORY, MISSING_JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY,
+    ARCHIVE_BYTES, ARCHIVE_DROPPED, ARCHIVE_FULL, ARCHIVE_OLDEST, ARCHIVE_PENDING, COUNTED_SHARDS,
+    EVICTED_EARLY, JOBS, MEMORY, MISSING_JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY,
 };
 
 /// The metrics of these shards, and of these topics in them. Without shards there are none, except for the
