@@ -10,9 +10,11 @@ use crate::sample_jobs::{SOON, TOPIC, between, job, with};
 
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
 /// The metrics of jobs that carriers show. Their names do not begin with the role.
-pub(super) const GAUGES: [&str; 5] = [
+pub(super) const GAUGES: [&str; 7] = [
     "ringback_jobs",
     "ringback_missing_jobs",
+    "ringback_tombstones_evicted_early",
+    "ringback_store_memory_ratio",
     "ringback_oldest_ready_seconds",
     "ringback_topic_jobs",
     "ringback_topic_oldest_ready_seconds",
@@ -100,6 +102,9 @@ async fn agree_with_the_statistics(options: StackOptions) {
         assert!(age > Some(0.0) && age < Some(600.0), "{name}: {age:?}");
     }
 
+    assert_eq!(sum(&stack, "ringback_tombstones_evicted_early").await, Some(0.0));
+    assert_eq!(sum(&stack, "ringback_store_memory_ratio").await, None, "there is no limit");
+
     for topic in [TOPIC, "other"] {
         stack.reserve_one(topic, &json!({"ttr": "10m"})).await;
     }
@@ -115,6 +120,15 @@ async fn the_gauges_agree_with_the_statistics_and_show_chosen_topics() {
     // An answer of the store is shown for seconds: both stores are waited for together.
     let [redis, embedded] = StackOptions::each_store();
     tokio::join!(agree_with_the_statistics(redis), agree_with_the_statistics(embedded));
+}
+
+#[tokio::test]
+async fn the_memory_of_redis_is_shown_as_a_part_of_its_limit() {
+    let stack = StackOptions::default().start().await;
+    let used = stack.redis().used_memory().await;
+    stack.redis().limit_memory(4 * used).await;
+    let share = wait(&stack, "ringback_store_memory_ratio", |share| share.is_some()).await;
+    assert!(share > Some(0.1) && share < Some(0.8), "{share:?}");
 }
 
 #[tokio::test]

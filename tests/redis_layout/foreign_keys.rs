@@ -100,6 +100,9 @@ async fn ended_jobs_evicted_early_are_counted() {
         run(&mut redis, &[b"HSET", shards[0].as_bytes(), b"segment_at", earlier.as_bytes()]).await;
     }
     assert_eq!(bench.stats().await.evicted_early, 1);
+    let held = vec![(bench.shard(), bench.epoch().clone())];
+    let (_, gauges) = bench.store().gauges(held, &[]).await.remove(0);
+    assert_eq!(gauges.expect("it answers").expect("it is held").evicted_early, 1);
     let mut states = Vec::new();
     for name in names {
         states.push(bench.state(&bench.job(name).key).await);

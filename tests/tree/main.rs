@@ -2,8 +2,10 @@
 //!
 //! Reads files only; starts nothing.
 
+mod alarms;
 mod circles;
 mod code_names;
+mod dashboards;
 mod deploy;
 mod docs;
 mod files;

@@ -73,6 +73,8 @@ struct Reading {
     shards: HashMap<Shard, (Epoch, Option<ShardGauges>)>,
     /// The topics in the gauges of each shard.
     topics: Vec<Topic>,
+    /// The share of its memory limit that the store uses; `None` without a limit.
+    memory: Option<f64>,
 }
 
 impl Reading {
@@ -117,7 +119,7 @@ impl GaugeReader {
         let asked = held.iter().map(|(shard, epoch)| (*shard, epoch.clone())).collect();
         let mut shards: HashMap<_, _> =
             held.into_iter().map(|(shard, epoch)| (shard, (epoch, None))).collect();
-        let answers = self.store.gauges(asked, &topics).await;
+        let (answers, memory) = tokio::join!(self.store.gauges(asked, &topics), self.store.memory_share());
         let mut fresh = (PAUSE * at.elapsed()).clamp(FRESH, MAX_FRESH);
         for (shard, answer) in answers {
             let gauges = answer.unwrap_or_else(|error| {
@@ -130,7 +132,8 @@ impl GaugeReader {
                 *slot = gauges;
             }
         }
-        Reading { at, fresh_until: Instant::now() + fresh, shards, topics }
+        let memory = memory.ok().filter(|share| *share > 0.0);
+        Reading { at, fresh_until: Instant::now() + fresh, shards, topics, memory }
     }
 
     /// The topics that have gauges of their own, sorted by name; none before the policies are known.
@@ -157,7 +160,9 @@ impl GaugeView {
         let latest = self.latest.borrow();
         let topics = latest.as_ref().map_or(&[][..], |reading| reading.topics.as_slice());
         let gauges = latest.as_ref().and_then(|reading| reading.of(&held));
-        families::of(gauges.as_deref().unwrap_or_default(), topics)
+        // As old as the other gauges, and absent where they are.
+        let memory = latest.as_ref().filter(|_| gauges.is_some()).and_then(|reading| reading.memory);
+        families::of(gauges.as_deref().unwrap_or_default(), topics, memory)
     }
 }
 

@@ -6,6 +6,8 @@ use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 /// those of the installation.
 pub(crate) const JOBS: &str = "ringback_jobs";
 pub(crate) const MISSING_JOBS: &str = "ringback_missing_jobs";
+pub(crate) const EVICTED_EARLY: &str = "ringback_tombstones_evicted_early";
+pub(crate) const MEMORY: &str = "ringback_store_memory_ratio";
 pub(crate) const OLDEST_READY: &str = "ringback_oldest_ready_seconds";
 pub(crate) const TOPIC_JOBS: &str = "ringback_topic_jobs";
 pub(crate) const TOPIC_OLDEST_READY: &str = "ringback_topic_oldest_ready_seconds";

@@ -6,19 +6,21 @@ use ringback_core::state::State;
 use ringback_service::GaugeValues;
 
 use crate::metrics::{
-    ARCHIVE_BYTES, ARCHIVE_DROPPED, ARCHIVE_FULL, ARCHIVE_OLDEST, ARCHIVE_PENDING, COUNTED_SHARDS, JOBS,
-    MISSING_JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY,
+    ARCHIVE_BYTES, ARCHIVE_DROPPED, ARCHIVE_FULL, ARCHIVE_OLDEST, ARCHIVE_PENDING, COUNTED_SHARDS,
+    EVICTED_EARLY, JOBS, MEMORY, MISSING_JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY,
 };
 
 /// The metrics of these shards, and of these topics in them. Without shards there are none, except for the
 /// number of shards, which is 0.
-pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic]) -> Vec<GaugeValues> {
-    let (mut jobs, mut missing, mut oldest) = (vec![], vec![], vec![]);
+/// `memory` is the share of its memory limit that the store uses, if it has one.
+pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic], memory: Option<f64>) -> Vec<GaugeValues> {
+    let (mut jobs, mut missing, mut evicted, mut oldest) = (vec![], vec![], vec![], vec![]);
     let (mut topic_jobs, mut topic_oldest) = (vec![], vec![]);
     if !shards.is_empty() {
         let all = sum(shards.iter().map(|shard| &shard.all));
         add(&all, &[], &mut jobs, &mut oldest);
         missing.push((Vec::new(), shards.iter().map(|shard| shard.missing).sum::<u64>() as f64));
+        evicted.push((Vec::new(), shards.iter().map(|shard| shard.evicted_early).sum::<u64>() as f64));
         for (n, topic) in topics.iter().enumerate() {
             let of_topic = sum(shards.iter().filter_map(|shard| shard.topics.get(n)));
             add(&of_topic, &[topic.as_str()], &mut topic_jobs, &mut topic_oldest);
@@ -33,6 +35,18 @@ pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic]) -> Vec<GaugeValues> 
             "Accepted jobs of the shards held by this carrier that repairs have found to be missing",
             &[],
             missing,
+        ),
+        gauge(
+            EVICTED_EARLY,
+            "Tombstones of these shards that were evicted before RINGBACK_KEEP_DONE, since the installation began",
+            &[],
+            evicted,
+        ),
+        gauge(
+            MEMORY,
+            "The share of its memory limit that the store uses; of several servers that of the fullest",
+            &[],
+            memory.into_iter().map(|share| (Vec::new(), share)).collect(),
         ),
         gauge(
             OLDEST_READY,
@@ -144,6 +158,7 @@ mod tests {
         let shard = |ready, oldest| ShardGauges {
             all: job_gauge(ready, Some(oldest)),
             missing: ready,
+            evicted_early: 2 * ready,
             archive: ArchiveGauge {
                 pending: ready,
                 oldest: Some(Duration::from_millis(oldest)),
@@ -154,11 +169,13 @@ mod tests {
         };
         let (one, two) = (shard(2, 1500), shard(3, 250));
         let topics = ["a", "b"].map(|name| name.parse().unwrap());
-        let gauges = of(&[&one, &two], &topics);
+        let gauges = of(&[&one, &two], &topics, Some(0.5));
         let jobs = values(&gauges, JOBS);
         assert_eq!(jobs.len(), 6);
         assert!(jobs.contains(&("ready".to_owned(), 5.0)) && jobs.contains(&("dead".to_owned(), 2.0)));
         assert_eq!(values(&gauges, MISSING_JOBS), [(String::new(), 5.0)]);
+        assert_eq!(values(&gauges, EVICTED_EARLY), [(String::new(), 10.0)]);
+        assert_eq!(values(&gauges, MEMORY), [(String::new(), 0.5)]);
         assert_eq!(values(&gauges, OLDEST_READY), [(String::new(), 1.5)]);
         assert!(values(&gauges, TOPIC_JOBS).contains(&("a ready".to_owned(), 2.0)));
         assert_eq!(values(&gauges, TOPIC_OLDEST_READY), [("a".to_owned(), 0.5)], "that of b is not known");
@@ -172,7 +189,7 @@ mod tests {
 
     #[test]
     fn without_shards_only_their_number_is_shown() {
-        let gauges = of(&[], &["a".parse().unwrap()]);
+        let gauges = of(&[], &["a".parse().unwrap()], None);
         let shown: Vec<_> = gauges.iter().filter(|gauge| !gauge.values.is_empty()).collect();
         assert_eq!(shown.len(), 1);
         assert_eq!(values(&gauges, COUNTED_SHARDS), [(String::new(), 0.0)]);

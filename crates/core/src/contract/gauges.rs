@@ -63,6 +63,8 @@ pub struct ShardGauges {
     pub all: JobGauge,
     /// Its missing jobs, by its ledger.
     pub missing: u64,
+    /// Tombstones that were evicted before they had been kept for as long as they should, by its ledger.
+    pub evicted_early: u64,
     /// Its archive outbox.
     pub archive: ArchiveGauge,
     /// The jobs of the topics that were asked for, in their order. Done and cancelled jobs are counted

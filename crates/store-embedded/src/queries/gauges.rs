@@ -47,7 +47,7 @@ impl View<'_> {
         };
         let topics = topics.iter().map(topic).collect::<Result<_>>()?;
         let (all, missing, archive) = (self.gauge(states, oldest), row.ledger.missing(), self.archive(&row)?);
-        Ok(Some(ShardGauges { all, missing, archive, topics }))
+        Ok(Some(ShardGauges { all, missing, evicted_early: row.ledger.evicted_early, archive, topics }))
     }
 
     fn archive(&self, row: &ShardRow) -> Result<ArchiveGauge> {

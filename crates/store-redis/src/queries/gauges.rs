@@ -29,22 +29,18 @@ impl RedisStore {
         epoch: &Epoch,
         topics: &[Topic],
     ) -> Result<Option<ShardGauges>, StoreError> {
-        let Some((all, missing, archive)) = self.shard_gauge(shard, epoch).await? else { return Ok(None) };
+        let Some(gauges) = self.shard_gauges(shard, epoch).await? else { return Ok(None) };
         let topics = self.topic_gauges(shard, epoch, topics).await?;
-        Ok(topics.map(|topics| ShardGauges { all, missing, archive, topics }))
+        Ok(topics.map(|topics| ShardGauges { topics, ..gauges }))
     }
 
-    /// The gauge of all jobs, how many are missing, and that of the archive outbox.
-    async fn shard_gauge(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-    ) -> Result<Option<(JobGauge, u64, ArchiveGauge)>, StoreError> {
+    /// The gauges of all jobs of a shard, without those of topics.
+    async fn shard_gauges(&self, shard: Shard, epoch: &Epoch) -> Result<Option<ShardGauges>, StoreError> {
         let (mut first, mut oldest, mut skipped): (Option<StateCounts>, i64, usize) = (None, -1, 0);
         loop {
             let args = (&epoch.0, skipped, LOOKED_INTO);
             let counts: Vec<i64> = self.ask(&script::GAUGES, shard, args).await?;
-            let [states @ .., missing, late, looked, pending, bytes, dropped, ended, full] =
+            let [states @ .., missing, late, looked, pending, bytes, dropped, ended, full, evicted_early] =
                 counts.as_slice()
             else {
                 return Ok(None);
@@ -63,7 +59,13 @@ impl RedisStore {
                         oldest: u64::try_from(*ended).ok().map(Duration::from_millis),
                         is_full: *full == 1,
                     };
-                    return Ok(Some((gauge(states.clone(), oldest), number(*missing), archive)));
+                    return Ok(Some(ShardGauges {
+                        all: gauge(states.clone(), oldest),
+                        missing: number(*missing),
+                        evicted_early: number(*evicted_early),
+                        archive,
+                        topics: Vec::new(),
+                    }));
                 }
             }
         }

@@ -1,7 +1,7 @@
 -- Gauges of a shard: how many jobs are in each state, and when the oldest ready job was due. Only the carrier that
 -- holds the shard asks, so that each shard is counted once.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing'}, archive.FIELDS)
+local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing', 'forgotten_early'}, archive.FIELDS)
 local TOPIC_GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS)
 
 -- At most `most` lanes with ready jobs, behind the first `skip`: those that wait for a turn, the longest first, then
@@ -28,7 +28,7 @@ local function age(first) return first < math.huge and max(0, NOW - first) or -1
 -- Returns {} fenced, or {jobs in each state, how many are missing, for how long the oldest ready job of these lanes has
 --   been due (ms), -1 if there is none; how many lanes were looked at, -1 if there are no others; of the archive outbox
 --   how many entries there are, how many bytes they take, how many were dropped, for how long the first job has ended
---   (ms), -1 if there is none, and 1 if submits are refused because of it}
+--   (ms), -1 if there is none, and 1 if submits are refused because of it; and how many tombstones were evicted early}
 function edges.gauges(args)
   shard.begin(GAUGES)
   if carrier.is_fenced(args[1]) then return {} end
@@ -48,6 +48,7 @@ function edges.gauges(args)
   answer[10], answer[11], answer[12] = archive.count(), fields.archive_bytes, fields.archive_dropped
   answer[13] = oldest_end > 0 and age(oldest_end) or -1
   answer[14] = archive.is_full() and 1 or 0
+  answer[15] = fields.forgotten_early
   return answer
 end
 
