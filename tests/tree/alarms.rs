@@ -71,7 +71,6 @@ fn every_alarm_has_a_test_in_which_it_fires_and_one_in_which_it_does_not() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "what was left out, and why")]
 fn promtool_accepts_the_rules_and_their_tests_pass() {
     let directory = root().join("deploy/prometheus");
     for verb in ["check rules alerts.yaml", "test rules alerts.test.yaml"] {

@@ -74,7 +74,6 @@ fn each_panel_is_on_metrics_of_the_code_and_every_gauge_of_jobs_is_on_one() {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "what was left out, and why")]
 fn promtool_accepts_every_expression() {
     let mut rules = "groups:\n  - name: dashboards\n    rules:\n".to_owned();
     for (_, dashboard) in dashboards() {
