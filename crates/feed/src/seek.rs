@@ -31,7 +31,7 @@ pub(crate) async fn run(config: Config, feed: &str, time: &str) -> anyhow::Resul
     let passed = former.map_or(at, |former| former.passed.unwrap_or(former.at));
     store.set_feed(&found.name, FeedPosition { at, passed: Some(passed) }).await?;
     println!(
-        "feed {feed} is read from rows due at {at}; jobs that ended before {at} and are no longer known are delivered again"
+        "feed {feed} is read from rows due at {at}; of these, rows whose jobs have ended and are no longer known are delivered again"
     );
     Ok(ExitCode::SUCCESS)
 }
