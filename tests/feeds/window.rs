@@ -59,7 +59,13 @@ async fn rows_that_do_not_change_are_read_again_and_not_submitted() {
         business.insert(&sink, &orders).await;
         let stack = feeding(&business.orders(), 1).start().await;
         wait_rows(&stack, "submitted", 250).await;
-        wait_rows(&stack, "unchanged", 500).await;
+        // The first pass is complete once rows are met again.
+        wait_rows(&stack, "unchanged", 250).await;
+        let calls = stack.redis().watch_calls().await;
+        wait_rows(&stack, "unchanged", 750).await;
+        let submits: Vec<_> =
+            calls.by_function().into_keys().filter(|name| name.ends_with("_replace")).collect();
+        assert_eq!(submits, [""; 0], "nothing is submitted");
         assert_eq!((rows(&stack, "submitted").await, stack.count_in("delayed").await), (250, 250));
     }
 }
