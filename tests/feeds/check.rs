@@ -71,3 +71,18 @@ async fn a_feed_whose_jobs_would_be_forgotten_early_does_not_start() {
     let log = feed.log();
     assert!(log.contains("RINGBACK_KEEP_DONE") && log.contains("30m 1s"), "{log}");
 }
+
+#[tokio::test]
+async fn rows_of_an_outbox_are_shown_and_stay() {
+    let business = Business::in_postgres().await;
+    business.database.execute(include_str!("../../deploy/feed/outbox.sql")).await;
+    let rows = "insert into ringback_outbox (id, url) values ('a', 'http://127.0.0.1:9/'), ('b', 'ftp://x/')";
+    business.database.execute(rows).await;
+    let file = business.file("outbox = \"ringback_outbox\"\n");
+    let stack = feeding(&file, 0).start().await;
+    let (output, text) = check(&stack, &file).await;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text.contains("\"id\":\"a\"") && text.contains("wrong: row b: url"), "{text}");
+    let left = business.database.rows("select id from ringback_outbox where error is null order by id").await;
+    assert_eq!(left, [["a"], ["b"]]);
+}

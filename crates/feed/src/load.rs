@@ -167,7 +167,7 @@ impl Loader<'_> {
         (loaded, None)
     }
 
-    /// Cancels the jobs of rows that went. Returns how many jobs that has changed, and which ids were handled.
+    /// Cancels the jobs of rows that went. Returns how many jobs that has changed.
     ///
     /// # Errors
     /// If the store fails. Cancelling again does no harm.

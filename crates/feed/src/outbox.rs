@@ -53,19 +53,29 @@ impl Outbox {
         }
     }
 
+    /// Asks for the notifications of inserts.
+    fn listen(&self) -> String {
+        format!("listen {}", self.channel)
+    }
+
+    /// Notes in a row why it is no job.
+    fn note(&self) -> String {
+        format!("update {} set error = $2 where seq = $1", self.table)
+    }
+
     /// The first rows that wait, which stay. Tries all that a feed asks of the database.
     ///
     /// # Errors
     /// If the database cannot be reached, or refuses any of it.
     pub(crate) async fn first(&self, database: &mut Postgres, rows: i64) -> Result<Page, SourceError> {
         let connection = database.connect().await?;
-        wait(connection.client.batch_execute(&format!("listen {}", self.channel))).await?;
+        wait(connection.client.batch_execute(&self.listen())).await?;
         let txn = wait(connection.client.transaction()).await?;
         let page = query(&txn, &self.select(), &[&i64::MIN, &rows]).await?;
         let (none, error): (&[i64], Option<String>) = (&[], None);
         wait(txn.execute(&self.finish(), &[&none])).await?;
-        let note = format!("update {} set error = $2 where seq = $1 and false", self.table);
-        wait(txn.execute(&note, &[&i64::MIN, &error])).await?;
+        // What this changes is rolled back.
+        wait(txn.execute(&self.note(), &[&i64::MIN, &error])).await?;
         wait(txn.rollback()).await?;
         Ok(page)
     }
@@ -127,7 +137,7 @@ impl OutboxFeed<'_> {
         progress: &mut impl FnMut(Progress),
     ) -> Result<Infallible, PassError> {
         // Before the first look, so that no row is missed.
-        wait(connection.client.batch_execute(&format!("listen {}", self.outbox.channel))).await?;
+        wait(connection.client.batch_execute(&self.outbox.listen())).await?;
         loop {
             progress(Progress::Begins);
             let mut scan = Scan::default();
@@ -230,12 +240,11 @@ impl OutboxFeed<'_> {
         for (seq, BadRow { id, why }) in bad {
             self.metrics.rows(&self.feed.name, RowResult::Refused, 1);
             warn!(feed = %self.feed.name, row.id = id, row.seq = seq, why, "a row is no job and stays in the outbox");
-            let sql = format!("update {} set error = $2 where seq = $1", self.outbox.table);
             let why = storable(why);
             let arguments: [&(dyn ToSql + Sync); 2] = [seq, &why];
             // So that a reason that the table does not take is not the end of the others.
             let savepoint = wait(txn.transaction()).await?;
-            match wait(savepoint.execute(&sql, &arguments)).await {
+            match wait(savepoint.execute(&self.outbox.note(), &arguments)).await {
                 Ok(_) => wait(savepoint.commit()).await?,
                 Err(error) => {
                     wait(savepoint.rollback()).await?;

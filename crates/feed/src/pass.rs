@@ -19,14 +19,12 @@ use crate::metrics::{Metrics, RowResult};
 use crate::query::Query;
 use crate::row::{BadRow, Candidate, Columns, content_hash, id_hash};
 use crate::seen::Seen;
-use crate::source::{Page, PageAsk, Source, SourceError, Value};
+use crate::source::{PAGE_BYTES, Page, PageAsk, Source, SourceError, Value};
 
 /// The most rows of a page.
 const MAX_PAGE: usize = 1_000;
 /// The rows of the first page, before it is known how large rows are.
 const FIRST_PAGE: usize = 100;
-/// About how many bytes a page has at most.
-const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// The pause before rows that could not be loaded are tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 

@@ -14,7 +14,7 @@ use crate::config::SourceUrl;
 use crate::query::Query;
 
 /// About how many bytes the rows of a page have at most. A page ends behind the row that reaches this.
-const PAGE_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq)]

@@ -20,7 +20,6 @@ const MAX_FEEDS: usize = 100;
 /// How a URL is given by the environment.
 const ENV: &str = "env:";
 const WINDOW: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 3600);
-const EVERY_DEFAULT: &str = "30s";
 const EVERY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
 
 #[derive(Deserialize)]
@@ -101,9 +100,9 @@ impl Reading<'_> {
         let tenant = tenant.transpose();
         let tenant = self.check("tenant", tenant);
         let changed = self.check("changed", changed(table.changed.as_deref()));
-        let every = self.check("every", duration(table.every.as_deref().unwrap_or(EVERY_DEFAULT), &EVERY));
+        let every = self.check("every", duration(table.every.as_deref().unwrap_or("30s"), &EVERY));
         let rows = match (&table.query, &table.outbox) {
-            (Some(query), None) => self.window(query, table, source).map(Rows::Window),
+            (Some(query), None) => self.window(query, table, source, every).map(Rows::Window),
             (None, Some(name)) => self.outbox(name, table, source).map(Rows::Outbox),
             _ => self.check("query", Err("or outbox must be given, and not both".to_owned())),
         };
@@ -117,7 +116,13 @@ impl Reading<'_> {
         })
     }
 
-    fn window(&mut self, query: &str, table: &FeedTable, source: Option<SourceUrl>) -> Option<Window> {
+    fn window(
+        &mut self,
+        query: &str,
+        table: &FeedTable,
+        source: Option<SourceUrl>,
+        every: Option<Duration>,
+    ) -> Option<Window> {
         let others = [("channel", &table.channel), ("loaded", &table.loaded)];
         self.none_of(others, "is given for a query: it belongs to an outbox");
         let query = self.check("query", Query::parse(query, &Parameter::ALL));
@@ -125,8 +130,7 @@ impl Reading<'_> {
         let gone = table.gone.as_deref().map(|gone| Query::parse(gone, &changes)).transpose();
         let gone = self.check("gone", gone);
         let ahead = self.check("window", duration(table.window.as_deref().unwrap_or("1h"), &WINDOW));
-        let every = duration(table.every.as_deref().unwrap_or(EVERY_DEFAULT), &EVERY);
-        if let (Some(ahead), Ok(every)) = (ahead, every)
+        if let (Some(ahead), Some(every)) = (ahead, every)
             && ahead < every
         {
             let why = "is shorter than every: rows would be due before they are read";

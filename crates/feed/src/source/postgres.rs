@@ -27,7 +27,7 @@ const NAME: &str = "ringback-feed";
 pub(crate) struct Postgres {
     server: Server,
     connection: Option<Connection>,
-    /// The query that was prepared last, and its statement.
+    /// The queries of the feed, each with its statement on this connection.
     prepared: Vec<(String, Statement)>,
 }
 
