@@ -9,6 +9,7 @@ mod runner;
 mod archive;
 mod attempts;
 pub(crate) mod audit;
+mod bulk;
 mod cancel;
 mod cancel_races;
 mod carriers;
@@ -284,6 +285,13 @@ contract! {
         a_job_that_dies_again_has_the_time_of_its_last_death,
         what_was_dead_since_then_is_purged_and_nothing_else,
         large_jobs_are_purged_whole,
+    }
+    bulk {
+        each_job_is_changed_as_a_call_for_it_alone_would,
+        a_job_that_does_not_fit_any_more_when_it_is_changed_stays,
+        a_job_is_moved_once_by_an_operation_even_if_it_fits_again,
+        a_stopped_operation_changes_nothing_more,
+        the_pages_of_each_filter_have_what_fits_and_nothing_else,
     }
     redrive {
         many_dead_jobs_are_revived_as_each_would_be,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{DeadCursor, DeadFilter, DeadJob, DeadPage, MoveResult};
+use ringback_core::contract::{Bulk, BulkTarget, DeadCursor, DeadFilter, DeadJob, DeadPage, MoveResult};
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::{Outcome, Reason};
 use ringback_core::state::State;
@@ -13,6 +13,14 @@ use super::workbench::{Workbench, now, until};
 
 /// More than all pages of a case are; so that reading ends in any case.
 const MAX_PAGES: usize = 500;
+
+/// The dead jobs that a redrive wants.
+pub(crate) fn wanted(redrive: &Bulk) -> DeadFilter {
+    match redrive.wanted() {
+        BulkTarget::Dead(filter) => filter,
+        other @ BulkTarget::Jobs(..) => panic!("{other:?}"),
+    }
+}
 
 pub(crate) fn of_topic(topic: &str) -> DeadFilter {
     DeadFilter { topic: topic.parse().expect("a topic"), reason: None, after: None, before: None }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
-use ringback_core::contract::{RedriveStart, Settled};
+use ringback_core::contract::{BulkStart, BulkTarget, Settled};
 use ringback_core::job::{Callback, Due, History, IfExists, ImportJob, JobKey, NewJob};
 use ringback_core::limits::{MAX_LOST, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
@@ -189,8 +189,8 @@ pub(crate) async fn redrives_imports_and_replacing_submits_are_logged(bench: &Wo
     let topic = on();
     let job = bench.job_in(State::Dead, bench.job_of(&topic, "redriven")).await;
     let filter = of_topic(&topic);
-    let RedriveStart::Redrive(redrive) =
-        bench.store().start_redrive(bench.token(), &filter, 50).await.expect("begin")
+    let BulkStart::Bulk(redrive) =
+        bench.store().start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 50).await.expect("begin")
     else {
         panic!("one is not too many")
     };

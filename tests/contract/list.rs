@@ -106,7 +106,11 @@ pub(crate) async fn the_pages_of_a_filter_have_what_is_wanted_and_nothing_else(b
     let topics = [None, Some("third"), Some("others"), Some("thir"), Some("third.and-more")];
     for topic in topics {
         for state in State::ALL.into_iter().map(Some).chain([None]) {
-            let filter = Filter { topic: topic.map(|name| name.parse().expect("a topic")), state };
+            let filter = Filter {
+                topic: topic.map(|name| name.parse().expect("a topic")),
+                state,
+                ..Filter::default()
+            };
             let mut wanted = kept.clone();
             wanted.retain(|_, job| {
                 topic.is_none_or(|name| job.key.topic.as_str() == name)
@@ -128,7 +132,7 @@ pub(crate) async fn a_store_without_jobs_has_pages_without_jobs(bench: &Workbenc
 pub(crate) async fn one_wanted_job_among_many_is_met_behind_empty_pages(bench: &Workbench) {
     of_every_kind(bench).await;
     let job = bench.accept(bench.job_of("rare", "job")).await;
-    let filter = Filter { topic: Some(job.key.topic.clone()), state: None };
+    let filter = Filter { topic: Some(job.key.topic.clone()), ..Filter::default() };
     let pages = pages(bench, &filter).await;
     assert!(pages.iter().filter(|page| page.items.is_empty()).count() > 3, "{pages:?}");
     let met: Vec<Job> = pages.into_iter().flat_map(|page| page.items).collect();

@@ -4,45 +4,46 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    DeadCursor, DeadFilter, MAX_REDRIVES, Redrive, RedriveId, RedriveStart, RedriveState, Redriven,
-    TakenRedrive, Wake, WorkerId,
+    Bulk, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, DeadCursor, DeadFilter, MAX_BULKS, TakenBulk,
+    Wake, WorkerId,
 };
 use ringback_core::job::{Job, JobKey};
 use ringback_core::state::State;
 use ringback_store::Wakes;
 use ringback_testkit::eventually;
 
-use super::dead_letters::{all, bring, cursors, jobs, of_topic};
+use super::dead_letters::{all, bring, cursors, jobs, of_topic, wanted};
 use super::jobs::{LONG, TOPIC, With, bury, ms, seen};
 use super::workbench::{SOON, Workbench, next, now, until};
 
 const ONE: WorkerId = WorkerId([1; 8]);
 const OTHER: WorkerId = WorkerId([2; 8]);
 
-async fn begin(bench: &Workbench, filter: &DeadFilter) -> Redrive {
-    match bench.store().start_redrive(bench.token(), filter, 50).await.expect("begin") {
-        RedriveStart::Redrive(redrive) => redrive,
-        RedriveStart::TooMany => panic!("too many go on"),
+async fn begin(bench: &Workbench, filter: &DeadFilter) -> Bulk {
+    match bench.store().start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 50).await.expect("begin")
+    {
+        BulkStart::Bulk(redrive) => redrive,
+        BulkStart::TooMany => panic!("too many go on"),
     }
 }
 
-async fn revive(bench: &Workbench, id: RedriveId, cursors: &[DeadCursor]) -> Redriven {
+async fn revive(bench: &Workbench, id: BulkId, cursors: &[DeadCursor]) -> BulkStep {
     bench.store().revive_many(bench.shard(), id, cursors).await.expect("revive")
 }
 
-async fn look(bench: &Workbench, id: RedriveId) -> Redrive {
-    bench.store().redrive(id).await.expect("look").expect("it is known")
+async fn look(bench: &Workbench, id: BulkId) -> Bulk {
+    bench.store().bulk(id).await.expect("look").expect("it is known")
 }
 
-async fn take(bench: &Workbench, holder: WorkerId, ttl: Duration) -> TakenRedrive {
-    bench.store().take_redrive(holder, ttl).await.expect("take")
+async fn take(bench: &Workbench, holder: WorkerId, ttl: Duration) -> TakenBulk {
+    bench.store().take_bulk(holder, ttl).await.expect("take")
 }
 
 /// The next wake-up, except those of a new redrive, which a cluster may deliver late.
 async fn other_than_revival(wakes: &mut Wakes) -> Wake {
     loop {
         match next(wakes).await {
-            Wake::Redrive => {}
+            Wake::Bulk => {}
             other => return other,
         }
     }
@@ -55,9 +56,9 @@ pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Workbenc
     bring(bench, &others, "gone").await;
     let one = bench.get(&brought[0].key).await;
     let (before, redrive) = (now(), begin(bench, &of_topic(TOPIC)).await);
-    let cursors = cursors(bench, &redrive.wanted()).await;
+    let cursors = cursors(bench, &wanted(&redrive)).await;
     let mut wakes = bench.wakes().await;
-    assert_eq!(revive(bench, redrive.id, &cursors[..29]).await, Redriven::Jobs(29));
+    assert_eq!(revive(bench, redrive.id, &cursors[..29]).await, BulkStep::Jobs(29));
     assert_eq!(other_than_revival(&mut wakes).await, Wake::Ready(bench.shard()));
     let last = all(bench, &of_topic(TOPIC)).await.remove(0).job.key;
     for job in brought.iter().filter(|job| job.key != last) {
@@ -68,7 +69,7 @@ pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Workbenc
         assert_eq!(Job { created: one.created, ..revived }, as_each);
         assert_eq!((one.attempts, &one.last), (2, &Some(seen())));
     }
-    assert_eq!(look(bench, redrive.id).await, Redrive { revived: 29, ..redrive });
+    assert_eq!(look(bench, redrive.id).await, Bulk { changed: 29, ..redrive });
     let leases = bench.take(100).await;
     assert_eq!(leases.len(), 29);
     assert!(leases.iter().all(|lease| (lease.attempt, lease.failures) == (3, 0)));
@@ -80,19 +81,19 @@ pub(crate) async fn a_job_is_revived_once_by_a_redrive_whatever_is_repeated(benc
     let redrive = begin(bench, &of_topic(TOPIC)).await;
     let first = cursors(bench, &of_topic(TOPIC)).await;
     let twice = [first[0], first[0]];
-    assert_eq!(revive(bench, redrive.id, &twice).await, Redriven::Jobs(1));
-    assert_eq!(revive(bench, redrive.id, &first).await, Redriven::Jobs(0));
+    assert_eq!(revive(bench, redrive.id, &twice).await, BulkStep::Jobs(1));
+    assert_eq!(revive(bench, redrive.id, &first).await, BulkStep::Jobs(0));
     until(first[0].died().plus(ms(2))).await;
     let lease = bench.take_one(&job.key).await;
     bench.settle(lease, bury()).await;
-    assert_eq!(revive(bench, redrive.id, &first).await, Redriven::Jobs(0));
+    assert_eq!(revive(bench, redrive.id, &first).await, BulkStep::Jobs(0));
     let again = cursors(bench, &of_topic(TOPIC)).await;
     assert!(again.len() == 1 && again != first);
-    assert_eq!(revive(bench, redrive.id, &again).await, Redriven::Jobs(0), "it was revived before");
-    assert_eq!(look(bench, redrive.id).await.revived, 1);
+    assert_eq!(revive(bench, redrive.id, &again).await, BulkStep::Jobs(0), "it was revived before");
+    assert_eq!(look(bench, redrive.id).await.changed, 1);
     let other = begin(bench, &of_topic(TOPIC)).await;
-    assert_eq!(revive(bench, other.id, &first).await, Redriven::Jobs(0), "it has died since");
-    assert_eq!(revive(bench, other.id, &again).await, Redriven::Jobs(1));
+    assert_eq!(revive(bench, other.id, &first).await, BulkStep::Jobs(0), "it has died since");
+    assert_eq!(revive(bench, other.id, &again).await, BulkStep::Jobs(1));
     assert_eq!(bench.get(&job.key).await.state, State::Ready);
 }
 
@@ -101,38 +102,38 @@ pub(crate) async fn only_what_was_dead_when_it_began_is_wanted(bench: &Workbench
     let redrive = begin(bench, &of_topic(TOPIC)).await;
     until(redrive.started.plus(ms(2))).await;
     bench.job_in(State::Dead, bench.job("late")).await;
-    let wanted = all(bench, &redrive.wanted()).await;
-    assert_eq!(wanted.into_iter().map(|dead| dead.job.key).collect::<Vec<_>>(), [early.key]);
+    let found = all(bench, &wanted(&redrive)).await;
+    assert_eq!(found.into_iter().map(|dead| dead.job.key).collect::<Vec<_>>(), [early.key]);
     let time = |ms| Some(Timestamp::from_millis(ms));
     let filter =
         DeadFilter { reason: Some("gone".into()), after: time(5), before: time(9), ..of_topic(TOPIC) };
     let narrow = begin(bench, &filter).await;
-    assert_eq!((&narrow.filter, narrow.wanted()), (&filter, filter.clone()));
+    assert_eq!((&narrow.target, wanted(&narrow)), (&BulkTarget::Dead(filter.clone()), filter.clone()));
     assert_eq!(look(bench, narrow.id).await, narrow);
 }
 
 pub(crate) async fn a_redrive_has_one_worker_at_a_time_and_goes_on_with_another(bench: &Workbench) {
-    assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Nothing);
+    assert_eq!(take(bench, ONE, LONG).await, TakenBulk::Nothing);
     let redrive = begin(bench, &of_topic(TOPIC)).await;
     let (store, id) = (bench.store(), redrive.id);
-    assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Redrive(redrive.clone()));
-    let TakenRedrive::Later(wait) = take(bench, OTHER, LONG).await else { panic!("it is worked on") };
+    assert_eq!(take(bench, ONE, LONG).await, TakenBulk::Bulk(redrive.clone()));
+    let TakenBulk::Later(wait) = take(bench, OTHER, LONG).await else { panic!("it is worked on") };
     assert!(wait <= LONG && wait > LONG / 2, "{wait:?}");
-    assert!(!store.keep_redrive(id, OTHER, LONG).await.expect("keep"));
+    assert!(!store.keep_bulk(id, OTHER, LONG).await.expect("keep"));
     let began = now();
-    assert!(store.keep_redrive(id, ONE, ms(60)).await.expect("keep"));
+    assert!(store.keep_bulk(id, ONE, ms(60)).await.expect("keep"));
     let taken = eventually(SOON, "another takes it", async || match take(bench, OTHER, LONG).await {
-        TakenRedrive::Redrive(taken) => Ok(taken),
+        TakenBulk::Bulk(taken) => Ok(taken),
         other => Err(format!("{other:?}")),
     });
     assert_eq!(taken.await, redrive);
     assert!(now() >= began.plus(ms(60)));
-    assert!(!store.keep_redrive(id, ONE, LONG).await.expect("keep"));
+    assert!(!store.keep_bulk(id, ONE, LONG).await.expect("keep"));
     // A released redrive is free at once, and that wakes carriers.
     let mut wakes = bench.wakes().await;
-    assert!(store.keep_redrive(id, OTHER, ms(0)).await.expect("keep"));
-    assert_eq!(next(&mut wakes).await, Wake::Redrive);
-    assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Redrive(redrive));
+    assert!(store.keep_bulk(id, OTHER, ms(0)).await.expect("keep"));
+    assert_eq!(next(&mut wakes).await, Wake::Bulk);
+    assert_eq!(take(bench, ONE, LONG).await, TakenBulk::Bulk(redrive));
 }
 
 pub(crate) async fn a_stopped_redrive_revives_nothing_more(bench: &Workbench) {
@@ -140,19 +141,19 @@ pub(crate) async fn a_stopped_redrive_revives_nothing_more(bench: &Workbench) {
     let redrive = begin(bench, &of_topic(TOPIC)).await;
     take(bench, ONE, LONG).await;
     let cursors = cursors(bench, &of_topic(TOPIC)).await;
-    assert_eq!(revive(bench, redrive.id, &cursors[..4]).await, Redriven::Jobs(4));
-    let stopped = bench.store().stop_redrive(redrive.id).await.expect("stop").expect("it is known");
-    assert_eq!((stopped.state, stopped.revived), (RedriveState::Stopped, 4));
+    assert_eq!(revive(bench, redrive.id, &cursors[..4]).await, BulkStep::Jobs(4));
+    let stopped = bench.store().stop_bulk(redrive.id).await.expect("stop").expect("it is known");
+    assert_eq!((stopped.state, stopped.changed), (BulkState::Stopped, 4));
     assert!(stopped.ended.is_some_and(|ended| ended >= redrive.started));
-    assert_eq!(revive(bench, redrive.id, &cursors[4..]).await, Redriven::Over);
-    assert!(!bench.store().keep_redrive(redrive.id, ONE, LONG).await.expect("keep"));
-    bench.store().finish_redrive(redrive.id, ONE).await.expect("finish");
+    assert_eq!(revive(bench, redrive.id, &cursors[4..]).await, BulkStep::Over);
+    assert!(!bench.store().keep_bulk(redrive.id, ONE, LONG).await.expect("keep"));
+    bench.store().finish_bulk(redrive.id, ONE).await.expect("finish");
     assert_eq!(look(bench, redrive.id).await, stopped);
-    assert_eq!(bench.store().stop_redrive(redrive.id).await.expect("stop"), Some(stopped));
-    assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Nothing);
-    let unknown = RedriveId::from(bench.token());
-    assert_eq!(bench.store().stop_redrive(unknown).await.expect("stop"), None);
-    assert_eq!(bench.store().redrive(unknown).await.expect("look"), None);
+    assert_eq!(bench.store().stop_bulk(redrive.id).await.expect("stop"), Some(stopped));
+    assert_eq!(take(bench, ONE, LONG).await, TakenBulk::Nothing);
+    let unknown = BulkId::from(bench.token());
+    assert_eq!(bench.store().stop_bulk(unknown).await.expect("stop"), None);
+    assert_eq!(bench.store().bulk(unknown).await.expect("look"), None);
     let stats = bench.stats().await.states;
     assert_eq!((stats.ready, stats.dead), (4, 6));
 }
@@ -162,47 +163,50 @@ pub(crate) async fn a_finished_redrive_is_done_and_shows_its_counts(bench: &Work
     let redrive = begin(bench, &of_topic(TOPIC)).await;
     take(bench, ONE, LONG).await;
     let cursors = cursors(bench, &of_topic(TOPIC)).await;
-    assert_eq!(revive(bench, redrive.id, &cursors).await, Redriven::Jobs(5));
-    bench.store().finish_redrive(redrive.id, ONE).await.expect("finish");
+    assert_eq!(revive(bench, redrive.id, &cursors).await, BulkStep::Jobs(5));
+    bench.store().finish_bulk(redrive.id, ONE).await.expect("finish");
     let done = look(bench, redrive.id).await;
-    assert_eq!((done.state, done.revived), (RedriveState::Done, 5));
+    assert_eq!((done.state, done.changed), (BulkState::Done, 5));
     assert!(done.ended.is_some());
-    bench.store().finish_redrive(redrive.id, ONE).await.expect("finish");
-    assert_eq!(bench.store().stop_redrive(redrive.id).await.expect("stop"), Some(done.clone()));
+    bench.store().finish_bulk(redrive.id, ONE).await.expect("finish");
+    assert_eq!(bench.store().stop_bulk(redrive.id).await.expect("stop"), Some(done.clone()));
     let other = begin(bench, &of_topic("other")).await;
-    assert_eq!(bench.store().redrives().await.expect("list").len(), 2);
+    assert_eq!(bench.store().bulks().await.expect("list").len(), 2);
     assert!([done, other].iter().all(|redrive| redrive.rate == 50));
 }
 
 pub(crate) async fn a_repeated_call_begins_no_second_redrive(bench: &Workbench) {
     let (token, mut wakes) = (bench.token(), bench.wakes().await);
-    let first = bench.store().start_redrive(token, &of_topic(TOPIC), 50).await.expect("begin");
-    assert_eq!(next(&mut wakes).await, Wake::Redrive);
-    assert_eq!(bench.store().start_redrive(token, &of_topic(TOPIC), 50).await.expect("begin"), first);
-    assert_eq!(bench.store().redrives().await.expect("list").len(), 1);
+    let first = bench.store().start_bulk(token, &BulkTarget::Dead(of_topic(TOPIC)), 50).await.expect("begin");
+    assert_eq!(next(&mut wakes).await, Wake::Bulk);
+    assert_eq!(
+        bench.store().start_bulk(token, &BulkTarget::Dead(of_topic(TOPIC)), 50).await.expect("begin"),
+        first
+    );
+    assert_eq!(bench.store().bulks().await.expect("list").len(), 1);
 }
 
 pub(crate) async fn the_number_of_running_redrives_is_bounded(bench: &Workbench) {
     let mut ids = Vec::new();
-    for _ in 0..MAX_REDRIVES {
+    for _ in 0..MAX_BULKS {
         ids.push(begin(bench, &of_topic(TOPIC)).await.id);
     }
-    let refused = bench.store().start_redrive(bench.token(), &of_topic(TOPIC), 50).await;
-    assert_eq!(refused.expect("begin"), RedriveStart::TooMany);
-    bench.store().stop_redrive(ids[3]).await.expect("stop");
+    let refused = bench.store().start_bulk(bench.token(), &BulkTarget::Dead(of_topic(TOPIC)), 50).await;
+    assert_eq!(refused.expect("begin"), BulkStart::TooMany);
+    bench.store().stop_bulk(ids[3]).await.expect("stop");
     begin(bench, &of_topic("other")).await;
-    let all = bench.store().redrives().await.expect("list");
-    assert_eq!(all.len(), MAX_REDRIVES + 1);
+    let all = bench.store().bulks().await.expect("list");
+    assert_eq!(all.len(), MAX_BULKS + 1);
     assert!(all.is_sorted_by_key(|redrive| std::cmp::Reverse(redrive.started)));
     // Each is worked on by somebody of its own.
     let mut taken = Vec::new();
-    for _ in 0..2 * MAX_REDRIVES {
-        let TakenRedrive::Redrive(redrive) = take(bench, ONE, LONG).await else { break };
+    for _ in 0..2 * MAX_BULKS {
+        let TakenBulk::Bulk(redrive) = take(bench, ONE, LONG).await else { break };
         taken.push(redrive.id);
     }
     taken.sort_unstable();
     taken.dedup();
-    assert_eq!(taken.len(), MAX_REDRIVES);
+    assert_eq!(taken.len(), MAX_BULKS);
 }
 
 pub(crate) async fn a_revived_job_can_be_moved_as_any_other(bench: &Workbench) {
@@ -210,7 +214,7 @@ pub(crate) async fn a_revived_job_can_be_moved_as_any_other(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "job", 3), "gone").await;
     let redrive = begin(bench, &of_topic(TOPIC)).await;
     let cursors = cursors(bench, &of_topic(TOPIC)).await;
-    assert_eq!(revive(bench, redrive.id, &cursors).await, Redriven::Jobs(3));
+    assert_eq!(revive(bench, redrive.id, &cursors).await, BulkStep::Jobs(3));
     bench.cancel(&keys[0]).await;
     let mut left = bench.take(10).await;
     assert_eq!(left.len(), 2);

@@ -7,8 +7,8 @@ use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    AckResult, DeadFilter, FeedHold, FeedLease, MAX_FEED_LEASE, OutboxAck, RedriveStart, Settled,
-    TakenRedrive, WorkerId,
+    AckResult, BulkStart, BulkTarget, DeadFilter, FeedHold, FeedLease, MAX_FEED_LEASE, OutboxAck, Settled,
+    TakenBulk, WorkerId,
 };
 use ringback_core::job::Job;
 use ringback_core::limits::{MAX_LOCK_TTL, MAX_NOTICE_DELAY};
@@ -175,15 +175,15 @@ async fn a_redrive_whose_carrier_died_before_is_taken_after_the_longest_claim() 
     let store = bench.store();
     let filter =
         DeadFilter { topic: TOPIC.parse().expect("a topic"), reason: None, after: None, before: None };
-    let begun = store.start_redrive(bench.token(), &filter, 1).await.expect("begin");
-    let RedriveStart::Redrive(redrive) = begun else { panic!("{begun:?}") };
-    store.take_redrive(WorkerId([1; 8]), ms(200)).await.expect("take");
+    let begun = store.start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
+    let BulkStart::Bulk(redrive) = begun else { panic!("{begun:?}") };
+    store.take_bulk(WorkerId([1; 8]), ms(200)).await.expect("take");
     let running = of_installation(&mut redis, "reviving").await;
     move_ahead(&mut redis, &running, &redrive.id.0, STEP.as_millis()).await;
-    let taken = store.take_redrive(WorkerId([2; 8]), ms(200)).await.expect("take");
-    assert!(matches!(taken, TakenRedrive::Later(wait) if wait <= MAX_LOCK_TTL), "{taken:?}");
+    let taken = store.take_bulk(WorkerId([2; 8]), ms(200)).await.expect("take");
+    assert!(matches!(taken, TakenBulk::Later(wait) if wait <= MAX_LOCK_TTL), "{taken:?}");
     move_ahead(&mut redis, &running, &redrive.id.0, STEP.as_millis()).await;
-    let next = store.heartbeat("live", ms(200)).await.expect("heartbeat").next_redrive;
+    let next = store.heartbeat("live", ms(200)).await.expect("heartbeat").next_bulk;
     assert!(next.is_some_and(|wait| wait <= MAX_LOCK_TTL), "{next:?}");
 }
 

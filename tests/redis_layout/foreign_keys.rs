@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use redis::cmd;
 use ringback_core::contract::{
-    AckResult, DeadFilter, Lateness, Limit, OutboxAck, RedriveStart, Settled, StoreError, SubmitResult,
-    WorkerId,
+    AckResult, BulkStart, BulkTarget, DeadFilter, Lateness, Limit, OutboxAck, Settled, StoreError,
+    SubmitResult, WorkerId,
 };
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -43,17 +43,18 @@ async fn a_notice_time_that_is_too_early_is_corrected_by_the_next_read() {
 #[tokio::test]
 async fn a_missed_heartbeat_lets_another_carrier_take_a_redrive() {
     let (bench, _redis) = bench().await;
-    let heartbeat = async || bench.store().heartbeat("a", LONG).await.expect("members").next_redrive;
+    let heartbeat = async || bench.store().heartbeat("a", LONG).await.expect("members").next_bulk;
     assert_eq!(heartbeat().await, None);
     let filter =
         DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
-    let begun = bench.store().start_redrive(bench.token(), &filter, 1).await.expect("begin");
+    let begun =
+        bench.store().start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
     assert_eq!(heartbeat().await, Some(ms(0)));
     let holder = WorkerId([1; 8]);
-    bench.store().take_redrive(holder, LONG).await.expect("take");
+    bench.store().take_bulk(holder, LONG).await.expect("take");
     assert!(heartbeat().await.is_some_and(|wait| wait > LONG / 2 && wait <= LONG));
-    let RedriveStart::Redrive(revival) = begun else { panic!("{begun:?}") };
-    bench.store().finish_redrive(revival.id, holder).await.expect("finish");
+    let BulkStart::Bulk(revival) = begun else { panic!("{begun:?}") };
+    bench.store().finish_bulk(revival.id, holder).await.expect("finish");
     assert_eq!(heartbeat().await, None);
 }
 

@@ -1,6 +1,6 @@
 //! Index entries that name no job, or a job in another state, time or lane: no edge acts on them.
 
-use ringback_core::contract::{DeadFilter, Filter, RedriveStart, Redriven, Settled};
+use ringback_core::contract::{BulkStart, BulkStep, BulkTarget, DeadFilter, Filter, Settled};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -48,13 +48,13 @@ async fn entries_of_dead_jobs_that_are_not_dead_are_neither_listed_nor_revived_n
     assert_eq!((page.items, page.next), (Vec::new(), None));
     let places = bench.store().dead_cursors(bench.shard(), &filter, None, 10).await.expect("a page").items;
     assert_eq!(places.len(), 2);
-    let RedriveStart::Redrive(revival) =
-        bench.store().start_redrive(bench.token(), &filter, 1).await.expect("begin")
+    let BulkStart::Bulk(revival) =
+        bench.store().start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin")
     else {
         panic!("one is not too many")
     };
     let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
-    assert_eq!(revived, Redriven::Jobs(0));
+    assert_eq!(revived, BulkStep::Jobs(0));
     assert_eq!(bench.store().purge_many(bench.shard(), &places).await.expect("purge"), 0);
     assert_eq!(bench.get(&ready.key).await, ready);
     bench.evict(10).await;

@@ -104,11 +104,11 @@ impl ApiError {
         if error.outcome_is_unknown() { Self(self.0.about(key)) } else { self }
     }
 
-    /// The 503 of a call that starts a redrive.
-    pub(crate) fn of_redrive(error: &Unavailable) -> Self {
+    /// The 503 of a call that starts a bulk operation.
+    pub(crate) fn of_bulk(error: &Unavailable) -> Self {
         Self::by_outcome(
             error,
-            "it is not known whether the revival started; list the revivals of the topic before you retry",
+            "it is not known whether the operation started; look at GET /v1/bulk before you retry",
             "nothing was changed; retry later",
         )
     }

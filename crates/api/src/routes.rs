@@ -2,6 +2,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod batch;
+pub(crate) mod bulk;
 mod bulk_submit;
 pub(crate) mod consistency_audit;
 pub(crate) mod credentials;
@@ -35,6 +36,13 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
     vec![
         ("/v1/jobs", post(jobs::submit).get(jobs::list)),
         ("/v1/jobs/batch", post(batch::submit_batch)),
+        ("/v1/jobs/cancel", post(bulk::cancel_jobs)),
+        ("/v1/jobs/run", post(bulk::run_jobs)),
+        ("/v1/jobs/revive", post(bulk::revive_jobs)),
+        ("/v1/jobs/reschedule", post(bulk::reschedule_jobs)),
+        ("/v1/jobs/purge", post(bulk::purge_jobs)),
+        ("/v1/bulk", get(bulk::list_bulk_operations)),
+        ("/v1/bulk/{bulk}", get(bulk::get_bulk_operation).delete(bulk::stop_bulk_operation)),
         ("/v1/jobs/{topic}/{id}", get(jobs::get_job).delete(jobs::cancel).patch(job_actions::reschedule)),
         ("/v1/jobs/{topic}/{id}/attempts", get(jobs::attempts)),
         ("/v1/jobs/{topic}/{id}/run", post(job_actions::run)),

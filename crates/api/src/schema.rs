@@ -3,6 +3,7 @@
 
 mod access;
 mod callback;
+mod filter;
 mod history;
 mod params;
 mod patterns;
@@ -14,6 +15,7 @@ mod schedules;
 mod values;
 
 pub(crate) use self::access::*;
+pub(crate) use self::filter::*;
 pub(crate) use self::history::*;
 pub(crate) use self::params::*;
 pub(crate) use self::policies::*;

@@ -1,11 +1,12 @@
 //! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes notices, makes
-//! schedules fire and runs redrives. Any number of carriers share the shards. A carrier delivers nothing.
+//! schedules fire and runs bulk operations. Any number of carriers share the shards. A carrier delivers nothing.
 //!
 //! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks
 //! `pace` for the next pass and `pass_backoff` for kinds that fail; beside it run an `outbox_relay`, and `schedules`, which
-//! makes schedules fire. `redrive` works on redrives. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the
+//! makes schedules fire. `bulk operation` works on bulk operations. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the
 //! store into signals for all of them. `epoch_log` logs claims and what is done under them.
 
+mod bulk;
 mod config;
 mod epoch_log;
 mod gauges;
@@ -13,7 +14,6 @@ mod metrics;
 mod outbox_relay;
 mod pace;
 mod pass_backoff;
-mod redrive;
 mod schedules;
 mod shard_worker;
 mod shards;
@@ -27,10 +27,10 @@ use ringback_service::{Context, Tasks, random};
 use ringback_store::{PolicyBook, Retries, Store};
 use tokio::sync::watch;
 
+use crate::bulk::Bulks;
 pub use crate::config::Config;
 use crate::gauges::{HeldShards, gauges};
 use crate::metrics::Metrics;
-use crate::redrive::Redrives;
 use crate::shards::Shards;
 use crate::wake::DeadlineSignals;
 
@@ -60,14 +60,14 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
-    let redrives = Redrives {
+    let bulks = Bulks {
         store: store.clone(),
         signals: Arc::clone(&signals),
         metrics: metrics.clone(),
         shutdown: context.shutdown.clone(),
         ttl: config.lock_ttl,
     };
-    tasks.spawn("redrives", redrives.run());
+    tasks.spawn("bulks", bulks.run());
     let held = watch::Sender::new(HeldShards::new());
     let (reader, view) = gauges(store.clone(), policies.clone(), held.subscribe());
     tasks.spawn("gauges", reader.run(context.shutdown.clone()));

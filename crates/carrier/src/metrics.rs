@@ -28,6 +28,7 @@ pub(crate) struct Metrics {
     pub(crate) lost: Counter<u64>,
     pub(crate) evicted: Counter<u64>,
     pub(crate) redriven: Counter<u64>,
+    pub(crate) changed: Counter<u64>,
     pub(crate) published_notices: Counter<u64>,
     pub(crate) rejected_notices: Counter<u64>,
     pub(crate) unreadable_dead_letters: Counter<u64>,
@@ -72,7 +73,14 @@ impl Metrics {
                 "ringback_carrier_evicted_jobs_total",
                 "Dead jobs removed after their retention",
             ),
-            redriven: counter("ringback_carrier_redriven_jobs_total", "Dead jobs made ready by redrives"),
+            redriven: counter(
+                "ringback_carrier_redriven_jobs_total",
+                "Dead jobs made ready by revivals of a topic",
+            ),
+            changed: counter(
+                "ringback_carrier_changed_jobs_total",
+                "Jobs that bulk operations on a filter have changed, by `action`",
+            ),
             published_notices: counter(
                 "ringback_carrier_published_dead_letter_notices_total",
                 "Notices submitted as jobs",

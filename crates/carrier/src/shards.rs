@@ -111,7 +111,7 @@ impl Shards {
     /// Sends a heartbeat, then claims and releases shards according to the live carriers.
     async fn heartbeat(&mut self) -> Result<LiveCarriers, StoreError> {
         let live = self.store.heartbeat(&self.name, self.lock_ttl).await?;
-        live.next_redrive.iter().for_each(|after| self.signals.redrives.set(Instant::now() + *after));
+        live.next_bulk.iter().for_each(|after| self.signals.bulks.set(Instant::now() + *after));
         let mine = share(&live.carriers, &self.name, self.store.shards());
         let extra: Vec<_> = self.held.keys().copied().filter(|shard| !mine.contains(shard)).collect();
         self.release(extra).await;

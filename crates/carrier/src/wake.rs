@@ -63,11 +63,11 @@ impl DeadlineSignal {
     }
 }
 
-/// The signals of a carrier: one per shard, one for redrives, one for changes among the carriers.
+/// The signals of a carrier: one per shard, one for bulk operations, one for changes among the carriers.
 pub(crate) struct DeadlineSignals {
     shards: Vec<DeadlineSignal>,
-    /// Set to the time at which a redrive can be taken.
-    pub(crate) redrives: DeadlineSignal,
+    /// Set to the time at which a bulk operation can be taken.
+    pub(crate) bulks: DeadlineSignal,
     carriers: Notify,
 }
 
@@ -75,7 +75,7 @@ impl DeadlineSignals {
     pub(crate) fn new(shards: impl Iterator<Item = Shard>) -> Self {
         Self {
             shards: shards.map(|_| DeadlineSignal::default()).collect(),
-            redrives: DeadlineSignal::default(),
+            bulks: DeadlineSignal::default(),
             carriers: Notify::new(),
         }
     }
@@ -104,11 +104,11 @@ impl DeadlineSignals {
                 Wake::Subscribed => {
                     self.shards.iter().for_each(|signal| signal.set(now));
                     self.carriers.notify_one();
-                    self.redrives.set(now);
+                    self.bulks.set(now);
                 }
                 Wake::Due(shard, after) => self.set_shard(shard, now + after),
                 Wake::Carriers => self.carriers.notify_one(),
-                Wake::Redrive => self.redrives.set(now),
+                Wake::Bulk => self.bulks.set(now),
                 Wake::Ready(_) | Wake::Pull(..) => {}
             }
         }

@@ -1,13 +1,15 @@
 //! The arguments that several commands share: the server and the format of the output, a job, a topic, and the filters
 //! and the size of lists.
 
+mod filter;
 pub(crate) mod values;
 
 use clap::{Args, ValueEnum};
 use reqwest::Url;
 use ringback_core::job::{JobKey, Tenant};
-use ringback_core::state::State;
 use serde_json::{Map, Value};
+
+pub(crate) use self::filter::Filter;
 
 /// The server, and how output is printed.
 #[derive(Clone, Debug, Args)]
@@ -70,11 +72,34 @@ impl JobArgs {
     }
 }
 
+/// One job by topic and id, or none.
+#[derive(Debug, Args)]
+pub(crate) struct MaybeJobArgs {
+    /// Job as TOPIC/ID or TOPIC ID
+    #[arg(num_args = 1..=2, value_name = "TOPIC/ID")]
+    name: Vec<String>,
+}
+
+impl MaybeJobArgs {
+    /// Whether none is named.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.name.is_empty()
+    }
+
+    /// The topic and the id.
+    ///
+    /// # Errors
+    /// A usage error when they are not valid.
+    pub(crate) fn key(&self) -> Result<JobKey, clap::Error> {
+        values::job_key(&self.name)
+    }
+}
+
 /// One job or many, by topic and id.
 #[derive(Debug, Args)]
 pub(crate) struct JobsArgs {
     /// Jobs, each as TOPIC/ID; a single one also as TOPIC ID; - reads them from standard input, one per line
-    #[arg(required = true, num_args = 1.., value_name = "TOPIC/ID")]
+    #[arg(num_args = 1.., value_name = "TOPIC/ID")]
     names: Vec<String>,
 }
 
@@ -88,12 +113,18 @@ pub(crate) enum Jobs {
 }
 
 impl JobsArgs {
+    /// Whether none is named.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// The topics and the ids.
     ///
     /// # Errors
-    /// A usage error when one of them is not valid.
+    /// A usage error when none is named, or one of them is not valid.
     pub(crate) fn jobs(&self) -> Result<Jobs, clap::Error> {
         match self.names.as_slice() {
+            [] => Err(values::wrong("no job is named; write TOPIC/ID".to_owned())),
             [name] if name == "-" => Ok(Jobs::Stdin),
             [_] => values::job_key(&self.names).map(Jobs::One),
             [topic, id] if !topic.contains('/') && !id.contains('/') => {
@@ -129,29 +160,6 @@ impl Page {
     /// The maximum number of items.
     pub(crate) fn limit(self) -> u64 {
         if self.all { u64::MAX } else { self.limit }
-    }
-}
-
-/// The states of jobs that are listed and exported.
-const PENDING_AND_DEAD: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
-
-/// A filter of jobs.
-#[derive(Debug, Args)]
-pub(crate) struct Filter {
-    /// Only jobs of this topic
-    #[arg(long, value_parser = values::topic)]
-    pub(crate) topic: Option<String>,
-    /// Only jobs in this state
-    #[arg(long, value_parser = PENDING_AND_DEAD.map(State::name))]
-    pub(crate) state: Option<String>,
-}
-
-impl Filter {
-    /// The query of the request.
-    pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
-        let topic = self.topic.clone().map(|topic| ("topic", topic));
-        let state = self.state.clone().map(|state| ("state", state));
-        topic.into_iter().chain(state).collect()
     }
 }
 

@@ -5,6 +5,7 @@ mod archive;
 mod attempts;
 mod audit;
 mod backup;
+mod bulk;
 mod compact;
 mod credential;
 mod dead;
@@ -40,7 +41,7 @@ use self::key::KeyCommand;
 use self::secret::SecretCommand;
 use self::session::Session;
 use crate::access::Access;
-use crate::args::{JobArgs, JobsArgs, Remote, TopicArgs};
+use crate::args::{JobArgs, Remote, TopicArgs};
 use crate::client::{Client, Trust};
 use crate::failure::{self, Verdict, report};
 use crate::output::{Output, Times};
@@ -97,17 +98,22 @@ pub(crate) enum Command {
     /// Show the last attempts of a job and what was answered
     #[command(after_help = attempts::ATTEMPTS_EXAMPLES)]
     Attempts(JobArgs),
-    /// Change the due time of a delayed job
+    /// Change the due time of a delayed job, or of all that a filter fits
     Reschedule(job::RescheduleArgs),
-    /// Make delayed jobs due now
+    /// Make delayed jobs due now: named ones, or all that a filter fits
     #[command(after_help = job::RUN_EXAMPLES)]
-    Run(JobsArgs),
-    /// Make dead jobs due again
+    Run(bulk::NamedOrFiltered),
+    /// Make dead jobs due again: named ones, or all that a filter fits
     #[command(after_help = job::REVIVE_EXAMPLES)]
-    Revive(JobsArgs),
-    /// Cancel jobs
+    Revive(bulk::NamedOrFiltered),
+    /// Cancel jobs: named ones, or all that a filter fits
     #[command(after_help = job::CANCEL_EXAMPLES)]
-    Cancel(JobsArgs),
+    Cancel(bulk::NamedOrFiltered),
+    /// Remove dead jobs that a filter fits, and keep nothing of them
+    Purge(bulk::PurgeArgs),
+    /// List, show, watch or stop changes of many jobs
+    #[command(subcommand, after_help = bulk::EXAMPLES)]
+    Bulk(bulk::BulkCommand),
     /// List pending and dead jobs
     List(list::ListArgs),
     /// List, purge or redrive the dead jobs of a topic
@@ -248,6 +254,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Run(args) => online(remote, async |session| job::run(session, &args).await),
         Command::Revive(args) => online(remote, async |session| job::revive(session, &args).await),
         Command::Cancel(args) => online(remote, async |session| job::cancel(session, &args).await),
+        Command::Purge(args) => online(remote, async |session| bulk::purge(session, &args).await),
+        Command::Bulk(command) => online(remote, async |session| bulk::run(session, command).await),
         Command::List(args) => online(remote, async |session| list::run(session, &args).await),
         Command::Dead(command) => online(remote, async |session| dead::run(session, command).await),
         Command::Policy(args) => online(remote, async |session| policy::run(session, args).await),

@@ -1,6 +1,7 @@
 //! Standard output and standard error. The run ends quietly when the reader goes away. Colours and local times appear
 //! only on a terminal, and colours not with `NO_COLOR`.
 
+mod bulk;
 mod dead;
 mod end;
 mod escape;
@@ -16,6 +17,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 
+pub(crate) use self::bulk::{bulk_details, bulk_row, dry_run};
 pub(crate) use self::dead::{dead_row, redrive_details, redrive_row};
 pub(crate) use self::end::{end_details, end_row};
 pub(crate) use self::escape::{escape_json, escape_lines, escape_text, is_unsafe};

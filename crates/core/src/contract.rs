@@ -7,12 +7,14 @@ mod arrive;
 pub mod attempt_log;
 mod attempts;
 mod audit;
+mod bulk;
 mod dead;
 mod draw;
 pub mod edge_log;
 mod error;
 mod events;
 mod feeds;
+mod filter;
 mod gauges;
 mod lateness;
 mod lease;
@@ -24,7 +26,6 @@ mod page;
 mod pass;
 pub mod payload;
 mod receipt;
-mod redrive;
 mod reserve;
 mod schedules;
 mod shard;
@@ -37,12 +38,14 @@ pub use self::{
     arrive::*,
     attempts::*,
     audit::*,
+    bulk::*,
     dead::*,
     draw::*,
     edge_log::{EdgeName, TakenEdge},
     error::*,
     events::*,
     feeds::*,
+    filter::{Filter, MAX_ERROR_TEXT, TimeRange},
     gauges::*,
     lateness::*,
     lease::*,
@@ -53,7 +56,6 @@ pub use self::{
     page::*,
     pass::*,
     receipt::*,
-    redrive::*,
     reserve::*,
     schedules::*,
     shard::*,

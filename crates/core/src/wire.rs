@@ -13,11 +13,13 @@ mod effective;
 mod events;
 mod export;
 mod fields;
+mod filter;
 mod first_items;
 mod history;
 mod import;
 mod inspect;
 mod keys;
+mod listing;
 mod moves;
 mod notice;
 mod policy;
@@ -34,6 +36,6 @@ pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
     answer::*, archive::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, effective::*, events::*,
-    export::*, history::*, import::*, inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*,
-    pull::*, quotas::*, request::*, schedules::*, submit::*, topics::*,
+    export::*, filter::*, history::*, import::*, inspect::*, keys::*, listing::*, moves::*, notice::*,
+    policy::*, problem::*, pull::*, quotas::*, request::*, schedules::*, submit::*, topics::*,
 };

@@ -159,7 +159,7 @@ impl ShardSignals {
                     }
                 }
                 Wake::Subscribed => self.mark_all(),
-                Wake::Due(..) | Wake::Pull(..) | Wake::Carriers | Wake::Redrive => {}
+                Wake::Due(..) | Wake::Pull(..) | Wake::Carriers | Wake::Bulk => {}
             }
         }
     }

@@ -26,7 +26,7 @@ use crate::receiver::ScriptedReceiver;
 const KEEP: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// How long before a job is due a leap ends, so that all roles have noticed the time.
 const LEAD: Duration = Duration::from_millis(100);
-/// The lock of a carrier, which is also how long a redrive is claimed.
+/// The lock of a carrier, which is also how long a bulk operation is claimed.
 const LOCK_TTL: Duration = Duration::from_secs(5);
 /// How much longer than its attempt a lease is.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);

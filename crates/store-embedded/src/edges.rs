@@ -1,9 +1,10 @@
-//! The calls that change jobs, topics and redrives. Each file has the public calls first, and then the
+//! The calls that change jobs, topics and bulk operations. Each file has the public calls first, and then the
 //! functions that run in the writer's transaction. These check everything first and change rows after.
 //! The answers are the same as those of every other backend.
 
 mod archive;
 mod attempts;
+mod bulks;
 mod carriers;
 mod feeds;
 mod grant;
@@ -12,7 +13,6 @@ pub(crate) mod new_record;
 mod outbox;
 mod pull;
 mod recover;
-mod redrives;
 mod renew;
 mod replace;
 mod reserve;

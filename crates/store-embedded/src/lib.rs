@@ -43,7 +43,7 @@ use self::writer::shared::{Handle, SharedWriter};
 pub const SCHEME: &str = "embedded:";
 /// About how many bytes a tombstone takes, with its entries and the slack of pages.
 const TOMBSTONE_BYTES: u64 = 256;
-/// The shard for calls that concern no shard, such as those about policies and redrives.
+/// The shard for calls that concern no shard, such as those about policies and bulk operations.
 const ANY_SHARD: Shard = Shard(0);
 /// About how many bytes an edge writes for one job without its body.
 const EDGE_BYTES: usize = 256;

@@ -3,6 +3,7 @@
 
 mod archive;
 mod attempts;
+mod bulks;
 mod callers;
 mod counts;
 mod feeds;
@@ -14,7 +15,6 @@ mod policies;
 mod ready;
 mod record;
 mod records;
-mod redrives;
 mod rows;
 mod schedules;
 mod shards;
@@ -24,6 +24,8 @@ use self::archive::Archive;
 pub(crate) use self::archive::{ArchiveRow, StoredEnd};
 use self::attempts::Attempts;
 pub(crate) use self::attempts::cost;
+use self::bulks::Bulks;
+pub(crate) use self::bulks::{BulkEnd, BulkRow};
 use self::callers::Callers;
 pub(crate) use self::callers::Granted;
 use self::counts::Counts;
@@ -34,7 +36,7 @@ pub(crate) use self::format::{Checkpoint, Counted, Fixed, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;
-use self::list::{ARCHIVE, CALLERS, DEAD, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES, REDRIVES, TOMBSTONES};
+use self::list::{ARCHIVE, BULKS, CALLERS, DEAD, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES, TOMBSTONES};
 pub(crate) use self::list::{OutboxKey, ReplayTables};
 use self::outbox::Outbox;
 pub(crate) use self::outbox::{Notice, OutboxRow};
@@ -43,8 +45,6 @@ use self::ready::Ready;
 pub(crate) use self::ready::{PARKED, PULL, QueueEnd};
 pub(crate) use self::record::{Body, Last, Life, Record, Stage};
 pub(crate) use self::records::{Records, StoredJob};
-use self::redrives::Redrives;
-pub(crate) use self::redrives::{RedriveEnd, RedriveRow};
 use self::rows::Access;
 pub(crate) use self::rows::{Journal, Writing};
 pub(crate) use self::schedules::Schedules;
@@ -68,7 +68,7 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) callers: Callers<A>,
     pub(crate) minutes: Minutes<A>,
     pub(crate) counts: Counts<A>,
-    pub(crate) redrives: Redrives<A>,
+    pub(crate) bulks: Bulks<A>,
     pub(crate) policies: Policies<A>,
     pub(crate) attempts: Attempts<A>,
     pub(crate) outbox: Outbox<A>,
@@ -90,7 +90,7 @@ impl<A: Access> Tables<A> {
             callers: Callers(access.open(CALLERS)?),
             minutes: Minutes(access.open(LATENESS)?),
             counts: Counts::open(access)?,
-            redrives: Redrives(access.open(REDRIVES)?),
+            bulks: Bulks(access.open(BULKS)?),
             policies: Policies(access.open(POLICIES)?),
             attempts: Attempts::open(access)?,
             outbox: Outbox(access.open(OUTBOX)?),

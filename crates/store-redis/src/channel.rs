@@ -190,7 +190,7 @@ impl Wakes {
         let mut words = text.split(' ');
         match (words.next()?, words.next(), words.next()) {
             ("members", None, None) => Some(Wake::Carriers),
-            ("revival", None, None) => Some(Wake::Redrive),
+            ("revival", None, None) => Some(Wake::Bulk),
             ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
             ("pull", Some(tag), Some(topic)) => {
                 Some(Wake::Pull(keys.by_tag(tag)?, Topic::from_stored(topic)?))

@@ -3,13 +3,13 @@
 mod archive;
 mod arrivals;
 mod attempts;
+mod bulk;
 mod carrier;
 mod draw;
 mod feeds;
 mod moves;
 mod outbox;
 mod pull;
-mod redrive;
 mod renew;
 mod reserve;
 mod schedules;

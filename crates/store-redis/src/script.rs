@@ -151,18 +151,18 @@ const PIECES: &[&str] = files! {
     "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
     "prelude/lateness"
     "prelude/topics" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
-    "prelude/redrives" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/audit" "prelude/start"
+    "prelude/bulks" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/audit" "prelude/start"
 };
 
 /// The files of the scripts.
 const FILES: &[&str] = files! {
-    "edges/submit" "edges/replace" "edges/import" "edges/cancel" "edges/moves" "edges/purge" "edges/redrive"
+    "edges/submit" "edges/replace" "edges/import" "edges/cancel" "edges/moves" "edges/purge" "edges/bulk"
     "edges/promote" "edges/reserve" "edges/pull" "edges/renew" "edges/settle" "edges/exchange" "edges/settle_receipts"
     "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
     "edges/schedules" "edges/archive"
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
     "queries/gauges" "queries/schedules" "queries/archive"
-    "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/redrives"
+    "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/bulks"
     "installation/draw" "installation/schedules" "installation/feeds"
     "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule" "audit/schedules"
 };
@@ -171,7 +171,7 @@ const FILES: &[&str] = files! {
 const LOGGED: &str = "_logged";
 
 /// The scripts that take edges of jobs.
-const TAKE_EDGES: [&str; 20] = [
+const TAKE_EDGES: [&str; 25] = [
     "submit",
     "fire",
     "replace",
@@ -183,6 +183,11 @@ const TAKE_EDGES: [&str; 20] = [
     "purge",
     "purge_many",
     "redrive_jobs",
+    "bulk_cancel",
+    "bulk_run",
+    "bulk_revive",
+    "bulk_reschedule",
+    "bulk_purge",
     "promote",
     "reserve",
     "pull",
@@ -212,7 +217,13 @@ scripts! {
     PURGE: "purge", Drains;
     PURGE_MANY: "purge_many", Drains;
     REDRIVE_JOBS: "redrive_jobs", Fills;
-    REDRIVE_PROGRESS: "redrive_progress", Drains;
+    BULK_PROGRESS: "bulk_progress", Drains;
+    VERSIONS: "versions", Reads;
+    BULK_CANCEL: "bulk_cancel", Drains;
+    BULK_RUN: "bulk_run", Drains;
+    BULK_REVIVE: "bulk_revive", Fills;
+    BULK_RESCHEDULE: "bulk_reschedule", Fills;
+    BULK_PURGE: "bulk_purge", Drains;
     PROMOTE: "promote", Drains;
     RESERVE: "reserve", Drains;
     PULL: "pull", Drains;
@@ -267,11 +278,11 @@ scripts! {
     CHANGE_FEED: "change_feed", Drains;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
-    BEGIN_REDRIVE: "begin_redrive", Fills;
-    TAKE_REDRIVE: "take_redrive", Drains;
-    KEEP_REDRIVE: "keep_redrive", Drains;
-    END_REDRIVE: "end_redrive", Drains;
-    REDRIVES: "redrives", Reads;
+    BEGIN_BULK: "begin_bulk", Fills;
+    TAKE_BULK: "take_bulk", Drains;
+    KEEP_BULK: "keep_bulk", Drains;
+    END_BULK: "end_bulk", Drains;
+    BULKS: "bulks", Reads;
     AUDIT_SHARD: "audit_shard", Reads;
     AUDIT_JOBS: "audit_jobs", Reads;
     AUDIT_STATES: "audit_states", Reads;
@@ -296,11 +307,12 @@ mod tests {
         for script in ALL {
             let expected = match script.name() {
                 "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
-                | "begin_redrive" | "put_policy" | "draw" | "note" | "fire" | "list_schedule" => Kind::Fills,
+                | "bulk_revive" | "bulk_reschedule" | "begin_bulk" | "put_policy" | "draw" | "note"
+                | "fire" | "list_schedule" => Kind::Fills,
                 "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
-                | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts"
-                | "outbox" | "due_schedules" | "schedules" | "list_schedules" | "unlisted_schedules"
-                | "archive_status" => Kind::Reads,
+                | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "bulks" | "versions"
+                | "attempts" | "outbox" | "due_schedules" | "schedules" | "list_schedules"
+                | "unlisted_schedules" | "archive_status" => Kind::Reads,
                 "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

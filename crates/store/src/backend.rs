@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringback_core::contract::{AcceptLoss, Options, Profile, Shard, StoreError};
+use ringback_core::contract::{AcceptLoss, Cursor, Options, Profile, Shard, StoreError};
 use ringback_core::job::JobKey;
 use ringback_core::policy::Logging;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
@@ -205,6 +205,17 @@ impl Store {
     /// All shards.
     pub fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
         (0..self.shards).map(Shard)
+    }
+
+    /// Where scans of all jobs can begin: one place for each part of the store, and each part ends where a page names
+    /// another shard. On Redis the parts are the shards.
+    pub fn scan_starts(&self) -> Vec<Cursor> {
+        match &self.backend {
+            Backend::Redis(_) => {
+                self.shards().map(|shard| Cursor { shard: shard.0, ..Cursor::START }).collect()
+            }
+            Backend::Embedded(_) => vec![Cursor::START],
+        }
     }
 
     /// The shard of a job.

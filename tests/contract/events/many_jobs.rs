@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{AttemptOutcome, EventKind, RedriveStart, Redriven, Settled};
+use ringback_core::contract::{AttemptOutcome, BulkStart, BulkStep, BulkTarget, EventKind, Settled};
 use ringback_core::job::{Due, History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 
-use super::super::dead_letters::{all, cursors, of_topic};
+use super::super::dead_letters::{all, cursors, of_topic, wanted};
 use super::super::jobs::{LONG, STATES, TOPIC, With, bury, ms, seen};
 use super::super::workbench::{SOON, Workbench};
 use super::{Watching, complete, dead, failed, ready};
@@ -73,12 +73,13 @@ pub(crate) async fn each_revived_job_of_many_has_an_event(bench: &Workbench) {
     for name in ["a", "b", "c"] {
         bench.job_in(State::Dead, bench.job(name)).await;
     }
-    let begun = bench.store().start_redrive(bench.token(), &of_topic(TOPIC), 50).await.expect("begin");
-    let RedriveStart::Redrive(redrive) = begun else { panic!("one can begin") };
-    let cursors = cursors(bench, &redrive.wanted()).await;
+    let begun =
+        bench.store().start_bulk(bench.token(), &BulkTarget::Dead(of_topic(TOPIC)), 50).await.expect("begin");
+    let BulkStart::Bulk(redrive) = begun else { panic!("one can begin") };
+    let cursors = cursors(bench, &wanted(&redrive)).await;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
     let revived = bench.store().revive_many(bench.shard(), redrive.id, &cursors).await.expect("revive");
-    assert_eq!(revived, Redriven::Jobs(3));
+    assert_eq!(revived, BulkStep::Jobs(3));
     assert_eq!(all(bench, &of_topic(TOPIC)).await.len(), 0);
     let mut keys = Vec::new();
     for _ in 0..3 {

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use ringback_core::contract::{
-    Attempt, Cancelled, Lease, Note, RedriveStart, Renewed, Settled, Stats, SubmitResult, Submitted,
+    Attempt, BulkStart, BulkTarget, Cancelled, Lease, Note, Renewed, Settled, Stats, SubmitResult, Submitted,
 };
 use ringback_core::job::{Callback, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
@@ -232,8 +232,8 @@ pub(crate) async fn a_redrive_passes_over_a_dead_job_that_began_again(bench: &Wo
     let (store, shard, filter) = (bench.store(), bench.shard(), of_topic(TOPIC));
     let cursors = cursors(bench, &filter).await;
     assert_eq!(cursors.len(), 1);
-    let begun = store.start_redrive(bench.token(), &filter, 1).await.expect("begin");
-    let RedriveStart::Redrive(redrive) = begun else { panic!("too many") };
+    let begun = store.start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
+    let BulkStart::Bulk(redrive) = begun else { panic!("too many") };
     let new = postponing(bench, bench.job("a").after(LONG));
     let changed = answered(bench, &new, SubmitResult::Postponed).await;
     store.revive_many(shard, redrive.id, &cursors).await.expect("revive");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::{Cancelled, DeadFilter, MoveResult, PolicyPut, RedriveStart, Token};
+use ringback_core::contract::{BulkStart, BulkTarget, Cancelled, DeadFilter, MoveResult, PolicyPut, Token};
 use ringback_core::job::{Due, JobKey, Topic};
 
 use super::super::jobs::{LONG, ms};
@@ -94,8 +94,8 @@ impl Pair {
                     break;
                 }
             }
-            let begun = store.start_redrive(token, filter, 1).await.expect("begin");
-            let RedriveStart::Redrive(redrive) = begun else { panic!("{}: too many", self.at) };
+            let begun = store.start_bulk(token, &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
+            let BulkStart::Bulk(redrive) = begun else { panic!("{}: too many", self.at) };
             let mut count = 0;
             for shard in store.shards() {
                 let cursors = store.dead_cursors(shard, filter, None, 500).await.expect("cursors").items;
@@ -108,8 +108,8 @@ impl Pair {
                     }
                 }
             }
-            let ended = store.stop_redrive(redrive.id).await.expect("stop").expect("it is known");
-            reported.push((listed, count + ended.revived));
+            let ended = store.stop_bulk(redrive.id).await.expect("stop").expect("it is known");
+            reported.push((listed, count + ended.changed));
         }
         self.moment();
         assert_eq!(reported[0], reported[1], "{}", self.at);

@@ -45,8 +45,15 @@ impl Tour {
 
     /// Makes every call once.
     pub(crate) async fn round(&self, n: usize) {
-        let calls =
-            async { tokio::join!(self.jobs(n), self.dead_jobs(n), self.pull_jobs(n), self.topics(n)) };
+        let calls = async {
+            tokio::join!(
+                self.jobs(n),
+                self.dead_jobs(n),
+                self.many_jobs(n),
+                self.pull_jobs(n),
+                self.topics(n)
+            )
+        };
         tokio::join!(calls, self.schedules(n), self.reads());
         if n % 4 == 1 {
             self.flush_functions().await;
@@ -92,6 +99,37 @@ impl Tour {
         }
         if n % 3 == 1 {
             self.call(n, Method::DELETE, "topics/late/dead", None).await;
+        }
+    }
+
+    /// Bulk operations, of which each has jobs to change.
+    async fn many_jobs(&self, n: usize) {
+        let tag = format!("round-{n}");
+        let job = |id: &str| json!({"topic": "aside", "id": format!("many-{id}-{n}"), "url": format!("{}/ok", self.url), "tags": [tag]});
+        let far = |id: &str| with(job(id), "delay", "1h".into());
+        self.post(n, "jobs/batch", &json!([far("run"), far("moved"), far("gone-1"), far("gone-2")])).await;
+        let dead = |id: &str| with(with(job(id), "state", "dead".into()), "reason", "exhausted".into());
+        let lines = [dead("dead"), dead("purged")].map(|line| line.to_string()).join("\n");
+        self.recorded.send_lines(&format!("{}/v1/import", self.api(n)), &lines).await;
+        let mut ids = Vec::new();
+        for (action, id, fields) in [
+            ("run", "run", json!({"rate": 100_000})),
+            ("reschedule", "moved", json!({"delay": "30ms"})),
+            ("revive", "dead", json!({"rate": 100_000})),
+            ("purge", "purged", json!({})),
+            ("cancel", "gone", json!({})),
+            ("cancel", "gone", json!({"dry_run": true})),
+        ] {
+            let filter = json!({"tag": tag, "id_prefix": format!("many-{id}")});
+            let begun = self.post(n, &format!("jobs/{action}"), &with(fields, "filter", filter)).await;
+            ids.extend(begun.and_then(|answer| Some(answer["id"].as_str()?.to_owned())));
+        }
+        self.call(n, Method::GET, "bulk", None).await;
+        for id in ids {
+            self.call(n, Method::GET, &format!("bulk/{id}"), None).await;
+            if n % 3 == 2 {
+                self.call(n, Method::DELETE, &format!("bulk/{id}"), None).await;
+            }
         }
     }
 

@@ -44,7 +44,7 @@ impl Client<'_> {
             "audit_slots" => (Method::POST, path("audit/repair"), None),
             _ if call.starts_with("audit_") => (Method::GET, path("audit"), None),
             "pull" | "lease_info" | "settle_receipts" | "renew" => self.of_consumer(call, id).await,
-            "revive" | "purge" | "purge_many" | "dead" | "begin_redrive" | "redrives" => {
+            "revive" | "purge" | "purge_many" | "dead" | "begin_bulk" | "bulks" => {
                 self.of_dead_jobs(call, id).await
             }
             "list_schedule" | "list_schedules" | "schedules" | "change_schedules" | "unlist_schedule"
@@ -85,7 +85,7 @@ impl Client<'_> {
             "purge" => (Method::DELETE, format!("{topic}/dead/one"), None),
             "purge_many" => (Method::DELETE, format!("{topic}/dead"), None),
             "dead" => (Method::GET, format!("{topic}/dead"), None),
-            "begin_redrive" => (Method::POST, format!("{topic}/dead/revive"), Some(json!({}))),
+            "begin_bulk" => (Method::POST, format!("{topic}/dead/revive"), Some(json!({}))),
             _ => (Method::GET, format!("{topic}/revivals"), None),
         }
     }

@@ -21,8 +21,8 @@ pub(crate) const ANSWERED: [&str; 48] = [
     "resume",
     "put_policy",
     "delete_policy",
-    "begin_redrive",
-    "redrives",
+    "begin_bulk",
+    "bulks",
     "get",
     "get_stored",
     "page",
@@ -54,12 +54,12 @@ pub(crate) const ANSWERED: [&str; 48] = [
     "attach_archive",
 ];
 
-/// Of these, the ones that other roles make by themselves too: carriers with a redrive look for dead jobs, and all make
+/// Of these, the ones that other roles make by themselves too: carriers with a bulk operation look for jobs, and all make
 /// schedules fire; archivers attach the archive.
-pub(crate) const OF_OTHERS: [&str; 4] = ["dead", "change_schedules", "fire", "attach_archive"];
+pub(crate) const OF_OTHERS: [&str; 5] = ["dead", "page", "change_schedules", "fire", "attach_archive"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 40] = [
+pub(crate) const REPEATED: [&str; 46] = [
     "members",
     "claim",
     "release_shard",
@@ -75,11 +75,17 @@ pub(crate) const REPEATED: [&str; 40] = [
     "take_ended",
     "remove_ended",
     "hold_feed",
-    "take_redrive",
-    "keep_redrive",
-    "end_redrive",
+    "take_bulk",
+    "keep_bulk",
+    "end_bulk",
     "redrive_jobs",
-    "redrive_progress",
+    "versions",
+    "bulk_cancel",
+    "bulk_run",
+    "bulk_revive",
+    "bulk_reschedule",
+    "bulk_purge",
+    "bulk_progress",
     "due_schedules",
     "forget_schedule_times",
     "gauges",
@@ -121,7 +127,7 @@ pub(crate) const ELSEWHERE: [(&str, &str); 11] = [
 ];
 
 /// Calls that are made so seldom that a round does not wait long for them.
-pub(crate) const SELDOM: [&str; 4] = ["exchange", "HMGET", "topic_gauges", "keep_redrive"];
+pub(crate) const SELDOM: [&str; 4] = ["exchange", "HMGET", "topic_gauges", "keep_bulk"];
 
 /// The errors, by name.
 pub(crate) const FAULTS: [(&str, RedisFault); 21] = [
@@ -164,7 +170,7 @@ pub(crate) enum Outcome {
 }
 
 /// Calls that carry a token, so that the API makes them once more at once after a broken connection and the like.
-const WITH_TOKEN: [&str; 4] = ["reschedule", "run", "revive", "begin_redrive"];
+const WITH_TOKEN: [&str; 4] = ["reschedule", "run", "revive", "begin_bulk"];
 
 /// The outcome of an error at a call.
 pub(crate) fn outcome(call: &str, fault: RedisFault) -> Outcome {

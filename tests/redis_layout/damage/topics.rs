@@ -2,7 +2,7 @@
 //!
 //! Paused topics, policies and redrives are no damage.
 
-use ringback_core::contract::{DamageKind, DeadFilter, Limit, RedriveStart, Repair, SubmitResult};
+use ringback_core::contract::{BulkStart, BulkTarget, DamageKind, DeadFilter, Limit, Repair, SubmitResult};
 use ringback_core::job::{NewJob, TenantLimits, Topic};
 use ringback_core::wire::parse_policy;
 
@@ -186,8 +186,8 @@ async fn a_paused_topic_without_jobs_a_policy_and_a_redrive_are_no_findings() {
     store.pause(&empty, None).await.expect("pause").expect("there is room");
     store.put_policy(&topic(), &parse_policy(b"{\"timeout\":\"7s\"}").expect("a policy")).await.expect("put");
     let filter = DeadFilter { topic: topic(), reason: None, after: None, before: None };
-    let RedriveStart::Redrive(revival) =
-        store.start_redrive(ground.bench.token(), &filter, 10).await.expect("begin")
+    let BulkStart::Bulk(revival) =
+        store.start_bulk(ground.bench.token(), &BulkTarget::Dead(filter.clone()), 10).await.expect("begin")
     else {
         panic!("one is not too many")
     };

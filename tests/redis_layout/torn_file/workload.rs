@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use ringback_core::contract::{
-    Attempt, DeadFilter, Lease, Note, Options, RedriveStart, Settled, TakenRedrive, WorkerId,
+    Attempt, BulkStart, BulkTarget, DeadFilter, Lease, Note, Options, Settled, TakenBulk, WorkerId,
 };
 use ringback_core::job::{Due, History, IfExists, ImportJob, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
@@ -203,14 +203,15 @@ impl Workload<'_> {
         }
         let filter =
             DeadFilter { topic: TOPIC.parse().expect("a topic"), reason: None, after: None, before: None };
-        let begun = store.start_redrive(bench.token(), &filter, 1).await.expect("begin");
-        let RedriveStart::Redrive(redrive) = begun else { panic!("{begun:?}") };
+        let begun =
+            store.start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
+        let BulkStart::Bulk(redrive) = begun else { panic!("{begun:?}") };
         let worker = WorkerId([1; 8]);
-        let taken = store.take_redrive(worker, LONG).await.expect("take");
-        assert!(matches!(taken, TakenRedrive::Redrive(_)), "{taken:?}");
+        let taken = store.take_bulk(worker, LONG).await.expect("take");
+        assert!(matches!(taken, TakenBulk::Bulk(_)), "{taken:?}");
         let dead = store.dead_cursors(bench.shard(), &filter, None, 100).await.expect("dead").items;
         store.revive_many(bench.shard(), redrive.id, &dead).await.expect("revive");
-        store.finish_redrive(redrive.id, worker).await.expect("finish");
+        store.finish_bulk(redrive.id, worker).await.expect("finish");
     }
 
     async fn replacements(&mut self) {

@@ -20,10 +20,17 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
     match path {
         "/openapi.json" => Need::Nothing,
         "/v1/jobs" | "/v1/jobs/{topic}/{id}" if is_read => Need::Scope(Scope::Read),
-        "/v1/jobs" | "/v1/jobs/batch" | "/v1/jobs/{topic}/{id}" | "/v1/jobs/{topic}/{id}/run" => {
-            Need::Scope(Scope::Submit)
-        }
+        "/v1/bulk/{bulk}" if is_read => Need::Scope(Scope::Read),
+        "/v1/jobs"
+        | "/v1/jobs/batch"
+        | "/v1/jobs/{topic}/{id}"
+        | "/v1/jobs/{topic}/{id}/run"
+        | "/v1/jobs/cancel"
+        | "/v1/jobs/run"
+        | "/v1/jobs/reschedule"
+        | "/v1/bulk/{bulk}" => Need::Scope(Scope::Submit),
         "/v1/jobs/{topic}/{id}/attempts"
+        | "/v1/bulk"
         | "/v1/topics"
         | "/v1/topics/{topic}/revivals"
         | "/v1/events"
@@ -48,6 +55,8 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         "/v1/topics/{topic}/reserve" => Need::Scope(Scope::Consume),
         _ if path.starts_with("/v1/receipts/") && is_write => Need::Scope(Scope::Consume),
         "/v1/jobs/{topic}/{id}/revive"
+        | "/v1/jobs/revive"
+        | "/v1/jobs/purge"
         | "/v1/topics/{topic}"
         | "/v1/topics/{topic}/secrets"
         | "/v1/topics/{topic}/secrets/{secret}"
@@ -82,6 +91,10 @@ mod tests {
             ("GET", "/v1/jobs/{topic}/{id}", Need::Scope(Scope::Read)),
             ("DELETE", "/v1/jobs/{topic}/{id}", Need::Scope(Scope::Submit)),
             ("PATCH", "/v1/jobs/{topic}/{id}", Need::Scope(Scope::Submit)),
+            ("POST", "/v1/jobs/cancel", Need::Scope(Scope::Submit)),
+            ("POST", "/v1/jobs/purge", Need::Scope(Scope::Manage)),
+            ("DELETE", "/v1/bulk/{bulk}", Need::Scope(Scope::Submit)),
+            ("GET", "/v1/bulk/{bulk}", Need::Scope(Scope::Read)),
             ("GET", "/v1/topics/{topic}/dead", Need::Scope(Scope::Read)),
             ("DELETE", "/v1/topics/{topic}/dead", Need::Scope(Scope::Manage)),
             ("POST", "/v1/receipts/finish", Need::Scope(Scope::Consume)),

@@ -11,7 +11,7 @@ use http::StatusCode;
 use http::request::Parts;
 use ringback_admission::{Principal, invalid_field};
 use ringback_core::access::{KeyId, QuotaOf};
-use ringback_core::contract::{Receipt, RedriveId};
+use ringback_core::contract::{BulkId, Receipt};
 use ringback_core::credential::{CredentialKey, CredentialName};
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::policy::SecretId;
@@ -63,7 +63,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
 }
 
 /// The redrive that the path names, and its topic.
-pub(crate) struct RedrivePath(pub(crate) Topic, pub(crate) RedriveId);
+pub(crate) struct RedrivePath(pub(crate) Topic, pub(crate) BulkId);
 
 impl<S: Send + Sync> FromRequestParts<S> for RedrivePath {
     type Rejection = ApiError;
@@ -73,6 +73,18 @@ impl<S: Send + Sync> FromRequestParts<S> for RedrivePath {
         let parsed = path.and_then(|(topic, id)| Some((topic.parse().ok()?, id.parse().ok()?)));
         let (topic, id): (Topic, _) = parsed.ok_or_else(unknown_redrive)?;
         Ok(Self(As::of(parts).topic(&topic)?, id))
+    }
+}
+
+/// The bulk operation that the path names.
+pub(crate) struct BulkPath(pub(crate) BulkId);
+
+impl<S: Send + Sync> FromRequestParts<S> for BulkPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let text = segments::<String>(parts).await.ok();
+        text.and_then(|text| text.parse().ok()).map(Self).ok_or_else(unknown_bulk)
     }
 }
 
@@ -217,6 +229,12 @@ pub(crate) fn unknown_receipt() -> Problem {
 /// The 404 for a redrive that is not known.
 pub(crate) fn unknown_redrive() -> ApiError {
     let detail = "no such revival of this topic is known, or it ended more than a day ago";
+    ApiError::new(StatusCode::NOT_FOUND, detail)
+}
+
+/// The 404 for a bulk operation that is not known.
+pub(crate) fn unknown_bulk() -> ApiError {
+    let detail = "no such bulk operation is known, or it ended more than a day ago";
     ApiError::new(StatusCode::NOT_FOUND, detail)
 }
 

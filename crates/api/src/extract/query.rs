@@ -11,8 +11,9 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, EventName, Filter};
 use ringback_core::job::{JobId, Topic};
 use ringback_core::schedule::ScheduleKey;
-use ringback_core::state::State;
-use ringback_core::wire::{INCLUDE_REQUEST, MAX_UPCOMING, REASON, is_reason};
+use ringback_core::wire::{
+    FILTER_FIELDS, INCLUDE_REQUEST, MAX_UPCOMING, REASON, WrongValue, is_reason, set_filter_field,
+};
 
 pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds};
 use self::parameters::{Parameters, is_no, shortened};
@@ -21,8 +22,7 @@ use crate::error::ApiError;
 use crate::events;
 use crate::paging::{ListCursor, PurgeCursor};
 
-const STATES: &str = "delayed, ready, reserved or dead; omit it for all of them";
-const CURSOR: &str = "`next` of a page of the same topic and state; omit it for the first page";
+const CURSOR: &str = "`next` of a page with the same filter; omit it for the first page";
 const TOPICS_CURSOR: &str = "`next` of a page of topics; omit it for the first page";
 const SCHEDULES_CURSOR: &str = "`next` of a page of schedules; omit it for the first page";
 const FORCE_CURSOR: &str = "`next` of the previous answer; omit it to start at the beginning";
@@ -87,19 +87,21 @@ impl FromQuery for PageQuery {
     }
 }
 
-/// Which jobs to list or export.
+/// Which of the caller's jobs to list or export.
 impl FromQuery for Filter {
     fn read(query: &mut Parameters) -> Self {
         let topic = query.topic();
-        let named = |text: &str| State::ALL.into_iter().find(|state| state.name() == text);
-        let state = query.read("state", STATES, |text| match named(text) {
-            Some(state) if state.is_terminal() => {
-                Err(format!("{text} jobs have ended and are neither listed nor exported"))
-            }
-            Some(state) => Ok(state),
-            None => Err(is_no("state", text)),
-        });
-        Self { topic, state }
+        let mut filter = Self { topic, ..query.filter_of_caller() };
+        for (name, _) in FILTER_FIELDS.into_iter().filter(|(name, _)| *name != "topic") {
+            let Some(text) = query.value(name) else { continue };
+            let Err(WrongValue { detail, allowed }) = set_filter_field(&mut filter, name, &text) else {
+                continue;
+            };
+            let is_wrong = is_no(&name.replace('_', " "), &text);
+            let detail = if detail.is_empty() { is_wrong } else { format!("{is_wrong}: {detail}") };
+            query.mistake(name, detail, allowed);
+        }
+        filter
     }
 }
 

@@ -52,7 +52,7 @@ async fn run(store: &Store, waiters: &Waiters) {
                 wake = wakes.next() => match wake {
                     Wake::Pull(shard, topic) => waiters.wake(&topic, shard),
                     Wake::Subscribed => read_at = Instant::now(),
-                    Wake::Ready(_) | Wake::Due(..) | Wake::Carriers | Wake::Redrive => {}
+                    Wake::Ready(_) | Wake::Due(..) | Wake::Carriers | Wake::Bulk => {}
                 },
             }
         }

@@ -27,8 +27,8 @@ use crate::limits::Deadline;
 use crate::metrics::Outcome;
 use crate::paging::{self, ListCursor, PageLimits};
 use crate::schema::{
-    FindProblems, IdempotencyKeyText, Included, JobCursor, JobParams, JobRequest, PendingState,
-    QueryProblems, RemoveProblems, SubmitProblems, TopicName,
+    FilterParams, FindProblems, IdempotencyKeyText, Included, JobCursor, JobParams, JobRequest,
+    QueryProblems, RemoveProblems, SubmitProblems,
 };
 use crate::state::{Api, ApiState};
 
@@ -171,7 +171,7 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
 
 /// List jobs
 ///
-/// Lists pending and dead jobs in no particular order. A page holds at most `limit` jobs. It may hold
+/// Lists the pending and dead jobs that fit the filter, in no particular order. A page holds at most `limit` jobs. It may hold
 /// fewer or none and still have a next page; `next` is null on the last page. A job that exists from
 /// the first page to the last is on at least one of them, even if it changes meanwhile. With
 /// `include=request` each job has `request` and `effective`, and a page ends after about 1 MiB of
@@ -179,9 +179,8 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs",
     params(
-        ("topic" = Option<TopicName>, Query, description = "Only jobs of this topic"),
-        ("state" = Option<PendingState>, Query, description = "Only jobs in this state"),
-        ("cursor" = Option<JobCursor>, Query, description = "`next` of the previous page; opaque"),
+        FilterParams,
+        ("cursor" = Option<JobCursor>, Query, description = "`next` of the previous page with the same filter; opaque"),
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
         ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),
     ),
@@ -202,11 +201,7 @@ pub(crate) async fn list(
         Include::Nothing => {
             let limits = PageLimits::of_jobs(limit);
             let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
-            let read = async |at, scan| {
-                let mut page = api.store.page(&filter, at, scan).await?;
-                page.items.retain(|job| caller.owns(&job.key.topic));
-                Ok(page)
-            };
+            let read = |at, scan| api.store.page(&filter, at, scan);
             let page = paging::list_jobs(read, from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
             Ok(Json(page_answer(jobs.into_iter().map(InspectedJob::from), next)).into_response())
@@ -218,11 +213,7 @@ pub(crate) async fn list(
             let limits = PageLimits::of_whole_jobs(limit, weigh);
             // After the memory, for which others may have to wait for long.
             let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
-            let read = async |at, scan| {
-                let mut page = api.store.page_stored(&filter, at, scan).await?;
-                page.items.retain(|stored| caller.owns(&stored.job.key.topic));
-                Ok(page)
-            };
+            let read = |at, scan| api.store.page_stored(&filter, at, scan);
             let page = paging::list_jobs(read, from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
             let items = jobs.into_iter().map(|stored| inspected(&api, &policies, stored));

@@ -6,14 +6,15 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use ringback_core::contract::{DeadFilter, MAX_REDRIVES, Redrive, RedriveStart, RedriveState};
+use ringback_core::contract::{Bulk, BulkTarget, DeadFilter};
 use ringback_core::job::Topic;
 use ringback_core::wire::{RedriveAsk, RevivalAnswer, RevivalsAnswer};
 
+use super::bulk::start;
 use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
-use crate::limits::{Deadline, check_share};
+use crate::limits::Deadline;
 use crate::schema::{
     CreateProblems, QueryProblems, RedriveParams, RedriveProblems, ReviveRequest, TopicParams,
 };
@@ -41,31 +42,11 @@ pub(crate) async fn begin(
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
     let RedriveAsk { reason, after, before, rate } = RedriveAsk::parse(&json)?;
-    let (filter, token) = (DeadFilter { topic, reason, after, before }, api.admission.token());
-    let begin = || api.store.start_redrive(token, &filter, rate);
-    let is_applied = |start: &RedriveStart| matches!(start, RedriveStart::Redrive(_));
-    let deadline = Deadline::from_now();
-    if caller.limited_tenant().is_some() {
-        let running = deadline.bound(api.store.redrives()).await??;
-        let running = running.iter().filter(|redrive| redrive.state == RedriveState::Running);
-        let holders = running.map(|redrive| redrive.filter.topic.tenant());
-        check_share(&caller, "running revivals", MAX_REDRIVES, holders)?;
-    }
-    let begun = deadline.idempotent(is_applied, begin).await;
-    match begun.map_err(|error| ApiError::of_redrive(&error))? {
-        RedriveStart::Redrive(revival) => {
-            let location = format!("/v1/topics/{}/revivals/{}", revival.filter.topic, revival.id);
-            let location = HeaderValue::try_from(location).expect("topics and ids are visible ASCII");
-            let answer = Json(RevivalAnswer::from(revival));
-            Ok((StatusCode::ACCEPTED, [(LOCATION, location)], answer).into_response())
-        }
-        RedriveStart::TooMany => {
-            let detail = format!(
-                "{MAX_REDRIVES} revivals of all topics are already running: stop one, or wait until one is done"
-            );
-            Err(ApiError::new(StatusCode::CONFLICT, detail))
-        }
-    }
+    let target = BulkTarget::Dead(DeadFilter { topic: topic.clone(), reason, after, before });
+    let bulk = start(&api, &caller, &target, rate).await?;
+    let location = format!("/v1/topics/{topic}/revivals/{}", bulk.id);
+    let location = HeaderValue::try_from(location).expect("topics and ids are visible ASCII");
+    Ok((StatusCode::ACCEPTED, [(LOCATION, location)], of_topic(Some(bulk), &topic)?).into_response())
 }
 
 /// List revivals
@@ -77,8 +58,10 @@ pub(crate) async fn begin(
     responses((status = 200, description = "The revivals", body = RevivalsAnswer), QueryProblems),
 )]
 pub(crate) async fn list(State(api): ApiState, TopicPath(topic): TopicPath) -> JsonResult<RevivalsAnswer> {
-    let all = Deadline::from_now().bound(api.store.redrives()).await??;
-    let items = all.into_iter().filter(|revival| revival.filter.topic == topic).map(Into::into).collect();
+    let all = Deadline::from_now().bound(api.store.bulks()).await??;
+    let of_topic = |revival: &RevivalAnswer| revival.topic == topic.name();
+    let own = all.iter().filter(|bulk| bulk.target.tenant() == topic.tenant());
+    let items = own.filter_map(RevivalAnswer::of).filter(of_topic).collect();
     Ok(Json(RevivalsAnswer { items }))
 }
 
@@ -94,7 +77,7 @@ pub(crate) async fn get(
     State(api): ApiState,
     RedrivePath(topic, id): RedrivePath,
 ) -> JsonResult<RevivalAnswer> {
-    let found = Deadline::from_now().bound(api.store.redrive(id)).await??;
+    let found = Deadline::from_now().bound(api.store.bulk(id)).await??;
     of_topic(found, &topic)
 }
 
@@ -112,13 +95,15 @@ pub(crate) async fn stop(
     RedrivePath(topic, id): RedrivePath,
 ) -> JsonResult<RevivalAnswer> {
     let stopped = Deadline::from_now().bound(async {
-        of_topic(api.store.redrive(id).await?, &topic).map(drop)?;
-        of_topic(api.store.stop_redrive(id).await?, &topic)
+        of_topic(api.store.bulk(id).await?, &topic).map(drop)?;
+        of_topic(api.store.stop_bulk(id).await?, &topic)
     });
     stopped.await?
 }
 
-fn of_topic(revival: Option<Redrive>, topic: &Topic) -> JsonResult<RevivalAnswer> {
-    let of_topic = revival.filter(|revival| revival.filter.topic == *topic);
-    of_topic.map(|revival| Json(revival.into())).ok_or_else(unknown_redrive)
+fn of_topic(revival: Option<Bulk>, topic: &Topic) -> JsonResult<RevivalAnswer> {
+    let is_of_topic =
+        |bulk: &Bulk| matches!(&bulk.target, BulkTarget::Dead(filter) if filter.topic == *topic);
+    let answer = revival.filter(is_of_topic).as_ref().and_then(RevivalAnswer::of);
+    answer.map(Json).ok_or_else(unknown_redrive)
 }

@@ -88,7 +88,8 @@ async fn remove(
     mut from: Option<Cursor>,
     answer: &mut TopicDeleteAnswer,
 ) -> Result<Option<Cursor>, ApiError> {
-    let (until, filter) = (Instant::now() + REMOVE_FOR, Filter { topic: Some(topic.clone()), state: None });
+    let (until, filter) =
+        (Instant::now() + REMOVE_FOR, Filter { topic: Some(topic.clone()), ..Filter::default() });
     let has_cursor = from.is_some();
     loop {
         let page = match store.page(&filter, from, MAX_PAGE).await {

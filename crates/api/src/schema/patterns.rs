@@ -259,8 +259,13 @@ pub(super) const REPLAY_NAME: &str = "^[A-Za-z0-9._-]{1,64}$";
 pub(super) const END_HOST: &str = "^(?:[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45})$";
 /// A receipt.
 pub(super) const RECEIPT: &str = "^[A-Za-z0-9_-]{40}$";
-/// The id of a redrive.
+/// The id of a redrive or another bulk operation.
 pub(super) const REDRIVE: &str = "^[0-9a-f]{16}$";
+/// A host name in letters, digits, dots, hyphens and underscores, or an address, and a port or none. Numbers that are no
+/// address of IPv4 are left out.
+pub(super) const HOST_AND_PORT: &str = "^(?:[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\\.[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?){0,3}|\\[::1\\])(?::[1-9][0-9]{0,3})?$";
+/// How the id of a job begins.
+pub(super) const ID_PREFIX: &str = "^[A-Za-z0-9._~:@+=,-]{1,128}$";
 /// An address, a slash and the length of a prefix.
 pub(super) const NETWORK: &str = "^[0-9a-fA-F.:]+/[0-9]{1,3}$";
 /// The id of a key of a caller.

@@ -50,6 +50,8 @@ problems! {
     ImportProblems: 400 408 413 415 429 503;
     /// GET and DELETE /v1/topics/{topic}/revivals/{revival}.
     RedriveProblems: 404 503;
+    /// GET and DELETE /v1/bulk/{bulk}.
+    BulkProblems: 404 503;
     /// POST /v1/keys.
     AddKeyProblems: 400 408 409 413 415 422 503;
     /// DELETE /v1/keys/{key}.

@@ -1,7 +1,7 @@
 //! What the parsers check and an attribute of the schema macro cannot say: fields that exclude each other,
 //! reserved names, and the names of states. `openapi` merges each rule into the schema that it names.
 
-use ringback_core::contract::{AttemptOutcome, NOTICE_TOPICS, RedriveState};
+use ringback_core::contract::{AttemptOutcome, BulkState, NOTICE_TOPICS};
 use ringback_core::job::{RESERVED_HEADERS, RESERVED_PREFIXES};
 use ringback_core::schedule::{Missed, Overlap};
 use ringback_core::state::State;
@@ -148,7 +148,9 @@ fn answers() -> Vec<Rule> {
         ("ExportLine/state", json!({"enum": pending})),
         ("CancelAnswer/state", json!({"enum": [State::Cancelled.name(), State::Reserved.name()]})),
         ("EventAnswer/outcome", json!({"enum": AttemptOutcome::ALL.map(AttemptOutcome::name)})),
-        ("RevivalAnswer/state", json!({"enum": RedriveState::ALL.map(RedriveState::name)})),
+        ("RevivalAnswer/state", json!({"enum": BulkState::ALL.map(BulkState::name)})),
+        ("BulkAnswer/state", json!({"enum": BulkState::ALL.map(BulkState::name)})),
+        ("BulkAnswer/action", json!({"enum": ["cancel", "run", "revive", "reschedule", "purge"]})),
         ("InFlight", json!({"oneOf": [{"const": true}, {"const": "unknown"}]})),
         ("PolicyAnswer/policy", policy.clone()),
         ("TopicAnswer/policy", policy.clone()),

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::MAX_ERROR_TEXT;
 use ringback_core::duration::MAX_DURATION;
 use ringback_core::job::{
     MAX_AHEAD, MAX_BODY, MAX_CONTEXT, MAX_HEADERS, MAX_TAG, MAX_TIMEOUT, MAX_TTR, MAX_URL, MIN_TIMEOUT,
@@ -86,6 +87,15 @@ values! {
     ReceiptText = text(patterns::RECEIPT, 40, 40).examples(["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]);
     /// The id of a revival.
     RevivalId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
+    /// The id of a bulk operation.
+    BulkId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
+    /// A host of callback URLs, or a host and a port; an IPv6 address in brackets. A name in other letters than ASCII is
+    /// taken too.
+    HostAndPort = text(patterns::HOST_AND_PORT, 1, 259).examples(["merchant.example:8443"]);
+    /// How ids begin: 1 to 128 of `A-Z a-z 0-9 . _ ~ : @ + = , -`.
+    IdPrefix = text(patterns::ID_PREFIX, 1, 128).examples(["order-20261120"]);
+    /// A part of an error, in 1 to 128 bytes of UTF-8 without control characters.
+    ErrorPart = text(patterns::LINE, 1, MAX_ERROR_TEXT).examples(["timeout"]);
     /// The id of a key of a caller.
     KeyName = text(patterns::KEY_ID, 5, 64).examples(["key_01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
     /// A tenant: whom topics and jobs belong to.

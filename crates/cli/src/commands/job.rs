@@ -3,13 +3,14 @@
 use clap::{ArgGroup, Args};
 use http::Method;
 use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer};
-use serde_json::json;
+use serde_json::Map;
 
+use super::bulk::{self, BulkFlags, NamedOrFiltered};
 use super::each_job;
 use super::inspect::{self, InspectArgs};
 use super::session::Session;
 use crate::args::values::{self, Wait};
-use crate::args::{JobArgs, JobsArgs};
+use crate::args::{Filter, JobsArgs, MaybeJobArgs};
 use crate::client::Call;
 use crate::failure::Verdict;
 use crate::output::{View, job_details};
@@ -28,14 +29,14 @@ pub(crate) const RUN_EXAMPLES: &str = "\
 Examples:
   ringback run pay.notify/order-1
   ringback run pay.notify/order-1 pay.notify/order-2
+  ringback run --host merchant.example --due-before 1h --rate 50
 
 A job that is ready or in delivery stays unchanged, which is not an error.";
 
 pub(crate) const REVIVE_EXAMPLES: &str = "\
 Examples:
   ringback revive pay.notify/order-1
-  ringback list --state dead --all --output json | jq -r '.topic + \"/\" + .id' |
-      ringback revive -
+  ringback revive --host merchant.example --status 503 --failed-after 2h --rate 50
 
 Its failures count from 0 again, and its attempts go on counting.";
 
@@ -44,8 +45,9 @@ Examples:
   ringback cancel pay.notify/order-1
   ringback cancel pay.notify order-1
   ringback cancel pay.notify/order-1 pay.notify/order-2
-  ringback list --topic pay.notify --state delayed --all --output json |
-      jq -r '.topic + \"/\" + .id' | ringback cancel -
+  ringback cancel --tag customer:42 --dry-run
+  ringback cancel --tag customer:42
+  jq -r '\"pay.notify/\" + .order' orders.ndjson | ringback cancel -
 
 A delivery that has begun goes on, and the output says so: if it succeeds, the job is done and not cancelled.";
 
@@ -54,6 +56,7 @@ Examples:
   ringback reschedule pay.notify/order-1 --delay 10m
   ringback reschedule pay.notify order-1 --at 2026-11-20T09:30:00Z
   ringback reschedule pay.notify order-1 --at 2026-11-23T09:00 --time-zone Europe/Berlin
+  ringback reschedule --host merchant.example --due-before 1h --delay 2h
 
 A job that waits for a retry can be rescheduled too, and keeps its failures. With a delay of 0 or a time in the past \
 it is due now.";
@@ -72,7 +75,11 @@ pub(crate) struct GetArgs {
 #[command(after_help = RESCHEDULE_EXAMPLES, group(ArgGroup::new("due").args(["delay", "at"]).required(true)))]
 pub(crate) struct RescheduleArgs {
     #[command(flatten)]
-    pub(crate) job: JobArgs,
+    pub(crate) job: MaybeJobArgs,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    #[command(flatten)]
+    pub(crate) bulk: BulkFlags,
     /// Delay from now: 10m, "1h 30m", 250ms, or a number of seconds
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) delay: Option<Wait>,
@@ -98,22 +105,30 @@ pub(crate) async fn get(session: &mut Session, args: &GetArgs) -> anyhow::Result
 
 pub(crate) async fn reschedule(session: &mut Session, args: &RescheduleArgs) -> anyhow::Result<Verdict> {
     values::check_zone(args.at.as_deref(), args.time_zone.as_deref())?;
-    let due = match (&args.delay, &args.at) {
-        (Some(delay), _) => json!({ "delay": delay.0 }),
-        // A field that is null counts as absent.
-        (None, at) => json!({ "at": at, "time_zone": args.time_zone }),
-    };
-    session.show(Call::job(Method::PATCH, &args.job.key()?, &[]).json(&due), moved).await
+    let mut due = Map::new();
+    due.extend(args.delay.as_ref().map(|delay| ("delay".to_owned(), delay.0.clone())));
+    due.extend(args.at.as_ref().map(|at| ("at".to_owned(), at.as_str().into())));
+    due.extend(args.time_zone.as_ref().map(|zone| ("time_zone".to_owned(), zone.as_str().into())));
+    if bulk::is_filtered(!args.job.is_empty(), &args.filter, &args.bulk)? {
+        return bulk::start(session, "reschedule", &args.filter, &args.bulk, due).await;
+    }
+    session.show(Call::job(Method::PATCH, &args.job.key()?, &[]).json(&due.into()), moved).await
 }
 
-pub(crate) async fn run(session: &mut Session, args: &JobsArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &NamedOrFiltered) -> anyhow::Result<Verdict> {
+    if args.is_filtered()? {
+        return bulk::start(session, "run", &args.filter, &args.bulk, Map::new()).await;
+    }
     let call = |key: &_| Call::job(Method::POST, key, &["run"]);
-    each_job::run(session, args, call, |_, job: &JobAnswer, view| moved(job, view)).await
+    each_job::run(session, &args.jobs, call, |_, job: &JobAnswer, view| moved(job, view)).await
 }
 
-pub(crate) async fn revive(session: &mut Session, args: &JobsArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn revive(session: &mut Session, args: &NamedOrFiltered) -> anyhow::Result<Verdict> {
+    if args.is_filtered()? {
+        return bulk::start(session, "revive", &args.filter, &args.bulk, Map::new()).await;
+    }
     let call = |key: &_| Call::job(Method::POST, key, &["revive"]);
-    each_job::run(session, args, call, |_, job: &JobAnswer, view| moved(job, view)).await
+    each_job::run(session, &args.jobs, call, |_, job: &JobAnswer, view| moved(job, view)).await
 }
 
 /// The state and the due time that a job has now.
@@ -122,9 +137,12 @@ fn moved(job: &JobAnswer, view: &View) -> String {
     format!("{topic}/{id} is {state}, due {}\n", view.both(due_at))
 }
 
-pub(crate) async fn cancel(session: &mut Session, args: &JobsArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn cancel(session: &mut Session, args: &NamedOrFiltered) -> anyhow::Result<Verdict> {
+    if args.is_filtered()? {
+        return bulk::start(session, "cancel", &args.filter, &args.bulk, Map::new()).await;
+    }
     let call = |key: &_| Call::job(Method::DELETE, key, &[]);
-    each_job::run(session, args, call, |key, answer: &CancelAnswer, _| {
+    each_job::run(session, &args.jobs, call, |key, answer: &CancelAnswer, _| {
         format!("{key} {}\n", sentence(answer))
     })
     .await

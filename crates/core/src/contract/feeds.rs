@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::redrive::WorkerId;
+use super::bulk::WorkerId;
 use crate::clock::Timestamp;
 
 /// The longest lease of a feed.

@@ -1,22 +1,12 @@
-//! Listing and exporting jobs page by page: the filter, the cursor and the page.
+//! Listing and exporting jobs page by page: the cursor and the page.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use crate::job::{ContentHash, Delivery, Job, Topic};
-use crate::state::State;
+use crate::job::{ContentHash, Delivery, Job};
 
 /// The most jobs that one call reads.
 pub const MAX_PAGE: usize = 1000;
-
-/// Which jobs to list. Done and cancelled jobs are not stored any more and cannot be listed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Only jobs of this topic.
-    pub topic: Option<Topic>,
-    /// Only jobs in this state.
-    pub state: Option<State>,
-}
 
 /// A position between two jobs. A job that exists from the first page to the last is on one of the
 /// pages, whatever moves meanwhile. A job that comes or ends meanwhile may be missing.
@@ -69,6 +59,8 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// Where the next page begins; `None` on the last page.
     pub next: Option<Cursor>,
+    /// How many jobs were looked at.
+    pub examined: usize,
 }
 
 /// A job that has not ended, with everything that is stored of it.

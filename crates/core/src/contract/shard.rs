@@ -42,6 +42,6 @@ pub struct LiveCarriers {
     pub carriers: Vec<String>,
     /// When the first of the other carriers expires, unless it sends a heartbeat before.
     pub next_change: Option<Duration>,
-    /// When the next redrive becomes free to take. `None` when a wake-up announces it instead.
-    pub next_redrive: Option<Duration>,
+    /// When the next bulk operation becomes free to take. `None` when a wake-up announces it instead.
+    pub next_bulk: Option<Duration>,
 }

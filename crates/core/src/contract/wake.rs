@@ -19,6 +19,6 @@ pub enum Wake {
     Pull(Shard, Topic),
     /// A carrier came or left.
     Carriers,
-    /// A redrive has no worker.
-    Redrive,
+    /// A bulk operation has no worker.
+    Bulk,
 }

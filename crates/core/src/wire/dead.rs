@@ -12,7 +12,7 @@ use super::inspect::Inspection;
 use super::problem::Problem;
 use super::request::RequestAnswer;
 use crate::clock::Timestamp;
-use crate::contract::{MAX_RATE, Redrive};
+use crate::contract::{Bulk, BulkTarget, MAX_RATE};
 use crate::job::Job;
 
 /// A dead job, with its request if that was asked for.
@@ -128,22 +128,23 @@ pub struct RevivalAnswer {
     pub died_before: Option<String>,
 }
 
-impl From<Redrive> for RevivalAnswer {
-    fn from(redrive: Redrive) -> Self {
+impl RevivalAnswer {
+    /// The answer about a bulk operation that revives the dead jobs of a topic; `None` for another one.
+    pub fn of(bulk: &Bulk) -> Option<Self> {
+        let BulkTarget::Dead(filter) = &bulk.target else { return None };
         let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
-        let filter = redrive.filter;
-        Self {
-            id: redrive.id.to_string(),
+        Some(Self {
+            id: bulk.id.to_string(),
             topic: filter.topic.to_string(),
-            state: redrive.state.name().to_owned(),
-            revived: redrive.revived,
-            rate: redrive.rate,
-            started_at: redrive.started.to_string(),
-            ended_at: time(redrive.ended),
-            reason: filter.reason,
+            state: bulk.state.name().to_owned(),
+            revived: bulk.changed,
+            rate: bulk.rate,
+            started_at: bulk.started.to_string(),
+            ended_at: time(bulk.ended),
+            reason: filter.reason.clone(),
             died_after: time(filter.after),
             died_before: time(filter.before),
-        }
+        })
     }
 }
 

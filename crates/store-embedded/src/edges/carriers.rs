@@ -46,8 +46,8 @@ impl EmbeddedStore {
             // An error means that nobody listens.
             let _ = location.wakes.send(Wake::Carriers);
         }
-        // A carrier that waits for a redrive is woken, or knows when one is free.
-        Ok(LiveCarriers { carriers, next_change, next_redrive: None })
+        // A carrier that waits for a bulk operation is woken, or knows when one is free.
+        Ok(LiveCarriers { carriers, next_change, next_bulk: None })
     }
 
     /// Gives a shard to the caller. Passes of the carrier that held it before are fenced.

@@ -36,7 +36,7 @@ impl EmbeddedStore {
     }
 }
 
-fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones) -> Result<Cancelled> {
+pub(super) fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones) -> Result<Cancelled> {
     let Some(mut job) = txn.find(locator, keep)? else { return Ok(Cancelled::Unknown) };
     txn.because(EdgeName::Cancel, None);
     match job.stage {
@@ -63,7 +63,7 @@ fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones) -> Result<
 
 /// Returns the job, and whether the move took effect, now or before by the same token; `None` for an
 /// unknown job.
-fn move_job(
+pub(super) fn move_job(
     txn: &mut Txn<'_>,
     locator: [u8; 12],
     what: Move,

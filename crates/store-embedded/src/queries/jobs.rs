@@ -42,8 +42,8 @@ impl EmbeddedStore {
         limit: usize,
     ) -> Result<Page<Job>, StoreError> {
         self.read_page(filter, from, limit, |(record, body)| {
-            let key = answers::key(&record, &body)?;
-            Some(answers::job(record, key))
+            let (key, origin) = (answers::key(&record, &body)?, record.origin.clone());
+            Some(answers::job(record, key)).filter(|job| filter.matches(job, &origin))
         })
         .await
     }
@@ -55,7 +55,11 @@ impl EmbeddedStore {
         from: Option<Cursor>,
         limit: usize,
     ) -> Result<Page<StoredJob>, StoreError> {
-        self.read_page(filter, from, limit, |(record, body)| stored(record, &body)).await
+        self.read_page(filter, from, limit, |(record, body)| {
+            let origin = record.origin.clone();
+            stored(record, &body).filter(|stored| filter.matches(&stored.job, &origin))
+        })
+        .await
     }
 
     /// Jobs for which `show` returns `None` are left out. The cursor is the number of a job: numbers
@@ -75,12 +79,14 @@ impl EmbeddedStore {
         let (mut found, next) = self
             .read(self.snapshot().await?, move |tables| tables.records.page(from.at, limit, PAGE_BYTES))
             .await?;
+        let examined = found.len();
+        // What can be judged without the body.
         found.retain(|(record, _)| {
             filter.topic.as_ref().is_none_or(|topic| topic.as_str() == &*record.topic)
                 && filter.state.is_none_or(|state| state == record.state())
         });
         let items = found.into_iter().filter_map(show).collect();
-        Ok(Page { items, next: next.map(|at| Cursor { at, ..from }) })
+        Ok(Page { items, next: next.map(|at| Cursor { at, ..from }), examined })
     }
 }
 

@@ -85,8 +85,8 @@ tables! {
     16 LANE_COUNTS "counts": (u16, Str) => Bytes;
     /// Counts of each topic, by shard and topic.
     17 TOPIC_COUNTS "known": (u16, Str) => Bytes;
-    /// Redrives, by id.
-    18 REDRIVES "revivals": u64 => Bytes;
+    /// Bulks, by id.
+    18 BULKS "revivals": u64 => Bytes;
     /// Policies, by topic.
     19 POLICIES "policies": Str => Str;
     /// Logs of attempts and when each was last added to, by locator.

@@ -46,7 +46,7 @@ pub(crate) struct Record {
     pub(crate) settled: u64,
     pub(crate) last: Option<Last>,
     pub(crate) stage: Stage,
-    /// The token of the last call that moved this job by its name, or of the redrive that did. This and
+    /// The token of the last call that moved this job by its name, or of the bulk operation that did. This and
     /// what follows is packed after the rest.
     #[serde(skip)]
     pub(crate) token: Option<[u8; TOKEN]>,

@@ -19,11 +19,11 @@ impl RedisStore {
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         let answer = self
             .ask_installation(&script::MEMBERS, (carrier, millis_up(ttl), millis_up(ttl.max(MAX_LOCK_TTL))));
-        let (next_change, next_redrive, mut carriers): (i64, i64, Vec<String>) = answer.await?;
+        let (next_change, next_bulk, mut carriers): (i64, i64, Vec<String>) = answer.await?;
         // The script lists carriers by expiry, an order that changes with every heartbeat.
         carriers.sort_unstable();
         let wait = |ms| u64::try_from(ms).ok().map(Duration::from_millis);
-        Ok(LiveCarriers { carriers, next_change: wait(next_change), next_redrive: wait(next_redrive) })
+        Ok(LiveCarriers { carriers, next_change: wait(next_change), next_bulk: wait(next_bulk) })
     }
 
     pub async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {

@@ -7,8 +7,11 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
-use ringback_core::contract::{Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob};
-use ringback_core::job::{Job, JobKey, Locator};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{
+    Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, TimeRange,
+};
+use ringback_core::job::{HostPattern, Job, JobKey, Locator, Tenant, TenantScope};
 
 use crate::record::{Head, Tail};
 use crate::redis_store::RedisStore;
@@ -19,6 +22,9 @@ const PAGE_BYTES: usize = 1024 * 1024;
 
 /// How often a page is read if jobs change while their large payloads are read. Then each is read by itself.
 const READS: usize = 3;
+
+/// Later than any time that a store keeps, in ms.
+const MAX_TIME: u64 = 1 << 48;
 
 /// How much of each job a page contains.
 #[derive(Clone, Copy)]
@@ -45,6 +51,11 @@ struct Found {
 }
 
 impl Found {
+    /// The job, and the origin that it is delivered to.
+    fn into_job(self) -> (Job, String) {
+        (self.head.into_job(self.tail.key, self.tail.tags), self.tail.origin)
+    }
+
     fn parse(answer: Value) -> Result<Self, StoreError> {
         let (locator, code, job_state, lane, record): ([u8; 12], i64, Bytes, String, Bytes) =
             reply::read(answer, "a job of a page")?;
@@ -60,10 +71,10 @@ impl RedisStore {
         from: Option<Cursor>,
         look: usize,
     ) -> Result<Page<Job>, StoreError> {
-        let (_, found) = self.read_on(Extent::Known, filter, from, look).await?;
-        let items =
-            found.items.into_iter().map(|job| job.head.into_job(job.tail.key, job.tail.tags)).collect();
-        Ok(Page { items, next: found.next })
+        let (_, Page { items, next, examined }) = self.read_on(Extent::Known, filter, from, look).await?;
+        let items = items.into_iter().map(Found::into_job);
+        let items = items.filter(|(job, origin)| filter.matches(job, origin)).map(|(job, _)| job).collect();
+        Ok(Page { items, next, examined })
     }
 
     pub async fn page_stored(
@@ -83,33 +94,28 @@ impl RedisStore {
             for (key, kept) in keys.iter().zip(kept) {
                 let kept = match kept {
                     // A busy page may change at each read, and what is pending all the time must be on it.
-                    Ok(None) if is_last => self.pending(shard, key, filter).await,
+                    Ok(None) if is_last => self.pending(shard, key).await,
                     kept => kept,
                 };
                 match kept {
-                    Ok(Some(job)) => items.push(job),
+                    Ok(Some(job)) => items.extend(Some(job).filter(|job| fits(filter, job))),
                     Ok(None) => has_changed = true,
                     Err(error @ StoreError::Unreadable(_)) => log_skipped(shard, &error),
                     Err(error) => return Err(error),
                 }
             }
             if !has_changed || is_last {
-                return Ok(Page { items, next: found.next });
+                return Ok(Page { items, next: found.next, examined: found.examined });
             }
             reads += 1;
         }
     }
 
-    /// A job as it is now, if it has not ended and is in the state of the filter.
-    async fn pending(
-        &self,
-        shard: Shard,
-        key: &JobKey,
-        filter: &Filter,
-    ) -> Result<Option<StoredJob>, StoreError> {
+    /// A job as it is now, if it has not ended.
+    async fn pending(&self, shard: Shard, key: &JobKey) -> Result<Option<StoredJob>, StoreError> {
         let found = self.get_stored(shard, key).await?;
         let Some(FoundJob::Stored(job)) = found else { return Ok(None) };
-        Ok(Some(*job).filter(|job| filter.state.is_none_or(|state| state == job.job.state)))
+        Ok(Some(*job))
     }
 
     /// `None` when the job has ended meanwhile, or another submit has taken its place.
@@ -139,12 +145,15 @@ impl RedisStore {
         let shard = Shard(from.shard);
         let look = look.clamp(1, MAX_PAGE);
         let (life, step) = (format!("{:08x}", from.life), extent.step().min(look));
-        let state = filter.state.map_or(0, reply::state_code);
-        let topic = filter.topic.as_ref().map_or("", |topic| topic.as_str());
-        let is_whole = matches!(extent, Extent::Whole);
-        let args = (from.at, life, look, step, state, topic, is_whole, PAGE_BYTES);
+        let args = (
+            (from.at, life, look, step),
+            (matches!(extent, Extent::Whole), PAGE_BYTES),
+            lane_args(filter),
+            job_args(filter),
+        );
         let answer = self.ask(&script::PAGE, shard, args).await?;
-        let (life, at, found): (_, _, Vec<Value>) = reply::scanned(answer, script::PAGE.name())?;
+        let (life, at, (examined, found)): (_, _, (usize, Vec<Value>)) =
+            reply::scanned(answer, script::PAGE.name())?;
         let mut items = Vec::with_capacity(found.len());
         for answer in found {
             match Found::parse(answer) {
@@ -153,7 +162,7 @@ impl RedisStore {
             }
         }
         let next = self.next(from.shard, &at, &life)?;
-        Ok((shard, Page { items, next }))
+        Ok((shard, Page { items, next, examined }))
     }
 
     /// The place behind a page: in its shard, or at the start of the next shard.
@@ -166,6 +175,40 @@ impl RedisStore {
         let life = u32::from_str_radix(life, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
         Ok(Some(Cursor { shard, at, life }))
     }
+}
+
+/// What a filter says of the state of jobs and of their lanes, as the script takes it.
+fn lane_args(filter: &Filter) -> (usize, &str, String, String, String) {
+    let topic = filter.topic.as_ref().map_or("", |topic| topic.as_str());
+    let tenant = match &filter.scope {
+        TenantScope::All => String::new(),
+        TenantScope::One(tenant) => {
+            format!("{}{}", Tenant::MARK, tenant.as_ref().map_or("", |tenant| tenant.as_str()))
+        }
+    };
+    let host = filter.host.as_ref().map_or_else(String::new, |host| host.host().to_owned());
+    let port =
+        filter.host.as_ref().and_then(HostPattern::port).map_or_else(String::new, |port| port.to_string());
+    (filter.state.map_or(0, reply::state_code), topic, tenant, host, port)
+}
+
+/// What a filter says of jobs, as far as the script checks it.
+fn job_args(filter: &Filter) -> (&str, u64, u64, u64, u64, bool) {
+    let range = |range: TimeRange| {
+        let after = range.after().map_or(0, Timestamp::as_millis);
+        (after, range.before().map_or(MAX_TIME, Timestamp::as_millis))
+    };
+    let ((due, due_end), (created, created_end)) = (range(filter.due), range(filter.created));
+    let only_tried = filter.reason.is_some()
+        || filter.status.is_some()
+        || filter.error.is_some()
+        || !filter.failed.is_all();
+    (filter.tag.as_deref().unwrap_or_default(), due, due_end, created, created_end, only_tried)
+}
+
+/// Whether a job fits a filter.
+fn fits(filter: &Filter, job: &StoredJob) -> bool {
+    filter.matches(&job.job, job.delivery.callback.origin())
 }
 
 /// Logs a job that cannot be read. The page goes on without it.

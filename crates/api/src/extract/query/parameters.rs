@@ -9,6 +9,7 @@ use axum::extract::Query;
 use http::Uri;
 use ringback_admission::Principal;
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::Filter;
 use ringback_core::job::{Tenant, Topic};
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 use ringback_core::written_time::parse_time;
@@ -56,6 +57,17 @@ impl Parameters {
     pub(super) fn topic_of(&mut self, name: &'static str, allowed: impl Display) -> Option<Topic> {
         let topic: Topic = self.parse(name, allowed)?;
         Some(topic.of_tenant(self.caller.tenant()))
+    }
+
+    /// The jobs that the caller may see.
+    pub(super) fn filter_of_caller(&self) -> Filter {
+        Filter { scope: self.caller.own().clone(), among: self.caller.topics().to_vec(), ..Filter::default() }
+    }
+
+    /// The text of a parameter.
+    pub(super) fn value(&mut self, name: &'static str) -> Option<String> {
+        self.known.push(name);
+        self.pairs.iter().find(|(given, _)| given == name).map(|(_, text)| text.clone())
     }
 
     /// A point in time.

@@ -88,6 +88,8 @@ impl Operation {
             "retry" => r#"{"delay":"1h"}"#,
             "accept_loss" => r#"{"run_id":"8b1f"}"#,
             "replay_history" => r#"{"filter":{}}"#,
+            "cancel_jobs" | "run_jobs" | "revive_jobs" | "purge_jobs" => r#"{"filter":{"tag":"a"}}"#,
+            "reschedule_jobs" => r#"{"filter":{"tag":"a"},"delay":"1h"}"#,
             _ => "",
         };
         self.with(&self.target("t"), body)
@@ -97,6 +99,7 @@ impl Operation {
         let path = self.path.replace("{topic}", topic).replace("{id}", "i");
         path.replace("{receipt}", RECEIPT)
             .replace("{revival}", "0000000000000000")
+            .replace("{bulk}", "0000000000000000")
             .replace("{secret}", "sec_0")
             .replace("{key}", "key_0")
             .replace("{tenant}", "acme")
@@ -244,9 +247,24 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
         _ if operation.path.starts_with("/v1/schedules/{id}") => scheduled(app, status).await,
         ("resume", 200) => drop(post(app, "/v1/topics/t/pause", "").await),
         ("revive_dead", 409) => {
-            for _ in 0..ringback_core::contract::MAX_REDRIVES {
+            for _ in 0..ringback_core::contract::MAX_BULKS {
                 post(app, "/v1/topics/t/dead/revive", "").await;
             }
+        }
+        ("cancel_jobs" | "run_jobs" | "revive_jobs" | "purge_jobs", 200) => {
+            return operation.with(&target, r#"{"filter":{"tag":"a"},"dry_run":true}"#);
+        }
+        ("reschedule_jobs", 200) => {
+            return operation.with(&target, r#"{"filter":{"tag":"a"},"delay":"1h","dry_run":true}"#);
+        }
+        ("cancel_jobs" | "run_jobs" | "revive_jobs" | "reschedule_jobs" | "purge_jobs", 409) => {
+            for _ in 0..ringback_core::contract::MAX_BULKS {
+                post(app, "/v1/jobs/cancel", r#"{"all":true}"#).await;
+            }
+        }
+        ("get_bulk_operation" | "stop_bulk_operation", 200) => {
+            let begun = post(app, "/v1/jobs/cancel", r#"{"all":true}"#).await;
+            target = target.replace("0000000000000000", begun["id"].as_str().unwrap());
         }
         ("get_revival" | "stop_revival", 200) => {
             let begun = post(app, "/v1/topics/t/dead/revive", "").await;

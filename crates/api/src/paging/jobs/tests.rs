@@ -57,7 +57,7 @@ impl Buckets {
             items.extend(bucket.iter().filter(|number| **number % self.wanted == 0).copied().map(job));
             at += 1;
         }
-        Page { items, next: (at < self.buckets.len()).then(|| cursor(at)) }
+        Page { items, next: (at < self.buckets.len()).then(|| cursor(at)), examined: seen }
     }
 
     async fn fill(&self, from: Option<ListCursor>, limit: usize) -> (Vec<String>, Option<ListCursor>) {

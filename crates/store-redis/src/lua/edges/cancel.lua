@@ -54,3 +54,44 @@ function edges.cancel(args)
   shard.close()
   return {CANCELLED, maybe_in_flight}
 end
+
+-- bulk_cancel: cancel of many jobs that are still as a bulk operation has found them.
+-- KEYS  shard
+-- ARGV  as those of bulk_run, and behind how long its count is kept: keep (ms), cap (tombstones)
+-- Returns as bulk_run
+function edges.bulk_cancel(args)
+  local found, changed = bulks.begin(args, 4, CANCEL)
+  if not found then return {-1, {}} end
+  local n, ended, unqueued, dead = 0, {}, {}, {}
+  for _, job in ipairs(found) do
+    local loc, raw, s, lane, code = job.loc, job.raw, job.state, job.lane, job.code
+    if code == READY then
+      -- The keys of the queue are touched before the first write.
+      if not unqueued[lane] then ready.length(lane) end
+      unqueued[lane] = (unqueued[lane] or 0) + 1
+    elseif code == DEAD then
+      dead[#dead + 1] = dead_letters.entry(loc, lane)
+    end
+    if code ~= RESERVED then
+      events.cancelled(loc, lane, code)
+      archive.note(archive.CANCELLED, loc, lane, s)
+      tombs.add(loc, tombs.of(raw, s, CANCELLED, state.settled(s)), record.is_external(raw))
+      lanes.move(lane, code, CANCELLED, 1)
+      ended[#ended + 1], n = job, n + 1
+    elseif not state.is_cancel_requested(s) then
+      events.step(loc, lane, RESERVED, RESERVED, 'requested')
+      jobs.put(loc, state.with_cancel(s))
+      n = n + 1
+    end
+  end
+  archive.save()
+  tombs.save(tonumber(args[3]), tonumber(args[4]))
+  jobs.save()
+  jobs.save_removed()
+  dead_letters.remove(dead)
+  for _, job in ipairs(ended) do
+    if job.code == DELAYED then schedule.remove(job.loc, job.raw, job.state) end
+  end
+  for lane, count in pairs(unqueued) do ready.clean(lane, count) end
+  return bulks.close(args, n, changed)
+end

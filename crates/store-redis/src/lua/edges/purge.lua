@@ -1,7 +1,7 @@
 -- Purges: dead -> gone, on request. They leave no tombstones.
 local PURGE = union(tombs.FIELDS, schedule.FIELDS, dead_letters.FIELDS, lanes.END_FIELDS, {'dead', 'purged'})
 
--- Removes dead jobs, which must have been read, and writes the changes.
+-- Removes dead jobs, which must have been read. Does not close the call.
 local function purge(entries)
   for _, loc in ipairs(dead_letters.locs(entries)) do
     local raw = records[loc]
@@ -14,7 +14,6 @@ local function purge(entries)
   jobs.save_removed()
   dead_letters.remove(entries)
   shard.count('purged', #entries)
-  shard.close()
 end
 
 -- purge: removes one dead job.
@@ -29,6 +28,7 @@ function edges.purge(args)
   if not raw then return answer end
   if code ~= DEAD then return moves.unchanged(loc, code, false) end
   purge({dead_letters.entry(loc, record.lane(raw))})
+  shard.close()
   return jobs.described(200, code, raw, s)
 end
 
@@ -40,5 +40,19 @@ function edges.purge_many(args)
   shard.begin(PURGE)
   local entries = dead_letters.still_dead(args)
   purge(entries)
+  shard.close()
   return #entries
+end
+
+-- bulk_purge: removes those of many dead jobs that are still as a bulk operation has found them.
+-- KEYS  shard
+-- ARGV  as those of bulk_run
+-- Returns as bulk_run
+function edges.bulk_purge(args)
+  local found, changed = bulks.begin(args, 2, PURGE)
+  if not found then return {-1, {}} end
+  local entries = {}
+  for i, job in ipairs(found) do entries[i] = dead_letters.entry(job.loc, job.lane) end
+  purge(entries)
+  return bulks.close(args, #entries, changed)
 end

@@ -1,7 +1,7 @@
 -- members: records that a carrier lives, or that it leaves.
 -- KEYS  installation
 -- ARGV  carrier, time to live (ms; 0 to leave), the longest time to live of any carrier (ms)
--- Returns {ms until the first of the other carriers expires or -1, ms until a redrive can be taken or -1,
+-- Returns {ms until the first of the other carriers expires or -1, ms until a bulk operation can be taken or -1,
 --   {carrier, ...}}
 --
 -- The lock of each carrier, its time to live, is stored beside its expiry. An expiry that is further ahead than the
@@ -44,6 +44,6 @@ function edges.members(args)
   end
   -- What is left has no carrier.
   for name in pairs(locks) do call('HDEL', lock_key, name) end
-  redrives.shorten(longest)
-  return {next_change, redrives.next_free(), carriers}
+  bulks.shorten(longest)
+  return {next_change, bulks.next_free(), carriers}
 end

@@ -21,7 +21,10 @@ do
   local UNSEEN = '\0\0\255\255\255\255\0'
   local NO_MORE = NO_TIME .. UNSEEN
   -- Edges whose call has another name.
-  local EDGES = {replace = 'submit', redrive_jobs = 'redrive', fire = 'submit', purge_many = 'purge'}
+  local EDGES = {
+    replace = 'submit', redrive_jobs = 'redrive', fire = 'submit', purge_many = 'purge', bulk_cancel = 'cancel',
+    bulk_run = 'run', bulk_revive = 'revive', bulk_reschedule = 'reschedule', bulk_purge = 'purge',
+  }
   -- Jobs, lanes, packed events and edges, in order. An entry has an event, an edge or both; false means none.
   -- Ids by job, each after its length; the tags of those that have some; and packed successes by the number of the
   -- attempt, which most jobs share.

@@ -1,4 +1,4 @@
-//! The rate limit of a redrive: jobs per second, released in small bursts. A backlog caused by slow calls
+//! The rate limit of a bulk operation: jobs per second, released in small bursts. A backlog caused by slow calls
 //! is caught up at twice the rate at most. Pure.
 
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl RateLimit {
 mod tests {
     use super::*;
 
-    /// Redrives all that is allowed for a time, with calls of a given duration. Returns the number of
+    /// Bulks all that is allowed for a time, with calls of a given duration. Returns the number of
     /// jobs and the largest burst.
     fn run(rate: u32, lasting: Duration, call: Duration) -> (usize, usize) {
         let start = Instant::now();

@@ -1,7 +1,8 @@
-//! Redrives: bulk moves of dead jobs back to ready, at a given rate. A carrier takes each redrive that no
-//! carrier works on and extends its claim while it works. If the claim expires, another carrier goes on.
+//! Bulk operations: changes of many jobs at a given rate. A carrier takes each bulk operation that no carrier works on and
+//! extends its claim while it works. If the claim expires, another carrier goes on.
 
 mod rate;
+mod source;
 mod task;
 
 use std::pin::pin;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt as _;
-use ringback_core::contract::{Redrive, StoreError, TakenRedrive, WorkerId};
+use ringback_core::contract::{Bulk, StoreError, TakenBulk, WorkerId};
 use ringback_service::backoff::Backoff;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
@@ -18,12 +19,12 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use self::task::RedriveTask;
+use self::task::BulkTask;
 use crate::metrics::Metrics;
 use crate::wake::DeadlineSignals;
 
-/// Takes redrives and runs a task for each.
-pub(crate) struct Redrives {
+/// Takes bulk operations and runs a task for each.
+pub(crate) struct Bulks {
     pub(crate) store: Store,
     pub(crate) signals: Arc<DeadlineSignals>,
     pub(crate) metrics: Metrics,
@@ -32,24 +33,24 @@ pub(crate) struct Redrives {
     pub(crate) ttl: Duration,
 }
 
-impl Redrives {
+impl Bulks {
     /// Runs until the shutdown; then the tasks release their claims.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let (mut tasks, mut backoff) = (JoinSet::new(), Backoff::new(random::generator()));
         while !self.shutdown.is_stopping() {
             let worker = WorkerId(random::generator().random());
-            let next = match self.store.take_redrive(worker, self.ttl).await {
-                Ok(TakenRedrive::Redrive(redrive)) => {
+            let next = match self.store.take_bulk(worker, self.ttl).await {
+                Ok(TakenBulk::Bulk(bulk)) => {
                     backoff.reset();
-                    tasks.spawn(self.task(redrive, worker).run());
+                    tasks.spawn(self.task(bulk, worker).run());
                     continue;
                 }
-                Ok(TakenRedrive::Later(wait)) => Some(wait.max(Duration::from_millis(1))),
+                Ok(TakenBulk::Later(wait)) => Some(wait.max(Duration::from_millis(1))),
                 // A wake-up or the next heartbeat announces a new one.
-                Ok(TakenRedrive::Nothing) => None,
+                Ok(TakenBulk::Nothing) => None,
                 Err(error) => {
                     if !matches!(error, StoreError::Unprepared) {
-                        debug!(error = with_causes(&error), "cannot take a redrive; retrying");
+                        debug!(error = with_causes(&error), "cannot take a bulk operation; retrying");
                     }
                     Some(backoff.next())
                 }
@@ -62,21 +63,21 @@ impl Redrives {
         Ok(())
     }
 
-    fn task(&self, redrive: Redrive, worker: WorkerId) -> RedriveTask {
-        info!(redrive = %redrive.id, topic = redrive.filter.topic.as_str(), rate = redrive.rate, "working on redrive");
-        RedriveTask {
+    fn task(&self, bulk: Bulk, worker: WorkerId) -> BulkTask {
+        info!(bulk = %bulk.id, work = ?bulk.target, rate = bulk.rate, "working on bulk operation");
+        BulkTask {
             store: self.store.clone(),
             metrics: self.metrics.clone(),
             shutdown: self.shutdown.clone(),
             ttl: self.ttl,
-            redrive,
+            bulk,
             worker,
         }
     }
 
     /// Waits until `until`, or earlier if the signal is set.
     async fn wait(&self, until: Option<Instant>, tasks: &mut JoinSet<()>) -> anyhow::Result<()> {
-        let mut sleep = pin!(self.signals.redrives.sleep_until(until));
+        let mut sleep = pin!(self.signals.bulks.sleep_until(until));
         loop {
             tokio::select! {
                 biased;
@@ -89,5 +90,5 @@ impl Redrives {
 }
 
 fn check(ended: Result<(), JoinError>) -> anyhow::Result<()> {
-    ended.map_err(|error| anyhow::Error::new(error).context("a redrive task panicked"))
+    ended.map_err(|error| anyhow::Error::new(error).context("the task of a bulk operation panicked"))
 }

@@ -1,0 +1,262 @@
+//! Bulk operations: cancel, run, revive, reschedule or purge the jobs that a filter fits. Start one or count its jobs,
+//! follow its progress, stop it. The carriers do the work.
+
+mod dry_run;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+use ringback_admission::Principal;
+use ringback_core::contract::{Bulk, BulkStart, BulkState, BulkTarget, Filter, MAX_BULKS};
+use ringback_core::job::TenantScope;
+use ringback_core::wire::{BulkAnswer, BulkAsk, BulkVerb, BulksAnswer, DryRunAnswer};
+use ringback_service::http_server::Peer;
+
+use crate::access::As;
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{BulkPath, MaybeJson, unknown_bulk};
+use crate::limits::{Deadline, check_share};
+use crate::schema::{
+    BulkParams, BulkProblems, BulkRequest, BulkRescheduleRequest, CreateProblems, StoreProblems,
+};
+use crate::state::{Api, ApiState};
+
+/// Cancel many jobs
+///
+/// Starts a bulk operation that cancels the jobs that fit `filter` and were created before this call. A job that is
+/// being delivered is cancelled if its delivery fails. With `dry_run` nothing changes, and the answer is 200 with the
+/// number of jobs. A carrier does the work; `Location` is where to get the progress. While 16 bulk operations run the
+/// answer is 409.
+#[utoipa::path(
+    post, path = "/v1/jobs/cancel", tag = "bulk", operation_id = "cancel_jobs",
+    request_body = BulkRequest,
+    responses(
+        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn cancel_jobs(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    MaybeJson(json): MaybeJson,
+) -> Result<Response, ApiError> {
+    begin(&api, &caller, peer, BulkVerb::Cancel, &json).await
+}
+
+/// Run many jobs now
+///
+/// Starts a bulk operation that makes the delayed jobs that fit `filter` due now. Otherwise like `cancel`.
+#[utoipa::path(
+    post, path = "/v1/jobs/run", tag = "bulk", operation_id = "run_jobs",
+    request_body = BulkRequest,
+    responses(
+        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn run_jobs(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    MaybeJson(json): MaybeJson,
+) -> Result<Response, ApiError> {
+    begin(&api, &caller, peer, BulkVerb::Run, &json).await
+}
+
+/// Revive many dead jobs of any topic
+///
+/// Starts a bulk operation that makes the dead jobs that fit `filter` due now, with their failures counted from zero.
+/// Otherwise like `cancel`.
+#[utoipa::path(
+    post, path = "/v1/jobs/revive", tag = "bulk", operation_id = "revive_jobs",
+    request_body = BulkRequest,
+    responses(
+        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn revive_jobs(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    MaybeJson(json): MaybeJson,
+) -> Result<Response, ApiError> {
+    begin(&api, &caller, peer, BulkVerb::Revive, &json).await
+}
+
+/// Reschedule many jobs
+///
+/// Starts a bulk operation that gives the delayed jobs that fit `filter` another due time. A `delay` counts from when
+/// a job is changed, so that a low `rate` spreads the due times. Otherwise like `cancel`.
+#[utoipa::path(
+    post, path = "/v1/jobs/reschedule", tag = "bulk", operation_id = "reschedule_jobs",
+    request_body = BulkRescheduleRequest,
+    responses(
+        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn reschedule_jobs(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    MaybeJson(json): MaybeJson,
+) -> Result<Response, ApiError> {
+    begin(&api, &caller, peer, BulkVerb::Reschedule, &json).await
+}
+
+/// Purge many dead jobs of any topic
+///
+/// Starts a bulk operation that removes the dead jobs that fit `filter`. Nothing is kept of them. Otherwise like
+/// `cancel`.
+#[utoipa::path(
+    post, path = "/v1/jobs/purge", tag = "bulk", operation_id = "purge_jobs",
+    request_body = BulkRequest,
+    responses(
+        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn purge_jobs(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    MaybeJson(json): MaybeJson,
+) -> Result<Response, ApiError> {
+    begin(&api, &caller, peer, BulkVerb::Purge, &json).await
+}
+
+async fn begin(
+    api: &Api,
+    caller: &Principal,
+    peer: Peer,
+    verb: BulkVerb,
+    json: &[u8],
+) -> Result<Response, ApiError> {
+    let BulkAsk { filter, action, rate, is_dry_run } = BulkAsk::parse(verb, json, api.now())?;
+    let filter = of_caller(caller, filter)?;
+    if is_dry_run {
+        let deadline = Deadline::from_now();
+        let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+        let counted = dry_run::count(api, action.narrowed(filter));
+        return Ok(Json::<DryRunAnswer>(deadline.bound(counted).await??).into_response());
+    }
+    let bulk = start(api, caller, &BulkTarget::Jobs(filter, action), rate).await?;
+    let location = HeaderValue::try_from(format!("/v1/bulk/{}", bulk.id)).expect("ids are visible ASCII");
+    Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(BulkAnswer::from(&bulk))).into_response())
+}
+
+/// The filter, limited to the jobs of a caller.
+fn of_caller(caller: &Principal, filter: Filter) -> Result<Filter, ApiError> {
+    let topic = filter.topic.as_ref().map(|topic| topic.of_tenant(caller.tenant()));
+    topic.as_ref().map_or(Ok(()), |topic| caller.check_topic(topic))?;
+    Ok(Filter { scope: caller.own().clone(), among: caller.topics().to_vec(), topic, ..filter })
+}
+
+/// Starts a bulk operation.
+pub(super) async fn start(
+    api: &Api,
+    caller: &Principal,
+    target: &BulkTarget,
+    rate: u32,
+) -> Result<Bulk, ApiError> {
+    let token = api.admission.token();
+    let begin = || api.store.start_bulk(token, target, rate);
+    let is_applied = |start: &BulkStart| matches!(start, BulkStart::Bulk(_));
+    let deadline = Deadline::from_now();
+    if caller.limited_tenant().is_some() {
+        let running = deadline.bound(api.store.bulks()).await??;
+        let running = running.iter().filter(|bulk| bulk.state == BulkState::Running);
+        check_share(caller, "running bulk operations", MAX_BULKS, running.map(|bulk| bulk.target.tenant()))?;
+    }
+    let begun = deadline.idempotent(is_applied, begin).await;
+    match begun.map_err(|error| ApiError::of_bulk(&error))? {
+        BulkStart::Bulk(bulk) => Ok(bulk),
+        BulkStart::TooMany => {
+            let detail = format!(
+                "{MAX_BULKS} bulk operations and revivals are already running: stop one, or wait until one is done"
+            );
+            Err(ApiError::new(StatusCode::CONFLICT, detail))
+        }
+    }
+}
+
+/// List bulk operations
+///
+/// The bulk operations that are running or ended within a day, newest first. Revivals of a topic are among them.
+#[utoipa::path(
+    get, path = "/v1/bulk", tag = "bulk", operation_id = "list_bulk_operations",
+    responses((status = 200, description = "The bulk operations", body = BulksAnswer), StoreProblems),
+)]
+pub(crate) async fn list_bulk_operations(State(api): ApiState, As(caller): As) -> JsonResult<BulksAnswer> {
+    let all = Deadline::from_now().bound(api.store.bulks()).await??;
+    let items = all.iter().filter(|bulk| is_shown(&caller, &bulk.target)).map(Into::into).collect();
+    Ok(Json(BulksAnswer { items }))
+}
+
+/// Get the progress of a bulk operation
+///
+/// While no carrier runs, the operation stays `running` and makes no progress.
+#[utoipa::path(
+    get, path = "/v1/bulk/{bulk}", tag = "bulk", operation_id = "get_bulk_operation",
+    params(BulkParams),
+    responses((status = 200, description = "As it is now", body = BulkAnswer), BulkProblems),
+)]
+pub(crate) async fn get_bulk_operation(
+    State(api): ApiState,
+    As(caller): As,
+    BulkPath(id): BulkPath,
+) -> JsonResult<BulkAnswer> {
+    shown(&caller, Deadline::from_now().bound(api.store.bulk(id)).await??)
+}
+
+/// Stop a bulk operation
+///
+/// After a 200 no more jobs are changed; jobs that were changed before stay so. An operation that has ended is returned
+/// unchanged.
+#[utoipa::path(
+    delete, path = "/v1/bulk/{bulk}", tag = "bulk", operation_id = "stop_bulk_operation",
+    params(BulkParams),
+    responses((status = 200, description = "As it is now", body = BulkAnswer), BulkProblems),
+)]
+pub(crate) async fn stop_bulk_operation(
+    State(api): ApiState,
+    As(caller): As,
+    BulkPath(id): BulkPath,
+) -> JsonResult<BulkAnswer> {
+    let stopped = Deadline::from_now().bound(async {
+        shown(&caller, api.store.bulk(id).await?).map(drop)?;
+        shown(&caller, api.store.stop_bulk(id).await?)
+    });
+    stopped.await?
+}
+
+fn shown(caller: &Principal, bulk: Option<Bulk>) -> JsonResult<BulkAnswer> {
+    let bulk = bulk.filter(|bulk| is_shown(caller, &bulk.target));
+    bulk.map(|bulk| Json(BulkAnswer::from(&bulk))).ok_or_else(unknown_bulk)
+}
+
+/// Whether all jobs of an operation are a caller's.
+fn is_shown(caller: &Principal, target: &BulkTarget) -> bool {
+    match target {
+        BulkTarget::Dead(filter) => caller.owns(&filter.topic),
+        BulkTarget::Jobs(Filter { topic: Some(topic), .. }, _) => caller.owns(topic),
+        BulkTarget::Jobs(filter, _) => {
+            let has_topics = caller.topics().is_empty()
+                || !filter.among.is_empty() && filter.among.iter().all(|topic| caller.owns(topic));
+            let has_scope = match &filter.scope {
+                TenantScope::All => *caller.own() == TenantScope::All,
+                TenantScope::One(tenant) => caller.own().has_tenant(tenant.as_ref()),
+            };
+            has_topics && has_scope
+        }
+    }
+}

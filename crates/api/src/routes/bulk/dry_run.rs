@@ -1,0 +1,68 @@
+//! Dry runs of bulk operations: counts the jobs that a filter fits, and changes nothing. If time is up before all jobs
+//! were looked at, the number is estimated from those that were.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use ringback_core::contract::{Cursor, Filter, StoreError};
+use ringback_core::wire::{DryRunAnswer, MAX_EXAMPLES};
+use tokio::time::Instant;
+
+use crate::error::ApiError;
+use crate::state::Api;
+
+/// How long jobs are looked at.
+const COUNT_FOR: Duration = Duration::from_millis(1500);
+/// How many jobs one page of the store looks at, so that the store can answer others between two of them.
+const LOOK: usize = 200;
+
+/// Counts the jobs that a filter fits.
+pub(super) async fn count(api: &Api, filter: Filter) -> Result<DryRunAnswer, ApiError> {
+    let until = Instant::now() + COUNT_FOR;
+    let mut answer = DryRunAnswer { count: 0, exact: false, examples: Vec::new(), examined: 0 };
+    // All parts of the store at once, because jobs of one shard may differ from those of another.
+    let mut cursors = api.store.scan_starts();
+    while !cursors.is_empty() && Instant::now() < until {
+        let reads = cursors.iter().map(async |from| {
+            let page = api.store.page(&filter, Some(*from), LOOK).await?;
+            Ok::<_, StoreError>((page, from.shard))
+        });
+        let mut left: Vec<Cursor> = Vec::new();
+        for (page, shard) in try_join_all(reads).await? {
+            answer.examined += page.examined as u64;
+            answer.count += page.items.len() as u64;
+            let room = MAX_EXAMPLES - answer.examples.len();
+            answer.examples.extend(page.items.into_iter().take(room).map(Into::into));
+            left.extend(page.next.filter(|next| next.shard == shard));
+        }
+        cursors = left;
+    }
+    answer.exact = cursors.is_empty();
+    if !answer.exact {
+        let counts = api.store.stats().await?.states;
+        let all = counts.delayed + counts.ready + counts.reserved + counts.dead;
+        answer.count = estimate(answer.count, answer.examined, all);
+    }
+    Ok(answer)
+}
+
+/// How many of all jobs fit if this many of those that were looked at do.
+fn estimate(fitting: u64, examined: u64, all: u64) -> u64 {
+    let all = u128::from(all.max(examined));
+    let estimate = u128::from(fitting) * all / u128::from(examined.max(1));
+    u64::try_from(estimate).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_estimate_is_in_proportion_to_what_was_looked_at() {
+        assert_eq!(estimate(5, 100, 1000), 50);
+        assert_eq!(estimate(0, 100, 1000), 0);
+        assert_eq!(estimate(0, 0, 1000), 0);
+        assert_eq!(estimate(7, 10, 8), 7, "jobs that ended meanwhile");
+        assert_eq!(estimate(u64::MAX / 2, u64::MAX / 2, u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,131 @@
+//! OpenAPI schemas of the filter of jobs and of bulk operations. The parsers are in `ringback_core::wire`.
+#![expect(dead_code, reason = "the fields are only read by the schema macro")]
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::requests::PendingState;
+use super::values::{
+    BulkId, Delay, DueTime, ErrorPart, HostAndPort, IdPrefix, ReasonText, TagText, Time, TopicName, ZoneName,
+};
+
+/// A filter of jobs in a query.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FilterParams {
+    /// Only jobs of this topic
+    topic: Option<TopicName>,
+    /// Only jobs in this state
+    state: Option<PendingState>,
+    /// Only jobs with this tag
+    tag: Option<TagText>,
+    /// Only jobs for this host; without a port for all its ports
+    host: Option<HostAndPort>,
+    /// Only dead jobs with this reason
+    reason: Option<ReasonText>,
+    /// Only jobs whose last failed attempt was answered with this status
+    #[param(minimum = 100, maximum = 599)]
+    status: Option<u16>,
+    /// Only jobs with this text in the error of the last failed attempt
+    error: Option<ErrorPart>,
+    /// Only jobs that are due at this time or later
+    due_after: Option<Time>,
+    /// Only jobs that are due before this time
+    due_before: Option<Time>,
+    /// Only jobs that were created at this time or later
+    created_after: Option<Time>,
+    /// Only jobs that were created before this time
+    created_before: Option<Time>,
+    /// Only jobs whose last failed attempt was at this time or later
+    failed_after: Option<Time>,
+    /// Only jobs whose last failed attempt was before this time
+    failed_before: Option<Time>,
+    /// Only jobs whose id begins with this
+    id_prefix: Option<IdPrefix>,
+}
+
+/// Which jobs to change. Each field that is there must fit.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(as = JobFilter)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FilterFields {
+    /// Only jobs of this topic.
+    topic: Option<TopicName>,
+    /// Only jobs in this state, which must be one that the operation changes.
+    state: Option<PendingState>,
+    /// Only jobs with this tag.
+    tag: Option<TagText>,
+    /// Only jobs for this host; without a port for all its ports.
+    host: Option<HostAndPort>,
+    /// Only dead jobs with this reason.
+    reason: Option<ReasonText>,
+    /// Only jobs whose last failed attempt was answered with this status.
+    #[schema(minimum = 100, maximum = 599)]
+    status: Option<u16>,
+    /// Only jobs with this text in the error of the last failed attempt.
+    error: Option<ErrorPart>,
+    /// Only jobs that are due at this time or later.
+    due_after: Option<Time>,
+    /// Only jobs that are due before this time.
+    due_before: Option<Time>,
+    /// Only jobs that were created at this time or later.
+    created_after: Option<Time>,
+    /// Only jobs that were created before this time.
+    created_before: Option<Time>,
+    /// Only jobs whose last failed attempt was at this time or later.
+    failed_after: Option<Time>,
+    /// Only jobs whose last failed attempt was before this time.
+    failed_before: Option<Time>,
+    /// Only jobs whose id begins with this.
+    id_prefix: Option<IdPrefix>,
+}
+
+/// Which jobs to change, and how fast.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"filter": {"tag": "customer:42"}, "dry_run": true}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BulkRequest {
+    /// Which jobs. One field at least, unless `all` is true.
+    filter: Option<FilterFields>,
+    /// Whether to change all jobs. Only without a filter.
+    #[schema(default = false)]
+    all: Option<bool>,
+    /// The number of jobs per second. By default 100 for `run` and `revive`, and 100000 for the others.
+    #[schema(minimum = 1, maximum = 100_000)]
+    rate: Option<u32>,
+    /// Whether to count the jobs and to change nothing.
+    #[schema(default = false)]
+    dry_run: Option<bool>,
+}
+
+/// Which jobs to reschedule, how fast, and until when: exactly one of `delay` and `at`.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"filter": {"topic": "pay.notify", "due_before": "2026-11-20T09:30:00Z"}, "delay": "1h"}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BulkRescheduleRequest {
+    /// Which jobs. One field at least, unless `all` is true.
+    filter: Option<FilterFields>,
+    /// Whether to change all jobs. Only without a filter.
+    #[schema(default = false)]
+    all: Option<bool>,
+    /// The number of jobs per second; 100000 by default.
+    #[schema(minimum = 1, maximum = 100_000)]
+    rate: Option<u32>,
+    /// Whether to count the jobs and to change nothing.
+    #[schema(default = false)]
+    dry_run: Option<bool>,
+    /// How long after its change a job is due; 0 means at once.
+    delay: Option<Delay>,
+    /// A time at most 10 years ahead, as in a submit. A time in the past means at once.
+    at: Option<DueTime>,
+    /// The time zone of `at`, as in a submit. Only together with `at`.
+    time_zone: Option<ZoneName>,
+}
+
+/// A bulk operation by id.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct BulkParams {
+    /// The operation's id
+    bulk: BulkId,
+}

@@ -1,0 +1,220 @@
+//! Changes of many jobs by a filter: the bulk form of `ringback cancel`, `run`, `revive` and `reschedule`, `ringback purge`,
+//! and `ringback bulk`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use http::Method;
+use ringback_core::wire::{BulkAnswer, BulksAnswer, DryRunAnswer};
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+use super::session::{Session, parse};
+use crate::args::{Filter, JobsArgs, values};
+use crate::client::{Call, Reply, SHORT};
+use crate::failure::Verdict;
+use crate::output::{View, bulk_details, bulk_row, dry_run, note};
+use crate::progress::Progress;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  ringback bulk list
+  ringback bulk get 0123456789abcdef
+  ringback bulk watch 0123456789abcdef
+  ringback bulk stop 0123456789abcdef
+
+They are started by cancel, run, revive, reschedule and purge with a filter, such as
+  ringback cancel --tag customer:42 --dry-run";
+
+pub(crate) const PURGE_EXAMPLES: &str = "\
+Examples:
+  ringback purge --topic pay.notify --reason gone --dry-run
+  ringback purge --host old.example --failed-before 7d
+
+Nothing is kept of a purged job. Only dead jobs are purged.";
+
+/// The pause between two looks at an operation.
+const POLL: Duration = Duration::from_millis(500);
+/// The number of failed looks in a row before giving up.
+const MAX_FAILED_POLLS: u32 = 20;
+
+/// How to change the jobs of a filter.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Many jobs")]
+pub(crate) struct BulkFlags {
+    /// All jobs, without a filter
+    #[arg(long)]
+    all: bool,
+    /// Show how many jobs it would be, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Jobs per second, 1 to 100000; by default 100 for run and revive, and 100000 for the others
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rate: Option<u32>,
+    /// Start it and return at once
+    #[arg(long, conflicts_with = "dry_run")]
+    no_wait: bool,
+}
+
+impl BulkFlags {
+    /// Whether a flag is given.
+    fn is_given(&self) -> bool {
+        self.all || self.dry_run || self.rate.is_some() || self.no_wait
+    }
+}
+
+/// Jobs that are named, or those of a filter.
+#[derive(Debug, Args)]
+pub(crate) struct NamedOrFiltered {
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    #[command(flatten)]
+    pub(crate) bulk: BulkFlags,
+}
+
+impl NamedOrFiltered {
+    /// Whether the jobs of a filter are meant.
+    ///
+    /// # Errors
+    /// A usage error if both are given, or neither.
+    pub(crate) fn is_filtered(&self) -> Result<bool, clap::Error> {
+        is_filtered(!self.jobs.is_empty(), &self.filter, &self.bulk)
+    }
+}
+
+/// Whether the jobs of a filter are meant and not named ones.
+///
+/// # Errors
+/// A usage error if both are given, or neither.
+pub(crate) fn is_filtered(is_named: bool, filter: &Filter, bulk: &BulkFlags) -> Result<bool, clap::Error> {
+    let is_filtered = !filter.is_empty() || bulk.is_given();
+    match (is_named, is_filtered) {
+        (true, true) => Err(values::wrong(
+            "jobs are named, and there are flags of a filter too; give one or the other".to_owned(),
+        )),
+        (false, false) => Err(values::wrong(
+            "no job is named, and there is no filter; write TOPIC/ID, or a filter such as --tag customer:42"
+                .to_owned(),
+        )),
+        (is_named, _) => Ok(!is_named),
+    }
+}
+
+/// The dead jobs to purge.
+#[derive(Debug, Args)]
+#[command(after_help = PURGE_EXAMPLES)]
+pub(crate) struct PurgeArgs {
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    bulk: BulkFlags,
+}
+
+/// The commands about bulk operations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BulkCommand {
+    /// List the bulk operations that run, or ended within a day
+    List,
+    /// Show a bulk operation
+    Get(BulkArgs),
+    /// Show the progress of a bulk operation until it has ended
+    Watch(BulkArgs),
+    /// Stop a bulk operation; jobs that were changed before stay so
+    Stop(BulkArgs),
+}
+
+/// A bulk operation.
+#[derive(Debug, Args)]
+pub(crate) struct BulkArgs {
+    /// Id of the bulk operation
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+pub(crate) async fn run(session: &mut Session, command: BulkCommand) -> anyhow::Result<Verdict> {
+    match command {
+        BulkCommand::List => list(session).await,
+        BulkCommand::Get(BulkArgs { id }) => session.show(of(Method::GET, &id), bulk_details).await,
+        BulkCommand::Watch(BulkArgs { id }) => watch(session, &id, None).await,
+        BulkCommand::Stop(BulkArgs { id }) => session.show(of(Method::DELETE, &id), bulk_details).await,
+    }
+}
+
+pub(crate) async fn purge(session: &mut Session, args: &PurgeArgs) -> anyhow::Result<Verdict> {
+    is_filtered(false, &args.filter, &args.bulk)?;
+    start(session, "purge", &args.filter, &args.bulk, Map::new()).await
+}
+
+/// Starts a bulk operation and shows its progress, or the result of a dry run. `fields` are those of the action.
+pub(crate) async fn start(
+    session: &mut Session,
+    action: &str,
+    filter: &Filter,
+    flags: &BulkFlags,
+    fields: Map<String, Value>,
+) -> anyhow::Result<Verdict> {
+    let mut body = fields;
+    if !filter.is_empty() {
+        body.insert("filter".to_owned(), filter.json());
+    }
+    if flags.all {
+        body.insert("all".to_owned(), true.into());
+    }
+    if let Some(rate) = flags.rate {
+        body.insert("rate".to_owned(), rate.into());
+    }
+    let call = |body: Map<String, Value>| Call::new(Method::POST, &["v1", "jobs", action]).json(&body.into());
+    if flags.dry_run {
+        body.insert("dry_run".to_owned(), json!(true));
+        return session.show(call(body), |answer: &DryRunAnswer, view| dry_run(action, answer, view)).await;
+    }
+    let answer = session.client.ask(call(body), SHORT).await?.body;
+    if flags.no_wait {
+        return session.print(&answer, bulk_details);
+    }
+    let BulkAnswer { id, .. } = parse(&answer)?;
+    note(&format!("bulk operation {id}; to stop it: ringback bulk stop {id}"));
+    watch(session, &id, Some(0)).await
+}
+
+fn of(method: Method, id: &str) -> Call {
+    Call::new(method, &["v1", "bulk", id])
+}
+
+/// Shows the progress of an operation until it has ended. `before` is the number of jobs it had changed when watching
+/// began, if that is known.
+async fn watch(session: &mut Session, id: &str, mut before: Option<u64>) -> anyhow::Result<Verdict> {
+    let (progress, mut failed) = (Progress::new("changed", None), 0);
+    loop {
+        match session.client.ask(of(Method::GET, id), SHORT).await {
+            Ok(Reply { body, .. }) => {
+                let BulkAnswer { changed, state, .. } = parse(&body)?;
+                progress.advance(0, changed.saturating_sub(before.unwrap_or(changed)));
+                (before, failed) = (Some(changed), 0);
+                if state != "running" {
+                    progress.clear();
+                    return session.print(&body, bulk_details);
+                }
+            }
+            Err(error) if error.is_transient() && failed < MAX_FAILED_POLLS => {
+                failed += 1;
+                progress.waiting(&error, POLL * MAX_FAILED_POLLS);
+            }
+            Err(error) => {
+                progress.clear();
+                return Err(error.into());
+            }
+        }
+        sleep(POLL).await;
+    }
+}
+
+async fn list(session: &mut Session) -> anyhow::Result<Verdict> {
+    let body = session.client.ask(Call::new(Method::GET, &["v1", "bulk"]), SHORT).await?.body;
+    let columns = ["ID", "ACTION", "STATE", ">CHANGED", ">RATE", "STARTED", "", "FILTER"];
+    let rows =
+        |answer: &BulksAnswer, view: &View| answer.items.iter().map(|item| bulk_row(item, view)).collect();
+    session.print_rows(&body, columns, rows, "no bulk operations")
+}

@@ -1,0 +1,377 @@
+//! Bulk operations: calls that change many jobs at a given rate, such as to cancel all jobs with a tag, or to revive the
+//! dead jobs of a topic. A bulk operation is stored; a carrier takes it and works on it page by page, and another one
+//! goes on if that carrier is gone. The store counts the changed jobs in the calls that change them.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::dead::DeadFilter;
+use super::error::StoreError;
+use super::filter::{Filter, StoredFilter};
+use super::moves::Token;
+use crate::clock::{Timestamp, millis_up};
+use crate::hex::{self, Hex};
+use crate::job::{Due, Tenant, TenantScope, Topic};
+use crate::state::State;
+
+/// The most bulk operations that run at the same time.
+pub const MAX_BULKS: usize = 16;
+/// How long an ended bulk operation is remembered.
+pub const ENDED_BULK_RETENTION: Duration = Duration::from_secs(24 * 3600);
+/// The most ended bulk operations that are remembered.
+pub const MAX_ENDED_BULKS: usize = 200;
+/// The highest rate, in jobs a second.
+pub const MAX_RATE: u32 = 100_000;
+
+/// The id of a bulk operation. It is also the [`Token`] of all its moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BulkId(pub [u8; 8]);
+
+impl From<Token> for BulkId {
+    fn from(Token(token): Token) -> Self {
+        Self(token)
+    }
+}
+
+impl Display for BulkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Hex(&self.0).fmt(f)
+    }
+}
+
+/// A text that is not the id of a bulk operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not the id of a bulk operation")]
+pub struct InvalidBulkId;
+
+impl FromStr for BulkId {
+    type Err = InvalidBulkId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidBulkId> {
+        hex::read(text).map(Self).ok_or(InvalidBulkId)
+    }
+}
+
+/// The state of a bulk operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkState {
+    /// There may be more jobs to change.
+    Running,
+    /// All matching jobs are changed.
+    Done,
+    /// It was stopped before its end.
+    Stopped,
+}
+
+impl BulkState {
+    /// All states.
+    pub const ALL: [Self; 3] = [Self::Running, Self::Done, Self::Stopped];
+
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What a bulk operation does to each job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkAction {
+    /// delayed, ready, dead → cancelled. A reserved job is cancelled if its delivery fails.
+    Cancel,
+    /// delayed → ready.
+    Run,
+    /// dead → ready.
+    Revive,
+    /// delayed → delayed at another time, or ready. A delay counts from when the job is changed.
+    Reschedule(Due),
+    /// dead → gone.
+    Purge,
+}
+
+impl BulkAction {
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Run => "run",
+            Self::Revive => "revive",
+            Self::Reschedule(_) => "reschedule",
+            Self::Purge => "purge",
+        }
+    }
+
+    /// A filter without the jobs in states that it does not change.
+    #[must_use]
+    pub fn narrowed(self, filter: Filter) -> Filter {
+        let only = if let [only] = self.states() { Some(*only) } else { None };
+        Filter { state: filter.state.or(only), ..filter }
+    }
+
+    /// The states of the jobs that it changes. Jobs in other states stay as they are.
+    pub const fn states(self) -> &'static [State] {
+        match self {
+            Self::Cancel => &[State::Delayed, State::Ready, State::Reserved, State::Dead],
+            Self::Run | Self::Reschedule(_) => &[State::Delayed],
+            Self::Revive | Self::Purge => &[State::Dead],
+        }
+    }
+}
+
+/// Which jobs a bulk operation changes, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BulkTarget {
+    /// It revives dead jobs of a topic, in the order of their death.
+    Dead(DeadFilter),
+    /// It changes the jobs that a filter fits, of those that were created before it began.
+    Jobs(Filter, BulkAction),
+}
+
+impl BulkTarget {
+    /// The tenant whose jobs it changes; `None` for those without one, or for all.
+    pub fn tenant(&self) -> Option<Tenant> {
+        match self {
+            Self::Dead(filter) => filter.topic.tenant(),
+            Self::Jobs(Filter { scope: TenantScope::One(tenant), .. }, _) => tenant.clone(),
+            Self::Jobs(..) => None,
+        }
+    }
+}
+
+/// A bulk operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bulk {
+    /// Its id.
+    pub id: BulkId,
+    /// Which jobs it changes, and how.
+    pub target: BulkTarget,
+    /// Jobs a second.
+    pub rate: u32,
+    /// When it began, by the store's clock.
+    pub started: Timestamp,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// Its state.
+    pub state: BulkState,
+    /// How many jobs it has changed.
+    pub changed: u64,
+}
+
+impl Bulk {
+    /// The target limited to jobs that were dead, or created, when it began.
+    pub fn wanted(&self) -> BulkTarget {
+        let ends = self.started.plus(Duration::from_millis(1));
+        match self.target.clone() {
+            BulkTarget::Dead(filter) => {
+                let before = filter.before.map_or(ends, |before| before.min(ends));
+                BulkTarget::Dead(DeadFilter { before: Some(before), ..filter })
+            }
+            BulkTarget::Jobs(filter, action) => {
+                let filter = action.narrowed(filter);
+                BulkTarget::Jobs(Filter { created: filter.created.until(ends), ..filter }, action)
+            }
+        }
+    }
+}
+
+/// Target and rate of a bulk operation as both backends store them, packed with postcard. Times are in ms. An operation
+/// on a filter of jobs has no topic, and filter and action as JSON in the place of the reason. A version that knows only
+/// redrives cannot read it, and so does nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkWork {
+    topic: String,
+    reason: Option<String>,
+    after: Option<u64>,
+    before: Option<u64>,
+    /// Jobs a second.
+    pub rate: u32,
+}
+
+/// A filter of jobs and what to do to them, as JSON.
+#[derive(Serialize, Deserialize)]
+struct StoredTarget {
+    action: String,
+    /// Of a reschedule: how long after the change the jobs are due, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delay: Option<u64>,
+    /// Of a reschedule: when they are due, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<u64>,
+    filter: StoredFilter,
+}
+
+const UNREADABLE: StoreError = StoreError::Unreadable("a bulk operation");
+
+impl StoredTarget {
+    fn new(filter: &Filter, action: BulkAction) -> Self {
+        let (delay, at) = match action {
+            BulkAction::Reschedule(Due::In(delay)) => (Some(millis_up(delay)), None),
+            BulkAction::Reschedule(Due::At(at)) => (None, Some(at.as_millis())),
+            BulkAction::Cancel | BulkAction::Run | BulkAction::Revive | BulkAction::Purge => (None, None),
+        };
+        Self { action: action.name().to_owned(), delay, at, filter: filter.into() }
+    }
+
+    fn target(self) -> Result<BulkTarget, StoreError> {
+        let action = match (&*self.action, self.delay, self.at) {
+            ("cancel", None, None) => BulkAction::Cancel,
+            ("run", None, None) => BulkAction::Run,
+            ("revive", None, None) => BulkAction::Revive,
+            ("purge", None, None) => BulkAction::Purge,
+            ("reschedule", Some(delay), None) => {
+                BulkAction::Reschedule(Due::In(Duration::from_millis(delay)))
+            }
+            ("reschedule", None, Some(at)) => BulkAction::Reschedule(Due::At(Timestamp::from_millis(at))),
+            _ => return Err(UNREADABLE),
+        };
+        Ok(BulkTarget::Jobs(self.filter.filter()?, action))
+    }
+}
+
+impl BulkWork {
+    /// The stored form of a target and a rate.
+    pub fn new(target: &BulkTarget, rate: u32) -> Self {
+        match target {
+            BulkTarget::Dead(filter) => Self {
+                topic: filter.topic.as_str().to_owned(),
+                reason: filter.reason.clone(),
+                after: filter.after.map(Timestamp::as_millis),
+                before: filter.before.map(Timestamp::as_millis),
+                rate,
+            },
+            BulkTarget::Jobs(filter, action) => {
+                let stored = serde_json::to_string(&StoredTarget::new(filter, *action));
+                let stored = stored.expect("texts and numbers always serialise");
+                Self { topic: String::new(), reason: Some(stored), after: None, before: None, rate }
+            }
+        }
+    }
+
+    /// The target.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] if it is none that this version writes.
+    pub fn target(self) -> Result<BulkTarget, StoreError> {
+        if self.topic.is_empty() {
+            let stored = self.reason.ok_or(UNREADABLE)?;
+            return serde_json::from_str::<StoredTarget>(&stored).map_err(|_| UNREADABLE)?.target();
+        }
+        Ok(BulkTarget::Dead(DeadFilter {
+            topic: Topic::from_stored(&self.topic).ok_or(UNREADABLE)?,
+            reason: self.reason,
+            after: self.after.map(Timestamp::from_millis),
+            before: self.before.map(Timestamp::from_millis),
+        }))
+    }
+}
+
+/// The result of starting a bulk operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BulkStart {
+    /// It runs, started now or by an earlier call with the same token.
+    Bulk(Bulk),
+    /// [`MAX_BULKS`] run already.
+    TooMany,
+}
+
+/// Identifies the worker of a bulk operation. Random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerId(pub [u8; 8]);
+
+/// The result of asking for a bulk operation to work on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TakenBulk {
+    /// The caller works on this one now.
+    Bulk(Bulk),
+    /// All have workers. Contains the time until the first is free, unless its worker keeps it.
+    Later(Duration),
+    /// None is running.
+    Nothing,
+}
+
+/// The result of changing some jobs of a bulk operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkStep {
+    /// This many of the jobs were still to be changed, and are.
+    Jobs(u64),
+    /// The bulk operation has ended. Nothing was done.
+    Over,
+}
+
+/// A bulk operation as a backend stores it, with the number of changed jobs. `None`: ask the shards for it.
+pub type StoredBulk = (Bulk, Option<u64>);
+
+#[cfg(test)]
+mod tests {
+    use super::super::filter::{TimeRange, tests::full};
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_is_written() {
+        let id = BulkId([0, 1, 2, 3, 4, 5, 0xfe, 0xff]);
+        assert_eq!(id.to_string(), "000102030405feff");
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for text in ["", "0", "000102030405FEFF", "+00102030405feff", "000102030405feff0"] {
+            assert_eq!(text.parse::<BulkId>(), Err(InvalidBulkId), "{text}");
+        }
+    }
+
+    fn bulk(target: BulkTarget) -> Bulk {
+        Bulk {
+            id: BulkId([0; 8]),
+            target,
+            rate: 1,
+            started: Timestamp::from_millis(1000),
+            ended: None,
+            state: BulkState::Running,
+            changed: 0,
+        }
+    }
+
+    fn dead(before: Option<u64>) -> DeadFilter {
+        let before = before.map(Timestamp::from_millis);
+        DeadFilter { topic: "t".parse().unwrap(), reason: None, after: None, before }
+    }
+
+    #[test]
+    fn jobs_that_died_or_came_after_the_start_are_not_wanted() {
+        let ends = |target| match bulk(target).wanted() {
+            BulkTarget::Dead(filter) => filter.before.map(Timestamp::as_millis),
+            BulkTarget::Jobs(filter, _) => filter.created.before().map(Timestamp::as_millis),
+        };
+        let jobs = |before: Option<u64>| {
+            let created = TimeRange::new(None, before.map(Timestamp::from_millis));
+            BulkTarget::Jobs(Filter { created, ..Filter::default() }, BulkAction::Cancel)
+        };
+        for (given, wanted) in [(None, 1001), (Some(900), 900), (Some(5000), 1001)] {
+            assert_eq!(ends(BulkTarget::Dead(dead(given))), Some(wanted));
+            assert_eq!(ends(jobs(given)), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn a_target_is_read_back_as_it_was_stored() {
+        let (delay, at) = (Due::In(Duration::from_secs(5)), Due::At(Timestamp::from_millis(7)));
+        let actions = [BulkAction::Cancel, BulkAction::Run, BulkAction::Revive, BulkAction::Purge]
+            .into_iter()
+            .chain([BulkAction::Reschedule(delay), BulkAction::Reschedule(at)]);
+        let jobs = actions.map(|action| BulkTarget::Jobs(full(), action));
+        for target in jobs.chain([BulkTarget::Dead(dead(Some(5)))]) {
+            let work = BulkWork::new(&target, 7);
+            assert_eq!((work.rate, work.target().unwrap()), (7, target));
+        }
+        let work = |reason: Option<&str>| {
+            let reason = reason.map(ToOwned::to_owned);
+            BulkWork { topic: String::new(), reason, after: None, before: None, rate: 1 }
+        };
+        for reason in [None, Some("gone"), Some(r#"{"action":"cancel","at":5,"filter":{}}"#)] {
+            assert!(work(reason).target().is_err(), "{reason:?}");
+        }
+    }
+}

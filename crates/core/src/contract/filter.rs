@@ -1,0 +1,327 @@
+//! The filter of jobs: which of the jobs that have not ended to list, to export or to change. Lists and bulk
+//! operations have the same one.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::StoreError;
+use crate::clock::Timestamp;
+use crate::job::{HostPattern, Job, Tenant, TenantScope, Topic};
+use crate::state::State;
+
+/// The most bytes of a text that the error of an attempt is searched for.
+pub const MAX_ERROR_TEXT: usize = 128;
+
+/// A range of times. Without bounds it has all times, and nothing needs to have one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeRange {
+    /// This time or later, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<u64>,
+    /// Before this time, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<u64>,
+}
+
+impl TimeRange {
+    /// The range from `after` to the last millisecond before `before`.
+    pub fn new(after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
+        Self { after: after.map(Timestamp::as_millis), before: before.map(Timestamp::as_millis) }
+    }
+
+    /// The first time of the range.
+    pub fn after(&self) -> Option<Timestamp> {
+        self.after.map(Timestamp::from_millis)
+    }
+
+    /// The first time after the range.
+    pub fn before(&self) -> Option<Timestamp> {
+        self.before.map(Timestamp::from_millis)
+    }
+
+    /// Whether it has no bound.
+    pub const fn is_all(&self) -> bool {
+        self.after.is_none() && self.before.is_none()
+    }
+
+    /// The range without the times from `end` on.
+    #[must_use]
+    pub fn until(self, end: Timestamp) -> Self {
+        Self {
+            before: Some(self.before.map_or(end.as_millis(), |before| before.min(end.as_millis()))),
+            ..self
+        }
+    }
+
+    fn has(&self, time: Option<Timestamp>) -> bool {
+        match time.map(Timestamp::as_millis) {
+            Some(at) => {
+                self.after.is_none_or(|after| at >= after) && self.before.is_none_or(|before| at < before)
+            }
+            None => self.is_all(),
+        }
+    }
+}
+
+/// Which jobs to find. Each field that is set must fit. Done and cancelled jobs are not stored any more and are not
+/// found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Whose jobs.
+    pub scope: TenantScope,
+    /// Only jobs of these topics; empty for all. For a caller that may see only these.
+    pub among: Vec<Topic>,
+    /// Only jobs of this topic.
+    pub topic: Option<Topic>,
+    /// Only jobs in this state.
+    pub state: Option<State>,
+    /// Only jobs with this tag.
+    pub tag: Option<String>,
+    /// Only jobs that are delivered to this host.
+    pub host: Option<HostPattern>,
+    /// Only dead jobs with this reason.
+    pub reason: Option<String>,
+    /// Only jobs whose last failed attempt was answered with this status.
+    pub status: Option<u16>,
+    /// Only jobs with this text in the error of the last failed attempt.
+    pub error: Option<String>,
+    /// Only jobs that are due in this range.
+    pub due: TimeRange,
+    /// Only jobs that were created in this range.
+    pub created: TimeRange,
+    /// Only jobs whose last failed attempt was in this range.
+    pub failed: TimeRange,
+    /// Only jobs whose id begins with this.
+    pub id_prefix: Option<String>,
+}
+
+impl Filter {
+    /// Whether it fits all jobs that the caller may see.
+    pub fn is_all(&self) -> bool {
+        *self == Self { scope: self.scope.clone(), among: self.among.clone(), ..Self::default() }
+    }
+
+    /// Whether a topic fits.
+    pub fn has_topic(&self, topic: &Topic) -> bool {
+        self.scope.has(topic)
+            && self.topic.as_ref().is_none_or(|wanted| wanted == topic)
+            && (self.among.is_empty() || self.among.contains(topic))
+    }
+
+    /// Whether a job fits that is delivered to this origin, which is empty for a pull job.
+    pub fn matches(&self, job: &Job, origin: &str) -> bool {
+        let last = job.last.as_ref();
+        let error = last.and_then(|last| last.error.as_deref());
+        self.state.is_none_or(|state| state == job.state)
+            && self.has_topic(&job.key.topic)
+            && self.tag.as_ref().is_none_or(|tag| job.tags.iter().any(|of_job| of_job == tag))
+            && self.host.as_ref().is_none_or(|host| host.matches(origin))
+            && self.reason.as_ref().is_none_or(|reason| job.reason.as_ref() == Some(reason))
+            && self.status.is_none_or(|status| last.and_then(|last| last.status) == Some(status))
+            && self.error.as_ref().is_none_or(|text| error.is_some_and(|error| error.contains(text)))
+            && self.due.has(Some(job.due))
+            && self.created.has(Some(job.created))
+            && self.failed.has(last.map(|last| last.at))
+            && self.id_prefix.as_ref().is_none_or(|prefix| job.key.id.as_str().starts_with(prefix))
+    }
+}
+
+/// A filter as the store keeps it. Fields that are not set are left out.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct StoredFilter {
+    /// The name of the tenant, empty for the topics without one; absent for all topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    among: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "TimeRange::is_all")]
+    due: TimeRange,
+    #[serde(skip_serializing_if = "TimeRange::is_all")]
+    created: TimeRange,
+    #[serde(skip_serializing_if = "TimeRange::is_all")]
+    failed: TimeRange,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id_prefix: Option<String>,
+}
+
+impl From<&Filter> for StoredFilter {
+    fn from(filter: &Filter) -> Self {
+        let filter = filter.clone();
+        let tenant = match filter.scope {
+            TenantScope::All => None,
+            TenantScope::One(tenant) => Some(tenant.map_or_else(String::new, |tenant| tenant.to_string())),
+        };
+        let stored = |topic: Topic| topic.as_str().to_owned();
+        Self {
+            tenant,
+            among: filter.among.into_iter().map(stored).collect(),
+            topic: filter.topic.map(stored),
+            state: filter.state.map(|state| state.name().to_owned()),
+            tag: filter.tag,
+            host: filter.host.map(|host| host.to_string()),
+            reason: filter.reason,
+            status: filter.status,
+            error: filter.error,
+            due: filter.due,
+            created: filter.created,
+            failed: filter.failed,
+            id_prefix: filter.id_prefix,
+        }
+    }
+}
+
+impl StoredFilter {
+    /// The filter.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] if a field is none that this version writes.
+    pub(super) fn filter(self) -> Result<Filter, StoreError> {
+        const UNREADABLE: StoreError = StoreError::Unreadable("the filter of a bulk operation");
+        let tenant = |name: &String| name.parse::<Tenant>().map_err(|_| UNREADABLE);
+        let scope = match self.tenant {
+            None => TenantScope::All,
+            Some(name) => {
+                TenantScope::One(Some(name).filter(|n| !n.is_empty()).as_ref().map(tenant).transpose()?)
+            }
+        };
+        let topic = |text: String| Topic::from_stored(&text).ok_or(UNREADABLE);
+        let state =
+            |name: String| State::ALL.into_iter().find(|state| state.name() == name).ok_or(UNREADABLE);
+        Ok(Filter {
+            scope,
+            among: self.among.into_iter().map(topic).collect::<Result<_, _>>()?,
+            topic: self.topic.map(topic).transpose()?,
+            state: self.state.map(state).transpose()?,
+            tag: self.tag,
+            host: self.host.map(|host| host.parse().map_err(|_| UNREADABLE)).transpose()?,
+            reason: self.reason,
+            status: self.status,
+            error: self.error,
+            due: self.due,
+            created: self.created,
+            failed: self.failed,
+            id_prefix: self.id_prefix,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::job::{JobKey, Tags};
+    use crate::outcome::LastAttempt;
+
+    const fn ms(ms: u64) -> Option<Timestamp> {
+        Some(Timestamp::from_millis(ms))
+    }
+
+    fn job() -> Job {
+        let last = LastAttempt {
+            at: Timestamp::from_millis(300),
+            status: Some(503),
+            error: Some("connection refused (os error 111)".to_owned()),
+            duration: Duration::ZERO,
+        };
+        Job {
+            key: JobKey { topic: "pay".parse().unwrap(), id: "order-17".parse().unwrap() },
+            state: State::Dead,
+            due: Timestamp::from_millis(200),
+            created: Timestamp::from_millis(100),
+            attempts: 3,
+            failures: 3,
+            last: Some(last),
+            reason: Some("exhausted".to_owned()),
+            tags: Tags::from_stored("customer:42 eu").unwrap(),
+        }
+    }
+
+    /// A filter with all fields, which fits [`job`].
+    pub(crate) fn full() -> Filter {
+        Filter {
+            scope: TenantScope::One(None),
+            among: vec!["pay".parse().unwrap(), "other".parse().unwrap()],
+            topic: Some("pay".parse().unwrap()),
+            state: Some(State::Dead),
+            tag: Some("eu".to_owned()),
+            host: Some("h".parse().unwrap()),
+            reason: Some("exhausted".to_owned()),
+            status: Some(503),
+            error: Some("refused".to_owned()),
+            due: TimeRange::new(ms(200), ms(201)),
+            created: TimeRange::new(ms(100), ms(101)),
+            failed: TimeRange::new(ms(300), ms(301)),
+            id_prefix: Some("order-".to_owned()),
+        }
+    }
+
+    #[test]
+    fn each_field_must_fit() {
+        let (job, origin) = (job(), "http://h:81");
+        assert!(full().matches(&job, origin) && Filter::default().matches(&job, origin));
+        assert!(Filter::default().is_all() && !full().is_all());
+        let others: [fn(&mut Filter); 17] = [
+            |f| f.scope = TenantScope::One(Some("acme".parse().unwrap())),
+            |f| f.among = vec!["other".parse().unwrap()],
+            |f| f.topic = Some("other".parse().unwrap()),
+            |f| f.state = Some(State::Delayed),
+            |f| f.tag = Some("e".to_owned()),
+            |f| f.host = Some("h:80".parse().unwrap()),
+            |f| f.reason = Some("gone".to_owned()),
+            |f| f.status = Some(500),
+            |f| f.error = Some("timeout".to_owned()),
+            |f| f.due = TimeRange::new(ms(201), None),
+            |f| f.due = TimeRange::new(None, ms(200)),
+            |f| f.created = TimeRange::new(ms(101), None),
+            |f| f.created = TimeRange::new(None, ms(100)),
+            |f| f.failed = TimeRange::new(ms(301), None),
+            |f| f.failed = TimeRange::new(None, ms(300)),
+            |f| f.id_prefix = Some("order-17x".to_owned()),
+            |f| f.host = Some("g".parse().unwrap()),
+        ];
+        for (n, change) in others.into_iter().enumerate() {
+            let mut filter = full();
+            change(&mut filter);
+            assert!(!filter.matches(&job, origin), "{n}");
+        }
+        let untried = Job { last: None, reason: None, ..job };
+        for filter in [
+            Filter { status: Some(503), ..Filter::default() },
+            Filter { error: Some(String::new()), ..Filter::default() },
+            Filter { failed: TimeRange::new(None, ms(999)), ..Filter::default() },
+            Filter { reason: Some("exhausted".to_owned()), ..Filter::default() },
+        ] {
+            assert!(!filter.matches(&untried, origin), "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn a_filter_is_read_back_as_it_was_stored() {
+        let tenant = TenantScope::One(Some("acme".parse().unwrap()));
+        for filter in [Filter::default(), full(), Filter { scope: tenant, ..Filter::default() }] {
+            let text = serde_json::to_string(&StoredFilter::from(&filter)).unwrap();
+            let stored: StoredFilter = serde_json::from_str(&text).unwrap();
+            assert_eq!(stored.filter().unwrap(), filter, "{text}");
+        }
+        assert!(serde_json::from_str::<StoredFilter>(r#"{"colour":"red"}"#).is_err());
+        for text in [r#"{"state":"blue"}"#, r#"{"topic":"a b"}"#, r#"{"host":"a b"}"#, r#"{"tenant":"a b"}"#]
+        {
+            assert!(serde_json::from_str::<StoredFilter>(text).unwrap().filter().is_err(), "{text}");
+        }
+    }
+}
