@@ -2,6 +2,7 @@
 
 mod attempts;
 mod backup;
+mod bulk;
 mod credentials;
 mod dead_letters;
 mod idempotency_key;

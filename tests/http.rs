@@ -4,6 +4,7 @@ mod attempts;
 mod audit;
 mod bad_input;
 mod batch;
+mod bulk;
 mod callback_fields;
 mod cancel;
 mod dead_letter_notices;

@@ -78,7 +78,7 @@ async fn a_name_that_is_wrong_is_found_before_anything_is_done() {
     {
         let run = ringback(&server, wrong).await;
         assert_eq!((run.code, run.out.as_str()), (Some(64), ""), "{run:?}");
-        assert!(run.err.contains("Usage: ringback cancel [OPTIONS] <TOPIC/ID>...\n"), "{run:?}");
+        assert!(run.err.contains("Usage: ringback cancel [OPTIONS] [TOPIC/ID]...\n"), "{run:?}");
     }
     assert_eq!(stack.job("t", "job-0").await.1["state"], "delayed");
 }

@@ -272,7 +272,7 @@ async fn too_many_redrives_and_unknown_ones_are_refused() {
         refused.json()["detail"]
             .as_str()
             .expect("a detail")
-            .contains("16 revivals of all topics are already running")
+            .contains("16 bulk operations and revivals are already running")
     );
     let empty = stack.post_empty(REVIVE).await;
     assert_eq!(empty.status, 409, "a call without a body is one for all");

@@ -1,6 +1,7 @@
 //! Tenants and keys: no operation shows or touches what belongs to another tenant, and keys allow what they say, until
 //! they are deleted or expire.
 
+mod bulk;
 mod failures;
 mod isolation;
 mod keys;

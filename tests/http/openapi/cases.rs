@@ -48,7 +48,7 @@ impl Names {
             "topic" => &self.topic,
             "id" => &self.id,
             "receipt" => &self.receipt,
-            "revival" => &self.revival,
+            "revival" | "bulk" => &self.revival,
             // One that this test does not know is named as nothing in particular.
             _ => "t",
         }

@@ -27,14 +27,14 @@ async fn a_tenant_leaves_half_of_the_revivals_to_the_others() {
                 first.get_or_insert(begun["id"].as_str().expect("an id").to_owned());
             }
             let problem = begin(caller, share).await.expect(409);
-            let expected = format!("the tenant has {share} running revivals");
+            let expected = format!("the tenant has {share} running bulk operations");
             assert!(problem["detail"].as_str().expect("a text").starts_with(&expected), "{problem}");
         }
         let root = Caller::root(None);
         for n in 0..4 {
             begin(&root, n).await.expect(202);
         }
-        assert!(begin(&root, 4).await.expect(409)["detail"].to_string().contains("16 revivals"));
+        assert!(begin(&root, 4).await.expect(409)["detail"].to_string().contains("16 bulk operations"));
         let path = format!("/v1/topics/t0/revivals/{}", first.expect("one"));
         greedy.send(&stack, Method::DELETE, &path, None).await.expect(200);
         begin(&greedy, 9).await.expect(409);

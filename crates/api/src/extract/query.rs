@@ -83,23 +83,21 @@ pub(crate) struct PageQuery {
 impl FromQuery for PageQuery {
     fn read(query: &mut Parameters) -> Self {
         let (filter, from, limit) = (Filter::read(query), query.parse("cursor", CURSOR), query.limit());
+        let filter = Filter { scope: query.own(), ..filter };
         Self { filter, from, limit, include: Include::read(query) }
     }
 }
 
-/// Which of the caller's jobs to list or export.
+/// Which of the jobs that the caller reaches to export.
 impl FromQuery for Filter {
     fn read(query: &mut Parameters) -> Self {
         let topic = query.topic();
         let mut filter = Self { topic, ..query.filter_of_caller() };
         for (name, _) in FILTER_FIELDS.into_iter().filter(|(name, _)| *name != "topic") {
             let Some(text) = query.value(name) else { continue };
-            let Err(WrongValue { detail, allowed }) = set_filter_field(&mut filter, name, &text) else {
-                continue;
-            };
-            let is_wrong = is_no(&name.replace('_', " "), &text);
-            let detail = if detail.is_empty() { is_wrong } else { format!("{is_wrong}: {detail}") };
-            query.mistake(name, detail, allowed);
+            if let Err(WrongValue { detail, allowed }) = set_filter_field(&mut filter, name, &text) {
+                query.mistake(name, detail, allowed);
+            }
         }
         filter
     }

@@ -25,8 +25,8 @@ use crate::state::{Api, ApiState};
 
 /// Cancel many jobs
 ///
-/// Starts a bulk operation that cancels the jobs that fit `filter` and were created before this call. A job that is
-/// being delivered is cancelled if its delivery fails. With `dry_run` nothing changes, and the answer is 200 with the
+/// Starts a bulk operation that cancels the jobs that fit `filter` and were created before this call; they are those that a
+/// list with the same filter shows. A job that is being delivered is cancelled if its delivery fails. With `dry_run` nothing changes, and the answer is 200 with the
 /// number of jobs. A carrier does the work; `Location` is where to get the progress. While 16 bulk operations run the
 /// answer is 409.
 #[utoipa::path(
@@ -191,7 +191,8 @@ pub(super) async fn start(
 
 /// List bulk operations
 ///
-/// The bulk operations that are running or ended within a day, newest first. Revivals of a topic are among them.
+/// The bulk operations that are running or ended within a day, newest first. Revivals of a topic are among them. With
+/// the root key and without a tenant those of all tenants.
 #[utoipa::path(
     get, path = "/v1/bulk", tag = "bulk", operation_id = "list_bulk_operations",
     responses((status = 200, description = "The bulk operations", body = BulksAnswer), StoreProblems),
@@ -247,14 +248,14 @@ fn shown(caller: &Principal, bulk: Option<Bulk>) -> JsonResult<BulkAnswer> {
 /// Whether all jobs of an operation are a caller's.
 fn is_shown(caller: &Principal, target: &BulkTarget) -> bool {
     match target {
-        BulkTarget::Dead(filter) => caller.owns(&filter.topic),
-        BulkTarget::Jobs(Filter { topic: Some(topic), .. }, _) => caller.owns(topic),
+        BulkTarget::Dead(filter) => caller.reaches(&filter.topic),
+        BulkTarget::Jobs(Filter { topic: Some(topic), .. }, _) => caller.reaches(topic),
         BulkTarget::Jobs(filter, _) => {
             let has_topics = caller.topics().is_empty()
-                || !filter.among.is_empty() && filter.among.iter().all(|topic| caller.owns(topic));
+                || !filter.among.is_empty() && filter.among.iter().all(|topic| caller.reaches(topic));
             let has_scope = match &filter.scope {
-                TenantScope::All => *caller.own() == TenantScope::All,
-                TenantScope::One(tenant) => caller.own().has_tenant(tenant.as_ref()),
+                TenantScope::All => *caller.reach() == TenantScope::All,
+                TenantScope::One(tenant) => caller.reach().has_tenant(tenant.as_ref()),
             };
             has_topics && has_scope
         }

@@ -104,7 +104,6 @@ impl Filter {
 fn field(name: &str, text: &str) -> Result<String, String> {
     match set_filter_field(&mut JobFilter::default(), name, text) {
         Ok(()) => Ok(text.to_owned()),
-        Err(WrongValue { detail, allowed }) if detail.is_empty() => Err(allowed),
         Err(WrongValue { detail, allowed }) => Err(format!("{detail}; {allowed}")),
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::fields::object::{Fields, Mistakes, read};
+use super::fields::object::{Fields, Mistakes, read, shown};
 use super::fields::values::{REASON, is_reason};
 use crate::clock::Timestamp;
 use crate::contract::{Filter, MAX_ERROR_TEXT, TimeRange};
@@ -36,7 +36,7 @@ pub const FILTER_FIELDS: [(&str, &str); 14] = [
 
 /// A value of a filter that is not allowed.
 pub struct WrongValue {
-    /// What is wrong with it; empty if only its form is.
+    /// What is wrong with it.
     pub detail: String,
     /// What is allowed.
     pub allowed: String,
@@ -50,17 +50,20 @@ pub fn set_filter_field(filter: &mut Filter, name: &str, text: &str) -> Result<(
     let allowed =
         FILTER_FIELDS.into_iter().find(|(known, _)| *known == name).map_or("", |(_, allowed)| allowed);
     let wrong = |detail: String| WrongValue { detail, allowed: allowed.to_owned() };
-    let plain = || wrong(String::new());
+    let is_no = |name: &str| format!("{} is no {}", quoted(text), name.replace('_', " "));
+    let plain = || wrong(is_no(name));
     let owned = |is_fine: bool| Some(text.to_owned()).filter(|_| is_fine).ok_or_else(plain);
     let time = || {
-        parse_time(text)
-            .map_err(|error| WrongValue { detail: error.to_string(), allowed: error.allowed().to_owned() })
+        parse_time(text).map_err(|error| WrongValue {
+            detail: format!("{}: {error}", is_no("time")),
+            allowed: error.allowed().to_owned(),
+        })
     };
     let after = |range: TimeRange| Ok::<_, WrongValue>(TimeRange::new(Some(time()?), range.before()));
     let before = |range: TimeRange| Ok::<_, WrongValue>(TimeRange::new(range.after(), Some(time()?)));
     match name {
         "topic" => filter.topic = Some(text.parse().map_err(|_| plain())?),
-        "state" => filter.state = Some(state(text).map_err(wrong)?),
+        "state" => filter.state = Some(state(text).map_err(|why| why.map_or_else(plain, wrong))?),
         "tag" => filter.tag = Some(owned(Tags::is_tag(text))?),
         "host" => filter.host = Some(text.parse().map_err(|_| plain())?),
         "reason" => filter.reason = Some(owned(is_reason(text))?),
@@ -83,13 +86,22 @@ fn is_id(text: &str) -> bool {
     text.parse::<JobId>().is_ok()
 }
 
-fn state(text: &str) -> Result<State, String> {
+/// A text for a message: its first 80 characters, in quotes.
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(80) {
+        Some((cut, _)) => format!("{:?}", format!("{}…", &text[..cut])),
+        None => format!("{text:?}"),
+    }
+}
+
+/// The state of jobs that have not ended with a name. Otherwise why there is none, if there is more to say.
+fn state(text: &str) -> Result<State, Option<String>> {
     match State::ALL.into_iter().find(|state| state.name() == text) {
         Some(state) if state.is_terminal() => {
-            Err(format!("{text} jobs have ended and are neither listed, exported nor changed"))
+            Err(Some(format!("{text} jobs have ended and are neither listed nor exported")))
         }
         Some(state) => Ok(state),
-        None => Err(String::new()),
+        None => Err(None),
     }
 }
 
@@ -114,22 +126,16 @@ pub(super) fn parse(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Filter {
             "status" => read::<u16>(raw).map(|status| status.to_string()),
             _ => read::<String>(raw),
         };
-        let shown = super::fields::object::shown(raw);
         let set = text.map(|text| set_filter_field(&mut filter, name, &text));
-        let wrong = match set {
-            Some(Ok(())) => continue,
-            Some(Err(wrong)) => wrong,
+        match set {
+            Some(Ok(())) => {}
+            Some(Err(WrongValue { detail, allowed })) => mistakes.add(name, detail, allowed),
             None => {
-                let (_, allowed) =
-                    FILTER_FIELDS.into_iter().find(|(known, _)| *known == name).unwrap_or_default();
-                WrongValue { detail: "of the wrong type".to_owned(), allowed: allowed.to_owned() }
+                let allowed = FILTER_FIELDS.into_iter().find(|(known, _)| *known == name);
+                let allowed = allowed.map_or("", |(_, allowed)| allowed);
+                mistakes.add(name, format_args!("{} is of the wrong type", shown(raw)), allowed);
             }
-        };
-        let detail = match wrong.detail.as_str() {
-            "" => format!("{shown} is no {}", name.replace('_', " ")),
-            detail => format!("{shown}: {detail}"),
-        };
-        mistakes.add(name, detail, wrong.allowed);
+        }
     }
     filter
 }

@@ -10,7 +10,7 @@ use http::Uri;
 use ringback_admission::Principal;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Filter;
-use ringback_core::job::{Tenant, Topic};
+use ringback_core::job::{Tenant, TenantScope, Topic};
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 use ringback_core::written_time::parse_time;
 
@@ -59,9 +59,15 @@ impl Parameters {
         Some(topic.of_tenant(self.caller.tenant()))
     }
 
-    /// The jobs that the caller may see.
+    /// Whose jobs lists of the caller show.
+    pub(super) fn own(&self) -> TenantScope {
+        self.caller.own().clone()
+    }
+
+    /// All jobs that the caller reaches.
     pub(super) fn filter_of_caller(&self) -> Filter {
-        Filter { scope: self.caller.own().clone(), among: self.caller.topics().to_vec(), ..Filter::default() }
+        let (scope, among) = (self.caller.reach().clone(), self.caller.topics().to_vec());
+        Filter { scope, among, ..Filter::default() }
     }
 
     /// The text of a parameter.
