@@ -8,6 +8,7 @@ pub mod attempt_log;
 mod attempts;
 mod audit;
 mod dead;
+mod destinations;
 mod draw;
 pub mod edge_log;
 mod error;
@@ -38,6 +39,7 @@ pub use self::{
     attempts::*,
     audit::*,
     dead::*,
+    destinations::*,
     draw::*,
     edge_log::{EdgeName, TakenEdge},
     error::*,

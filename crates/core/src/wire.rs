@@ -9,6 +9,7 @@ mod audit;
 mod bulk;
 mod credentials;
 mod dead;
+mod destinations;
 mod effective;
 mod events;
 mod export;
@@ -33,7 +34,7 @@ pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
-    answer::*, archive::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, effective::*, events::*,
-    export::*, history::*, import::*, inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*,
-    pull::*, quotas::*, request::*, schedules::*, submit::*, topics::*,
+    answer::*, archive::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, destinations::*,
+    effective::*, events::*, export::*, history::*, import::*, inspect::*, keys::*, moves::*, notice::*,
+    policy::*, problem::*, pull::*, quotas::*, request::*, schedules::*, submit::*, topics::*,
 };

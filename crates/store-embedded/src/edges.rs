@@ -5,6 +5,7 @@
 mod archive;
 mod attempts;
 mod carriers;
+mod destinations;
 mod feeds;
 mod grant;
 mod moves;

@@ -4,6 +4,7 @@ mod archive;
 mod arrivals;
 mod attempts;
 mod carrier;
+mod destinations;
 mod draw;
 mod feeds;
 mod moves;

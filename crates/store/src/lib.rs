@@ -12,6 +12,7 @@ mod backend;
 mod book_changes;
 mod book_entries;
 mod dead;
+mod destinations;
 mod draws;
 mod edges;
 mod feeds;

@@ -26,6 +26,7 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         "/v1/jobs/{topic}/{id}/attempts"
         | "/v1/topics"
         | "/v1/topics/{topic}/revivals"
+        | "/v1/destinations"
         | "/v1/events"
         | "/v1/stats" => Need::Scope(Scope::Read),
         "/v1/topics/{topic}"
@@ -53,6 +54,8 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/topics/{topic}/secrets/{secret}"
         | "/v1/topics/{topic}/pause"
         | "/v1/topics/{topic}/resume"
+        | "/v1/destinations/{host}/pause"
+        | "/v1/destinations/{host}/resume"
         | "/v1/topics/{topic}/dead"
         | "/v1/topics/{topic}/dead/{id}"
         | "/v1/topics/{topic}/dead/revive"
@@ -86,6 +89,9 @@ mod tests {
             ("DELETE", "/v1/topics/{topic}/dead", Need::Scope(Scope::Manage)),
             ("POST", "/v1/receipts/finish", Need::Scope(Scope::Consume)),
             ("PUT", "/v1/topics/{topic}", Need::Scope(Scope::Manage)),
+            ("GET", "/v1/destinations", Need::Scope(Scope::Read)),
+            ("POST", "/v1/destinations/{host}/pause", Need::Scope(Scope::Manage)),
+            ("POST", "/v1/destinations/{host}/resume", Need::Scope(Scope::Manage)),
             ("GET", "/v1/audit", Need::Root),
             ("DELETE", "/v1/archive", Need::Root),
             ("GET", "/v1/history/{topic}/{id}", Need::Scope(Scope::Read)),

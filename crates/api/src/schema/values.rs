@@ -131,6 +131,11 @@ values! {
     JobCursor = text(patterns::JOB_CURSOR, 5, 128).examples(["0-0-0"]);
     /// `next` of the previous page of topics. Opaque.
     TopicCursor = text(patterns::TOPIC, 1, 64).examples(["pay.notify"]);
+    /// A host of callback URLs, or a host and a port. It is read by the rules of the URL standard: case does not matter, and an
+    /// IPv6 address is in brackets. A host in other letters is to be written in its ASCII form.
+    DestinationText = text(patterns::DESTINATION, 1, 259).examples(["merchant.example", "merchant.example:8443"]);
+    /// `next` of the previous page of destinations. Opaque.
+    DestinationCursor = text(patterns::DESTINATION_CURSOR, 4, 270).examples(["https~443~merchant.example"]);
     /// Names a schedule within its tenant: 1 to 96 of `A-Z a-z 0-9 . _ -`, neither `.` nor `..`.
     ScheduleName = text(patterns::SCHEDULE_ID, 1, 96).examples(["daily-report"]);
     /// `next` of the previous page of schedules. Opaque.
