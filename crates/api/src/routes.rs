@@ -82,6 +82,7 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/export", get(export::export)),
         ("/v1/export/topics", get(export::topics::export_topics)),
         ("/v1/export/credentials", get(credentials::export_credentials)),
+        ("/v1/export/destinations", get(destinations::export_destinations)),
         ("/v1/export/schedules", get(schedules::export_schedules)),
         ("/v1/import", post(import::import)),
         ("/v1/stats", get(stats::stats)),

@@ -1,4 +1,5 @@
-//! Destinations: hosts, or single ports of them, that callbacks go to, and the names under which stores keep their pauses.
+//! Destinations: hosts, or single ports of them, that callbacks go to, and the names under which stores keep their
+//! pauses.
 
 use std::fmt;
 
@@ -140,7 +141,8 @@ impl DestinationPause {
         Some(Self { destination: Destination::parse(destination).ok()?, of })
     }
 
-    /// The name under which stores keep it: the destination, with `~tenant/` or `~/` before it if it is not for all jobs.
+    /// The name under which stores keep it: the destination, with `~tenant/` or `~/` before it if it is not for all
+    /// jobs.
     pub fn name(&self) -> String {
         match &self.of {
             Some(of) => format!("{of}/{}", self.destination),
@@ -158,9 +160,14 @@ impl DestinationPause {
         self.of.is_none()
     }
 
-    /// What the names of a tenant's pauses begin with; `None` if it is for all jobs, or for those without a tenant.
+    /// The tenant whose jobs it is for; `None` if it is for all jobs, or for those without a tenant.
+    pub fn tenant(&self) -> Option<&str> {
+        self.of.as_ref()?.strip_prefix(Tenant::MARK).filter(|tenant| !tenant.is_empty())
+    }
+
+    /// What the names of its tenant's pauses begin with.
     pub fn tenant_prefix(&self) -> Option<String> {
-        self.of.as_ref().filter(|of| &***of != NO_TENANT).map(|of| format!("{of}/"))
+        self.tenant().map(|tenant| format!("{}{tenant}/", Tenant::MARK))
     }
 }
 

@@ -13,9 +13,9 @@ use ringback_core::job::TenantScope;
 use crate::backend::{Store, dispatch};
 
 impl Store {
-    /// Pauses a destination: no job of the pause's scope is delivered there any more. Deliveries that are under way go on and
-    /// are settled. If there are too many pauses, it is not paused. Works shard by shard: if it fails, the destination may be
-    /// paused in some of them.
+    /// Pauses a destination: no job of the pause's scope is delivered there any more. Deliveries that are under way go
+    /// on and are settled. If there are too many pauses, it is not paused. Works shard by shard: if it fails, the
+    /// destination may be paused in some of them.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -32,8 +32,8 @@ impl Store {
         Ok(Ok(()))
     }
 
-    /// Ends a pause of a destination. Returns whether it was paused. Works shard by shard like [`Store::pause_destination`]:
-    /// the destination counts as paused until the last shard has resumed.
+    /// Ends a pause of a destination. Returns whether it was paused. Works shard by shard like
+    /// [`Store::pause_destination`]: the destination counts as paused until the last shard has resumed.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -55,8 +55,8 @@ impl Store {
     }
 
     /// A page of at most `limit` origins of these lanes and paused destinations of a scope, and at most
-    /// [`MAX_DESTINATION_PAGE`], after a place or from the first. Each page reads the counts of all these lanes, a part at a
-    /// time, so the sums can be off by what moved meanwhile.
+    /// [`MAX_DESTINATION_PAGE`], after a place or from the first. Each page reads the counts of all these lanes, a part
+    /// at a time, so the sums can be off by what moved meanwhile.
     ///
     /// # Errors
     /// Any [`StoreError`].
@@ -83,7 +83,8 @@ impl Store {
         });
         let mut all = empty.clone();
         for sums in try_join_all(of_shards).await? {
-            // Each shard has returned `limit` places and one more, or all of them, so the first `limit` sums are complete.
+            // Each shard has returned `limit` places and one more, or all of them, so the first `limit` sums are
+            // complete.
             sums.found.into_iter().for_each(|(place, counts)| all.add(place, counts));
             all.without_jobs.retain(|pause| sums.without_jobs.contains(pause));
         }

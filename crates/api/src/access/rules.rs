@@ -65,6 +65,7 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         "/v1/export"
         | "/v1/export/topics"
         | "/v1/export/credentials"
+        | "/v1/export/destinations"
         | "/v1/export/schedules"
         | "/v1/import" => Need::Scope(Scope::Import),
         _ => Need::Root,

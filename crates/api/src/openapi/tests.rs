@@ -83,6 +83,7 @@ const PROBLEMS: &[(&str, &str, &str)] = &[
     ("/v1/topics/{topic}", "get", "400 404 422 503"),
     ("/v1/topics/{topic}/pause", "post", "400 408 413 422 503"),
     ("/v1/topics/{topic}/resume", "post", "400 404 408 413 422 503"),
+    ("/v1/export/destinations", "get", "503"),
     ("/v1/destinations", "get", "400 422 503"),
     ("/v1/destinations/{host}/pause", "post", "400 408 409 413 422 503"),
     ("/v1/destinations/{host}/resume", "post", "400 408 413 422 503"),

@@ -2,30 +2,33 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header};
 use ringback_admission::Principal;
 use ringback_core::contract::{
     LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
 };
 use ringback_core::destination::{Destination, DestinationPause};
-use ringback_core::wire::{DestinationPauseAnswer, DestinationsAnswer};
+use ringback_core::job::TenantScope;
+use ringback_core::wire::{DestinationLine, DestinationPauseAnswer, DestinationsAnswer};
 use ringback_service::http_server::Peer;
 
+use super::export::{MEDIA_TYPE, turn};
 use crate::access::As;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{DestinationPath, DestinationsQuery, NoBody, Query};
 use crate::limits::Deadline;
 use crate::schema::{
     DestinationCursor, DestinationParams, EmptyRequest, NoBodyProblems, PauseDestinationProblems,
-    QueryProblems,
+    QueryProblems, StoreProblems,
 };
 use crate::state::{Api, ApiState};
 
 /// List destinations
 ///
-/// Lists the origins of callback URLs for which there are jobs, with the number of jobs in each state, and paused destinations
-/// without jobs, sorted by host, port and scheme. The counts are sums over all topics that the caller may see. `next` is null
-/// on the last page. Each page reads the counts of all origins of all topics: ask for large pages.
+/// Lists the origins of callback URLs for which there are jobs, with the number of jobs in each state, and paused
+/// destinations without jobs, sorted by host, port and scheme. The counts are sums over all topics that the caller may
+/// see. `next` is null on the last page. Each page reads the counts of all origins of all topics: ask for large pages.
 #[utoipa::path(
     get, path = "/v1/destinations", tag = "destinations", operation_id = "list_destinations",
     params(
@@ -53,10 +56,10 @@ pub(crate) async fn list_destinations(
 
 /// Pause a destination
 ///
-/// Stops callbacks to a host, or to one port of it, with any scheme: after the answer no job is sent there. Jobs can still be
-/// submitted, cancelled and so on, and callbacks that have begun are settled. A destination without jobs can be paused too.
-/// Pausing it again changes nothing. With the key of a tenant the pause is for the jobs of that tenant, with the root key, or
-/// without one, for those of all.
+/// Stops callbacks to a host, or to one port of it, with any scheme: after the answer no job is sent there. Jobs can
+/// still be submitted, cancelled and so on, and callbacks that have begun are settled. A destination without jobs can
+/// be paused too. Pausing it again changes nothing. With the key of a tenant the pause is for the jobs of that tenant,
+/// with the root key, or without one, for those of all.
 #[utoipa::path(
     post, path = "/v1/destinations/{host}/pause", tag = "destinations", operation_id = "pause_destination",
     params(DestinationParams),
@@ -80,8 +83,8 @@ pub(crate) async fn pause_destination(
 
 /// Resume a destination
 ///
-/// Makes callbacks to it again. Resuming a destination that is not paused changes nothing. A pause of all ports and one of a
-/// single port are two pauses, which end each by itself; so are those of a tenant and of the operator.
+/// Makes callbacks to it again. Resuming a destination that is not paused changes nothing. A pause of all ports and one
+/// of a single port are two pauses, which end each by itself; so are those of a tenant and of the operator.
 #[utoipa::path(
     post, path = "/v1/destinations/{host}/resume", tag = "destinations", operation_id = "resume_destination",
     params(DestinationParams),
@@ -101,6 +104,38 @@ pub(crate) async fn resume_destination(
     let pause = DestinationPause::new(caller.reach(), destination);
     deadline.bound(api.store.resume_destination(&pause)).await??;
     find(&api, &caller, &pause.destination, deadline).await
+}
+
+/// Export paused destinations
+///
+/// Lists the pauses of destinations, a line of JSON each, so that they can be paused elsewhere. With the root key,
+/// those of all tenants too.
+#[utoipa::path(
+    get, path = "/v1/export/destinations", tag = "destinations", operation_id = "export_destinations",
+    responses(
+        (status = 200, description = "A line per pause", body = DestinationLine, content_type = "application/x-ndjson"),
+        StoreProblems,
+    ),
+)]
+pub(crate) async fn export_destinations(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+) -> Result<Response, ApiError> {
+    let _turn = turn(&api, caller.claimant(peer))?;
+    let pauses = Deadline::from_now().bound(api.store.paused_destinations()).await??;
+    let reach = caller.reach();
+    // A key for some topics ends none of them.
+    let is_reached = |pause: &&DestinationPause| {
+        caller.topics().is_empty() && (*reach == TenantScope::All || pause.is_of(reach))
+    };
+    let mut lines = Vec::new();
+    for pause in pauses.iter().filter(is_reached) {
+        serde_json::to_writer(&mut lines, &DestinationLine::new(pause))
+            .expect("plain data always serialises");
+        lines.push(b'\n');
+    }
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], lines).into_response())
 }
 
 async fn find(

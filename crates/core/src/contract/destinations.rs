@@ -1,4 +1,5 @@
-//! Destinations: how many jobs each origin has in which state, pages of origins and of pauses, and the limits of pauses.
+//! Destinations: how many jobs each origin has in which state, pages of origins and of pauses, and the limits of
+//! pauses.
 
 use std::collections::BTreeMap;
 
@@ -55,8 +56,8 @@ pub enum LaneSpan {
     Topic(Topic),
 }
 
-/// Origins of some lanes of a shard with their counts, and where the next step begins; `None` after the last one. An origin
-/// can be there more than once.
+/// Origins of some lanes of a shard with their counts, and where the next step begins; `None` after the last one. An
+/// origin can be there more than once.
 pub type DestinationPart = (Vec<(String, DestinationCounts)>, Option<Box<[u8]>>);
 
 /// Where a page of destinations begins: after an item.

@@ -15,7 +15,8 @@ use crate::job::TenantScope;
 pub struct DestinationAnswer {
     /// The host, in lower case and ASCII; an IPv6 address is in brackets.
     pub host: String,
-    /// The port, also where it is the scheme's own; null for a paused destination without jobs whose pause is for all ports.
+    /// The port, also where it is the scheme's own; null for a paused destination without jobs whose pause is for all
+    /// ports.
     pub port: Option<u16>,
     /// `http` or `https`; null for a paused destination without jobs.
     pub scheme: Option<String>,
@@ -29,8 +30,8 @@ pub struct DestinationAnswer {
     pub dead: u64,
     /// Whether it is paused: no job is delivered there.
     pub paused: bool,
-    /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the operator for
-    /// all tenants.
+    /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
+    /// operator for all tenants.
     pub pauses: Vec<String>,
 }
 
@@ -50,11 +51,32 @@ pub struct DestinationPauseAnswer {
     pub host: String,
     /// The port; null for all ports.
     pub port: Option<u16>,
-    /// Whether it is paused: no job is delivered there. After a resume of one port it is still true if all ports are paused.
+    /// Whether it is paused: no job is delivered there. After a resume of one port it is still true if all ports are
+    /// paused.
     pub paused: bool,
-    /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the operator for
-    /// all tenants.
+    /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
+    /// operator for all tenants.
     pub pauses: Vec<String>,
+}
+
+/// A paused destination, on its way to another installation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationLine {
+    /// The tenant whose jobs the pause is for; absent if it is for all, or for those that belong to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// `host` or `host:port`.
+    pub destination: String,
+    /// Whether it is for the jobs of all.
+    pub for_all: bool,
+}
+
+impl DestinationLine {
+    /// The line of a pause.
+    pub fn new(pause: &DestinationPause) -> Self {
+        let (tenant, destination) = (pause.tenant().map(str::to_owned), pause.destination.to_string());
+        Self { tenant, destination, for_all: pause.is_of_all() }
+    }
 }
 
 impl DestinationsAnswer {

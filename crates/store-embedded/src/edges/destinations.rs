@@ -58,7 +58,10 @@ impl EmbeddedStore {
         after: Option<&[u8]>,
     ) -> Result<DestinationPart, StoreError> {
         let (first, below) = match span {
-            LaneSpan::Topic(topic) => (format!("{topic} "), Some(format!("{topic}!"))),
+            LaneSpan::Topic(topic) => {
+                let topic = topic.as_str();
+                (format!("{topic} "), Some(format!("{topic}!")))
+            }
             LaneSpan::Of(scope) => scope.bounds(),
         };
         let after = after.map(|after| String::from_utf8_lossy(after).into_owned());

@@ -1,5 +1,5 @@
-//! Paused destinations, by shard and name. Each has a number in its shard, from which follows the turn of the lanes that are
-//! parked because of it. All shards have the same pauses.
+//! Paused destinations, by shard and name. Each has a number in its shard, from which follows the turn of the lanes
+//! that are parked because of it. All shards have the same pauses.
 
 use ringback_core::contract::{
     MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit, StoreError, tenant_limit,

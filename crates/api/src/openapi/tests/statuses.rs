@@ -470,7 +470,17 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "replay_history",
         ],
     ),
-    ("import", &["export", "export_topics", "export_credentials", "export_schedules", "import"]),
+    (
+        "import",
+        &[
+            "export",
+            "export_topics",
+            "export_credentials",
+            "export_destinations",
+            "export_schedules",
+            "import",
+        ],
+    ),
 ];
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 -- Paused destinations: hosts, or single ports of them, that no callback is made to.
 --
--- `destinations` is a hash: the name of each pause, and whether it is in force or ends. A name is `host` or `host:port`, for
--- the jobs of all; `~tenant/` before it makes it one for the jobs of a tenant, `~/` for those without one. All shards have the
--- same. The field `paused_hosts` of the shard's hash is how many there are, so that nothing else is read while there is none.
+-- `destinations` is a hash: the name of each pause, and whether it is in force or ends. A name is `host` or
+-- `host:port`, for the jobs of all; `~tenant/` before it makes it one for the jobs of a tenant, `~/` for those without
+-- one. All shards have the same. The field `paused_hosts` of the shard's hash is how many there are, so that nothing
+-- else is read while there is none.
 destinations.PAUSED, destinations.RESUMING = '1', '2'
 destinations.FIELDS = {'paused_hosts', 'pauses'}
 do
@@ -62,8 +63,8 @@ do
     return stored[pause]
   end
 
-  -- Which limit one more pause exceeds: 0 that of all, 2 that of the tenant whose names begin with `prefix`, if that is not
-  -- ''. Nil if there is room.
+  -- Which limit one more pause exceeds: 0 that of all, 2 that of the tenant whose names begin with `prefix`, if that is
+  -- not ''. Nil if there is room.
   function destinations.limit(prefix, most, most_of_tenant)
     local all, own = call('HKEYS', KEY.destinations), 0
     if #all >= most then return 0 end

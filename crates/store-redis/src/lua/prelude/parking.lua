@@ -1,8 +1,9 @@
 -- Parked lanes: lanes with ready jobs whose topic or destination is paused. They have no turn.
 --
 -- A lane is parked when its turn comes, in `parked`: under `<topic> <lane>` if its topic is paused, else under
--- `!<pause> <lane>` with the name of the pause of its destination. A resume gives the lanes that are under its name new turns;
--- those that something else holds are moved to the name of that, so each step of a resume has fewer lanes before it.
+-- `!<pause> <lane>` with the name of the pause of its destination. A resume gives the lanes that are under its name new
+-- turns; those that something else holds are moved to the name of that, so each step of a resume has fewer lanes before
+-- it.
 --
 -- `parking.FIELDS` are the fields that finding paused lanes reads.
 parking.FIELDS = {'paused', 'paused_hosts'}
@@ -23,8 +24,8 @@ do
     if fields.paused_hosts > 0 then destinations.load(names) end
   end
 
-  -- What holds a lane, as its member of `parked` begins: its topic, or the pause of its destination; nil if it may deliver.
-  -- What is under `ended` does not count.
+  -- What holds a lane, as its member of `parked` begins: its topic, or the pause of its destination; nil if it may
+  -- deliver. What is under `ended` does not count.
   local function holder(lane, ended)
     local name = lanes.name(lane)
     if not name then return nil end
@@ -57,8 +58,8 @@ do
     sliced('ZREM', turns, leaving)
   end
 
-  -- Gives up to `most` lanes that are parked under a name new turns, or parks them under another one. True when there are
-  -- more.
+  -- Gives up to `most` lanes that are parked under a name new turns, or parks them under another one. True when there
+  -- are more.
   function parking.unpark(under, most)
     local members = call('ZRANGE', KEY.parked, '[' .. under .. ' ', '(' .. under .. '!', 'BYLEX', 'LIMIT', 0, most)
     local all, pushes, pulls, kept = {}, {}, {}, {}
