@@ -126,8 +126,8 @@ async fn all_tenants_go_to_another_store_and_back_each_to_its_own() {
     assert_eq!(jobs.len(), 9, "{jobs:?}");
     let lines = saved(&first, &file, &[]).await;
     let counts: Vec<_> = lines.iter().map(|(kind, lines)| (kind.as_str(), lines.len())).collect();
-    let content = ["destination", "job", "tenant_job", "tenant_topic", "topic"];
-    let expected: Vec<_> = content.into_iter().zip([6, 3, 6, 6, 3]).collect();
+    let kinds = ["destination", "job", "tenant_job", "tenant_topic", "topic"];
+    let expected: Vec<_> = kinds.into_iter().zip([6, 3, 6, 6, 3]).collect();
     let others = [("backup", 1), ("end", 1)];
     assert!(
         counts.len() == 7 && expected.iter().chain(&others).all(|kind| counts.contains(kind)),
