@@ -14,6 +14,7 @@ mod cancel;
 mod cancel_races;
 mod carriers;
 mod dead_letters;
+pub(crate) mod destinations;
 pub(crate) mod edge_log;
 mod events;
 mod eviction;
@@ -380,6 +381,23 @@ contract! {
         a_topic_beyond_the_limit_is_refused_and_known_topics_go_on,
         a_tenant_has_no_more_topics_and_lanes_than_its_quota_allows,
         a_tenant_leaves_half_of_the_topics_to_the_others,
+    }
+    destinations {
+        nothing_goes_to_a_paused_destination_until_it_is_resumed,
+        a_pause_of_a_port_holds_that_port_alone,
+        a_lane_waits_for_its_topic_and_for_its_destination,
+        a_pause_of_a_tenant_holds_its_own_jobs,
+        a_delivery_under_way_goes_on_while_its_destination_is_paused,
+        consumers_of_a_topic_are_not_held_by_a_paused_destination,
+        a_resumed_destination_wakes_the_notifiers,
+        pausing_and_resuming_a_destination_again_changes_nothing,
+        a_lane_that_was_emptied_while_its_destination_held_it_is_found_again,
+        more_lanes_than_one_step_takes_are_resumed_and_those_held_otherwise_stay,
+        another_process_finds_the_destination_paused,
+        ready_jobs_of_a_paused_destination_count_as_ready,
+        destinations_beyond_the_limits_are_not_paused,
+        destinations_come_page_by_page_with_the_sums_of_their_lanes,
+        destinations_of_thousands_of_lanes_are_read_in_parts,
     }
     gauges {
         a_shard_counts_its_jobs_by_state,

@@ -10,6 +10,7 @@ mod cancel;
 mod dead_letter_notices;
 mod dead_letters;
 mod demo;
+mod destinations;
 mod edge_log;
 mod events;
 mod export_import;

@@ -61,6 +61,38 @@ async fn a_topic_is_paused_and_resumed() {
 }
 
 #[tokio::test]
+async fn a_host_is_paused_and_resumed_and_destinations_are_listed() {
+    let stack = StackOptions::api_only().start().await;
+    let server = stack.url("");
+    let run = ringback(&server, &["destinations"]).await;
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no destinations\n"));
+    let run = ringback(&server, &["pause", "--host", "Merchant.Example"]).await;
+    let words: Vec<_> = run.out.split_whitespace().collect();
+    let paused = ["HOST", "PORT", "PAUSED", "BY", "merchant.example", "all", "paused", "merchant.example"];
+    assert_eq!((run.code, words), (Some(0), paused.to_vec()), "{run:?}");
+    ringback(&server, &["pause", "--host", "[::1]:8443"]).await;
+    stack.accept(&json!({"topic": "a", "delay": "1h", "url": "https://merchant.example/"})).await;
+    let run = ringback(&server, &["destinations"]).await;
+    let lines: Vec<Vec<_>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["HOST", "PORT", "SCHEME", "DELAYED", "WAITING", "RESERVED", "DEAD"]);
+    assert_eq!(lines[1], ["[::1]", "8443", "-", "paused", "0", "0", "0", "0"]);
+    assert_eq!(lines[2], ["merchant.example", "443", "https", "paused", "1", "0", "0", "0"]);
+    let run = ringback(&server, &["resume", "--host", "merchant.example", "--json"]).await;
+    assert_eq!((run.code, &run.json()["paused"]), (Some(0), &json!(false)), "{run:?}");
+    let run = ringback(&server, &["destinations", "--limit", "1", "--json"]).await;
+    assert!(run.err.contains("the first 1 destinations; more with --limit or --all"), "{run:?}");
+    assert_eq!((&run.json()["host"], &run.json()["pauses"]), (&json!("[::1]"), &json!(["[::1]:8443"])));
+
+    for words in
+        [&["pause"][..], &["pause", "a", "--host", "b"], &["resume"], &["resume", "a", "--host", "b"]]
+    {
+        assert_eq!(ringback(&server, words).await.code, Some(64), "{words:?}");
+    }
+    let run = ringback(&server, &["pause", "--host", "http://a"]).await;
+    assert!(run.code == Some(64) && run.err.contains("the host of a callback URL"), "{run:?}");
+}
+
+#[tokio::test]
 async fn an_empty_list_of_topics_says_so() {
     let stack = StackOptions::api_only().start().await;
     let run = ringback(&stack.url(""), &["topics"]).await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringback_core::contract::{
     Bulk, BulkAction, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, Filter, Move, TimeRange,
 };
+use ringback_core::destination::Destination;
 use ringback_core::job::{Due, Job, JobKey, NewJob, Tags};
 use ringback_core::state::State;
 
@@ -234,7 +235,7 @@ pub(crate) async fn the_pages_of_each_filter_have_what_fits_and_nothing_else(ben
         let tenant = name.map(|name| name.parse().expect("a tenant"));
         of(&|f| f.scope = ringback_core::job::TenantScope::One(tenant.clone()))
     };
-    let host = |host: &str| of(&|f| f.host = Some(host.parse().expect("a host")));
+    let host = |host: &str| of(&|f| f.host = Some(Destination::parse(host).expect("a host")));
     let mut filters = vec![Filter::default(), scope(None), scope(Some("acme")), scope(Some("acm"))];
     filters
         .extend(["receiver.example", "other.example", "other.example:8080", "other.example:443"].map(host));

@@ -51,12 +51,18 @@ pub(crate) struct Offered {
     pub(crate) if_exists: IfExists,
 }
 
+/// A pause of the destination of an origin: whose jobs it holds (nobody's name for those of all, else as limits name
+/// tenants), the origin, and whether it is of its port alone.
+pub(crate) type Hold = (String, String, bool);
+
 /// All jobs.
 #[derive(Default)]
 pub(crate) struct Model {
     pub(crate) jobs: BTreeMap<String, Known>,
     /// The topics that are paused.
     pub(crate) paused: BTreeSet<String>,
+    /// The pauses of destinations: whose jobs they hold, of which origin, and whether they are of its port alone.
+    pub(crate) held: BTreeSet<Hold>,
     /// Topics and their policies.
     pub(crate) policies: BTreeMap<String, Policy>,
     /// How many former lives were done, and cancelled.
@@ -126,7 +132,10 @@ impl Model {
 
     /// Whether jobs of a lane are given.
     pub(crate) fn is_open(&self, lane: &str) -> bool {
-        !self.paused.contains(Lane::topic_of(lane))
+        let Some(Lane { topic, origin }) = Lane::parse(lane) else { return false };
+        let tenant = Lane { topic, origin }.tenant();
+        let holds = |(of, held, _): &Hold| held == origin && (of.is_empty() || of == tenant);
+        !self.paused.contains(topic) && !self.held.iter().any(holds)
     }
 
     pub(crate) fn get(&self, key: &JobKey) -> Option<&Known> {

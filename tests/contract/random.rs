@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, PolicyPut, Reserve, Settled, Stats, SubmitResult, Token};
-use ringback_core::job::{IfExists, JobKey, NewJob};
+use ringback_core::job::{IfExists, JobKey, NewJob, TenantScope};
 use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -17,6 +17,7 @@ use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{seed, variable};
 use tokio::time::{Instant, sleep_until};
 
+use super::destinations::pause_of;
 use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry, topic};
 use super::model::{LeaseNumber, Model, Offered, lane};
 use super::policies::policy;
@@ -224,11 +225,14 @@ impl Run<'_> {
         }
         for lease in leases {
             let is_open = lane_of(lease).is_some_and(|lane| self.model.is_open(&lane));
-            assert!(is_open, "{}: {} is given, but its topic is paused", self.at, lease.key);
+            assert!(is_open, "{}: {} is given, but its topic or destination is paused", self.at, lease.key);
         }
     }
 
     async fn pause_or_resume(&mut self) {
+        if self.rng.random_bool(0.5) {
+            return self.pause_or_resume_destination().await;
+        }
         let name = *TOPICS.choose(&mut self.rng).expect("some");
         let topic = topic(name);
         if self.rng.random_bool(0.4) {
@@ -238,6 +242,26 @@ impl Run<'_> {
             let known = self.bench.store().resume(&topic).await.expect("resume");
             let was_paused = self.model.paused.remove(name);
             assert!(known || !was_paused, "{}: {name} was paused", self.at);
+        }
+    }
+
+    async fn pause_or_resume_destination(&mut self) {
+        let (of, scope) = match self.rng.random_range(0..4) {
+            0..2 => ("", TenantScope::All),
+            2 => (TENANTS[0], TenantScope::One(None)),
+            _ => (TENANTS[1], TenantScope::One(Some("t".parse().expect("a tenant")))),
+        };
+        let (origin, is_port) = (*ORIGINS.choose(&mut self.rng).expect("some"), self.rng.random());
+        let host = origin.trim_start_matches("http://");
+        let pause = pause_of(&scope, &if is_port { format!("{host}:80") } else { host.to_owned() });
+        let hold = (of.to_owned(), origin.to_owned(), is_port);
+        if self.rng.random_bool(0.3) {
+            let paused = self.bench.store().pause_destination(&pause).await.expect("pause");
+            paused.expect("there is room");
+            self.model.held.insert(hold);
+        } else {
+            let was_paused = self.bench.store().resume_destination(&pause).await.expect("resume");
+            assert_eq!(was_paused, self.model.held.remove(&hold), "{}: {hold:?}", self.at);
         }
     }
 

@@ -53,6 +53,9 @@ const TOPICS: [&str; 2] = ["a", "~t/b"];
 const TENANTS: [&str; 2] = [NO_TENANT, "~t"];
 const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
 
+/// The destinations of these origins, with a port and without.
+const DESTINATIONS: [&str; 3] = ["one.example", "one.example:80", "two.example:80"];
+
 #[test]
 fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
     let wanted = variable("RINGBACK_TEST_OPERATIONS");

@@ -6,13 +6,14 @@ use std::path::Path;
 
 use redb::{Database, Key, ReadableTable as _, TableDefinition, Value};
 use ringback_core::contract::{Audit, DamageKind, Limit, Repair, Shard, SubmitResult};
-use ringback_core::job::{Callback, JobKey, NewJob, TenantLimits, Topic};
+use ringback_core::job::{Callback, JobKey, NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
 use tempfile::{TempDir, tempdir};
 
 use super::{audit, job, open, reserve, settle, submit};
+use crate::contract::destinations::pause_of;
 use crate::contract::jobs::{LONG, With, bury};
 
 const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
@@ -29,6 +30,7 @@ const DEAD: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new
 const ENDED: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new("ended");
 const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
 const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
+const DESTINATIONS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("destinations");
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 const SHARDS: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("shards");
 
@@ -298,6 +300,26 @@ async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
     // It counts as resumed, and its lane is parked still.
     change_small(path, KNOWN, (shard.number(), "store"), 1, 0);
     change_small(path, KNOWN, (shard.number(), ""), 3, 0);
+    mended(path, "parked for ever", DamageKind::Schedule, 1).await;
+    let store = open(path).await;
+    assert_eq!(reserve(&store, shard, 100).await.len(), 1);
+}
+
+#[tokio::test]
+async fn lanes_of_a_paused_destination_are_no_damage_unless_its_pause_is_gone() {
+    let directory = ground().await;
+    let path = directory.path();
+    let shard = {
+        let store = open(path).await;
+        let pause = pause_of(&TenantScope::All, "receiver.example:80");
+        store.pause_destination(&pause).await.expect("pause").expect("there is room");
+        let shard = store.shard_of(&job("ready").key);
+        assert!(reserve(&store, shard, 99).await.is_empty());
+        audit::own(&store).await;
+        audit::tables(&store).await;
+        shard
+    };
+    empty(path, DESTINATIONS);
     mended(path, "parked for ever", DamageKind::Schedule, 1).await;
     let store = open(path).await;
     assert_eq!(reserve(&store, shard, 100).await.len(), 1);

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
+use ringback_core::destination::DestinationPause;
+use ringback_core::lane::Lane;
 
 /// What the scripts read of a job; see the prelude for the layout.
 struct Record {
@@ -183,6 +185,8 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
     // Topics that are forgotten take theirs with them.
     assert!(ended[0] <= counter("done"), "{ended:?} were done, in topics of {base}: {counters:?}");
     assert!(ended[1] <= counter("cancelled"), "{ended:?} were cancelled, in topics of {base}: {counters:?}");
+    let pauses: i64 = ask(redis, cmd("HLEN").arg(format!("{base}:destinations"))).await;
+    assert_eq!(counter("paused_hosts"), pauses, "paused destinations of {base}");
     assert_eq!(counter("paused"), held.len() as i64, "paused topics of {base}");
     let counted = topics.keys().filter(|topic| !held.contains(*topic)).count() + held.len();
     assert_eq!(counter("topics"), counted as i64, "topics of {base} that have jobs or are paused");
@@ -285,15 +289,25 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     assert_eq!(Ok(first.unwrap_or(0)), stored, "the first slot of {base}");
 }
 
-/// Whether a lane is parked under its name, and its topic is paused.
+/// Whether a lane is parked under its name, and its topic is paused, or its destination and the name is that of the pause.
 async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
     let shard = format!("{base}:shard");
     let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;
     let words = &row[LANE_ROW..];
     let topic = &words[..words.iter().position(|b| *b == b' ').expect("a topic")];
     let of_topic: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg([b"topic:", topic].concat())).await;
-    let member = [topic, b" ", lane].concat();
-    of_topic[8] > 0 && score(redis, format!("{base}:parked").as_bytes(), &member).await.is_some()
+    let mut holders = if of_topic[8] > 0 { vec![topic.to_vec()] } else { Vec::new() };
+    let name = std::str::from_utf8(words).expect("a name");
+    let names = Lane::parse(name).and_then(DestinationPause::names_of).into_iter().flatten();
+    let pauses: Vec<String> = ask(redis, cmd("HKEYS").arg(format!("{base}:destinations"))).await;
+    holders.extend(names.filter(|name| pauses.contains(name)).map(|name| format!("!{name}").into_bytes()));
+    for holder in holders {
+        let member = [&*holder, b" ", lane].concat();
+        if score(redis, format!("{base}:parked").as_bytes(), &member).await.is_some() {
+            return true;
+        }
+    }
+    false
 }
 
 /// No more than the last three segments of attempts, and the size of the current one is right.

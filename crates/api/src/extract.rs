@@ -17,12 +17,13 @@ pub(crate) use self::body::Upload;
 pub(crate) use self::idempotency::{IdempotencyKey, NoIdempotencyKey, key_and_id};
 pub(crate) use self::json::{JsonBody, MaybeJson, NoBody};
 pub(crate) use self::path::{
-    BulkPath, CredentialPath, JobPath, KeyPath, QuotaPath, ReceiptPath, RedrivePath, SchedulePath,
-    SecretPath, TopicPath, check_topics_of, parse_receipt, unknown_access_key, unknown_bulk,
+    BulkPath, CredentialPath, DestinationPath, JobPath, KeyPath, QuotaPath, ReceiptPath, RedrivePath,
+    SchedulePath, SecretPath, TopicPath, check_topics_of, parse_receipt, unknown_access_key, unknown_bulk,
     unknown_credential, unknown_quota, unknown_receipt, unknown_redrive, unknown_schedule, unknown_secret,
 };
 pub(crate) use self::query::{
-    DeadPageQuery, DetachQuery, EndsQuery, ErasureQuery, ForceQuery, HistoryQuery, Include, IncludeOfEnds,
-    PageQuery, PurgeQuery, Query, SchedulesQuery, TopicsQuery, UpcomingQuery, outdated_cursor,
+    DeadPageQuery, DestinationsQuery, DetachQuery, EndsQuery, ErasureQuery, ForceQuery, HistoryQuery,
+    Include, IncludeOfEnds, PageQuery, PurgeQuery, Query, SchedulesQuery, TopicsQuery, UpcomingQuery,
+    outdated_cursor,
 };
 pub(crate) use self::trace::{Caller, trace_parent};

@@ -7,6 +7,7 @@ mod bulk_submit;
 pub(crate) mod consistency_audit;
 pub(crate) mod credentials;
 pub(crate) mod dead;
+pub(crate) mod destinations;
 pub(crate) mod events;
 pub(crate) mod export;
 pub(crate) mod history;
@@ -68,6 +69,9 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ),
         ("/v1/topics/{topic}/pause", post(topics::pause)),
         ("/v1/topics/{topic}/resume", post(topics::resume)),
+        ("/v1/destinations", get(destinations::list_destinations)),
+        ("/v1/destinations/{host}/pause", post(destinations::pause_destination)),
+        ("/v1/destinations/{host}/resume", post(destinations::resume_destination)),
         ("/v1/topics/{topic}/dead", get(dead::list).delete(dead::purge_all)),
         ("/v1/topics/{topic}/dead/{id}", delete(dead::purge)),
         ("/v1/topics/{topic}/dead/revive", post(redrives::begin).delete(dead::purge_job_named_revive)),
@@ -86,6 +90,7 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/export", get(export::export)),
         ("/v1/export/topics", get(export::topics::export_topics)),
         ("/v1/export/credentials", get(credentials::export_credentials)),
+        ("/v1/export/destinations", get(destinations::export_destinations)),
         ("/v1/export/schedules", get(schedules::export_schedules)),
         ("/v1/import", post(import::import)),
         ("/v1/stats", get(stats::stats)),

@@ -9,6 +9,7 @@ mod bulk;
 mod compact;
 mod credential;
 mod dead;
+mod destinations;
 mod each_job;
 mod export;
 mod history;
@@ -88,7 +89,7 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     /// Export all pending and dead jobs, one JSON job per line
     Export(export::ExportArgs),
-    /// Save all jobs and schedules, and the policies and pauses of topics, in a file
+    /// Save all jobs and schedules, the policies and pauses of topics, and paused hosts, in a file
     Backup(backup::BackupArgs),
     /// Restore a backup, into the same installation or another one
     Restore(restore::RestoreArgs),
@@ -165,12 +166,14 @@ pub(crate) enum Command {
     /// Show a topic
     #[command(after_help = topics::TOPIC_EXAMPLES)]
     Topic(TopicArgs),
-    /// Stop delivering the jobs of a topic until it is resumed
+    /// Stop delivering the jobs of a topic, or all jobs to a host, until it is resumed
     #[command(after_help = topics::PAUSE_EXAMPLES)]
-    Pause(TopicArgs),
-    /// Deliver the jobs of a paused topic again
+    Pause(topics::PauseArgs),
+    /// Deliver the jobs of a paused topic, or to a paused host, again
     #[command(after_help = topics::RESUME_EXAMPLES)]
-    Resume(TopicArgs),
+    Resume(topics::PauseArgs),
+    /// List the hosts that callbacks go to with their number of jobs per state, and paused hosts
+    Destinations(destinations::DestinationsArgs),
     /// Show the number of jobs per state, and how late deliveries were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
@@ -282,6 +285,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Topic(args) => online(remote, async |session| topics::get(session, &args).await),
         Command::Pause(args) => online(remote, async |session| topics::pause(session, &args).await),
         Command::Resume(args) => online(remote, async |session| topics::resume(session, &args).await),
+        Command::Destinations(args) => {
+            online(remote, async |session| destinations::list(session, &args).await)
+        }
         Command::Watch(args) => online(remote, async |session| watch::run(session, &args).await),
         Command::Audit(args) => online(remote, async |session| audit::run(session, &args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),

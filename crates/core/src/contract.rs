@@ -9,6 +9,7 @@ mod attempts;
 mod audit;
 mod bulk;
 mod dead;
+mod destinations;
 mod draw;
 pub mod edge_log;
 mod error;
@@ -40,6 +41,7 @@ pub use self::{
     audit::*,
     bulk::*,
     dead::*,
+    destinations::*,
     draw::*,
     edge_log::{EdgeName, TakenEdge},
     error::*,

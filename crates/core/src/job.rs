@@ -3,7 +3,6 @@
 
 mod callback;
 mod expires;
-mod host;
 mod if_exists;
 mod key;
 mod method;
@@ -20,7 +19,6 @@ pub use callback::{
     RESERVED_HEADERS, RESERVED_PREFIXES, Refused, USER_AGENT,
 };
 pub use expires::Expires;
-pub use host::{HostPattern, InvalidHost};
 pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
 pub use method::CallbackMethod;

@@ -12,13 +12,14 @@
 //! ```
 //!
 //! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`policy`], [`schedule`], [`lane`],
-//! [`contract`] (arguments and results of the store's edges), [`wire`] (JSON of the public API).
+//! [`destination`], [`contract`] (arguments and results of the store's edges), [`wire`] (JSON of the public API).
 
 pub mod access;
 pub mod backoff;
 pub mod clock;
 pub mod contract;
 pub mod credential;
+pub mod destination;
 pub mod duration;
 pub mod fault;
 pub mod hex;

@@ -9,6 +9,7 @@ mod audit;
 mod bulk;
 mod credentials;
 mod dead;
+mod destinations;
 mod effective;
 mod events;
 mod export;
@@ -35,7 +36,8 @@ pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
-    answer::*, archive::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, effective::*, events::*,
-    export::*, filter::*, history::*, import::*, inspect::*, keys::*, listing::*, moves::*, notice::*,
-    policy::*, problem::*, pull::*, quotas::*, request::*, schedules::*, submit::*, topics::*,
+    answer::*, archive::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, destinations::*,
+    effective::*, events::*, export::*, filter::*, history::*, import::*, inspect::*, keys::*, listing::*,
+    moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*, request::*, schedules::*, submit::*,
+    topics::*,
 };

@@ -6,6 +6,7 @@ mod archive;
 mod attempts;
 mod bulks;
 mod carriers;
+mod destinations;
 mod feeds;
 mod grant;
 mod moves;

@@ -6,6 +6,7 @@ mod attempts;
 mod bulks;
 mod callers;
 mod counts;
+mod destinations;
 mod feeds;
 pub(crate) mod format;
 mod lateness;
@@ -30,19 +31,23 @@ use self::callers::Callers;
 pub(crate) use self::callers::Granted;
 use self::counts::Counts;
 pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, Sums, TopicRow, is_sum, tenant_of};
+use self::destinations::Destinations;
+pub(crate) use self::destinations::PauseRow;
 pub(crate) use self::feeds::FeedRow;
 use self::feeds::Feeds;
 pub(crate) use self::format::{Checkpoint, Counted, Fixed, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;
-use self::list::{ARCHIVE, BULKS, CALLERS, DEAD, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES, TOMBSTONES};
+use self::list::{
+    ARCHIVE, BULKS, CALLERS, DEAD, DESTINATIONS, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES, TOMBSTONES,
+};
 pub(crate) use self::list::{OutboxKey, ReplayTables};
 use self::outbox::Outbox;
 pub(crate) use self::outbox::{Notice, OutboxRow};
 use self::policies::Policies;
 use self::ready::Ready;
-pub(crate) use self::ready::{PARKED, PULL, QueueEnd};
+pub(crate) use self::ready::{PARKED, PULL, QueueEnd, is_of_destination};
 pub(crate) use self::record::{Body, Last, Life, Record, Stage};
 pub(crate) use self::records::{Records, StoredJob};
 use self::rows::Access;
@@ -75,6 +80,8 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) schedules: Schedules<A>,
     pub(crate) archive: Archive<A>,
     pub(crate) feeds: Feeds<A>,
+    /// Paused destinations.
+    pub(crate) destinations: Destinations<A>,
 }
 
 impl<A: Access> Tables<A> {
@@ -97,6 +104,7 @@ impl<A: Access> Tables<A> {
             schedules: Schedules::open(access)?,
             archive: Archive(access.open(ARCHIVE)?),
             feeds: Feeds(access.open(FEEDS)?),
+            destinations: Destinations(access.open(DESTINATIONS)?),
         })
     }
 

@@ -93,7 +93,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Checks the times of the next look.
+    /// Checks the times of the next look, and the number of paused destinations.
     async fn times(&mut self) -> Result<(), StoreError> {
         let wrong = self.calls.overview().await?.wrong_times;
         let repaired = match self.repair {
@@ -108,6 +108,7 @@ impl Walk<'_> {
                 "tell_at" => "dead-letter notices are due before the time at which they are looked at next",
                 "fires_at" => "schedules fire before the time at which they are looked at next",
                 "dead_at" => "dead jobs are to be evicted before the time at which they are looked at next",
+                "paused_hosts" => "the number of paused destinations differs from the recorded one",
                 _ => "the first slot differs from the recorded one",
             };
             self.found(Finding::new(DamageKind::WakeAt, self.shard, what), repaired);

@@ -5,6 +5,7 @@ mod arrivals;
 mod attempts;
 mod bulk;
 mod carrier;
+mod destinations;
 mod draw;
 mod feeds;
 mod moves;

@@ -4,4 +4,4 @@ mod dead;
 mod gauges;
 mod job;
 mod page;
-mod stats;
+pub(crate) mod stats;

@@ -150,7 +150,7 @@ const PIECES: &[&str] = files! {
     "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/schedule" "prelude/due"
     "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
     "prelude/lateness"
-    "prelude/topics" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
+    "prelude/topics" "prelude/destinations" "prelude/parking" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
     "prelude/bulks" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/audit" "prelude/start"
 };
 
@@ -161,6 +161,7 @@ const FILES: &[&str] = files! {
     "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
     "edges/schedules" "edges/archive"
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
+    "queries/destinations"
     "queries/gauges" "queries/schedules" "queries/archive"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/bulks"
     "installation/draw" "installation/schedules" "installation/feeds"
@@ -238,6 +239,8 @@ scripts! {
     RELEASE_SHARD: "release_shard", Drains;
     PAUSE: "pause", Drains;
     RESUME: "resume", Drains;
+    PAUSE_DESTINATION: "pause_destination", Drains;
+    RESUME_DESTINATION: "resume_destination", Drains;
     NOTE: "note", Fills;
     WATCH: "watch", Drains;
     CHANGE_SCHEDULES: "change_schedules", Drains;
@@ -264,6 +267,8 @@ scripts! {
     STATS: "stats", Reads;
     ACCEPTED: "accepted", Reads;
     TOPICS: "topics", Reads;
+    DESTINATIONS: "destinations", Reads;
+    PAUSED_DESTINATIONS: "paused_destinations", Reads;
     GAUGES: "gauges", Reads;
     TOPIC_GAUGES: "topic_gauges", Reads;
     ATTEMPTS: "attempts", Reads;
@@ -309,10 +314,28 @@ mod tests {
                 "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
                 | "bulk_revive" | "bulk_reschedule" | "begin_bulk" | "put_policy" | "draw" | "note"
                 | "fire" | "list_schedule" => Kind::Fills,
-                "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
-                | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "bulks" | "versions"
-                | "attempts" | "outbox" | "due_schedules" | "schedules" | "list_schedules"
-                | "unlisted_schedules" | "archive_status" => Kind::Reads,
+                "get"
+                | "get_stored"
+                | "page"
+                | "stats"
+                | "accepted"
+                | "topics"
+                | "gauges"
+                | "topic_gauges"
+                | "pull_lanes"
+                | "lease_info"
+                | "dead"
+                | "bulks"
+                | "versions"
+                | "attempts"
+                | "outbox"
+                | "due_schedules"
+                | "schedules"
+                | "list_schedules"
+                | "unlisted_schedules"
+                | "archive_status"
+                | "destinations"
+                | "paused_destinations" => Kind::Reads,
                 "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

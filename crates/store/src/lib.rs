@@ -13,6 +13,7 @@ mod book_changes;
 mod book_entries;
 mod bulks;
 mod dead;
+mod destinations;
 mod draws;
 mod edges;
 mod feeds;

@@ -45,7 +45,8 @@ async fn done(stack: &Stack, words: &[&str]) -> Run {
     run
 }
 
-/// Fills an installation: for each owner a policy with a header and a signing secret, a pause, and jobs.
+/// Fills an installation: for each owner a policy with a header and a signing secret, paused topics and hosts, and
+/// jobs.
 async fn fill(stack: &Stack) {
     for owner in OWNERS {
         let header = format!("authorization:of {}", name(owner));
@@ -55,6 +56,10 @@ async fn fill(stack: &Stack) {
         let paused = format!("paused-of-{}", name(owner));
         for topic in ["held", &paused] {
             done(stack, &[&["pause", topic], &*flags(owner)].concat()).await;
+        }
+        let host = format!("{}.example:8443", name(owner));
+        for host in ["held.example", &host] {
+            done(stack, &[&["pause", "--host", host], &*flags(owner)].concat()).await;
         }
     }
     let jobs: String = OWNERS.iter().flat_map(|owner| jobs(*owner)).map(|job| format!("{job}\n")).collect();
@@ -121,11 +126,17 @@ async fn all_tenants_go_to_another_store_and_back_each_to_its_own() {
     assert_eq!(jobs.len(), 9, "{jobs:?}");
     let lines = saved(&first, &file, &[]).await;
     let counts: Vec<_> = lines.iter().map(|(kind, lines)| (kind.as_str(), lines.len())).collect();
-    let expected =
-        [("backup", 1), ("end", 1), ("job", 3), ("tenant_job", 6), ("tenant_topic", 6), ("topic", 3)];
-    assert_eq!(counts, expected);
-    let expected = json!({"counts": {"job": 3, "tenant_job": 6, "tenant_topic": 6, "topic": 3}});
-    assert_eq!(lines["end"][0]["counts"], expected["counts"]);
+    let kinds = ["destination", "job", "tenant_job", "tenant_topic", "topic"];
+    let expected: Vec<_> = kinds.into_iter().zip([6, 3, 6, 6, 3]).collect();
+    let others = [("backup", 1), ("end", 1)];
+    assert!(
+        counts.len() == 7 && expected.iter().chain(&others).all(|kind| counts.contains(kind)),
+        "{counts:?}"
+    );
+    let expected: Value = expected.into_iter().map(|(kind, n)| (kind.to_owned(), json!(n))).collect();
+    assert_eq!(lines["end"][0]["counts"], expected);
+    let for_all = lines["destination"].iter().filter(|line| line["for_all"] == true);
+    assert_eq!(for_all.count(), 2, "{lines:?}");
     let content_of_first = content(lines);
 
     let second = api(Some("embedded:./data"), 7).start().await;
@@ -168,6 +179,12 @@ async fn a_tenant_is_saved_and_restored_alone() {
     );
     assert_eq!(restored(&second, &all, &["--tenant", "acme"]).await, json!([[3, 0, 0], [3, 0, 0]]));
     assert_eq!(exported(&second).await, acme);
+    let again = saved(&second, &path(dir.path(), "again"), &[]).await;
+    let hosts = ["acme.example:8443", "held.example"];
+    assert_eq!(
+        again["destination"],
+        hosts.map(|host| json!({"tenant": "acme", "destination": host, "for_all": false}))
+    );
     assert_eq!(restored(&second, &one, &[]).await, json!([[0, 3, 0], [0, 3, 0]]));
 
     // The tenant does so itself, with its own key.

@@ -2,13 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::{BulkStart, BulkTarget, Cancelled, DeadFilter, MoveResult, PolicyPut, Token};
-use ringback_core::job::{Due, JobKey, Topic};
+use ringback_core::contract::{
+    BulkStart, BulkTarget, Cancelled, DeadFilter, LaneSpan, MoveResult, PolicyPut, Token,
+};
+use ringback_core::destination::DestinationPause;
+use ringback_core::job::{Due, JobKey, TenantScope, Topic};
 
+use super::super::destinations::pause_of;
 use super::super::jobs::{LONG, ms};
 use super::super::policies::policy;
 use super::operations::{Call, OnTopic, When};
-use super::{Pair, TIMES, counted};
+use super::{DESTINATIONS, Pair, TIMES, counted};
+
+/// The pause of a destination, for the tenant of a topic or for all.
+fn destination_of(topic: &Topic, n: usize, is_own: bool) -> DestinationPause {
+    let scope = if is_own { TenantScope::One(topic.tenant()) } else { TenantScope::All };
+    pause_of(&scope, DESTINATIONS[n])
+}
 
 impl Pair {
     /// What the next reserve asks for.
@@ -22,6 +32,18 @@ impl Pair {
             OnTopic::Resume => {
                 let known = redis.resume(topic).await.expect("resume");
                 assert_eq!(known, memory.resume(topic).await.expect("resume"), "{}", self.at);
+            }
+            OnTopic::PauseDestination(n, is_own) => {
+                let pause = destination_of(topic, n, is_own);
+                for store in &self.stores {
+                    store.pause_destination(&pause).await.expect("pause").expect("there is room");
+                }
+            }
+            OnTopic::ResumeDestination(n, is_own) => {
+                let pause = destination_of(topic, n, is_own);
+                let was_paused = redis.resume_destination(&pause).await.expect("resume");
+                let other = memory.resume_destination(&pause).await.expect("resume");
+                assert_eq!(was_paused, other, "{}", self.at);
             }
             OnTopic::PutPolicy(number) => {
                 let policy = policy(&format!(r#"{{"ttr":"{number}m"}}"#));
@@ -47,6 +69,13 @@ impl Pair {
                 let redis = redis.topic(topic).await.expect("topic").map(|counts| counted(&counts));
                 let memory = memory.topic(topic).await.expect("topic").map(|counts| counted(&counts));
                 assert_eq!(redis, memory, "{}", self.at);
+                for scope in [TenantScope::All, TenantScope::One(topic.tenant())] {
+                    let spans = [LaneSpan::Of(scope.clone())];
+                    let [redis, memory] =
+                        self.stores.each_ref().map(|store| store.destinations(&spans, &scope, None, 10));
+                    let page = redis.await.expect("a page");
+                    assert_eq!(page, memory.await.expect("a page"), "{}", self.at);
+                }
             }
         }
     }

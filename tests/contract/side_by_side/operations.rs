@@ -6,7 +6,7 @@ use ringback_core::job::IfExists;
 
 use super::super::jobs::{LONG, ms};
 use super::pull_jobs::Ttr;
-use super::{TIMES, TOPICS, WINDOW};
+use super::{DESTINATIONS, TIMES, TOPICS, WINDOW};
 
 /// Which lanes, which origins and which tenants may give jobs.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,9 @@ pub(crate) enum Call {
 pub(crate) enum OnTopic {
     Pause,
     Resume,
+    /// One of a few destinations, for its tenant or for all.
+    PauseDestination(usize, bool),
+    ResumeDestination(usize, bool),
     Look,
     /// One of a few policies.
     PutPolicy(u8),
@@ -232,6 +235,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     let on_topic = prop_oneof![
         2 => Just(OnTopic::Pause),
         4 => Just(OnTopic::Resume),
+        1 => (0..DESTINATIONS.len(), any::<bool>()).prop_map(|(n, own)| OnTopic::PauseDestination(n, own)),
+        3 => (0..DESTINATIONS.len(), any::<bool>()).prop_map(|(n, own)| OnTopic::ResumeDestination(n, own)),
         4 => Just(OnTopic::Look),
         2 => (1..4_u8).prop_map(OnTopic::PutPolicy),
         1 => Just(OnTopic::DeletePolicy),

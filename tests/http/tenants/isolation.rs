@@ -34,6 +34,7 @@ async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static s
     }
     for path in [
         "/v1/topics",
+        "/v1/destinations",
         "/v1/topics/shared",
         "/v1/topics/shared/dead",
         "/v1/topics/of-a/secrets",
@@ -61,6 +62,8 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
     let schedule = json!({"every": "7d", "job": {"topic": own, "url": sink.url("/"), "context": {"of": marked("secret")}}});
     let path = format!("/v1/schedules/{only}");
     caller.send(stack, Method::PUT, &path, Some(&schedule)).await.expect(201);
+    let host = format!("{only}.example");
+    caller.post(stack, &format!("/v1/destinations/{host}/pause"), &json!({})).await.expect(200);
     accept(json!({"topic": "shared", "id": "waits", "url": sink.url("/"), "delay": "1h"})).await;
     let context = json!({"of": marked("secret")});
     accept(json!({"topic": own, "id": only, "url": sink.url("/"), "delay": "1h", "context": context})).await;
@@ -98,6 +101,7 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
         named("{revival}", &revival["id"], "00000000000000ff"),
         named("{secret}", &secret["id"], "sec_nobodys"),
         named("{credential}", &json!(only), "nobodys-credential"),
+        named("{host}", &json!(host), "nobodys.example"),
     ]
 }
 
@@ -190,6 +194,7 @@ async fn lists_counts_exports_and_events_of_a_tenant_have_its_own_alone() {
         for path in [
             "/v1/jobs",
             "/v1/topics",
+            "/v1/destinations",
             "/v1/export",
             "/v1/export/topics",
             "/v1/credentials",

@@ -151,6 +151,8 @@ impl Tour {
         self.call(n, Method::PUT, "topics/aside", Some(&json!({"timeout": "2s", "metrics": true}))).await;
         self.post(n, "topics/aside/pause", &Value::Null).await;
         self.post(n, "topics/aside/resume", &Value::Null).await;
+        self.post(n, "destinations/aside.example/pause", &Value::Null).await;
+        self.post(n, "destinations/aside.example/resume", &Value::Null).await;
         self.call(n, Method::PUT, "topics/short", Some(&json!({"timeout": "2s"}))).await;
         self.call(n, Method::DELETE, "topics/short", None).await;
     }
@@ -179,6 +181,7 @@ impl Tour {
             "jobs",
             "topics",
             "topics/aside",
+            "destinations",
             "export",
             "export/topics",
             "stats",

@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 48] = [
+pub(crate) const ANSWERED: [&str; 52] = [
     "submit",
     "replace",
     "import",
@@ -19,6 +19,10 @@ pub(crate) const ANSWERED: [&str; 48] = [
     "renew",
     "pause",
     "resume",
+    "pause_destination",
+    "resume_destination",
+    "destinations",
+    "paused_destinations",
     "put_policy",
     "delete_policy",
     "begin_bulk",

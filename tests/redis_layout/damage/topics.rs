@@ -3,10 +3,11 @@
 //! Paused topics, policies and redrives are no damage.
 
 use ringback_core::contract::{BulkStart, BulkTarget, DamageKind, DeadFilter, Limit, Repair, SubmitResult};
-use ringback_core::job::{NewJob, TenantLimits, Topic};
+use ringback_core::job::{NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::wire::parse_policy;
 
 use super::{Ground, LATE, lane, named, pull_lane, row};
+use crate::contract::destinations::pause_of;
 use crate::contract::jobs::{LONG, TOPIC, With, bury};
 use crate::redis_layout::keys::ask;
 
@@ -175,6 +176,37 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
     ground.bench.take_one(&ready).await;
     ground.bench.pull_one(&pull, LONG).await;
     assert!(ground.bench.store().resume(&topic()).await.expect("resume"));
+    ground.bench.audit().await;
+}
+
+#[tokio::test]
+async fn lanes_of_a_paused_destination_may_be_parked_and_lead_on_again() {
+    let mut ground = Ground::new().await;
+    let (parked, lanes, shard) =
+        (ground.key("parked").await, ground.key("lanes").await, ground.key("shard").await);
+    let destinations = ground.key("destinations").await;
+    let pause = pause_of(&TenantScope::All, "receiver.example");
+    ground.bench.store().pause_destination(&pause).await.expect("pause").expect("there is room");
+    assert!(ground.bench.take(10).await.is_empty());
+    let well = ground.audit(Repair::No).await;
+    assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "parked: {well:#?}");
+
+    ground.run(&[b"DEL", &parked]).await;
+    ground.mended("neither parked nor in turn", &[DamageKind::Schedule]).await;
+    assert!(ground.bench.take(10).await.is_empty(), "the destination is paused still");
+    ground.mended_nothing().await;
+    ground.run(&[b"HDEL", &shard, b"paused_hosts"]).await;
+    ground.mended("a pause that is not counted", &[DamageKind::WakeAt]).await;
+    assert!(ground.bench.take(10).await.is_empty(), "it is paused still");
+
+    // The pause has gone and its lanes are still parked, so they would never get a turn.
+    ground.run(&[b"DEL", &destinations]).await;
+    ground.run(&[b"HDEL", &shard, b"paused_hosts"]).await;
+    ground.mended("parked for ever", &[DamageKind::Schedule]).await;
+    ground.run(&[b"ZADD", &lanes, b"XX", b"5", &lane()]).await;
+    ground.run(&[b"DEL", &parked]).await;
+    let ready = ground.ready.key.clone();
+    ground.bench.take_one(&ready).await;
     ground.bench.audit().await;
 }
 

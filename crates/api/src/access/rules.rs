@@ -33,6 +33,7 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/bulk"
         | "/v1/topics"
         | "/v1/topics/{topic}/revivals"
+        | "/v1/destinations"
         | "/v1/events"
         | "/v1/stats" => Need::Scope(Scope::Read),
         "/v1/topics/{topic}"
@@ -62,6 +63,8 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/topics/{topic}/secrets/{secret}"
         | "/v1/topics/{topic}/pause"
         | "/v1/topics/{topic}/resume"
+        | "/v1/destinations/{host}/pause"
+        | "/v1/destinations/{host}/resume"
         | "/v1/topics/{topic}/dead"
         | "/v1/topics/{topic}/dead/{id}"
         | "/v1/topics/{topic}/dead/revive"
@@ -71,6 +74,7 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         "/v1/export"
         | "/v1/export/topics"
         | "/v1/export/credentials"
+        | "/v1/export/destinations"
         | "/v1/export/schedules"
         | "/v1/import" => Need::Scope(Scope::Import),
         _ => Need::Root,
@@ -99,6 +103,9 @@ mod tests {
             ("DELETE", "/v1/topics/{topic}/dead", Need::Scope(Scope::Manage)),
             ("POST", "/v1/receipts/finish", Need::Scope(Scope::Consume)),
             ("PUT", "/v1/topics/{topic}", Need::Scope(Scope::Manage)),
+            ("GET", "/v1/destinations", Need::Scope(Scope::Read)),
+            ("POST", "/v1/destinations/{host}/pause", Need::Scope(Scope::Manage)),
+            ("POST", "/v1/destinations/{host}/resume", Need::Scope(Scope::Manage)),
             ("GET", "/v1/audit", Need::Root),
             ("DELETE", "/v1/archive", Need::Root),
             ("GET", "/v1/history/{topic}/{id}", Need::Scope(Scope::Read)),

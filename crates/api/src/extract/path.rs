@@ -1,5 +1,5 @@
 //! The names in a path: a topic, a job, a redrive, a pull receipt, a key, a tenant, a credential, a
-//! schedule.
+//! destination, a schedule.
 
 use std::iter;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use ringback_admission::{Principal, invalid_field};
 use ringback_core::access::{KeyId, QuotaOf};
 use ringback_core::contract::{BulkId, Receipt};
 use ringback_core::credential::{CredentialKey, CredentialName};
+use ringback_core::destination::Destination;
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::policy::SecretId;
 use ringback_core::schedule::{ScheduleId, ScheduleKey};
@@ -59,6 +60,19 @@ impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
             Ok(topic) => Ok(Self(As::of(parts).topic(&topic)?)),
             Err(error) => Err(Problem::fields(vec![invalid("topic", &topic, error.0)]).into()),
         }
+    }
+}
+
+/// The destination that the path names.
+pub(crate) struct DestinationPath(pub(crate) Destination);
+
+impl<S: Send + Sync> FromRequestParts<S> for DestinationPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let host: String = segments(parts).await?;
+        let parsed = Destination::parse(&host);
+        Ok(Self(parsed.map_err(|refused| invalid_field("host", refused.detail, refused.allowed))?))
     }
 }
 

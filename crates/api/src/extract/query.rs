@@ -8,7 +8,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use ringback_admission::invalid_field;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, EventName, Filter};
+use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, DestinationPlace, EventName, Filter};
 use ringback_core::job::{JobId, Topic};
 use ringback_core::schedule::ScheduleKey;
 use ringback_core::wire::{
@@ -24,6 +24,7 @@ use crate::paging::{ListCursor, PurgeCursor};
 
 const CURSOR: &str = "`next` of a page with the same filter; omit it for the first page";
 const TOPICS_CURSOR: &str = "`next` of a page of topics; omit it for the first page";
+const DESTINATIONS_CURSOR: &str = "`next` of a page of destinations; omit it for the first page";
 const SCHEDULES_CURSOR: &str = "`next` of a page of schedules; omit it for the first page";
 const FORCE_CURSOR: &str = "`next` of the previous answer; omit it to start at the beginning";
 const DEAD_CURSOR: &str =
@@ -113,6 +114,19 @@ pub(crate) struct TopicsQuery {
 impl FromQuery for TopicsQuery {
     fn read(query: &mut Parameters) -> Self {
         Self { after: query.topic_of("cursor", TOPICS_CURSOR), limit: query.limit() }
+    }
+}
+
+/// A page of the list of destinations.
+pub(crate) struct DestinationsQuery {
+    /// The page begins after this place; `None` for the first page.
+    pub(crate) after: Option<DestinationPlace>,
+    pub(crate) limit: usize,
+}
+
+impl FromQuery for DestinationsQuery {
+    fn read(query: &mut Parameters) -> Self {
+        Self { after: query.parse("cursor", DESTINATIONS_CURSOR), limit: query.limit() }
     }
 }
 

@@ -19,7 +19,8 @@ use crate::error::{ApiError, JsonResult};
 use crate::extract::{BulkPath, MaybeJson, unknown_bulk};
 use crate::limits::{Deadline, check_share};
 use crate::schema::{
-    BulkParams, BulkProblems, BulkRequest, BulkRescheduleRequest, CreateProblems, StoreProblems,
+    BulkCancelRequest, BulkParams, BulkProblems, BulkPurgeRequest, BulkRescheduleRequest, BulkReviveRequest,
+    BulkRunRequest, CreateProblems, StoreProblems,
 };
 use crate::state::{Api, ApiState};
 
@@ -31,7 +32,7 @@ use crate::state::{Api, ApiState};
 /// answer is 409.
 #[utoipa::path(
     post, path = "/v1/jobs/cancel", tag = "bulk", operation_id = "cancel_jobs",
-    request_body = BulkRequest,
+    request_body = BulkCancelRequest,
     responses(
         (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
         (status = 200, description = "The result of a dry run", body = DryRunAnswer),
@@ -52,7 +53,7 @@ pub(crate) async fn cancel_jobs(
 /// Starts a bulk operation that makes the delayed jobs that fit `filter` due now. Otherwise like `cancel`.
 #[utoipa::path(
     post, path = "/v1/jobs/run", tag = "bulk", operation_id = "run_jobs",
-    request_body = BulkRequest,
+    request_body = BulkRunRequest,
     responses(
         (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
         (status = 200, description = "The result of a dry run", body = DryRunAnswer),
@@ -74,7 +75,7 @@ pub(crate) async fn run_jobs(
 /// Otherwise like `cancel`.
 #[utoipa::path(
     post, path = "/v1/jobs/revive", tag = "bulk", operation_id = "revive_jobs",
-    request_body = BulkRequest,
+    request_body = BulkReviveRequest,
     responses(
         (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
         (status = 200, description = "The result of a dry run", body = DryRunAnswer),
@@ -118,7 +119,7 @@ pub(crate) async fn reschedule_jobs(
 /// `cancel`.
 #[utoipa::path(
     post, path = "/v1/jobs/purge", tag = "bulk", operation_id = "purge_jobs",
-    request_body = BulkRequest,
+    request_body = BulkPurgeRequest,
     responses(
         (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
         (status = 200, description = "The result of a dry run", body = DryRunAnswer),

@@ -6,7 +6,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::requests::PendingState;
 use super::values::{
-    BulkId, Delay, DueTime, ErrorPart, HostAndPort, IdPrefix, ReasonText, TagText, Time, TopicName, ZoneName,
+    BulkId, Delay, DestinationText, DueTime, ErrorPart, IdPrefix, ReasonText, TagText, Time, TopicName,
+    ZoneName,
 };
 
 /// A filter of jobs in a query.
@@ -20,7 +21,7 @@ pub(crate) struct FilterParams {
     /// Only jobs with this tag
     tag: Option<TagText>,
     /// Only jobs for this host; without a port for all its ports
-    host: Option<HostAndPort>,
+    host: Option<DestinationText>,
     /// Only dead jobs with this reason
     reason: Option<ReasonText>,
     /// Only jobs whose last failed attempt was answered with this status
@@ -56,7 +57,7 @@ pub(crate) struct FilterFields {
     /// Only jobs with this tag.
     tag: Option<TagText>,
     /// Only jobs for this host; without a port for all its ports.
-    host: Option<HostAndPort>,
+    host: Option<DestinationText>,
     /// Only dead jobs with this reason.
     reason: Option<ReasonText>,
     /// Only jobs whose last failed attempt was answered with this status.
@@ -80,18 +81,72 @@ pub(crate) struct FilterFields {
     id_prefix: Option<IdPrefix>,
 }
 
-/// Which jobs to change, and how fast.
+/// Which jobs to cancel, and how fast.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"filter": {"tag": "customer:42"}, "dry_run": true}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BulkRequest {
+pub(crate) struct BulkCancelRequest {
     /// Which jobs. One field at least, unless `all` is true.
     filter: Option<FilterFields>,
     /// Whether to change all jobs. Only without a filter.
     #[schema(default = false)]
     all: Option<bool>,
-    /// The number of jobs per second. By default 100 for `run` and `revive`, and 100000 for the others.
-    #[schema(minimum = 1, maximum = 100_000)]
+    /// The number of jobs per second.
+    #[schema(minimum = 1, maximum = 100_000, default = 100_000)]
+    rate: Option<u32>,
+    /// Whether to count the jobs and to change nothing.
+    #[schema(default = false)]
+    dry_run: Option<bool>,
+}
+
+/// Which delayed jobs to run now, and how fast.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"filter": {"host": "merchant.example", "due_before": "2026-11-20T09:30:00Z"}, "rate": 50}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BulkRunRequest {
+    /// Which jobs. One field at least, unless `all` is true.
+    filter: Option<FilterFields>,
+    /// Whether to change all jobs. Only without a filter.
+    #[schema(default = false)]
+    all: Option<bool>,
+    /// The number of jobs per second.
+    #[schema(minimum = 1, maximum = 100_000, default = 100)]
+    rate: Option<u32>,
+    /// Whether to count the jobs and to change nothing.
+    #[schema(default = false)]
+    dry_run: Option<bool>,
+}
+
+/// Which dead jobs to revive, and how fast.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"filter": {"host": "merchant.example", "status": 503}, "rate": 50}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BulkReviveRequest {
+    /// Which jobs. One field at least, unless `all` is true.
+    filter: Option<FilterFields>,
+    /// Whether to change all jobs. Only without a filter.
+    #[schema(default = false)]
+    all: Option<bool>,
+    /// The number of jobs per second.
+    #[schema(minimum = 1, maximum = 100_000, default = 100)]
+    rate: Option<u32>,
+    /// Whether to count the jobs and to change nothing.
+    #[schema(default = false)]
+    dry_run: Option<bool>,
+}
+
+/// Which dead jobs to remove, and how fast.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"filter": {"reason": "gone"}}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BulkPurgeRequest {
+    /// Which jobs. One field at least, unless `all` is true.
+    filter: Option<FilterFields>,
+    /// Whether to change all jobs. Only without a filter.
+    #[schema(default = false)]
+    all: Option<bool>,
+    /// The number of jobs per second.
+    #[schema(minimum = 1, maximum = 100_000, default = 100_000)]
     rate: Option<u32>,
     /// Whether to count the jobs and to change nothing.
     #[schema(default = false)]
@@ -108,8 +163,8 @@ pub(crate) struct BulkRescheduleRequest {
     /// Whether to change all jobs. Only without a filter.
     #[schema(default = false)]
     all: Option<bool>,
-    /// The number of jobs per second; 100000 by default.
-    #[schema(minimum = 1, maximum = 100_000)]
+    /// The number of jobs per second.
+    #[schema(minimum = 1, maximum = 100_000, default = 100_000)]
     rate: Option<u32>,
     /// Whether to count the jobs and to change nothing.
     #[schema(default = false)]

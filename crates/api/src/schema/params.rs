@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use utoipa::{IntoParams, ToSchema};
 
 use super::values::{
-    CredentialText, HistoryCursor, JobName, KeyName, QuotaName, ReceiptText, RevivalId, ScheduleName,
-    SecretName, TopicName,
+    CredentialText, DestinationText, HistoryCursor, JobName, KeyName, QuotaName, ReceiptText, RevivalId,
+    ScheduleName, SecretName, TopicName,
 };
 
 /// A job by topic and id.
@@ -62,6 +62,14 @@ pub(crate) struct KeyParams {
 pub(crate) struct CredentialParams {
     /// The credential's name
     credential: CredentialText,
+}
+
+/// A destination by host, or by host and port.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct DestinationParams {
+    /// A host for all of its ports, or a host and a port
+    host: DestinationText,
 }
 
 /// A schedule by id.

@@ -177,20 +177,30 @@ pub(super) const HEADER_VALUE: &str = "^(?:[!-~](?:[ -~\\t]*[!-~])?)?$";
 /// A key of 1 to 255 visible ASCII characters, bare or as a quoted string.
 pub(super) const IDEMPOTENCY_KEY: &str = "^(?:[!#-~][!-~]{0,254}|\"(?:[!#-\\[\\]-~]|\\\\[\"\\\\]){1,255}\")$";
 
-/// Scheme, host and port of a URL that needs no encoding.
-macro_rules! origin {
+/// A host of a URL that needs no encoding.
+macro_rules! host {
     () => {
         concat!(
-            "[Hh][Tt][Tt][Pp][Ss]?://(?:",
+            "(?:",
             // A name whose last part does not begin with a digit.
             "(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\\.)*[A-Za-z_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\\.?",
             "|(?:",
             octet!(),
             "\\.){3}",
             octet!(),
-            "|\\[[0-9A-Fa-f:.]+\\]",
+            "|\\[[0-9A-Fa-f:.]+\\])",
+        )
+    };
+}
+
+/// Scheme, host and port of a URL that needs no encoding.
+macro_rules! origin {
+    () => {
+        concat!(
+            "[Hh][Tt][Tt][Pp][Ss]?://",
+            host!(),
             // At most 65535.
-            ")(?::(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])?)?",
+            "(?::(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])?)?",
         )
     };
 }
@@ -261,9 +271,6 @@ pub(super) const END_HOST: &str = "^(?:[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}
 pub(super) const RECEIPT: &str = "^[A-Za-z0-9_-]{40}$";
 /// The id of a redrive or another bulk operation.
 pub(super) const REDRIVE: &str = "^[0-9a-f]{16}$";
-/// A host name in letters, digits, dots, hyphens and underscores, or an address, and a port or none. Numbers that are no
-/// address of IPv4 are left out.
-pub(super) const HOST_AND_PORT: &str = "^(?:[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\\.[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?){0,3}|\\[::1\\])(?::[1-9][0-9]{0,3})?$";
 /// How the id of a job begins.
 pub(super) const ID_PREFIX: &str = "^[A-Za-z0-9._~:@+=,-]{1,128}$";
 /// An address, a slash and the length of a prefix.
@@ -278,6 +285,14 @@ pub(super) const TENANT: &str = "^[A-Za-z0-9._-]{1,32}$";
 pub(super) const QUOTA: &str = "^(?:[A-Za-z0-9._-]{1,32}|\\*)$";
 /// The name of a credential; the schema excludes `.` and `..` separately.
 pub(super) const CREDENTIAL: &str = "^[A-Za-z0-9._-]{1,64}$";
+/// A host, or a host and a port from 1 to 65535.
+pub(super) const DESTINATION: &str = concat!(
+    "^",
+    host!(),
+    "(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?$"
+);
+/// A cursor of destinations.
+pub(super) const DESTINATION_CURSOR: &str = concat!("^(?:https?)?~[0-9]{1,5}~", host!(), "$");
 /// The id of a schedule; the schema excludes `.` and `..` separately.
 pub(super) const SCHEDULE_ID: &str = "^[A-Za-z0-9._-]{1,96}$";
 /// A cursor of schedules.

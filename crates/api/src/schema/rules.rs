@@ -1,10 +1,13 @@
 //! What the parsers check and an attribute of the schema macro cannot say: fields that exclude each other,
 //! reserved names, and the names of states. `openapi` merges each rule into the schema that it names.
 
-use ringback_core::contract::{AttemptOutcome, BulkState, NOTICE_TOPICS};
-use ringback_core::job::{RESERVED_HEADERS, RESERVED_PREFIXES};
+use std::time::Duration;
+
+use ringback_core::contract::{AttemptOutcome, BulkAction, BulkState, NOTICE_TOPICS};
+use ringback_core::job::{Due, RESERVED_HEADERS, RESERVED_PREFIXES};
 use ringback_core::schedule::{Missed, Overlap};
 use ringback_core::state::State;
+use ringback_core::wire::FILTER_FIELDS;
 use serde_json::{Value, json};
 
 use super::patterns::in_any_case;
@@ -16,6 +19,7 @@ pub(crate) type Rule = (&'static str, Value);
 pub(crate) fn rules() -> Vec<Rule> {
     let mut rules = values();
     rules.extend(requests());
+    rules.extend(bulk_operations());
     rules.extend(schedules());
     rules.extend(answers());
     rules
@@ -120,6 +124,30 @@ fn requests() -> Vec<Rule> {
         ("RescheduleRequest", json!({"not": lone_zone})),
         ("Retry", json!({"oneOf": [given(&["delays"]), given(&["preset"]), given(&["backoff"])]})),
         ("Retry/max", json!({"not": {"const": 0}})),
+    ]
+}
+
+/// A bulk operation has a filter with a field, or `all`, and names no state that it does not change.
+fn bulk_operations() -> Vec<Rule> {
+    let fields = FILTER_FIELDS.map(|(name, _)| given(&[name]));
+    let has_filter =
+        json!({"required": ["filter"], "properties": {"filter": {"type": "object", "anyOf": fields}}});
+    let is_all = json!({"required": ["all"], "properties": {"all": {"const": true}}});
+    let which = json!({"oneOf": [has_filter, is_all]});
+    let of_states = |action: BulkAction| {
+        let states = action.states().iter().map(|state| json!(state.name())).chain([Value::Null]);
+        let state = json!({"state": {"enum": states.collect::<Vec<_>>()}});
+        json!({"properties": {"filter": {"properties": state}}})
+    };
+    let lone_zone = json!({"allOf": [given(&["time_zone"]), {"not": given(&["at"])}]});
+    let reschedule = BulkAction::Reschedule(Due::In(Duration::ZERO));
+    let timed = [which.clone(), of_states(reschedule), one_of("delay", "at"), json!({"not": lone_zone})];
+    vec![
+        ("BulkCancelRequest", json!({"allOf": [which, of_states(BulkAction::Cancel)]})),
+        ("BulkRunRequest", json!({"allOf": [which, of_states(BulkAction::Run)]})),
+        ("BulkReviveRequest", json!({"allOf": [which, of_states(BulkAction::Revive)]})),
+        ("BulkPurgeRequest", json!({"allOf": [which, of_states(BulkAction::Purge)]})),
+        ("BulkRescheduleRequest", json!({"allOf": timed})),
     ]
 }
 

@@ -89,12 +89,9 @@ values! {
     RevivalId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
     /// The id of a bulk operation.
     BulkId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
-    /// A host of callback URLs, or a host and a port; an IPv6 address in brackets. A name in other letters than ASCII is
-    /// taken too.
-    HostAndPort = text(patterns::HOST_AND_PORT, 1, 259).examples(["merchant.example:8443"]);
     /// How ids begin: 1 to 128 of `A-Z a-z 0-9 . _ ~ : @ + = , -`.
     IdPrefix = text(patterns::ID_PREFIX, 1, 128).examples(["order-20261120"]);
-    /// A part of an error, in 1 to 128 bytes of UTF-8 without control characters.
+    /// A part of an error, in 1 to 128 characters without control characters.
     ErrorPart = text(patterns::LINE, 1, MAX_ERROR_TEXT).examples(["timeout"]);
     /// The id of a key of a caller.
     KeyName = text(patterns::KEY_ID, 5, 64).examples(["key_01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
@@ -141,6 +138,11 @@ values! {
     JobCursor = text(patterns::JOB_CURSOR, 5, 128).examples(["0-0-0"]);
     /// `next` of the previous page of topics. Opaque.
     TopicCursor = text(patterns::TOPIC, 1, 64).examples(["pay.notify"]);
+    /// A host of callback URLs, or a host and a port. It is read by the rules of the URL standard: case does not matter, and an
+    /// IPv6 address is in brackets. A host in other letters is to be written in its ASCII form.
+    DestinationText = text(patterns::DESTINATION, 1, 259).examples(["merchant.example", "merchant.example:8443"]);
+    /// `next` of the previous page of destinations. Opaque.
+    DestinationCursor = text(patterns::DESTINATION_CURSOR, 4, 270).examples(["https~443~merchant.example"]);
     /// Names a schedule within its tenant: 1 to 96 of `A-Z a-z 0-9 . _ -`, neither `.` nor `..`.
     ScheduleName = text(patterns::SCHEDULE_ID, 1, 96).examples(["daily-report"]);
     /// `next` of the previous page of schedules. Opaque.

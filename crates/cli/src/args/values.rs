@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use http::HeaderValue;
 use reqwest::Url;
+use ringback_core::destination::Destination;
 use ringback_core::duration::{ALLOWED_DURATION, parse_duration};
 use ringback_core::job::{JobId, JobKey, Tags, Tenant, Topic};
 use ringback_core::limits::is_idempotency_key;
@@ -100,6 +101,12 @@ pub(crate) fn tag(text: &str) -> Result<String, String> {
 pub(crate) fn topic(text: &str) -> Result<String, String> {
     let topic: Topic = text.parse().map_err(|error| format!("a topic is {error}"))?;
     Ok(topic.to_string())
+}
+
+pub(crate) fn destination(text: &str) -> Result<String, String> {
+    let destination = Destination::parse(text);
+    let destination = destination.map_err(|refused| format!("{refused}; allowed is {}", refused.allowed))?;
+    Ok(destination.to_string())
 }
 
 /// A tenant, or none for an empty text, such as that of a variable.

@@ -19,6 +19,8 @@ pub(super) const END: &str = "end";
 pub(crate) enum Kind {
     /// A credential of a tenant, or of none: a line of `GET /v1/export/credentials`.
     Credential,
+    /// A paused destination, for the jobs of a tenant, of none or of all: a line of `GET /v1/export/destinations`.
+    Destination,
     /// What is set for a topic without a tenant: a line of `GET /v1/export/topics`.
     Topic,
     /// What is set for a topic of a tenant.
@@ -32,8 +34,15 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Credential, Self::Topic, Self::TenantTopic, Self::Job, Self::TenantJob, Self::Schedule];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Credential,
+        Self::Destination,
+        Self::Topic,
+        Self::TenantTopic,
+        Self::Job,
+        Self::TenantJob,
+        Self::Schedule,
+    ];
 
     /// The kind of a topic.
     pub(crate) const fn of_topic(tenant: Option<&Tenant>) -> Self {
@@ -54,7 +63,7 @@ impl Kind {
     /// Whether its lines are jobs.
     pub(crate) const fn is_job(self) -> bool {
         match self {
-            Self::Credential | Self::Topic | Self::TenantTopic | Self::Schedule => false,
+            Self::Credential | Self::Destination | Self::Topic | Self::TenantTopic | Self::Schedule => false,
             Self::Job | Self::TenantJob => true,
         }
     }
@@ -63,14 +72,14 @@ impl Kind {
     pub(crate) const fn is_topic(self) -> bool {
         match self {
             Self::Topic | Self::TenantTopic => true,
-            Self::Credential | Self::Job | Self::TenantJob | Self::Schedule => false,
+            Self::Credential | Self::Destination | Self::Job | Self::TenantJob | Self::Schedule => false,
         }
     }
 
     /// Whether its lines belong to tenants; `None` if some do.
     pub(super) const fn is_of_tenants(self) -> Option<bool> {
         match self {
-            Self::Credential | Self::Schedule => None,
+            Self::Credential | Self::Destination | Self::Schedule => None,
             Self::Topic | Self::Job => Some(false),
             Self::TenantTopic | Self::TenantJob => Some(true),
         }
@@ -80,6 +89,7 @@ impl Kind {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Credential => "credential",
+            Self::Destination => "destination",
             Self::Topic => "topic",
             Self::TenantTopic => "tenant_topic",
             Self::Job => "job",

@@ -1,9 +1,10 @@
-//! `ringback restore`: checks a backup, then puts its credentials, sets the policies and pauses of its topics, imports its
-//! jobs, and puts its schedules. What the installation has already stays as it is, so a run that ended early can be run
-//! again.
+//! `ringback restore`: checks a backup, then puts its credentials, pauses its destinations, sets the policies and pauses of
+//! its topics, imports its jobs, and puts its schedules. What the installation has already stays as it is, so a run that
+//! ended early can be run again.
 
 mod batches;
 mod credentials;
+mod destinations;
 mod policies;
 mod present;
 mod results;
@@ -186,8 +187,8 @@ fn refusal(name: &str, damage: Damage) -> anyhow::Error {
     Unfinished { what, next: next.to_owned() }.into()
 }
 
-/// Restores the credentials, the topics and then the jobs, so that nothing is sent from a topic that is to be paused; and
-/// the schedules last.
+/// Restores the credentials, the paused destinations, the topics and then the jobs, so that nothing is sent that a pause is
+/// to hold; and the schedules last.
 async fn restore(
     calls: PatientCalls<'_>,
     mut file: File,
@@ -199,6 +200,9 @@ async fn restore(
     // This also finds out whether the key is for all whose lines are restored, before anything is changed.
     let present = present(calls, &plan.owners).await?;
     credentials::restore(calls, reader, &plan, &mut restored.credentials).await?;
+    file.rewind().with_context(|| name.clone())?;
+    let reader = BufReader::with_capacity(BUFFER, &mut file);
+    destinations::restore(calls, reader, &plan, &mut restored.destinations).await?;
     file.rewind().with_context(|| name.clone())?;
     let reader = BufReader::with_capacity(BUFFER, &mut file);
     topics::restore(calls, reader, &plan, &present, &mut restored.topics).await?;

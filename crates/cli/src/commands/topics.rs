@@ -1,16 +1,17 @@
 //! `ringback topics` and `ringback topic` print topics; `ringback pause` and `ringback resume` stop and resume their
-//! delivery.
+//! delivery, or that to a host.
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use http::Method;
 use ringback_core::duration::format_duration;
 use ringback_core::wire::TopicAnswer;
 
+use super::destinations;
 use super::pages::{self, List};
 use super::session::Session;
-use crate::args::{Page, TopicArgs};
+use crate::args::{Page, TopicArgs, values};
 use crate::client::Call;
 use crate::failure::Verdict;
 use crate::output::{Cell, Colour, Table, View};
@@ -28,13 +29,16 @@ Examples:
 pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
   ringback pause pay.notify
+  ringback pause --host merchant.example
+  ringback pause --host merchant.example:8443
 
-Jobs of a paused topic can be submitted and cancelled, and become due. Consumers get none of them. Deliveries in flight \
-go on.";
+Jobs of a paused topic, and those for a paused host, can be submitted and cancelled, and become due. Consumers get none \
+of a paused topic. Deliveries in flight go on.";
 
 pub(crate) const RESUME_EXAMPLES: &str = "\
 Examples:
   ringback resume pay.notify
+  ringback resume --host merchant.example
   ringback topics --all --output json | jq -r 'select(.paused) | .topic' |
       xargs -n 1 ringback resume";
 
@@ -44,6 +48,18 @@ Examples:
 pub(crate) struct TopicsArgs {
     #[command(flatten)]
     pub(crate) page: Page,
+}
+
+/// A topic or a host to pause or resume.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["topic", "host"])))]
+pub(crate) struct PauseArgs {
+    /// Name of the topic
+    #[arg(value_name = "TOPIC", value_parser = values::topic)]
+    topic: Option<String>,
+    /// Host of callback URLs, for all of its ports, or HOST:PORT
+    #[arg(long, value_name = "HOST", value_parser = values::destination)]
+    host: Option<String>,
 }
 
 pub(crate) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<Verdict> {
@@ -57,12 +73,20 @@ pub(crate) async fn get(session: &mut Session, args: &TopicArgs) -> anyhow::Resu
     ask(session, Call::topic(Method::GET, &args.topic, &[])).await
 }
 
-pub(crate) async fn pause(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
-    ask(session, Call::topic(Method::POST, &args.topic, &["pause"])).await
+pub(crate) async fn pause(session: &mut Session, args: &PauseArgs) -> anyhow::Result<Verdict> {
+    change(session, args, "pause").await
 }
 
-pub(crate) async fn resume(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
-    ask(session, Call::topic(Method::POST, &args.topic, &["resume"])).await
+pub(crate) async fn resume(session: &mut Session, args: &PauseArgs) -> anyhow::Result<Verdict> {
+    change(session, args, "resume").await
+}
+
+async fn change(session: &mut Session, args: &PauseArgs, verb: &str) -> anyhow::Result<Verdict> {
+    if let Some(topic) = &args.topic {
+        return ask(session, Call::topic(Method::POST, topic, &[verb])).await;
+    }
+    let host = args.host.as_deref().expect("one of the two is required");
+    destinations::change(session, host, verb).await
 }
 
 /// Makes the call and prints the topic of the response.

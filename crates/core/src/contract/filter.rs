@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
 use crate::clock::Timestamp;
-use crate::job::{HostPattern, Job, Tenant, TenantScope, Topic};
+use crate::destination::{Destination, Origin};
+use crate::job::{Job, Tenant, TenantScope, Topic};
 use crate::state::State;
 
-/// The most bytes of a text that the error of an attempt is searched for.
+/// The most characters of a text that the error of an attempt is searched for.
 pub const MAX_ERROR_TEXT: usize = 128;
 
 /// A range of times. Without bounds it has all times, and nothing needs to have one.
@@ -77,7 +78,7 @@ pub struct Filter {
     /// Only jobs with this tag.
     pub tag: Option<String>,
     /// Only jobs that are delivered to this host.
-    pub host: Option<HostPattern>,
+    pub host: Option<Destination>,
     /// Only dead jobs with this reason.
     pub reason: Option<String>,
     /// Only jobs whose last failed attempt was answered with this status.
@@ -114,7 +115,10 @@ impl Filter {
         self.state.is_none_or(|state| state == job.state)
             && self.has_topic(&job.key.topic)
             && self.tag.as_ref().is_none_or(|tag| job.tags.iter().any(|of_job| of_job == tag))
-            && self.host.as_ref().is_none_or(|host| host.matches(origin))
+            && self
+                .host
+                .as_ref()
+                .is_none_or(|host| Origin::parse(origin).is_some_and(|origin| host.has(&origin)))
             && self.reason.as_ref().is_none_or(|reason| job.reason.as_ref() == Some(reason))
             && self.status.is_none_or(|status| last.and_then(|last| last.status) == Some(status))
             && self.error.as_ref().is_none_or(|text| error.is_some_and(|error| error.contains(text)))
@@ -207,7 +211,7 @@ impl StoredFilter {
             topic: self.topic.map(topic).transpose()?,
             state: self.state.map(state).transpose()?,
             tag: self.tag,
-            host: self.host.map(|host| host.parse().map_err(|_| UNREADABLE)).transpose()?,
+            host: self.host.map(|host| Destination::parse(&host).map_err(|_| UNREADABLE)).transpose()?,
             reason: self.reason,
             status: self.status,
             error: self.error,
@@ -259,7 +263,7 @@ pub(super) mod tests {
             topic: Some("pay".parse().unwrap()),
             state: Some(State::Dead),
             tag: Some("eu".to_owned()),
-            host: Some("h".parse().unwrap()),
+            host: Destination::parse("h").ok(),
             reason: Some("exhausted".to_owned()),
             status: Some(503),
             error: Some("refused".to_owned()),
@@ -281,7 +285,7 @@ pub(super) mod tests {
             |f| f.topic = Some("other".parse().unwrap()),
             |f| f.state = Some(State::Delayed),
             |f| f.tag = Some("e".to_owned()),
-            |f| f.host = Some("h:80".parse().unwrap()),
+            |f| f.host = Destination::parse("h:80").ok(),
             |f| f.reason = Some("gone".to_owned()),
             |f| f.status = Some(500),
             |f| f.error = Some("timeout".to_owned()),
@@ -292,7 +296,7 @@ pub(super) mod tests {
             |f| f.failed = TimeRange::new(ms(301), None),
             |f| f.failed = TimeRange::new(None, ms(300)),
             |f| f.id_prefix = Some("order-17x".to_owned()),
-            |f| f.host = Some("g".parse().unwrap()),
+            |f| f.host = Destination::parse("g").ok(),
         ];
         for (n, change) in others.into_iter().enumerate() {
             let mut filter = full();

@@ -7,13 +7,15 @@ use super::fields::object::{Fields, Mistakes, read, shown};
 use super::fields::values::{REASON, is_reason};
 use crate::clock::Timestamp;
 use crate::contract::{Filter, MAX_ERROR_TEXT, TimeRange};
-use crate::job::{HostPattern, JobId, Tags, Topic};
+use crate::destination::Destination;
+use crate::job::{JobId, Tags, Topic};
 use crate::state::State;
 use crate::written_time::{ALLOWED_TIME, parse_time};
 
 const STATES: &str = "delayed, ready, reserved or dead; omit it for all of them";
 const STATUS: &str = "a status code, 100 to 599";
-const ERROR: &str = "a part of the error text, 1 to 128 bytes without control characters, such as timeout";
+const ERROR: &str =
+    "a part of the error text, 1 to 128 characters, none of them a control character, such as timeout";
 const ID_PREFIX: &str = "how ids begin: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ + = , -";
 
 /// The fields of a filter, each with what is allowed.
@@ -21,7 +23,7 @@ pub const FILTER_FIELDS: [(&str, &str); 14] = [
     ("topic", Topic::ALLOWED),
     ("state", STATES),
     ("tag", Tags::ALLOWED_TAG),
-    ("host", HostPattern::ALLOWED),
+    ("host", Destination::ALLOWED),
     ("reason", REASON),
     ("status", STATUS),
     ("error", ERROR),
@@ -65,7 +67,7 @@ pub fn set_filter_field(filter: &mut Filter, name: &str, text: &str) -> Result<(
         "topic" => filter.topic = Some(text.parse().map_err(|_| plain())?),
         "state" => filter.state = Some(state(text).map_err(|why| why.map_or_else(plain, wrong))?),
         "tag" => filter.tag = Some(owned(Tags::is_tag(text))?),
-        "host" => filter.host = Some(text.parse().map_err(|_| plain())?),
+        "host" => filter.host = Some(Destination::parse(text).map_err(|refused| wrong(refused.detail))?),
         "reason" => filter.reason = Some(owned(is_reason(text))?),
         "status" => filter.status = Some(status(text).ok_or_else(plain)?),
         "error" => filter.error = Some(owned(is_error_text(text))?),
@@ -112,7 +114,7 @@ fn status(text: &str) -> Option<u16> {
 }
 
 fn is_error_text(text: &str) -> bool {
-    (1..=MAX_ERROR_TEXT).contains(&text.len()) && !text.chars().any(char::is_control)
+    (1..=MAX_ERROR_TEXT).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }
 
 /// A filter in a body, parsed. A topic has no tenant yet.

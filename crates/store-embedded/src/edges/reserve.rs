@@ -1,5 +1,5 @@
 //! reserve: ready → reserved, for a notifier. Lanes take turns; a lane that is full for the caller is skipped, as are
-//! all lanes of an origin or a tenant that is full for it, and a lane of a paused topic is parked. exchange settles and
+//! all lanes of an origin or a tenant that is full for it, and a lane of a paused topic or destination is parked. exchange settles and
 //! reserves in one call.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,7 +15,7 @@ use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, 
 use super::settle::{Settlement, settle_push};
 use crate::answers::{self, ReservedAt};
 use crate::error::Result;
-use crate::tables::{PARKED, StoredJob};
+use crate::tables::StoredJob;
 use crate::txn::Txn;
 use crate::{EDGE_BYTES, EmbeddedStore};
 
@@ -152,8 +152,8 @@ struct Found {
     /// So many lanes of an origin or a tenant that may give no job that others may be behind them, and how late the last one
     /// has its turn, in µs.
     put_off: Vec<(Vec<String>, u64)>,
-    /// The lanes of paused topics.
-    parked: Vec<String>,
+    /// The lanes of paused topics and destinations, and the turns at which they are parked.
+    parked: Vec<(String, u64)>,
 }
 
 impl Found {
@@ -178,8 +178,8 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     grant_leases(txn, &request.caller, &mut found.jobs, |job| {
         millis_up(lease_stretch(job.timeout())) + request.margin
     })?;
-    for lane in &found.parked {
-        txn.tables.ready.set_turn(shard, lane, Some(PARKED))?;
+    for (lane, turn) in &found.parked {
+        txn.tables.ready.set_turn(shard, lane, Some(*turn))?;
     }
     for (n, (lane, is_rest)) in (1..).zip(&found.visited) {
         // A lane that has more goes behind the others.
@@ -204,8 +204,8 @@ struct LanesInTurn {
     open: Vec<String>,
     /// Those whose origins or tenants may give no job.
     closed: Vec<String>,
-    /// Those of paused topics.
-    parked: Vec<String>,
+    /// Those of paused topics and destinations, and the turns at which they are parked.
+    parked: Vec<(String, u64)>,
     /// The turn and the name of the last one that was looked at.
     last: (u64, String),
 }
@@ -219,8 +219,8 @@ impl LanesInTurn {
             self.last.clone_from(last);
         }
         for (_, lane) in all {
-            if txn.tables.counts.is_lane_paused(txn.shard(), &lane)? {
-                self.parked.push(lane);
+            if let Some(turn) = txn.parked_turn(&lane)? {
+                self.parked.push((lane, turn));
             } else if request.is_closed(&lane) {
                 self.closed.push(lane);
             } else {

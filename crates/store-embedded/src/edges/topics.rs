@@ -161,7 +161,10 @@ fn resume(txn: &mut Txn<'_>, topic: &str) -> Result<Option<bool>> {
     }
     let lanes = txn.tables.ready.parked(shard, topic, MAX_RESUMED_LANES)?;
     for lane in &lanes {
-        txn.give_turn(lane)?;
+        match txn.tables.destinations.holder(shard, lane)? {
+            Some(turn) => txn.tables.ready.set_turn(shard, lane, Some(turn))?,
+            None => txn.give_turn(lane)?,
+        }
     }
     let is_more = lanes.len() == MAX_RESUMED_LANES;
     txn.tables.counts.set_pause(shard, topic, if is_more { Pause::Resuming } else { Pause::None })?;

@@ -6,6 +6,7 @@ mod cache;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use redb::ReadableTable as _;
 use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS, tenant_limit};
@@ -78,7 +79,16 @@ impl<A: Access> Counts<A> {
         topic: &str,
     ) -> Result<impl Iterator<Item = Result<(String, LaneCounts)>>> {
         let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
-        let rows = self.lanes.stored.range((shard, &*first)..=(shard, &*last))?;
+        self.lanes_between(Bound::Included((shard, &*first)), Bound::Included((shard, &*last)))
+    }
+
+    /// The stored rows of lanes that have jobs, between two of them.
+    pub(crate) fn lanes_between<'s, 'k>(
+        &'s self,
+        from: Bound<(u16, &'k str)>,
+        till: Bound<(u16, &'k str)>,
+    ) -> Result<impl Iterator<Item = Result<(String, LaneCounts)>> + use<'s, A>> {
+        let rows = self.lanes.stored.range((from, till))?;
         Ok(rows.map(|row| {
             let (key, raw) = row?;
             Ok((key.value().1.to_owned(), unpack(raw.value())?))

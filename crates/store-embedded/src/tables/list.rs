@@ -105,6 +105,8 @@ tables! {
     26 ARCHIVE "archive": (u16, u64) => Bytes;
     /// Feeds, which load rows of a database as jobs, by name.
     27 FEEDS "feeds": Str => Bytes;
+    /// Paused destinations, by shard and name.
+    28 DESTINATIONS "destinations": (u16, Str) => Bytes;
 }
 
 /// All tables, open to replay the redo log: their rows are written as raw bytes, and not written to
@@ -161,6 +163,6 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let txn = database.begin_write().unwrap();
         let numbers: Vec<_> = ReplayTables::open(&txn).unwrap().0.into_keys().collect();
-        assert_eq!(numbers, (1..=27).collect::<Vec<_>>());
+        assert_eq!(numbers, (1..=28).collect::<Vec<_>>());
     }
 }

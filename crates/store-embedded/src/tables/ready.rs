@@ -1,6 +1,6 @@
 //! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, by turn.
 //! Lanes of pull jobs take no turns: all of them have the turn [`PULL`], behind the others, and are
-//! asked for by name. Lanes of paused topics have the turn [`PARKED`].
+//! asked for by name. Lanes of paused topics have the turn [`PARKED`], those of paused destinations [`parked_by`] the pause.
 
 use std::ops::Bound;
 
@@ -16,6 +16,22 @@ pub(crate) const PULL: u64 = u64::MAX;
 
 /// The turn of a lane of a paused topic, once a reserve has met it.
 pub(crate) const PARKED: u64 = u64::MAX - 1;
+
+/// How many numbers of paused destinations there may be in a shard.
+const MOST_NUMBERS: u64 = 1 << 40;
+
+/// Lanes with this turn or a later one are not delivered in turn.
+const NO_TURN: u64 = PARKED - MOST_NUMBERS;
+
+/// The turn of a lane of the paused destination with this number, from 1, once a reserve has met it.
+pub(crate) fn parked_by(number: u64) -> u64 {
+    PARKED - number.min(MOST_NUMBERS)
+}
+
+/// Whether a turn is that of lanes of a paused destination.
+pub(crate) fn is_of_destination(turn: u64) -> bool {
+    (NO_TURN..PARKED).contains(&turn)
+}
 
 /// An end of a lane's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +82,7 @@ impl<A: Access> Ready<A> {
     ) -> Result<Vec<(u64, String)>> {
         let after = Bound::Excluded((shard, turn, lane));
         let rows =
-            self.lanes.range((after, Bound::Excluded((shard, last.saturating_add(1).min(PARKED), ""))))?;
+            self.lanes.range((after, Bound::Excluded((shard, last.saturating_add(1).min(NO_TURN), ""))))?;
         let lanes = rows.take(limit).map(|row| {
             let (row, _) = row?;
             Ok((row.value().1, row.value().2.to_owned()))
@@ -76,7 +92,7 @@ impl<A: Access> Ready<A> {
 
     /// The first and the last turn of lanes that are not empty, from this turn on.
     pub(crate) fn turns(&self, shard: u16, from: u64) -> Result<Option<(u64, u64)>> {
-        let mut lanes = self.lanes.range((shard, from, "")..(shard, PARKED, ""))?;
+        let mut lanes = self.lanes.range((shard, from.min(NO_TURN), "")..(shard, NO_TURN, ""))?;
         let Some(first) = lanes.next().transpose()?.map(|(row, _)| row.value().1) else { return Ok(None) };
         let last = lanes.next_back().transpose()?.map_or(first, |(row, _)| row.value().1);
         Ok(Some((first, last)))
@@ -93,10 +109,16 @@ impl<A: Access> Ready<A> {
         rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
     }
 
-    /// The lanes of a topic that are parked.
+    /// The lanes of a paused topic that are parked because of it.
     pub(crate) fn parked(&self, shard: u16, topic: &str, limit: usize) -> Result<Vec<String>> {
         let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
         let parked = (shard, PARKED, &*first)..=(shard, PARKED, &*last);
+        self.lanes.list(parked, limit, |(.., lane), ()| lane.to_owned())
+    }
+
+    /// The lanes that are parked at a turn.
+    pub(crate) fn parked_at(&self, shard: u16, turn: u64, limit: usize) -> Result<Vec<String>> {
+        let parked = (shard, turn, "")..=(shard, turn, LAST);
         self.lanes.list(parked, limit, |(.., lane), ()| lane.to_owned())
     }
 

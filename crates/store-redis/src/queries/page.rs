@@ -11,7 +11,8 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, TimeRange,
 };
-use ringback_core::job::{HostPattern, Job, JobKey, Locator, Tenant, TenantScope};
+use ringback_core::destination::Destination;
+use ringback_core::job::{Job, JobKey, Locator, Tenant, TenantScope};
 
 use crate::record::{Head, Tail};
 use crate::redis_store::RedisStore;
@@ -188,7 +189,7 @@ fn lane_args(filter: &Filter) -> (usize, &str, String, String, String) {
     };
     let host = filter.host.as_ref().map_or_else(String::new, |host| host.host().to_owned());
     let port =
-        filter.host.as_ref().and_then(HostPattern::port).map_or_else(String::new, |port| port.to_string());
+        filter.host.as_ref().and_then(Destination::port).map_or_else(String::new, |port| port.to_string());
     (filter.state.map_or(0, reply::state_code), topic, tenant, host, port)
 }
 

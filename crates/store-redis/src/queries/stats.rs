@@ -116,17 +116,17 @@ enum Look {
 }
 
 /// The start of a topic in the order of the index.
-pub(super) fn begin(topic: &Topic) -> Vec<u8> {
+pub(crate) fn begin(topic: &Topic) -> Vec<u8> {
     format!("[{} ", topic.as_str()).into_bytes()
 }
 
 /// The start of what follows a member of the index.
-pub(super) fn behind(member: &[u8]) -> Vec<u8> {
+pub(crate) fn behind(member: &[u8]) -> Vec<u8> {
     [b"(", member].concat()
 }
 
 /// The end of a topic in that order: `!` follows the space.
-fn end(topic: &Topic) -> Vec<u8> {
+pub(crate) fn end(topic: &Topic) -> Vec<u8> {
     format!("({}!", topic.as_str()).into_bytes()
 }
 

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{Method, Request};
 use ringback_core::access::{MAX_QUOTAS, Quota};
-use ringback_core::contract::{ArchiveSettings, EndKinds, PolicyPut, WhenFull};
+use ringback_core::contract::{ArchiveSettings, EndKinds, MAX_PAUSED_DESTINATIONS, PolicyPut, WhenFull};
 use ringback_core::credential::{Credential, MAX_CREDENTIALS};
-use ringback_core::job::Topic;
+use ringback_core::destination::{Destination, DestinationPause};
+use ringback_core::job::{TenantScope, Topic};
 use ringback_core::policy::{MAX_POLICIES, Policy};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -104,6 +105,7 @@ impl Operation {
             .replace("{key}", "key_0")
             .replace("{tenant}", "acme")
             .replace("{credential}", "bank")
+            .replace("{host}", "h.example")
     }
 
     fn with(&self, target: &str, body: impl Into<Body>) -> Request<Body> {
@@ -304,6 +306,7 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
                 ("put_policy", 409) => put_all_policies(&api).await,
                 ("put_quota", 409) => put_all_quotas(&api).await,
                 ("put_credential", 409) => put_all_credentials(&api).await,
+                ("pause_destination", 409) => pause_all_destinations(&api).await,
                 ("detach_archive", 409) => attach_archive(&api).await,
                 _ => {}
             }
@@ -345,6 +348,16 @@ async fn attach_archive(api: &Arc<Api>) {
     post(&app, "/v1/jobs", job).await;
     let cancel = Request::delete("/v1/jobs/archived/i").body(Body::empty()).unwrap();
     assert_eq!(answer(&app, cancel).await.0, 200);
+}
+
+/// Pauses the most destinations that there can be.
+async fn pause_all_destinations(api: &Api) {
+    for n in 0..MAX_PAUSED_DESTINATIONS {
+        let destination = Destination::parse(&format!("{n}.example")).unwrap();
+        let paused =
+            api.store.pause_destination(&DestinationPause::new(&TenantScope::All, destination)).await;
+        paused.unwrap().unwrap();
+    }
 }
 
 /// Puts the most quotas that there can be, and waits until this process has them.
@@ -436,6 +449,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "list_jobs",
             "attempts",
             "list_topics",
+            "list_destinations",
             "get_topic",
             "list_dead",
             "list_revivals",
@@ -462,6 +476,8 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "delete_secret",
             "pause",
             "resume",
+            "pause_destination",
+            "resume_destination",
             "revive",
             "purge",
             "purge_dead",
@@ -472,7 +488,17 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "replay_history",
         ],
     ),
-    ("import", &["export", "export_topics", "export_credentials", "export_schedules", "import"]),
+    (
+        "import",
+        &[
+            "export",
+            "export_topics",
+            "export_credentials",
+            "export_destinations",
+            "export_schedules",
+            "import",
+        ],
+    ),
 ];
 
 #[tokio::test]

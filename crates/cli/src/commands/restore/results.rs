@@ -26,6 +26,9 @@ pub(super) struct Restored {
     /// Left out of a restore without credentials.
     #[serde(skip_serializing_if = "Results::is_none")]
     pub(super) credentials: Results,
+    /// Left out of a restore without paused destinations.
+    #[serde(skip_serializing_if = "Results::is_none")]
+    pub(super) destinations: Results,
     pub(super) topics: Results,
     pub(super) jobs: Results,
     /// Left out of a restore without schedules.
@@ -50,9 +53,10 @@ impl Restored {
             [Cell::from(kind), lines, created, repeated, refused]
         };
         let credentials = (!self.credentials.is_none()).then(|| row("credentials", self.credentials));
+        let destinations = (!self.destinations.is_none()).then(|| row("destinations", self.destinations));
         let rows = [row("topics", self.topics), row("jobs", self.jobs)];
         let schedules = (!self.schedules.is_none()).then(|| row("schedules", self.schedules));
-        let rows: Vec<_> = credentials.into_iter().chain(rows).chain(schedules).collect();
+        let rows: Vec<_> = credentials.into_iter().chain(destinations).chain(rows).chain(schedules).collect();
         let columns = ["", ">LINES", ">CREATED", ">REPEATED", ">REFUSED"];
         out.bytes(Table::new(columns, out.colour).page(&rows).as_bytes())
     }

@@ -106,7 +106,7 @@ function repair.lanes(args)
   for i, lane in ipairs(ids) do
     local missing = rows[lane] and audit.missing_links(lane) or {}
     if missing.ready then
-      topics.unpark_lane(lane)
+      parking.unpark_lane(lane)
       ready.add_turn(lane)
     end
     if missing.due then
@@ -163,7 +163,7 @@ function repair.times()
   for name, at in pairs(audit.wrong_times()) do
     shard.set(name, at)
     -- A slot is sorted when its time is two slots away.
-    shard.wake_at(name == 'slot' and max(0, at - 1) * WIDTH or at)
+    if name ~= 'paused_hosts' then shard.wake_at(name == 'slot' and max(0, at - 1) * WIDTH or at) end
     n = n + 1
   end
   return n

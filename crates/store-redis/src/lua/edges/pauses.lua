@@ -1,4 +1,7 @@
--- Pauses of topics.
+-- Pauses of topics and of destinations.
+
+-- The fields that resuming reads.
+local RESUME = union(topics.PAUSE_FIELDS, parking.FIELDS)
 
 -- pause: stops delivering a topic. Deliveries that have begun go on.
 -- KEYS  shard
@@ -24,11 +27,43 @@ end
 -- Returns 0 for an unknown topic, 1 if it is resumed, 2 if there are more lanes
 function edges.resume(args)
   local field = topics.field(args[1])
-  shard.begin(topics.PAUSE_FIELDS, {field})
+  shard.begin(RESUME, {field})
   local _, _, paused = topics.row(field)
   if paused == 0 then return rows[field] and 1 or 0 end
-  local has_more = topics.unpark(args[1], tonumber(args[2]))
+  local has_more = parking.unpark(args[1], tonumber(args[2]))
   topics.set_paused(args[1], has_more and topics.RESUMING or 0)
+  shard.close()
+  return has_more and 2 or 1
+end
+
+-- pause_destination: makes no callback to a destination. Callbacks that have begun go on.
+-- KEYS  shard
+-- ARGV  name of the pause, what the names of its tenant's pauses begin with or '', how many pauses there may be in all, how
+--   many of a tenant
+-- Returns 1; 0 if it would be one pause too many, 2 if one too many of its tenant
+function edges.pause_destination(args)
+  shard.begin(destinations.FIELDS)
+  local state = destinations.state(args[1])
+  local limit = not state and destinations.limit(args[2], tonumber(args[3]), tonumber(args[4]))
+  if limit then return limit end
+  if state ~= destinations.PAUSED or fields.paused_hosts == 0 then
+    destinations.set(args[1], destinations.PAUSED)
+    shard.close()
+  end
+  return 1
+end
+
+-- resume_destination: makes callbacks to a destination again. Each call gives some parked lanes their turns back. The
+--   destination counts as paused until the last lane has its turn, but no more lanes are parked.
+-- KEYS  shard
+-- ARGV  name of the pause, how many lanes at most
+-- Returns 0 if it was not paused, 1 if it is resumed, 2 if there are more lanes
+local RESUME_DESTINATION = union(destinations.FIELDS, parking.FIELDS)
+function edges.resume_destination(args)
+  shard.begin(RESUME_DESTINATION)
+  if not destinations.state(args[1]) then return 0 end
+  local has_more = parking.unpark('!' .. args[1], tonumber(args[2]))
+  destinations.set(args[1], has_more and destinations.RESUMING or nil)
   shard.close()
   return has_more and 2 or 1
 end

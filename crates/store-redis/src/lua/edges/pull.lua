@@ -50,10 +50,10 @@ function edges.pull(args)
   if not grant then return answer end
   if archive.is_too_full() then return grants.answer(grant, 0, {}) end
 
-  local open, paused = topics.split(pull_lanes_of(topic, args[3]))
+  local open, paused = parking.split(pull_lanes_of(topic, args[3]))
   if #paused > 0 then
     for _, lane in ipairs(paused) do
-      if call('ZSCORE', KEY.pulls, lane) then topics.park({lane}, KEY.pulls) end
+      if call('ZSCORE', KEY.pulls, lane) then parking.park({lane}, KEY.pulls) end
     end
     return grants.answer(grant, 0, {})
   end

@@ -1,5 +1,5 @@
 -- reserve: ready -> reserved, for push. Lanes take turns. A lane that is full for the caller is skipped, as are
---   all lanes of an origin or a tenant that is full for it; a lane of a paused topic is parked.
+--   all lanes of an origin or a tenant that is full for it; a lane of a paused topic or destination is parked.
 -- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), limit (jobs), limit per lane, receipt bits (8 bytes), lease margin
 --   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, limit per
@@ -13,7 +13,7 @@ local LANES, OTHERS = 64, 8
 -- fewer of each hide others together, these are put off.
 local MOST_CLOSED = 8
 
--- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those of paused topics.
+-- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those that are paused.
 -- Then whether there may be more lanes, and how many of the closed ones had their turn. `is_closed` is nil if all origins
 -- and tenants may give some. Else, once all lanes whose turn has come are known, some of those that were put off are looked
 -- at, because they may be open for this caller; there may be more if these were not all.
@@ -22,7 +22,7 @@ local function lanes_in_turn(n_full, is_closed)
   local function look(skip, limit)
     local all = ready.lanes(skip, limit)
     shard.load_rows(all)
-    local unpaused, paused = topics.split(all)
+    local unpaused, paused = parking.split(all)
     for _, lane in ipairs(paused) do parked[#parked + 1] = lane end
     for _, lane in ipairs(unpaused) do
       local to = is_closed and is_closed(lane) and closed or open
@@ -145,7 +145,7 @@ function grants.reserve(args, n_args)
   end
 
   grants.save(grant)
-  topics.park(parked, KEY.lanes)
+  parking.park(parked, KEY.lanes)
   for i, visit in ipairs(visits) do
     if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
     ready.pop(visit[1], visit[2], visit[3], i)

@@ -6,8 +6,8 @@ local audit = {
     'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'missing', 'lease', 'pauses',
     'replaced',
   },
-  -- The fields that hold times of the next look.
-  TIMES = {'lease_at', 'dead_at', 'tell_at', 'fires_at', 'slot'},
+  -- The fields that hold times of the next look, and the number of paused destinations.
+  TIMES = {'lease_at', 'dead_at', 'tell_at', 'fires_at', 'slot', 'paused_hosts'},
   -- How many entries one call searches: about 2 ms.
   MOST_SEARCHED = 100000,
 }
@@ -136,7 +136,7 @@ function audit.missing_links(lane)
   local missing, first = {}, first_score(schedule.key(lane))
   if ready.length(lane) > 0 then
     local has_turn = call('ZSCORE', ready.turns(lane), lane)
-    missing.ready = not has_turn and not topics.is_parked(lane) or nil
+    missing.ready = not has_turn and not parking.is_parked(lane) or nil
   end
   if first > 0 then
     local at = call('ZSCORE', KEY.schedule, lane)
@@ -158,7 +158,7 @@ function audit.load_lanes(ids)
   shard.load_rows(names)
 end
 
--- The times of the next look that are too late, and what they must be.
+-- The times of the next look that are too late, and the number of paused destinations if it is wrong; and what they must be.
 function audit.wrong_times()
   local wrong = {}
   local firsts = {lease_at = KEY.leases, dead_at = KEY.dead, tell_at = KEY.outbox, fires_at = KEY.recurring_times}
@@ -167,5 +167,6 @@ function audit.wrong_times()
     if first > 0 and (fields[name] == 0 or fields[name] > first) then wrong[name] = first end
   end
   if audit.stored_slot ~= audit.first_slot then wrong.slot = audit.first_slot end
+  if fields.paused_hosts ~= destinations.count() then wrong.paused_hosts = destinations.count() end
   return wrong
 end

@@ -5,7 +5,7 @@
 -- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when
 -- more jobs can be taken, WATCHED, while somebody watches the shard's events, and PUT_OFF, when closed lanes were put off.
 local grants = {MORE = 1, WATCHED = 2, PUT_OFF = 4}
-grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, topics.SPLIT_FIELDS)
+grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, parking.FIELDS)
 
 -- The job state of a first delivery, before and behind receipt and deadline.
 local FIRST = char(RESERVED, 0) .. NO_TIME .. pack('>I4', 1) .. string.rep('\0', 5)

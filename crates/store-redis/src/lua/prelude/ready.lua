@@ -8,7 +8,7 @@
 local ready = {
   -- The fields that reading a queue reads, and those that cleaning one reads.
   FIELDS = {'fronts'},
-  CLEAN_FIELDS = {'fronts', 'paused'},
+  CLEAN_FIELDS = {'fronts', 'paused', 'paused_hosts'},
 }
 local ready_entries, is_woken
 
@@ -186,5 +186,5 @@ function ready.clean(lane, new)
   call('LTRIM', list, #entries, -1)
   if of_front + size + #counting > #entries then return end
   call('ZREM', ready.turns(lane), lane)
-  if fields.paused > 0 and rows[lane] then topics.unpark_lane(lane) end
+  if fields.paused + fields.paused_hosts > 0 and rows[lane] then parking.unpark_lane(lane) end
 end

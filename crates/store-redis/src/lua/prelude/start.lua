@@ -4,6 +4,7 @@ local function start(base, name, is_logged)
   K, KEY = base, known_keys[base] or keys_of(base)
   NOW_US = nil
   topics.start()
+  destinations.start()
   jobs.start()
   schedule.start()
   ready.start()

@@ -1,4 +1,4 @@
--- Topics: their rows, the lists of them, and their pauses.
+-- Topics: their rows, the lists of them, and whether they are paused.
 --
 -- Each known topic has a row in the shard's hash, under `topic:<name>`: the number of its lanes (4 bytes),
 -- the hour of its last submit (4 bytes), 1 when it is paused or 2 while it is being resumed, and how many
@@ -9,11 +9,10 @@
 -- A tenant has a row under `tenant:~<name>`: how many of its topics have jobs or are paused, and how many of its lanes
 -- have jobs (4 bytes each). A row that is missing is counted from the others when a tenant submits.
 --
--- No job of a paused topic is delivered. A lane of it whose turn comes goes to `parked`, under its name in
--- `index`, until the topic is resumed.
+-- No job of a paused topic is delivered: its lanes are parked (parking.lua).
 topics.PAUSED, topics.RESUMING = 1, 2
--- The fields that finding paused lanes reads, and those that pausing and resuming read.
-topics.SPLIT_FIELDS, topics.PAUSE_FIELDS = {'paused'}, {'paused', 'pauses', 'topics'}
+-- The fields that pausing reads.
+topics.PAUSE_FIELDS = {'paused', 'pauses', 'topics'}
 do
   local TOPIC, TENANT, MOST_KNOWN, A_FEW = '>I4I4BI6I6', '>I4I4', 10000, 16
   -- Limits of topics and lanes with jobs. A paused topic without jobs counts as one with jobs.
@@ -290,15 +289,6 @@ do
     end
   end
 
-  -- Whether a lane waits for its topic to be resumed. The rows of both must have been read.
-  function topics.is_parked(lane)
-    local _, _, paused = topics.row(topics.field(lanes.topic(lanes.name(lane))))
-    return paused > 0 and call('ZSCORE', KEY.parked, member(lane))
-  end
-
-  -- A lane no longer waits for that.
-  function topics.unpark_lane(lane) call('ZREM', KEY.parked, member(lane)) end
-
   -- Sets whether a topic is paused, and makes the topic known. Its row and PAUSE_FIELDS must have been read.
   function topics.set_paused(topic, paused)
     local field = topics.field(topic)
@@ -312,45 +302,5 @@ do
       shard.count('topics', change)
       count_of_tenant(topic, change, 0)
     end
-  end
-
-  -- Splits lanes into those that may deliver and those to be parked. Their rows and SPLIT_FIELDS must have
-  -- been read.
-  function topics.split(all)
-    if fields.paused == 0 then return all, {} end
-    local names, open, paused_lanes = {}, {}, {}
-    for i, lane in ipairs(all) do names[i] = topics.field(lanes.topic(lanes.name(lane) or '')) end
-    shard.load_rows(names)
-    for i, lane in ipairs(all) do
-      local _, _, paused = topics.row(names[i])
-      local list = paused == topics.PAUSED and paused_lanes or open
-      list[#list + 1] = lane
-    end
-    return open, paused_lanes
-  end
-
-  -- Parks lanes: they lose their turns in the sorted set `turns`.
-  function topics.park(leaving, turns)
-    local members = {}
-    for _, lane in ipairs(leaving) do members[#members + 1], members[#members + 2] = 0, member(lane) end
-    sliced('ZADD', KEY.parked, members)
-    sliced('ZREM', turns, leaving)
-  end
-
-  -- Gives up to `most` parked lanes of a topic new turns. True when there are more.
-  function topics.unpark(topic, most)
-    local members = call('ZRANGE', KEY.parked, '[' .. topic .. ' ', '(' .. topic .. '!', 'BYLEX', 'LIMIT', 0, most)
-    local pushes, pulls = {}, {}
-    for i, name in ipairs(members) do
-      local lane = sub(name, #topic + 2)
-      local list = lanes.is_pull(lane) and pulls or pushes
-      list[#list + 1], list[#list + 2] = NOW_US + i, lane
-    end
-    sliced('ZADD', KEY.lanes, pushes)
-    sliced('ZADD', KEY.pulls, pulls)
-    if #pushes > 0 then publish('ready ' .. KEY.tag) end
-    if #pulls > 0 then ready.wake_consumers(topic) end
-    sliced('ZREM', KEY.parked, members)
-    return #members == most
   end
 end

@@ -8,7 +8,7 @@
 --   name, record}, ...}}}, the record without its payload unless that is wanted; {life} if the scan began in another
 --   life. The caller checks what else the filter has
 
--- Whether an origin is one of a host, as `HostPattern` of the job model says.
+-- Whether an origin is one of a host, as `Destination` of the job model says.
 local function is_of_host(origin, host, port)
   local scheme, authority = string.match(origin, '^(https?)://(.*)$')
   if not scheme or sub(authority, 1, #host) ~= host then return false end

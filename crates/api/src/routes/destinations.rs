@@ -1,0 +1,170 @@
+//! Destinations: list them, pause and resume them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header};
+use ringback_admission::Principal;
+use ringback_core::contract::{
+    LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
+};
+use ringback_core::destination::{Destination, DestinationPause};
+use ringback_core::job::TenantScope;
+use ringback_core::wire::{DestinationLine, DestinationPauseAnswer, DestinationsAnswer};
+use ringback_service::http_server::Peer;
+
+use super::export::{MEDIA_TYPE, turn};
+use crate::access::As;
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{DestinationPath, DestinationsQuery, NoBody, Query};
+use crate::limits::Deadline;
+use crate::schema::{
+    DestinationCursor, DestinationParams, EmptyRequest, NoBodyProblems, PauseDestinationProblems,
+    QueryProblems, StoreProblems,
+};
+use crate::state::{Api, ApiState};
+
+/// List destinations
+///
+/// Lists the origins of callback URLs for which there are jobs, with the number of jobs in each state, and paused
+/// destinations without jobs, sorted by host, port and scheme. The counts are sums over all topics that the caller may
+/// see. `next` is null on the last page. Each page reads the counts of all origins of all topics: ask for large pages.
+#[utoipa::path(
+    get, path = "/v1/destinations", tag = "destinations", operation_id = "list_destinations",
+    params(
+        ("cursor" = Option<DestinationCursor>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most destinations of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
+    ),
+    responses((status = 200, description = "A page", body = DestinationsAnswer), QueryProblems),
+)]
+pub(crate) async fn list_destinations(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    Query(DestinationsQuery { after, limit }): Query<DestinationsQuery>,
+) -> JsonResult<DestinationsAnswer> {
+    let deadline = Deadline::from_now();
+    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    let spans = match caller.topics() {
+        [] => vec![LaneSpan::Of(caller.reach().clone())],
+        topics => topics.iter().cloned().map(LaneSpan::Topic).collect(),
+    };
+    let page = api.store.destinations(&spans, caller.reach(), after.as_ref(), limit);
+    let page = deadline.bound(page).await??;
+    Ok(Json(DestinationsAnswer::new(&page, caller.reach())))
+}
+
+/// Pause a destination
+///
+/// Stops callbacks to a host, or to one port of it, with any scheme: after the answer no job is sent there. Jobs can
+/// still be submitted, cancelled and so on, and callbacks that have begun are settled. A destination without jobs can
+/// be paused too. Pausing it again changes nothing. With the key of a tenant the pause is for the jobs of that tenant,
+/// with the root key, or without one, for those of all.
+#[utoipa::path(
+    post, path = "/v1/destinations/{host}/pause", tag = "destinations", operation_id = "pause_destination",
+    params(DestinationParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
+    responses(
+        (status = 200, description = "The destination, paused", body = DestinationPauseAnswer),
+        PauseDestinationProblems,
+    ),
+)]
+pub(crate) async fn pause_destination(
+    State(api): ApiState,
+    As(caller): As,
+    DestinationPath(destination): DestinationPath,
+    NoBody(deadline): NoBody,
+) -> JsonResult<DestinationPauseAnswer> {
+    check_whole_tenant(&caller)?;
+    let pause = DestinationPause::new(caller.reach(), destination);
+    deadline.bound(api.store.pause_destination(&pause)).await??.map_err(too_many)?;
+    find(&api, &caller, &pause.destination, deadline).await
+}
+
+/// Resume a destination
+///
+/// Makes callbacks to it again. Resuming a destination that is not paused changes nothing. A pause of all ports and one
+/// of a single port are two pauses, which end each by itself; so are those of a tenant and of the operator.
+#[utoipa::path(
+    post, path = "/v1/destinations/{host}/resume", tag = "destinations", operation_id = "resume_destination",
+    params(DestinationParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
+    responses(
+        (status = 200, description = "The destination; paused if another pause holds it", body = DestinationPauseAnswer),
+        NoBodyProblems,
+    ),
+)]
+pub(crate) async fn resume_destination(
+    State(api): ApiState,
+    As(caller): As,
+    DestinationPath(destination): DestinationPath,
+    NoBody(deadline): NoBody,
+) -> JsonResult<DestinationPauseAnswer> {
+    check_whole_tenant(&caller)?;
+    let pause = DestinationPause::new(caller.reach(), destination);
+    deadline.bound(api.store.resume_destination(&pause)).await??;
+    find(&api, &caller, &pause.destination, deadline).await
+}
+
+/// Export paused destinations
+///
+/// Lists the pauses of destinations, a line of JSON each, so that they can be paused elsewhere. With the root key,
+/// those of all tenants too.
+#[utoipa::path(
+    get, path = "/v1/export/destinations", tag = "destinations", operation_id = "export_destinations",
+    responses(
+        (status = 200, description = "A line per pause", body = DestinationLine, content_type = "application/x-ndjson"),
+        StoreProblems,
+    ),
+)]
+pub(crate) async fn export_destinations(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+) -> Result<Response, ApiError> {
+    let _turn = turn(&api, caller.claimant(peer))?;
+    let pauses = Deadline::from_now().bound(api.store.paused_destinations()).await??;
+    let reach = caller.reach();
+    // A key for some topics ends none of them.
+    let is_reached = |pause: &&DestinationPause| {
+        caller.topics().is_empty() && (*reach == TenantScope::All || pause.is_of(reach))
+    };
+    let mut lines = Vec::new();
+    for pause in pauses.iter().filter(is_reached) {
+        serde_json::to_writer(&mut lines, &DestinationLine::new(pause))
+            .expect("plain data always serialises");
+        lines.push(b'\n');
+    }
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], lines).into_response())
+}
+
+async fn find(
+    api: &Api,
+    caller: &Principal,
+    destination: &Destination,
+    deadline: Deadline,
+) -> JsonResult<DestinationPauseAnswer> {
+    let pauses = deadline.bound(api.store.paused_destinations()).await??;
+    Ok(Json(DestinationPauseAnswer::new(destination, &pauses, caller.reach())))
+}
+
+/// Checks that the key of a caller is for all topics of its tenant: a pause of a destination is.
+fn check_whole_tenant(caller: &Principal) -> Result<(), ApiError> {
+    if caller.topics().is_empty() {
+        return Ok(());
+    }
+    let detail = "the key is for some topics, and a pause of a destination is for all topics of a tenant; pause topics, or use a key without `topics`";
+    Err(ApiError::new(StatusCode::FORBIDDEN, detail))
+}
+
+fn too_many(limit: PauseLimit) -> ApiError {
+    let detail = match limit {
+        PauseLimit::Installation => format!(
+            "{MAX_PAUSED_DESTINATIONS} destinations are paused, which is the limit, and this would be one more; nothing was paused: resume others first (GET /v1/destinations lists them), or pause topics"
+        ),
+        PauseLimit::Tenant => format!(
+            "the tenant has as many paused destinations as it may: {MAX_PAUSED_DESTINATIONS_OF_TENANT}, and at most half of what other tenants leave; nothing was paused: resume others first (GET /v1/destinations lists them), or pause topics"
+        ),
+    };
+    ApiError::new(StatusCode::CONFLICT, detail)
+}

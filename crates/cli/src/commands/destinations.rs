@@ -1,0 +1,75 @@
+//! `ringback destinations` prints destinations; `ringback pause --host` and `ringback resume --host` stop and resume
+//! callbacks to one.
+
+use clap::Args;
+use http::Method;
+use ringback_core::wire::{DestinationAnswer, DestinationPauseAnswer};
+
+use super::pages::{self, List};
+use super::session::Session;
+use crate::args::Page;
+use crate::client::Call;
+use crate::failure::Verdict;
+use crate::output::{Cell, Colour, Table};
+
+const DESTINATIONS_EXAMPLES: &str = "\
+Examples:
+  ringback destinations
+  ringback destinations --all --output json | jq -r 'select(.waiting > 1000) | .host'
+
+A destination without a scheme is paused and has no jobs.";
+
+/// The number of destinations.
+#[derive(Debug, Args)]
+#[command(after_help = DESTINATIONS_EXAMPLES)]
+pub(crate) struct DestinationsArgs {
+    #[command(flatten)]
+    pub(crate) page: Page,
+}
+
+pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyhow::Result<Verdict> {
+    let (path, limit) = (&["v1", "destinations"], args.page.limit());
+    let list = List { path, query: Vec::new(), limit, of: "destinations", feature: "lists of destinations" };
+    let columns = ["HOST", ">PORT", "SCHEME", "", ">DELAYED", ">WAITING", ">RESERVED", ">DEAD"];
+    let table = Table::new(columns, session.out.colour);
+    pages::print(session, list, table, |destination: &DestinationAnswer, _| row(destination)).await
+}
+
+fn row(destination: &DestinationAnswer) -> [Cell; 8] {
+    [
+        Cell::from(&destination.host),
+        port(destination.port),
+        Cell::from(destination.scheme.as_deref().unwrap_or("-").to_owned()),
+        Cell::from(if destination.paused { "paused" } else { "" }),
+        Cell::from(destination.delayed),
+        Cell::from(destination.waiting),
+        Cell::from(destination.reserved),
+        Cell::from(destination.dead),
+    ]
+}
+
+/// Pauses or resumes a host, or one port of it.
+pub(crate) async fn change(session: &mut Session, host: &str, verb: &str) -> anyhow::Result<Verdict> {
+    let call = Call::new(Method::POST, &["v1", "destinations", host, verb]);
+    session.show(call, |answer: &DestinationPauseAnswer, view| pause_table(answer, view.colour)).await
+}
+
+/// The destination, and the pauses that hold it.
+fn pause_table(answer: &DestinationPauseAnswer, colour: Colour) -> String {
+    let paused_by = match (answer.paused, answer.pauses.as_slice()) {
+        (false, _) => "-".to_owned(),
+        (true, []) => "the operator".to_owned(),
+        (true, pauses) => pauses.join(", "),
+    };
+    let row = [
+        Cell::from(&answer.host),
+        port(answer.port),
+        Cell::from(if answer.paused { "paused" } else { "" }),
+        Cell::from(paused_by),
+    ];
+    Table::new(["HOST", ">PORT", "", "PAUSED BY"], colour).page(&[row])
+}
+
+fn port(port: Option<u16>) -> Cell {
+    Cell::from(port.map_or_else(|| "all".to_owned(), |port| port.to_string()))
+}

@@ -1,0 +1,208 @@
+//! Answers of the calls about destinations, and the cursor of their list.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::contract::{DestinationCounts, DestinationPage, DestinationPlace};
+use crate::destination::{Destination, DestinationPause, Origin};
+use crate::job::TenantScope;
+
+/// An origin of callback URLs with its jobs, or a paused destination without jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationAnswer {
+    /// The host, in lower case and ASCII; an IPv6 address is in brackets.
+    pub host: String,
+    /// The port, also where it is the scheme's own; null for a paused destination without jobs whose pause is for all
+    /// ports.
+    pub port: Option<u16>,
+    /// `http` or `https`; null for a paused destination without jobs.
+    pub scheme: Option<String>,
+    /// Jobs that are ready: they are due, and wait to be delivered.
+    pub waiting: u64,
+    /// Jobs that wait for their due time.
+    pub delayed: u64,
+    /// Jobs that are being delivered.
+    pub reserved: u64,
+    /// Jobs that failed for good and are kept.
+    pub dead: u64,
+    /// Whether it is paused: no job is delivered there.
+    pub paused: bool,
+    /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
+    /// operator for all tenants.
+    pub pauses: Vec<String>,
+}
+
+/// A page of destinations, sorted by host, port and scheme.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationsAnswer {
+    /// The destinations.
+    pub items: Vec<DestinationAnswer>,
+    /// The cursor of the next page; null on the last page. Opaque.
+    pub next: Option<String>,
+}
+
+/// A destination that was paused or resumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationPauseAnswer {
+    /// The host, in lower case and ASCII; an IPv6 address is in brackets.
+    pub host: String,
+    /// The port; null for all ports.
+    pub port: Option<u16>,
+    /// Whether it is paused: no job is delivered there. After a resume of one port it is still true if all ports are
+    /// paused.
+    pub paused: bool,
+    /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
+    /// operator for all tenants.
+    pub pauses: Vec<String>,
+}
+
+/// A paused destination, on its way to another installation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationLine {
+    /// The tenant whose jobs the pause is for; absent if it is for all, or for those that belong to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// `host` or `host:port`.
+    pub destination: String,
+    /// Whether it is for the jobs of all.
+    pub for_all: bool,
+}
+
+impl DestinationLine {
+    /// The line of a pause.
+    pub fn new(pause: &DestinationPause) -> Self {
+        let (tenant, destination) = (pause.tenant().map(str::to_owned), pause.destination.to_string());
+        Self { tenant, destination, for_all: pause.is_of_all() }
+    }
+}
+
+impl DestinationsAnswer {
+    /// The page for a caller of this scope.
+    pub fn new(page: &DestinationPage, scope: &TenantScope) -> Self {
+        let item = |(place, counts)| DestinationAnswer::new(place, counts, &page.pauses, scope);
+        let items = page.items.iter().map(item).collect();
+        Self { items, next: page.next.as_ref().map(ToString::to_string) }
+    }
+}
+
+impl DestinationAnswer {
+    fn new(
+        place: &DestinationPlace,
+        counts: &DestinationCounts,
+        pauses: &[DestinationPause],
+        scope: &TenantScope,
+    ) -> Self {
+        let DestinationPlace { host, port, scheme } = place;
+        let (port, is_pause) = (Some(*port).filter(|port| *port > 0), scheme.is_empty());
+        let holds = |pause: &&DestinationPause| match port {
+            // A pause of all ports that has no jobs.
+            None => pause.destination.host() == &**host && pause.destination.port().is_none(),
+            Some(port) => pause.destination.has(&Origin { host: host.clone(), port, scheme: scheme.clone() }),
+        };
+        let (paused, pauses) = held(pauses.iter().filter(holds), scope);
+        Self {
+            host: host.to_string(),
+            port,
+            scheme: (!is_pause).then(|| scheme.to_string()),
+            waiting: counts.ready,
+            delayed: counts.delayed,
+            reserved: counts.reserved,
+            dead: counts.dead,
+            paused,
+            pauses,
+        }
+    }
+}
+
+impl DestinationPauseAnswer {
+    /// A destination with the pauses that there are now, for a caller of this scope.
+    pub fn new<'a>(
+        destination: &Destination,
+        pauses: impl IntoIterator<Item = &'a DestinationPause>,
+        scope: &TenantScope,
+    ) -> Self {
+        let visible = pauses.into_iter().filter(|pause| pause.is_of_all() || pause.is_of(scope));
+        let (paused, pauses) = held(visible.filter(|pause| pause.destination.covers(destination)), scope);
+        let (host, port) = (destination.host().to_owned(), destination.port());
+        Self { host, port, paused, pauses }
+    }
+}
+
+/// Whether there are pauses, and those of a scope.
+fn held<'a>(pauses: impl Iterator<Item = &'a DestinationPause>, scope: &TenantScope) -> (bool, Vec<String>) {
+    let (mut is_paused, mut own) = (false, Vec::new());
+    for pause in pauses {
+        is_paused = true;
+        if pause.is_of(scope) {
+            own.push(pause.destination.to_string());
+        }
+    }
+    (is_paused, own)
+}
+
+/// The text of a cursor: scheme, port and host.
+impl fmt::Display for DestinationPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}~{}~{}", self.scheme, self.port, self.host)
+    }
+}
+
+/// A text that is no cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no cursor of destinations")]
+pub struct NoDestinationCursor;
+
+impl FromStr for DestinationPlace {
+    type Err = NoDestinationCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoDestinationCursor> {
+        let mut parts = text.splitn(3, '~');
+        let mut part = || parts.next().ok_or(NoDestinationCursor);
+        let (scheme, port, host) = (part()?, part()?, part()?);
+        let destination = Destination::parse(host).map_err(|_| NoDestinationCursor)?;
+        let port = port.parse().map_err(|_| NoDestinationCursor)?;
+        if !["", "http", "https"].contains(&scheme) || destination.to_string() != host {
+            return Err(NoDestinationCursor);
+        }
+        Ok(Self { host: host.into(), port, scheme: scheme.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause(scope: &TenantScope, text: &str) -> DestinationPause {
+        DestinationPause::new(scope, Destination::parse(text).unwrap())
+    }
+
+    #[test]
+    fn cursors_are_read_as_they_were_written() {
+        for text in ["https~443~a.example", "http~8080~[::1]", "~0~a.example", "~81~a~b"] {
+            assert_eq!(text.parse::<DestinationPlace>().unwrap().to_string(), text);
+        }
+        for text in
+            ["", "https~443", "ftp~1~a", "http~x~a", "http~1~a/b", "http~1~A", "http~70000~a", "http~1~"]
+        {
+            assert_eq!(text.parse::<DestinationPlace>(), Err(NoDestinationCursor), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_destination_says_which_pauses_hold_it_and_which_of_them_the_caller_can_end() {
+        let (all, own) = (TenantScope::All, TenantScope::One(Some("t".parse().unwrap())));
+        let pauses = [pause(&all, "a.example:443"), pause(&own, "a.example"), pause(&all, "b.example")];
+        let found = |scope: &TenantScope, text: &str| {
+            let answer = DestinationPauseAnswer::new(&Destination::parse(text).unwrap(), &pauses, scope);
+            (answer.paused, answer.pauses)
+        };
+        assert_eq!(found(&own, "a.example:443"), (true, vec!["a.example".to_owned()]));
+        assert_eq!(found(&all, "a.example:443"), (true, vec!["a.example:443".to_owned()]));
+        assert_eq!(found(&all, "a.example"), (false, vec![]));
+        assert_eq!(found(&own, "b.example:81"), (true, vec![]));
+        assert_eq!(found(&own, "c.example"), (false, vec![]));
+    }
+}

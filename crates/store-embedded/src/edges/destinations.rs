@@ -1,0 +1,125 @@
+//! Pauses of destinations, and the counts of destinations, which are read a part at a time.
+
+use std::ops::Bound;
+
+use ringback_core::contract::{
+    DESTINATION_STEP, DestinationCounts, DestinationPart, LaneSpan, MAX_RESUMED_LANES, PauseLimit, Shard,
+    StoreError,
+};
+use ringback_core::destination::DestinationPause;
+use ringback_core::lane::Lane;
+use ringback_core::state::State;
+
+use crate::error::Result;
+use crate::tables::{PARKED, Pause, PauseRow};
+use crate::txn::Txn;
+use crate::{EDGE_BYTES, EmbeddedStore};
+
+impl EmbeddedStore {
+    /// Returns the limit that the pause would exceed.
+    pub async fn pause_destination(
+        &self,
+        shard: Shard,
+        pause: &DestinationPause,
+    ) -> Result<Option<PauseLimit>, StoreError> {
+        let pause = pause.clone();
+        let put = move |txn: &mut Txn<'_>| txn.tables.destinations.pause(txn.shard(), &pause);
+        self.call(shard, EDGE_BYTES, put).await
+    }
+
+    /// Returns whether the destination was paused in this shard.
+    pub async fn resume_destination(
+        &self,
+        shard: Shard,
+        pause: &DestinationPause,
+    ) -> Result<bool, StoreError> {
+        loop {
+            let name = pause.name();
+            let resume = move |txn: &mut Txn<'_>| resume(txn, &name);
+            match self.call(shard, MAX_RESUMED_LANES * 64, resume).await? {
+                Some(true) => {}
+                is_more => return Ok(is_more.is_some()),
+            }
+        }
+    }
+
+    /// All pauses of destinations in a shard.
+    pub async fn paused_destinations(&self, shard: Shard) -> Result<Vec<DestinationPause>, StoreError> {
+        let names = self.call(shard, 0, |txn| txn.tables.destinations.all(txn.shard())).await?;
+        let unreadable = || StoreError::Unreadable("a paused destination");
+        names.iter().map(|(name, _)| DestinationPause::from_name(name).ok_or_else(unreadable)).collect()
+    }
+
+    /// The counts of a part of the lanes of a shard, by origin.
+    pub async fn destinations(
+        &self,
+        shard: Shard,
+        span: &LaneSpan,
+        after: Option<&[u8]>,
+    ) -> Result<DestinationPart, StoreError> {
+        let (first, below) = match span {
+            LaneSpan::Topic(topic) => {
+                let topic = topic.as_str();
+                (format!("{topic} "), Some(format!("{topic}!")))
+            }
+            LaneSpan::Of(scope) => scope.bounds(),
+        };
+        let after = after.map(|after| String::from_utf8_lossy(after).into_owned());
+        let part = move |txn: &mut Txn<'_>| part(txn, &first, below.as_deref(), after.as_deref());
+        self.call(shard, 0, part).await
+    }
+}
+
+/// Returns whether more lanes are parked; `None` if the destination is not paused.
+fn resume(txn: &mut Txn<'_>, name: &str) -> Result<Option<bool>> {
+    let shard = txn.shard();
+    let Some(row) = txn.tables.destinations.get(shard, name)? else { return Ok(None) };
+    // From here on it parks no lane.
+    txn.tables.destinations.put(shard, name, PauseRow { pause: Pause::Resuming, ..row })?;
+    let lanes = txn.tables.ready.parked_at(shard, row.turn(), MAX_RESUMED_LANES)?;
+    for lane in &lanes {
+        match txn.parked_turn(lane)? {
+            Some(turn) => txn.tables.ready.set_turn(shard, lane, Some(turn))?,
+            None => txn.give_turn(lane)?,
+        }
+    }
+    let is_more = lanes.len() == MAX_RESUMED_LANES;
+    if !is_more {
+        txn.tables.destinations.remove(shard, name)?;
+    }
+    Ok(Some(is_more))
+}
+
+fn part(txn: &Txn<'_>, first: &str, below: Option<&str>, after: Option<&str>) -> Result<DestinationPart> {
+    let shard = txn.shard();
+    let from = after.map_or(Bound::Included((shard, first)), |after| Bound::Excluded((shard, after)));
+    let till = below.map_or(Bound::Excluded((shard + 1, "")), |below| Bound::Excluded((shard, below)));
+    let (mut origins, mut last) = (Vec::new(), None);
+    for (n, row) in txn.tables.counts.lanes_between(from, till)?.take(DESTINATION_STEP).enumerate() {
+        let (lane, jobs) = row?;
+        let origin = Lane::parse(&lane).map_or("", |lane| lane.origin);
+        if !origin.is_empty() {
+            let of = |state| u64::try_from(jobs.of(state)).unwrap_or(0);
+            let counts = DestinationCounts {
+                delayed: of(State::Delayed),
+                ready: of(State::Ready),
+                reserved: of(State::Reserved),
+                dead: of(State::Dead),
+            };
+            origins.push((origin.to_owned(), counts));
+        }
+        last = (n + 1 == DESTINATION_STEP).then(|| lane.into_bytes().into());
+    }
+    Ok((origins, last))
+}
+
+impl Txn<'_> {
+    /// The turn at which a lane is parked; `None` if neither its topic nor its destination is paused.
+    pub(crate) fn parked_turn(&mut self, lane: &str) -> Result<Option<u64>> {
+        let shard = self.shard();
+        if self.tables.counts.is_lane_paused(shard, lane)? {
+            return Ok(Some(PARKED));
+        }
+        self.tables.destinations.holder(shard, lane)
+    }
+}

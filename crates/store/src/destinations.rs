@@ -1,0 +1,163 @@
+//! Pauses of destinations over all shards, and pages of destinations: the sums over the lanes of each origin.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::try_join_all;
+use ringback_core::contract::{
+    DestinationCounts, DestinationPage, DestinationPlace, LaneSpan, MAX_DESTINATION_PAGE, PauseLimit, Shard,
+    StoreError,
+};
+use ringback_core::destination::{DestinationPause, Origin};
+use ringback_core::job::TenantScope;
+
+use crate::backend::{Store, dispatch};
+
+impl Store {
+    /// Pauses a destination: no job of the pause's scope is delivered there any more. Deliveries that are under way go
+    /// on and are settled. If there are too many pauses, it is not paused. Works shard by shard: if it fails, the
+    /// destination may be paused in some of them.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn pause_destination(
+        &self,
+        pause: &DestinationPause,
+    ) -> Result<Result<(), PauseLimit>, StoreError> {
+        for shard in self.shards() {
+            if let Some(limit) = dispatch!(self.pause_destination(shard, pause))? {
+                self.resume_destination(pause).await?;
+                return Ok(Err(limit));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Ends a pause of a destination. Returns whether it was paused. Works shard by shard like
+    /// [`Store::pause_destination`]: the destination counts as paused until the last shard has resumed.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn resume_destination(&self, pause: &DestinationPause) -> Result<bool, StoreError> {
+        let mut was_paused = false;
+        for shard in self.shards() {
+            was_paused |= dispatch!(self.resume_destination(shard, pause))?;
+        }
+        Ok(was_paused)
+    }
+
+    /// All paused destinations.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn paused_destinations(&self) -> Result<BTreeSet<DestinationPause>, StoreError> {
+        let of_shards = self.shards().map(async |shard| dispatch!(self.paused_destinations(shard)));
+        Ok(try_join_all(of_shards).await?.into_iter().flatten().collect())
+    }
+
+    /// A page of at most `limit` origins of these lanes and paused destinations of a scope, and at most
+    /// [`MAX_DESTINATION_PAGE`], after a place or from the first. Each page reads the counts of all these lanes, a part
+    /// at a time, so the sums can be off by what moved meanwhile.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn destinations(
+        &self,
+        spans: &[LaneSpan],
+        scope: &TenantScope,
+        after: Option<&DestinationPlace>,
+        limit: usize,
+    ) -> Result<DestinationPage, StoreError> {
+        let limit = limit.clamp(1, MAX_DESTINATION_PAGE);
+        let pauses = self.paused_destinations().await?.into_iter();
+        let pauses: Vec<_> = pauses.filter(|pause| pause.is_of_all() || pause.is_of(scope)).collect();
+        // A list of some topics shows nothing else.
+        let is_of_topics = spans.iter().any(|span| matches!(span, LaneSpan::Topic(_)));
+        let own = pauses.iter().filter(|pause| !is_of_topics && pause.is_of(scope));
+        let empty = Sums { after, limit, without_jobs: own.cloned().collect(), found: BTreeMap::new() };
+        let of_shards = self.shards().map(async |shard| {
+            let mut sums = empty.clone();
+            for span in spans {
+                self.add_lanes(shard, span, &mut sums).await?;
+            }
+            Ok::<_, StoreError>(sums)
+        });
+        let mut all = empty.clone();
+        for sums in try_join_all(of_shards).await? {
+            // Each shard has returned `limit` places and one more, or all of them, so the first `limit` sums are
+            // complete.
+            sums.found.into_iter().for_each(|(place, counts)| all.add(place, counts));
+            all.without_jobs.retain(|pause| sums.without_jobs.contains(pause));
+        }
+        for pause in std::mem::take(&mut all.without_jobs) {
+            all.add(DestinationPlace::from(&pause), DestinationCounts::default());
+        }
+        let (is_more, mut items) = (all.found.len() > limit, all.found);
+        if is_more {
+            items.pop_last();
+        }
+        let next = items.last_key_value().filter(|_| is_more).map(|(place, _)| place.clone());
+        Ok(DestinationPage { items, next, pauses })
+    }
+
+    /// Adds the lanes of a shard, a part at a time.
+    async fn add_lanes(&self, shard: Shard, span: &LaneSpan, sums: &mut Sums<'_>) -> Result<(), StoreError> {
+        let mut from: Option<Box<[u8]>> = None;
+        loop {
+            let (part, next) = dispatch!(self.destinations(shard, span, from.as_deref()))?;
+            for (origin, counts) in part {
+                if let Some(origin) = Origin::parse(&origin) {
+                    sums.without_jobs.retain(|pause| !pause.destination.has(&origin));
+                    sums.add(DestinationPlace::from(&origin), counts);
+                }
+            }
+            if next.is_none() {
+                return Ok(());
+            }
+            from = next;
+        }
+    }
+}
+
+/// The first places after one, with their counts: one more than the page has.
+#[derive(Clone)]
+struct Sums<'a> {
+    after: Option<&'a DestinationPlace>,
+    limit: usize,
+    found: BTreeMap<DestinationPlace, DestinationCounts>,
+    /// The pauses of the scope for which no lane was found.
+    without_jobs: BTreeSet<DestinationPause>,
+}
+
+impl Sums<'_> {
+    fn add(&mut self, place: DestinationPlace, counts: DestinationCounts) {
+        let is_before = self.after.is_some_and(|after| place <= *after);
+        let is_full = self.found.len() > self.limit;
+        if is_before || is_full && self.found.last_key_value().is_some_and(|(last, _)| place > *last) {
+            return;
+        }
+        self.found.entry(place).or_default().add(counts);
+        if self.found.len() > self.limit + 1 {
+            self.found.pop_last();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_places_are_kept_with_all_of_their_counts() {
+        let place = |host: &str| DestinationPlace::from(&Origin::parse(&format!("http://{host}")).unwrap());
+        let after = place("b");
+        let mut sums =
+            Sums { after: Some(&after), limit: 2, found: BTreeMap::new(), without_jobs: BTreeSet::new() };
+        for host in ["f", "e", "a", "d", "b", "c", "e", "d", "f", "c"] {
+            sums.add(place(host), DestinationCounts { ready: 1, ..DestinationCounts::default() });
+        }
+        let found: Vec<_> = sums.found.iter().map(|(place, counts)| (&*place.host, counts.ready)).collect();
+        // One more than the limit, whose count may lack some.
+        assert_eq!(found[..2], [("c", 2), ("d", 2)]);
+        assert_eq!(found.len(), 3);
+    }
+}
