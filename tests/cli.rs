@@ -1,6 +1,7 @@
 //! The command line as people and scripts run it: exit codes, output, and its effect on a real stack.
 
 mod attempts;
+mod audit_log;
 mod backup;
 mod credentials;
 mod dead_letters;

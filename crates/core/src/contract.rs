@@ -7,6 +7,7 @@ mod arrive;
 pub mod attempt_log;
 mod attempts;
 mod audit;
+mod audit_log;
 mod dead;
 mod draw;
 pub mod edge_log;
@@ -37,6 +38,7 @@ pub use self::{
     arrive::*,
     attempts::*,
     audit::*,
+    audit_log::*,
     dead::*,
     draw::*,
     edge_log::{EdgeName, TakenEdge},

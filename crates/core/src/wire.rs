@@ -6,6 +6,7 @@ mod answer;
 mod archive;
 mod attempts;
 mod audit;
+mod audit_log;
 mod bulk;
 mod credentials;
 mod dead;
@@ -33,7 +34,7 @@ pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
-    answer::*, archive::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, effective::*, events::*,
-    export::*, history::*, import::*, inspect::*, keys::*, moves::*, notice::*, policy::*, problem::*,
-    pull::*, quotas::*, request::*, schedules::*, submit::*, topics::*,
+    answer::*, archive::*, attempts::*, audit::*, audit_log::*, bulk::*, credentials::*, dead::*,
+    effective::*, events::*, export::*, history::*, import::*, inspect::*, keys::*, moves::*, notice::*,
+    policy::*, problem::*, pull::*, quotas::*, request::*, schedules::*, submit::*, topics::*,
 };

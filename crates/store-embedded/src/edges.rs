@@ -4,6 +4,7 @@
 
 mod archive;
 mod attempts;
+mod audit_log;
 mod carriers;
 mod feeds;
 mod grant;

@@ -3,6 +3,7 @@
 
 mod archive;
 mod attempts;
+mod audit_log;
 mod callers;
 mod counts;
 mod feeds;
@@ -24,6 +25,7 @@ use self::archive::Archive;
 pub(crate) use self::archive::{ArchiveRow, StoredEnd};
 use self::attempts::Attempts;
 pub(crate) use self::attempts::cost;
+use self::audit_log::AuditLog;
 use self::callers::Callers;
 pub(crate) use self::callers::Granted;
 use self::counts::Counts;
@@ -75,6 +77,7 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) schedules: Schedules<A>,
     pub(crate) archive: Archive<A>,
     pub(crate) feeds: Feeds<A>,
+    pub(crate) audit_log: AuditLog<A>,
 }
 
 impl<A: Access> Tables<A> {
@@ -97,6 +100,7 @@ impl<A: Access> Tables<A> {
             schedules: Schedules::open(access)?,
             archive: Archive(access.open(ARCHIVE)?),
             feeds: Feeds(access.open(FEEDS)?),
+            audit_log: AuditLog::open(access)?,
         })
     }
 

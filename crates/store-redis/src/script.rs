@@ -163,7 +163,7 @@ const FILES: &[&str] = files! {
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
     "queries/gauges" "queries/schedules" "queries/archive"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/redrives"
-    "installation/draw" "installation/schedules" "installation/feeds"
+    "installation/draw" "installation/schedules" "installation/feeds" "installation/audit_log"
     "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule" "audit/schedules"
 };
 
@@ -265,6 +265,8 @@ scripts! {
     DRAW: "draw", Fills;
     HOLD_FEED: "hold_feed", Drains;
     CHANGE_FEED: "change_feed", Drains;
+    APPEND_AUDIT_LOG: "append_audit_log", Drains;
+    READ_AUDIT_LOG: "read_audit_log", Reads;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
     BEGIN_REDRIVE: "begin_redrive", Fills;
@@ -300,7 +302,7 @@ mod tests {
                 "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
                 | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts"
                 | "outbox" | "due_schedules" | "schedules" | "list_schedules" | "unlisted_schedules"
-                | "archive_status" => Kind::Reads,
+                | "archive_status" | "read_audit_log" => Kind::Reads,
                 "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

@@ -34,6 +34,7 @@ impl Client<'_> {
             "page" => (Method::GET, path("jobs"), None),
             "stats" => (Method::GET, path("stats"), None),
             "topics" => (Method::GET, path("topics"), None),
+            "read_audit_log" => (Method::GET, path("audit-log"), None),
             "archive_status" => (Method::GET, path("archive"), None),
             "attach_archive" => (Method::DELETE, path("archive?drop=true"), None),
             "accept_loss" => (Method::POST, path("audit/accept-loss"), Some(json!({"run_id": "0123abcd"}))),

@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 48] = [
+pub(crate) const ANSWERED: [&str; 49] = [
     "submit",
     "replace",
     "import",
@@ -52,6 +52,7 @@ pub(crate) const ANSWERED: [&str; 48] = [
     "fire",
     "archive_status",
     "attach_archive",
+    "read_audit_log",
 ];
 
 /// Of these, the ones that other roles make by themselves too: carriers with a redrive look for dead jobs, and all make
@@ -59,7 +60,7 @@ pub(crate) const ANSWERED: [&str; 48] = [
 pub(crate) const OF_OTHERS: [&str; 4] = ["dead", "change_schedules", "fire", "attach_archive"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 40] = [
+pub(crate) const REPEATED: [&str; 41] = [
     "members",
     "claim",
     "release_shard",
@@ -75,6 +76,7 @@ pub(crate) const REPEATED: [&str; 40] = [
     "take_ended",
     "remove_ended",
     "hold_feed",
+    "append_audit_log",
     "take_redrive",
     "keep_redrive",
     "end_redrive",

@@ -8,9 +8,11 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use ringback_core::contract::{DeadFilter, MAX_REDRIVES, Redrive, RedriveStart, RedriveState};
 use ringback_core::job::Topic;
-use ringback_core::wire::{RedriveAsk, RevivalAnswer, RevivalsAnswer};
+use ringback_core::wire::{AuditLogTarget, RedriveAsk, RevivalAnswer, RevivalsAnswer};
+use serde_json::json;
 
 use crate::access::As;
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
 use crate::limits::{Deadline, check_share};
@@ -56,8 +58,10 @@ pub(crate) async fn begin(
         RedriveStart::Redrive(revival) => {
             let location = format!("/v1/topics/{}/revivals/{}", revival.filter.topic, revival.id);
             let location = HeaderValue::try_from(location).expect("topics and ids are visible ASCII");
-            let answer = Json(RevivalAnswer::from(revival));
-            Ok((StatusCode::ACCEPTED, [(LOCATION, location)], answer).into_response())
+            let answer = RevivalAnswer::from(revival);
+            let target = AuditLogTarget { revival: Some(answer.id.clone()), ..AuditLogTarget::default() };
+            let change = Change::of(target).after(&answer);
+            Ok((StatusCode::ACCEPTED, change, [(LOCATION, location)], Json(answer)).into_response())
         }
         RedriveStart::TooMany => {
             let detail = format!(
@@ -107,13 +111,13 @@ pub(crate) async fn get(
     params(RedriveParams),
     responses((status = 200, description = "As it is now", body = RevivalAnswer), RedriveProblems),
 )]
-pub(crate) async fn stop(
-    State(api): ApiState,
-    RedrivePath(topic, id): RedrivePath,
-) -> JsonResult<RevivalAnswer> {
+pub(crate) async fn stop(State(api): ApiState, RedrivePath(topic, id): RedrivePath) -> Noted<RevivalAnswer> {
     let stopped = Deadline::from_now().bound(async {
-        of_topic(api.store.redrive(id).await?, &topic).map(drop)?;
-        of_topic(api.store.stop_redrive(id).await?, &topic)
+        let Json(before) = of_topic(api.store.redrive(id).await?, &topic)?;
+        let Json(answer) = of_topic(api.store.stop_redrive(id).await?, &topic)?;
+        let change = Change::default().before(json!({"state": before.state}));
+        let change = change.after(json!({"state": answer.state})).count(answer.revived);
+        Ok((change, Json(answer)))
     });
     stopped.await?
 }

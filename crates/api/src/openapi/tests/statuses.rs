@@ -452,6 +452,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "stop_revival",
             "erase_history",
             "replay_history",
+            "list_audit_log",
         ],
     ),
     ("import", &["export", "export_topics", "export_credentials", "export_schedules", "import"]),
