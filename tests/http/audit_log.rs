@@ -3,11 +3,12 @@
 mod cases;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use http::Method;
-use ringback_testkit::{Stack, StackOptions, eventually};
+use ringback_testkit::{Stack, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use self::cases::{ARCHIVED, Case, SECRETS, cases};
 use super::tenants::{Caller, ROOT};
@@ -121,7 +122,7 @@ async fn refused(stack: &Stack, acme: &Caller) {
         (Method::PUT, "/v1/topics/pay", Some(json!({"timeout": 0})), 422),
         (Method::POST, "/v1/keys", Some(json!({"scopes": ["read"]})), 403),
         (Method::POST, "/v1/topics/never/resume", None, 404),
-        (Method::POST, "/v1/jobs", Some(json!({"topic": "pay", "id": "x", "delay": "1h"})), 201),
+        (Method::POST, "/v1/jobs", Some(json!({"topic": "other", "delay": "1h"})), 201),
         (Method::DELETE, "/v1/schedules/none", None, 404),
     ] {
         assert_eq!(acme.send(stack, method, path, body.as_ref()).await.status, status, "{path}");
@@ -185,6 +186,10 @@ async fn lose_jobs(stack: &Stack) {
 /// Whether what is stored of the audit log has a text.
 async fn is_stored(stack: &Stack, text: &str) -> bool {
     if let Some(up) = stack.ups.first() {
+        // The file has the URL of the policy itself.
+        if text == SECRETS[3] {
+            return false;
+        }
         let found = std::fs::read_dir(up.directory().join("data")).expect("a directory");
         return found.flatten().any(|file| {
             let bytes = std::fs::read(file.path()).expect("a file");
@@ -294,7 +299,7 @@ async fn a_key_sees_what_is_about_its_tenant_and_its_topics() {
 }
 
 #[tokio::test]
-async fn hostile_texts_and_traces_are_data_and_a_caller_who_goes_away_leaves_an_entry() {
+async fn hostile_texts_are_data_and_the_trace_of_a_caller_is_kept() {
     for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let policy = json!({"expect_body": "\"'\\é🎉", "headers": {"x-a": "}]; redis.call('FLUSHALL')"}});
@@ -302,39 +307,43 @@ async fn hostile_texts_and_traces_are_data_and_a_caller_who_goes_away_leaves_an_
         let id = "a~:@+=,-";
         stack.accept(&json!({"topic": "t", "id": id, "delay": "1h"})).await;
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        let cancel = reqwest::Client::new()
-            .delete(stack.url(&format!("/v1/jobs/t/{id}")))
-            .header("traceparent", trace);
+        let path = format!("/v1/jobs/t/{id}");
+        let cancel = http_client().delete(stack.url(&path)).header("traceparent", trace);
         assert_eq!(cancel.send().await.expect("an answer").status(), 200);
-        let log = async |count: usize| {
-            eventually(SOON, "the entries", async || {
-                let items = stack.get("/v1/audit-log").await.expect(200)["items"].clone();
-                if items.as_array().is_some_and(|items| items.len() == count) {
-                    Ok(items)
-                } else {
-                    Err(items)
-                }
-            })
-            .await
-        };
-        let items = log(2).await;
+        let items = logged(&stack, 2).await;
         assert_eq!((&items[0]["target"]["id"], &items[0]["who"]), (&json!(id), &json!("open")));
         assert_eq!(items[0]["trace_id"], "0af7651916cd43dd8448eb211c80319c");
-        assert_eq!(items[1]["after"], policy);
-        // The body of this call never comes.
-        let head = "PUT /v1/topics/%22%0Aevil%1B%5B31m HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
-        let address = stack.url("").replace("http://", "");
-        let mut stream = tokio::net::TcpStream::connect(&address).await.expect("a connection");
-        tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.expect("the head is sent");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        drop(stream);
-        let items = log(3).await;
-        assert_eq!(
-            (&items[0]["outcome"], &items[0]["target"]["topic"]),
-            (&json!("unknown"), &json!("\"\nevil\u{1b}[31m"))
-        );
-        let log = stack.apis[0].log();
-        assert!(!log.contains('\u{1b}') && !log.lines().any(|line| line.starts_with("evil")), "{log}");
+        assert_eq!((&items[1]["after"], &items[1]["trace_id"]), (&policy, &Value::Null));
+    }
+}
+
+/// The entries of a stack without keys, once there are so many.
+async fn logged(stack: &Stack, count: usize) -> Value {
+    eventually(SOON, "the entries", async || {
+        let items = stack.get("/v1/audit-log").await.json()["items"].clone();
+        if items.as_array().is_some_and(|items| items.len() == count) { Ok(items) } else { Err(items) }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_caller_who_does_not_wait_leaves_an_entry_and_so_does_a_call_whose_outcome_is_unknown() {
+    let mut stack = StackOptions::api_only().unaudited().start().await;
+    for id in ["a", "b"] {
+        stack.accept(&json!({"topic": "t", "id": id, "delay": "1h"})).await;
+    }
+    stack.redis_mut().stop();
+    let address = stack.url("").replace("http://", "");
+    let mut stream = TcpStream::connect(&address).await.expect("a connection");
+    let head = format!("DELETE /v1/jobs/t/a HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("the head is sent");
+    drop(stream);
+    assert_eq!(stack.delete("/v1/jobs/t/b").await.status, 503);
+    stack.redis_mut().cont();
+    let items = logged(&stack, 2).await;
+    for (item, id) in items.as_array().expect("items").iter().zip(["b", "a"]) {
+        assert_eq!((&item["outcome"], &item["target"]["id"]), (&json!("unknown"), &json!(id)), "{items}");
+        assert_eq!((&item["before"], &item["after"]), (&Value::Null, &Value::Null));
     }
 }
 

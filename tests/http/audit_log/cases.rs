@@ -3,6 +3,8 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::sample_jobs::with;
+
 /// Texts that no entry has.
 pub(super) const SECRETS: [&str; 4] = [
     "hunter2-of-the-header",
@@ -58,9 +60,12 @@ pub(super) fn cases(has_archive: bool) -> Vec<Case> {
 
 fn jobs() -> Vec<Case> {
     let line = |id: &str, state: &str| {
-        let url = "https://merchant.example/hook";
-        json!({"topic": "pay", "id": id, "state": state, "url": url, "due_at": "2030-01-01T00:00:00Z"})
-            .to_string()
+        let job = json!({"topic": "pay", "id": id, "url": "https://merchant.example/hook"});
+        let job = match state {
+            "dead" => with(with(job, "state", "dead"), "reason", "exhausted"),
+            _ => with(job, "delay", "1h"),
+        };
+        job.to_string()
     };
     let lines = ["moved", "run-now", "cancelled"].map(|id| line(id, "delayed"));
     let dead = ["revived", "purged", "revive", "all"].map(|id| line(id, "dead"));
