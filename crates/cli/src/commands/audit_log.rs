@@ -98,6 +98,7 @@ fn change(entry: &AuditLogEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Colour;
 
     #[test]
     fn an_entry_is_a_row_whatever_texts_it_has() {
@@ -107,7 +108,7 @@ mod tests {
         let mut entry: AuditLogEntry = serde_json::from_str(json).unwrap();
         assert_eq!(change(&entry), r#"{"paused":false} -> {"paused":true}"#);
         let view = View::plain(1_763_600_060_000);
-        let text = Table::new([""; 9], false).page(&[row(&entry, &view)]);
+        let text = Table::new([""; 9], Colour::No).page(&[row(&entry, &view)]);
         assert!(!text.contains('\u{1b}') && text.trim_end().lines().count() == 1, "{text:?}");
         entry.after = Some("x".repeat(1_000).into());
         assert!(change(&entry).chars().count() == MAX_CHANGE + 1);
