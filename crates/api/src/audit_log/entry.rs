@@ -110,7 +110,11 @@ fn drop_queries(value: &mut Value) {
 
 /// The beginning of a text, of at most so many bytes.
 fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 #[cfg(test)]

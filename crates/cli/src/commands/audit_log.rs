@@ -29,7 +29,7 @@ pub(crate) struct AuditLogArgs {
     /// Only calls about this topic
     #[arg(long, value_parser = values::topic)]
     topic: Option<String>,
-    /// Only calls of this operation, such as cancel, put_policy or delete_key
+    /// Only calls of this operation, such as cancel, pause or import
     #[arg(long, value_name = "OPERATION")]
     operation: Option<String>,
     /// Only calls of this caller: key: and the id of a key, root, or open where there is no root key
