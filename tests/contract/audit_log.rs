@@ -71,6 +71,13 @@ pub(crate) async fn an_entry_that_is_added_again_is_there_once(bench: &Workbench
     let ids: Vec<_> = read(store, None, 10).await.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, [id(3), id(2), id(1)]);
     assert_eq!(read(store, Some("acme"), 10).await.len(), 2);
+    // Nor does it weigh more.
+    let text = "x".repeat(MAX_AUDIT_LOG_ENTRY);
+    let long: Vec<_> = (10..110).map(|n| entry("acme", n, &text)).collect();
+    for _ in 0..25 {
+        append(store, &long).await;
+    }
+    assert_eq!(read(store, None, 256).await.len(), 103);
 }
 
 pub(crate) async fn any_text_is_kept_as_it_is(bench: &Workbench) {
