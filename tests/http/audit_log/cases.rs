@@ -45,7 +45,14 @@ fn naming(name: &'static str, case: Case) -> Case {
 }
 
 pub(super) fn cases(has_archive: bool) -> Vec<Case> {
-    let mut all: Vec<_> = jobs().into_iter().chain(topics()).chain(schedules()).chain(of_root()).collect();
+    let mut all: Vec<_> = imports()
+        .into_iter()
+        .chain(jobs())
+        .chain(dead_jobs())
+        .chain(topics())
+        .chain(schedules())
+        .chain(of_root())
+        .collect();
     if has_archive {
         all.extend(of_archive());
     } else {
@@ -58,7 +65,7 @@ pub(super) fn cases(has_archive: bool) -> Vec<Case> {
     all
 }
 
-fn jobs() -> Vec<Case> {
+fn imports() -> Vec<Case> {
     let line = |id: &str, state: &str| {
         let job = json!({"topic": "pay", "id": id, "url": "https://merchant.example/hook"});
         let job = match state {
@@ -72,11 +79,20 @@ fn jobs() -> Vec<Case> {
     let import = |lines: &[String]| json!({"lines": lines.join("\n")});
     let counts =
         |n: u64| json!({"count": n, "after": {"created": n, "repeated": 0, "refused": 0}, "target": {}});
-    let target = |id: &str| json!({"topic": "pay", "id": id});
-    let none = || Value::Null;
     vec![
         case("import", Method::POST, "/v1/import", import(&lines), counts(3)),
         case("import", Method::POST, "/v1/import", import(&dead), counts(4)),
+    ]
+}
+
+/// A job of the topic.
+fn target(id: &str) -> Value {
+    json!({"topic": "pay", "id": id})
+}
+
+fn jobs() -> Vec<Case> {
+    let none = || Value::Null;
+    vec![
         case(
             "reschedule",
             Method::PATCH,
@@ -105,6 +121,12 @@ fn jobs() -> Vec<Case> {
             none(),
             json!({"target": target("cancelled"), "after": {"state": "cancelled"}}),
         ),
+    ]
+}
+
+fn dead_jobs() -> Vec<Case> {
+    let none = || Value::Null;
+    vec![
         case(
             "revive",
             Method::POST,
