@@ -1,6 +1,7 @@
 //! The command line as people and scripts run it: exit codes, output, and its effect on a real stack.
 
 mod attempts;
+mod audit_log;
 mod backup;
 mod bulk;
 mod credentials;
@@ -257,7 +258,7 @@ async fn what_is_no_ringback_is_2() {
 
 /// All commands.
 const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret credential key quota archive history schedule reserve finish retry renew bury release \
-    dead topics topic pause resume stats watch audit list export import backup restore compact completions";
+    purge bulk dead topics topic destinations pause resume stats watch audit audit-log list export import backup restore compact completions";
 /// What `ringback dead` has below it.
 const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
 
@@ -279,6 +280,7 @@ async fn the_document_names_every_command_and_flag() {
         let mut known = BTreeSet::new();
         let parts: &[&str] = match command {
             "dead" => &DEAD,
+            "bulk" => &["list", "get", "watch", "stop"],
             "policy" => &["set", "get", "delete"],
             "secret" => &["add", "list", "delete", "master-key"],
             "key" => &["create", "list", "delete", "root"],
@@ -304,5 +306,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 39, "the thirty-eight and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 43, "the forty-two and help: {commands}");
 }

@@ -9,6 +9,7 @@ mod runner;
 mod archive;
 mod attempts;
 pub(crate) mod audit;
+mod audit_log;
 mod bulk;
 mod cancel;
 mod cancel_races;
@@ -66,6 +67,13 @@ contract! {
         a_body_of_200_kb_is_kept_whole_and_goes_with_its_job,
         the_longest_name_the_longest_delay_and_the_largest_body_fit,
         shards_add_up_to_one_installation,
+    }
+    audit_log {
+        entries_are_read_newest_first_and_each_owners_apart,
+        an_entry_that_is_added_again_is_there_once,
+        any_text_is_kept_as_it_is,
+        many_entries_of_one_owner_do_not_push_out_those_of_the_others,
+        long_entries_take_no_more_room_than_there_is,
     }
     feeds {
         a_feed_has_one_process_at_a_time,

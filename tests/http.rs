@@ -2,6 +2,7 @@
 
 mod attempts;
 mod audit;
+mod audit_log;
 mod bad_input;
 mod batch;
 mod bulk;

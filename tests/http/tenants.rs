@@ -38,9 +38,14 @@ impl Caller {
 
     /// A caller with a new key.
     pub(crate) async fn with(stack: &Stack, ask: &Value) -> Self {
+        Self::made(stack, ask).await.0
+    }
+
+    /// A caller with a new key, the id of the key, and the key.
+    pub(crate) async fn made(stack: &Stack, ask: &Value) -> (Self, String, String) {
         let made = Self::root(None).send(stack, Method::POST, "/v1/keys", Some(ask)).await.expect(201);
-        let key = made["key"].as_str().expect("a key").to_owned();
-        Self { client: http_client(), key, tenant: None }
+        let text = |field: &str| made[field].as_str().expect("a text").to_owned();
+        (Self { client: http_client(), key: text("key"), tenant: None }, text("id"), text("key"))
     }
 
     /// A caller who may do everything with what a tenant has.
@@ -74,7 +79,9 @@ impl Caller {
         if let Some(body) = body {
             let is_lines = url.contains("/v1/import");
             let kind = if is_lines { "application/x-ndjson" } else { "application/json" };
-            request = request.header(header::CONTENT_TYPE, kind).body(body.to_string());
+            let lines = body["lines"].as_str().filter(|_| is_lines).map(str::to_owned);
+            request =
+                request.header(header::CONTENT_TYPE, kind).body(lines.unwrap_or_else(|| body.to_string()));
         }
         Reply::read(request.send().await.expect("an answer")).await.expect("a whole answer")
     }

@@ -65,8 +65,9 @@ fn the_metrics_are_those_of_the_code() {
 }
 
 /// How the names of metrics begin: with the role that they are of, or with what they count.
-const START: [&str; 13] = [
+const START: [&str; 14] = [
     "ringback_api_",
+    "ringback_audit_log_",
     "ringback_carrier_",
     "ringback_notifier_",
     "ringback_log_",

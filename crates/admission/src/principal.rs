@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use ringback_core::access::AccessKey;
+use ringback_core::access::{AccessKey, KeyId};
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Callback, Tenant, TenantScope, Topic};
 use ringback_core::wire::{FieldError, Problem};
@@ -109,6 +109,11 @@ impl Principal {
     /// Whether lists show a topic.
     pub fn owns(&self, topic: &Topic) -> bool {
         self.own.has(topic) && self.has_topic(topic)
+    }
+
+    /// The key that it has called with, if that is not the root key.
+    pub fn key_id(&self) -> Option<&KeyId> {
+        self.key().map(|key| &key.id)
     }
 
     fn key(&self) -> Option<&AccessKey> {

@@ -17,5 +17,6 @@ pub(crate) use self::caller::As;
 pub(crate) use self::caller::tests as caller_tests;
 pub(crate) use self::key_uses::KeyUses;
 pub(crate) use self::layer::{Gate, is_network};
+pub(crate) use self::rules::is_for_root_alone;
 pub use self::settings::Access;
 pub(crate) use self::settings::NAMES;

@@ -15,6 +15,8 @@ use ringback_service::http_server::Peer;
 
 use self::observe::Observer;
 use crate::access::{As, Gate};
+use crate::audit_log::AuditLog;
+use crate::extract::trace_of;
 use crate::limits::{Activity, AnswerMemory};
 use crate::state::Api;
 use crate::{error, openapi, routes};
@@ -24,6 +26,7 @@ struct Around {
     observer: Observer,
     gate: Gate,
     answers: AnswerMemory,
+    audit_log: Arc<AuditLog>,
     /// Who is active, where callers have keys.
     activity: Option<Arc<Activity>>,
 }
@@ -36,6 +39,7 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate) -> Router {
         observer: Observer { metrics: Arc::clone(&api.metrics), paths },
         gate,
         answers: AnswerMemory::default(),
+        audit_log: Arc::clone(&api.audit_log),
         activity: api.root.is_some().then(|| Arc::clone(&api.activity)),
     };
     let router = table.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
@@ -46,10 +50,10 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate) -> Router {
         .with_state(api)
 }
 
-/// Middleware: observes a request, answers it if the caller may make it, and counts its answer until that is read. All in
-/// one, since each layer costs every request two allocations. It runs inside the router, so that it knows the route.
+/// Middleware: observes a request, answers it if the caller may make it, notes in the audit log what it has changed, and
+/// counts its answer until that is read. All in one, since each layer costs every request two allocations. It runs inside the router, so that it knows the route.
 async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
-    let Around { observer, gate, answers, activity } = &*around;
+    let Around { observer, gate, answers, audit_log, activity } = &*around;
     let answer = async |request: Request| {
         let (mut parts, body) = request.into_parts();
         if let Err(refusal) = gate.admit(&mut parts) {
@@ -63,8 +67,12 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
         if !is_read && let Err(refusal) = answers.check(claimant) {
             return refusal.into_response();
         }
+        let noted = audit_log.begin(&mut parts, trace_of).await;
         let answer = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
-        let answer = answer.catch_unwind().await.unwrap_or_else(error::panicked);
+        let mut answer = answer.catch_unwind().await.unwrap_or_else(error::panicked);
+        if let Some(call) = noted {
+            call.end(&mut answer).await;
+        }
         answers.hold(answer, claimant, is_read)
     };
     observer.observe(request, answer).await

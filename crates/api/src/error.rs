@@ -16,8 +16,8 @@ use ringback_core::wire::{JobReference, Problem};
 use ringback_store::PoliciesUnknown;
 use tokio::time::error::Elapsed;
 
-use self::unavailable::public_message;
 pub(crate) use self::unavailable::{Unavailable, log};
+use self::unavailable::{outcome_is_unknown, public_message};
 use crate::submit::ItemFailure;
 
 /// The media type of problem details.
@@ -32,13 +32,37 @@ const NOT_ACCEPTED: &str = "the job was not accepted; retry later";
 /// The result of a handler that answers 200 with JSON.
 pub(crate) type JsonResult<T> = Result<Json<T>, ApiError>;
 
-/// A problem that a handler or an extractor returns.
+/// A problem that a handler or an extractor returns, and whether the call may have changed something.
 #[derive(Debug)]
-pub(crate) struct ApiError(pub(crate) Problem);
+pub(crate) struct ApiError(pub(crate) Problem, Effect);
+
+/// Whether a call that failed may have changed something. An extension of the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It has changed nothing, or a part that its answer does not count.
+    None,
+    Unknown,
+}
+
+impl Effect {
+    const fn unknown_if(is_unknown: bool) -> Self {
+        if is_unknown { Self::Unknown } else { Self::None }
+    }
+}
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self(Problem::new(status, detail))
+        Self(Problem::new(status, detail), Effect::None)
+    }
+
+    /// The same of a call that may have changed something.
+    pub(crate) fn with_unknown_effect(self) -> Self {
+        Self(self.0, Effect::Unknown)
+    }
+
+    /// Notes whether the call may have changed something.
+    fn with_effect_of(self, error: &Unavailable) -> Self {
+        Self(self.0, Effect::unknown_if(error.outcome_is_unknown()))
     }
 
     fn unavailable(reason: impl Display, advice: &str) -> Self {
@@ -48,30 +72,32 @@ impl ApiError {
     /// The 503 of a call that is not safe to repeat blindly. The advice depends on whether the
     /// call may have taken effect.
     fn by_outcome(error: &Unavailable, unknown: &str, unchanged: &str) -> Self {
-        Self::unavailable(error, if error.outcome_is_unknown() { unknown } else { unchanged })
+        let advice = if error.outcome_is_unknown() { unknown } else { unchanged };
+        Self::unavailable(error, advice).with_effect_of(error)
     }
 
     /// The 503 of a batch of which no job is known to be accepted.
     pub(crate) fn of_batch<'a>(error: &Unavailable, unknown: impl Iterator<Item = &'a JobKey>) -> Self {
-        let Self(problem) = Self::by_outcome(
+        let Self(problem, effect) = Self::by_outcome(
             error,
             "it is not known which of these jobs were accepted; submitting them again with their ids is safe",
             "no job was accepted; retry later",
         );
-        Self(Problem { jobs: unknown.map(JobReference::from).collect(), ..problem })
+        Self(Problem { jobs: unknown.map(JobReference::from).collect(), ..problem }, effect)
     }
 
     /// The 503 of a job of a batch.
     pub(crate) fn of_item(failure: &ItemFailure) -> Self {
-        let Self(problem) = Self::by_outcome(
+        let Self(problem, effect) = Self::by_outcome(
             &failure.error,
             "it is not known whether the job was accepted; submitting it again with its id is safe",
             NOT_ACCEPTED,
         );
-        Self(match &failure.key {
+        let problem = match &failure.key {
             Some(key) => problem.about(key),
             None => problem,
-        })
+        };
+        Self(problem, effect)
     }
 
     /// The 503 of a call that changes one job: reschedule, run or revive.
@@ -96,12 +122,12 @@ impl ApiError {
 
     /// The 503 of a call about one job that has the same effect when repeated: cancel or purge.
     pub(crate) fn of_repeatable(error: &Unavailable, key: &JobKey) -> Self {
-        Self::unavailable(error, RETRY_LATER).about(error, key)
+        Self::unavailable(error, RETRY_LATER).with_effect_of(error).about(error, key)
     }
 
     /// Names the job, if the call may have taken effect.
     fn about(self, error: &Unavailable, key: &JobKey) -> Self {
-        if error.outcome_is_unknown() { Self(self.0.about(key)) } else { self }
+        if error.outcome_is_unknown() { Self(self.0.about(key), self.1) } else { self }
     }
 
     /// The 503 of a call that starts a bulk operation.
@@ -133,21 +159,22 @@ impl From<PoliciesUnknown> for ApiError {
 
 impl From<Problem> for ApiError {
     fn from(problem: Problem) -> Self {
-        Self(problem)
+        Self(problem, Effect::None)
     }
 }
 
 /// The 503 of a call that changes nothing, or has the same effect when repeated.
 impl From<Elapsed> for ApiError {
     fn from(_: Elapsed) -> Self {
-        Self::unavailable("the store did not answer in time", RETRY_LATER)
+        Self::unavailable("the store did not answer in time", RETRY_LATER).with_unknown_effect()
     }
 }
 
 /// The 503 of a call that changes nothing, or has the same effect when repeated.
 impl From<&StoreError> for ApiError {
     fn from(error: &StoreError) -> Self {
-        Self::unavailable(public_message(error), RETRY_LATER)
+        let Self(problem, _) = Self::unavailable(public_message(error), RETRY_LATER);
+        Self(problem, Effect::unknown_if(outcome_is_unknown(error)))
     }
 }
 
@@ -175,6 +202,9 @@ impl IntoResponse for ApiError {
             (status, [(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))], body).into_response();
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        }
+        if self.1 == Effect::Unknown {
+            response.extensions_mut().insert(self.1);
         }
         response
     }

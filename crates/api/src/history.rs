@@ -54,7 +54,8 @@ impl History {
     /// # Errors
     /// 409 without an archive, 503 if they cannot be erased. Some may have been.
     pub(crate) async fn erase(&self, erasure: Erasure) -> Result<u64, ApiError> {
-        self.answered(self.child()?.erase(erasure).await)
+        let child = self.child()?;
+        self.answered(child.erase(erasure).await).map_err(ApiError::with_unknown_effect)
     }
 
     fn answered<T>(&self, answer: Result<T, QueryError>) -> Result<T, ApiError> {

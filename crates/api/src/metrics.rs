@@ -19,6 +19,7 @@ const EVENTS_SENT: &str = "ringback_api_events_sent_total";
 const DROPPED: &str = "ringback_api_event_listeners_dropped_total";
 const CONNECTIONS: &str = "ringback_api_connections";
 const REFUSED_CONNECTIONS: &str = "ringback_api_refused_connections_total";
+const AUDIT_LOG_FAILURES: &str = "ringback_audit_log_failures_total";
 const BATCH_JOBS: &str = "ringback_api_submit_batch_jobs";
 
 const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -81,6 +82,7 @@ pub(crate) struct Metrics {
     listeners: UpDownCounter<i64>,
     events_sent: Counter<u64>,
     dropped: Counter<u64>,
+    audit_log_failures: Counter<u64>,
     batch_jobs: Histogram<u64>,
     /// One label set per [`Outcome`], in its order.
     outcomes: [[KeyValue; 1]; 8],
@@ -104,6 +106,10 @@ impl Metrics {
             listeners: listeners.build(),
             events_sent: counter(EVENTS_SENT, "Events sent, counted once per listener"),
             dropped: counter(DROPPED, "Event streams ended because they were read too slowly"),
+            audit_log_failures: counter(
+                AUDIT_LOG_FAILURES,
+                "Entries of the audit log that are in the log of the process alone",
+            ),
             batch_jobs: batch_jobs.with_description("Jobs per store call").build(),
             outcomes: [
                 "created",
@@ -172,6 +178,11 @@ impl Metrics {
         if events > 0 {
             self.events_sent.add(events as u64, &[]);
         }
+    }
+
+    /// An entry of the audit log was not stored.
+    pub(crate) fn audit_log_failed(&self) {
+        self.audit_log_failures.add(1, &[]);
     }
 
     /// Records the number of jobs of a store call.

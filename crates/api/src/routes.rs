@@ -1,6 +1,7 @@
 //! The table of routes and the handlers behind them.
 
 pub(crate) mod archive;
+pub(crate) mod audit_log;
 pub(crate) mod batch;
 pub(crate) mod bulk;
 mod bulk_submit;
@@ -102,6 +103,7 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/history", get(history::list_history).delete(history::erase_history)),
         ("/v1/history/{topic}/{id}", get(history::get_history)),
         ("/v1/history/replay", post(history::replay_history)),
+        ("/v1/audit-log", get(audit_log::list_audit_log)),
         ("/v1/audit", get(consistency_audit::audit)),
         ("/v1/audit/repair", post(consistency_audit::repair)),
         ("/v1/audit/accept-loss", post(consistency_audit::accept_loss)),

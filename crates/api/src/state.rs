@@ -21,6 +21,7 @@ use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
 
+use crate::audit_log::{AuditLog, Queue};
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::events::Events;
@@ -82,6 +83,8 @@ pub(crate) struct Api {
     pub(crate) looks: Turns,
     /// Who is active, where callers have keys.
     pub(crate) activity: Arc<Activity>,
+    /// What notes the calls that change something.
+    pub(crate) audit_log: Arc<AuditLog>,
     /// The topic policies.
     pub(crate) policies: PolicyBook,
     pub(crate) audits: Semaphore,
@@ -110,6 +113,11 @@ impl Api {
         let (policies, activity) = (retries.policies.clone(), Arc::<Activity>::default());
         let (guard, of_admission) = (config.guard.clone(), StdRng::from_rng(&mut rng));
         let admission = Admission::new(store, policies.clone(), guard, Arc::clone(clock), of_admission);
+        let of_log = StdRng::from_rng(&mut rng);
+        let audit_log = AuditLog::new(
+            Queue::start(store, &metrics, clock, of_log, tasks, shutdown),
+            config.access.root.is_some(),
+        );
         Self {
             submits: SubmitQueues::start(store, &metrics, tasks, shutdown),
             imports: SubmitQueues::start(store, &metrics, tasks, shutdown),
@@ -131,6 +139,7 @@ impl Api {
             parses: Turns::new(MAX_PARSES, Arc::clone(&activity)),
             looks: Turns::of_small_work(MAX_LOOKS_EACH, MAX_LOOKS, Arc::clone(&activity)),
             activity,
+            audit_log: Arc::new(audit_log),
             policies,
             audits: Semaphore::new(MAX_AUDITS),
             master_keys: config.master_keys.clone(),

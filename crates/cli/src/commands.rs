@@ -4,6 +4,7 @@
 mod archive;
 mod attempts;
 mod audit;
+mod audit_log;
 mod backup;
 mod bulk;
 mod compact;
@@ -181,6 +182,8 @@ pub(crate) enum Command {
     Watch(watch::WatchArgs),
     /// Check that every job is found and counted; --repair corrects what is wrong
     Audit(audit::AuditArgs),
+    /// Show who has changed what by calls of the API
+    AuditLog(audit_log::AuditLogArgs),
     /// Make the file of an embedded store smaller, while no process uses it
     Compact(compact::CompactArgs),
     /// Print a shell completion script
@@ -290,6 +293,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Watch(args) => online(remote, async |session| watch::run(session, &args).await),
         Command::Audit(args) => online(remote, async |session| audit::run(session, &args).await),
+        Command::AuditLog(args) => online(remote, async |session| audit_log::run(session, args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),
     }
 }

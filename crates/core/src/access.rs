@@ -30,7 +30,7 @@ pub enum Scope {
     Consume,
     /// To see jobs, topics, counts and events.
     Read,
-    /// To set policies and secrets, to pause topics, to revive and purge jobs.
+    /// To set policies and secrets, to pause topics, to revive and purge jobs, and to read the audit log.
     Manage,
     /// To export and to import jobs and topics.
     Import,

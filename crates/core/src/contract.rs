@@ -7,6 +7,7 @@ mod arrive;
 pub mod attempt_log;
 mod attempts;
 mod audit;
+mod audit_log;
 mod bulk;
 mod dead;
 mod destinations;
@@ -39,6 +40,7 @@ pub use self::{
     arrive::*,
     attempts::*,
     audit::*,
+    audit_log::*,
     bulk::*,
     dead::*,
     destinations::*,

@@ -6,6 +6,7 @@ mod answer;
 mod archive;
 mod attempts;
 mod audit;
+mod audit_log;
 mod bulk;
 mod credentials;
 mod dead;
@@ -36,8 +37,8 @@ pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
-    answer::*, archive::*, attempts::*, audit::*, bulk::*, credentials::*, dead::*, destinations::*,
-    effective::*, events::*, export::*, filter::*, history::*, import::*, inspect::*, keys::*, listing::*,
-    moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*, request::*, schedules::*, submit::*,
-    topics::*,
+    answer::*, archive::*, attempts::*, audit::*, audit_log::*, bulk::*, credentials::*, dead::*,
+    destinations::*, effective::*, events::*, export::*, filter::*, history::*, import::*, inspect::*,
+    keys::*, listing::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*, request::*,
+    schedules::*, submit::*, topics::*,
 };

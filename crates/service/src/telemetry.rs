@@ -41,6 +41,8 @@ use self::limited::Limited;
 pub use self::log_format::LogFormat;
 pub(crate) use self::log_queue::LogQueue;
 
+/// The target of the lines of the audit log. None of them is suppressed, however many there are.
+pub const AUDIT_LOG: &str = "ringback_api::audit_log";
 /// How long the last spans may take to be exported when the process ends.
 const FLUSH: Duration = Duration::from_secs(3);
 

@@ -4,6 +4,7 @@
 
 mod archive;
 mod attempts;
+mod audit_log;
 mod bulks;
 mod carriers;
 mod destinations;

@@ -3,6 +3,7 @@
 
 mod archive;
 mod attempts;
+mod audit_log;
 mod bulks;
 mod callers;
 mod counts;
@@ -25,6 +26,7 @@ use self::archive::Archive;
 pub(crate) use self::archive::{ArchiveRow, StoredEnd};
 use self::attempts::Attempts;
 pub(crate) use self::attempts::cost;
+use self::audit_log::AuditLog;
 use self::bulks::Bulks;
 pub(crate) use self::bulks::{BulkEnd, BulkRow};
 use self::callers::Callers;
@@ -80,6 +82,7 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) schedules: Schedules<A>,
     pub(crate) archive: Archive<A>,
     pub(crate) feeds: Feeds<A>,
+    pub(crate) audit_log: AuditLog<A>,
     /// Paused destinations.
     pub(crate) destinations: Destinations<A>,
 }
@@ -104,6 +107,7 @@ impl<A: Access> Tables<A> {
             schedules: Schedules::open(access)?,
             archive: Archive(access.open(ARCHIVE)?),
             feeds: Feeds(access.open(FEEDS)?),
+            audit_log: AuditLog::open(access)?,
             destinations: Destinations(access.open(DESTINATIONS)?),
         })
     }

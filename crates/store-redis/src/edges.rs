@@ -3,6 +3,7 @@
 mod archive;
 mod arrivals;
 mod attempts;
+mod audit_log;
 mod bulk;
 mod carrier;
 mod destinations;

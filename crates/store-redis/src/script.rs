@@ -164,7 +164,7 @@ const FILES: &[&str] = files! {
     "queries/destinations"
     "queries/gauges" "queries/schedules" "queries/archive"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/bulks"
-    "installation/draw" "installation/schedules" "installation/feeds"
+    "installation/draw" "installation/schedules" "installation/feeds" "installation/audit_log"
     "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule" "audit/schedules"
 };
 
@@ -281,6 +281,8 @@ scripts! {
     DRAW: "draw", Fills;
     HOLD_FEED: "hold_feed", Drains;
     CHANGE_FEED: "change_feed", Drains;
+    APPEND_AUDIT_LOG: "append_audit_log", Drains;
+    READ_AUDIT_LOG: "read_audit_log", Reads;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
     BEGIN_BULK: "begin_bulk", Fills;
@@ -335,7 +337,8 @@ mod tests {
                 | "unlisted_schedules"
                 | "archive_status"
                 | "destinations"
-                | "paused_destinations" => Kind::Reads,
+                | "paused_destinations"
+                | "read_audit_log" => Kind::Reads,
                 "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

@@ -42,7 +42,7 @@ impl Store {
     pub async fn change_policy<E>(
         &self,
         topic: &Topic,
-        make: impl Fn(Option<&Policy>) -> Result<Policy, E>,
+        mut make: impl FnMut(Option<&Policy>) -> Result<Policy, E>,
     ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
         let make = |stored: Option<&str>| Ok(make(stored.map(parse_stored).transpose()?.as_ref()));
         self.replace_policy(topic, make).await
@@ -52,7 +52,7 @@ impl Store {
     async fn replace_policy<E>(
         &self,
         topic: &Topic,
-        make: impl Fn(Option<&str>) -> Result<Result<Policy, E>, StoreError>,
+        make: impl FnMut(Option<&str>) -> Result<Result<Policy, E>, StoreError>,
     ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
         let write = |policy: &Policy| (policy.written().to_owned(), policy.metrics);
         self.replace_entry(topic.as_str(), MAX_POLICIES, make, write).await
@@ -64,7 +64,7 @@ impl Store {
         &self,
         name: &str,
         limit: usize,
-        make: impl Fn(Option<&str>) -> Result<Result<T, E>, StoreError>,
+        mut make: impl FnMut(Option<&str>) -> Result<Result<T, E>, StoreError>,
         write: impl Fn(&T) -> (String, Metrics),
     ) -> Result<Result<(T, PolicyPut), E>, StoreError> {
         let mut tries = 0;

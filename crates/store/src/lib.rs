@@ -8,6 +8,7 @@
 
 mod archive;
 mod attempts;
+mod audit_log;
 mod backend;
 mod book_changes;
 mod book_entries;

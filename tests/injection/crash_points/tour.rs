@@ -186,6 +186,7 @@ impl Tour {
             "export/topics",
             "stats",
             "audit",
+            "audit-log",
             "jobs?state=ready",
         ] {
             self.call(0, Method::GET, path, None).await;

@@ -37,6 +37,7 @@ impl Client<'_> {
             "destinations" | "paused_destinations" => (Method::GET, path("destinations"), None),
             "pause_destination" => (Method::POST, path("destinations/far.example/pause"), None),
             "resume_destination" => (Method::POST, path("destinations/far.example/resume"), None),
+            "read_audit_log" => (Method::GET, path("audit-log"), None),
             "archive_status" => (Method::GET, path("archive"), None),
             "attach_archive" => (Method::DELETE, path("archive?drop=true"), None),
             "accept_loss" => (Method::POST, path("audit/accept-loss"), Some(json!({"run_id": "0123abcd"}))),

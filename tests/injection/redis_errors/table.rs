@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 52] = [
+pub(crate) const ANSWERED: [&str; 53] = [
     "submit",
     "replace",
     "import",
@@ -56,6 +56,7 @@ pub(crate) const ANSWERED: [&str; 52] = [
     "fire",
     "archive_status",
     "attach_archive",
+    "read_audit_log",
 ];
 
 /// Of these, the ones that other roles make by themselves too: carriers with a bulk operation look for jobs, and all make
@@ -63,7 +64,7 @@ pub(crate) const ANSWERED: [&str; 52] = [
 pub(crate) const OF_OTHERS: [&str; 5] = ["dead", "page", "change_schedules", "fire", "attach_archive"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 46] = [
+pub(crate) const REPEATED: [&str; 47] = [
     "members",
     "claim",
     "release_shard",
@@ -79,6 +80,7 @@ pub(crate) const REPEATED: [&str; 46] = [
     "take_ended",
     "remove_ended",
     "hold_feed",
+    "append_audit_log",
     "take_bulk",
     "keep_bulk",
     "end_bulk",

@@ -70,7 +70,8 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/topics/{topic}/dead/revive"
         | "/v1/topics/{topic}/revivals/{revival}"
         | "/v1/history"
-        | "/v1/history/replay" => Need::Scope(Scope::Manage),
+        | "/v1/history/replay"
+        | "/v1/audit-log" => Need::Scope(Scope::Manage),
         "/v1/export"
         | "/v1/export/topics"
         | "/v1/export/credentials"
@@ -79,6 +80,11 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/import" => Need::Scope(Scope::Import),
         _ => Need::Root,
     }
+}
+
+/// Whether an operation is for the root key alone.
+pub(crate) fn is_for_root_alone(method: &Method, path: &str) -> bool {
+    need(method, path) == Need::Root
 }
 
 #[cfg(test)]
@@ -107,6 +113,7 @@ mod tests {
             ("POST", "/v1/destinations/{host}/pause", Need::Scope(Scope::Manage)),
             ("POST", "/v1/destinations/{host}/resume", Need::Scope(Scope::Manage)),
             ("GET", "/v1/audit", Need::Root),
+            ("GET", "/v1/audit-log", Need::Scope(Scope::Manage)),
             ("DELETE", "/v1/archive", Need::Root),
             ("GET", "/v1/history/{topic}/{id}", Need::Scope(Scope::Read)),
             ("DELETE", "/v1/history", Need::Scope(Scope::Manage)),
@@ -126,7 +133,7 @@ mod tests {
         let (roots, document) = (["/v1/archive", "/v1/audit", "/v1/keys", "/v1/quotas"], Document::openapi());
         let paths: Vec<_> = app::table().into_iter().map(|(path, _)| path).collect();
         for path in paths {
-            let is_roots = roots.iter().any(|root| path.starts_with(root));
+            let is_roots = path != "/v1/audit-log" && roots.iter().any(|root| path.starts_with(root));
             for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
                 let is_operation = document.paths.paths.get(path).is_some_and(|item| {
                     let operations = [

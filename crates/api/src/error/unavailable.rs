@@ -35,26 +35,7 @@ impl Unavailable {
         match self {
             Self::TooLate | Self::GivenUp => true,
             Self::NotTried | Self::NearlyFull(_) | Self::Policies(_) => false,
-            Self::Store(error) => match **error {
-                StoreError::Away(_)
-                | StoreError::Slow(_)
-                | StoreError::Disk(_)
-                | StoreError::Unreplicated
-                | StoreError::Unreadable(_) => true,
-                StoreError::Unprepared
-                | StoreError::Moving(_)
-                | StoreError::Replica
-                | StoreError::Full
-                | StoreError::ArchiveBehind
-                | StoreError::Lost(_)
-                | StoreError::Weaker(_)
-                | StoreError::NoReplica
-                | StoreError::Closed
-                | StoreError::Outdated
-                | StoreError::Unfit(_)
-                | StoreError::Unauthorized(_)
-                | StoreError::Refused(_) => false,
-            },
+            Self::Store(error) => outcome_is_unknown(error),
         }
     }
 }
@@ -64,6 +45,30 @@ impl From<StoreError> for Unavailable {
     fn from(error: StoreError) -> Self {
         log(&error);
         Self::Store(Arc::new(error))
+    }
+}
+
+/// Whether a call that failed so may have taken effect.
+pub(super) fn outcome_is_unknown(error: &StoreError) -> bool {
+    match error {
+        StoreError::Away(_)
+        | StoreError::Slow(_)
+        | StoreError::Disk(_)
+        | StoreError::Unreplicated
+        | StoreError::Unreadable(_) => true,
+        StoreError::Unprepared
+        | StoreError::Moving(_)
+        | StoreError::Replica
+        | StoreError::Full
+        | StoreError::ArchiveBehind
+        | StoreError::Lost(_)
+        | StoreError::Weaker(_)
+        | StoreError::NoReplica
+        | StoreError::Closed
+        | StoreError::Outdated
+        | StoreError::Unfit(_)
+        | StoreError::Unauthorized(_)
+        | StoreError::Refused(_) => false,
     }
 }
 

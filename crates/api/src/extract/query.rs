@@ -1,6 +1,7 @@
 //! Query strings: one type for each set of parameters that a call takes. All mistakes of a query are
 //! reported at once, parameter by parameter.
 
+mod audit_log;
 mod history;
 mod parameters;
 
@@ -14,7 +15,9 @@ use ringback_core::schedule::ScheduleKey;
 use ringback_core::wire::{
     FILTER_FIELDS, INCLUDE_REQUEST, MAX_UPCOMING, REASON, WrongValue, is_reason, set_filter_field,
 };
+use serde_json::{Value, json};
 
+pub(crate) use self::audit_log::{AuditLogFilter, AuditLogQuery};
 pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds};
 use self::parameters::{Parameters, is_no, shortened};
 use crate::access::As;
@@ -198,6 +201,15 @@ pub(crate) struct DeadQuery {
 }
 
 impl DeadQuery {
+    /// The filter as it was asked, for the audit log; null if all jobs match.
+    pub(crate) fn shown(&self) -> Value {
+        if self.reason.is_none() && self.after.is_none() && self.before.is_none() {
+            return Value::Null;
+        }
+        let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
+        json!({"reason": self.reason, "died_after": time(self.after), "died_before": time(self.before)})
+    }
+
     pub(crate) fn of(self, topic: Topic) -> DeadFilter {
         DeadFilter { topic, reason: self.reason, after: self.after, before: self.before }
     }

@@ -15,8 +15,13 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        Ok(Self(trace::current().or_else(|| trace_parent(&parts.headers))))
+        Ok(Self(trace_of(parts)))
     }
+}
+
+/// The trace of a request.
+pub(crate) fn trace_of(parts: &Parts) -> Option<Trace> {
+    trace::current().or_else(|| trace_parent(&parts.headers))
 }
 
 /// The caller's `traceparent`. An invalid one counts as absent, as the specification asks.

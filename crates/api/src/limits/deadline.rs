@@ -46,6 +46,11 @@ impl Deadline {
         Self(self.0.min(Instant::now() + max))
     }
 
+    /// The later of this deadline and `min` from now.
+    pub(crate) fn later(self, min: Duration) -> Self {
+        Self(self.0.max(Instant::now() + min))
+    }
+
     /// Awaits `wait` until the deadline.
     pub(crate) async fn bound<F: Future>(self, wait: F) -> Result<F::Output, Elapsed> {
         timeout_at(self.0, wait).await

@@ -108,6 +108,7 @@ const PROBLEMS: &[(&str, &str, &str)] = &[
     ("/v1/schedules/{id}/run", "post", "400 404 408 413 422 429 503"),
     ("/v1/schedules/{id}/next", "get", "400 404 422 503"),
     ("/v1/export/schedules", "get", "503"),
+    ("/v1/audit-log", "get", "400 422 503"),
     ("/v1/keys", "get", "503"),
     ("/v1/keys", "post", "400 408 409 413 415 422 503"),
     ("/v1/keys/{key}", "delete", "404 503"),

@@ -4,7 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::wire::{ArchiveAnswer, ArchiveDetachedAnswer};
+use serde_json::json;
 
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{DetachQuery, Query};
 use crate::limits::Deadline;
@@ -37,18 +39,19 @@ pub(crate) async fn archive(State(api): ApiState) -> JsonResult<ArchiveAnswer> {
 pub(crate) async fn detach_archive(
     State(api): ApiState,
     Query(DetachQuery { drops }): Query<DetachQuery>,
-) -> JsonResult<ArchiveDetachedAnswer> {
+) -> Noted<ArchiveDetachedAnswer> {
     let detach = async {
         let before = api.store.archive_status().await?;
+        let was_attached = before.settings.is_some();
         if before.pending > 0 && !drops {
             return Err(waiting(before.pending));
         }
         api.store.attach_archive(None).await?;
         if drops {
-            return Ok(api.store.drop_ended().await?);
+            return Ok((was_attached, api.store.drop_ended().await?));
         }
         match api.store.archive_status().await?.pending {
-            0 => Ok(0),
+            0 => Ok((was_attached, 0)),
             // Jobs have ended meanwhile.
             pending => {
                 api.store.attach_archive(before.settings).await?;
@@ -56,9 +59,11 @@ pub(crate) async fn detach_archive(
             }
         }
     };
-    let dropped = Deadline::from_now().bound(detach).await??;
+    let (was_attached, dropped) = Deadline::from_now().bound(detach).await??;
     tracing::info!(dropped, "the archive is detached");
-    Ok(Json(ArchiveDetachedAnswer { dropped }))
+    let change =
+        Change::default().before(json!({"attached": was_attached})).after(json!({"attached": false}));
+    Ok((change.count(dropped), Json(ArchiveDetachedAnswer { dropped })))
 }
 
 fn waiting(pending: u64) -> ApiError {

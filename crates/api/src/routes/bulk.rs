@@ -11,10 +11,12 @@ use http::{HeaderValue, StatusCode};
 use ringback_admission::Principal;
 use ringback_core::contract::{Bulk, BulkStart, BulkState, BulkTarget, Filter, MAX_BULKS};
 use ringback_core::job::TenantScope;
-use ringback_core::wire::{BulkAnswer, BulkAsk, BulkVerb, BulksAnswer, DryRunAnswer};
+use ringback_core::wire::{AuditLogTarget, BulkAnswer, BulkAsk, BulkVerb, BulksAnswer, DryRunAnswer};
 use ringback_service::http_server::Peer;
+use serde_json::json;
 
 use crate::access::As;
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{BulkPath, MaybeJson, unknown_bulk};
 use crate::limits::{Deadline, check_share};
@@ -148,11 +150,15 @@ async fn begin(
         let deadline = Deadline::from_now();
         let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
         let counted = dry_run::count(api, action.narrowed(filter));
-        return Ok(Json::<DryRunAnswer>(deadline.bound(counted).await??).into_response());
+        let answer: DryRunAnswer = deadline.bound(counted).await??;
+        return Ok((Change::nothing(), Json(answer)).into_response());
     }
     let bulk = start(api, caller, &BulkTarget::Jobs(filter, action), rate).await?;
     let location = HeaderValue::try_from(format!("/v1/bulk/{}", bulk.id)).expect("ids are visible ASCII");
-    Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(BulkAnswer::from(&bulk))).into_response())
+    let answer = BulkAnswer::from(&bulk);
+    let target = AuditLogTarget { bulk: Some(answer.id.clone()), ..AuditLogTarget::default() };
+    let change = Change::of(target).after(&answer);
+    Ok((StatusCode::ACCEPTED, change, [(LOCATION, location)], Json(answer)).into_response())
 }
 
 /// The filter, limited to the jobs of a caller.
@@ -233,10 +239,13 @@ pub(crate) async fn stop_bulk_operation(
     State(api): ApiState,
     As(caller): As,
     BulkPath(id): BulkPath,
-) -> JsonResult<BulkAnswer> {
+) -> Noted<BulkAnswer> {
     let stopped = Deadline::from_now().bound(async {
-        shown(&caller, api.store.bulk(id).await?).map(drop)?;
-        shown(&caller, api.store.stop_bulk(id).await?)
+        let Json(before) = shown(&caller, api.store.bulk(id).await?)?;
+        let Json(answer) = shown(&caller, api.store.stop_bulk(id).await?)?;
+        let change = Change::default().before(json!({"state": before.state}));
+        let change = change.after(json!({"state": answer.state})).count(answer.changed);
+        Ok((change, Json(answer)))
     });
     stopped.await?
 }

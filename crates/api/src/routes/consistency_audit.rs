@@ -9,8 +9,10 @@ use axum::extract::State;
 use http::StatusCode;
 use ringback_core::contract::{AcceptLoss, Audit, Loss, Repair};
 use ringback_core::wire::{AuditAnswer, LossAnswer, parse_accept_loss};
+use serde_json::json;
 use tokio::time::Instant;
 
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Upload};
 use crate::schema::{AcceptLossRequest, CreateProblems, EmptyRequest, NoBodyProblems, StoreProblems};
@@ -42,8 +44,10 @@ pub(crate) async fn audit(State(api): ApiState) -> JsonResult<AuditAnswer> {
         NoBodyProblems,
     ),
 )]
-pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> JsonResult<AuditAnswer> {
-    run(&api, Repair::Yes).await
+pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> Noted<AuditAnswer> {
+    let Json(answer) = run(&api, Repair::Yes).await?;
+    let change = Change::default().after(json!({"repaired": answer.repaired, "missing": answer.missing}));
+    Ok((change, Json(answer)))
 }
 
 /// Accept a loss of jobs
@@ -59,10 +63,13 @@ pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> JsonResul
 pub(crate) async fn accept_loss(
     State(api): ApiState,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> JsonResult<LossAnswer> {
+) -> Noted<LossAnswer> {
     let run_id = parse_accept_loss(&bytes)?;
     match deadline.bound(api.store.accept_loss(&run_id)).await?? {
-        AcceptLoss::Accepted(loss) => Ok(Json(loss.into())),
+        AcceptLoss::Accepted(loss) => {
+            let answer = LossAnswer::from(loss);
+            Ok((Change::default().after(&answer), Json(answer)))
+        }
         AcceptLoss::Unknown(waiting) => {
             let detail = match waiting {
                 Some(Loss { run_id, jobs }) => format!(

@@ -23,6 +23,7 @@ use rustls::RootCertStore;
 use super::export::{MEDIA_TYPE, turn};
 use super::policy_change::{entry_applied, wait_until_applied};
 use crate::access::As;
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{CredentialPath, JsonBody, Upload, unknown_credential};
 use crate::limits::{Deadline, check_share};
@@ -107,7 +108,7 @@ pub(crate) async fn delete_credential(
     State(api): ApiState,
     As(caller): As,
     CredentialPath(key): CredentialPath,
-) -> JsonResult<CredentialsAnswer> {
+) -> Noted<CredentialsAnswer> {
     check_whole_tenant(&caller)?;
     let deadline = Deadline::from_now();
     let policies = api.policies.all()?;
@@ -119,7 +120,7 @@ pub(crate) async fn delete_credential(
     }
     let deleted = deadline.bound(api.store.delete_credential(&key)).await??;
     wait_until_applied(&api, deleted.ok_or_else(unknown_credential)?).await;
-    list_credentials(State(api), As(caller)).await
+    Ok((Change::default(), list_credentials(State(api), As(caller)).await?))
 }
 
 /// Export credentials

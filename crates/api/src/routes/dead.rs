@@ -8,13 +8,15 @@ use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use ringback_core::contract::{DeadCursor, DeadJob, MoveResult, StoreError};
 use ringback_core::job::{Delivery, Job, JobKey};
-use ringback_core::wire::{DeadJobAnswer, DeadPageAnswer, JobAnswer, PurgeAnswer};
+use ringback_core::wire::{AuditLogTarget, DeadJobAnswer, DeadPageAnswer, JobAnswer, PurgeAnswer};
 use ringback_service::http_server::Peer;
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::jobs::unknown;
 use crate::access::As;
-use crate::error::{ApiError, JsonResult};
+use crate::audit_log::{Change, Noted};
+use crate::error::ApiError;
 use crate::extract::{DeadPageQuery, Include, JobPath, PurgeQuery, Query, TopicPath};
 use crate::inspect;
 use crate::limits::Deadline;
@@ -111,12 +113,14 @@ pub(crate) async fn purge_all(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
     Query(PurgeQuery { filter, from }): Query<PurgeQuery>,
-) -> JsonResult<PurgeAnswer> {
+) -> Noted<PurgeAnswer> {
+    let change = Change::default().before(filter.shown());
     let purged = Deadline::from_now()
         .bound(paging::purge_dead(&api.store, filter.of(topic), from, Instant::now() + PURGE_FOR))
         .await;
     let (purged, next) = purged??;
-    Ok(Json(PurgeAnswer { purged, next: next.map(|cursor| cursor.to_string()) }))
+    let answer = PurgeAnswer { purged, next: next.map(|cursor| cursor.to_string()) };
+    Ok((change.count(purged), Json(answer)))
 }
 
 /// Purge a dead job
@@ -127,7 +131,7 @@ pub(crate) async fn purge_all(
     params(JobParams),
     responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
 )]
-pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<JobAnswer> {
+pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> Noted<JobAnswer> {
     purge_job(&api, key).await
 }
 
@@ -143,15 +147,20 @@ pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> JsonRe
 pub(crate) async fn purge_job_named_revive(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
-) -> JsonResult<JobAnswer> {
+) -> Noted<JobAnswer> {
     let id = "revive".parse().expect("the text lies within the alphabet of ids");
     purge_job(&api, JobKey { topic, id }).await
 }
 
-async fn purge_job(api: &Api, key: JobKey) -> JsonResult<JobAnswer> {
+async fn purge_job(api: &Api, key: JobKey) -> Noted<JobAnswer> {
     let purged = Deadline::from_now().call(api.store.purge(&key)).await;
     match purged.map_err(|error| ApiError::of_repeatable(&error, &key))? {
-        MoveResult::Applied(job) => Ok(Json(job.into())),
+        MoveResult::Applied(job) => {
+            let target = AuditLogTarget { id: Some(key.id.to_string()), ..AuditLogTarget::default() };
+            let answer = JobAnswer::from(job);
+            let before = json!({"state": answer.state, "reason": answer.reason});
+            Ok((Change::of(target).before(before).count(1), Json(answer)))
+        }
         MoveResult::Refused(Job { key, state, .. }) => {
             let detail = format!("the job {key} is {state}, not dead: only dead jobs can be purged");
             Err(ApiError::new(StatusCode::CONFLICT, detail))

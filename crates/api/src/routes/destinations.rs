@@ -12,9 +12,11 @@ use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::TenantScope;
 use ringback_core::wire::{DestinationLine, DestinationPauseAnswer, DestinationsAnswer};
 use ringback_service::http_server::Peer;
+use serde_json::json;
 
 use super::export::{MEDIA_TYPE, turn};
 use crate::access::As;
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{DestinationPath, DestinationsQuery, NoBody, Query};
 use crate::limits::Deadline;
@@ -74,11 +76,14 @@ pub(crate) async fn pause_destination(
     As(caller): As,
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
-) -> JsonResult<DestinationPauseAnswer> {
+) -> Noted<DestinationPauseAnswer> {
     check_whole_tenant(&caller)?;
     let pause = DestinationPause::new(caller.reach(), destination);
+    let Json(before) = find(&api, &caller, &pause.destination, deadline).await?;
     deadline.bound(api.store.pause_destination(&pause)).await??.map_err(too_many)?;
-    find(&api, &caller, &pause.destination, deadline).await
+    let Json(answer) = find(&api, &caller, &pause.destination, deadline).await?;
+    let change = Change::default().before(json!({"pauses": before.pauses}));
+    Ok((change.after(json!({"pauses": answer.pauses})), Json(answer)))
 }
 
 /// Resume a destination
@@ -99,11 +104,14 @@ pub(crate) async fn resume_destination(
     As(caller): As,
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
-) -> JsonResult<DestinationPauseAnswer> {
+) -> Noted<DestinationPauseAnswer> {
     check_whole_tenant(&caller)?;
     let pause = DestinationPause::new(caller.reach(), destination);
+    let Json(before) = find(&api, &caller, &pause.destination, deadline).await?;
     deadline.bound(api.store.resume_destination(&pause)).await??;
-    find(&api, &caller, &pause.destination, deadline).await
+    let Json(answer) = find(&api, &caller, &pause.destination, deadline).await?;
+    let change = Change::default().before(json!({"pauses": before.pauses}));
+    Ok((change.after(json!({"pauses": answer.pauses})), Json(answer)))
 }
 
 /// Export paused destinations

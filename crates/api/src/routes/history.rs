@@ -11,12 +11,15 @@ use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_archive::erasure::{Erased, Erasure};
 use ringback_archive::history::{HistoryPage, Order, PageAsk, Place};
-use ringback_core::wire::{ErasureAnswer, HistoryAnswer, HistoryFilter};
+use ringback_core::job::{JobId, Topic};
+use ringback_core::wire::{AuditLogTarget, ErasureAnswer, HistoryAnswer, HistoryFilter};
 use ringback_service::http_server::Peer;
+use serde_json::json;
 use tokio::time::Instant;
 
 pub(crate) use self::replay::*;
 use crate::access::As;
+use crate::audit_log::Change;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds, JobPath, Query};
 use crate::history::filter_of;
@@ -138,6 +141,13 @@ pub(crate) async fn erase_history(
 ) -> Result<Response, ApiError> {
     api.history.check()?;
     let _turn = Deadline::from_now().bound(api.histories.wait(caller.claimant(peer))).await?;
+    let named = |text: Option<&str>| text.map(str::to_owned);
+    let target = AuditLogTarget {
+        topic: named(filter.topic.as_ref().map(Topic::name)),
+        id: named(filter.id.as_ref().map(JobId::as_str)),
+        tag: filter.tag.clone(),
+        ..AuditLogTarget::default()
+    };
     let filter = filter_of(&caller, &filter);
     let what = match (filter.id, filter.tag) {
         (Some(id), _) => Erased::Id(id),
@@ -153,5 +163,6 @@ pub(crate) async fn erase_history(
     }
     let status = if answer.complete { StatusCode::OK } else { StatusCode::ACCEPTED };
     tracing::info!(erased = answer.erased, complete = answer.complete, "ends are erased from the archive");
-    Ok((status, Json(answer)).into_response())
+    let change = Change::of(target).after(json!({"complete": answer.complete})).count(answer.erased);
+    Ok((status, change, Json(answer)).into_response())
 }

@@ -4,11 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::wire::{ImportAnswer, ImportProblem, Problem};
+use serde_json::json;
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
 use crate::access::As;
-use crate::error::{ApiError, JsonResult};
+use crate::audit_log::{Change, Noted};
+use crate::error::ApiError;
 use crate::extract::ImportBody;
 use crate::schema::{ImportLine, ImportProblems};
 use crate::state::ApiState;
@@ -31,11 +33,14 @@ pub(crate) async fn import(
     State(api): ApiState,
     As(caller): As,
     ImportBody(items): ImportBody,
-) -> JsonResult<ImportAnswer> {
+) -> Noted<ImportAnswer> {
     let results =
         submit_items(&api, &caller, &api.imports, items, |line| api.admission.parse_import(line, &caller))
             .await?;
-    Ok(Json(summary(results)))
+    let summary = summary(results);
+    let ImportAnswer { created, repeated, refused, .. } = &summary;
+    let counts = json!({"created": created, "repeated": repeated, "refused": refused});
+    Ok((Change::default().after(counts).count(*created as u64), Json(summary)))
 }
 
 fn summary(BulkResults { invalid, submitted }: BulkResults) -> ImportAnswer {

@@ -7,9 +7,11 @@ use ringback_core::contract::MoveResult;
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
 use ringback_core::wire::JobAnswer;
+use serde_json::json;
 
 use super::jobs::unknown;
-use crate::error::{ApiError, JsonResult, Unavailable};
+use crate::audit_log::{Change, Noted};
+use crate::error::{ApiError, Unavailable};
 use crate::extract::{JobPath, JsonBody, NoBody, Upload};
 use crate::schema::{ChangeProblems, EmptyRequest, JobActionProblems, JobParams, RescheduleRequest};
 use crate::state::ApiState;
@@ -28,10 +30,10 @@ pub(crate) async fn reschedule(
     State(api): ApiState,
     JobPath(key): JobPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> JsonResult<JobAnswer> {
+) -> Noted<JobAnswer> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.admission.token());
     let moved = deadline.idempotent(is_applied, || api.store.reschedule(&key, due, token)).await;
-    answer(moved, &key, cannot_reschedule)
+    answer(moved, &key, Change::default().before(json!({"state": "delayed"})), cannot_reschedule)
 }
 
 /// Run a job now
@@ -48,10 +50,10 @@ pub(crate) async fn run(
     State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> JsonResult<JobAnswer> {
+) -> Noted<JobAnswer> {
     let token = api.admission.token();
     let moved = deadline.idempotent(is_applied, || api.store.run(&key, token)).await;
-    answer(moved, &key, cannot_run)
+    answer(moved, &key, Change::default(), cannot_run)
 }
 
 /// Revive a dead job
@@ -68,24 +70,29 @@ pub(crate) async fn revive(
     State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> JsonResult<JobAnswer> {
+) -> Noted<JobAnswer> {
     let token = api.admission.token();
     let moved = deadline.idempotent(is_applied, || api.store.revive(&key, token)).await;
-    answer(moved, &key, cannot_revive)
+    answer(moved, &key, Change::default().before(json!({"state": "dead"})), cannot_revive)
 }
 
 fn is_applied(moved: &MoveResult) -> bool {
     matches!(moved, MoveResult::Applied(_))
 }
 
-/// The job after the action, or why the action is refused. `advice` ends the message of a 409.
+/// The job after the action with the `change`, or why the action is refused. `advice` ends the message of a 409.
 fn answer(
     moved: Result<MoveResult, Unavailable>,
     key: &JobKey,
+    change: Change,
     advice: fn(JobState) -> &'static str,
-) -> JsonResult<JobAnswer> {
+) -> Noted<JobAnswer> {
     match moved.map_err(|error| ApiError::of_job_action(&error, key))? {
-        MoveResult::Applied(job) => Ok(Json(job.into())),
+        MoveResult::Applied(job) => {
+            let answer = JobAnswer::from(job);
+            let change = change.after(json!({"state": answer.state, "due_at": answer.due_at}));
+            Ok((change, Json(answer)))
+        }
         MoveResult::Refused(job) => {
             let detail = format!("the job {key} is {}{}", job.state, advice(job.state));
             Err(ApiError::new(StatusCode::CONFLICT, detail))

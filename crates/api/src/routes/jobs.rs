@@ -16,8 +16,10 @@ use ringback_core::wire::{
     AttemptsAnswer, CancelAnswer, InFlight, InspectedJob, JobAnswer, PageAnswer, Problem,
 };
 use ringback_service::http_server::Peer;
+use serde_json::json;
 
 use crate::access::As;
+use crate::audit_log::Change;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{
     Caller, IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, Upload, key_and_id, outdated_cursor,
@@ -85,7 +87,7 @@ pub(crate) async fn submit(
     Ok(match submit_result(submitted) {
         Ok((status, job)) => (status, [(header::LOCATION, location)], Json(job)).into_response(),
         Err(problem) => {
-            let mut response = ApiError(problem).into_response();
+            let mut response = ApiError::from(problem).into_response();
             response.headers_mut().extend(retry_after.map(|s| (header::RETRY_AFTER, HeaderValue::from(s))));
             response
         }
@@ -271,13 +273,14 @@ pub(crate) async fn cancel(State(api): ApiState, JobPath(key): JobPath) -> Resul
         }
         Cancelled::Unknown => return Err(unknown(&key)),
     };
+    let change = Change::default().after(json!({"state": state.name(), "in_flight": in_flight}));
     let answer = CancelAnswer {
         topic: key.topic.to_string(),
         id: key.id.to_string(),
         state: state.to_string(),
         in_flight,
     };
-    Ok((status, Json(answer)).into_response())
+    Ok((status, change, Json(answer)).into_response())
 }
 
 fn maybe_in_flight() -> InFlight {

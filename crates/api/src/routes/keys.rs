@@ -5,10 +5,11 @@ use axum::extract::State;
 use http::StatusCode;
 use ringback_core::access::{AccessKey, MAX_KEYS};
 use ringback_core::contract::PolicyPut;
-use ringback_core::wire::{KeyAnswer, KeyCreated, KeysAnswer, parse_new_key};
+use ringback_core::wire::{AuditLogTarget, KeyAnswer, KeyCreated, KeysAnswer, parse_new_key};
 
 use super::policy_change::wait_until_applied;
 use crate::access::is_network;
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, KeyPath, Upload, unknown_access_key};
 use crate::limits::Deadline;
@@ -27,7 +28,7 @@ use crate::state::ApiState;
 pub(crate) async fn add_key(
     State(api): ApiState,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Result<(StatusCode, Json<KeyCreated>), ApiError> {
+) -> Result<(StatusCode, Change, Json<KeyCreated>), ApiError> {
     let now = api.now();
     let grant = parse_new_key(&bytes, now, is_network)?;
     if api.root.is_none() {
@@ -47,8 +48,11 @@ pub(crate) async fn add_key(
             return Err(ApiError::new(StatusCode::CONFLICT, detail));
         }
     }
-    let created = KeyCreated { key: secret.text().to_string(), about: KeyAnswer::from(&key) };
-    Ok((StatusCode::CREATED, Json(created)))
+    let about = KeyAnswer::from(&key);
+    let target = AuditLogTarget { key: Some(about.id.clone()), ..AuditLogTarget::default() };
+    let change = Change::of(target).after(&about);
+    let created = KeyCreated { key: secret.text().to_string(), about };
+    Ok((StatusCode::CREATED, change, Json(created)))
 }
 
 /// List keys
@@ -72,8 +76,10 @@ pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysAnswer> {
     params(KeyParams),
     responses((status = 200, description = "The keys that are left", body = KeysAnswer), KeyProblems),
 )]
-pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> JsonResult<KeysAnswer> {
+pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> Noted<KeysAnswer> {
+    let keys = api.policies.keys()?;
+    let before = keys.values().find(|key| key.id == id).map(|key| KeyAnswer::from(&**key));
     let deleted = Deadline::from_now().bound(api.store.delete_key(&id)).await??;
     wait_until_applied(&api, deleted.ok_or_else(unknown_access_key)?).await;
-    list_keys(State(api)).await
+    Ok((Change::default().before(before), list_keys(State(api)).await?))
 }

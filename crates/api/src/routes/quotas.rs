@@ -7,6 +7,7 @@ use ringback_core::access::MAX_QUOTAS;
 use ringback_core::wire::{QuotaAnswer, QuotasAnswer, parse_quota};
 
 use super::policy_change::{entry_applied, wait_until_applied};
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, QuotaPath, Upload, unknown_quota};
 use crate::limits::Deadline;
@@ -44,7 +45,7 @@ pub(crate) async fn put_quota(
     State(api): ApiState,
     QuotaPath(of): QuotaPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Result<(StatusCode, Json<QuotaAnswer>), ApiError> {
+) -> Result<(StatusCode, Change, Json<QuotaAnswer>), ApiError> {
     let quota = parse_quota(&bytes)?;
     let known = api.policies.quotas()?;
     if known.len() >= MAX_QUOTAS && !known.contains_key(&of) {
@@ -56,7 +57,9 @@ pub(crate) async fn put_quota(
         || ApiError::new(StatusCode::CONFLICT, "others are changing this quota; retry later".to_owned());
     let put = deadline.bound(api.store.put_quota(&of, quota)).await??;
     let status = entry_applied(&api, put, outdated).await?;
-    Ok((status, Json(QuotaAnswer::new(&of, quota))))
+    let (before, answer) =
+        (known.get(&of).map(|quota| QuotaAnswer::new(&of, *quota)), QuotaAnswer::new(&of, quota));
+    Ok((status, Change::default().before(before).after(&answer), Json(answer)))
 }
 
 /// Delete a quota
@@ -67,8 +70,9 @@ pub(crate) async fn put_quota(
     params(QuotaParams),
     responses((status = 200, description = "The quotas that are left", body = QuotasAnswer), QuotaProblems),
 )]
-pub(crate) async fn delete_quota(State(api): ApiState, QuotaPath(of): QuotaPath) -> JsonResult<QuotasAnswer> {
+pub(crate) async fn delete_quota(State(api): ApiState, QuotaPath(of): QuotaPath) -> Noted<QuotasAnswer> {
+    let before = api.policies.quotas()?.get(&of).map(|quota| QuotaAnswer::new(&of, *quota));
     let deleted = Deadline::from_now().bound(api.store.delete_quota(&of)).await??;
     wait_until_applied(&api, deleted.ok_or_else(unknown_quota)?).await;
-    list_quotas(State(api)).await
+    Ok((Change::default().before(before), list_quotas(State(api)).await?))
 }

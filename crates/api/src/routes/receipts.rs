@@ -184,7 +184,7 @@ async fn finish_in_shard(api: &Api, receipts: &[(usize, Receipt)]) -> Vec<(usize
     let numbers = receipts.iter().map(|(number, _)| *number);
     match settled {
         Ok(settled) => numbers.zip(settled.into_iter().map(result)).collect(),
-        Err(ApiError(problem)) => numbers.map(|number| (number, problem.clone().into())).collect(),
+        Err(error) => numbers.map(|number| (number, error.0.clone().into())).collect(),
     }
 }
 

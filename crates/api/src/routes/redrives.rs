@@ -8,10 +8,12 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use ringback_core::contract::{Bulk, BulkTarget, DeadFilter};
 use ringback_core::job::Topic;
-use ringback_core::wire::{RedriveAsk, RevivalAnswer, RevivalsAnswer};
+use ringback_core::wire::{AuditLogTarget, RedriveAsk, RevivalAnswer, RevivalsAnswer};
+use serde_json::json;
 
 use super::bulk::start;
 use crate::access::As;
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
 use crate::limits::Deadline;
@@ -46,7 +48,10 @@ pub(crate) async fn begin(
     let bulk = start(&api, &caller, &target, rate).await?;
     let location = format!("/v1/topics/{topic}/revivals/{}", bulk.id);
     let location = HeaderValue::try_from(location).expect("topics and ids are visible ASCII");
-    Ok((StatusCode::ACCEPTED, [(LOCATION, location)], of_topic(Some(bulk), &topic)?).into_response())
+    let Json(answer) = of_topic(Some(bulk), &topic)?;
+    let target = AuditLogTarget { revival: Some(answer.id.clone()), ..AuditLogTarget::default() };
+    let change = Change::of(target).after(&answer);
+    Ok((StatusCode::ACCEPTED, change, [(LOCATION, location)], Json(answer)).into_response())
 }
 
 /// List revivals
@@ -90,13 +95,13 @@ pub(crate) async fn get(
     params(RedriveParams),
     responses((status = 200, description = "As it is now", body = RevivalAnswer), RedriveProblems),
 )]
-pub(crate) async fn stop(
-    State(api): ApiState,
-    RedrivePath(topic, id): RedrivePath,
-) -> JsonResult<RevivalAnswer> {
+pub(crate) async fn stop(State(api): ApiState, RedrivePath(topic, id): RedrivePath) -> Noted<RevivalAnswer> {
     let stopped = Deadline::from_now().bound(async {
-        of_topic(api.store.bulk(id).await?, &topic).map(drop)?;
-        of_topic(api.store.stop_bulk(id).await?, &topic)
+        let Json(before) = of_topic(api.store.bulk(id).await?, &topic)?;
+        let Json(answer) = of_topic(api.store.stop_bulk(id).await?, &topic)?;
+        let change = Change::default().before(json!({"state": before.state}));
+        let change = change.after(json!({"state": answer.state})).count(answer.revived);
+        Ok((change, Json(answer)))
     });
     stopped.await?
 }

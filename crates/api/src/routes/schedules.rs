@@ -10,11 +10,13 @@ use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
-use ringback_core::wire::{FiringAnswer, ScheduleAnswer, SchedulesAnswer, UpcomingAnswer};
+use ringback_core::wire::{AuditLogTarget, FiringAnswer, ScheduleAnswer, SchedulesAnswer, UpcomingAnswer};
+use serde_json::{Value, json};
 
-use self::change::{Changed, change, put, run_now};
+use self::change::{Changed, Put, change, put, run_now};
 pub(crate) use self::export::*;
 use crate::access::As;
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{
     IdempotencyKey, JsonBody, NoBody, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
@@ -51,8 +53,11 @@ pub(crate) async fn put_schedule(
 ) -> Result<Response, ApiError> {
     let put = deadline.bound(put(&api, &caller, &key, &bytes)).await;
     drop(turn);
-    let (status, state) = put??;
-    Ok((status, Json(ScheduleAnswer::new(&key.id, state))).into_response())
+    let Put { status, before, after } = put??;
+    let answer = ScheduleAnswer::new(&key.id, after);
+    let before = before.map(|before| ScheduleAnswer::new(&key.id, before));
+    let change = change_of(&answer).before(before.as_ref().map(shown)).after(shown(&answer));
+    Ok((status, change, Json(answer)).into_response())
 }
 
 /// Get a schedule
@@ -125,7 +130,7 @@ pub(crate) async fn delete_schedule(
     State(api): ApiState,
     As(caller): As,
     SchedulePath(key): SchedulePath,
-) -> JsonResult<ScheduleAnswer> {
+) -> Noted<ScheduleAnswer> {
     let delete = async {
         loop {
             let (row, state) = match found(&api, &caller, &key).await {
@@ -145,7 +150,8 @@ pub(crate) async fn delete_schedule(
     let state = Deadline::from_now().bound(delete).await??;
     // One that cannot be read can be deleted, and not shown.
     let state = state.ok_or_else(unknown_schedule)?;
-    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+    let answer = ScheduleAnswer::new(&key.id, state);
+    Ok((change_of(&answer).before(shown(&answer)), Json(answer)))
 }
 
 /// Pause a schedule
@@ -162,7 +168,7 @@ pub(crate) async fn pause_schedule(
     As(caller): As,
     SchedulePath(key): SchedulePath,
     NoBody(deadline): NoBody,
-) -> JsonResult<ScheduleAnswer> {
+) -> Noted<ScheduleAnswer> {
     let pause = change(&api, &caller, &key, |state| {
         if state.progress.paused {
             return Changed::Nothing;
@@ -170,8 +176,10 @@ pub(crate) async fn pause_schedule(
         (state.progress.paused, state.progress.next) = (true, None);
         Changed::State
     });
-    let state = deadline.bound(pause).await??;
-    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+    let (was_paused, state) = deadline.bound(pause).await??;
+    let answer = ScheduleAnswer::new(&key.id, state);
+    let change = change_of(&answer).before(json!({"paused": was_paused})).after(json!({"paused": true}));
+    Ok((change, Json(answer)))
 }
 
 /// Resume a schedule
@@ -188,7 +196,7 @@ pub(crate) async fn resume_schedule(
     As(caller): As,
     SchedulePath(key): SchedulePath,
     NoBody(deadline): NoBody,
-) -> JsonResult<ScheduleAnswer> {
+) -> Noted<ScheduleAnswer> {
     let now = api.now();
     let resume = change(&api, &caller, &key, |state| {
         if !state.progress.paused {
@@ -197,8 +205,10 @@ pub(crate) async fn resume_schedule(
         (state.progress.paused, state.progress.next) = (false, state.schedule.next_after(now));
         Changed::State
     });
-    let state = deadline.bound(resume).await??;
-    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+    let (was_paused, state) = deadline.bound(resume).await??;
+    let answer = ScheduleAnswer::new(&key.id, state);
+    let change = change_of(&answer).before(json!({"paused": was_paused})).after(json!({"paused": false}));
+    Ok((change, Json(answer)))
 }
 
 /// Fire a schedule now
@@ -219,7 +229,7 @@ pub(crate) async fn run_schedule(
     SchedulePath(key): SchedulePath,
     IdempotencyKey(idempotency_key): IdempotencyKey,
     NoBody(deadline): NoBody,
-) -> JsonResult<ScheduleAnswer> {
+) -> Noted<ScheduleAnswer> {
     let allowed = api.take_quota(&caller, 1, deadline).await?;
     if allowed.jobs == 0 {
         return Err(allowed.refusal().into());
@@ -231,7 +241,8 @@ pub(crate) async fn run_schedule(
             return Err(error);
         }
     };
-    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+    let answer = ScheduleAnswer::new(&key.id, state);
+    Ok((change_of(&answer).after(json!({"last": answer.last})).count(1), Json(answer)))
 }
 
 /// Show when a schedule fires
@@ -264,6 +275,21 @@ const FEW: usize = 10;
 const SMALL: usize = 4096;
 /// After about how many bytes a page of a list ends.
 const PAGE_BYTES: usize = 1024 * 1024;
+
+/// A change of a schedule, which has the topic of its jobs.
+fn change_of(schedule: &ScheduleAnswer) -> Change {
+    let topic = Some(schedule.fields.job.topic.clone());
+    Change::of(AuditLogTarget { topic, ..AuditLogTarget::default() })
+}
+
+/// A schedule as the audit log has it: when it fires, and where its jobs go, without what is in them.
+fn shown(schedule: &ScheduleAnswer) -> Value {
+    let mut shown = serde_json::to_value(&schedule.fields).expect("plain data always serialises");
+    if let Some(job) = shown["job"].as_object_mut() {
+        job.retain(|name, _| ["topic", "url", "method", "on_dead", "on_done"].contains(&name.as_str()));
+    }
+    shown
+}
 
 /// A schedule that the caller may see, and what it is; `None` if it cannot be read.
 async fn found(

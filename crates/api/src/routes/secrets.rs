@@ -12,12 +12,13 @@ use ringback_core::contract::is_notice_topic;
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_SECRETS, Policy, SecretId, StoredSecret};
 use ringback_core::wire::{
-    FieldError, Problem, SecretCreated, SecretsAnswer, parse_new_secret, with_secrets,
+    AuditLogTarget, FieldError, Problem, SecretCreated, SecretsAnswer, parse_new_secret, with_secrets,
 };
 use ringback_secrets::SigningSecret;
 
 use super::policy_change::{applied, check_share_of_policies};
 use crate::access::As;
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, SecretPath, TopicPath, unknown_secret};
 use crate::limits::Deadline;
@@ -74,9 +75,9 @@ pub(crate) async fn add_secret(
     match Deadline::from_now().bound(api.store.change_policy(&topic, add)).await?? {
         Ok((_, put)) => {
             applied(&api, put).await?;
-            Ok((StatusCode::CREATED, created(&new.id)).into_response())
+            Ok((StatusCode::CREATED, change_of(&new.id), created(&new.id)).into_response())
         }
-        Err(Refused::Known(id)) => Ok((StatusCode::OK, created(&id)).into_response()),
+        Err(Refused::Known(id)) => Ok((StatusCode::OK, change_of(&id), created(&id)).into_response()),
         Err(Refused::TooMany) => {
             let detail = format!(
                 "{MAX_SECRETS} secrets sign the callbacks of topic {topic}, which is the limit; delete one, or give a shorter keep"
@@ -114,7 +115,7 @@ pub(crate) async fn list_secrets(
 pub(crate) async fn delete_secret(
     State(api): ApiState,
     SecretPath(topic, id): SecretPath,
-) -> JsonResult<SecretsAnswer> {
+) -> Noted<SecretsAnswer> {
     let now = api.now();
     let delete = |stored: Option<&Policy>| {
         let stored = stored.ok_or(())?;
@@ -123,7 +124,12 @@ pub(crate) async fn delete_secret(
     let changed = Deadline::from_now().bound(api.store.change_policy(&topic, delete)).await??;
     let (policy, put) = changed.map_err(|()| unknown_secret())?;
     applied(&api, put).await?;
-    Ok(Json(SecretsAnswer::new(&topic, Some(&policy), now)))
+    Ok((Change::default(), Json(SecretsAnswer::new(&topic, Some(&policy), now))))
+}
+
+/// The change by which a secret is there; its id is no secret.
+fn change_of(id: &SecretId) -> Change {
+    Change::of(AuditLogTarget { secret: Some(id.to_string()), ..AuditLogTarget::default() })
 }
 
 /// Why a secret is not added.

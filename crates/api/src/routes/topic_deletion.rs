@@ -12,9 +12,11 @@ use ringback_core::job::{Job, Topic};
 use ringback_core::state::State as JobState;
 use ringback_core::wire::TopicDeleteAnswer;
 use ringback_store::Store;
+use serde_json::json;
 use tokio::time::Instant;
 
-use super::policy_change::wait_until_applied;
+use super::policy_change::{shown_policy, wait_until_applied};
+use crate::audit_log::Change;
 use crate::error::ApiError;
 use crate::extract::{ForceQuery, Query, TopicPath, outdated_cursor};
 use crate::limits::Deadline;
@@ -51,12 +53,20 @@ pub(crate) async fn delete_topic(
     TopicPath(topic): TopicPath,
     Query(force): Query<ForceQuery>,
 ) -> Result<Response, ApiError> {
-    let deleted = Deadline::from_now().bound(delete(&api, &topic, force)).await??;
+    let (deleted, change) = Deadline::from_now().bound(delete(&api, &topic, force)).await??;
     let status = if deleted.deleted { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(deleted)).into_response())
+    let TopicDeleteAnswer { deleted: is_gone, cancelled, purged, requested, .. } = &deleted;
+    let counts =
+        json!({"deleted": is_gone, "cancelled": cancelled, "purged": purged, "requested": requested});
+    let change = change.after(counts).count(cancelled + purged + requested);
+    Ok((status, change, Json(deleted)).into_response())
 }
 
-async fn delete(api: &Api, topic: &Topic, force: ForceQuery) -> Result<TopicDeleteAnswer, ApiError> {
+async fn delete(
+    api: &Api,
+    topic: &Topic,
+    force: ForceQuery,
+) -> Result<(TopicDeleteAnswer, Change), ApiError> {
     let mut answer = TopicDeleteAnswer { topic: topic.to_string(), ..TopicDeleteAnswer::default() };
     match force {
         ForceQuery::No if api.store.has_jobs(topic).await? => {
@@ -70,15 +80,16 @@ async fn delete(api: &Api, topic: &Topic, force: ForceQuery) -> Result<TopicDele
             answer.next = remove(&api.store, topic, from, &mut answer).await?.map(|next| next.to_string());
             // Jobs that are being delivered end later, and others may have been submitted.
             if answer.next.is_some() || api.store.has_jobs(topic).await? {
-                return Ok(answer);
+                return Ok((answer, Change::default()));
             }
         }
     }
+    let change = Change::default().before(shown_policy(topic, api.store.policy(topic).await?.as_ref()));
     if let Some(version) = api.store.delete_policy(topic).await? {
         wait_until_applied(api, version).await;
     }
     answer.deleted = true;
-    Ok(answer)
+    Ok((answer, change))
 }
 
 /// Removes jobs of a topic until none is left or time is up. Returns where to continue.

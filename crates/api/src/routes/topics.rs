@@ -16,10 +16,12 @@ use ringback_core::wire::{
     policy_of_notices, secret_header_values, unmask_policy, with_secrets,
 };
 use ringback_service::http_server::Peer;
+use serde_json::json;
 
-use super::policy_change::{applied, check_share_of_policies};
+use super::policy_change::{applied, check_share_of_policies, shown_policy};
 use super::secrets::with_sealed;
 use crate::access::As;
+use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
@@ -156,7 +158,9 @@ pub(crate) async fn put_policy(
     let policy = with_opened(&api, &topic, brought.clone())?;
     // What a restore brings sealed stays as it was sealed.
     let is_sealed = brought.sealed_headers.is_some() && secret_header_values(&brought).is_none();
-    let complete = |stored: Option<&Policy>| {
+    let mut before = None;
+    let mut complete = |stored: Option<&Policy>| {
+        before = shown_policy(&topic, stored);
         let is_masked = policy.headers.masked_names().next().is_some();
         let policy = if is_masked {
             let stored = stored.map(|stored| with_opened(&api, &topic, stored.clone())).transpose()?;
@@ -172,7 +176,7 @@ pub(crate) async fn put_policy(
             _ => Ok::<_, Problem>(policy),
         }
     };
-    let (policy, put) = match deadline.bound(api.store.change_policy(&topic, complete)).await? {
+    let (policy, put) = match deadline.bound(api.store.change_policy(&topic, &mut complete)).await? {
         // Nothing is known of its secrets, so the caller has to say what becomes of them.
         Err(StoreError::Unreadable(_)) if brings => {
             let policy = complete(None)?;
@@ -183,7 +187,9 @@ pub(crate) async fn put_policy(
         changed => changed??,
     };
     let status = applied(&api, put).await?;
-    Ok((status, Json(PolicyAnswer::new(&topic, Some(&policy)))).into_response())
+    let answer = PolicyAnswer::new(&topic, Some(&policy));
+    let change = Change::default().before(before).after(&answer.policy);
+    Ok((status, change, Json(answer)).into_response())
 }
 
 /// Checks that a caller may set a policy.
@@ -230,12 +236,14 @@ pub(crate) async fn pause(
     As(caller): As,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> JsonResult<TopicAnswer> {
+) -> Noted<TopicAnswer> {
+    let was_paused = deadline.bound(is_paused(&api, &topic)).await??;
     deadline
         .bound(api.store.pause(&topic, api.admission.quotas.limits(&caller)))
         .await??
         .map_err(limit_reached)?;
-    find(&api, topic, deadline).await.map(Json)
+    let change = Change::default().before(json!({"paused": was_paused})).after(json!({"paused": true}));
+    Ok((change, Json(find(&api, topic, deadline).await?)))
 }
 
 /// Resume a topic
@@ -251,12 +259,19 @@ pub(crate) async fn resume(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> JsonResult<TopicAnswer> {
+) -> Noted<TopicAnswer> {
+    let was_paused = deadline.bound(is_paused(&api, &topic)).await??;
     if !deadline.bound(api.store.resume(&topic)).await?? {
         let why = "it has no jobs, had none recently, and is not paused";
         return Err(ApiError::new(StatusCode::NOT_FOUND, format!("topic {topic} cannot be resumed: {why}")));
     }
-    find(&api, topic, deadline).await.map(Json)
+    let change = Change::default().before(json!({"paused": was_paused})).after(json!({"paused": false}));
+    Ok((change, Json(find(&api, topic, deadline).await?)))
+}
+
+/// Whether a topic is paused, as it is read just before that changes.
+async fn is_paused(api: &Api, topic: &Topic) -> Result<bool, StoreError> {
+    Ok(api.store.topic(topic).await?.is_some_and(|counts| counts.paused))
 }
 
 async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswer, ApiError> {

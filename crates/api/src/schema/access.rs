@@ -77,7 +77,8 @@ pub(crate) struct NewKeyRequest {
     /// The tenant whose topics and jobs it is for. If it is left out, those without a tenant.
     tenant: Option<TenantName>,
     /// What it allows. `submit`: submit, cancel, reschedule and run jobs. `consume`: reserve and settle pull jobs. `read`:
-    /// see jobs, topics, counts and events. `manage`: set policies and secrets, pause topics, revive and purge jobs.
+    /// see jobs, topics, counts and events. `manage`: set policies and secrets, pause topics, revive and purge jobs, read the
+    /// audit log.
     /// `import`: export and import.
     #[schema(min_items = 1)]
     scopes: HashSet<KeyScope>,

@@ -6,8 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::requests::PendingState;
 use super::values::{
-    BulkId, Delay, DestinationText, DueTime, ErrorPart, IdPrefix, ReasonText, TagText, Time, TopicName,
-    ZoneName,
+    BulkId, Delay, DueTime, ErrorPart, HostAndPort, IdPrefix, ReasonText, TagText, Time, TopicName, ZoneName,
 };
 
 /// A filter of jobs in a query.
@@ -21,7 +20,7 @@ pub(crate) struct FilterParams {
     /// Only jobs with this tag
     tag: Option<TagText>,
     /// Only jobs for this host; without a port for all its ports
-    host: Option<DestinationText>,
+    host: Option<HostAndPort>,
     /// Only dead jobs with this reason
     reason: Option<ReasonText>,
     /// Only jobs whose last failed attempt was answered with this status
@@ -57,7 +56,7 @@ pub(crate) struct FilterFields {
     /// Only jobs with this tag.
     tag: Option<TagText>,
     /// Only jobs for this host; without a port for all its ports.
-    host: Option<DestinationText>,
+    host: Option<HostAndPort>,
     /// Only dead jobs with this reason.
     reason: Option<ReasonText>,
     /// Only jobs whose last failed attempt was answered with this status.

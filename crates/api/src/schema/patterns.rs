@@ -261,6 +261,10 @@ pub(super) const DEAD_CURSOR: &str = concat!("^", dead!(), "$");
 pub(super) const PURGE_CURSOR: &str = concat!("^[0-9A-Fa-f]{1,4}-[0-9A-Fa-f]{1,12}(?:\\.", dead!(), ")?$");
 /// A cursor of the history.
 pub(super) const HISTORY_CURSOR: &str = "^[A-Za-z0-9_-]{2,512}$";
+/// The id of an entry of the audit log, which is also a cursor of its pages.
+pub(super) const AUDIT_LOG_ID: &str = "^[0-9A-HJKMNP-TV-Z]{26}$";
+/// Who has called: a key, the root key, or anybody.
+pub(super) const CALLER: &str = "^(?:root|open|key:key_[A-Za-z0-9]{1,60})$";
 /// A cursor of a replay.
 pub(super) const REPLAY_CURSOR: &str = "^[0-9A-Fa-f]{1,12}\\.[A-Za-z0-9_-]{0,512}$";
 /// The name of a replay.

@@ -21,6 +21,7 @@ use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaFo
 use utoipa::{PartialSchema, ToSchema};
 
 use super::patterns;
+use crate::audit_log::operations::operations;
 
 /// Declares values whose schema an expression makes, and describes each by its comment.
 macro_rules! values {
@@ -89,6 +90,9 @@ values! {
     RevivalId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
     /// The id of a bulk operation.
     BulkId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
+    /// A host of callback URLs, or a host and a port. It is read by the rules of the URL Standard: case does not matter, and
+    /// an IPv6 address is in brackets.
+    HostAndPort = text(patterns::LINE, 1, 259).examples(["merchant.example:8443"]);
     /// How ids begin: 1 to 128 of `A-Z a-z 0-9 . _ ~ : @ + = , -`.
     IdPrefix = text(patterns::ID_PREFIX, 1, 128).examples(["order-20261120"]);
     /// A part of an error, in 1 to 128 characters without control characters.
@@ -130,6 +134,12 @@ values! {
     HostText = text(patterns::END_HOST, 1, 253).examples(["merchant.example"]);
     /// `next` of the previous page of the history. Opaque.
     HistoryCursor = text(patterns::HISTORY_CURSOR, 2, 512).examples(["gICAgICAgAEDcGF5B29yZGVyLTGA8AICBGRlYWQ"]);
+    /// `next` of the previous page of the audit log. Opaque.
+    AuditLogCursor = text(patterns::AUDIT_LOG_ID, 26, 26).examples(["01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
+    /// An operation that leaves an entry in the audit log, by its `operationId`.
+    AuditLogOperation = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(operations())).examples(["pause"]);
+    /// Who has called: `key:` and the id of a key, `root` for the root key, or `open` where there is no root key.
+    CallerText = text(patterns::CALLER, 4, 68).examples(["key:key_01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
     /// `next` of the previous answer to a replay. Opaque.
     ReplayCursorText = text(patterns::REPLAY_CURSOR, 2, 528).examples(["19a8e4a1c3b."]);
     /// The name of a replay. A replay with another name makes other new ids.

@@ -77,15 +77,15 @@ pub fn set_filter_field(filter: &mut Filter, name: &str, text: &str) -> Result<(
         "created_before" => filter.created = before(filter.created)?,
         "failed_after" => filter.failed = after(filter.failed)?,
         "failed_before" => filter.failed = before(filter.failed)?,
-        // What ids begin with has their characters; a single dot is no id, but begins some.
-        "id_prefix" => filter.id_prefix = Some(owned(text.bytes().all(|b| b == b'.') || is_id(text))?),
+        "id_prefix" => filter.id_prefix = Some(owned(is_start_of_id(text))?),
         _ => return Err(plain()),
     }
     Ok(())
 }
 
-fn is_id(text: &str) -> bool {
-    text.parse::<JobId>().is_ok()
+/// Whether ids can begin so. A single dot is no id, and begins some.
+fn is_start_of_id(text: &str) -> bool {
+    text.parse::<JobId>().is_ok() || [".", ".."].contains(&text)
 }
 
 /// A text for a message: its first 80 characters, in quotes.

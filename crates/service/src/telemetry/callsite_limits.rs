@@ -9,6 +9,8 @@ use tokio::time::Instant;
 use tracing::callsite::Identifier;
 use tracing::{Level, Metadata};
 
+use super::AUDIT_LOG;
+
 /// The most lines of a callsite in an interval.
 pub(super) const MAX_LINES: u32 = 10;
 /// The length of an interval. It begins with a line.
@@ -49,9 +51,10 @@ struct Window {
 }
 
 impl CallsiteLimits {
-    /// Whether lines of this level are limited. Those at `debug` and `trace` are not, because somebody asked for them.
-    pub(super) fn apply_to(level: Level) -> bool {
-        level <= Level::INFO
+    /// Whether lines of this kind are limited. Those at `debug` and `trace` are not, because somebody asked for them, and
+    /// those of the audit log are not, because each is about another call.
+    pub(super) fn apply_to(metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO && metadata.target() != AUDIT_LOG
     }
 
     /// Counts a line, and decides whether it is logged.
@@ -117,10 +120,13 @@ mod tests {
 
     macro_rules! callsite {
         ($name:ident, $level:expr) => {
+            callsite!($name, $level, "ringback_test");
+        };
+        ($name:ident, $level:expr, $target:expr) => {
             static $name: DefaultCallsite = DefaultCallsite::new({
                 static METADATA: Metadata<'static> = Metadata::new(
                     "event",
-                    "ringback_test",
+                    $target,
                     $level,
                     None,
                     None,
@@ -135,6 +141,10 @@ mod tests {
 
     callsite!(FAILED, Level::WARN);
     callsite!(STARTED, Level::INFO);
+    callsite!(FAILED_FOR_GOOD, Level::ERROR);
+    callsite!(DETAIL, Level::DEBUG);
+    callsite!(FINE_DETAIL, Level::TRACE);
+    callsite!(CHANGED, Level::INFO, AUDIT_LOG);
 
     fn metadata(callsite: &'static DefaultCallsite) -> &'static Metadata<'static> {
         tracing::Callsite::metadata(callsite)
@@ -182,8 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_asked_for_is_not_limited() {
-        let limited = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE];
-        assert_eq!(limited.map(CallsiteLimits::apply_to), [true, true, true, false, false]);
+    fn what_somebody_asked_for_and_the_audit_log_are_not_limited() {
+        let callsites = [&FAILED_FOR_GOOD, &FAILED, &STARTED, &DETAIL, &FINE_DETAIL, &CHANGED];
+        let limited = callsites.map(|callsite| CallsiteLimits::apply_to(metadata(callsite)));
+        assert_eq!(limited, [true, true, true, false, false, false]);
     }
 }

@@ -106,7 +106,7 @@ impl LogQueue {
         metadata: &'static Metadata<'static>,
         message: impl FnOnce() -> String,
     ) -> bool {
-        if !CallsiteLimits::apply_to(*metadata.level()) {
+        if !CallsiteLimits::apply_to(metadata) {
             return true;
         }
         let admission = self.lock().limits.admit(metadata, Instant::now(), SystemClock.now());

@@ -107,6 +107,12 @@ tables! {
     27 FEEDS "feeds": Str => Bytes;
     /// Paused destinations, by shard and name.
     28 DESTINATIONS "destinations": (u16, Str) => Bytes;
+    /// Entries of the audit log: owner and text, by id.
+    29 AUDIT_LOG "audit_log": Str => (Str, Str);
+    /// The same entries, by owner and id.
+    30 AUDIT_LOG_OWNERS "audit_log_owners": (Str, Str) => ();
+    /// How much the entries of each owner weigh.
+    31 AUDIT_LOG_WEIGHTS "audit_log_weights": Str => u64;
 }
 
 /// All tables, open to replay the redo log: their rows are written as raw bytes, and not written to
@@ -163,6 +169,6 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let txn = database.begin_write().unwrap();
         let numbers: Vec<_> = ReplayTables::open(&txn).unwrap().0.into_keys().collect();
-        assert_eq!(numbers, (1..=28).collect::<Vec<_>>());
+        assert_eq!(numbers, (1..=31).collect::<Vec<_>>());
     }
 }

@@ -486,6 +486,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "stop_revival",
             "erase_history",
             "replay_history",
+            "list_audit_log",
         ],
     ),
     (

@@ -14,13 +14,18 @@ use ringback_archive::EndRow;
 use ringback_archive::history::{HistoryFilter, HistoryPage, LastOf, Order, PageAsk, Place};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{InvalidCursor, NOTICE_TOPICS, SubmitResult, Submitted};
-use ringback_core::wire::{MAX_REFUSALS, Problem, ReplayAnswer, ReplayAsk, ReplayIds, ReplayRefusal};
+use ringback_core::wire::{
+    AuditLogTarget, HistoryFilter as WrittenFilter, MAX_REFUSALS, Problem, ReplayAnswer, ReplayAsk,
+    ReplayIds, ReplayRefusal,
+};
 use ringback_service::http_server::Peer;
+use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::bulk_submit::{BulkResults, submit_items};
 use crate::access::As;
-use crate::error::{ApiError, JsonResult};
+use crate::audit_log::{Change, Noted};
+use crate::error::ApiError;
 use crate::extract::{Items, JsonBody};
 use crate::history::filter_of;
 use crate::inspect;
@@ -54,7 +59,7 @@ pub(crate) async fn replay_history(
     As(caller): As,
     peer: Peer,
     JsonBody(upload, turn): JsonBody,
-) -> JsonResult<ReplayAnswer> {
+) -> Noted<ReplayAnswer> {
     let ask = ReplayAsk::parse(&upload.bytes);
     drop((upload, turn));
     let mut ask = ask?;
@@ -71,7 +76,23 @@ pub(crate) async fn replay_history(
     let _turn = Deadline::from_now().bound(api.replays.wait(caller.claimant(peer))).await?;
     let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
     let replay = Replay { api: &api, caller: &caller, ask: &ask };
-    replay.run(cursor).await.map(Json)
+    let answer = replay.run(cursor).await?;
+    Ok((change(&ask, &answer), Json(answer)))
+}
+
+/// What a call has submitted again.
+fn change(ask: &ReplayAsk, answer: &ReplayAnswer) -> Change {
+    let WrittenFilter { topic, id, tag, .. } = &ask.filter;
+    let target = AuditLogTarget {
+        topic: topic.as_ref().map(ToString::to_string),
+        id: id.as_ref().map(ToString::to_string),
+        tag: tag.clone(),
+        ..AuditLogTarget::default()
+    };
+    let ReplayAnswer { submitted, existing, refused, next, .. } = answer;
+    let counts =
+        json!({"submitted": submitted, "existing": existing, "refused": refused, "complete": next.is_none()});
+    Change::of(target).after(counts).count(*submitted)
 }
 
 /// A replay, as far as one call makes it.

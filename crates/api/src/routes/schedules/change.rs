@@ -25,23 +25,31 @@ pub(super) enum Changed {
     State,
 }
 
-/// Puts a schedule. Returns the status of the answer.
+/// A schedule that was put: the status of the answer, what was there before, and what is there now.
+pub(super) struct Put {
+    pub(super) status: StatusCode,
+    pub(super) before: Option<ScheduleState>,
+    pub(super) after: ScheduleState,
+}
+
+/// Puts a schedule.
 pub(super) async fn put(
     api: &Api,
     caller: &Principal,
     key: &ScheduleKey,
     json: &[u8],
-) -> Result<(StatusCode, ScheduleState), ApiError> {
+) -> Result<Put, ApiError> {
     for _ in 0..MAX_TRIES {
         let stored = api.store.schedule(key).await?;
         let state = stored.as_ref().and_then(readable);
         let new = parse(api, caller, key, json, state.as_ref())?;
-        let put = match stored {
-            None => add(api, caller, key, new).await?.map(|state| (StatusCode::CREATED, state)),
-            Some(row) => replace(api, caller, row, state, new).await?.map(|state| (StatusCode::OK, state)),
+        let before = state.clone();
+        let (status, put) = match stored {
+            None => (StatusCode::CREATED, add(api, caller, key, new).await?),
+            Some(row) => (StatusCode::OK, replace(api, caller, row, state, new).await?),
         };
-        if let Some(put) = put {
-            return Ok(put);
+        if let Some(after) = put {
+            return Ok(Put { status, before, after });
         }
     }
     Err(outdated())
@@ -155,18 +163,19 @@ async fn store(api: &Api, read: ScheduleRow, state: &ScheduleState) -> Result<bo
     Ok(api.store.change_schedules(shard, &[change]).await? == [ScheduleChanged::Changed])
 }
 
-/// Changes a schedule that exists.
+/// Changes a schedule that exists. Returns whether it was paused before, and what it is now.
 pub(super) async fn change(
     api: &Api,
     caller: &Principal,
     key: &ScheduleKey,
     make: impl Fn(&mut ScheduleState) -> Changed,
-) -> Result<ScheduleState, ApiError> {
+) -> Result<(bool, ScheduleState), ApiError> {
     for _ in 0..MAX_TRIES {
         let (row, mut state) = find(api, caller, key).await?;
+        let was_paused = state.progress.paused;
         match make(&mut state) {
-            Changed::Nothing => return Ok(state),
-            Changed::State if store(api, row, &state).await? => return Ok(state),
+            Changed::Nothing => return Ok((was_paused, state)),
+            Changed::State if store(api, row, &state).await? => return Ok((was_paused, state)),
             Changed::State => {}
         }
     }

@@ -1,0 +1,65 @@
+//! Queries of the audit log.
+
+use ringback_core::access::KeyId;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::AuditLogId;
+use ringback_core::job::Topic;
+
+use super::FromQuery;
+use super::parameters::{Parameters, is_no};
+use crate::audit_log::operations::operations;
+
+const CURSOR: &str = "`next` of a page of the same filter; omit it for the first page";
+const WHO: &str = "key: and the id of a key, root or open";
+
+/// Which entries of the audit log to find.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AuditLogFilter {
+    /// Only those about this topic.
+    pub(crate) topic: Option<Topic>,
+    /// Only those of this operation.
+    pub(crate) operation: Option<&'static str>,
+    /// Only those of this caller.
+    pub(crate) who: Option<String>,
+    /// Only those at this time or later.
+    pub(crate) after: Option<Timestamp>,
+    /// Only those before this time.
+    pub(crate) before: Option<Timestamp>,
+}
+
+impl FromQuery for AuditLogFilter {
+    fn read(query: &mut Parameters) -> Self {
+        let is_caller = |text: &str| {
+            ["root", "open"].contains(&text)
+                || text.strip_prefix("key:").is_some_and(|id| id.parse::<KeyId>().is_ok())
+        };
+        let names = operations();
+        Self {
+            topic: query.topic(),
+            operation: query.read("operation", names.join(", "), |text| {
+                let found = names.iter().find(|name| **name == text);
+                found.copied().ok_or_else(|| is_no("operation", text))
+            }),
+            who: query.read("who", WHO, |text| {
+                is_caller(text).then(|| text.to_owned()).ok_or_else(|| is_no("caller", text))
+            }),
+            after: query.time("after"),
+            before: query.time("before"),
+        }
+    }
+}
+
+/// A page of the audit log.
+pub(crate) struct AuditLogQuery {
+    pub(crate) filter: AuditLogFilter,
+    /// The page begins after this entry; `None` for the first page.
+    pub(crate) from: Option<AuditLogId>,
+    pub(crate) limit: usize,
+}
+
+impl FromQuery for AuditLogQuery {
+    fn read(query: &mut Parameters) -> Self {
+        let filter = AuditLogFilter::read(query);
+        Self { filter, from: query.parse("cursor", CURSOR), limit: query.limit() }
+    }
+}

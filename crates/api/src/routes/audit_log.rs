@@ -1,0 +1,113 @@
+//! The audit log: pages of the calls that have changed something.
+
+use axum::Json;
+use axum::extract::State;
+use ringback_admission::Principal;
+use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS};
+use ringback_core::job::Topic;
+use ringback_core::wire::{AuditLogAnswer, AuditLogEntry};
+use ringback_service::http_server::Peer;
+
+use crate::access::As;
+use crate::error::JsonResult;
+use crate::extract::{AuditLogFilter, AuditLogQuery, Query};
+use crate::limits::Deadline;
+use crate::schema::{AuditLogCursor, AuditLogOperation, CallerText, QueryProblems, Time, TopicName};
+use crate::state::{Api, ApiState};
+
+/// How many entries a page looks at.
+const MAX_LOOKED_AT: usize = 2_048;
+
+/// List the audit log
+///
+/// Lists the calls that have changed something, the newest first: who, from where, what, and what it was before. The operator
+/// sees all; a key sees those about its tenant, and one for some topics those about these. A page holds at most `limit`
+/// entries. It may hold fewer or none and still have a next page; `next` is null on the last page. The store keeps about the
+/// last 10,000 entries.
+#[utoipa::path(
+    get, path = "/v1/audit-log", tag = "audit log", operation_id = "list_audit_log",
+    params(
+        ("topic" = Option<TopicName>, Query, description = "Only calls about this topic"),
+        ("operation" = Option<AuditLogOperation>, Query, description = "Only calls of this operation"),
+        ("who" = Option<CallerText>, Query, description = "Only calls of this caller"),
+        ("after" = Option<Time>, Query, description = "Only calls that were answered at this time or later"),
+        ("before" = Option<Time>, Query, description = "Only calls that were answered before this time"),
+        ("cursor" = Option<AuditLogCursor>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most entries of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
+    ),
+    responses((status = 200, description = "A page", body = AuditLogAnswer), QueryProblems),
+)]
+pub(crate) async fn list_audit_log(
+    State(api): ApiState,
+    As(caller): As,
+    peer: Peer,
+    Query(query): Query<AuditLogQuery>,
+) -> JsonResult<AuditLogAnswer> {
+    let deadline = Deadline::from_now();
+    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    page(&api, &caller, query, deadline).await
+}
+
+async fn page(
+    api: &Api,
+    caller: &Principal,
+    AuditLogQuery { filter, from, limit }: AuditLogQuery,
+    deadline: Deadline,
+) -> JsonResult<AuditLogAnswer> {
+    let owner = AuditLogOwner::of_scope(caller.reach());
+    let before = filter.before.map(AuditLogId::least_of);
+    let mut place = match (from, before) {
+        (Some(from), Some(before)) => Some(from.min(before)),
+        (from, before) => from.or(before),
+    };
+    let least = filter.after.map(AuditLogId::least_of);
+    let (mut items, mut looked_at) = (Vec::new(), 0);
+    loop {
+        let read = api.store.audit_log(owner.as_ref(), place.as_ref(), MAX_AUDIT_LOG_ROWS);
+        let rows = deadline.bound(read).await??;
+        let is_last = rows.len() < MAX_AUDIT_LOG_ROWS;
+        for row in rows {
+            if least.as_ref().is_some_and(|least| row.id < *least) {
+                return Ok(Json(AuditLogAnswer { items, next: None }));
+            }
+            if items.len() == limit {
+                return Ok(Json(AuditLogAnswer { items, next: place.map(|id| id.to_string()) }));
+            }
+            items.extend(shown(&row, &filter, caller));
+            place = Some(row.id);
+            looked_at += 1;
+        }
+        if is_last {
+            return Ok(Json(AuditLogAnswer { items, next: None }));
+        }
+        if looked_at >= MAX_LOOKED_AT || deadline.is_near() {
+            return Ok(Json(AuditLogAnswer { items, next: place.map(|id| id.to_string()) }));
+        }
+    }
+}
+
+/// An entry as a caller sees it; `None` if it is not wanted, or for others.
+fn shown(row: &AuditLogRow, filter: &AuditLogFilter, caller: &Principal) -> Option<AuditLogEntry> {
+    let mut entry: AuditLogEntry = match serde_json::from_str(&row.written) {
+        Ok(entry) => entry,
+        Err(error) => {
+            tracing::error!(audit.id = %row.id, %error, "an entry of the audit log is left out");
+            return None;
+        }
+    };
+    let is_of = |topic: &Topic| {
+        entry.target.topic.as_deref() == Some(topic.name())
+            && row.owner == AuditLogOwner::Tenant(topic.tenant())
+    };
+    let is_for_caller = caller.topics().is_empty() || caller.topics().iter().any(is_of);
+    let is_wanted = filter.topic.as_ref().is_none_or(is_of)
+        && filter.operation.is_none_or(|operation| entry.operation == operation)
+        && filter.who.as_ref().is_none_or(|who| entry.who == *who);
+    if !is_for_caller || !is_wanted {
+        return None;
+    }
+    if !caller.is_operator() && !entry.who.starts_with("key:") {
+        entry.address = None;
+    }
+    Some(entry)
+}

@@ -1,0 +1,32 @@
+//! The audit log: its last entries.
+
+use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS, StoreError};
+
+use crate::backend::{Store, dispatch};
+
+impl Store {
+    /// Adds entries, at most [`MAX_AUDIT_LOG_ROWS`]. While all together weigh too much, the oldest entry of the owner
+    /// whose entries weigh most is removed.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn append_audit_log(&self, rows: &[AuditLogRow]) -> Result<(), StoreError> {
+        let rows = &rows[..rows.len().min(MAX_AUDIT_LOG_ROWS)];
+        dispatch!(self.append_audit_log(rows))
+    }
+
+    /// The newest entries of an owner, or of all, with ids less than `before`. At most `limit` and
+    /// [`MAX_AUDIT_LOG_ROWS`]; fewer only if there are no more.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn audit_log(
+        &self,
+        owner: Option<&AuditLogOwner>,
+        before: Option<&AuditLogId>,
+        limit: usize,
+    ) -> Result<Vec<AuditLogRow>, StoreError> {
+        let limit = limit.min(MAX_AUDIT_LOG_ROWS);
+        dispatch!(self.audit_log(owner, before, limit))
+    }
+}
