@@ -26,7 +26,7 @@ const ACTIONS: [BulkAction; 6] = [
 ];
 
 async fn begin(bench: &Workbench, filter: Filter, action: BulkAction) -> Bulk {
-    let target = BulkTarget::Jobs(filter, action);
+    let target = BulkTarget::Jobs(filter.into(), action);
     match bench.store().start_bulk(bench.token(), &target, 50).await.expect("begin") {
         BulkStart::Bulk(bulk) => bulk,
         BulkStart::TooMany => panic!("too many go on"),

@@ -35,9 +35,8 @@ use crate::state::Api;
 
 /// Each path with its handlers. A path is also a label of the metrics.
 pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
-    vec![
-        ("/v1/jobs", post(jobs::submit).get(jobs::list)),
-        ("/v1/jobs/batch", post(batch::submit_batch)),
+    let mut all = one_by_one();
+    all.extend([
         ("/v1/jobs/cancel", post(bulk::cancel_jobs)),
         ("/v1/jobs/run", post(bulk::run_jobs)),
         ("/v1/jobs/revive", post(bulk::revive_jobs)),
@@ -45,6 +44,15 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/jobs/purge", post(bulk::purge_jobs)),
         ("/v1/bulk", get(bulk::list_bulk_operations)),
         ("/v1/bulk/{bulk}", get(bulk::get_bulk_operation).delete(bulk::stop_bulk_operation)),
+    ]);
+    all
+}
+
+/// All but those of bulk operations.
+fn one_by_one() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
+    vec![
+        ("/v1/jobs", post(jobs::submit).get(jobs::list)),
+        ("/v1/jobs/batch", post(batch::submit_batch)),
         ("/v1/jobs/{topic}/{id}", get(jobs::get_job).delete(jobs::cancel).patch(job_actions::reschedule)),
         ("/v1/jobs/{topic}/{id}/attempts", get(jobs::attempts)),
         ("/v1/jobs/{topic}/{id}/run", post(job_actions::run)),

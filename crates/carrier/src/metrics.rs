@@ -50,7 +50,6 @@ impl Metrics {
             meter.f64_histogram("ringback_carrier_pass_duration_seconds").with_boundaries(seconds.clone());
         let lateness =
             meter.f64_histogram("ringback_carrier_firing_lateness_seconds").with_boundaries(seconds);
-        let shards = meter.u64_gauge("ringback_carrier_held_shards");
         Self {
             promoted: counter("ringback_carrier_promoted_jobs_total", "Jobs moved from delayed to ready"),
             recovered: counter(
@@ -63,24 +62,12 @@ impl Metrics {
             ),
             unlogged: counter(
                 "ringback_carrier_unlogged_attempts_total",
-                "Expired pull leases that could not be written to the attempt log",
+                "Expired pull leases not in the attempt log",
             ),
-            lost: counter(
-                "ringback_carrier_lost_jobs_total",
-                "Jobs dead after too many leases in a row expired",
-            ),
-            evicted: counter(
-                "ringback_carrier_evicted_jobs_total",
-                "Dead jobs removed after their retention",
-            ),
-            redriven: counter(
-                "ringback_carrier_redriven_jobs_total",
-                "Dead jobs made ready by revivals of a topic",
-            ),
-            changed: counter(
-                "ringback_carrier_changed_jobs_total",
-                "Jobs that bulk operations on a filter have changed, by `action`",
-            ),
+            lost: counter("ringback_carrier_lost_jobs_total", "Jobs dead after too many lost leases"),
+            evicted: counter("ringback_carrier_evicted_jobs_total", "Dead jobs removed after retention"),
+            redriven: counter("ringback_carrier_redriven_jobs_total", "Dead jobs made ready by redrives"),
+            changed: counter("ringback_carrier_changed_jobs_total", "Jobs changed by bulk operations"),
             published_notices: counter(
                 "ringback_carrier_published_dead_letter_notices_total",
                 "Notices submitted as jobs",
@@ -114,7 +101,10 @@ impl Metrics {
                 "Shards lost because another carrier claimed them",
             ),
             pass: pass.with_description("Duration of a pass over a shard").build(),
-            shards: shards.with_description("Shards held by this carrier").build(),
+            shards: meter
+                .u64_gauge("ringback_carrier_held_shards")
+                .with_description("Shards held by this carrier")
+                .build(),
         }
     }
 }

@@ -19,16 +19,10 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
     let (is_read, is_write) = (*method == Method::GET || *method == Method::HEAD, *method != Method::GET);
     match path {
         "/openapi.json" => Need::Nothing,
-        "/v1/jobs" | "/v1/jobs/{topic}/{id}" if is_read => Need::Scope(Scope::Read),
-        "/v1/bulk/{bulk}" if is_read => Need::Scope(Scope::Read),
-        "/v1/jobs"
-        | "/v1/jobs/batch"
-        | "/v1/jobs/{topic}/{id}"
-        | "/v1/jobs/{topic}/{id}/run"
-        | "/v1/jobs/cancel"
-        | "/v1/jobs/run"
-        | "/v1/jobs/reschedule"
-        | "/v1/bulk/{bulk}" => Need::Scope(Scope::Submit),
+        "/v1/jobs" | "/v1/jobs/{topic}/{id}" | "/v1/bulk/{bulk}" if is_read => Need::Scope(Scope::Read),
+        "/v1/jobs" | "/v1/jobs/batch" | "/v1/jobs/{topic}/{id}" | "/v1/jobs/{topic}/{id}/run" => {
+            Need::Scope(Scope::Submit)
+        }
         "/v1/jobs/{topic}/{id}/attempts"
         | "/v1/bulk"
         | "/v1/topics"
@@ -48,7 +42,11 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         {
             Need::Scope(Scope::Read)
         }
-        "/v1/schedules/{id}"
+        "/v1/jobs/cancel"
+        | "/v1/jobs/run"
+        | "/v1/jobs/reschedule"
+        | "/v1/bulk/{bulk}"
+        | "/v1/schedules/{id}"
         | "/v1/schedules/{id}/pause"
         | "/v1/schedules/{id}/resume"
         | "/v1/schedules/{id}/run" => Need::Scope(Scope::Submit),

@@ -153,7 +153,7 @@ async fn begin(
         let answer: DryRunAnswer = deadline.bound(counted).await??;
         return Ok((Change::nothing(), Json(answer)).into_response());
     }
-    let bulk = start(api, caller, &BulkTarget::Jobs(filter, action), rate).await?;
+    let bulk = start(api, caller, &BulkTarget::Jobs(filter.into(), action), rate).await?;
     let location = HeaderValue::try_from(format!("/v1/bulk/{}", bulk.id)).expect("ids are visible ASCII");
     let answer = BulkAnswer::from(&bulk);
     let target = AuditLogTarget { bulk: Some(answer.id.clone()), ..AuditLogTarget::default() };
@@ -257,17 +257,18 @@ fn shown(caller: &Principal, bulk: Option<Bulk>) -> JsonResult<BulkAnswer> {
 
 /// Whether all jobs of an operation are a caller's.
 fn is_shown(caller: &Principal, target: &BulkTarget) -> bool {
-    match target {
-        BulkTarget::Dead(filter) => caller.reaches(&filter.topic),
-        BulkTarget::Jobs(Filter { topic: Some(topic), .. }, _) => caller.reaches(topic),
-        BulkTarget::Jobs(filter, _) => {
-            let has_topics = caller.topics().is_empty()
-                || !filter.among.is_empty() && filter.among.iter().all(|topic| caller.reaches(topic));
-            let has_scope = match &filter.scope {
-                TenantScope::All => *caller.reach() == TenantScope::All,
-                TenantScope::One(tenant) => caller.reach().has_tenant(tenant.as_ref()),
-            };
-            has_topics && has_scope
-        }
+    let filter = match target {
+        BulkTarget::Dead(filter) => return caller.reaches(&filter.topic),
+        BulkTarget::Jobs(filter, _) => filter,
+    };
+    if let Some(topic) = &filter.topic {
+        return caller.reaches(topic);
     }
+    let has_topics = caller.topics().is_empty()
+        || !filter.among.is_empty() && filter.among.iter().all(|topic| caller.reaches(topic));
+    let has_scope = match &filter.scope {
+        TenantScope::All => *caller.reach() == TenantScope::All,
+        TenantScope::One(tenant) => caller.reach().has_tenant(tenant.as_ref()),
+    };
+    has_topics && has_scope
 }

@@ -36,7 +36,7 @@ pub(super) enum Step {
 /// Where the jobs of a bulk operation come from.
 pub(super) enum Source {
     Dead(DeadJobs),
-    Filtered(FilteredJobs),
+    Filtered(Box<FilteredJobs>),
 }
 
 impl Source {
@@ -47,9 +47,13 @@ impl Source {
                 let cursor = |shard| ShardCursor { shard, found: VecDeque::new(), next: Some(None) };
                 Self::Dead(DeadJobs { id, filter, cursors: store.shards().map(cursor).collect() })
             }
-            BulkTarget::Jobs(filter, action) => {
-                Self::Filtered(FilteredJobs { id, filter, action, found: VecDeque::new(), next: Some(None) })
-            }
+            BulkTarget::Jobs(filter, action) => Self::Filtered(Box::new(FilteredJobs {
+                id,
+                filter: *filter,
+                action,
+                found: VecDeque::new(),
+                next: Some(None),
+            })),
         }
     }
 

@@ -130,7 +130,7 @@ pub enum BulkTarget {
     /// It revives dead jobs of a topic, in the order of their death.
     Dead(DeadFilter),
     /// It changes the jobs that a filter fits, of those that were created before it began.
-    Jobs(Filter, BulkAction),
+    Jobs(Box<Filter>, BulkAction),
 }
 
 impl BulkTarget {
@@ -138,8 +138,10 @@ impl BulkTarget {
     pub fn tenant(&self) -> Option<Tenant> {
         match self {
             Self::Dead(filter) => filter.topic.tenant(),
-            Self::Jobs(Filter { scope: TenantScope::One(tenant), .. }, _) => tenant.clone(),
-            Self::Jobs(..) => None,
+            Self::Jobs(filter, _) => match &filter.scope {
+                TenantScope::One(tenant) => tenant.clone(),
+                TenantScope::All => None,
+            },
         }
     }
 }
@@ -173,8 +175,8 @@ impl Bulk {
                 BulkTarget::Dead(DeadFilter { before: Some(before), ..filter })
             }
             BulkTarget::Jobs(filter, action) => {
-                let filter = action.narrowed(filter);
-                BulkTarget::Jobs(Filter { created: filter.created.until(ends), ..filter }, action)
+                let filter = action.narrowed(*filter);
+                BulkTarget::Jobs(Filter { created: filter.created.until(ends), ..filter }.into(), action)
             }
         }
     }
@@ -230,7 +232,7 @@ impl StoredTarget {
             ("reschedule", None, Some(at)) => BulkAction::Reschedule(Due::At(Timestamp::from_millis(at))),
             _ => return Err(UNREADABLE),
         };
-        Ok(BulkTarget::Jobs(self.filter.filter()?, action))
+        Ok(BulkTarget::Jobs(self.filter.filter()?.into(), action))
     }
 }
 
@@ -347,7 +349,7 @@ mod tests {
         };
         let jobs = |before: Option<u64>| {
             let created = TimeRange::new(None, before.map(Timestamp::from_millis));
-            BulkTarget::Jobs(Filter { created, ..Filter::default() }, BulkAction::Cancel)
+            BulkTarget::Jobs(Filter { created, ..Filter::default() }.into(), BulkAction::Cancel)
         };
         for (given, wanted) in [(None, 1001), (Some(900), 900), (Some(5000), 1001)] {
             assert_eq!(ends(BulkTarget::Dead(dead(given))), Some(wanted));
@@ -361,7 +363,7 @@ mod tests {
         let actions = [BulkAction::Cancel, BulkAction::Run, BulkAction::Revive, BulkAction::Purge]
             .into_iter()
             .chain([BulkAction::Reschedule(delay), BulkAction::Reschedule(at)]);
-        let jobs = actions.map(|action| BulkTarget::Jobs(full(), action));
+        let jobs = actions.map(|action| BulkTarget::Jobs(full().into(), action));
         for target in jobs.chain([BulkTarget::Dead(dead(Some(5)))]) {
             let work = BulkWork::new(&target, 7);
             assert_eq!((work.rate, work.target().unwrap()), (7, target));

@@ -187,7 +187,7 @@ impl From<&Bulk> for BulkAnswer {
     fn from(bulk: &Bulk) -> Self {
         let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
         let (filter, action, died) = match &bulk.target {
-            BulkTarget::Jobs(filter, action) => (FilterAnswer::from(filter), *action, (None, None)),
+            BulkTarget::Jobs(filter, action) => (FilterAnswer::from(&**filter), *action, (None, None)),
             BulkTarget::Dead(filter) => {
                 let answer = FilterAnswer {
                     topic: Some(filter.topic.to_string()),

@@ -1,6 +1,8 @@
 //! Every status that the document gives for an operation is one that its route answers. A new operation, or
 //! a new status, has no request here, and fails the test until it gets one.
 
+mod bulk;
+
 use std::io;
 use std::sync::Arc;
 
@@ -208,6 +210,9 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
     let settle =
         async |receipt: &str, how: &str| post(app, &format!("/v1/receipts/{receipt}/{how}"), "").await;
     let mut target = operation.target("t");
+    if operation.is_bulk() {
+        return bulk::arranged(app, operation, status).await;
+    }
     match (operation.id.as_str(), status) {
         ("submit" | "reschedule" | "run" | "get_job" | "cancel" | "attempts" | "get_topic", 200)
         | ("revive" | "purge" | "delete_topic", 409) => drop(delayed().await),
@@ -252,21 +257,6 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
             for _ in 0..ringback_core::contract::MAX_BULKS {
                 post(app, "/v1/topics/t/dead/revive", "").await;
             }
-        }
-        ("cancel_jobs" | "run_jobs" | "revive_jobs" | "purge_jobs", 200) => {
-            return operation.with(&target, r#"{"filter":{"tag":"a"},"dry_run":true}"#);
-        }
-        ("reschedule_jobs", 200) => {
-            return operation.with(&target, r#"{"filter":{"tag":"a"},"delay":"1h","dry_run":true}"#);
-        }
-        ("cancel_jobs" | "run_jobs" | "revive_jobs" | "reschedule_jobs" | "purge_jobs", 409) => {
-            for _ in 0..ringback_core::contract::MAX_BULKS {
-                post(app, "/v1/jobs/cancel", r#"{"all":true}"#).await;
-            }
-        }
-        ("get_bulk_operation" | "stop_bulk_operation", 200) => {
-            let begun = post(app, "/v1/jobs/cancel", r#"{"all":true}"#).await;
-            target = target.replace("0000000000000000", begun["id"].as_str().unwrap());
         }
         ("get_revival" | "stop_revival", 200) => {
             let begun = post(app, "/v1/topics/t/dead/revive", "").await;
