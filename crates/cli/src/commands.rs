@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     /// Export all pending and dead jobs, one JSON job per line
     Export(export::ExportArgs),
-    /// Save all jobs and schedules, the policies and pauses of topics, and paused hosts, in a file
+    /// Save all jobs, schedules, policies and pauses in a file
     Backup(backup::BackupArgs),
     /// Restore a backup, into the same installation or another one
     Restore(restore::RestoreArgs),
@@ -150,7 +150,7 @@ pub(crate) enum Command {
     /// Mark a reserved job as done
     #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Finish(pull::ReceiptArgs),
-    /// Record a failure of a reserved job: it is retried later, or dead after the last retry
+    /// Record a failure of a reserved job: retried later, or dead after the last retry
     #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Retry(pull::RetryArgs),
     /// Extend the lease of a reserved job, to have more time for it
@@ -173,7 +173,7 @@ pub(crate) enum Command {
     /// Deliver the jobs of a paused topic, or to a paused host, again
     #[command(after_help = topics::RESUME_EXAMPLES)]
     Resume(topics::PauseArgs),
-    /// List the hosts that callbacks go to with their number of jobs per state, and paused hosts
+    /// List the hosts that callbacks go to, with their jobs, and paused hosts
     Destinations(destinations::DestinationsArgs),
     /// Show the number of jobs per state, and how late deliveries were
     #[command(after_help = STATS_EXAMPLES)]

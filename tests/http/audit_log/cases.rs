@@ -87,14 +87,15 @@ fn imports() -> Vec<Case> {
     ]
 }
 
-/// Bulk operations. No carrier works on them.
+/// Bulk operations. No job fits their filters.
 fn many_jobs() -> Vec<Case> {
     let operation = |name, action: &str, fields: Value| {
         let ask = with(fields, "filter", json!({"tag": "nothing", "error": "hunter"}));
         let entry = json!({"after": {"action": action, "filter": {"tag": "nothing"}, "state": "running"}});
         case(name, Method::POST, &format!("/v1/jobs/{action}"), ask, entry)
     };
-    let stopped = json!({"target": {"bulk": "{bulk}"}, "before": {"state": "running"}, "after": {"state": "stopped"}, "count": 0});
+    // Where there is a carrier, it is done by then.
+    let stopped = json!({"target": {"bulk": "{bulk}"}, "count": 0});
     vec![
         operation("run_jobs", "run", json!({})),
         operation("revive_jobs", "revive", json!({})),
