@@ -15,6 +15,7 @@ use ringback_service::backoff::Backoff;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
+use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, info};
@@ -31,6 +32,8 @@ pub(crate) struct Bulks {
     pub(crate) shutdown: Shutdown,
     /// How long a claim lasts without being extended.
     pub(crate) ttl: Duration,
+    /// The turns of the operations that search all jobs.
+    pub(crate) scans: Arc<Semaphore>,
 }
 
 impl Bulks {
@@ -72,6 +75,7 @@ impl Bulks {
             ttl: self.ttl,
             bulk,
             worker,
+            scans: Arc::clone(&self.scans),
         }
     }
 

@@ -25,7 +25,7 @@ use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
 use ringback_store::{PolicyBook, Retries, Store};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::bulk::Bulks;
 pub use crate::config::Config;
@@ -66,6 +66,7 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
         metrics: metrics.clone(),
         shutdown: context.shutdown.clone(),
         ttl: config.lock_ttl,
+        scans: Arc::new(Semaphore::new(1)),
     };
     tasks.spawn("bulks", bulks.run());
     let held = watch::Sender::new(HeldShards::new());

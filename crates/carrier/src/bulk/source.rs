@@ -12,6 +12,8 @@ use ringback_core::contract::{
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_store::Store;
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
 
 use crate::metrics::Metrics;
 
@@ -62,11 +64,12 @@ impl Source {
         &mut self,
         store: &Store,
         metrics: &Metrics,
+        scans: &Semaphore,
         limit: usize,
     ) -> Result<Step, StoreError> {
         match self {
             Self::Dead(jobs) => jobs.step(store, metrics, limit).await,
-            Self::Filtered(jobs) => jobs.step(store, metrics, limit).await,
+            Self::Filtered(jobs) => jobs.step(store, metrics, scans, limit).await,
         }
     }
 }
@@ -138,12 +141,21 @@ pub(super) struct FilteredJobs {
 
 impl FilteredJobs {
     /// Changes at most `limit` jobs of one shard.
-    async fn step(&mut self, store: &Store, metrics: &Metrics, limit: usize) -> Result<Step, StoreError> {
+    async fn step(
+        &mut self,
+        store: &Store,
+        metrics: &Metrics,
+        scans: &Semaphore,
+        limit: usize,
+    ) -> Result<Step, StoreError> {
         if self.found.is_empty() {
             let Some(from) = self.next else { return Ok(Step::Finished) };
+            // However many operations search, the store is searched by one at a time.
+            let _turn = scans.acquire().await.ok();
             self.read_page(store, from).await?;
+            sleep(PAUSE_OF_SCAN).await;
         }
-        let Some((shard, keys)) = self.found.front_mut() else { return Ok(Step::Empty(PAUSE_OF_SCAN)) };
+        let Some((shard, keys)) = self.found.front_mut() else { return Ok(Step::Empty(Duration::ZERO)) };
         let batch = &keys[keys.len().saturating_sub(limit)..];
         // Jobs are dropped only after the answer, so an error repeats them.
         let changed = store.change_many(*shard, self.id, &self.filter, self.action, batch).await?;

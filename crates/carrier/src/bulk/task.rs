@@ -1,5 +1,6 @@
 //! The task of one bulk operation: holds the claim, and changes jobs in small batches, spread evenly over each second.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::contract::{Bulk, StoreError, WorkerId};
@@ -8,6 +9,7 @@ use ringback_service::Shutdown;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::Store;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
@@ -27,6 +29,8 @@ pub(crate) struct BulkTask {
     pub(crate) ttl: Duration,
     pub(crate) bulk: Bulk,
     pub(crate) worker: WorkerId,
+    /// The turns of the operations that search all jobs.
+    pub(crate) scans: Arc<Semaphore>,
 }
 
 impl BulkTask {
@@ -96,7 +100,7 @@ impl BulkTask {
             }
             return Ok(true);
         }
-        match source.step(&self.store, &self.metrics, allowed.min(BATCH)).await? {
+        match source.step(&self.store, &self.metrics, &self.scans, allowed.min(BATCH)).await? {
             Step::Changed(count) => rate.spend(count),
             Step::Empty(pause) => sleep(pause).await,
             Step::Finished => {
