@@ -149,7 +149,7 @@ async fn begin(
     if is_dry_run {
         let deadline = Deadline::from_now();
         let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
-        let counted = dry_run::count(api, action.narrowed(filter));
+        let counted = dry_run::count(api, action.narrowed(filter), caller.is_operator());
         let answer: DryRunAnswer = deadline.bound(counted).await??;
         return Ok((Change::nothing(), Json(answer)).into_response());
     }

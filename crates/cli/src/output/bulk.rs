@@ -46,7 +46,8 @@ pub(crate) fn dry_run(action: &str, answer: &DryRunAnswer, view: &View) -> Strin
     let sentence = if *exact {
         format!("{action} would change {count} jobs\n")
     } else {
-        format!("{action} would change about {count} jobs, by an estimate from {examined}\n")
+        let from = examined.map_or_else(String::new, |examined| format!(" from {examined}"));
+        format!("{action} would change about {count} jobs, by an estimate{from}\n")
     };
     if examples.is_empty() {
         return sentence;
@@ -113,7 +114,7 @@ started    2025-11-20T00:53:20.000Z (1m ago)
 
     #[test]
     fn a_dry_run_says_whether_its_number_is_exact() {
-        let answer = |exact| DryRunAnswer { count: 12, exact, examples: Vec::new(), examined: 500 };
+        let answer = |exact| DryRunAnswer { count: 12, exact, examples: Vec::new(), examined: Some(500) };
         let view = View::plain(0);
         assert_eq!(dry_run("cancel", &answer(true), &view), "cancel would change 12 jobs\n");
         let estimate = "purge would change about 12 jobs, by an estimate from 500\n";

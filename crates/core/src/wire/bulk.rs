@@ -140,8 +140,9 @@ pub struct DryRunAnswer {
     pub exact: bool,
     /// Some of the jobs, at most 10.
     pub examples: Vec<JobAnswer>,
-    /// How many jobs were looked at.
-    pub examined: u64,
+    /// How many jobs of the installation were looked at. Only the operator sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub examined: Option<u64>,
 }
 
 /// A bulk operation and its progress.

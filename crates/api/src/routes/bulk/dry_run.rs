@@ -16,10 +16,11 @@ const COUNT_FOR: Duration = Duration::from_millis(1500);
 /// How many jobs one page of the store looks at, so that the store can answer others between two of them.
 const LOOK: usize = 200;
 
-/// Counts the jobs that a filter fits.
-pub(super) async fn count(api: &Api, filter: Filter) -> Result<DryRunAnswer, ApiError> {
+/// Counts the jobs that a filter fits. `shows_examined`: the answer has how many jobs were looked at.
+pub(super) async fn count(api: &Api, filter: Filter, shows_examined: bool) -> Result<DryRunAnswer, ApiError> {
     let until = Instant::now() + COUNT_FOR;
-    let mut answer = DryRunAnswer { count: 0, exact: false, examples: Vec::new(), examined: 0 };
+    let mut answer = DryRunAnswer { count: 0, exact: false, examples: Vec::new(), examined: None };
+    let mut examined = 0;
     // All parts of the store at once, because jobs of one shard may differ from those of another.
     let mut cursors = api.store.scan_starts();
     while !cursors.is_empty() && Instant::now() < until {
@@ -29,7 +30,7 @@ pub(super) async fn count(api: &Api, filter: Filter) -> Result<DryRunAnswer, Api
         });
         let mut left: Vec<Cursor> = Vec::new();
         for (page, shard) in try_join_all(reads).await? {
-            answer.examined += page.examined as u64;
+            examined += page.examined as u64;
             answer.count += page.items.len() as u64;
             let room = MAX_EXAMPLES - answer.examples.len();
             answer.examples.extend(page.items.into_iter().take(room).map(Into::into));
@@ -41,8 +42,10 @@ pub(super) async fn count(api: &Api, filter: Filter) -> Result<DryRunAnswer, Api
     if !answer.exact {
         let counts = api.store.stats().await?.states;
         let all = counts.delayed + counts.ready + counts.reserved + counts.dead;
-        answer.count = estimate(answer.count, answer.examined, all);
+        answer.count = estimate(answer.count, examined, all);
     }
+    // The number of all jobs is not for tenants.
+    answer.examined = shows_examined.then_some(examined);
     Ok(answer)
 }
 
