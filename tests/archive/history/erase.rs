@@ -111,6 +111,10 @@ async fn many_ends_are_erased_by_several_at_once_and_none_is_left() {
             let mut erased = 0;
             loop {
                 let reply = stack.delete("/v1/history?tag=all:1").await;
+                // On a busy machine the turn may not come in time.
+                if reply.status == 503 && reply.header("retry-after").is_some() {
+                    continue;
+                }
                 assert!([200, 202].contains(&reply.status), "{reply:?}");
                 erased += reply.json()["erased"].as_u64().expect("a count");
                 assert_eq!(reply.json()["complete"], reply.status == 200, "{reply:?}");
