@@ -99,8 +99,28 @@ impl MaybeJobArgs {
 #[derive(Debug, Args)]
 pub(crate) struct JobsArgs {
     /// Jobs, each as TOPIC/ID; a single one also as TOPIC ID; - reads them from standard input, one per line
+    #[arg(required = true, num_args = 1.., value_name = "TOPIC/ID")]
+    names: Vec<String>,
+}
+
+/// One job or many, by topic and id, or none.
+#[derive(Debug, Args)]
+pub(crate) struct MaybeJobsArgs {
+    /// Jobs, each as TOPIC/ID; a single one also as TOPIC ID; - reads them from standard input, one per line
     #[arg(num_args = 1.., value_name = "TOPIC/ID")]
     names: Vec<String>,
+}
+
+impl MaybeJobsArgs {
+    /// Whether none is named.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The jobs that are named.
+    pub(crate) fn named(&self) -> JobsArgs {
+        JobsArgs { names: self.names.clone() }
+    }
 }
 
 /// The jobs that are named.
@@ -113,11 +133,6 @@ pub(crate) enum Jobs {
 }
 
 impl JobsArgs {
-    /// Whether none is named.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
     /// The topics and the ids.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
 use super::session::{Session, parse};
-use crate::args::{Filter, JobsArgs, values};
+use crate::args::{Filter, MaybeJobsArgs, values};
 use crate::client::{Call, Reply, SHORT};
 use crate::failure::Verdict;
 use crate::output::{View, bulk_details, bulk_row, dry_run, note};
@@ -67,7 +67,7 @@ impl BulkFlags {
 #[derive(Debug, Args)]
 pub(crate) struct NamedOrFiltered {
     #[command(flatten)]
-    pub(crate) jobs: JobsArgs,
+    pub(crate) jobs: MaybeJobsArgs,
     #[command(flatten)]
     pub(crate) filter: Filter,
     #[command(flatten)]
@@ -116,12 +116,16 @@ pub(crate) struct PurgeArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum BulkCommand {
     /// List the bulk operations that run, or ended within a day
+    #[command(after_help = EXAMPLES)]
     List,
     /// Show a bulk operation
+    #[command(after_help = EXAMPLES)]
     Get(BulkArgs),
     /// Show the progress of a bulk operation until it has ended
+    #[command(after_help = EXAMPLES)]
     Watch(BulkArgs),
     /// Stop a bulk operation; jobs that were changed before stay so
+    #[command(after_help = EXAMPLES)]
     Stop(BulkArgs),
 }
 

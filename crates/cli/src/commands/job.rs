@@ -120,7 +120,7 @@ pub(crate) async fn run(session: &mut Session, args: &NamedOrFiltered) -> anyhow
         return bulk::start(session, "run", &args.filter, &args.bulk, Map::new()).await;
     }
     let call = |key: &_| Call::job(Method::POST, key, &["run"]);
-    each_job::run(session, &args.jobs, call, |_, job: &JobAnswer, view| moved(job, view)).await
+    each_job::run(session, &args.jobs.named(), call, |_, job: &JobAnswer, view| moved(job, view)).await
 }
 
 pub(crate) async fn revive(session: &mut Session, args: &NamedOrFiltered) -> anyhow::Result<Verdict> {
@@ -128,7 +128,7 @@ pub(crate) async fn revive(session: &mut Session, args: &NamedOrFiltered) -> any
         return bulk::start(session, "revive", &args.filter, &args.bulk, Map::new()).await;
     }
     let call = |key: &_| Call::job(Method::POST, key, &["revive"]);
-    each_job::run(session, &args.jobs, call, |_, job: &JobAnswer, view| moved(job, view)).await
+    each_job::run(session, &args.jobs.named(), call, |_, job: &JobAnswer, view| moved(job, view)).await
 }
 
 /// The state and the due time that a job has now.
@@ -142,7 +142,7 @@ pub(crate) async fn cancel(session: &mut Session, args: &NamedOrFiltered) -> any
         return bulk::start(session, "cancel", &args.filter, &args.bulk, Map::new()).await;
     }
     let call = |key: &_| Call::job(Method::DELETE, key, &[]);
-    each_job::run(session, &args.jobs, call, |key, answer: &CancelAnswer, _| {
+    each_job::run(session, &args.jobs.named(), call, |key, answer: &CancelAnswer, _| {
         format!("{key} {}\n", sentence(answer))
     })
     .await

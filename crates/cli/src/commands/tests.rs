@@ -91,7 +91,7 @@ fn a_job_is_named_by_one_word_or_two() {
 #[test]
 fn many_jobs_are_named_by_one_word_each_or_read_from_standard_input() {
     let jobs = |args: &[&str]| match parse(&[&["cancel"], args].concat()).expect("names").command {
-        Command::Cancel(args) => args.jobs.jobs().map_err(|error| error.to_string()),
+        Command::Cancel(args) => args.jobs.named().jobs().map_err(|error| error.to_string()),
         other => panic!("{other:?}"),
     };
     let key = |name: &str| values::job_key(&[name]).unwrap();

@@ -1,6 +1,7 @@
 //! Each query: all of its parameters, none of them, and every mistake by name.
 
 use http::Request;
+use ringback_core::job::TenantScope;
 use ringback_core::state::State;
 use ringback_core::wire::{FilterAnswer, Problem};
 
@@ -21,11 +22,12 @@ async fn wrong<T: FromQuery>(query: &str) -> String {
 #[tokio::test]
 async fn all_parameters_are_optional() {
     let query: PageQuery = read("").await.unwrap();
-    assert_eq!((query.filter, query.from, query.limit), (Filter::default(), None, 100));
+    // A list shows the jobs without a tenant if none is chosen.
+    let own = Filter { scope: TenantScope::One(None), ..Filter::default() };
+    assert_eq!((query.filter, query.from, query.limit), (own.clone(), None, 100));
     assert_eq!(query.include, Include::Nothing);
     let query: PageQuery = read("?topic=a.b&state=dead&limit=1000&cursor=0-1f-2").await.unwrap();
-    let filter =
-        Filter { topic: Some("a.b".parse().unwrap()), state: Some(State::Dead), ..Filter::default() };
+    let filter = Filter { topic: Some("a.b".parse().unwrap()), state: Some(State::Dead), ..own };
     assert_eq!((query.filter, query.limit), (filter, 1000));
     assert_eq!(query.from.unwrap().to_string(), "0-1f-2");
     let all: events::Filter = read("").await.unwrap();
