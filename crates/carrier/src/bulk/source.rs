@@ -159,7 +159,7 @@ impl FilteredJobs {
         let batch = &keys[keys.len().saturating_sub(limit)..];
         // Jobs are dropped only after the answer, so an error repeats them.
         let changed = store.change_many(*shard, self.id, &self.filter, self.action, batch).await?;
-        crash_point!("carrier.after_bulk_batch");
+        crash_point!("carrier.after_filtered_batch");
         let left = keys.len() - batch.len();
         keys.truncate(left);
         if keys.is_empty() {
