@@ -156,7 +156,7 @@ mod tests {
             sums.add(place(host), DestinationCounts { ready: 1, ..DestinationCounts::default() });
         }
         let found: Vec<_> = sums.found.iter().map(|(place, counts)| (&*place.host, counts.ready)).collect();
-        // One more than the limit, whose count may lack some.
+        // There is one more than the limit; its count may be too low.
         assert_eq!(found[..2], [("c", 2), ("d", 2)]);
         assert_eq!(found.len(), 3);
     }

@@ -74,7 +74,7 @@ impl RateLimit {
 mod tests {
     use super::*;
 
-    /// Bulks all that is allowed for a time, with calls of a given duration. Returns the number of
+    /// Changes all that is allowed for a time, with calls of a given duration. Returns the number of
     /// jobs and the largest burst.
     fn run(rate: u32, lasting: Duration, call: Duration) -> (usize, usize) {
         let start = Instant::now();
