@@ -150,9 +150,16 @@ pub(crate) async fn a_job_that_does_not_fit_any_more_when_it_is_changed_stays(be
     assert_eq!(change(bench, &bulk, &keys).await, BulkStep::Jobs(2));
     assert_eq!(bench.state(&keys[0]).await, Some(State::Ready));
     assert_eq!(bench.state(&keys[1]).await, Some(State::Cancelled));
-    // A new life of an id is another job.
-    let unknown = bench.key("store", "unknown");
-    assert_eq!(change(bench, &bulk, &[unknown]).await, BulkStep::Jobs(0));
+    // A job that takes the place of another came after it began.
+    bench.cancel(&keys[0]).await;
+    let old = bench.job_in(State::Dead, bench.job("again").tags("a")).await;
+    let bulk = begin(bench, tagged("a"), BulkAction::Cancel).await;
+    until(bulk.started.plus(ms(2))).await;
+    bench.store().purge(&old.key).await.expect("purge");
+    let again = bench.accept(bench.job("again").tags("a").after(LONG)).await;
+    assert_eq!(again.key, old.key);
+    assert_eq!(change(bench, &bulk, std::slice::from_ref(&again.key)).await, BulkStep::Jobs(0));
+    assert_eq!(bench.state(&again.key).await, Some(State::Delayed));
 }
 
 pub(crate) async fn a_job_is_moved_once_by_an_operation_even_if_it_fits_again(bench: &Workbench) {

@@ -369,7 +369,7 @@ async fn a_store_that_is_away_changes_no_answer_and_the_entry_is_in_the_log() {
     stack.accept(&json!({"topic": "t", "id": "a", "delay": "1h"})).await;
     stack.delete("/v1/jobs/t/a").await.expect(200);
     stack.redis_mut().kill();
-    eventually(SOON, "the failure is counted", async || {
+    eventually(2 * SOON, "the failure is counted", async || {
         let metrics = stack.apis[0].metrics().await;
         if metrics.contains("ringback_audit_log_failures_total 1") { Ok(()) } else { Err(metrics) }
     })

@@ -60,6 +60,11 @@ impl ApiError {
         Self(self.0, Effect::Unknown)
     }
 
+    /// The same of a call that has changed nothing.
+    pub(crate) fn without_effect(self) -> Self {
+        Self(self.0, Effect::None)
+    }
+
     /// Notes whether the call may have changed something.
     fn with_effect_of(self, error: &Unavailable) -> Self {
         Self(self.0, Effect::unknown_if(error.outcome_is_unknown()))

@@ -18,7 +18,7 @@ use ringback_store::Store;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use self::task::BulkTask;
 use crate::metrics::Metrics;
@@ -52,8 +52,13 @@ impl Bulks {
                 // A wake-up or the next heartbeat announces a new one.
                 Ok(TakenBulk::Nothing) => None,
                 Err(error) => {
-                    if !matches!(error, StoreError::Unprepared) {
-                        debug!(error = with_causes(&error), "cannot take a bulk operation; retrying");
+                    match &error {
+                        StoreError::Unprepared => {}
+                        StoreError::Unreadable(_) => warn!(
+                            error = with_causes(&error),
+                            "a bulk operation cannot be read, as if a newer version had started it; retrying"
+                        ),
+                        _ => debug!(error = with_causes(&error), "cannot take a bulk operation; retrying"),
                     }
                     Some(backoff.next())
                 }

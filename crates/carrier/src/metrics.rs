@@ -67,7 +67,10 @@ impl Metrics {
             lost: counter("ringback_carrier_lost_jobs_total", "Jobs dead after too many lost leases"),
             evicted: counter("ringback_carrier_evicted_jobs_total", "Dead jobs removed after retention"),
             redriven: counter("ringback_carrier_redriven_jobs_total", "Dead jobs made ready by redrives"),
-            changed: counter("ringback_carrier_changed_jobs_total", "Jobs changed by bulk operations"),
+            changed: counter(
+                "ringback_carrier_changed_jobs_total",
+                "Jobs changed by bulk operations on a filter",
+            ),
             published_notices: counter(
                 "ringback_carrier_published_dead_letter_notices_total",
                 "Notices submitted as jobs",

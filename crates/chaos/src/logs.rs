@@ -8,8 +8,10 @@ use serde_json::Value;
 use crate::secret;
 
 /// Messages of level ERROR that a fault of these runs explains, and the class of each.
-const KNOWN: [(&str, &str); 3] = [
+const KNOWN: [(&str, &str); 5] = [
     ("the embedded store cannot write its files", "full-disk"),
+    ("the store does not take entries of the audit log", "store-away"),
+    ("an entry is missing in the audit log of the store", "store-away"),
     (LOSSES[0], "lost-data"),
     (LOSSES[1], "lost-data"),
 ];

@@ -36,6 +36,11 @@ impl State {
         }
     }
 
+    /// The state with a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
     /// Whether the job has ended and only a tombstone is left. A dead job is kept and can still move.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled)

@@ -111,6 +111,7 @@ impl Store {
         action: BulkAction,
         keys: &[JobKey],
     ) -> Result<BulkStep, StoreError> {
+        let filter = &action.narrowed(filter.clone());
         dispatch!(self.change_many(shard, id, filter, action, keys))
     }
 

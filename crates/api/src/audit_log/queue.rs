@@ -25,8 +25,10 @@ use crate::metrics::Metrics;
 const MAX_WAITING: usize = 1_024;
 /// How long entries are collected before they are written.
 const COLLECT: Duration = Duration::from_millis(50);
-/// How long entries are written again if the store does not take them, and how long to pause before.
-const TRY_FOR: Duration = Duration::from_secs(5);
+/// How long one call of the store may take that writes entries.
+const CALL: Duration = Duration::from_secs(5);
+/// How long entries are written again while the store is away, and how long to pause before each time.
+const TRY_FOR: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long a call waits for room if its own deadline comes earlier.
 const WAIT_AT_LEAST: Duration = Duration::from_millis(200);
@@ -173,8 +175,8 @@ async fn write_all(store: &Store, mut waiting: mpsc::UnboundedReceiver<Waiting>)
 async fn write(store: &Store, rows: &[AuditLogRow]) -> Result<(), StoreError> {
     let until = Instant::now() + TRY_FOR;
     loop {
-        let written = timeout(TRY_FOR, store.append_audit_log(rows)).await;
-        match written.unwrap_or(Err(StoreError::Slow(TRY_FOR))) {
+        let written = timeout(CALL, store.append_audit_log(rows)).await;
+        match written.unwrap_or(Err(StoreError::Slow(CALL))) {
             Err(error) if error.is_transient() && Instant::now() + PAUSE < until => sleep(PAUSE).await,
             written => return written,
         }

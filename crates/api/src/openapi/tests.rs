@@ -9,13 +9,13 @@ use axum::body::Body;
 use http::{Method, Request};
 use ringback_admission::Principal;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::Token;
+use ringback_core::contract::{BulkVerb, Token};
 use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::policy::Policies;
 use ringback_core::state::State;
 use ringback_core::wire::{
-    Defaults, NewSchedule, Problem, RedriveAsk, ReplayAsk, ScheduleDefaults, parse_job, parse_policy,
-    parse_quota, parse_reschedule, parse_schedule,
+    BulkAsk, Defaults, NewSchedule, Problem, RedriveAsk, ReplayAsk, ScheduleDefaults, parse_job,
+    parse_policy, parse_quota, parse_reschedule, parse_schedule,
 };
 use serde_json::Value;
 use tower::ServiceExt as _;
@@ -163,6 +163,15 @@ fn parsed(problem: &Problem) -> BTreeSet<String> {
     error.allowed.split(", ").map(str::to_owned).collect()
 }
 
+/// The bodies of bulk operations.
+const BULKS: [(&str, BulkVerb); 5] = [
+    ("BulkCancelRequest", BulkVerb::Cancel),
+    ("BulkRunRequest", BulkVerb::Run),
+    ("BulkReviveRequest", BulkVerb::Revive),
+    ("BulkRescheduleRequest", BulkVerb::Reschedule),
+    ("BulkPurgeRequest", BulkVerb::Purge),
+];
+
 #[test]
 fn the_fields_of_a_request_are_those_that_are_parsed() {
     let (document, colour) = (document(), br#"{"colour":"red"}"#);
@@ -179,6 +188,14 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
     ] {
         assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");
     }
+    let bulk = |verb, json: &[u8]| BulkAsk::parse(verb, json, Timestamp::default()).unwrap_err();
+    for (schema, verb) in BULKS {
+        assert_eq!(fields(&document, schema), parsed(&bulk(verb, br#"{"all":true,"colour":1}"#)), "{schema}");
+    }
+    let mut filter = bulk(BulkVerb::Cancel, br#"{"filter":{"colour":1}}"#);
+    filter.errors.retain(|error| error.field == "filter.colour");
+    filter.errors[0].field = "colour".to_owned();
+    assert_eq!(fields(&document, "JobFilter"), parsed(&filter));
 }
 
 #[test]
@@ -191,6 +208,9 @@ fn the_examples_can_be_parsed() {
     assert!(RedriveAsk::parse(example("ReviveRequest").as_bytes()).is_ok());
     assert!(ReplayAsk::parse(example("ReplayRequest").as_bytes()).is_ok());
     schedule(&example("ScheduleRequest")).unwrap();
+    for (schema, verb) in BULKS {
+        BulkAsk::parse(verb, example(schema).as_bytes(), Timestamp::default()).unwrap();
+    }
 }
 
 #[tokio::test]

@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use ringback_admission::Principal;
-use ringback_core::contract::{Bulk, BulkStart, BulkState, BulkTarget, Filter, MAX_BULKS};
+use ringback_core::contract::{Bulk, BulkStart, BulkState, BulkTarget, BulkVerb, Filter, MAX_BULKS};
 use ringback_core::job::TenantScope;
-use ringback_core::wire::{AuditLogTarget, BulkAnswer, BulkAsk, BulkVerb, BulksAnswer, DryRunAnswer};
+use ringback_core::wire::{AuditLogTarget, BulkAnswer, BulkAsk, BulksAnswer, DryRunAnswer};
 use ringback_service::http_server::Peer;
 use serde_json::json;
 
@@ -26,12 +26,15 @@ use crate::schema::{
 };
 use crate::state::{Api, ApiState};
 
+/// What a call takes that starts a bulk operation.
+type Call = (ApiState, As, Peer, MaybeJson);
+
 /// Cancel many jobs
 ///
-/// Starts a bulk operation that cancels the jobs that fit `filter` and were created before this call; they are those that a
-/// list with the same filter shows. A job that is being delivered is cancelled if its delivery fails. With `dry_run` nothing changes, and the answer is 200 with the
-/// number of jobs. A carrier does the work; `Location` is where to get the progress. While 16 bulk operations run the
-/// answer is 409.
+/// Starts a bulk operation that cancels the jobs that fit `filter` and were created before this call; they are those that
+/// a list with the same filter shows. A job that is being delivered is cancelled if its delivery fails. With `dry_run`
+/// nothing changes, and the answer is 200 with the number of jobs. A carrier does the work; `Location` is where to get
+/// the progress. While 16 bulk operations run the answer is 409.
 #[utoipa::path(
     post, path = "/v1/jobs/cancel", tag = "bulk", operation_id = "cancel_jobs",
     request_body = BulkCancelRequest,
@@ -41,13 +44,8 @@ use crate::state::{Api, ApiState};
         CreateProblems,
     ),
 )]
-pub(crate) async fn cancel_jobs(
-    State(api): ApiState,
-    As(caller): As,
-    peer: Peer,
-    MaybeJson(json): MaybeJson,
-) -> Result<Response, ApiError> {
-    begin(&api, &caller, peer, BulkVerb::Cancel, &json).await
+pub(crate) async fn cancel_jobs(call: Call) -> Result<Response, ApiError> {
+    begin(call, BulkVerb::Cancel).await
 }
 
 /// Run many jobs now
@@ -62,13 +60,8 @@ pub(crate) async fn cancel_jobs(
         CreateProblems,
     ),
 )]
-pub(crate) async fn run_jobs(
-    State(api): ApiState,
-    As(caller): As,
-    peer: Peer,
-    MaybeJson(json): MaybeJson,
-) -> Result<Response, ApiError> {
-    begin(&api, &caller, peer, BulkVerb::Run, &json).await
+pub(crate) async fn run_jobs(call: Call) -> Result<Response, ApiError> {
+    begin(call, BulkVerb::Run).await
 }
 
 /// Revive many dead jobs of any topic
@@ -84,13 +77,8 @@ pub(crate) async fn run_jobs(
         CreateProblems,
     ),
 )]
-pub(crate) async fn revive_jobs(
-    State(api): ApiState,
-    As(caller): As,
-    peer: Peer,
-    MaybeJson(json): MaybeJson,
-) -> Result<Response, ApiError> {
-    begin(&api, &caller, peer, BulkVerb::Revive, &json).await
+pub(crate) async fn revive_jobs(call: Call) -> Result<Response, ApiError> {
+    begin(call, BulkVerb::Revive).await
 }
 
 /// Reschedule many jobs
@@ -106,13 +94,8 @@ pub(crate) async fn revive_jobs(
         CreateProblems,
     ),
 )]
-pub(crate) async fn reschedule_jobs(
-    State(api): ApiState,
-    As(caller): As,
-    peer: Peer,
-    MaybeJson(json): MaybeJson,
-) -> Result<Response, ApiError> {
-    begin(&api, &caller, peer, BulkVerb::Reschedule, &json).await
+pub(crate) async fn reschedule_jobs(call: Call) -> Result<Response, ApiError> {
+    begin(call, BulkVerb::Reschedule).await
 }
 
 /// Purge many dead jobs of any topic
@@ -128,32 +111,20 @@ pub(crate) async fn reschedule_jobs(
         CreateProblems,
     ),
 )]
-pub(crate) async fn purge_jobs(
-    State(api): ApiState,
-    As(caller): As,
-    peer: Peer,
-    MaybeJson(json): MaybeJson,
-) -> Result<Response, ApiError> {
-    begin(&api, &caller, peer, BulkVerb::Purge, &json).await
+pub(crate) async fn purge_jobs(call: Call) -> Result<Response, ApiError> {
+    begin(call, BulkVerb::Purge).await
 }
 
-async fn begin(
-    api: &Api,
-    caller: &Principal,
-    peer: Peer,
-    verb: BulkVerb,
-    json: &[u8],
-) -> Result<Response, ApiError> {
-    let BulkAsk { filter, action, rate, is_dry_run } = BulkAsk::parse(verb, json, api.now())?;
-    let filter = of_caller(caller, filter)?;
+async fn begin(call: Call, verb: BulkVerb) -> Result<Response, ApiError> {
+    let (State(api), As(caller), peer, MaybeJson(json)) = call;
+    let BulkAsk { filter, action, rate, is_dry_run } = BulkAsk::parse(verb, &json, api.now())?;
+    let filter = of_caller(&caller, filter)?;
     if is_dry_run {
-        let deadline = Deadline::from_now();
-        let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
-        let counted = dry_run::count(api, action.narrowed(filter), caller.is_operator());
-        let answer: DryRunAnswer = deadline.bound(counted).await??;
+        let counted = dry_run::count(&api, &caller, peer, action.narrowed(filter)).await;
+        let answer = counted.map_err(ApiError::without_effect)?;
         return Ok((Change::nothing(), Json(answer)).into_response());
     }
-    let bulk = start(api, caller, &BulkTarget::Jobs(filter.into(), action), rate).await?;
+    let bulk = start(&api, &caller, &BulkTarget::Jobs(filter.into(), action), rate).await?;
     let location = HeaderValue::try_from(format!("/v1/bulk/{}", bulk.id)).expect("ids are visible ASCII");
     let answer = BulkAnswer::from(&bulk);
     let target = AuditLogTarget { bulk: Some(answer.id.clone()), ..AuditLogTarget::default() };

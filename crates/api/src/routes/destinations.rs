@@ -77,13 +77,9 @@ pub(crate) async fn pause_destination(
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
 ) -> Noted<DestinationPauseAnswer> {
-    check_whole_tenant(&caller)?;
-    let pause = DestinationPause::new(caller.reach(), destination);
-    let Json(before) = find(&api, &caller, &pause.destination, deadline).await?;
-    deadline.bound(api.store.pause_destination(&pause)).await??.map_err(too_many)?;
-    let Json(answer) = find(&api, &caller, &pause.destination, deadline).await?;
-    let change = Change::default().before(json!({"pauses": before.pauses}));
-    Ok((change.after(json!({"pauses": answer.pauses})), Json(answer)))
+    let pause = pause_of(&caller, destination)?;
+    let made = async { deadline.bound(api.store.pause_destination(&pause)).await??.map_err(too_many) };
+    change(&api, &caller, &pause.destination, deadline, made).await
 }
 
 /// Resume a destination
@@ -105,13 +101,9 @@ pub(crate) async fn resume_destination(
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
 ) -> Noted<DestinationPauseAnswer> {
-    check_whole_tenant(&caller)?;
-    let pause = DestinationPause::new(caller.reach(), destination);
-    let Json(before) = find(&api, &caller, &pause.destination, deadline).await?;
-    deadline.bound(api.store.resume_destination(&pause)).await??;
-    let Json(answer) = find(&api, &caller, &pause.destination, deadline).await?;
-    let change = Change::default().before(json!({"pauses": before.pauses}));
-    Ok((change.after(json!({"pauses": answer.pauses})), Json(answer)))
+    let pause = pause_of(&caller, destination)?;
+    let made = async { Ok(deadline.bound(api.store.resume_destination(&pause)).await?.map(drop)?) };
+    change(&api, &caller, &pause.destination, deadline, made).await
 }
 
 /// Export paused destinations
@@ -146,20 +138,35 @@ pub(crate) async fn export_destinations(
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], lines).into_response())
 }
 
+/// Awaits a change of the pauses of a destination, and returns the pauses before and after it.
+async fn change(
+    api: &Api,
+    caller: &Principal,
+    destination: &Destination,
+    deadline: Deadline,
+    made: impl Future<Output = Result<(), ApiError>>,
+) -> Noted<DestinationPauseAnswer> {
+    let before = find(api, caller, destination, deadline).await?;
+    made.await?;
+    let answer = find(api, caller, destination, deadline).await?;
+    let change = Change::default().before(json!({"pauses": before.pauses}));
+    Ok((change.after(json!({"pauses": answer.pauses})), Json(answer)))
+}
+
 async fn find(
     api: &Api,
     caller: &Principal,
     destination: &Destination,
     deadline: Deadline,
-) -> JsonResult<DestinationPauseAnswer> {
+) -> Result<DestinationPauseAnswer, ApiError> {
     let pauses = deadline.bound(api.store.paused_destinations()).await??;
-    Ok(Json(DestinationPauseAnswer::new(destination, &pauses, caller.reach())))
+    Ok(DestinationPauseAnswer::new(destination, &pauses, caller.reach()))
 }
 
-/// Checks that the key of a caller is for all topics of its tenant: a pause of a destination is.
-fn check_whole_tenant(caller: &Principal) -> Result<(), ApiError> {
+/// A caller's pause of a destination. Its key must be for all topics of its tenant: the pause is.
+fn pause_of(caller: &Principal, destination: Destination) -> Result<DestinationPause, ApiError> {
     if caller.topics().is_empty() {
-        return Ok(());
+        return Ok(DestinationPause::new(caller.reach(), destination));
     }
     let detail = "the key is for some topics, and a pause of a destination is for all topics of a tenant; pause topics, or use a key without `topics`";
     Err(ApiError::new(StatusCode::FORBIDDEN, detail))

@@ -23,7 +23,7 @@ use crate::access::As;
 use crate::error::{self, ApiError};
 use crate::extract::Query;
 use crate::limits::Deadline;
-use crate::schema::{FilterParams, QueryProblems};
+use crate::schema::{FilterFields, QueryProblems};
 use crate::state::{Api, ApiState, MAX_EXPORTS};
 
 /// How many jobs one store call scans; fewer if they are large.
@@ -44,7 +44,7 @@ pub(super) const MEDIA_TYPE: &str = "application/x-ndjson";
 /// in it at least once. The values of secret headers are not masked, since an import needs them.
 #[utoipa::path(
     get, path = "/v1/export", tag = "jobs", operation_id = "export",
-    params(FilterParams),
+    params(FilterFields),
     responses(
         (status = 200, description = "A line per job", body = ExportLine, content_type = "application/x-ndjson"),
         QueryProblems,

@@ -29,7 +29,7 @@ use crate::limits::Deadline;
 use crate::metrics::Outcome;
 use crate::paging::{self, ListCursor, PageLimits};
 use crate::schema::{
-    FilterParams, FindProblems, IdempotencyKeyText, Included, JobCursor, JobParams, JobRequest,
+    FilterFields, FindProblems, IdempotencyKeyText, Included, JobCursor, JobParams, JobRequest,
     QueryProblems, RemoveProblems, SubmitProblems,
 };
 use crate::state::{Api, ApiState};
@@ -181,7 +181,7 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs",
     params(
-        FilterParams,
+        FilterFields,
         ("cursor" = Option<JobCursor>, Query, description = "`next` of the previous page with the same filter; opaque"),
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
         ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),

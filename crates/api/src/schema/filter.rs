@@ -9,49 +9,15 @@ use super::values::{
     BulkId, Delay, DueTime, ErrorPart, HostAndPort, IdPrefix, ReasonText, TagText, Time, TopicName, ZoneName,
 };
 
-/// A filter of jobs in a query.
-#[derive(IntoParams)]
+/// A filter of jobs, in a query or in the body of a bulk operation. Each field that is there must fit.
+#[derive(Deserialize, Serialize, IntoParams, ToSchema)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct FilterParams {
-    /// Only jobs of this topic
-    topic: Option<TopicName>,
-    /// Only jobs in this state
-    state: Option<PendingState>,
-    /// Only jobs with this tag
-    tag: Option<TagText>,
-    /// Only jobs for this host; without a port for all its ports
-    host: Option<HostAndPort>,
-    /// Only dead jobs with this reason
-    reason: Option<ReasonText>,
-    /// Only jobs whose last failed attempt was answered with this status
-    #[param(minimum = 100, maximum = 599)]
-    status: Option<u16>,
-    /// Only jobs with this text in the error of the last failed attempt
-    error: Option<ErrorPart>,
-    /// Only jobs that are due at this time or later
-    due_after: Option<Time>,
-    /// Only jobs that are due before this time
-    due_before: Option<Time>,
-    /// Only jobs that were created at this time or later
-    created_after: Option<Time>,
-    /// Only jobs that were created before this time
-    created_before: Option<Time>,
-    /// Only jobs whose last failed attempt was at this time or later
-    failed_after: Option<Time>,
-    /// Only jobs whose last failed attempt was before this time
-    failed_before: Option<Time>,
-    /// Only jobs whose id begins with this
-    id_prefix: Option<IdPrefix>,
-}
-
-/// Which jobs to change. Each field that is there must fit.
-#[derive(Deserialize, Serialize, ToSchema)]
 #[schema(as = JobFilter)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FilterFields {
     /// Only jobs of this topic.
     topic: Option<TopicName>,
-    /// Only jobs in this state, which must be one that the operation changes.
+    /// Only jobs in this state. For a bulk operation one that it changes.
     state: Option<PendingState>,
     /// Only jobs with this tag.
     tag: Option<TagText>,
@@ -60,6 +26,7 @@ pub(crate) struct FilterFields {
     /// Only dead jobs with this reason.
     reason: Option<ReasonText>,
     /// Only jobs whose last failed attempt was answered with this status.
+    #[param(minimum = 100, maximum = 599)]
     #[schema(minimum = 100, maximum = 599)]
     status: Option<u16>,
     /// Only jobs with this text in the error of the last failed attempt.

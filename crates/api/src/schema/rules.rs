@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{AttemptOutcome, BulkAction, BulkState, NOTICE_TOPICS};
+use ringback_core::contract::{AttemptOutcome, BulkAction, BulkState, BulkVerb, NOTICE_TOPICS};
 use ringback_core::job::{Due, RESERVED_HEADERS, RESERVED_PREFIXES};
 use ringback_core::schedule::{Missed, Overlap};
 use ringback_core::state::State;
@@ -178,7 +178,7 @@ fn answers() -> Vec<Rule> {
         ("EventAnswer/outcome", json!({"enum": AttemptOutcome::ALL.map(AttemptOutcome::name)})),
         ("RevivalAnswer/state", json!({"enum": BulkState::ALL.map(BulkState::name)})),
         ("BulkAnswer/state", json!({"enum": BulkState::ALL.map(BulkState::name)})),
-        ("BulkAnswer/action", json!({"enum": ["cancel", "run", "revive", "reschedule", "purge"]})),
+        ("BulkAnswer/action", json!({"enum": BulkVerb::ALL.map(BulkVerb::name)})),
         ("InFlight", json!({"oneOf": [{"const": true}, {"const": "unknown"}]})),
         ("PolicyAnswer/policy", policy.clone()),
         ("TopicAnswer/policy", policy.clone()),

@@ -10,15 +10,15 @@ const TICK: Duration = Duration::from_millis(25);
 /// The largest backlog, as the time in which it builds up.
 const MAX_BACKLOG: Duration = Duration::from_secs(1);
 
-/// The number of jobs that may be redriven now.
+/// The number of jobs that may be changed now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimit {
     /// Jobs per second.
     rate: f64,
-    /// Jobs allowed by the time `at` and not redriven yet.
+    /// Jobs allowed by the time `at` and not changed yet.
     backlog: f64,
     at: Instant,
-    /// The part of the backlog that may be redriven in this burst.
+    /// The part of the backlog that may be changed in this burst.
     burst: usize,
     /// When the next burst begins.
     next: Instant,
@@ -31,7 +31,7 @@ impl RateLimit {
         limit
     }
 
-    /// Returns how many jobs may be redriven now.
+    /// Returns how many jobs may be changed now.
     pub(crate) fn allowed(&mut self, now: Instant) -> usize {
         if now >= self.next {
             let gained = now.duration_since(self.at).as_secs_f64() * self.rate;
@@ -50,7 +50,7 @@ impl RateLimit {
         self.burst
     }
 
-    /// Records jobs that were redriven.
+    /// Records jobs that were changed.
     pub(crate) fn spend(&mut self, count: usize) {
         #[expect(clippy::cast_precision_loss, reason = "counts are small")]
         let spent = count as f64;

@@ -31,7 +31,7 @@ pub(super) enum Step {
     /// A page without matching jobs; there may be more pages. The pause before the next one keeps a long search from
     /// occupying the store.
     Empty(Duration),
-    /// No jobs are left.
+    /// No jobs are left, or the operation has ended.
     Finished,
 }
 
@@ -120,10 +120,7 @@ impl DeadJobs {
                 self.cursors.rotate_left(1);
                 Ok(Step::Changed(usize::try_from(count).unwrap_or(batch.len())))
             }
-            BulkStep::Over => {
-                self.cursors.pop_front();
-                Ok(Step::Changed(0))
-            }
+            BulkStep::Over => Ok(Step::Finished),
         }
     }
 }
@@ -170,11 +167,7 @@ impl FilteredJobs {
                 metrics.changed.add(count, &[KeyValue::new("action", self.action.name())]);
                 Ok(Step::Changed(usize::try_from(count).unwrap_or(limit)))
             }
-            // It was stopped; the next extension of the claim notices it.
-            BulkStep::Over => {
-                (self.next, self.found) = (None, VecDeque::new());
-                Ok(Step::Changed(0))
-            }
+            BulkStep::Over => Ok(Step::Finished),
         }
     }
 

@@ -35,7 +35,7 @@ Examples:
   ringback backup - | gzip > ringback.backup.gz
   ringback backup jobs.backup --server http://127.0.0.1:7411 && ringback restore jobs.backup --server http://other:7411
 
-A backup has all pending and dead jobs, the policies and pauses of topics, paused hosts, credentials and schedules. With the root key it has those of all \
+A backup has all pending and dead jobs, the policies and pauses of topics, paused destinations, credentials and schedules. With the root key it has those of all \
 tenants, with --tenant those of one. FILE gets its name \
 when the backup is complete; a file of that name is replaced.
 

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use clap::{Args, Subcommand};
 use http::Method;
 use ringback_core::wire::{BulkAnswer, BulksAnswer, DryRunAnswer};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
@@ -187,32 +189,49 @@ fn of(method: Method, id: &str) -> Call {
     Call::new(method, &["v1", "bulk", id])
 }
 
-/// Shows the progress of an operation until it has ended. `before` is the number of jobs it had changed when watching
-/// began, if that is known.
-async fn watch(session: &mut Session, id: &str, mut before: Option<u64>) -> anyhow::Result<Verdict> {
-    let (progress, mut failed) = (Progress::new("changed", None), 0);
+async fn watch(session: &mut Session, id: &str, before: Option<u64>) -> anyhow::Result<Verdict> {
+    let progress = Progress::new("changed", None);
+    let changed = |bulk: &BulkAnswer| (bulk.changed, bulk.state == "running");
+    let body = follow(session, &of(Method::GET, id), &progress, before, changed).await;
+    progress.clear();
+    session.print(&body?, bulk_details)
+}
+
+/// Asks for an operation until it has ended, shows its progress, and returns the last answer. `before` is the number of
+/// jobs it had changed when watching began, if that is known. `changed` reads from an answer how many it has changed,
+/// and whether it is running.
+pub(crate) async fn follow<T: DeserializeOwned>(
+    session: &mut Session,
+    call: &Call,
+    progress: &Progress,
+    mut before: Option<u64>,
+    changed: impl Fn(&T) -> (u64, bool),
+) -> anyhow::Result<Bytes> {
+    let mut failed = 0;
     loop {
-        match session.client.ask(of(Method::GET, id), SHORT).await {
+        match session.client.ask(call.clone(), SHORT).await {
             Ok(Reply { body, .. }) => {
-                let BulkAnswer { changed, state, .. } = parse(&body)?;
-                progress.advance(0, changed.saturating_sub(before.unwrap_or(changed)));
+                let (changed, is_running) = changed(&parse(&body)?);
+                progress.advance(0, more(changed, before));
                 (before, failed) = (Some(changed), 0);
-                if state != "running" {
-                    progress.clear();
-                    return session.print(&body, bulk_details);
+                if !is_running {
+                    return Ok(body);
                 }
             }
             Err(error) if error.is_transient() && failed < MAX_FAILED_POLLS => {
                 failed += 1;
                 progress.waiting(&error, POLL * MAX_FAILED_POLLS);
             }
-            Err(error) => {
-                progress.clear();
-                return Err(error.into());
-            }
+            Err(error) => return Err(error.into()),
         }
         sleep(POLL).await;
     }
+}
+
+/// The number of jobs changed since the last look. Jobs changed before the first look do not count, so that the rate is
+/// right.
+fn more(changed: u64, before: Option<u64>) -> u64 {
+    changed.saturating_sub(before.unwrap_or(changed))
 }
 
 async fn list(session: &mut Session) -> anyhow::Result<Verdict> {
@@ -221,4 +240,14 @@ async fn list(session: &mut Session) -> anyhow::Result<Verdict> {
     let rows =
         |answer: &BulksAnswer, view: &View| answer.items.iter().map(|item| bulk_row(item, view)).collect();
     session.print_rows(&body, columns, rows, "no bulk operations")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_changed_before_the_first_look_do_not_count() {
+        assert_eq!([more(500, None), more(520, Some(500)), more(30, Some(0))], [0, 20, 30]);
+    }
 }

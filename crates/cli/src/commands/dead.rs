@@ -44,7 +44,7 @@ pub(crate) enum DeadCommand {
     /// Remove one dead job, or all that match a filter
     #[command(after_help = PURGE_EXAMPLES, override_usage = PURGE_USAGE)]
     Purge(DeadPurgeArgs),
-    /// Bulk dead jobs: make all that match a filter due again, at a given rate
+    /// Redrive dead jobs: make all that match a filter due again, at a given rate
     #[command(after_help = redrive::EXAMPLES)]
     Revive(DeadReviveArgs),
     /// List the redrives of a topic

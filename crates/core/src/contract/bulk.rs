@@ -95,16 +95,53 @@ pub enum BulkAction {
     Purge,
 }
 
-impl BulkAction {
-    /// Its name in the API.
+/// What a bulk operation does, without when jobs are due then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BulkVerb {
+    /// [`BulkAction::Cancel`].
+    Cancel,
+    /// [`BulkAction::Run`].
+    Run,
+    /// [`BulkAction::Revive`].
+    Revive,
+    /// [`BulkAction::Reschedule`].
+    Reschedule,
+    /// [`BulkAction::Purge`].
+    Purge,
+}
+
+impl BulkVerb {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Cancel, Self::Run, Self::Revive, Self::Reschedule, Self::Purge];
+
+    /// Its name in the API, and as it is stored.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
             Self::Run => "run",
             Self::Revive => "revive",
-            Self::Reschedule(_) => "reschedule",
+            Self::Reschedule => "reschedule",
             Self::Purge => "purge",
         }
+    }
+}
+
+impl BulkAction {
+    /// Its verb.
+    pub const fn verb(self) -> BulkVerb {
+        match self {
+            Self::Cancel => BulkVerb::Cancel,
+            Self::Run => BulkVerb::Run,
+            Self::Revive => BulkVerb::Revive,
+            Self::Reschedule(_) => BulkVerb::Reschedule,
+            Self::Purge => BulkVerb::Purge,
+        }
+    }
+
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        self.verb().name()
     }
 
     /// A filter without the jobs in states that it does not change.
@@ -198,7 +235,7 @@ pub struct BulkWork {
 /// A filter of jobs and what to do to them, as JSON.
 #[derive(Serialize, Deserialize)]
 struct StoredTarget {
-    action: String,
+    action: BulkVerb,
     /// Of a reschedule: how long after the change the jobs are due, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delay: Option<u64>,
@@ -217,19 +254,21 @@ impl StoredTarget {
             BulkAction::Reschedule(Due::At(at)) => (None, Some(at.as_millis())),
             BulkAction::Cancel | BulkAction::Run | BulkAction::Revive | BulkAction::Purge => (None, None),
         };
-        Self { action: action.name().to_owned(), delay, at, filter: filter.into() }
+        Self { action: action.verb(), delay, at, filter: filter.into() }
     }
 
     fn target(self) -> Result<BulkTarget, StoreError> {
-        let action = match (&*self.action, self.delay, self.at) {
-            ("cancel", None, None) => BulkAction::Cancel,
-            ("run", None, None) => BulkAction::Run,
-            ("revive", None, None) => BulkAction::Revive,
-            ("purge", None, None) => BulkAction::Purge,
-            ("reschedule", Some(delay), None) => {
+        let action = match (self.action, self.delay, self.at) {
+            (BulkVerb::Cancel, None, None) => BulkAction::Cancel,
+            (BulkVerb::Run, None, None) => BulkAction::Run,
+            (BulkVerb::Revive, None, None) => BulkAction::Revive,
+            (BulkVerb::Purge, None, None) => BulkAction::Purge,
+            (BulkVerb::Reschedule, Some(delay), None) => {
                 BulkAction::Reschedule(Due::In(Duration::from_millis(delay)))
             }
-            ("reschedule", None, Some(at)) => BulkAction::Reschedule(Due::At(Timestamp::from_millis(at))),
+            (BulkVerb::Reschedule, None, Some(at)) => {
+                BulkAction::Reschedule(Due::At(Timestamp::from_millis(at)))
+            }
             _ => return Err(UNREADABLE),
         };
         Ok(BulkTarget::Jobs(self.filter.filter()?.into(), action))
@@ -322,6 +361,12 @@ mod tests {
         for text in ["", "0", "000102030405FEFF", "+00102030405feff", "000102030405feff0"] {
             assert_eq!(text.parse::<BulkId>(), Err(InvalidBulkId), "{text}");
         }
+    }
+
+    #[test]
+    fn a_verb_is_stored_under_its_name() {
+        let stored = serde_json::to_value(BulkVerb::ALL).unwrap();
+        assert_eq!(stored, serde_json::json!(BulkVerb::ALL.map(BulkVerb::name)));
     }
 
     fn bulk(target: BulkTarget) -> Bulk {

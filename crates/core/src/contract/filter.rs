@@ -203,8 +203,7 @@ impl StoredFilter {
             }
         };
         let topic = |text: String| Topic::from_stored(&text).ok_or(UNREADABLE);
-        let state =
-            |name: String| State::ALL.into_iter().find(|state| state.name() == name).ok_or(UNREADABLE);
+        let state = |name: String| State::from_name(&name).ok_or(UNREADABLE);
         Ok(Filter {
             scope,
             among: self.among.into_iter().map(topic).collect::<Result<_, _>>()?,

@@ -17,7 +17,7 @@ pub enum AuditLogOutcome {
 /// An entry of the audit log: a call that has changed something.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(example = json!({
-    "id": "01KAR8Z6V5Q0M5W8C1T3N9X2YB", "at": "2026-11-26T20:14:07.312Z",
+    "id": "01M8CQWWYGQ0M5W8C1T3N9X2YB", "at": "2026-11-26T20:14:07.312Z",
     "who": "key:key_01KAR8Z6V5Q0M5W8C1T3N9X2YB", "address": "10.0.4.17", "tenant": "acme",
     "operation": "pause", "target": {"topic": "pay.notify"},
     "before": {"paused": false}, "after": {"paused": true}, "count": null,

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::JobAnswer;
-use super::dead::DEFAULT_RATE;
+use super::dead::{DEFAULT_RATE, rate};
 use super::fields::due::due;
 use super::fields::object::{Fields, Mistakes, open_or_empty, read};
 use super::fields::values::{object, parsed};
 use super::filter::{FilterAnswer, parse};
 use super::problem::Problem;
 use crate::clock::{Timestamp, millis_up};
-use crate::contract::{Bulk, BulkAction, BulkTarget, Filter, MAX_RATE};
+use crate::contract::{Bulk, BulkAction, BulkTarget, BulkVerb, Filter, MAX_RATE};
 use crate::job::Due;
 use crate::state::State;
 
@@ -39,15 +39,15 @@ impl BulkAsk {
     ///
     /// # Errors
     /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
-    pub fn parse(action: BulkVerb, json: &[u8], now: Timestamp) -> Result<Self, Problem> {
+    pub fn parse(verb: BulkVerb, json: &[u8], now: Timestamp) -> Result<Self, Problem> {
         let (fields, mut mistakes) = (open_or_empty(json)?, Mistakes::default());
-        let known: &[&str] = match action {
+        let known: &[&str] = match verb {
             BulkVerb::Reschedule => &["filter", "all", "rate", "dry_run", "delay", "at", "time_zone"],
             _ => &["filter", "all", "rate", "dry_run"],
         };
         fields.check_names("", known, &mut mistakes);
         let (filter, is_wrong) = filter(&fields, &mut mistakes);
-        let action = action.with(&fields, now, &mut mistakes);
+        let action = action(verb, &fields, now, &mut mistakes);
         check_state(&filter, action, &mut mistakes);
         let flag = |name, allowed: &str, mistakes: &mut Mistakes| {
             parsed(&fields, name, allowed, mistakes, read::<bool>).unwrap_or(false)
@@ -59,10 +59,7 @@ impl BulkAsk {
         } else if is_all && !filter.is_all() {
             mistakes.add("all", "given with a filter that has fields", "true without a filter");
         }
-        let allowed = format!("1 to {MAX_RATE} jobs a second, a whole number");
-        let rate = parsed(&fields, "rate", &allowed, &mut mistakes, |raw| {
-            read::<u32>(raw).filter(|rate| (1..=MAX_RATE).contains(rate))
-        });
+        let rate = rate(&fields, &mut mistakes);
         mistakes.or(Self { filter, action, rate: rate.unwrap_or(default_rate(action)), is_dry_run })
     }
 }
@@ -97,36 +94,20 @@ fn check_state(filter: &Filter, action: BulkAction, mistakes: &mut Mistakes) {
     }
 }
 
-/// The name of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BulkVerb {
-    /// `cancel`.
-    Cancel,
-    /// `run`.
-    Run,
-    /// `revive`.
-    Revive,
-    /// `reschedule`.
-    Reschedule,
-    /// `purge`.
-    Purge,
-}
-
-impl BulkVerb {
-    fn with(self, fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> BulkAction {
-        match self {
-            Self::Cancel => BulkAction::Cancel,
-            Self::Run => BulkAction::Run,
-            Self::Revive => BulkAction::Revive,
-            Self::Purge => BulkAction::Purge,
-            Self::Reschedule => {
-                let due = due(fields, now, mistakes);
-                if fields.get("delay").is_none() && fields.get("at").is_none() {
-                    let allowed = "one of delay and at; a delay of 0 means now";
-                    mistakes.add("delay", "missing, and so is at", allowed);
-                }
-                BulkAction::Reschedule(due)
+/// The action of a call, with what the body says of it.
+fn action(verb: BulkVerb, fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> BulkAction {
+    match verb {
+        BulkVerb::Cancel => BulkAction::Cancel,
+        BulkVerb::Run => BulkAction::Run,
+        BulkVerb::Revive => BulkAction::Revive,
+        BulkVerb::Purge => BulkAction::Purge,
+        BulkVerb::Reschedule => {
+            let due = due(fields, now, mistakes);
+            if fields.get("delay").is_none() && fields.get("at").is_none() {
+                let allowed = "one of delay and at; a delay of 0 means now";
+                mistakes.add("delay", "missing, and so is at", allowed);
             }
+            BulkAction::Reschedule(due)
         }
     }
 }

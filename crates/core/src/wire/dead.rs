@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::answer::JobAnswer;
 use super::effective::EffectiveAnswer;
 use super::fields::due::time;
-use super::fields::object::{read, read_or_empty};
+use super::fields::object::{Fields, Mistakes, read, read_or_empty};
 use super::fields::values::{REASON, parsed, reason};
 use super::inspect::Inspection;
 use super::problem::Problem;
@@ -86,13 +86,18 @@ impl RedriveAsk {
             let reason = reason(fields, REASON, mistakes);
             let mut died = |name| time(fields, name, mistakes);
             let (after, before) = (died("died_after"), died("died_before"));
-            let allowed = format!("1 to {MAX_RATE} jobs a second, a whole number");
-            let rate = parsed(fields, "rate", &allowed, mistakes, |raw| {
-                read::<u32>(raw).filter(|rate| (1..=MAX_RATE).contains(rate))
-            });
+            let rate = rate(fields, mistakes);
             Self { reason, after, before, rate: rate.unwrap_or(DEFAULT_RATE) }
         })
     }
+}
+
+/// The rate of a bulk operation, in jobs a second.
+pub(super) fn rate(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<u32> {
+    let allowed = format!("1 to {MAX_RATE} jobs a second, a whole number");
+    parsed(fields, "rate", &allowed, mistakes, |raw| {
+        read::<u32>(raw).filter(|rate| (1..=MAX_RATE).contains(rate))
+    })
 }
 
 /// A call that revives many dead jobs, and its progress.

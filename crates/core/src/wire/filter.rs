@@ -98,7 +98,7 @@ fn quoted(text: &str) -> String {
 
 /// The state of jobs that have not ended with a name. Otherwise why there is none, if there is more to say.
 fn state(text: &str) -> Result<State, Option<String>> {
-    match State::ALL.into_iter().find(|state| state.name() == text) {
+    match State::from_name(text) {
         Some(state) if state.is_terminal() => {
             Err(Some(format!("{text} jobs have ended and are neither listed nor exported")))
         }

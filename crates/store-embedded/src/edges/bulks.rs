@@ -9,7 +9,6 @@ use ringback_core::contract::{
     EdgeName, Filter, MAX_BULKS, MAX_ENDED_BULKS, Move, Shard, StoreError, StoredBulk, TakenBulk, Token,
     Wake, WorkerId,
 };
-
 use ringback_core::job::JobKey;
 
 use super::moves::{cancel, move_job, revive, still_dead};
@@ -42,7 +41,14 @@ impl EmbeddedStore {
             Some(BulkId(id)) => Ok(txn.tables.bulks.get(id)?.map(|bulk| (id, bulk)).into_iter().collect()),
             None => txn.tables.bulks.all(),
         });
-        rows.await?.into_iter().map(|(id, bulk)| answer(BulkId(id), bulk)).collect()
+        let mut all = Vec::new();
+        for (id, bulk) in rows.await? {
+            match answer(BulkId(id), bulk) {
+                Ok(bulk) => all.push(bulk),
+                Err(error) => tracing::error!(%error, "a bulk operation cannot be read and is skipped"),
+            }
+        }
+        Ok(all)
     }
 
     pub async fn take_bulk(&self, worker: WorkerId, ttl: Duration) -> Result<TakenBulk, StoreError> {

@@ -1,5 +1,6 @@
 //! The audit log: its last entries by id, the entries of each owner, and how much these weigh together.
 
+use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use redb::ReadableTable as _;
@@ -61,25 +62,14 @@ impl<A: Access> AuditLog<A> {
         Ok(rows)
     }
 
-    fn total(&self) -> Result<u64> {
-        let mut total = 0;
-        self.weights.each(|_, weight| {
-            total += weight;
-            Ok(())
-        })?;
-        Ok(total)
-    }
-
-    /// The owner whose entries weigh most, the last one of several, and how much.
-    fn heaviest(&self) -> Result<Option<(String, u64)>> {
-        let mut heaviest: Option<(String, u64)> = None;
+    /// How much the entries of each owner weigh, the lightest first.
+    fn by_weight(&self) -> Result<BTreeSet<(u64, String)>> {
+        let mut owners = BTreeSet::new();
         self.weights.each(|owner, weight| {
-            if heaviest.as_ref().is_none_or(|(_, most)| weight >= *most) {
-                heaviest = Some((owner.to_owned(), weight));
-            }
+            owners.insert((weight, owner.to_owned()));
             Ok(())
         })?;
-        Ok(heaviest)
+        Ok(owners)
     }
 }
 
@@ -99,9 +89,10 @@ impl AuditLog<Writing<'_>> {
     /// Removes entries until all weigh no more than `most`: the oldest one of the owner whose entries weigh most, again and
     /// again.
     pub(crate) fn remove_beyond(&mut self, most: u64) -> Result<()> {
-        let mut total = self.total()?;
+        let mut owners = self.by_weight()?;
+        let mut total: u64 = owners.iter().map(|(weight, _)| weight).sum();
         while total > most {
-            let Some((owner, weight)) = self.heaviest()? else { return Ok(()) };
+            let Some((weight, owner)) = owners.pop_last() else { return Ok(()) };
             let of_owner = (owner.as_str(), "")..=(owner.as_str(), "~");
             let oldest = self.owners.list::<(&str, &str), _>(of_owner, 1, |(_, id), ()| id.to_owned())?;
             let freed = match oldest.first() {
@@ -111,7 +102,10 @@ impl AuditLog<Writing<'_>> {
             total = total.saturating_sub(freed.max(1));
             match weight.saturating_sub(freed) {
                 0 => drop(self.weights.remove(owner.as_str())?),
-                left => self.weights.insert(owner.as_str(), left)?,
+                left => {
+                    self.weights.insert(owner.as_str(), left)?;
+                    owners.insert((left, owner));
+                }
             }
         }
         Ok(())

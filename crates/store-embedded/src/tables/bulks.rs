@@ -1,5 +1,4 @@
-//! Bulks, which make many dead jobs ready again: the filter and the rate of each, how many jobs
-//! it has redriven, and which worker holds it.
+//! Bulk operations: what each changes and how fast, how many jobs it has changed, and which worker holds it.
 
 use ringback_core::contract::BulkWork;
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,7 @@ pub(crate) struct BulkRow {
     pub(crate) work: BulkWork,
     pub(crate) started: u64,
     pub(crate) end: Option<BulkEnd>,
-    /// How many jobs were made ready.
+    /// How many jobs were changed.
     pub(crate) jobs: u64,
     /// The worker that holds it.
     pub(crate) worker: [u8; 8],

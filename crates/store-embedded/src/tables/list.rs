@@ -85,7 +85,7 @@ tables! {
     16 LANE_COUNTS "counts": (u16, Str) => Bytes;
     /// Counts of each topic, by shard and topic.
     17 TOPIC_COUNTS "known": (u16, Str) => Bytes;
-    /// Bulks, by id.
+    /// Bulk operations, by id.
     18 BULKS "revivals": u64 => Bytes;
     /// Policies, by topic.
     19 POLICIES "policies": Str => Str;

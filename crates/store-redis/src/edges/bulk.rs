@@ -29,7 +29,7 @@ const HEAD: usize = 27;
 /// The states in the order of their codes, which begin with 1.
 const STATES: [BulkState; 3] = [BulkState::Running, BulkState::Done, BulkState::Stopped];
 
-const UNREADABLE: StoreError = StoreError::Unreadable("a bulk");
+const UNREADABLE: StoreError = StoreError::Unreadable("a bulk operation");
 
 impl RedisStore {
     pub async fn start_bulk(
@@ -50,7 +50,7 @@ impl RedisStore {
         for (id, raw) in found {
             match id_of(&id).and_then(|id| unpack(id, raw)) {
                 Ok(found) => all.extend(found),
-                Err(error) => tracing::error!(%error, "a bulk cannot be read and is skipped"),
+                Err(error) => tracing::error!(%error, "a bulk operation cannot be read and is skipped"),
             }
         }
         Ok(all)

@@ -29,7 +29,7 @@ impl RedisStore {
         let mut stats = Stats { pending_notices, ..Stats::default() };
         for (name, n) in ledger {
             let n = u64::try_from(n).unwrap_or(0);
-            match (name.as_str(), State::ALL.into_iter().find(|s| s.name() == name)) {
+            match (name.as_str(), State::from_name(&name)) {
                 (_, Some(state)) => *stats.states.of(state) += n,
                 ("purged", None) => stats.states.purged += n,
                 ("missing", None) => stats.states.missing += n,

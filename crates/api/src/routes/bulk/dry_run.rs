@@ -1,31 +1,43 @@
 //! Dry runs of bulk operations: counts the jobs that a filter fits, and changes nothing. If time is up before all jobs
 //! were looked at, the number is estimated from those that were.
 
-use std::time::Duration;
-
 use futures_util::future::try_join_all;
+use ringback_admission::Principal;
 use ringback_core::contract::{Cursor, Filter, StoreError};
 use ringback_core::wire::{DryRunAnswer, MAX_EXAMPLES};
-use tokio::time::Instant;
+use ringback_service::http_server::Peer;
 
 use crate::error::ApiError;
+use crate::limits::Deadline;
 use crate::state::Api;
 
-/// How long jobs are looked at.
-const COUNT_FOR: Duration = Duration::from_millis(1500);
 /// How many jobs one page of the store looks at, so that the store can answer others between two of them.
 const LOOK: usize = 200;
 
-/// Counts the jobs that a filter fits. `shows_examined`: the answer has how many jobs were looked at.
-pub(super) async fn count(api: &Api, filter: Filter, shows_examined: bool) -> Result<DryRunAnswer, ApiError> {
-    let until = Instant::now() + COUNT_FOR;
+/// Counts the jobs that a filter fits, once it is the caller's turn.
+pub(super) async fn count(
+    api: &Api,
+    caller: &Principal,
+    peer: Peer,
+    filter: Filter,
+) -> Result<DryRunAnswer, ApiError> {
+    let deadline = Deadline::from_now();
+    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    let counted = deadline.bound(count_until(api, &filter, deadline)).await??;
+    // The number of all jobs is not for tenants.
+    let examined = counted.examined.filter(|_| caller.is_operator());
+    Ok(DryRunAnswer { examined, ..counted })
+}
+
+/// Counts the jobs that a filter fits, until the deadline is near.
+async fn count_until(api: &Api, filter: &Filter, deadline: Deadline) -> Result<DryRunAnswer, StoreError> {
     let mut answer = DryRunAnswer { count: 0, exact: false, examples: Vec::new(), examined: None };
     let mut examined = 0;
     // All parts of the store at once, because jobs of one shard may differ from those of another.
     let mut cursors = api.store.scan_starts();
-    while !cursors.is_empty() && Instant::now() < until {
+    loop {
         let reads = cursors.iter().map(async |from| {
-            let page = api.store.page(&filter, Some(*from), LOOK).await?;
+            let page = api.store.page(filter, Some(*from), LOOK).await?;
             Ok::<_, StoreError>((page, from.shard))
         });
         let mut left: Vec<Cursor> = Vec::new();
@@ -37,6 +49,9 @@ pub(super) async fn count(api: &Api, filter: Filter, shows_examined: bool) -> Re
             left.extend(page.next.filter(|next| next.shard == shard));
         }
         cursors = left;
+        if cursors.is_empty() || deadline.is_near() {
+            break;
+        }
     }
     answer.exact = cursors.is_empty();
     if !answer.exact {
@@ -44,8 +59,7 @@ pub(super) async fn count(api: &Api, filter: Filter, shows_examined: bool) -> Re
         let all = counts.delayed + counts.ready + counts.reserved + counts.dead;
         answer.count = estimate(answer.count, examined, all);
     }
-    // The number of all jobs is not for tenants.
-    answer.examined = shows_examined.then_some(examined);
+    answer.examined = Some(examined);
     Ok(answer)
 }
 

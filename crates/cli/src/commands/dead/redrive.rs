@@ -1,14 +1,12 @@
 //! Redrives of dead jobs: `ringback dead revive`, `revivals`, `watch` and `stop`.
 
-use std::time::Duration;
-
 use clap::Args;
 use http::Method;
 use ringback_core::wire::{RevivalAnswer, RevivalsAnswer};
-use tokio::time::sleep;
 
 use crate::args::{DeadFilter, TopicArgs};
-use crate::client::{Call, Reply, SHORT};
+use crate::client::{Call, SHORT};
+use crate::commands::bulk::follow;
 use crate::commands::session::{Session, parse};
 use crate::failure::Verdict;
 use crate::output::{View, note, redrive_details, redrive_row};
@@ -27,11 +25,6 @@ Examples:
   ringback dead revivals pay.notify
   ringback dead watch pay.notify 0123456789abcdef
   ringback dead stop pay.notify 0123456789abcdef";
-
-/// The pause between two looks at a redrive.
-const POLL: Duration = Duration::from_millis(500);
-/// The number of failed looks in a row before giving up.
-const MAX_FAILED_POLLS: u32 = 20;
 
 /// The dead jobs to redrive, and the rate.
 #[derive(Debug, Args)]
@@ -77,38 +70,14 @@ pub(crate) async fn watch(
     session: &mut Session,
     topic: &str,
     revival: &str,
-    mut before: Option<u64>,
+    before: Option<u64>,
 ) -> anyhow::Result<Verdict> {
-    let (progress, mut failed) = (Progress::new("revived", None), 0);
-    loop {
-        let call = Call::topic(Method::GET, topic, &["revivals", revival]);
-        match session.client.ask(call, SHORT).await {
-            Ok(Reply { body, .. }) => {
-                let RevivalAnswer { revived, state, .. } = parse(&body)?;
-                progress.advance(0, more(revived, before));
-                (before, failed) = (Some(revived), 0);
-                if state != "running" {
-                    progress.clear();
-                    return session.print(&body, redrive_details);
-                }
-            }
-            Err(error) if error.is_transient() && failed < MAX_FAILED_POLLS => {
-                failed += 1;
-                progress.waiting(&error, POLL * MAX_FAILED_POLLS);
-            }
-            Err(error) => {
-                progress.clear();
-                return Err(error.into());
-            }
-        }
-        sleep(POLL).await;
-    }
-}
-
-/// The number of jobs redriven since the last look. Jobs redriven before the first look do not count, so that the rate
-/// is right.
-fn more(revived: u64, before: Option<u64>) -> u64 {
-    revived.saturating_sub(before.unwrap_or(revived))
+    let (call, progress) =
+        (Call::topic(Method::GET, topic, &["revivals", revival]), Progress::new("revived", None));
+    let revived = |redrive: &RevivalAnswer| (redrive.revived, redrive.state == "running");
+    let body = follow(session, &call, &progress, before, revived).await;
+    progress.clear();
+    session.print(&body?, redrive_details)
 }
 
 pub(crate) async fn stop(session: &mut Session, args: &RedriveArgs) -> anyhow::Result<Verdict> {
@@ -124,14 +93,4 @@ pub(crate) async fn list(session: &mut Session, topic: &str) -> anyhow::Result<V
         answer.items.iter().map(|item| redrive_row(item, view)).collect()
     };
     session.print_rows(&body, columns, rows, "no redrives")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jobs_redriven_before_the_first_look_do_not_count() {
-        assert_eq!([more(500, None), more(520, Some(500)), more(30, Some(0))], [0, 20, 30]);
-    }
 }

@@ -3,6 +3,19 @@
 -- state or '', and its record without its payload. All return how many jobs were changed, or -1 if the bulk operation is
 -- closed in this shard; and the places of those that are no longer so, from 1.
 
+-- Makes jobs ready, due now. The job states that they go on with are in `go_on`.
+local function make_ready(found, go_on, id)
+  local due = six(NOW)
+  for i, job in ipairs(found) do
+    ready.add(job.lane, schedule.entry(job.loc, due))
+    jobs.put(job.loc, state.with_move(state.with_due(go_on[i], NOW), id, due))
+    lanes.move(job.lane, job.code, READY, 1)
+    events.promoted(job.loc, job.lane, job.code)
+  end
+  ready.save('RPUSH')
+  jobs.save()
+end
+
 -- redrive_jobs: dead -> ready, many at a time. A job stays as it is if this bulk operation has revived it before, or if
 --   it is no longer dead since the time given.
 -- KEYS  shard
@@ -20,17 +33,12 @@ function edges.redrive_jobs(args)
   end
   if #entries == 0 then return 0 end
 
-  local due_six = six(NOW)
-  for _, entry in ipairs(entries) do
+  local found, go_on = {}, {}
+  for i, entry in ipairs(entries) do
     local loc = sub(entry, 1, 12)
-    local lane = record.lane(records[loc])
-    ready.add(lane, schedule.entry(loc, due_six))
-    jobs.put(loc, state.with_move(state.with_due(state.revived(states[loc]), NOW), id, due_six))
-    lanes.move(lane, DEAD, READY, 1)
-    events.promoted(loc, lane, DEAD)
+    found[i], go_on[i] = {loc = loc, lane = record.lane(records[loc]), code = DEAD}, state.revived(states[loc])
   end
-  ready.save('RPUSH')
-  jobs.save()
+  make_ready(found, go_on, id)
   dead_letters.remove(entries)
   call('HINCRBY', progress, 'revived', #entries)
   call('PEXPIRE', progress, args[2])
@@ -53,8 +61,6 @@ function edges.bulk_progress(args)
   return changed
 end
 
-local CLOSED = {-1, {}}
-
 -- versions: jobs as they are, for a call that changes them.
 -- KEYS  shard
 -- ARGV  locators
@@ -75,26 +81,13 @@ function edges.versions(args)
   return found
 end
 
--- Makes jobs ready, due now. The job states that they go on with are in `go_on`.
-local function make_ready(found, go_on, id)
-  local due = six(NOW)
-  for i, job in ipairs(found) do
-    ready.add(job.lane, schedule.entry(job.loc, due))
-    jobs.put(job.loc, state.with_move(state.with_due(go_on[i], NOW), id, due))
-    lanes.move(job.lane, job.code, READY, 1)
-    events.promoted(job.loc, job.lane, job.code)
-  end
-  ready.save('RPUSH')
-  jobs.save()
-end
-
 -- bulk_run: delayed -> ready, due now.
 -- KEYS  shard
 -- ARGV  as above
 -- Returns as above
 function edges.bulk_run(args)
   local found, changed = bulks.begin(args, 2, moves.FIELDS)
-  if not found then return CLOSED end
+  if not found then return bulks.CLOSED end
   local go_on = {}
   for i, job in ipairs(found) do go_on[i] = job.state or state.NEW end
   make_ready(found, go_on, args[1])
@@ -108,7 +101,7 @@ end
 -- Returns as above
 function edges.bulk_revive(args)
   local found, changed = bulks.begin(args, 2, moves.FIELDS)
-  if not found then return CLOSED end
+  if not found then return bulks.CLOSED end
   local go_on, entries = {}, {}
   for i, job in ipairs(found) do
     go_on[i], entries[i] = state.revived(job.state), dead_letters.entry(job.loc, job.lane)
@@ -124,7 +117,7 @@ end
 -- Returns as above; the jobs are ready instead if that time has come
 function edges.bulk_reschedule(args)
   local found, changed = bulks.begin(args, 3, moves.FIELDS)
-  if not found then return CLOSED end
+  if not found then return bulks.CLOSED end
   local at, left, go_on = arrivals.due_time(args[3]), {}, {}
   local due = six(at)
   for i, job in ipairs(found) do

@@ -19,6 +19,14 @@ local function leave_index(code, loc, raw, s)
   end
 end
 
+-- Ends a job that is not reserved. It is then to be taken out of its index.
+local function cancel(loc, raw, s, lane, code)
+  events.cancelled(loc, lane, code)
+  archive.note(archive.CANCELLED, loc, lane, s)
+  tombs.add(loc, tombs.of(raw, s, CANCELLED, state.settled(s)), record.is_external(raw))
+  lanes.move(lane, code, CANCELLED, 1)
+end
+
 function edges.cancel(args)
   local loc = args[1]
   shard.begin(CANCEL)
@@ -41,15 +49,12 @@ function edges.cancel(args)
 
   -- A push lease that ran out unsettled leaves a delivery that may still be in flight.
   local maybe_in_flight = state.maybe_in_flight(s) and 1 or 0
-  events.cancelled(loc, lane, from)
   -- The keys of the queue are touched before the first write.
   if from == READY then ready.length(lane) end
-  archive.note(archive.CANCELLED, loc, lane, s)
-  tombs.add(loc, tombs.of(raw, s, CANCELLED, state.settled(s)), record.is_external(raw))
+  cancel(loc, raw, s, lane, from)
   archive.save()
   tombs.save(tonumber(args[2]), tonumber(args[3]))
   jobs.save_removed()
-  lanes.move(lane, from, CANCELLED, 1)
   leave_index(from, loc, raw, s)
   shard.close()
   return {CANCELLED, maybe_in_flight}
@@ -61,7 +66,7 @@ end
 -- Returns as bulk_run
 function edges.bulk_cancel(args)
   local found, changed = bulks.begin(args, 4, CANCEL)
-  if not found then return {-1, {}} end
+  if not found then return bulks.CLOSED end
   local n, ended, unqueued, dead = 0, {}, {}, {}
   for _, job in ipairs(found) do
     local loc, raw, s, lane, code = job.loc, job.raw, job.state, job.lane, job.code
@@ -73,10 +78,7 @@ function edges.bulk_cancel(args)
       dead[#dead + 1] = dead_letters.entry(loc, lane)
     end
     if code ~= RESERVED then
-      events.cancelled(loc, lane, code)
-      archive.note(archive.CANCELLED, loc, lane, s)
-      tombs.add(loc, tombs.of(raw, s, CANCELLED, state.settled(s)), record.is_external(raw))
-      lanes.move(lane, code, CANCELLED, 1)
+      cancel(loc, raw, s, lane, code)
       ended[#ended + 1], n = job, n + 1
     elseif not state.is_cancel_requested(s) then
       events.step(loc, lane, RESERVED, RESERVED, 'requested')

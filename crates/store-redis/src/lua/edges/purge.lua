@@ -50,7 +50,7 @@ end
 -- Returns as bulk_run
 function edges.bulk_purge(args)
   local found, changed = bulks.begin(args, 2, PURGE)
-  if not found then return {-1, {}} end
+  if not found then return bulks.CLOSED end
   local entries = {}
   for i, job in ipairs(found) do entries[i] = dead_letters.entry(job.loc, job.lane) end
   purge(entries)

@@ -17,10 +17,8 @@ do
     local all = names_of[name]
     if all then return all end
     all = {}
-    local scheme, authority = string.match(lanes.origin(name), '^(%a+)://(.+)$')
-    if scheme then
-      local host, port = string.match(authority, '^(.-):(%d+)$')
-      if not host then host, port = authority, scheme == 'https' and '443' or '80' end
+    local host, port = lanes.destination(name)
+    if host then
       local with_port, of_tenant = host .. ':' .. port, lanes.tenant(name) .. '/'
       all = {host, with_port, of_tenant .. host, of_tenant .. with_port}
     end
@@ -70,7 +68,7 @@ do
     if #all >= most then return 0 end
     if prefix == '' then return nil end
     for _, pause in ipairs(all) do if sub(pause, 1, #prefix) == prefix then own = own + 1 end end
-    if own >= min(most_of_tenant, floor((most - #all + own) / 2)) then return 2 end
+    if topics.is_beyond(own, most_of_tenant, #all, most) then return 2 end
   end
 
   -- Stores a state of a pause; nil removes it. The fields FIELDS must have been read.

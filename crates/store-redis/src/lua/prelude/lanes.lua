@@ -27,6 +27,14 @@ do
   -- The origin in a name; empty in that of a pull lane.
   function lanes.origin(name) return sub(name, string.find(name, ' ', 1, true) + 1) end
 
+  -- The host and the port of the origin in a name; nil for a pull lane.
+  function lanes.destination(name)
+    local scheme, authority = string.match(lanes.origin(name), '^(https?)://(.+)$')
+    if not scheme then return nil end
+    local host, port = string.match(authority, '^(.-):(%d+)$')
+    return host or authority, port or (scheme == 'https' and '443' or '80')
+  end
+
   -- The tenant in a name, as `~tenant`; NO_TENANT if the topic has none. No origin begins so.
   function lanes.tenant(name) return string.match(name, '^~[^/ ]*') or lanes.NO_TENANT end
 

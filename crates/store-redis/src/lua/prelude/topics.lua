@@ -95,9 +95,9 @@ do
     return n
   end
 
-  -- Whether a tenant that has `own` of `used` topics or lanes may not have one more: at most as many as its quota
+  -- Whether a tenant that has `own` of `used` topics, lanes or pauses may not have one more: at most as many as its quota
   -- allows, and half of what the others leave.
-  local function is_beyond(own, quota, used, most) return own >= min(quota, floor((most - used + own) / 2)) end
+  function topics.is_beyond(own, quota, used, most) return own >= min(quota, floor((most - used + own) / 2)) end
 
   -- Which limit a new lane of a tenant exceeds, 'topics' or 'lanes'; nil if there is room, which is taken then.
   local function tenant_limit(topic, is_new, limits)
@@ -108,8 +108,8 @@ do
       local topics_quota, lanes_quota = read(TENANT, limits)
       local own_topics, own_lanes = used_by(field)
       own_topics, own_lanes = own_topics + new[1], own_lanes + new[2]
-      if is_new and is_beyond(own_topics, topics_quota, fields.topics + n_new_topics, MOST_TOPICS) then return 'topics' end
-      if is_beyond(own_lanes, lanes_quota, fields.lanes + new_lanes, MOST_LANES) then return 'lanes' end
+      if is_new and topics.is_beyond(own_topics, topics_quota, fields.topics + n_new_topics, MOST_TOPICS) then return 'topics' end
+      if topics.is_beyond(own_lanes, lanes_quota, fields.lanes + new_lanes, MOST_LANES) then return 'lanes' end
     end
     new_of[field] = {new[1] + (is_new and 1 or 0), new[2] + 1}
     return nil
@@ -122,7 +122,7 @@ do
     local field = limits ~= '' and tenant_field(topic)
     if not field then return nil end
     local own = used_by(field)
-    if is_beyond(own, read(TENANT, limits), fields.topics, MOST_TOPICS) then return 2 end
+    if topics.is_beyond(own, read(TENANT, limits), fields.topics, MOST_TOPICS) then return 2 end
   end
 
   -- Corrects the row of a tenant.

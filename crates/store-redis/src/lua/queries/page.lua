@@ -8,19 +8,12 @@
 --   name, record}, ...}}}, the record without its payload unless that is wanted; {life} if the scan began in another
 --   life. The caller checks what else the filter has
 
--- Whether an origin is one of a host, as `Destination` of the job model says.
-local function is_of_host(origin, host, port)
-  local scheme, authority = string.match(origin, '^(https?)://(.*)$')
-  if not scheme or sub(authority, 1, #host) ~= host then return false end
-  local own = sub(authority, #host + 1)
-  if own == '' then
-    own = scheme == 'http' and '80' or '443'
-  elseif byte(own) == 58 then
-    own = sub(own, 2)
-  else
-    return false
-  end
-  return port == '' or own == port
+-- No time is as late as this (ms).
+local MAX_TIME = 2 ^ 48
+
+local function is_of_host(name, host, port)
+  local own_host, own_port = lanes.destination(name)
+  return own_host == host and (port == '' or own_port == port)
 end
 
 -- A function that says whether the jobs of a lane fit, by its name.
@@ -29,24 +22,31 @@ local function lane_filter(topic, tenant, host, port)
   return function(name)
     if known[name] == nil then
       known[name] = (topic == '' or lanes.topic(name) == topic) and (tenant == '' or lanes.tenant(name) == tenant)
-        and (host == '' or is_of_host(lanes.origin(name), host, port))
+        and (host == '' or is_of_host(name, host, port))
     end
     return known[name]
   end
 end
 
-local function is_within(at, first, behind) return at >= first and at < behind end
+-- A function that says whether a time (6 bytes) is in a range (ms); nil if each time is.
+local function time_filter(first, behind)
+  if first == 0 and behind == MAX_TIME then return nil end
+  return function(six)
+    local at = read('>I6', six)
+    return at >= first and at < behind
+  end
+end
 
--- A function that says whether a job fits, by the arguments behind the lane's.
+-- A function that says whether a job fits, whatever its state, by the arguments behind the lane's.
 local function job_filter(args, base)
-  local wanted, tag, only_tried = tonumber(args[7]), args[base], args[base + 5] == '1'
-  local due, due_end, created, created_end = tonumber(args[base + 1]), tonumber(args[base + 2]), tonumber(args[base + 3]),
-    tonumber(args[base + 4])
-  return function(raw, s, code)
-    return (wanted == 0 or code == wanted) and (s or not only_tried)
+  local tag, only_tried = args[base], args[base + 5] == '1'
+  local is_due = time_filter(tonumber(args[base + 1]), tonumber(args[base + 2]))
+  local is_created = time_filter(tonumber(args[base + 3]), tonumber(args[base + 4]))
+  return function(raw, s)
+    return (s or not only_tried)
       and (tag == '' or string.find(' ' .. record.tags(raw) .. ' ', ' ' .. tag .. ' ', 1, true) ~= nil)
-      and is_within(read('>I6', jobs.due(raw, s)), due, due_end)
-      and is_within(read('>I6', jobs.created(raw, s)), created, created_end)
+      and (not is_due or is_due(jobs.due(raw, s)))
+      and (not is_created or is_created(jobs.created(raw, s)))
   end
 end
 
@@ -54,16 +54,18 @@ function edges.page(args)
   shard.begin(schedule.FIELDS)
   local at, most, step = args[1], tonumber(args[3]), tonumber(args[4])
   local whole, budget, left = args[5] == '1', tonumber(args[6]), most
-  local fits_lane, fits = lane_filter(args[8], args[9], args[10], args[11]), job_filter(args, 12)
+  local wanted, fits = tonumber(args[7]), job_filter(args, 12)
+  local fits_lane = lane_filter(args[8], args[9], args[10], args[11])
   local life = server_life()
   if at ~= '0' and args[2] ~= life then return {life} end
 
   local found = {}
   local function add(loc, raw)
     local name, s = lanes.name(record.lane(raw)), states[loc]
-    if not name or not fits_lane(name) then return end
+    if not name or not fits_lane(name) or not fits(raw, s) then return end
+    -- Last, because it may read the schedule.
     local code = schedule.code(loc, raw, s)
-    if not fits(raw, s, code) then return end
+    if wanted ~= 0 and code ~= wanted then return end
     found[#found + 1] = {loc, code, s or '', name, whole and raw or record.head(raw)}
     -- A payload with a key of its own is read afterwards, and counts here.
     if whole and record.is_external(raw) then budget = budget - read('>I4', raw, #raw - 3) end
