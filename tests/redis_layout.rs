@@ -16,5 +16,6 @@ mod policies;
 mod replaced;
 mod server_settings;
 mod stale_entries;
+mod tags;
 mod torn_file;
 mod unknown_fields;

@@ -91,7 +91,7 @@ pub(crate) async fn each_end_leaves_an_entry_with_what_was_submitted(bench: &Wor
             (&job.reason, job.failures, &job.last)
         );
         assert!(end.at >= before && end.at <= now() && end.has_body, "{end:?}");
-        assert_eq!(end.job.tags, tags());
+        assert_eq!(end.job.tags, tags(&job.key));
         assert_eq!(end.first_due, job.due);
     }
     assert_eq!(first.delivery.as_ref(), Some(&small.delivery));

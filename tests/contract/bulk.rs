@@ -7,7 +7,7 @@ use ringback_core::contract::{
     Bulk, BulkAction, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, Filter, Move, TimeRange,
 };
 use ringback_core::destination::Destination;
-use ringback_core::job::{Due, Job, JobKey, NewJob, Tags};
+use ringback_core::job::{Due, Job, JobKey, NewJob};
 use ringback_core::state::State;
 
 use super::jobs::{LONG, ORIGIN, STATES, With, bury, ms, retry, topic};
@@ -44,17 +44,6 @@ async fn look(bench: &Workbench, id: BulkId) -> Bulk {
 
 fn tagged(tag: &str) -> Filter {
     Filter { tag: Some(tag.to_owned()), ..Filter::default() }
-}
-
-trait WithTags {
-    fn tags(self, tags: &str) -> Self;
-}
-
-impl WithTags for NewJob {
-    fn tags(mut self, tags: &str) -> Self {
-        self.delivery.tags = Tags::from_stored(tags).expect("tags");
-        self
-    }
 }
 
 /// Jobs in each state for each of these tags, by names that are the same for each; some with a large body.

@@ -50,7 +50,7 @@ impl Watching {
     async fn expect(&mut self, key: &JobKey, wanted: impl IntoIterator<Item = EventKind>) {
         for what in wanted {
             let event = self.next().await;
-            assert_eq!((&event.key, &event.kind, &event.tags), (key, &what, &tags()));
+            assert_eq!((&event.key, &event.kind, &event.tags), (key, &what, &tags(key)));
             assert!(now().since(event.at) < SOON && event.at <= now(), "{}", event.at);
         }
     }

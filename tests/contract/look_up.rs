@@ -53,24 +53,28 @@ pub(crate) async fn the_tags_of_a_job_are_in_each_answer_until_it_has_ended(benc
                 job.if_exists = IfExists::Replace { token: Token(token) };
             }
             let submitted = bench.submit(std::slice::from_ref(&job)).await.remove(0);
-            assert_eq!((submitted.answer, &submitted.job.tags), (SubmitResult::Created, &tags()));
+            assert_eq!((submitted.answer, &submitted.job.tags), (SubmitResult::Created, &tags(&job.key)));
             let repeated = bench.submit(std::slice::from_ref(&job)).await.remove(0);
-            assert_eq!((repeated.answer, &repeated.job.tags), (SubmitResult::Repeated, &tags()));
+            assert_eq!((repeated.answer, &repeated.job.tags), (SubmitResult::Repeated, &tags(&job.key)));
             bench.cancel(&job.key).await;
 
             let job = bench.job(&format!("{state}-{large}-{}-2", token.is_some()));
             let known = bench.job_in(state, if large { job.body(vec![b'x'; 50_000]) } else { job }).await;
-            let expected = if state.is_terminal() && state != State::Dead { Tags::default() } else { tags() };
+            let is_known = !state.is_terminal() || state == State::Dead;
+            let expected = if is_known { tags(&known.key) } else { Tags::default() };
             assert_eq!(known.tags, expected, "{state}");
         }
     }
     let page = bench.store().page(&Filter::default(), None, 500).await.expect("a page");
-    assert!(!page.items.is_empty() && page.items.iter().all(|job| job.tags == tags()), "{page:?}");
+    assert!(!page.items.is_empty() && page.items.iter().all(|job| job.tags == tags(&job.key)), "{page:?}");
     let filter = DeadFilter { topic: topic(TOPIC), reason: None, after: None, before: None };
     let dead = bench.store().dead(&filter, None, 100).await.expect("dead jobs");
-    assert!(!dead.items.is_empty() && dead.items.iter().all(|dead| dead.job.tags == tags()), "{dead:?}");
+    assert!(
+        !dead.items.is_empty() && dead.items.iter().all(|dead| dead.job.tags == tags(&dead.job.key)),
+        "{dead:?}"
+    );
     let revived = bench.store().revive(&dead.items[0].job.key, bench.token()).await.expect("revive");
-    assert!(matches!(&revived, MoveResult::Applied(job) if job.tags == tags()), "{revived:?}");
+    assert!(matches!(&revived, MoveResult::Applied(job) if job.tags == tags(&job.key)), "{revived:?}");
 }
 
 pub(crate) async fn a_job_without_tags_may_get_some_and_lose_them(bench: &Workbench) {

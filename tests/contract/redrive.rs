@@ -13,7 +13,7 @@ use ringback_store::Wakes;
 use ringback_testkit::eventually;
 
 use super::dead_letters::{all, bring, cursors, jobs, of_topic, wanted};
-use super::jobs::{LONG, TOPIC, With, bury, ms, seen};
+use super::jobs::{LONG, TOPIC, With, bury, ms, seen, tags};
 use super::workbench::{SOON, Workbench, next, now, until};
 
 const ONE: WorkerId = WorkerId([1; 8]);
@@ -64,8 +64,14 @@ pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Workbenc
     for job in brought.iter().filter(|job| job.key != last) {
         let revived = bench.get(&job.key).await;
         assert!(revived.due >= before && revived.due <= now(), "{revived:?}");
-        let as_each =
-            Job { key: job.key.clone(), state: State::Ready, due: revived.due, reason: None, ..one.clone() };
+        let as_each = Job {
+            key: job.key.clone(),
+            state: State::Ready,
+            due: revived.due,
+            reason: None,
+            tags: tags(&job.key),
+            ..one.clone()
+        };
         assert_eq!(Job { created: one.created, ..revived }, as_each);
         assert_eq!((one.attempts, &one.last), (2, &Some(seen())));
     }

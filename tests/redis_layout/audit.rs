@@ -62,6 +62,7 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
         let (base, name) = (String::from_utf8_lossy(&key[..end]).into_owned(), &key[end..]);
         if name == b":pool" {
             let pool: Hash = ask(redis, cmd("HGETALL").arg(&key)).await;
+            super::tags::index(redis, &base, &pool).await;
             let mut runs: Hash = ask(redis, cmd("HGETALL").arg(format!("{base}:runs"))).await;
             let records = pool.into_iter().map(|(locator, raw)| {
                 let record = Record::parse(&raw, runs.remove(&locator).as_deref());

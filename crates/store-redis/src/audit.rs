@@ -66,6 +66,7 @@ impl Walk<'_> {
         let recorded = self.lanes().await?;
         let count = self.jobs(LookFor::All).await?;
         self.states().await?;
+        self.stray_tags().await?;
         let entries = self.entries().await?;
         let after = self.calls.overview().await?;
         self.audit.checked += count.jobs;
@@ -184,10 +185,14 @@ impl Walk<'_> {
         let lost = problems.iter().filter(|(problem, ..)| problem == "unindexed");
         let lost: Vec<_> = lost.map(|(_, locator, ..)| (locator.clone(), 0)).collect();
         let mut relinked = self.repair("jobs", &lost).await?.into_iter();
+        let untagged = problems.iter().filter(|(problem, ..)| problem == "tag");
+        let untagged: Vec<_> = untagged.map(|(_, locator, ..)| locator.clone()).collect();
+        let mut tagged = self.repair("tags", &untagged).await?.into_iter();
         for (problem, locator, code, lane, record) in problems {
             let state = state_name(code);
             let (kind, detail) = match problem.as_str() {
                 "unindexed" => (DamageKind::Unindexed, unindexed(state)),
+                "tag" => (DamageKind::Tag, format!("filters by tag do not find a {state} job")),
                 "body" => (DamageKind::Body, format!("the body of a {state} job is missing")),
                 "lane" => (
                     DamageKind::Lane,
@@ -196,7 +201,12 @@ impl Walk<'_> {
                 _ => (DamageKind::Unreadable, format!("the record at {} cannot be read", hex(&locator))),
             };
             let is_lost = kind == DamageKind::Unindexed;
-            let repaired = if is_lost { relinked.next() } else { None }.unwrap_or(Repaired::Left);
+            let repaired = match kind {
+                DamageKind::Unindexed => relinked.next(),
+                DamageKind::Tag => tagged.next(),
+                _ => None,
+            };
+            let repaired = repaired.unwrap_or(Repaired::Left);
             if is_lost && repaired != Repaired::MovedOn {
                 count.lost(code);
             }
@@ -289,7 +299,19 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Repairs jobs, lanes, members of `index`, job states or schedules, if that is asked for.
+    /// Counts members of the index of tags that lead to no job, and removes them if that is asked for.
+    async fn stray_tags(&mut self) -> Result<(), StoreError> {
+        let mut scan = Scan::start();
+        while !scan.is_over {
+            let strays = self.calls.stray_tags_page(&mut scan).await?;
+            let repaired = self.repair("stray_tags", &strays).await?;
+            self.audit.stale +=
+                repaired.iter().filter(|repaired| **repaired == Repaired::Left).count() as u64;
+        }
+        Ok(())
+    }
+
+    /// Repairs jobs, lanes, members of indexes, job states or schedules, if that is asked for.
     async fn repair(&self, kind: &str, items: &[impl ToRedisArgs]) -> Result<Vec<Repaired>, StoreError> {
         match self.repair {
             Repair::Yes if !items.is_empty() => {

@@ -18,7 +18,7 @@ use ringback_core::token::Token;
 pub(crate) use self::tombstone::{parse_tombstone, tombstone};
 
 /// The version of the layout of keys and records.
-pub(crate) const VERSION: u16 = 9;
+pub(crate) const VERSION: u16 = 10;
 /// The earliest layout that this version reads. It has no submit tokens, does not record where a new life begins,
 /// has no fronts of ready queues, and no key of lane ids.
 pub(crate) const EARLIEST: u16 = 5;
@@ -285,8 +285,8 @@ impl Head {
     }
 
     pub(crate) fn settle_hint(&self, token: Option<Token>, batch: Arc<GrantedBatch>) -> SettleHint {
-        let (lane, content, is_external) = (self.lane, self.content, self.is_external());
-        SettleHint { lane, content, is_external, token, batch }
+        let (is_external, has_fields) = (self.is_external(), self.flags & FIELDS != 0);
+        SettleHint { lane: self.lane, content: self.content, is_external, has_fields, token, batch }
     }
 
     pub(crate) fn into_job(self, key: JobKey, tags: Tags) -> Job {

@@ -150,7 +150,7 @@ const PIECES: &[&str] = files! {
     "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/schedule" "prelude/due"
     "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
     "prelude/lateness"
-    "prelude/topics" "prelude/destinations" "prelude/parking" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
+    "prelude/topics" "prelude/tag_index" "prelude/destinations" "prelude/parking" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
     "prelude/bulks" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/audit" "prelude/start"
 };
 
@@ -260,6 +260,7 @@ scripts! {
     GET: "get", Reads;
     GET_STORED: "get_stored", Reads;
     PAGE: "page", Reads;
+    TAGGED: "tagged", Reads;
     DEAD: "dead", Reads;
     PULL_LANES: "pull_lanes", Reads;
     LEASE_INFO: "lease_info", Reads;
@@ -293,6 +294,7 @@ scripts! {
     AUDIT_SHARD: "audit_shard", Reads;
     AUDIT_JOBS: "audit_jobs", Reads;
     AUDIT_STATES: "audit_states", Reads;
+    AUDIT_TAGS: "audit_tags", Reads;
     AUDIT_LANES: "audit_lanes", Reads;
     AUDIT_ENTRIES: "audit_entries", Reads;
     AUDIT_LISTS: "audit_lists", Reads;
@@ -319,6 +321,7 @@ mod tests {
                 "get"
                 | "get_stored"
                 | "page"
+                | "tagged"
                 | "stats"
                 | "accepted"
                 | "topics"

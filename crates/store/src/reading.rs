@@ -4,7 +4,7 @@
 use ringback_core::contract::{Audit, Cursor, Filter, FoundJob, Page, Repair, Stats, StoreError, StoredJob};
 use ringback_core::job::{Job, JobKey};
 
-use crate::backend::{Store, dispatch};
+use crate::backend::{Backend, Store, dispatch};
 
 impl Store {
     /// A job; an ended one while its tombstone is kept.
@@ -36,6 +36,18 @@ impl Store {
         look: usize,
     ) -> Result<Page<Job>, StoreError> {
         dispatch!(self.page(filter, from, look))
+    }
+
+    /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. Only the
+    /// store on Redis has an index, of tags.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.indexed_jobs(filter).await,
+            Backend::Embedded(_) => Ok(None),
+        }
     }
 
     /// [`Store::page`] with everything that is stored of each job. Reads fewer jobs if they are large.

@@ -32,6 +32,10 @@ impl Client<'_> {
             "get_stored" => (Method::GET, format!("{job}?include=request"), None),
             "attempts" => (Method::GET, format!("{job}/attempts"), None),
             "page" => (Method::GET, path("jobs"), None),
+            "tagged" => {
+                let dry_run = json!({"filter": {"tag": "customer:42"}, "dry_run": true});
+                (Method::POST, path("jobs/cancel"), Some(dry_run))
+            }
             "stats" => (Method::GET, path("stats"), None),
             "topics" => (Method::GET, path("topics"), None),
             "destinations" | "paused_destinations" => (Method::GET, path("destinations"), None),

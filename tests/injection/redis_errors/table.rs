@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 53] = [
+pub(crate) const ANSWERED: [&str; 55] = [
     "submit",
     "replace",
     "import",
@@ -30,6 +30,7 @@ pub(crate) const ANSWERED: [&str; 53] = [
     "get",
     "get_stored",
     "page",
+    "tagged",
     "dead",
     "attempts",
     "stats",
@@ -39,6 +40,7 @@ pub(crate) const ANSWERED: [&str; 53] = [
     "audit_shard",
     "audit_jobs",
     "audit_states",
+    "audit_tags",
     "audit_lanes",
     "audit_entries",
     "audit_lists",

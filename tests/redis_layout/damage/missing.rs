@@ -58,7 +58,7 @@ async fn jobs_that_are_back_are_no_longer_missing_and_never_fewer_than_none() {
 
     let (locator, record) = records.remove(0);
     ground.run(&[b"HSET", &pool, &locator, &record]).await;
-    let kinds = [DamageKind::Unindexed, DamageKind::Ledger, DamageKind::LaneCount];
+    let kinds = [DamageKind::Unindexed, DamageKind::Tag, DamageKind::Ledger, DamageKind::LaneCount];
     ground.mended("one of them is back", &kinds).await;
     assert_eq!(ground.accepted_and_missing().await, (accepted, 1));
 

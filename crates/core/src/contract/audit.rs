@@ -23,6 +23,8 @@ pub enum Repair {
 pub enum DamageKind {
     /// A job that is missing from the index of its state. It would stay for ever.
     Unindexed,
+    /// A job that filters by its tag do not find.
+    Tag,
     /// A lane or topic with jobs that is missing from the schedule.
     Schedule,
     /// The time of a shard's next wake-up is later than its first job is due.
@@ -52,6 +54,7 @@ impl DamageKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unindexed => "unindexed",
+            Self::Tag => "tag",
             Self::Schedule => "turn",
             Self::WakeAt => "moment",
             Self::Recurring => "schedule",

@@ -64,7 +64,7 @@ impl From<Loss> for LossAnswer {
 /// One piece of damage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FindingAnswer {
-    /// `unindexed`, `turn`, `moment`, `schedule`, `ledger`, `lane_count`, `topic`, `attempts`, `run`, `body`, `lane` or `unreadable`.
+    /// `unindexed`, `tag`, `turn`, `moment`, `schedule`, `ledger`, `lane_count`, `topic`, `attempts`, `run`, `body`, `lane` or `unreadable`.
     pub kind: String,
     /// The shard.
     pub shard: u16,

@@ -21,9 +21,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 const REPEAT_FOR: Duration = Duration::from_secs(5);
 /// The pause between two attempts of a call.
 const REPEAT_AFTER: Duration = Duration::from_millis(250);
-/// How many records, job states, lanes, sets or schedules a page looks at.
+/// How many records, job states, members of the index of tags, lanes, sets or schedules a page looks at.
 const RECORDS: usize = 200;
 const STATES: usize = 500;
+const TAGS: usize = 200;
 const LANES: usize = 100;
 const SETS: usize = 50;
 const SCHEDULES: usize = 50;
@@ -134,6 +135,10 @@ impl Calls<'_> {
 
     pub(crate) async fn states_page(&self, scan: &mut Scan) -> Result<Vec<Vec<u8>>, StoreError> {
         self.page(&script::AUDIT_STATES, None, scan, STATES).await
+    }
+
+    pub(crate) async fn stray_tags_page(&self, scan: &mut Scan) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.page(&script::AUDIT_TAGS, None, scan, TAGS).await
     }
 
     pub(crate) async fn schedules_page(

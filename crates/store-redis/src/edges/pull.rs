@@ -9,7 +9,7 @@ use ringback_core::contract::{
     payload,
 };
 use ringback_core::job::{Locator, Topic};
-use ringback_core::lane::Lane;
+use ringback_core::lane::{Lane, SettleHint};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -85,9 +85,11 @@ impl RedisStore {
             self.push_keep(cmd);
             cmd.arg(u8::from(counting == LeaseCheck::Expired));
             for (receipt, outcome) in outcomes {
-                cmd.arg(&receipt.locator.0)
-                    .arg(&record::pack_lease(receipt.lease))
-                    .arg(pack_outcome(outcome, false, None));
+                cmd.arg(&receipt.locator.0).arg(&record::pack_lease(receipt.lease)).arg(pack_outcome(
+                    outcome,
+                    &SettleHint::default(),
+                    None,
+                ));
             }
         };
         let answers: Vec<i64> = match counting {

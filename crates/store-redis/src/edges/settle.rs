@@ -9,7 +9,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
-use ringback_core::lane::{GrantedBatch, LaneId};
+use ringback_core::lane::{GrantedBatch, LaneId, SettleHint};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ struct Group {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Complete, with the payload in the record, no answer to publish and no notice.
+    /// Complete, with the payload in the record, no tags, no answer to publish and no notice.
     Complete,
     /// Any outcome.
     Other,
@@ -204,6 +204,7 @@ fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec
 fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
     let plain = matches!(outcome, Outcome::Complete)
         && !lease.grant().hint.is_external
+        && !lease.grant().hint.has_fields
         && lease.response().is_none()
         && lease.success().is_none();
     let kind = if plain { Kind::Complete } else { Kind::Other };
@@ -221,7 +222,7 @@ fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcom
         let (lease, outcome) = &items[*n];
         cmd.arg(&lease.locator().0).arg(record::tombstone(lease).bytes());
         if group.kind == Kind::Other {
-            let mut packed = pack_outcome(outcome, lease.grant().hint.is_external, lease.response());
+            let mut packed = pack_outcome(outcome, &lease.grant().hint, lease.response());
             if let (Outcome::Complete, Some(success)) = (outcome, lease.success()) {
                 packed.extend(success.pack());
             }
@@ -232,7 +233,7 @@ fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcom
 
 /// Packs an outcome as `lua/prelude/outcomes.lua` says. `response` is the status of a successful attempt, and how
 /// long it took in ms.
-pub(crate) fn pack_outcome(outcome: &Outcome, is_external: bool, response: Option<(u16, u32)>) -> Vec<u8> {
+pub(crate) fn pack_outcome(outcome: &Outcome, hint: &SettleHint, response: Option<(u16, u32)>) -> Vec<u8> {
     // An unknown duration is the longest one.
     let (status, took) = response.unwrap_or((0, u32::MAX));
     let duration = Duration::from_millis(took.into());
@@ -246,7 +247,7 @@ pub(crate) fn pack_outcome(outcome: &Outcome, is_external: bool, response: Optio
     };
     let mut packed = Vec::with_capacity(32);
     packed.push(kind);
-    packed.push(is_external.into());
+    packed.push(u8::from(hint.is_external) | u8::from(hint.has_fields) << 1);
     packed.extend_from_slice(&six(millis_up(delay)));
     record::push_last(&mut packed, last, reason);
     packed

@@ -1,11 +1,11 @@
-//! Pages of the jobs of a shard, by a scan of the hash of records. The scan meets every job that exists from the
-//! first page to the last, whatever comes and goes meanwhile.
+//! Pages of the jobs of a shard: of those with a tag by their index, of others by a scan of the hash of records. Both
+//! meet every job that exists from the first page to the last, whatever comes and goes meanwhile.
 //!
 //! The place of a scan is valid on the server that began it, as long as that runs: the order in the hash
-//! depends on a seed that the server draws at its start.
+//! depends on a seed that the server draws at its start. A place in the index is valid on any.
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use redis::Value;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
@@ -23,6 +23,9 @@ const PAGE_BYTES: usize = 1024 * 1024;
 
 /// How often a page is read if jobs change while their large payloads are read. Then each is read by itself.
 const READS: usize = 3;
+
+/// The life in which a page of the index by tags is read.
+const ANY_LIFE: u32 = 0;
 
 /// Later than any time that a store keeps, in ms.
 const MAX_TIME: u64 = 1 << 48;
@@ -76,6 +79,18 @@ impl RedisStore {
         let items = items.into_iter().map(Found::into_job);
         let items = items.filter(|(job, origin)| filter.matches(job, origin)).map(|(job, _)| job).collect();
         Ok(Page { items, next, examined })
+    }
+
+    /// How many jobs the pages of a filter look at in all, if an index serves it.
+    pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
+        let (_, _, tenant, ..) = lane_args(filter);
+        let Some(tag) = filter.tag.as_deref().filter(|_| !tenant.is_empty()) else { return Ok(None) };
+        let counts = (0..self.options.shards).map(async |shard| {
+            let count: i64 = self.ask(&script::TAGGED, Shard(shard), (&tenant, tag)).await?;
+            Ok::<_, StoreError>(u64::try_from(count).ok())
+        });
+        let counts = try_join_all(counts).await?;
+        Ok(counts.into_iter().sum())
     }
 
     pub async fn page_stored(
@@ -146,8 +161,13 @@ impl RedisStore {
         let shard = Shard(from.shard);
         let look = look.clamp(1, MAX_PAGE);
         let (life, step) = (format!("{:08x}", from.life), extent.step().min(look));
+        let at = if from.life == ANY_LIFE && from.at != 0 {
+            format!("{:016x}", from.at)
+        } else {
+            from.at.to_string()
+        };
         let args = (
-            (from.at, life, look, step),
+            (at, life, look, step),
             (matches!(extent, Extent::Whole), PAGE_BYTES),
             lane_args(filter),
             job_args(filter),
@@ -168,12 +188,13 @@ impl RedisStore {
 
     /// The place behind a page: in its shard, or at the start of the next shard.
     fn next(&self, shard: u16, at: &str, life: &str) -> Result<Option<Cursor>, StoreError> {
-        let at = at.parse().map_err(|_| StoreError::Unreadable("a place in a scan"))?;
+        let life = u32::from_str_radix(life, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
+        let at = if life == ANY_LIFE { u64::from_str_radix(at, 16) } else { at.parse() };
+        let at = at.map_err(|_| StoreError::Unreadable("a place in a scan"))?;
         if at == 0 {
             let next = Cursor { shard: shard + 1, ..Cursor::START };
             return Ok(Some(next).filter(|next| next.shard < self.options.shards));
         }
-        let life = u32::from_str_radix(life, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
         Ok(Some(Cursor { shard, at, life }))
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn count(
 /// Counts the jobs that a filter fits, until the deadline is near.
 async fn count_until(api: &Api, filter: &Filter, deadline: Deadline) -> Result<DryRunAnswer, StoreError> {
     let mut answer = DryRunAnswer { count: 0, exact: false, examples: Vec::new(), examined: None };
-    let mut examined = 0;
+    let (mut examined, indexed) = (0, api.store.indexed_jobs(filter).await?);
     // All parts of the store at once, because jobs of one shard may differ from those of another.
     let mut cursors = api.store.scan_starts();
     loop {
@@ -55,8 +55,13 @@ async fn count_until(api: &Api, filter: &Filter, deadline: Deadline) -> Result<D
     }
     answer.exact = cursors.is_empty();
     if !answer.exact {
-        let counts = api.store.stats().await?.states;
-        let all = counts.delayed + counts.ready + counts.reserved + counts.dead;
+        let all = match indexed {
+            Some(all) => all,
+            None => {
+                let counts = api.store.stats().await?.states;
+                counts.delayed + counts.ready + counts.reserved + counts.dead
+            }
+        };
         answer.count = estimate(answer.count, examined, all);
     }
     answer.examined = Some(examined);

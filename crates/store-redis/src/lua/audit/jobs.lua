@@ -10,7 +10,7 @@ local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
 --   delayed, ready, reserved and dead (4 bytes each)}, ...}, {{problem, locator, state, lane name, record's
 --   start}, ...}}}
 function edges.audit_jobs(args)
-  audit.begin({'slot'})
+  audit.begin({'slot', 'tag_index'})
   local life, at, found = audit.scan('HSCAN', KEY.pool, unpack(args))
   if not at then return {life} end
   local locs, ids, per_lane, problems = {}, {}, {}, {}
@@ -49,6 +49,7 @@ function edges.audit_jobs(args)
         list[#list + 1] = audit.waiting(loc, raw, s)
       end
       if not rows[lane] then add_problem('lane', loc, code, raw) end
+      if fields.tag_index == 1 and not tag_index.holds(loc, raw) then add_problem('tag', loc, code, raw) end
       if record.is_external(raw) and call('EXISTS', KEY.body .. loc) == 0 then add_problem('body', loc, code, raw) end
     end
   end
@@ -69,4 +70,17 @@ function edges.audit_states(args)
     if call('HEXISTS', KEY.pool, found[i]) == 0 then alone[#alone + 1] = found[i] end
   end
   return {life, at, alone}
+end
+
+-- audit_tags: finds members of the index of tags that lead to no job with the tag, a page at a time.
+-- KEYS  shard
+-- ARGV  the arguments of a scan
+-- Returns {life, where to go on ('0' is the end), {member, ...}}
+function edges.audit_tags(args)
+  audit.begin({})
+  local life, at, found = audit.scan('ZSCAN', KEY.tags, unpack(args))
+  if not at then return {life} end
+  local members = {}
+  for i = 1, #found, 2 do members[#members + 1] = found[i] end
+  return {life, at, audit.stray_tags(members)}
 end

@@ -27,7 +27,8 @@ end
 -- audit_repair: repairs indexes. No job changes its state. Everything is judged again before it is repaired.
 -- KEYS  shard
 -- ARGV  'jobs', and then the jobs as for audit_confirm; 'lanes', and their ids; 'index', and missing members;
---   'states', and locators of job states without a record; 'schedules', and their names; 'times'
+--   'states', and locators of job states without a record; 'tags', and locators of jobs that the index of tags
+--   lacks; 'stray_tags', and members of it that lead to no job; 'schedules', and their names; 'times'
 -- Returns per job, lane, member, job state or schedule 1 if it is repaired now, 0 if nothing is wrong (any
 --   more), 2 if it cannot be repaired; for 'times' how many
 local FIELDS = union(schedule.ADD_FIELDS, audit.TIMES)
@@ -138,6 +139,29 @@ function repair.states(args)
   local answers = {}
   for i = 2, #args do
     answers[i - 1] = call('HEXISTS', KEY.pool, args[i]) == 0 and call('HDEL', KEY.states, args[i]) or MOVED_ON
+  end
+  return answers
+end
+
+function repair.tags(args)
+  local locs, ids, answers = {unpack(args, 2)}, {}, {}
+  jobs.load(locs)
+  for _, loc in ipairs(locs) do if records[loc] then ids[#ids + 1] = record.lane(records[loc]) end end
+  shard.load_rows(ids)
+  for i, loc in ipairs(locs) do
+    local is_missing = records[loc] and not tag_index.holds(loc, records[loc])
+    if is_missing then tag_index.relink(loc, records[loc]) end
+    answers[i] = is_missing and REPAIRED or MOVED_ON
+  end
+  tag_index.save_added()
+  return answers
+end
+
+function repair.stray_tags(args)
+  local answers, is_stray = {}, {}
+  for _, member in ipairs(audit.stray_tags({unpack(args, 2)})) do is_stray[member] = true end
+  for i = 2, #args do
+    answers[i - 1] = is_stray[args[i]] and call('ZREM', KEY.tags, args[i]) or MOVED_ON
   end
   return answers
 end

@@ -97,6 +97,7 @@ local function enter(new)
     local is_postponed = new.limit == 'any' or tonumber(new.limit)
     events.came_from(new.code, is_postponed and 'postponed' or 'replaced')
     lanes.move(new.old.lane, new.code, nil, 1)
+    tag_index.leave(new.loc, new.old.raw)
     shard.count('replaced', 1)
   else
     shard.count('accepted', 1)
@@ -104,8 +105,8 @@ local function enter(new)
   lanes.move(lane, nil, group.code, 1)
 end
 
--- Takes replaced jobs out of the index of their former states, and removes the tombstones of those that begin a new
--- life.
+-- Takes replaced jobs out of the index of their former states and tags, and removes the tombstones of those that begin
+-- a new life.
 local function leave(all)
   local dead, ended, unqueued = {}, {}, {}
   for _, new in ipairs(all) do
@@ -125,6 +126,8 @@ local function leave(all)
   dead_letters.remove(dead)
   tombs.remove(ended)
   for lane, n in pairs(unqueued) do ready.clean(lane, n) end
+  tag_index.know()
+  tag_index.save_removed()
 end
 
 function edges.replace(args)

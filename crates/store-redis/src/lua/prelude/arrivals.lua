@@ -110,6 +110,7 @@ do
       new[n + 1], new[n + 2] = loc, group.times .. rest
       if external ~= '' then call('SET', KEY.body .. loc, external) end
     end
+    if byte(rest) >= FIELDS then tag_index.enter(loc, lane_names[group.lane], rest) end
     events.submitted(loc, group.lane, group.due, rest, group.code)
   end
 
@@ -145,6 +146,8 @@ do
     topics.add_lanes(names)
     schedule.save()
     ready.save('RPUSH')
+    if fields.accepted == 0 then shard.set('tag_index', 1) end
+    tag_index.save_added()
     sliced('HSET', KEY.pool, new)
     for _, payload in ipairs(payloads) do put_payload(unpack(payload)) end
   end

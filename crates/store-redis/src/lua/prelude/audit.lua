@@ -85,6 +85,22 @@ function audit.is_awaited(lane, entry)
   return jobs.due(raw, s) == sub(entry, 13, 18) and record.lane(raw) == lane
 end
 
+-- Those of some members of the index of tags that lead to no job with the tag.
+function audit.stray_tags(members)
+  local locs, ids, strays = {}, {}, {}
+  for i, member in ipairs(members) do locs[i] = tag_index.locator(member) end
+  jobs.load(locs)
+  for _, loc in ipairs(locs) do if records[loc] then ids[#ids + 1] = record.lane(records[loc]) end end
+  shard.load_rows(ids)
+  for i, member in ipairs(members) do
+    local raw, is_stray = records[locs[i]], true
+    for _, own in ipairs(raw and tag_index.members_of(locs[i], raw) or {}) do is_stray = is_stray and own ~= member end
+    -- Without the row of its lane nobody knows the members of a job.
+    if is_stray and not (raw and not rows[record.lane(raw)]) then strays[#strays + 1] = member end
+  end
+  return strays
+end
+
 -- A waiting job, as it is searched for in lists: locator, due, lane, attempts.
 function audit.waiting(loc, raw, s)
   return loc .. jobs.due(raw, s) .. record.lane(raw) .. (s and sub(s, 9, 12) or '\0\0\0\0')

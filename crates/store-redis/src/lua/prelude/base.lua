@@ -44,7 +44,7 @@ local function keys_of(base)
     cancelled_in_slot = base .. ':void:', ready = base .. ':ready:', front = base .. ':front:',
     lanes = base .. ':lanes', pulls = base .. ':pulls', parked = base .. ':parked', leases = base .. ':leases',
     batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:',
-    outbox = base .. ':outbox', topics = base .. ':topics', index = base .. ':index', late = base .. ':late:',
+    outbox = base .. ':outbox', tags = base .. ':tags', topics = base .. ':topics', index = base .. ':index', late = base .. ':late:',
     attempts = base .. ':attempts:', recurring = base .. ':schedules', recurring_times = base .. ':schedule-times',
     destinations = base .. ':destinations', archived_list = base .. ':archive', archived = base .. ':archive:', archiver = base .. ':archiver',
     -- Channels.

@@ -1,6 +1,6 @@
 -- Outcomes: how the end of a lease changes its job, and how settling is written.
 --
--- An outcome is kind, 1 when the payload is external, delay (6 bytes, ms), and the failed attempt with
+-- An outcome is kind, flags (1 if the payload is external, 2 if the job has tags), delay (6 bytes, ms), and the failed attempt with
 -- its reason, packed as a job state ends with them. A success that somebody wants to know of ends with the answer of
 -- the receiver, as the outbox has it.
 local outcomes = {
@@ -16,12 +16,15 @@ do
   local COMPLETE, RETRY, BURY = outcomes.COMPLETE, outcomes.RETRY, outcomes.BURY
   -- The length of a success that nobody wants to know of.
   local PLAIN = 22
+  -- The flags of an outcome.
+  local EXTERNAL, TAGGED = 1, 2
 
   function outcomes.delay(o) return (read('>I6', o, 3)) end
 
-  local function ends(loc, tomb, s, code, external, lane)
+  local function ends(loc, tomb, s, code, flags, lane)
+    if flags >= TAGGED and not records[loc] then tag_index.leave_unread(loc) end
     archive.note(code == DONE and archive.DONE or archive.CANCELLED, loc, lane, s)
-    tombs.add(loc, tombs.with_state(tomb, s, code), external)
+    tombs.add(loc, tombs.with_state(tomb, s, code), flags % TAGGED == EXTERNAL)
     lanes.move(lane, RESERVED, code, 1)
   end
 
@@ -45,13 +48,13 @@ do
   -- due time that the lease was granted for. Entries of jobs that die are appended to `dead`, successes that somebody
   -- wants to know of to `noted`.
   function outcomes.apply(loc, tomb, o, lane, lease, dead, noted)
-    local s, kind, external = states[loc], byte(o), byte(o, 2) == 1
+    local s, kind, flags = states[loc], byte(o), byte(o, 2)
     events.settled(loc, lane, s, o)
     if kind == COMPLETE then
-      ends(loc, tomb, s, DONE, external, lane)
+      ends(loc, tomb, s, DONE, flags, lane)
       note_success(noted, loc, lane, s, o)
     elseif state.is_cancel_requested(s) then
-      ends(loc, tomb, s, CANCELLED, external, lane)
+      ends(loc, tomb, s, CANCELLED, flags, lane)
     elseif kind == RETRY then
       goes_on_later(loc, state.with_failure(s, sub(o, 9)), o, lane, lease)
     elseif kind == BURY then

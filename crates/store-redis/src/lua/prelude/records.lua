@@ -218,15 +218,19 @@ function jobs.save() sliced('HSET', KEY.states, writes) end
 
 -- Removes a job.
 function jobs.remove(loc, external)
+  local raw = records[loc]
+  if raw and byte(raw, 13) >= FIELDS then tag_index.leave(loc, raw) end
   gone[#gone + 1] = loc
   states[loc], records[loc] = false, false
   if external then unlinks[#unlinks + 1] = KEY.body .. loc end
 end
--- Writes the removals: first of the records, then of their job states.
+-- Writes the removals: first of the records, then of their job states and tags.
 function jobs.save_removed()
   events.know()
+  tag_index.know()
   sliced('HDEL', KEY.pool, gone)
   sliced('HDEL', KEY.states, gone)
+  tag_index.save_removed()
   for _, key in ipairs(unlinks) do
     local new_key = archive.new_key(key)
     if new_key then call('RENAME', key, new_key) else call('UNLINK', key) end

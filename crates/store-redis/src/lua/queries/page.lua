@@ -1,4 +1,5 @@
--- page: a page of the jobs that have not ended.
+-- page: a page of the jobs that have not ended: those with a tag by the index, if it has all jobs and the filter names a
+--   tenant or none; else by a scan of all.
 -- KEYS  shard
 -- ARGV  where to read on ('0' is the start), the server's life in which the scan began, how many jobs to look
 --   at, how many at a time, 1 when payloads are wanted, byte budget; then of the filter: state or 0, topic or '', `~tenant`,
@@ -50,13 +51,27 @@ local function job_filter(args, base)
   end
 end
 
+-- Where to go on, and jobs with a tag as HSCAN answers them; false in place of the record of a job that has ended.
+local function indexed(tenant, tag, at, count)
+  local locs, next_at = tag_index.page(tenant, tag, at, count)
+  local found, raws = {}, fetch(KEY.pool, locs)
+  for i, loc in ipairs(locs) do found[2 * i - 1], found[2 * i] = loc, raws[i] end
+  return next_at, found
+end
+
+-- The life in which a page of the index by tags is read: it can be read on in any.
+local ANY_LIFE = '00000000'
+local FIELDS = union(schedule.FIELDS, {'tag_index'})
+
 function edges.page(args)
-  shard.begin(schedule.FIELDS)
+  shard.begin(FIELDS)
   local at, most, step = args[1], tonumber(args[3]), tonumber(args[4])
   local whole, budget, left = args[5] == '1', tonumber(args[6]), most
   local wanted, fits = tonumber(args[7]), job_filter(args, 12)
   local fits_lane = lane_filter(args[8], args[9], args[10], args[11])
-  local life = server_life()
+  local tenant, tag = args[9], args[12]
+  local is_indexed = fields.tag_index == 1 and tag ~= '' and tenant ~= '' and (at == '0' or args[2] == ANY_LIFE)
+  local life = is_indexed and ANY_LIFE or server_life()
   if at ~= '0' and args[2] ~= life then return {life} end
 
   local found = {}
@@ -73,12 +88,16 @@ function edges.page(args)
 
   -- A few at a time, so that it ends near the budget: a scan does not return to jobs that it has passed.
   for _ = 1, ceil(left / step) do
-    local scanned = call('HSCAN', KEY.pool, at, 'COUNT', step)
-    at = scanned[1]
-    local locs, names, pairs_found = {}, {}, scanned[2]
+    local pairs_found
+    if is_indexed then
+      at, pairs_found = indexed(tenant, tag, at, min(step, left))
+    else
+      at, pairs_found = unpack(call('HSCAN', KEY.pool, at, 'COUNT', step))
+    end
+    local locs, names = {}, {}
     for i = 1, #pairs_found, 2 do
       local loc, raw = pairs_found[i], record.whole(pairs_found[i + 1])
-      budget = budget - #pairs_found[i + 1]
+      budget = budget - (pairs_found[i + 1] and #pairs_found[i + 1] or 0)
       if raw then
         locs[#locs + 1], names[#names + 1] = loc, record.lane(raw)
         records[loc] = raw
@@ -94,4 +113,13 @@ function edges.page(args)
     if at == '0' or left <= 0 or budget <= 0 then break end
   end
   return {life, at, {most - left, found}}
+end
+
+-- tagged: how many jobs a filter by a tag looks at.
+-- KEYS  shard
+-- ARGV  `~tenant`, or `~` for no tenant; tag
+-- Returns how many; -1 if the index does not have all jobs
+function edges.tagged(args)
+  shard.begin({'tag_index'})
+  return fields.tag_index == 1 and tag_index.count(args[1], args[2]) or -1
 end
