@@ -3,6 +3,7 @@
 import { render } from './vendor/lit-html.js';
 import { call } from './core/api.js';
 import { live } from './core/events.js';
+import { shareKey } from './core/key-sharing.js';
 import { countEvents } from './core/rates.js';
 import { drawBy, redraw } from './core/redraw.js';
 import { currentRoute } from './core/route.js';
@@ -75,9 +76,9 @@ function navigate() {
   });
 }
 
-/** Learns whether a key may change what only `manage` allows, before anybody tries. */
-function learnScope() {
-  if (session.key) call('GET', '/v1/audit-log?limit=1', { scope: 'manage' }).catch(() => {});
+/** Learns what a key may not do, before anybody tries: a refusal says which scopes the key has. */
+function learnScopes() {
+  if (session.key) call('GET', '/v1/audit-log?limit=1').catch(() => {});
 }
 
 root.replaceChildren();
@@ -85,11 +86,12 @@ window.addEventListener('hashchange', navigate);
 session.watch(() => {
   restartStats();
   open();
-  learnScope();
+  learnScopes();
 });
 countEvents();
 live.start();
+shareKey();
 restartStats();
 open();
-learnScope();
+learnScopes();
 drawBy(draw);

@@ -14,6 +14,8 @@ pub(super) const ASSETS: &[(&str, &[u8])] = assets![
     "core/batch.js",
     "core/connection.js",
     "core/events.js",
+    "core/key-sharing.js",
+    "core/lateness.js",
     "core/pages.js",
     "core/rates.js",
     "core/raw-json.js",

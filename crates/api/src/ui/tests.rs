@@ -68,6 +68,14 @@ fn no_file_has_inline_code_or_styles_or_names_another_host() {
     }
 }
 
+#[test]
+fn the_dashboard_reads_the_words_of_a_refusal() {
+    let (_, session) = ASSETS.iter().find(|(name, _)| *name == "core/session.js").unwrap();
+    let words = "the key does not have the scope";
+    assert!(String::from_utf8_lossy(session).contains(&format!("/^{words} (\\w+); it has ([\\w, ]+)$/")));
+    assert!(include_str!("../access/layer.rs").contains(&format!("\"{words} {{}}; it has {{}}\"")));
+}
+
 #[tokio::test]
 async fn the_page_has_a_strict_policy() {
     let answer = get("/ui/", &[]).await;

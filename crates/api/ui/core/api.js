@@ -38,8 +38,7 @@ export function path(texts, ...parts) {
 /**
  * Calls the API, and returns what it answers.
  * @param {string} method @param {string} target a path with its query
- * @param {{body?: unknown, signal?: AbortSignal, scope?: import('./session.js').Scope, parse?: (text: string) => any}} [options]
- * `scope` is what the call needs, `parse` reads the answer
+ * @param {{body?: unknown, signal?: AbortSignal, parse?: (text: string) => any}} [options] `parse` reads the answer
  * @returns {Promise<any>}
  */
 export async function call(method, target, options = {}) {
@@ -54,7 +53,7 @@ export async function call(method, target, options = {}) {
     connection.answered();
     return (options.parse ?? JSON.parse)(await answer.text());
   }
-  throw await failure(answer, target, options.scope ?? (method === 'GET' ? 'read' : undefined));
+  throw await failure(answer, target);
 }
 
 /** @param {string} target @param {RequestInit} request @param {AbortSignal | undefined} signal */
@@ -68,8 +67,8 @@ async function send(target, request, signal) {
   }
 }
 
-/** @param {Response} answer @param {string} target @param {import('./session.js').Scope | undefined} scope */
-async function failure(answer, target, scope) {
+/** @param {Response} answer @param {string} target */
+async function failure(answer, target) {
   const problem = await answer.json().catch(() => ({}));
   const fields = (problem.errors ?? []).map((/** @type {any} */ wrong) => `${wrong.field}: ${wrong.detail}; allowed: ${wrong.allowed}`);
   const detail = [problem.detail ?? answer.statusText, ...fields].join('\n');
@@ -77,7 +76,7 @@ async function failure(answer, target, scope) {
   // Counts need nothing but the store; other calls are also refused while there are too many of them.
   else if (target === STATS) connection.failed(`The store does not answer: ${detail}`);
   if (answer.status === 401) session.ask(session.key ? detail : '');
-  if (answer.status === 403 && scope) session.refuse(scope, detail);
+  if (answer.status === 403) session.learn(detail);
   return new ApiError(answer.status, detail);
 }
 

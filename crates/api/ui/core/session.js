@@ -5,9 +5,13 @@ import { redraw } from './redraw.js';
 const KEY = 'ringback-key';
 const TENANT = 'ringback-tenant';
 
-/** @typedef {'submit' | 'manage' | 'read'} Scope */
+/** @typedef {'submit' | 'manage'} Scope what actions of the dashboard need */
 
-/** @type {Map<Scope, string>} Why calls that need a scope are refused. */
+/** What the API says of a key without a scope. @see crates/api/src/access/layer.rs */
+const LACKS = /^the key does not have the scope (\w+); it has ([\w, ]+)$/;
+const SCOPES = /** @type {Scope[]} */ (['submit', 'manage']);
+
+/** Why calls that need a scope are refused. @type {Map<Scope, string>} */
 const refused = new Map();
 /** Why a key is asked for; null while none is. @type {string | null} */
 let asked = null;
@@ -38,18 +42,16 @@ export const session = {
     watchers.add(watcher);
   },
 
-  /** Keeps the key until the tab is closed. @param {string} key */
-  setKey(key) {
-    if (key) sessionStorage.setItem(KEY, key);
-    else sessionStorage.removeItem(KEY);
-    sessionStorage.removeItem(TENANT);
+  /** Keeps the key until the tab is closed. @param {string} key @param {string} [tenant] */
+  setKey(key, tenant = '') {
+    keep(KEY, key);
+    keep(TENANT, tenant);
     changed();
   },
 
   /** Chooses a tenant, which only the root key may. @param {string} tenant */
   setTenant(tenant) {
-    if (tenant) sessionStorage.setItem(TENANT, tenant);
-    else sessionStorage.removeItem(TENANT);
+    keep(TENANT, tenant);
     changed();
   },
 
@@ -60,9 +62,10 @@ export const session = {
     redraw();
   },
 
-  /** Notes that the API refuses what needs a scope. @param {Scope} scope @param {string} why */
-  refuse(scope, why) {
-    refused.set(scope, why);
+  /** Learns from a refusal which scopes the key has, if it says so. @param {string} why */
+  learn(why) {
+    const has = LACKS.exec(why)?.[2].split(', ');
+    for (const scope of SCOPES) if (has && !has.includes(scope)) refused.set(scope, why);
     redraw();
   },
 
@@ -71,6 +74,12 @@ export const session = {
     return refused.get(scope) ?? null;
   },
 };
+
+/** @param {string} name @param {string} value */
+function keep(name, value) {
+  if (value) sessionStorage.setItem(name, value);
+  else sessionStorage.removeItem(name);
+}
 
 function changed() {
   refused.clear();

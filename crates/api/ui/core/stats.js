@@ -2,6 +2,7 @@
 // to see whether the API answers.
 
 import { call, now, STATS } from './api.js';
+import { forgetLateness, noteLateness } from './lateness.js';
 import { countStats } from './rates.js';
 import { resource } from './resource.js';
 import { session } from './session.js';
@@ -23,6 +24,7 @@ export function restartStats() {
   ending.abort();
   ending = new AbortController();
   current = null;
+  forgetLateness();
   stats();
 }
 
@@ -31,5 +33,6 @@ async function load(signal) {
   if (session.asked !== null) return new Promise(() => {});
   const answer = await call('GET', STATS, { signal });
   countStats(answer.states, now());
+  noteLateness(answer.lateness_ms, now());
   return answer;
 }

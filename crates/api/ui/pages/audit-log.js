@@ -16,7 +16,7 @@ export function auditLogPage(params, signal) {
   const filter = Object.fromEntries(FIELDS.map((name) => [name, params.get(name) ?? '']).filter(([, value]) => value !== ''));
   const list = pages((cursor, signal) => {
     const query = new URLSearchParams({ ...filter, limit: String(LIMIT), ...(cursor ? { cursor } : {}) });
-    return call('GET', `/v1/audit-log?${query}`, { signal, scope: 'manage' });
+    return call('GET', `/v1/audit-log?${query}`, { signal });
   }, { signal });
   /** @param {SubmitEvent} event */
   const find = (event) => {

@@ -42,7 +42,7 @@ function columns(after) {
 /** @param {string} id @param {string} action @param {() => void} after */
 function stopButton(id, action, after) {
   const onClick = () => confirm({
-    title: `Stop the bulk operation ${id}`, verb: 'Stop it', method: 'DELETE', path: path`/v1/bulk/${id}`, scope: 'submit', after,
+    title: `Stop the bulk operation ${id}`, verb: 'Stop it', method: 'DELETE', path: path`/v1/bulk/${id}`, after,
     words: `It changes no more jobs (${action}). Those that were changed stay so.`,
     done: ({ changed }) => `The bulk operation ${id} is stopped; it has changed ${count(changed)} jobs.`,
   });

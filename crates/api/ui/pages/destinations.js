@@ -60,7 +60,7 @@ function failingView(failing) {
 function pauseButton(item, after) {
   const host = named(item);
   const onClick = () => confirm({
-    title: `Pause the destination ${host}`, verb: 'Pause', method: 'POST', path: path`/v1/destinations/${host}/pause`, scope: 'manage', after,
+    title: `Pause the destination ${host}`, verb: 'Pause', method: 'POST', path: path`/v1/destinations/${host}/pause`, after,
     words: `No job is sent to ${host} until it is resumed, whatever its topic. ${count(item.waiting)} wait now. Submits go on, and attempts in flight end as usual.`,
     done: () => `The destination ${host} is paused.`,
   });
@@ -70,7 +70,7 @@ function pauseButton(item, after) {
 /** @param {string} pause @param {any} item @param {() => void} after */
 function resumeButton(pause, item, after) {
   const onClick = () => confirm({
-    title: `Resume the destination ${pause}`, verb: 'Resume', method: 'POST', path: path`/v1/destinations/${pause}/resume`, scope: 'manage', after,
+    title: `Resume the destination ${pause}`, verb: 'Resume', method: 'POST', path: path`/v1/destinations/${pause}/resume`, after,
     words: `Jobs are sent to ${pause} again. ${count(item.waiting)} wait now.${item.pauses.length > 1 ? ' Another pause holds it still.' : ''}`,
     done: (answer) => answer.paused ? `The pause of ${pause} has ended; another one holds the destination.` : `The destination ${pause} is resumed.`,
   });

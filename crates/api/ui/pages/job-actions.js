@@ -12,7 +12,7 @@ export function jobActions(job, after) {
   const at = path`/v1/jobs/${topic}/${id}`;
   const isNow = (/** @type {any} */ answer) => `${name} is ${answer.state} now.`;
   const only = (/** @type {string[]} */ states) => (states.includes(state) ? null : `Only a job that is ${states.join(' or ')}; this one is ${state}`);
-  const common = { scope: /** @type {const} */ ('submit'), after };
+  const common = { after };
 
   const run = () => confirm({ ...common, title: `Run ${name}`, verb: 'Run', method: 'POST', path: `${at}/run`, words: `It is due now instead of ${exact(job.due_at)}, and is delivered after the jobs of its lane that are ready already.`, done: isNow });
   const cancel = () => confirm({
@@ -25,9 +25,9 @@ export function jobActions(job, after) {
     field: { name: 'delay', label: 'Due in', value: '1h', hint: 'such as 30m, 2h or 1d, from now' },
     done: (answer) => `${name} is ${answer.state} and due at ${exact(answer.due_at)}.`,
   });
-  const revive = () => confirm({ ...common, scope: 'manage', title: `Revive ${name}`, verb: 'Revive', method: 'POST', path: `${at}/revive`, words: 'It is due now, and its failures are counted from zero, so that all of its retries are before it.', done: isNow });
+  const revive = () => confirm({ ...common, title: `Revive ${name}`, verb: 'Revive', method: 'POST', path: `${at}/revive`, words: 'It is due now, and its failures are counted from zero, so that all of its retries are before it.', done: isNow });
   const purge = () => confirm({
-    ...common, scope: 'manage', title: `Purge ${name}`, verb: 'Purge', method: 'DELETE', path: path`/v1/topics/${topic}/dead/${id}`, isFinal: true,
+    ...common, title: `Purge ${name}`, verb: 'Purge', method: 'DELETE', path: path`/v1/topics/${topic}/dead/${id}`, isFinal: true,
     words: 'It is removed. Only its logged attempts are kept. This cannot be undone.', done: () => `${name} is purged.`,
   });
   return html`

@@ -49,7 +49,7 @@ export function jobPage(params, signal) {
           title=${answer.request?.url ? '' : 'Only jobs with a URL that have not ended'}>Copy as curl…</button>
         <button type="button" data-testid="refresh" @click=${refresh}>Refresh</button></div>
       ${factsView(answer)}`)}
-    ${panel({ name: 'timeline', title: 'Attempts', of: attempts }, ({ items }) => (job.value ? timelineView(job.value, items) : nothing))}
+    ${panel({ name: 'timeline', title: 'Attempts', of: attempts }, ({ items }) => timelineView(job.value ?? {}, items))}
     ${job.value?.request ? html`<section class="panel" data-testid="panel-request"><h2>Request</h2>${requestView(job.value)}</section>`
       : job.value ? html`<p class="soft">What was submitted is not kept once a job has ended.</p>` : nothing}
   </div>`;

@@ -29,9 +29,13 @@ export function jobsPage(params, signal) {
       redraw();
     });
     foundSoFar = null;
+    isStale = false;
     return found;
   }, { signal });
+  /** Whether events were left out, so that rows may be older than the events that came. */
+  let isStale = false;
   live.listen((batch) => {
+    isStale ||= batch.isIncomplete;
     if (batch.events.filter((event) => apply(event, list.items)).length > 0) redrawSoon();
   }, signal);
   const find = (/** @type {Record<string, string>} */ next) => {
@@ -47,6 +51,7 @@ export function jobsPage(params, signal) {
     ${panel({ name: 'jobs', of: list.of }, ({ items, next }) => html`
       ${table({ name: 'jobs', caption: Object.keys(fields).length ? `Jobs with ${wordsOf(fields)}` : 'Jobs', items, columns: COLUMNS, key: ({ topic, id }) => `${topic}/${id}`, empty: next ? 'None among those that were looked at so far; the next page looks on.' : 'No pending or dead job fits. Done and cancelled jobs are not listed.' })}
       ${items.length > 0 && items.length < LIMIT && next ? html`<p class="soft">These were found in ${LOOK_MS / 1000} seconds; the next page looks on.</p>` : nothing}
+      ${isStale ? html`<p class="soft">More happened than can be followed: rows may be older than they look. Refresh to see them as they are.</p>` : nothing}
       ${pager(list)}`)}
   </div>`;
   return { title: 'Jobs', view };
@@ -98,7 +103,7 @@ function actions(fields, after) {
 }
 
 /** Changes the row of the job that an event is about. @param {import('../core/batch.js').JobEvent} event @param {any[]} items */
-export function apply(event, items) {
+function apply(event, items) {
   const job = items.find(({ topic, id }) => topic === event.topic && id === event.id);
   if (!job) return false;
   if (event.kind === 'promoted') job.state = 'ready';

@@ -3,13 +3,14 @@
 import { html, nothing } from '../vendor/lit-html.js';
 import { ApiError, call, now } from '../core/api.js';
 import { live } from '../core/events.js';
+import { latenessLately } from '../core/lateness.js';
 import { lately, SECONDS } from '../core/rates.js';
 import { redrawSoon } from '../core/redraw.js';
 import { resource } from '../core/resource.js';
 import { href } from '../core/route.js';
 import { stats } from '../core/stats.js';
 import { bars, figures, legend, lines, partsBar } from '../view/charts.js';
-import { count, duration, exact, rate } from '../view/format.js';
+import { count, duration, exact, plural, rate, relative } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { STATES } from '../view/state.js';
 import { whatIsWrong } from './wrong.js';
@@ -81,7 +82,7 @@ function wrongView(found, isPartial) {
     ? html`<p data-testid="wrong-none">Nothing that can be seen from here.</p>`
     : html`<ul class="wrong" data-testid="wrong-list">${found.map(({ kind, text, links }) => html`<li class=${kind} data-testid="wrong-item">
         <strong>${kind === 'bad' ? 'Wrong: ' : 'Note: '}</strong>${text}
-        ${links.map(({ text, to }, index) => html`${index ? ', ' : ' '}<a href=${to} target="_blank" rel="noopener">${text}</a>`)}
+        ${links.map(({ text, to }, index) => html`${index ? ', ' : ' '}<a href=${to}>${text}</a>`)}
       </li>`)}</ul>`}
     ${isPartial ? html`<p class="soft">Looked at: the first ${count(LOOKED_AT)} topics and destinations.</p>` : nothing}`;
 }
@@ -102,7 +103,20 @@ function latenessView({ lateness_ms: late }) {
   const rows = /** @type {const} */ ([['p50', 'half of all'], ['p99', '99 of 100'], ['max', 'the latest']]);
   if (late.max === null) return html`<p class="soft">Nothing was sent in the last five minutes.</p>`;
   return html`<ul class="counts">${rows.map(([name, meaning]) => html`<li><strong>${duration(late[name])}</strong> <span>${name}, ${meaning}</span></li>`)}</ul>
+    ${latenessChart()}
     <p class="soft">From due to sent, over all callbacks.</p>`;
+}
+
+/** Lateness since the page was opened, as far as it is known. */
+function latenessChart() {
+  const samples = latenessLately();
+  const from = samples.length > 0 ? relative(new Date(samples[0].at).toISOString()) : '';
+  const series = [{ name: 'p50', hue: 'done', values: samples.map(({ p50 }) => p50) }, { name: 'p99', hue: 'ready', values: samples.map(({ p99 }) => p99) }];
+  const label = `Lateness since ${from}: ${series.map(({ name, values }) => `${name} at most ${duration(Math.max(...values.map((value) => value ?? 0), 0))}`).join(', ')}`;
+  const rows = samples.filter((_, index) => index % Math.ceil(samples.length / 20) === 0).map(({ at, p50, p99 }) => [exact(new Date(at).toISOString()), ...[p50, p99].map((value) => (value === null ? '–' : duration(value)))]);
+  return html`${lines({ label, series, from, to: 'now', format: duration })}
+    ${legend(series)}
+    ${figures('Lateness over time', ['at', 'p50', 'p99'], rows)}`;
 }
 
 function ratesView() {
@@ -135,7 +149,7 @@ function forecastView(forecast) {
   return html`${bars({ label, series, titles, from: exact(forecast.from), to: exact(forecast.until) })}
     ${legend(series.map(({ name, hue, values }) => ({ name, hue, value: count(sum(values)) })))}
     <p class="soft">Slots of ${duration(forecast.by_ms)}.
-      ${forecast.exact ? nothing : html`Estimated${forecast.error === null ? '' : `, by ± ${Math.round(forecast.error * 100)} %`}.`}
+      ${forecast.exact ? nothing : html`Estimated${forecast.error ? `, give or take ${forecast.error < 1 ? `${Math.round(forecast.error * 100)} %` : plural(forecast.error, 'job')}` : ''}.`}
       ${most ? html`Lately at most ${count(most)} jobs a minute were delivered, so ${count((most * forecast.by_ms) / 60_000)} in a slot.` : nothing}</p>
     ${figures('What is due', ['from', ...series.map(({ name }) => name)], slots.map((/** @type {any} */ slot, /** @type {number} */ index) => [exact(slot.at), ...series.map(({ values }) => count(values[index]))]))}`;
 }

@@ -46,7 +46,7 @@ export function timesView({ cron, every, time_zone: zone }) {
 
 /** @param {any} schedule @param {() => void} after */
 export function scheduleActions({ id, paused, job }, after) {
-  const common = { method: 'POST', scope: /** @type {const} */ ('submit'), after };
+  const common = { method: 'POST', after };
   const run = () => confirm({ ...common, title: `Run the schedule ${id}`, verb: 'Run now', path: path`/v1/schedules/${id}/run`, words: `It submits its job of the topic ${job.topic} now, beside its times, also if it is paused.`, done: (answer) => `The schedule ${id} has submitted the job ${answer.last?.id}.` });
   const pause = () => confirm({ ...common, title: `Pause the schedule ${id}`, verb: 'Pause', path: path`/v1/schedules/${id}/pause`, words: 'It does not fire until it is resumed. Its times meanwhile do not count as missed.', done: () => `The schedule ${id} is paused.` });
   const resume = () => confirm({ ...common, title: `Resume the schedule ${id}`, verb: 'Resume', path: path`/v1/schedules/${id}/resume`, words: 'It fires again, from its next time on. What it missed is not made up for.', done: () => `The schedule ${id} is resumed.` });

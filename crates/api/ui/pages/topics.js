@@ -51,12 +51,12 @@ function columns(after) {
 /** The button that pauses or resumes a topic. @param {any} item @param {() => void} after */
 export function pauseButton({ topic, paused, states }, after) {
   const pause = () => confirm({
-    title: `Pause the topic ${topic}`, verb: 'Pause', method: 'POST', path: path`/v1/topics/${topic}/pause`, scope: 'manage', after,
+    title: `Pause the topic ${topic}`, verb: 'Pause', method: 'POST', path: path`/v1/topics/${topic}/pause`, after,
     words: `No job of ${topic} is delivered or given to a consumer until it is resumed. ${count(states.ready)} are ready now. Submits go on, and attempts in flight end as usual.`,
     done: () => `The topic ${topic} is paused.`,
   });
   const resume = () => confirm({
-    title: `Resume the topic ${topic}`, verb: 'Resume', method: 'POST', path: path`/v1/topics/${topic}/resume`, scope: 'manage', after,
+    title: `Resume the topic ${topic}`, verb: 'Resume', method: 'POST', path: path`/v1/topics/${topic}/resume`, after,
     words: `Jobs of ${topic} are delivered again. ${count(states.ready)} are ready now.`,
     done: () => `The topic ${topic} is resumed.`,
   });

@@ -1,7 +1,7 @@
 // What is wrong now, in words, read from counts that the API gives: each with links to the jobs that it speaks of.
 
 import { href } from '../core/route.js';
-import { count, duration, plural, relative } from '../view/format.js';
+import { count, duration, plural } from '../view/format.js';
 
 /** How long a job may wait before that is worth a word. */
 const LATE_MS = 10_000;
@@ -16,7 +16,7 @@ const NAMED = 5;
  */
 export function whatIsWrong(stats, topics, destinations, bulk, now) {
   return [
-    ...ofStore(stats), ...failing(destinations), ...deadByHost(destinations), ...deadWithoutHost(topics, destinations),
+    ...ofStore(stats), ...failing(destinations, now), ...deadByHost(destinations), ...deadWithoutHost(topics, destinations),
     ...late(topics), ...overdue(topics, now), ...lateness(stats), ...pausedTopics(topics), ...pausedDestinations(destinations),
     ...running(bulk),
   ];
@@ -34,11 +34,11 @@ function ofStore({ states, tombstones, archive, store }) {
   return found;
 }
 
-/** @param {any[]} destinations @returns {Wrong[]} */
-function failing(destinations) {
+/** @param {any[]} destinations @param {number} now @returns {Wrong[]} */
+function failing(destinations, now) {
   return destinations.filter(({ failing }) => failing).sort((a, b) => b.failing.attempts - a.failing.attempts).slice(0, NAMED).map(({ host, port, failing }) => ({
     kind: 'bad',
-    text: `${host} fails since ${relative(failing.since)}, ${plural(failing.attempts, 'attempt')}, last with ${failing.last_status ?? failing.last_error ?? 'no answer'}:`,
+    text: `${host} has failed for ${duration(now - Date.parse(failing.since))}, ${plural(failing.attempts, 'attempt')}, last with ${failing.last_status ?? failing.last_error ?? 'no answer'}:`,
     links: [{ text: 'its jobs', to: href('jobs', { host: port === null ? host : `${host}:${port}` }) }],
   }));
 }

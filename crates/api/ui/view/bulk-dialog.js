@@ -30,7 +30,7 @@ const label = (verb) => verb[0].toUpperCase() + verb.slice(1);
  * @param {() => void} after loads again what has changed
  */
 export function changeJobs(verb, filter, words, after) {
-  const { scope, states, isFinal } = VERBS[verb];
+  const { states, isFinal } = VERBS[verb];
   const target = `/v1/jobs/${verb}`;
   const ending = new AbortController();
   const { signal } = ending;
@@ -60,7 +60,7 @@ export function changeJobs(verb, filter, words, after) {
   }
 
   const dryRun = () => attempt(async () => {
-    counted = await call('POST', target, { body: { ...body(), dry_run: true }, scope, signal });
+    counted = await call('POST', target, { body: { ...body(), dry_run: true }, signal });
   });
 
   /** @param {Event} event */
@@ -68,7 +68,7 @@ export function changeJobs(verb, filter, words, after) {
     event.preventDefault();
     if (isBusy || !counted || operation) return;
     attempt(async () => {
-      operation = await call('POST', target, { body: body(), scope });
+      operation = await call('POST', target, { body: body() });
       announce(`Bulk operation ${operation.id} has begun: ${verb}, ${words}.`);
       follow();
     });
@@ -84,7 +84,7 @@ export function changeJobs(verb, filter, words, after) {
   }
 
   const stop = () => attempt(async () => {
-    operation = await call('DELETE', path`/v1/bulk/${operation.id}`, { scope: 'submit' });
+    operation = await call('DELETE', path`/v1/bulk/${operation.id}`);
     finished();
   });
 

@@ -13,7 +13,6 @@ import { closeDialog, openDialog } from './dialog.js';
  * @property {string} words what that means
  * @property {string} method
  * @property {string} path
- * @property {import('../core/session.js').Scope} scope what the call needs
  * @property {string} verb the text of the button
  * @property {boolean} [isFinal] whether it cannot be undone
  * @property {{name: string, label: string, value: string, hint: string}} [field] a text that the body has
@@ -37,7 +36,7 @@ export function confirm(action) {
     error = '';
     redraw();
     try {
-      const answer = await call(action.method, action.path, { body: body(), scope: action.scope });
+      const answer = await call(action.method, action.path, { body: body() });
       closeDialog();
       announce(action.done(answer));
       action.after();

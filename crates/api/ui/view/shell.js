@@ -3,6 +3,7 @@
 import { html, nothing } from '../vendor/lit-html.js';
 import { connection } from '../core/connection.js';
 import { live } from '../core/events.js';
+import { forgetKey } from '../core/key-sharing.js';
 import { href } from '../core/route.js';
 import { session } from '../core/session.js';
 import { announcement } from './announce.js';
@@ -45,7 +46,7 @@ function caller() {
       <label>Tenant <input name="tenant" data-testid="tenant-input" .value=${session.tenant} placeholder="all" size="10" autocomplete="off" title="With the root key: a tenant, ~none for what belongs to none, or nothing for all"></label>
       <button type="submit" data-testid="tenant-apply">Choose</button>
     </form>
-    <button type="button" data-testid="key-forget" @click=${() => session.setKey('')}>Forget the key</button>`;
+    <button type="button" data-testid="key-forget" @click=${forgetKey}>Forget the key</button>`;
 }
 
 /** @param {SubmitEvent} event */
