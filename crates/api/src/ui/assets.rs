@@ -11,6 +11,7 @@ macro_rules! assets {
 pub(super) const ASSETS: &[(&str, &[u8])] = assets![
     "app.css",
     "core/api.js",
+    "core/base.js",
     "core/batch.js",
     "core/connection.js",
     "core/events.js",
@@ -52,6 +53,7 @@ pub(super) const ASSETS: &[(&str, &[u8])] = assets![
     "view/charts.js",
     "view/confirm.js",
     "view/dialog.js",
+    "view/due.js",
     "view/format.js",
     "view/key-form.js",
     "view/panel.js",

@@ -1,5 +1,6 @@
 // Calls of the public API. All go through here: one place knows the key, the clock of the API and its errors.
 
+import { BASE } from './base.js';
 import { connection } from './connection.js';
 import { session } from './session.js';
 
@@ -37,7 +38,7 @@ export function path(texts, ...parts) {
 
 /**
  * Calls the API, and returns what it answers.
- * @param {string} method @param {string} target a path with its query
+ * @param {string} method @param {string} target a path of the API with its query
  * @param {{body?: unknown, signal?: AbortSignal, parse?: (text: string) => any}} [options] `parse` reads the answer
  * @returns {Promise<any>}
  */
@@ -59,7 +60,7 @@ export async function call(method, target, options = {}) {
 /** @param {string} target @param {RequestInit} request @param {AbortSignal | undefined} signal */
 async function send(target, request, signal) {
   try {
-    return await fetch(target, { ...request, cache: 'no-store', credentials: 'omit', redirect: 'error' });
+    return await fetch(new URL(target.slice(1), BASE), { ...request, cache: 'no-store', redirect: 'error' });
   } catch (error) {
     if (signal?.aborted) throw error;
     connection.failed('The API does not answer. It is asked again every two seconds.');

@@ -1,6 +1,7 @@
 // Events of jobs, by one stream for all tabs of a browser: a browser has six connections for a host. The tab that holds
 // a lock reads the stream and passes batches on to the others. A tab that is hidden holds none.
 
+import { BASE } from './base.js';
 import { Collector } from './batch.js';
 import { redraw } from './redraw.js';
 import { session } from './session.js';
@@ -70,7 +71,7 @@ async function take(signal) {
 
 /** Names the caller, so that tabs with different keys do not share a stream. */
 async function fingerprint() {
-  const text = new TextEncoder().encode(`${session.key}\n${session.tenant}`);
+  const text = new TextEncoder().encode(`${BASE}\n${session.key}\n${session.tenant}`);
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', text));
   return [...hash.slice(0, 8)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
@@ -93,9 +94,7 @@ async function readAgain(signal) {
 /** @param {AbortSignal} signal */
 async function read(signal) {
   if (session.asked !== null) return;
-  const answer = await fetch('/v1/events', {
-    headers: session.headers(), signal, cache: 'no-store', credentials: 'omit', redirect: 'error',
-  });
+  const answer = await fetch(new URL('v1/events', BASE), { headers: session.headers(), signal, cache: 'no-store', redirect: 'error' });
   if (!answer.ok || !answer.body) return;
   const collector = new Collector();
   const timer = setInterval(() => pass({ mode: 'live', batch: collector.take() }), BATCH_MS);

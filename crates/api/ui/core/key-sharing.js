@@ -1,13 +1,12 @@
 // A tab that was opened by a link has no key: it asks the other tabs of this browser for theirs. The key is in the memory
 // of tabs alone, and forgetting it forgets it in all of them.
 
+import { BASE } from './base.js';
 import { session } from './session.js';
-
-const CHANNEL = 'ringback-key';
 
 /** @typedef {{kind: 'wanted'} | {kind: 'known', key: string, tenant: string} | {kind: 'forgotten'}} Word */
 
-const channel = new BroadcastChannel(CHANNEL);
+const channel = new BroadcastChannel(`ringback-key ${BASE}`);
 
 /** Answers other tabs, and asks them if the API asks for a key. */
 export function shareKey() {

@@ -1,5 +1,6 @@
 // A list of the API that is read page by page, with the first page and the next one as the only ways to move.
 
+import { ApiError } from './api.js';
 import { resource } from './resource.js';
 
 /**
@@ -17,7 +18,17 @@ export function pages(load, options) {
   /** @type {string | null} */
   let cursor = null;
   let number = 1;
-  const of = resource((signal) => load(cursor, signal), options);
+  const of = resource(async (signal) => {
+    try {
+      return await load(cursor, signal);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 422 || cursor === null) throw error;
+      // A cursor is refused once the store was restarted.
+      cursor = null;
+      number = 1;
+      throw new ApiError(422, `${error.message}\nThe list begins again with its first page.`);
+    }
+  }, options);
 
   /** @param {string | null} to @param {number} as */
   const turn = (to, as) => {

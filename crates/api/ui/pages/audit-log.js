@@ -23,7 +23,7 @@ export function auditLogPage(params, signal) {
     event.preventDefault();
     const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
     const to = href('audit-log', Object.fromEntries(FIELDS.map((name) => [name, String(data.get(name) ?? '').trim()])));
-    if (to === location.hash) list.refresh();
+    if (to === location.hash) list.first();
     else location.hash = to;
   };
   const view = () => html`<div data-testid="page-audit-log">

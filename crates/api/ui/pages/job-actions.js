@@ -3,6 +3,7 @@
 import { html } from '../vendor/lit-html.js';
 import { path } from '../core/api.js';
 import { actionButton, confirm } from '../view/confirm.js';
+import { DUE, dueOf } from '../view/due.js';
 import { exact } from '../view/format.js';
 
 /** @param {any} job @param {() => void} after loads the job again */
@@ -22,7 +23,7 @@ export function jobActions(job, after) {
   });
   const reschedule = () => confirm({
     ...common, title: `Reschedule ${name}`, verb: 'Reschedule', method: 'PATCH', path: at, words: `It is due at another time than ${exact(job.due_at)}. Its failures and attempts stay.`,
-    field: { name: 'delay', label: 'Due in', value: '1h', hint: 'such as 30m, 2h or 1d, from now' },
+    field: { ...DUE, value: '1h', body: dueOf },
     done: (answer) => `${name} is ${answer.state} and due at ${exact(answer.due_at)}.`,
   });
   const revive = () => confirm({ ...common, title: `Revive ${name}`, verb: 'Revive', method: 'POST', path: `${at}/revive`, words: 'It is due now, and its failures are counted from zero, so that all of its retries are before it.', done: isNow });

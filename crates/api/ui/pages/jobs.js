@@ -40,7 +40,7 @@ export function jobsPage(params, signal) {
   }, signal);
   const find = (/** @type {Record<string, string>} */ next) => {
     const to = href('jobs', next);
-    if (to === location.hash) list.refresh();
+    if (to === location.hash) list.first();
     else location.hash = to;
   };
   const view = () => html`<div data-testid="page-jobs">

@@ -7,6 +7,7 @@ import { href } from '../core/route.js';
 import { announce } from './announce.js';
 import { callText, textField } from './confirm.js';
 import { closeDialog, openDialog } from './dialog.js';
+import { DUE, dueOf } from './due.js';
 import { count, plural } from './format.js';
 
 const PROGRESS_MS = 1000;
@@ -18,7 +19,7 @@ export const VERBS = /** @type {Record<Verb, {words: string, scope: import('../c
   cancel: { words: 'They are not delivered any more. A job in delivery is cancelled if its delivery fails.', scope: 'submit', states: ['delayed', 'ready', 'reserved', 'dead'], rate: 100_000, isFinal: true },
   run: { words: 'They are due now instead of later.', scope: 'submit', states: ['delayed'], rate: 100 },
   revive: { words: 'They are due now, and their failures are counted from zero.', scope: 'manage', states: ['dead'], rate: 100 },
-  reschedule: { words: 'They are due at another time, counted from when each is changed.', scope: 'submit', states: ['delayed'], rate: 100_000 },
+  reschedule: { words: 'They are due at another time. A duration counts from when each is changed.', scope: 'submit', states: ['delayed'], rate: 100_000 },
   purge: { words: 'They are removed. Nothing is kept of them but logged attempts.', scope: 'manage', states: ['dead'], rate: 100_000, isFinal: true },
 });
 
@@ -35,7 +36,7 @@ export function changeJobs(verb, filter, words, after) {
   const ending = new AbortController();
   const { signal } = ending;
   let rate = String(VERBS[verb].rate);
-  let delay = '1h';
+  let due = '1h';
   let error = '';
   let isBusy = false;
   /** @type {any} */
@@ -43,7 +44,7 @@ export function changeJobs(verb, filter, words, after) {
   /** @type {any} */
   let operation = null;
 
-  const body = () => ({ filter, rate: Number(rate), ...(verb === 'reschedule' ? { delay } : {}) });
+  const body = () => ({ filter, rate: /^\d+$/.test(rate) ? Number(rate) : rate, ...(verb === 'reschedule' ? dueOf(due) : {}) });
 
   /** @param {() => Promise<void>} step */
   async function attempt(step) {
@@ -96,7 +97,7 @@ export function changeJobs(verb, filter, words, after) {
   const question = () => html`<form @submit=${start}>
     <p>${label(verb)} all jobs with ${words}${filter.state ? '' : ` that are ${states.join(' or ')}`}. ${VERBS[verb].words} Jobs that are created from now on are left alone.</p>
     ${countView(counted, verb, error)}
-    ${verb === 'reschedule' ? textField({ name: 'delay', label: 'Due in', hint: 'such as 30m, 2h or 1d' }, delay, (text) => (delay = text)) : nothing}
+    ${verb === 'reschedule' ? textField(DUE, due, (text) => (due = text)) : nothing}
     ${textField({ name: 'rate', label: 'Jobs a second', hint: '1 to 100000' }, rate, (text) => (rate = text))}
     ${callText('POST', target, body())}
     ${problem(error)}

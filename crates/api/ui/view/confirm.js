@@ -15,7 +15,7 @@ import { closeDialog, openDialog } from './dialog.js';
  * @property {string} path
  * @property {string} verb the text of the button
  * @property {boolean} [isFinal] whether it cannot be undone
- * @property {{name: string, label: string, value: string, hint: string}} [field] a text that the body has
+ * @property {{name: string, label: string, value: string, hint: string, body: (text: string) => unknown}} [field] a text, and the body that it makes
  * @property {(answer: any) => string} done what was done, from the answer
  * @property {() => void} after loads again what has changed
  */
@@ -26,7 +26,7 @@ export function confirm(action) {
   let error = '';
   let isBusy = false;
 
-  const body = () => (action.field ? { [action.field.name]: value } : undefined);
+  const body = () => action.field?.body(value);
 
   /** @param {Event} event */
   async function run(event) {

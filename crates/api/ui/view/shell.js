@@ -46,7 +46,15 @@ function caller() {
       <label>Tenant <input name="tenant" data-testid="tenant-input" .value=${session.tenant} placeholder="all" size="10" autocomplete="off" title="With the root key: a tenant, ~none for what belongs to none, or nothing for all"></label>
       <button type="submit" data-testid="tenant-apply">Choose</button>
     </form>
+    ${limits()}
     <button type="button" data-testid="key-forget" @click=${forgetKey}>Forget the key</button>`;
+}
+
+/** What the key may not do, in words: buttons that are disabled cannot be asked why by the keyboard. */
+function limits() {
+  const lacks = /** @type {const} */ (['submit', 'manage']).filter((scope) => session.refusal(scope) !== null);
+  if (lacks.length === 0) return nothing;
+  return html`<span class="soft" data-testid="key-limits">${lacks.length === 2 ? 'This key may only read' : `This key lacks the scope ${lacks[0]}`}</span>`;
 }
 
 /** @param {SubmitEvent} event */
