@@ -2,9 +2,9 @@
 //! tags. It calls the public API like any other client, so nothing here knows a job.
 
 mod assets;
+mod dashboard;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::Path;
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use self::assets::ASSETS;
+pub use self::dashboard::Dashboard;
 use crate::error;
 use crate::state::Api;
 
@@ -25,27 +26,6 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html",
 );
-
-/// Whether the dashboard is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dashboard {
-    /// At `/ui/`.
-    On,
-    /// Not at all: its paths are unknown.
-    Off,
-}
-
-impl FromStr for Dashboard {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "on" => Ok(Self::On),
-            "off" => Ok(Self::Off),
-            _ => Err("must be on or off"),
-        }
-    }
-}
 
 /// A file of the dashboard, as it is served.
 struct Asset {

@@ -73,6 +73,7 @@ function navigate() {
   requestAnimationFrame(() => {
     window.scrollTo(0, 0);
     root.querySelector('h1')?.focus({ preventScroll: true });
+    root.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   });
 }
 

@@ -12,7 +12,8 @@ export function curlOf({ topic, id, attempts, due_at: due, request, effective, r
   ];
   const data = base64 !== undefined ? ['--data-binary @-'] : rawBody !== undefined ? [`--data-raw ${quoted(rawBody)}`] : [];
   const parts = [
-    `curl ${quoted(effective?.url ?? request.url)}`,
+    // Brackets and braces of a URL would be a pattern.
+    `curl --globoff ${quoted(effective?.url ?? request.url)}`,
     ...(method === (hasBody ? 'POST' : 'GET') ? [] : [`-X ${method}`]),
     ...headers.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`), ...data,
   ];

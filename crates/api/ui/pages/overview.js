@@ -95,7 +95,7 @@ function statesView({ states, topics, store }) {
     ${partsBar({ label, parts: open.map((state) => ({ name: state, hue: state, value: states[state] })) })}
     <ul class="counts">${STATES.map((state) => html`<li class="state-${state}"><strong>${count(states[state])}</strong>
       ${open.includes(state) ? html`<a href=${href('jobs', { state })}>${state}</a>` : html`<span>${state}</span>`}</li>`)}</ul>
-    <p class="soft">${count(topics)} topics, on ${store.kind} (${store.profile}). Done and cancelled count since the installation began.</p>`;
+    <p class="soft">${plural(topics, 'topic')}, on ${store.kind} (${store.profile}). Done and cancelled count since the installation began.</p>`;
 }
 
 /** @param {any} answer */

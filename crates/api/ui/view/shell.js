@@ -42,10 +42,12 @@ export function shell(section, page) {
 }
 
 function caller() {
-  return html`<form class="tenant" @submit=${chooseTenant}>
+  // The root key alone chooses a tenant, and it lacks nothing.
+  const mayBeRoot = session.refusal('manage') === null && session.refusal('submit') === null;
+  return html`${mayBeRoot ? html`<form class="tenant" @submit=${chooseTenant}>
       <label>Tenant <input name="tenant" data-testid="tenant-input" .value=${session.tenant} placeholder="all" size="10" autocomplete="off" title="With the root key: a tenant, ~none for what belongs to none, or nothing for all"></label>
       <button type="submit" data-testid="tenant-apply">Choose</button>
-    </form>
+    </form>` : nothing}
     ${limits()}
     <button type="button" data-testid="key-forget" @click=${forgetKey}>Forget the key</button>`;
 }
