@@ -32,6 +32,7 @@ pub(super) const ASSETS: &[(&str, &[u8])] = assets![
     "pages/audit-log.js",
     "pages/bulk.js",
     "pages/curl.js",
+    "pages/dead-sample.js",
     "pages/dead.js",
     "pages/destinations.js",
     "pages/filter.js",

@@ -1,7 +1,6 @@
 // Dead jobs in groups of one reason, host and answer, from a bounded sample; each group can be revived at a rate or purged.
 
 import { html } from '../vendor/lit-html.js';
-import { call, path } from '../core/api.js';
 import { resource } from '../core/resource.js';
 import { href } from '../core/route.js';
 import { changeJobs } from '../view/bulk-dialog.js';
@@ -10,46 +9,30 @@ import { ago, count, plural } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { failure } from '../view/state.js';
 import { table } from '../view/table.js';
+import { sampleOf } from './dead-sample.js';
 import { wordsOf } from './filter.js';
 
-/** How many dead jobs are looked at, in how many pages, and for how long. */
-const SAMPLE = 1000;
-const PAGES = 10;
-const LOOK_MS = 5000;
+/** The longest text of an error that a filter takes. */
+const MAX_ERROR = 128;
 
 /** @typedef {{reason: string, host: string | null, status?: number, error?: string, jobs: number, first: string, last: string, topics: Set<string>}} Group */
 
 /** @type {import('../main.js').MakePage} */
 export function deadPage(params, signal) {
   const topic = params.get('topic') ?? '';
-  const of = resource((signal) => load(topic, signal), { signal });
+  const of = resource(async (signal) => {
+    const { jobs, total } = await sampleOf(topic, signal);
+    return { groups: grouped(jobs), looked: jobs.length, total };
+  }, { signal });
   const view = () => html`<div data-testid="page-dead">
     <h1 tabindex="-1">Dead letters${topic ? html` of <a href=${href('topic', { topic })}>${topic}</a>` : ''}</h1>
     <p><a href=${href('jobs', { state: 'dead', topic })}>List them</a>${topic ? html`, or see <a href=${href('dead')}>those of all topics</a>` : ''}.</p>
-    ${panel({ name: 'dead', of }, ({ groups, looked, total, isAll }) => html`
-      <p data-testid="dead-sample">${isAll ? `All ${plural(looked, 'dead job')}.` : `A sample: ${count(looked)} of ${plural(total, 'dead job')}, in no particular order. There may be groups that it does not show.`}</p>
-      ${table({ name: 'dead', caption: 'Dead jobs by reason, host and last answer', items: groups, key: keyOf, columns: columns(topic, of.refresh), empty: 'No job is dead.' })}
+    ${panel({ name: 'dead', of }, ({ groups, looked, total }) => html`
+      <p data-testid="dead-sample">${looked >= total ? `All ${plural(looked, 'dead job')}.` : `A sample: ${count(looked)} of ${plural(total, 'dead job')}. There may be groups that it does not show.`}</p>
+      ${table({ name: 'dead', caption: 'Dead jobs by reason, host and last answer', items: groups, key: keyOf, columns: columns(topic, of.refresh), empty: total === 0 ? 'No job is dead.' : 'None was found in the time that there was: list them.' })}
       <div class="pager"><button type="button" data-testid="refresh" @click=${of.refresh}>Refresh</button></div>`)}
   </div>`;
   return { title: 'Dead letters', view };
-}
-
-/** @param {string} topic @param {AbortSignal} signal */
-async function load(topic, signal) {
-  const counts = await call('GET', topic ? path`/v1/topics/${topic}` : '/v1/stats', { signal });
-  const deadline = performance.now() + LOOK_MS;
-  const jobs = [];
-  /** @type {string | null} */
-  let next = null;
-  let pages = 0;
-  do {
-    const query = new URLSearchParams({ state: 'dead', include: 'request', limit: String(Math.min(SAMPLE - jobs.length, 200)), ...(topic ? { topic } : {}), ...(next ? { cursor: next } : {}) });
-    const answer = /** @type {any} */ (await call('GET', `/v1/jobs?${query}`, { signal }));
-    jobs.push(...answer.items);
-    next = answer.next;
-    pages += 1;
-  } while (next && jobs.length < SAMPLE && pages < PAGES && performance.now() < deadline);
-  return { groups: grouped(jobs), looked: jobs.length, total: Math.max(counts.states.dead, jobs.length), isAll: next === null };
 }
 
 /** @param {any[]} jobs @returns {Group[]} */
@@ -84,7 +67,7 @@ function keyOf({ reason, host, status, error }) {
 
 /** The filter that fits a group. A group without a host or an answer is wider: a filter cannot ask for what is not there. @param {string} topic @param {Group} group */
 function filterOf(topic, { reason, host, status, error }) {
-  const given = Object.entries({ topic, state: 'dead', reason, host, status, error }).filter(([, value]) => value !== undefined && value !== null && value !== '');
+  const given = Object.entries({ topic, state: 'dead', reason, host, status, error: error?.slice(0, MAX_ERROR) }).filter(([, value]) => value !== undefined && value !== null && value !== '');
   return Object.fromEntries(given);
 }
 
