@@ -8,7 +8,7 @@ use http::{Request, StatusCode};
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::access::Gate;
+use crate::access::{Access, Gate};
 use crate::app;
 use crate::state::tests::unprepared;
 
@@ -109,6 +109,41 @@ async fn the_path_without_a_slash_leads_to_the_page() {
     let answer = get("/ui", &[]).await;
     assert_eq!(answer.status(), StatusCode::PERMANENT_REDIRECT);
     assert_eq!(answer.headers()[header::LOCATION], "ui/");
+}
+
+/// The status of the answer of an API with rules for who may call.
+async fn status(access: Access, path: &str, headers: &[(&str, &str)]) -> StatusCode {
+    let api = unprepared();
+    let gate = Gate::with(access, &api);
+    let request =
+        headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
+    let request = request.body(Body::empty()).unwrap();
+    app::app(api, gate, Dashboard::On).oneshot(request).await.unwrap().status()
+}
+
+#[tokio::test]
+async fn the_files_need_no_key_and_the_data_does() {
+    let asking = || Access { root: Some("0123456789abcdef0123456789abcdef".parse().unwrap()), hosts: None };
+    for path in ["/ui", "/ui/", "/ui/main.js", "/ui/nothing.js"] {
+        assert_ne!(status(asking(), path, &[]).await, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    assert_eq!(status(asking(), "/v1/stats", &[]).await, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn without_a_root_key_it_is_for_this_machine_and_no_page_of_another_site() {
+    let local = || Access { root: None, hosts: Some(vec!["localhost".to_owned()]) };
+    let host = ("host", "localhost:7411");
+    for site in ["same-origin", "none"] {
+        assert_eq!(
+            status(local(), "/ui/", &[host, ("sec-fetch-site", site)]).await,
+            StatusCode::OK,
+            "{site}"
+        );
+    }
+    let foreign = [host, ("sec-fetch-site", "cross-site")];
+    assert_eq!(status(local(), "/ui/", &foreign).await, StatusCode::FORBIDDEN);
+    assert_eq!(status(local(), "/ui/", &[("host", "evil.example")]).await, StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]
