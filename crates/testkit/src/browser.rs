@@ -6,7 +6,6 @@ mod driver;
 use std::time::Duration;
 
 use reqwest::{Client, Method};
-use ringback_core::base64;
 use serde_json::{Value, json};
 
 use self::driver::Driver;
@@ -106,14 +105,14 @@ impl Browser {
 
     /// How many elements a selector fits.
     pub async fn count(&self, selector: &str) -> u64 {
-        let found = self.run("return document.querySelectorAll(arguments[0]).length", &[selector.into()]);
-        found.await.as_u64().expect("a number")
+        let script = "return document.querySelectorAll(arguments[0]).length";
+        self.run(script, &[selector.into()]).await.as_u64().expect("a number")
     }
 
     /// The text of the first element that a selector fits, as it is shown; `None` without such an element.
     pub async fn text(&self, selector: &str) -> Option<String> {
-        let text = self.run("return document.querySelector(arguments[0])?.innerText", &[selector.into()]);
-        text.await.as_str().map(str::to_owned)
+        let script = "return document.querySelector(arguments[0])?.innerText";
+        self.run(script, &[selector.into()]).await.as_str().map(str::to_owned)
     }
 
     /// Waits until a selector fits an element.
@@ -166,10 +165,10 @@ impl Browser {
             .collect()
     }
 
-    /// A screenshot of what is visible, as PNG.
-    pub async fn screenshot(&self) -> Vec<u8> {
+    /// A screenshot of what is visible: a PNG in base64.
+    pub async fn screenshot(&self) -> String {
         let image = self.call(Method::GET, "/screenshot", &Value::Null).await.expect("a screenshot");
-        base64::decode(image.as_str().expect("base64")).expect("base64")
+        image.as_str().expect("base64").to_owned()
     }
 
     /// Sets the size of the visible part of the page in CSS pixels.

@@ -58,7 +58,7 @@ impl Driver {
         let profile = format!("--user-data-dir={}", self.dir.path().join("profile").display());
         // `/dev/shm` is small in containers.
         let mut arguments =
-            vec!["--headless=new", "--remote-debugging-pipe", "--disable-dev-shm-usage", &profile];
+            vec!["--headless=new", "--remote-debugging-pipe", "--disable-dev-shm-usage", profile.as_str()];
         if geteuid().is_root() {
             arguments.push("--no-sandbox");
         }
