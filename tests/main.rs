@@ -14,3 +14,4 @@ mod raw_post;
 mod redis_layout;
 mod sample_jobs;
 mod testkit;
+mod ui;

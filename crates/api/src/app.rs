@@ -19,6 +19,7 @@ use crate::audit_log::AuditLog;
 use crate::extract::trace_of;
 use crate::limits::{Activity, AnswerMemory};
 use crate::state::Api;
+use crate::ui::{self, Dashboard};
 use crate::{error, openapi, routes};
 
 /// What each request passes.
@@ -32,8 +33,11 @@ struct Around {
 }
 
 /// The whole API as a service, without a listener.
-pub(crate) fn app(api: Arc<Api>, gate: Gate) -> Router {
-    let table = table();
+pub(crate) fn app(api: Arc<Api>, gate: Gate, dashboard: Dashboard) -> Router {
+    let mut table = table();
+    if dashboard == Dashboard::On {
+        table.extend(ui::table());
+    }
     let paths = table.iter().map(|(path, _)| *path).collect();
     let around = Around {
         observer: Observer { metrics: Arc::clone(&api.metrics), paths },
@@ -82,10 +86,10 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
 #[cfg(test)]
 pub(crate) fn open(api: Arc<Api>) -> Router {
     let gate = Gate::open(&api);
-    app(api, gate)
+    app(api, gate, Dashboard::On)
 }
 
-/// Every path and its handlers.
+/// Every path of the API and its handlers. The dashboard is beside it: it is no part of the API.
 pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
     let mut table = routes::table();
     table.push(("/openapi.json", get(openapi::serve)));

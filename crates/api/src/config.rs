@@ -14,6 +14,7 @@ use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
 use crate::access::{self, Access};
+use crate::ui::Dashboard;
 
 /// How long one store call may take, so that a request that first waits in a queue is still
 /// answered within two seconds.
@@ -41,6 +42,7 @@ const OWN: &[Setting] = &[
         "",
         "File in the PEM form with the authorities that PostgreSQL is trusted by on TLS; those of the system if empty",
     ),
+    Setting::new("UI", "on", "Whether the dashboard is served at /ui/: on or off"),
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
 ];
 
@@ -67,6 +69,8 @@ pub struct Config {
     pub history: Option<ChildProgram>,
     /// Who may call the API (`ROOT_KEY`, `HOSTS`, `INSECURE`).
     pub access: Access,
+    /// Whether the dashboard is served (`UI`, on).
+    pub dashboard: Dashboard,
 }
 
 impl Config {
@@ -90,6 +94,7 @@ impl Config {
             history: ArchiveUrl::load(lookup)
                 .map(|_| ChildProgram::new(lookup, &["ARCHIVE"], Serves::History)),
             access: Access::load(lookup, listen, has_client_ca),
+            dashboard: lookup.parse("UI"),
         }
     }
 }
@@ -108,6 +113,7 @@ mod tests {
         assert_eq!((config.store.url.as_str(), config.store.shards), ("redis://127.0.0.1:6379", 4));
         assert_eq!((config.store.call_timeout, config.event_listeners), (CALL_TIMEOUT, 100));
         assert_eq!(config.connections, 10_000);
+        assert_eq!(config.dashboard, Dashboard::On);
     }
 
     #[test]
@@ -119,6 +125,7 @@ mod tests {
             ("KEEP_DONE", "1s"),
             ("EVENT_LISTENERS", "0"),
             ("API_CONNECTIONS", "1"),
+            ("UI", "yes"),
         ];
         let (_, mistakes) = load_from(Config::SETTINGS, &wrong, Config::load);
         assert_eq!(mistakes.len(), wrong.len(), "{mistakes:?}");

@@ -3,7 +3,7 @@
 //! `app` puts the routes and the layers around them together, `access` says who may call. A handler of `routes` gets
 //! its input from the extractors of `extract` and the shared `Api` of `state`. Submits and imports that
 //! `ringback-admission` accepts go through the queues of `submit`, reserves through `pull`, event streams through
-//! `events`, queries of the archive through `history`. `audit_log` notes which calls have changed what. `inspect` answers with whole jobs. `resealing` keeps secrets
+//! `events`, queries of the archive through `history`. `audit_log` notes which calls have changed what. `ui` serves the dashboard, which calls this API. `inspect` answers with whole jobs. `resealing` keeps secrets
 //! sealed with the newest master key. `limits` bounds memory and time, `error` turns failures into problem details, and
 //! `schema` describes the requests for `openapi`. The process keeps no state that another API process would miss.
 
@@ -27,6 +27,7 @@ mod schema;
 mod sealed_headers;
 mod state;
 mod submit;
+mod ui;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub use crate::access::Access;
 use crate::access::{Gate, KeyUses};
 pub use crate::config::Config;
 use crate::state::Api;
+pub use crate::ui::Dashboard;
 
 /// The name of the task that reads the topic policies, and of its readiness check.
 const POLICIES: &str = "api's policies";
@@ -135,5 +137,5 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
         }
     });
     let api = Api::new(config, store, retries, random::generator(), context, tasks);
-    app::app(Arc::new(api), gate)
+    app::app(Arc::new(api), gate, config.dashboard)
 }

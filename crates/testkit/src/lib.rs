@@ -8,6 +8,7 @@
 //! return errors.
 
 pub mod attempts;
+mod browser;
 mod child;
 pub mod demo;
 mod environment;
@@ -26,6 +27,7 @@ mod sink;
 mod stack;
 mod time;
 
+pub use crate::browser::{Browser, Key};
 pub use crate::child::Child;
 pub use crate::environment::{seed, variable};
 pub use crate::name_server::NameServer;

@@ -111,6 +111,7 @@ async fn the_commands_that_it_suggests_work_as_printed() {
     let greeting = up.greeting();
     for line in [
         format!("  API    http://127.0.0.1:{}/v1", up.api),
+        format!("  UI     http://127.0.0.1:{}/ui/", up.api),
         format!("  admin  http://127.0.0.1:{}/readyz, /healthz, /metrics", up.admin),
         format!("  data   {} (embedded)", up.dir.path().join("data").display()),
     ] {

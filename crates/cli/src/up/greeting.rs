@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use ringback_api::Dashboard;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_egress::Guard;
 
@@ -15,6 +16,8 @@ use crate::output::quoted;
 /// The values of the message.
 pub(crate) struct Greeting {
     api: String,
+    /// The URL of the dashboard, unless it is switched off.
+    dashboard: Option<String>,
     admin: String,
     data: String,
     /// The path of this program, quoted for a shell.
@@ -31,8 +34,10 @@ pub(crate) struct Greeting {
 impl Greeting {
     pub(crate) fn of(config: &Config, demo: Option<SocketAddr>) -> Self {
         let program = std::env::current_exe().unwrap_or_else(|_| "ringback".into());
+        let api = url(config.api.listen, config.api.tls.is_some());
         Self {
-            api: url(config.api.listen, config.api.tls.is_some()),
+            dashboard: (config.api.dashboard == Dashboard::On).then(|| format!("{api}/ui/")),
+            api,
             admin: url(config.admin, config.is_admin_tls),
             data: location(&config.store),
             program: word(&program),
@@ -50,13 +55,14 @@ impl Greeting {
         let Self { api, admin, data, .. } = self;
         let is_enforced = self.guard.is_enforced(|| is_guarded_store);
         let is_allowed = self.guard.judge_origin(&format!("http://{}", self.receiver())).is_ok();
+        let dashboard = self.dashboard.as_ref().map_or_else(String::new, |url| format!("  UI     {url}\n"));
         let next = if is_enforced && !is_allowed { self.local_is_forbidden() } else { self.try_it() };
         format!(
             r"
 Ringback is up; press Ctrl-C to stop it.
 
   API    {api}/v1
-  admin  {admin}/readyz, /healthz, /metrics
+{dashboard}  admin  {admin}/readyz, /healthz, /metrics
   data   {data}
 
 {next}

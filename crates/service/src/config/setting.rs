@@ -45,6 +45,7 @@ pub const ALL_NAMES: &[&str] = &[
     "TENANT",
     "EVENT_LISTENERS",
     "API_CONNECTIONS",
+    "UI",
     "NAME_SERVERS",
     "CA_FILE",
     "EGRESS_ALLOW",

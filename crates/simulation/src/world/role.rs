@@ -81,6 +81,7 @@ impl Role {
                     master_keys: Default::default(),
                     history: None,
                     access: ringback_api::Access::open(),
+                    dashboard: ringback_api::Dashboard::Off,
                 };
                 router = Some(ringback_api::router(&config, &store, &context, &mut tasks));
             }

@@ -1,0 +1,36 @@
+// When the page is drawn again: at the next frame after an answer or an action, and at most once a second for events.
+
+const EVENTS_MS = 1000;
+
+/** @type {() => void} */
+let draw = () => {};
+let isRequested = false;
+let drawnAt = 0;
+let later = 0;
+
+/** Sets what draws the page. @param {() => void} drawing */
+export function drawBy(drawing) {
+  draw = drawing;
+  redraw();
+}
+
+/** Draws the page at the next frame. */
+export function redraw() {
+  if (isRequested) return;
+  isRequested = true;
+  requestAnimationFrame(() => {
+    isRequested = false;
+    drawnAt = performance.now();
+    draw();
+  });
+}
+
+/** Draws the page soon, but at most once a second. */
+export function redrawSoon() {
+  if (later !== 0) return;
+  const wait = Math.max(0, drawnAt + EVENTS_MS - performance.now());
+  later = setTimeout(() => {
+    later = 0;
+    redraw();
+  }, wait);
+}

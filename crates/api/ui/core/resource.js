@@ -1,0 +1,57 @@
+// What a panel shows: loaded, loaded again every so often while the page is visible, and when the API is back.
+
+import { connection } from './connection.js';
+import { redraw } from './redraw.js';
+
+/**
+ * @template T
+ * @typedef {{value: T | undefined, error: Error | undefined, isLoading: boolean, refresh: () => Promise<void>}} Resource
+ */
+
+/**
+ * Loads something for a page.
+ * @template T
+ * @param {(signal: AbortSignal) => Promise<T>} load
+ * @param {{signal: AbortSignal, every?: number}} options `signal` ends it; `every` is in milliseconds
+ * @returns {Resource<T>}
+ */
+export function resource(load, { signal, every }) {
+  let timer = 0;
+  let current = new AbortController();
+
+  const of = /** @type {Resource<T>} */ ({ value: undefined, error: undefined, isLoading: false, refresh });
+
+  async function refresh() {
+    clearTimeout(timer);
+    current.abort();
+    const mine = new AbortController();
+    current = mine;
+    of.isLoading = true;
+    redraw();
+    try {
+      const value = await load(AbortSignal.any([signal, mine.signal]));
+      if (mine.signal.aborted || signal.aborted) return;
+      of.value = value;
+      of.error = undefined;
+    } catch (error) {
+      if (mine.signal.aborted || signal.aborted) return;
+      of.error = /** @type {Error} */ (error);
+    }
+    of.isLoading = false;
+    redraw();
+    if (every) timer = setTimeout(again, every);
+  }
+
+  function again() {
+    if (signal.aborted) return;
+    if (document.hidden) document.addEventListener('visibilitychange', again, { once: true });
+    else refresh();
+  }
+
+  signal.addEventListener('abort', () => clearTimeout(timer));
+  connection.onRecovery(() => {
+    if (of.error) refresh();
+  }, signal);
+  refresh();
+  return of;
+}

@@ -1,0 +1,28 @@
+// The address of a page: a name and parameters in the fragment, such as `#/jobs?state=dead`.
+
+/** @typedef {{name: string, params: URLSearchParams}} Route */
+
+/** The page that the address names; null if the fragment is none. @returns {Route | null} */
+export function currentRoute() {
+  const { hash } = location;
+  if (hash === '' || hash === '#') return { name: '', params: new URLSearchParams() };
+  if (!hash.startsWith('#/')) return null;
+  const [name, query] = split(hash.slice(2));
+  return { name, params: new URLSearchParams(query) };
+}
+
+/**
+ * The address of a page. Parameters without a value are left out.
+ * @param {string} name @param {Record<string, string | number | null | undefined>} [params]
+ */
+export function href(name, params = {}) {
+  const given = Object.entries(params).filter(([, value]) => value !== '' && value !== null && value !== undefined);
+  const query = new URLSearchParams(given.map(([field, value]) => [field, String(value)])).toString();
+  return `#/${name}${query ? `?${query}` : ''}`;
+}
+
+/** @param {string} text @returns {[string, string]} */
+function split(text) {
+  const mark = text.indexOf('?');
+  return mark < 0 ? [text, ''] : [text.slice(0, mark), text.slice(mark + 1)];
+}

@@ -1,0 +1,60 @@
+// A bounded sample of the dead jobs, with what was submitted: those of one topic, or of the topics that have the most. Their
+// lists look at dead jobs alone; the list of all jobs looks at every job, and is asked only where no topic is known.
+
+import { call, path } from '../core/api.js';
+
+/** How many dead jobs are looked at, of how many topics, and for how long. */
+const SAMPLE = 1000;
+const TOPICS = 10;
+const LOOK_MS = 5000;
+/** How many topics are looked at for those with the most dead jobs. */
+const KNOWN_TOPICS = 1000;
+/** Pages with requests take memory of the API, so they are small. */
+const PAGE = 200;
+
+/**
+ * @param {string} topic the topic; empty for all @param {AbortSignal} signal
+ * @returns {Promise<{jobs: any[], total: number}>} the jobs, and how many there are
+ */
+export async function sampleOf(topic, signal) {
+  const deadline = performance.now() + LOOK_MS;
+  const counts = await call('GET', topic ? path`/v1/topics/${topic}` : '/v1/stats', { signal });
+  const total = counts.states.dead;
+  const topics = topic || total === 0 ? [topic] : await topicsWithMost(signal);
+  /** @type {any[]} */
+  const jobs = [];
+  for (const [index, name] of topics.entries()) {
+    const share = Math.ceil((Math.min(SAMPLE, total) - jobs.length) / (topics.length - index));
+    const target = name ? path`/v1/topics/${name}/dead` : '/v1/jobs';
+    const query = { include: 'request', ...(name ? {} : { state: 'dead' }) };
+    jobs.push(...(await read(target, query, share, deadline, signal)));
+  }
+  return { jobs, total: Math.max(total, jobs.length) };
+}
+
+/** The topics with the most dead jobs; one without a name if none is known. @param {AbortSignal} signal @returns {Promise<string[]>} */
+async function topicsWithMost(signal) {
+  const { items } = await call('GET', `/v1/topics?limit=${KNOWN_TOPICS}`, { signal });
+  const dead = items.filter((/** @type {any} */ { states }) => states.dead > 0);
+  dead.sort((/** @type {any} */ a, /** @type {any} */ b) => a.states.dead - b.states.dead);
+  // The topics with the fewest come first, so that what these leave of the sample goes to the others.
+  const names = dead.slice(-TOPICS).map((/** @type {any} */ { topic }) => topic);
+  return names.length > 0 ? names : [''];
+}
+
+/**
+ * Reads a list until there are enough jobs, or no time is left.
+ * @param {string} target @param {Record<string, string>} query @param {number} wanted @param {number} deadline @param {AbortSignal} signal
+ */
+async function read(target, query, wanted, deadline, signal) {
+  const jobs = [];
+  let cursor = '';
+  while (jobs.length < wanted && performance.now() < deadline) {
+    const limit = String(Math.min(wanted - jobs.length, PAGE));
+    const answer = await call('GET', `${target}?${new URLSearchParams({ ...query, limit, ...(cursor ? { cursor } : {}) })}`, { signal });
+    jobs.push(...answer.items);
+    if (answer.next === null) break;
+    cursor = answer.next;
+  }
+  return jobs;
+}

@@ -1,0 +1,78 @@
+// The hosts that callbacks go to, with their jobs and what fails there; each can be paused and resumed.
+
+import { html } from '../vendor/lit-html.js';
+import { call, path } from '../core/api.js';
+import { pages } from '../core/pages.js';
+import { href } from '../core/route.js';
+import { actionButton, confirm } from '../view/confirm.js';
+import { ago, count, plural } from '../view/format.js';
+import { panel } from '../view/panel.js';
+import { pager, table } from '../view/table.js';
+
+const EVERY_MS = 5000;
+const LIMIT = 200;
+
+/** @type {import('../main.js').MakePage} */
+export function destinationsPage(_params, signal) {
+  const list = pages((cursor, signal) => call('GET', `/v1/destinations?limit=${LIMIT}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { signal }), { signal, every: EVERY_MS });
+  const view = () => html`<div data-testid="page-destinations">
+    <h1 tabindex="-1">Destinations</h1>
+    ${panel({ name: 'destinations', of: list.of }, ({ items }) => html`
+      ${table({ name: 'destinations', caption: 'Destinations by host', items, key, columns: columns(list.refresh), empty: 'No job has a destination, and none is paused.' })}
+      ${pager(list)}`)}
+  </div>`;
+  return { title: 'Destinations', view };
+}
+
+/** @param {any} item */
+function key({ scheme, host, port }) {
+  return scheme ? `${scheme}://${host}:${port}` : named({ host, port });
+}
+
+/** As a filter and a pause name it. @param {any} item */
+function named({ host, port }) {
+  return port === null ? host : `${host}:${port}`;
+}
+
+/** @param {() => void} after @returns {import('../view/table.js').Column<any>[]} */
+function columns(after) {
+  const of = (/** @type {string} */ title, /** @type {string} */ field, /** @type {string} */ state) => ({
+    title, kind: /** @type {const} */ ('number'),
+    cell: (/** @type {any} */ item) => item[field] ? html`<a href=${href('jobs', { host: named(item), state })}>${count(item[field])}</a>` : '0',
+  });
+  return [
+    { title: 'destination', cell: (item) => html`<a href=${href('jobs', { host: named(item) })}>${key(item)}</a>${item.paused ? html` <span class="paused">paused</span>` : ''}` },
+    of('waiting', 'waiting', 'ready'), of('in flight', 'reserved', 'reserved'), of('delayed', 'delayed', 'delayed'), of('dead', 'dead', 'dead'),
+    { title: 'failing', kind: 'wide', cell: ({ failing }) => failingView(failing) },
+    { title: 'pauses', cell: ({ paused, pauses }) => pauses.length ? pauses.join(', ') : (paused ? 'by the operator' : html`<span class="none">–</span>`) },
+    { title: 'actions', kind: 'actions', cell: (item) => html`${item.pauses.map((/** @type {string} */ pause) => resumeButton(pause, item, after))}${item.paused ? '' : pauseButton(item, after)}` },
+  ];
+}
+
+/** @param {any} failing */
+function failingView(failing) {
+  if (!failing) return html`<span class="none">–</span>`;
+  const { since, last_at, last_status, last_error, attempts } = failing;
+  return html`<span class="bad">since ${ago(since)}</span> <span class="soft">${plural(attempts, 'attempt')}, last ${ago(last_at)}: ${[last_status, last_error].filter(Boolean).join(' ')}</span>`;
+}
+
+/** @param {any} item @param {() => void} after */
+function pauseButton(item, after) {
+  const host = named(item);
+  const onClick = () => confirm({
+    title: `Pause the destination ${host}`, verb: 'Pause', method: 'POST', path: path`/v1/destinations/${host}/pause`, after,
+    words: `No job is sent to ${host} until it is resumed, whatever its topic. ${count(item.waiting)} wait now. Submits go on, and attempts in flight end as usual.`,
+    done: () => `The destination ${host} is paused.`,
+  });
+  return actionButton({ name: 'pause', label: 'Pause', scope: 'manage', onClick, about: host });
+}
+
+/** @param {string} pause @param {any} item @param {() => void} after */
+function resumeButton(pause, item, after) {
+  const onClick = () => confirm({
+    title: `Resume the destination ${pause}`, verb: 'Resume', method: 'POST', path: path`/v1/destinations/${pause}/resume`, after,
+    words: `Jobs are sent to ${pause} again. ${count(item.waiting)} wait now.${item.pauses.length > 1 ? ' Another pause holds it still.' : ''}`,
+    done: (answer) => answer.paused ? `The pause of ${pause} has ended; another one holds the destination.` : `The destination ${pause} is resumed.`,
+  });
+  return actionButton({ name: 'resume', label: item.pauses.length > 1 ? `Resume ${pause}` : 'Resume', scope: 'manage', onClick, about: pause });
+}

@@ -1,0 +1,102 @@
+// One job: its state, what was submitted, its attempts and the waits to come, and what can be done with it.
+
+import { html, nothing } from '../vendor/lit-html.js';
+import { ApiError, call, path } from '../core/api.js';
+import { live } from '../core/events.js';
+import { rawAt } from '../core/raw-json.js';
+import { redraw } from '../core/redraw.js';
+import { resource } from '../core/resource.js';
+import { href } from '../core/route.js';
+import { announce } from '../view/announce.js';
+import { closeDialog, openDialog } from '../view/dialog.js';
+import { count, moment } from '../view/format.js';
+import { panel } from '../view/panel.js';
+import { failure, stateLabel } from '../view/state.js';
+import { curlOf } from './curl.js';
+import { jobActions } from './job-actions.js';
+import { requestView } from './request.js';
+import { timelineView } from './timeline.js';
+
+/** For what events do not say, such as a lease that is held, and where there are none. */
+const EVERY_MS = 10_000;
+/** The shortest time between two looks that events cause. */
+const AFTER_EVENT_MS = 1000;
+
+/** @type {import('../main.js').MakePage} */
+export function jobPage(params, signal) {
+  const [topic, id] = [params.get('topic') ?? '', params.get('id') ?? ''];
+  const at = path`/v1/jobs/${topic}/${id}`;
+  const job = resource((signal) => call('GET', `${at}?include=request`, { signal, parse }), { signal, every: EVERY_MS });
+  const attempts = resource((signal) => loadAttempts(at, signal), { signal, every: EVERY_MS });
+  const refresh = () => {
+    job.refresh();
+    attempts.refresh();
+  };
+  let timer = 0;
+  live.listen(({ events }) => {
+    if (timer !== 0 || !events.some((event) => event.topic === topic && event.id === id)) return;
+    timer = setTimeout(() => {
+      timer = 0;
+      if (!signal.aborted) refresh();
+    }, AFTER_EVENT_MS);
+  }, signal);
+
+  const view = () => html`<div data-testid="page-job">
+    <h1 tabindex="-1"><a href=${href('topic', { topic })}>${topic}</a>/${id}</h1>
+    ${panel({ name: 'job', of: job }, (answer) => html`
+      <div class="buttons start">${jobActions(answer, refresh)}
+        <button type="button" data-testid="action-curl" @click=${() => showCurl(answer)} ?disabled=${!answer.request?.url}
+          title=${answer.request?.url ? '' : 'Only jobs with a URL that have not ended'}>Copy as curl…</button>
+        <button type="button" data-testid="refresh" @click=${refresh}>Refresh</button></div>
+      ${factsView(answer)}`)}
+    ${panel({ name: 'timeline', title: 'Attempts', of: attempts }, ({ items }) => timelineView(job.value ?? {}, items))}
+    ${job.value?.request ? html`<section class="panel" data-testid="panel-request"><h2>Request</h2>${requestView(job.value)}</section>`
+      : job.value ? html`<p class="soft">What was submitted is not kept once a job has ended.</p>` : nothing}
+  </div>`;
+  return { title: `${topic}/${id}`, view };
+}
+
+/** A job, with its body as it was written. @param {string} text */
+function parse(text) {
+  return { ...JSON.parse(text), rawBody: rawAt(text, 'request', 'body') };
+}
+
+/** @param {string} at @param {AbortSignal} signal */
+async function loadAttempts(at, signal) {
+  try {
+    return await call('GET', `${at}/attempts`, { signal });
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return { items: [] };
+    throw error;
+  }
+}
+
+/** @param {any} job */
+function factsView(job) {
+  return html`<dl>
+    <dt>state</dt><dd>${stateLabel(job.state, 'job-state')}${job.reason ? html` ${job.reason}` : nothing}</dd>
+    <dt>due</dt><dd>${moment(job.due_at)}</dd>
+    <dt>created</dt><dd>${moment(job.created_at)}</dd>
+    <dt>attempts</dt><dd>${count(job.attempts)}, of which ${count(job.failures)} failed</dd>
+    ${job.last ? html`<dt>last failure</dt><dd>${failure(job.last)} <span class="soft">${moment(job.last.at)}, after ${job.last.duration_ms} ms</span></dd>` : nothing}
+    ${job.tags ? html`<dt>tags</dt><dd>${job.tags.map((/** @type {string} */ tag) => html`<a class="tag" href=${href('jobs', { tag })}>${tag}</a> `)}</dd>` : nothing}
+  </dl>`;
+}
+
+/** @param {any} job */
+function showCurl(job) {
+  const text = curlOf(job);
+  const copy = async () => {
+    // There is a clipboard in secure contexts alone; the text can be selected everywhere.
+    await navigator.clipboard?.writeText(text).then(() => announce('The command is copied.'), () => announce('The browser does not allow copying: select the text.'));
+    closeDialog();
+    redraw();
+  };
+  openDialog({
+    title: 'The callback as a curl command',
+    content: () => html`<p class="soft">Each attempt has its own webhook-timestamp, signature and trace, which are left out. Put values in place of masks.</p>
+      <pre data-testid="curl-text" tabindex="0">${text}</pre>
+      <div class="buttons"><button type="button" data-testid="dialog-dismiss" @click=${closeDialog}>Close</button>
+        <button type="button" class="primary" data-testid="dialog-confirm" ?disabled=${!navigator.clipboard} @click=${copy}>Copy</button></div>`,
+  });
+}

@@ -1,0 +1,119 @@
+// The jobs that a filter fits, in pages, and what can be done with all of them. The filter is in the address.
+
+import { html, nothing } from '../vendor/lit-html.js';
+import { call } from '../core/api.js';
+import { live } from '../core/events.js';
+import { pages } from '../core/pages.js';
+import { redraw, redrawSoon } from '../core/redraw.js';
+import { href } from '../core/route.js';
+import { changeJobs, VERBS } from '../view/bulk-dialog.js';
+import { actionButton } from '../view/confirm.js';
+import { ago, count } from '../view/format.js';
+import { panel } from '../view/panel.js';
+import { failure, stateLabel } from '../view/state.js';
+import { pager, table } from '../view/table.js';
+import { fieldsOf, filterForm, filterOf, wordsOf } from './filter.js';
+
+const LIMIT = 100;
+/** How long to look for the jobs of a page: no field has an index, so that few of many take long. */
+const LOOK_MS = 4000;
+
+/** @type {import('../main.js').MakePage} */
+export function jobsPage(params, signal) {
+  const fields = fieldsOf(params);
+  /** How many jobs were found so far by a search that goes on. @type {number | null} */
+  let foundSoFar = null;
+  const list = pages(async (cursor, signal) => {
+    const found = await search(fields, cursor, signal, (count) => {
+      foundSoFar = count;
+      redraw();
+    });
+    foundSoFar = null;
+    isStale = false;
+    return found;
+  }, { signal });
+  /** Whether events were left out, so that rows may be older than the events that came. */
+  let isStale = false;
+  live.listen((batch) => {
+    isStale ||= batch.isIncomplete;
+    if (batch.events.filter((event) => apply(event, list.items)).length > 0) redrawSoon();
+  }, signal);
+  const find = (/** @type {Record<string, string>} */ next) => {
+    const to = href('jobs', next);
+    if (to === location.hash) list.first();
+    else location.hash = to;
+  };
+  const view = () => html`<div data-testid="page-jobs">
+    <h1 tabindex="-1">Jobs</h1>
+    ${filterForm(fields, find)}
+    ${actions(fields, list.refresh)}
+    ${foundSoFar === null ? nothing : html`<p class="soft" role="status">Looking through the jobs: ${count(foundSoFar)} found so far…</p>`}
+    ${panel({ name: 'jobs', of: list.of }, ({ items, next }) => html`
+      ${table({ name: 'jobs', caption: Object.keys(fields).length ? `Jobs with ${wordsOf(fields)}` : 'Jobs', items, columns: COLUMNS, key: ({ topic, id }) => `${topic}/${id}`, empty: next ? 'None among those that were looked at so far; the next page looks on.' : 'No pending or dead job fits. Done and cancelled jobs are not listed.' })}
+      ${items.length > 0 && items.length < LIMIT && next ? html`<p class="soft">These were found in ${LOOK_MS / 1000} seconds; the next page looks on.</p>` : nothing}
+      ${isStale ? html`<p class="soft">More happened than can be followed: rows may be older than they look. Refresh to see them as they are.</p>` : nothing}
+      ${pager(list)}`)}
+  </div>`;
+  return { title: 'Jobs', view };
+}
+
+/**
+ * Reads a page of jobs: answers of the API with few jobs are put together, for a while.
+ * @param {Record<string, string>} fields @param {string | null} cursor @param {AbortSignal} signal
+ * @param {(count: number) => void} onFound
+ */
+async function search(fields, cursor, signal, onFound) {
+  const deadline = performance.now() + LOOK_MS;
+  const items = [];
+  let next = cursor;
+  do {
+    const query = new URLSearchParams({ ...fields, limit: String(LIMIT - items.length), ...(next ? { cursor: next } : {}) });
+    const answer = await call('GET', `/v1/jobs?${query}`, { signal });
+    items.push(...answer.items);
+    next = answer.next;
+    if (next) onFound(items.length);
+  } while (next && items.length < LIMIT && performance.now() < deadline);
+  return { items, next };
+}
+
+/** @type {import('../view/table.js').Column<any>[]} */
+const COLUMNS = [
+  { title: 'job', cell: ({ topic, id }) => html`<a href=${href('job', { topic, id })}><span class="soft">${topic}/</span>${id}</a>` },
+  { title: 'state', cell: ({ state, reason }) => html`${stateLabel(state)}${reason ? html` <span class="soft">${reason}</span>` : nothing}` },
+  { title: 'due', cell: ({ due_at: due }) => ago(due) },
+  { title: 'created', cell: ({ created_at: created }) => ago(created) },
+  { title: 'attempts', kind: 'number', cell: ({ attempts }) => count(attempts) },
+  { title: 'last failure', cell: ({ last }) => failure(last) },
+  { title: 'tags', cell: ({ tags }) => (tags ?? []).map((/** @type {string} */ tag) => html`<a class="tag" href=${href('jobs', { tag })}>${tag}</a> `) },
+];
+
+/** @param {Record<string, string>} fields @param {() => void} after */
+function actions(fields, after) {
+  const verbs = /** @type {import('../view/bulk-dialog.js').Verb[]} */ (Object.keys(VERBS));
+  const isAll = Object.keys(fields).length === 0;
+  return html`<div class="buttons start" role="group" aria-label="Change all jobs that the filter fits">
+    <span class="soft">All that fit:</span>
+    ${verbs.map((verb) => {
+      const { scope, states } = VERBS[verb];
+      const unless = isAll ? 'Filter first: this changes all jobs that the filter fits'
+        : fields.state && !states.includes(fields.state) ? `This changes jobs that are ${states.join(' or ')}` : null;
+      return actionButton({ name: verb, label: `${verb[0].toUpperCase()}${verb.slice(1)}…`, scope, unless, onClick: () => changeJobs(verb, filterOf(fields), wordsOf(fields), after) });
+    })}
+  </div>`;
+}
+
+/** Changes the row of the job that an event is about. @param {import('../core/batch.js').JobEvent} event @param {any[]} items */
+function apply(event, items) {
+  const job = items.find(({ topic, id }) => topic === event.topic && id === event.id);
+  if (!job) return false;
+  if (event.kind === 'promoted') job.state = 'ready';
+  else if (event.kind === 'submitted') Object.assign(job, { state: 'delayed', due_at: event.due_at });
+  else if (event.kind === 'dead') Object.assign(job, { state: 'dead', reason: event.reason });
+  else if (event.kind === 'done' || event.kind === 'cancelled') job.state = event.kind;
+  else if (event.kind === 'attempt') {
+    job.attempts = event.attempt ?? job.attempts;
+    if (event.due_at) Object.assign(job, { state: 'delayed', due_at: event.due_at });
+    if (event.outcome !== 'complete') job.last = { status: event.status, error: event.error, at: event.at };
+  }
+  return true;
+}

@@ -1,0 +1,155 @@
+// The overview: what is wrong now, how many jobs are in which state, how fast they come and go, how late, and what is ahead.
+
+import { html, nothing } from '../vendor/lit-html.js';
+import { ApiError, call, now } from '../core/api.js';
+import { live } from '../core/events.js';
+import { latenessLately } from '../core/lateness.js';
+import { lately, SECONDS } from '../core/rates.js';
+import { redrawSoon } from '../core/redraw.js';
+import { resource } from '../core/resource.js';
+import { href } from '../core/route.js';
+import { stats } from '../core/stats.js';
+import { bars, figures, legend, lines, partsBar } from '../view/charts.js';
+import { count, duration, exact, plural, rate, relative } from '../view/format.js';
+import { panel } from '../view/panel.js';
+import { STATES } from '../view/state.js';
+import { whatIsWrong } from './wrong.js';
+
+const LOOK_EVERY_MS = 10_000;
+const FORECAST_EVERY_MS = 60_000;
+/** How many topics and destinations are looked at for what is wrong. */
+const LOOKED_AT = 1000;
+const RATES = /** @type {const} */ ([['submitted', 'submitted', 'delayed'], ['done', 'done', 'done'], ['failed', 'failed attempts', 'ready'], ['dead', 'dead', 'dead']]);
+
+/** @type {import('../main.js').MakePage} */
+export function overviewPage(_params, signal) {
+  const topics = resource((signal) => call('GET', `/v1/topics?limit=${LOOKED_AT}`, { signal }), { signal, every: LOOK_EVERY_MS });
+  const destinations = resource((signal) => call('GET', `/v1/destinations?limit=${LOOKED_AT}`, { signal }), { signal, every: LOOK_EVERY_MS });
+  const bulk = resource((signal) => call('GET', '/v1/bulk', { signal }), { signal, every: LOOK_EVERY_MS });
+  const forecast = resource(loadForecast, { signal, every: FORECAST_EVERY_MS });
+  live.listen(redrawSoon, signal);
+  // The newest error and the oldest value of the three lists that what is wrong is read from.
+  const lists = {
+    get value() {
+      const all = [stats().value, topics.value, destinations.value, bulk.value];
+      return all.every((value) => value !== undefined) ? all : undefined;
+    },
+    get error() {
+      return topics.error ?? destinations.error ?? bulk.error;
+    },
+    get isLoading() {
+      return topics.isLoading || destinations.isLoading;
+    },
+    refresh: async () => void (await Promise.all([topics.refresh(), destinations.refresh(), bulk.refresh()])),
+  };
+  const view = () => html`<div data-testid="page-overview">
+    <h1 tabindex="-1">Overview</h1>
+    ${panel({ name: 'wrong', title: 'What is wrong now', of: lists }, ([counts, topics, destinations, bulk]) =>
+      wrongView(whatIsWrong(counts, topics.items, destinations.items, bulk.items, now()), isPartial(topics, destinations)))}
+    <div class="columns">
+      ${panel({ name: 'states', title: 'Jobs', of: stats() }, statesView)}
+      ${panel({ name: 'lateness', title: 'Lateness', note: 'last five minutes', of: stats() }, latenessView)}
+    </div>
+    ${panel({ name: 'rates', title: 'Rates', note: live.mode === 'live' ? 'per second, by events' : 'per second, by counts', of: stats() }, ratesView)}
+    ${forecast.value === null ? nothing : panel({ name: 'forecast', title: 'Forecast', note: 'what is due in the next 24 hours', of: forecast }, forecastView)}
+  </div>`;
+  return { title: 'Overview', view };
+}
+
+/** Whether the API has said that it has no forecast. */
+let hasNoForecast = false;
+
+/** The forecast; null where the API has none. @param {AbortSignal} signal */
+async function loadForecast(signal) {
+  if (hasNoForecast) return null;
+  try {
+    return await call('GET', '/v1/forecast?by=10m&until=24h', { signal });
+  } catch (error) {
+    hasNoForecast = error instanceof ApiError && error.status === 404;
+    if (hasNoForecast) return null;
+    throw error;
+  }
+}
+
+/** @param {any} topics @param {any} destinations */
+function isPartial(topics, destinations) {
+  return topics.next !== null || destinations.next !== null;
+}
+
+/** @param {import('./wrong.js').Wrong[]} found @param {boolean} isPartial */
+function wrongView(found, isPartial) {
+  return html`${found.length === 0
+    ? html`<p data-testid="wrong-none">Nothing that can be seen from here.</p>`
+    : html`<ul class="wrong" data-testid="wrong-list">${found.map(({ kind, text, links }) => html`<li class=${kind} data-testid="wrong-item">
+        <strong>${kind === 'bad' ? 'Wrong: ' : 'Note: '}</strong>${text}
+        ${links.map(({ text, to }, index) => html`${index ? ', ' : ' '}<a href=${to}>${text}</a>`)}
+      </li>`)}</ul>`}
+    ${isPartial ? html`<p class="soft">Looked at: the first ${count(LOOKED_AT)} topics and destinations.</p>` : nothing}`;
+}
+
+/** @param {any} answer */
+function statesView({ states, topics, store }) {
+  const open = /** @type {string[]} */ (STATES.filter((state) => state !== 'done' && state !== 'cancelled'));
+  const label = open.map((state) => `${count(states[state])} ${state}`).join(', ');
+  return html`
+    ${partsBar({ label, parts: open.map((state) => ({ name: state, hue: state, value: states[state] })) })}
+    <ul class="counts">${STATES.map((state) => html`<li class="state-${state}"><strong>${count(states[state])}</strong>
+      ${open.includes(state) ? html`<a href=${href('jobs', { state })}>${state}</a>` : html`<span>${state}</span>`}</li>`)}</ul>
+    <p class="soft">${plural(topics, 'topic')}, on ${store.kind} (${store.profile}). Done and cancelled count since the installation began.</p>`;
+}
+
+/** @param {any} answer */
+function latenessView({ lateness_ms: late }) {
+  const rows = /** @type {const} */ ([['p50', 'half of all'], ['p99', '99 of 100'], ['max', 'the latest']]);
+  if (late.max === null) return html`<p class="soft">Nothing was sent in the last five minutes.</p>`;
+  return html`<ul class="counts">${rows.map(([name, meaning]) => html`<li><strong>${duration(late[name])}</strong> <span>${name}, ${meaning}</span></li>`)}</ul>
+    ${latenessChart()}
+    <p class="soft">From due to sent, over all callbacks.</p>`;
+}
+
+/** Lateness since the page was opened, as far as it is known. */
+function latenessChart() {
+  const samples = latenessLately();
+  const from = samples.length > 0 ? relative(new Date(samples[0].at).toISOString()) : '';
+  const series = [{ name: 'p50', hue: 'done', values: samples.map(({ p50 }) => p50) }, { name: 'p99', hue: 'ready', values: samples.map(({ p99 }) => p99) }];
+  const label = `Lateness since ${from}: ${series.map(({ name, values }) => `${name} at most ${duration(Math.max(...values.map((value) => value ?? 0), 0))}`).join(', ')}`;
+  const rows = samples.filter((_, index) => index % Math.ceil(samples.length / 20) === 0).map(({ at, p50, p99 }) => [exact(new Date(at).toISOString()), ...[p50, p99].map((value) => (value === null ? '–' : duration(value)))]);
+  return html`${lines({ label, series, from, to: 'now', format: duration })}
+    ${legend(series)}
+    ${figures('Lateness over time', ['at', 'p50', 'p99'], rows)}`;
+}
+
+function ratesView() {
+  const seconds = lately(now());
+  const series = RATES.map(([kind, name, hue]) => ({ name, hue, values: seconds.map((counts) => counts && counts[kind]) }));
+  const label = series.map(({ name, values }) => `${mean(values.slice(-10))} ${name} a second`).join(', ');
+  const rows = Array.from({ length: SECONDS / 10 }, (_, index) => {
+    return [`${SECONDS - index * 10} s ago`, ...series.map(({ values }) => mean(values.slice(index * 10, index * 10 + 10)))];
+  });
+  return html`${lines({ label, series, from: `${SECONDS} s ago`, to: 'now', format: (top) => `${rate(top)} a second` })}
+    ${legend(series.map(({ name, hue, values }) => ({ name, hue, value: mean(values.slice(-10)) })))}
+    ${figures('Per second, over ten seconds each', ['from', ...series.map(({ name }) => name)], rows)}`;
+}
+
+/** The mean of the values that are known. @param {(number | null)[]} values */
+function mean(values) {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? '–' : rate(known.reduce((sum, value) => sum + value, 0) / known.length);
+}
+
+/** @param {any} forecast */
+function forecastView(forecast) {
+  const { slots } = forecast;
+  const kinds = /** @type {const} */ ([['jobs', 'first attempts', 'delayed'], ['retries', 'retries', 'ready'], ['schedules', 'schedules', 'reserved']]);
+  const series = kinds.map(([kind, name, hue]) => ({ name, hue, values: slots.map((/** @type {any} */ slot) => slot[kind] ?? 0) }));
+  const sum = (/** @type {number[]} */ values) => values.reduce((all, value) => all + value, 0);
+  const label = series.map(({ name, values }) => `${count(sum(values))} ${name}`).join(', ');
+  const titles = slots.map((/** @type {any} */ slot, /** @type {number} */ index) => `${exact(slot.at)}: ${series.map(({ name, values }) => `${count(values[index])} ${name}`).join(', ')}`);
+  const most = forecast.lately?.per_minute_max;
+  return html`${bars({ label, series, titles, from: exact(forecast.from), to: exact(forecast.until) })}
+    ${legend(series.map(({ name, hue, values }) => ({ name, hue, value: count(sum(values)) })))}
+    <p class="soft">Slots of ${duration(forecast.by_ms)}.
+      ${forecast.exact ? nothing : html`Estimated${forecast.error ? `, give or take ${forecast.error < 1 ? `${Math.round(forecast.error * 100)} %` : plural(forecast.error, 'job')}` : ''}.`}
+      ${most ? html`Lately at most ${count(most)} jobs a minute were delivered, so ${count((most * forecast.by_ms) / 60_000)} in a slot.` : nothing}</p>
+    ${figures('What is due', ['from', ...series.map(({ name }) => name)], slots.map((/** @type {any} */ slot, /** @type {number} */ index) => [exact(slot.at), ...series.map(({ values }) => count(values[index]))]))}`;
+}

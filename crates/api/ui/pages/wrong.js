@@ -1,0 +1,110 @@
+// What is wrong now, in words, read from counts that the API gives: each with links to the jobs that it speaks of.
+
+import { href } from '../core/route.js';
+import { count, duration, plural } from '../view/format.js';
+
+/** How long a job may wait before that is worth a word. */
+const LATE_MS = 10_000;
+/** How many topics or destinations are named. */
+const NAMED = 5;
+
+/** @typedef {{kind: 'bad' | 'note', text: string, links: {text: string, to: string}[]}} Wrong */
+
+/**
+ * @param {any} stats @param {any[]} topics @param {any[]} destinations @param {any[]} bulk @param {number} now
+ * @returns {Wrong[]}
+ */
+export function whatIsWrong(stats, topics, destinations, bulk, now) {
+  return [
+    ...ofStore(stats), ...failing(destinations, now), ...deadByHost(destinations), ...deadWithoutHost(topics, destinations),
+    ...late(topics), ...overdue(topics, now), ...lateness(stats), ...pausedTopics(topics), ...pausedDestinations(destinations),
+    ...running(bulk),
+  ];
+}
+
+/** @param {any} stats @returns {Wrong[]} */
+function ofStore({ states, tombstones, archive, store }) {
+  /** @type {Wrong[]} */
+  const found = [];
+  if (states.missing > 0) found.push({ kind: 'bad', text: `${plural(states.missing, 'accepted job is missing', 'accepted jobs are missing')}: repairs have found that their records were deleted.`, links: [] });
+  if (archive?.full_shards > 0) found.push({ kind: 'bad', text: `${plural(archive.full_shards, 'shard has', 'shards have')} as many ends waiting for the archive as may wait (${archive.when_full}).`, links: [] });
+  if (archive?.dropped > 0) found.push({ kind: 'note', text: `${plural(archive.dropped, 'end was', 'ends were')} dropped before the archive had them.`, links: [] });
+  if (tombstones?.forgotten_early > 0) found.push({ kind: 'note', text: `${plural(tombstones.forgotten_early, 'ended job was', 'ended jobs were')} forgotten early, for want of room.`, links: [] });
+  if (store?.profile === 'memory') found.push({ kind: 'note', text: 'The store keeps jobs in memory alone: they are lost when it restarts.', links: [] });
+  return found;
+}
+
+/** @param {any[]} destinations @param {number} now @returns {Wrong[]} */
+function failing(destinations, now) {
+  return destinations.filter(({ failing }) => failing).sort((a, b) => b.failing.attempts - a.failing.attempts).slice(0, NAMED).map(({ host, port, failing }) => ({
+    kind: 'bad',
+    text: `${host} has failed for ${duration(now - Date.parse(failing.since))}, ${plural(failing.attempts, 'attempt')}, last with ${failing.last_status ?? failing.last_error ?? 'no answer'}:`,
+    links: [{ text: 'its jobs', to: href('jobs', { host: port === null ? host : `${host}:${port}` }) }],
+  }));
+}
+
+/** @param {any[]} destinations @returns {Wrong[]} */
+function deadByHost(destinations) {
+  const dead = destinations.filter((destination) => destination.dead > 0).sort((a, b) => b.dead - a.dead);
+  if (dead.length === 0) return [];
+  const links = dead.slice(0, NAMED).map(({ host, port, dead }) => ({ text: `${host}:${port} (${count(dead)})`, to: href('jobs', { state: 'dead', host: `${host}:${port}` }) }));
+  return [{ kind: 'bad', text: `${plural(dead.length, 'destination has', 'destinations have')} dead jobs${dead.length > NAMED ? `, most of all` : ''}:`, links }];
+}
+
+/** Dead jobs of topics while no destination has some are pull jobs. @param {any[]} topics @param {any[]} destinations @returns {Wrong[]} */
+function deadWithoutHost(topics, destinations) {
+  if (destinations.some(({ dead }) => dead > 0)) return [];
+  const dead = topics.filter(({ states }) => states.dead > 0).sort((a, b) => b.states.dead - a.states.dead);
+  if (dead.length === 0) return [];
+  const links = dead.slice(0, NAMED).map(({ topic, states }) => ({ text: `${topic} (${count(states.dead)})`, to: href('jobs', { state: 'dead', topic }) }));
+  return [{ kind: 'bad', text: `${plural(dead.length, 'topic has', 'topics have')} dead pull jobs:`, links }];
+}
+
+/** @param {any[]} topics @returns {Wrong[]} */
+function late(topics) {
+  const late = topics.filter(({ paused, late_ms }) => !paused && late_ms > LATE_MS).sort((a, b) => b.late_ms - a.late_ms);
+  if (late.length === 0) return [];
+  const links = late.slice(0, NAMED).map(({ topic, states }) => ({ text: `${topic} (${count(states.ready)} ready)`, to: href('jobs', { state: 'ready', topic }) }));
+  return [{ kind: 'bad', text: `The oldest ready job has waited ${duration(late[0].late_ms)}. ${late.length === 1 ? 'Its topic' : `${plural(late.length, 'topic')} with jobs that wait`}:`, links }];
+}
+
+/** Delayed jobs whose time has passed: no carrier makes them ready. @param {any[]} topics @param {number} now @returns {Wrong[]} */
+function overdue(topics, now) {
+  const overdue = topics.filter(({ states, oldest_due_at: due }) => due && states.ready === 0 && states.delayed > 0 && now - Date.parse(due) > LATE_MS);
+  if (overdue.length === 0) return [];
+  const links = overdue.slice(0, NAMED).map(({ topic }) => ({ text: topic, to: href('jobs', { state: 'delayed', topic }) }));
+  return [{ kind: 'bad', text: 'Delayed jobs are overdue, so no carrier seems to run for their shards:', links }];
+}
+
+/** @param {any} stats @returns {Wrong[]} */
+function lateness({ lateness_ms: late }) {
+  if (late.p99 === null || late.p99 < 1000) return [];
+  return [{ kind: 'note', text: `One of a hundred callbacks of the last five minutes was sent ${duration(late.p99)} late, or later.`, links: [] }];
+}
+
+/** @param {any[]} topics @returns {Wrong[]} */
+function pausedTopics(topics) {
+  const paused = topics.filter((topic) => topic.paused).sort((a, b) => b.states.ready - a.states.ready);
+  return paused.slice(0, NAMED).map(({ topic, states }) => ({
+    kind: states.ready > 0 ? 'bad' : 'note',
+    text: `The topic ${topic} is paused, with ${plural(states.ready, 'ready job')}:`,
+    links: [{ text: 'its ready jobs', to: href('jobs', { state: 'ready', topic }) }, { text: 'topics', to: href('topics') }],
+  }));
+}
+
+/** @param {any[]} destinations @returns {Wrong[]} */
+function pausedDestinations(destinations) {
+  const paused = destinations.filter(({ paused }) => paused).sort((a, b) => b.waiting - a.waiting);
+  return paused.slice(0, NAMED).map(({ host, port, waiting }) => ({
+    kind: waiting > 0 ? 'bad' : 'note',
+    text: `The destination ${host}${port === null ? '' : `:${port}`} is paused, with ${plural(waiting, 'job')} that ${waiting === 1 ? 'waits' : 'wait'}:`,
+    links: [{ text: 'its jobs', to: href('jobs', { host: port === null ? host : `${host}:${port}` }) }, { text: 'destinations', to: href('destinations') }],
+  }));
+}
+
+/** @param {any[]} bulk @returns {Wrong[]} */
+function running(bulk) {
+  return bulk.filter(({ state }) => state === 'running').slice(0, NAMED).map(({ action, changed }) => ({
+    kind: 'note', text: `A bulk operation runs: ${action}, ${plural(changed, 'job')} changed.`, links: [{ text: 'bulk operations', to: href('bulk') }],
+  }));
+}

@@ -1,0 +1,73 @@
+// What surrounds each page: the way past the navigation, the pages, whether events come, who calls, and what is wrong.
+
+import { html, nothing } from '../vendor/lit-html.js';
+import { connection } from '../core/connection.js';
+import { live } from '../core/events.js';
+import { forgetKey } from '../core/key-sharing.js';
+import { href } from '../core/route.js';
+import { session } from '../core/session.js';
+import { announcement } from './announce.js';
+import { dialogView } from './dialog.js';
+
+const NAVIGATION = [
+  ['', 'overview', 'Overview'], ['topics', 'topics', 'Topics'], ['destinations', 'destinations', 'Destinations'],
+  ['jobs', 'jobs', 'Jobs'], ['dead', 'dead', 'Dead letters'], ['schedules', 'schedules', 'Schedules'],
+  ['bulk', 'bulk', 'Bulk operations'], ['audit-log', 'audit-log', 'Audit log'],
+];
+
+const MODES = { live: 'live', polling: 'polling', off: 'paused' };
+const MODE_TITLES = {
+  live: 'Events come as they happen',
+  polling: 'No events come: counts are asked for every two seconds',
+  off: 'Nothing is asked for while the tab is hidden',
+};
+
+/** @param {string} section the page of the navigation that is shown @param {unknown} page */
+export function shell(section, page) {
+  return html`
+    <a class="skip" href="#main" data-testid="skip-link" @click=${skip}>Skip to the content</a>
+    <header>
+      <a class="brand" href=${href('')}>Ringback</a>
+      <nav aria-label="Pages"><ul>${NAVIGATION.map(([name, testid, title]) => html`<li>
+        <a href=${href(name)} data-testid="nav-${testid}" aria-current=${name === section ? 'page' : nothing}>${title}</a></li>`)}</ul></nav>
+      <div class="caller">
+        ${session.key ? caller() : nothing}
+        <span class="live live-${live.mode}" data-testid="live" title=${MODE_TITLES[live.mode]}>${MODES[live.mode]}</span>
+      </div>
+    </header>
+    <div role="alert">${connection.trouble ? html`<p class="banner" data-testid="banner">${connection.trouble}</p>` : nothing}</div>
+    <main id="main" tabindex="-1">${page}</main>
+    <footer>${announcement()}</footer>
+    ${dialogView()}`;
+}
+
+function caller() {
+  // The root key alone chooses a tenant, and it lacks nothing.
+  const mayBeRoot = session.refusal('manage') === null && session.refusal('submit') === null;
+  return html`${mayBeRoot ? html`<form class="tenant" @submit=${chooseTenant}>
+      <label>Tenant <input name="tenant" data-testid="tenant-input" .value=${session.tenant} placeholder="all" size="10" autocomplete="off" title="With the root key: a tenant, ~none for what belongs to none, or nothing for all"></label>
+      <button type="submit" data-testid="tenant-apply">Choose</button>
+    </form>` : nothing}
+    ${limits()}
+    <button type="button" data-testid="key-forget" @click=${forgetKey}>Forget the key</button>`;
+}
+
+/** What the key may not do, in words: buttons that are disabled cannot be asked why by the keyboard. */
+function limits() {
+  const lacks = /** @type {const} */ (['submit', 'manage']).filter((scope) => session.refusal(scope) !== null);
+  if (lacks.length === 0) return nothing;
+  return html`<span class="soft" data-testid="key-limits">${lacks.length === 2 ? 'This key may only read' : `This key lacks the scope ${lacks[0]}`}</span>`;
+}
+
+/** @param {SubmitEvent} event */
+function chooseTenant(event) {
+  event.preventDefault();
+  const tenant = String(new FormData(/** @type {HTMLFormElement} */ (event.target)).get('tenant')).trim();
+  session.setTenant(tenant.replace(/[^\x21-\x7e]/g, ''));
+}
+
+/** @param {Event} event */
+function skip(event) {
+  event.preventDefault();
+  document.getElementById('main')?.focus();
+}

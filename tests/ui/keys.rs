@@ -1,0 +1,56 @@
+//! The dashboard of an API that asks for keys: a wrong key, the root key, and a key that may only read.
+
+use ringback_testkit::{Browser, StackOptions};
+use serde_json::json;
+
+use super::dashboard::{Dashboard, id};
+use crate::http::tenants::{Caller, ROOT, stacks};
+use crate::sample_jobs::TOPIC;
+
+#[tokio::test]
+async fn a_key_is_asked_for_and_says_what_its_caller_may_do() {
+    let [_, embedded]: [StackOptions; 2] = stacks();
+    let stack = embedded.start().await;
+    let Some(ui) = Dashboard::start(&stack).await else { return };
+    let browser = &ui.browser;
+    let job = json!({"topic": TOPIC, "id": "one", "url": "http://127.0.0.1:9/", "delay": "1h"});
+    Caller::root(None).post(&stack, "/v1/jobs", &job).await.expect(201);
+    let (_, _, reader) = Caller::made(&stack, &json!({"scopes": ["read"]})).await;
+    let job_page = format!("#/job?topic={TOPIC}&id=one");
+
+    ui.open("", "key-form").await;
+    use_key(browser, "wrong-key-0123456789abcdef0123456789").await;
+    browser.wait_for(&format!("{} [role='alert']", id("key-form"))).await;
+
+    use_key(browser, ROOT).await;
+    browser.wait_for(&id("panel-states")).await;
+    ui.open(&job_page, "page-job").await;
+    browser.wait_for(&format!("{}:enabled", id("action-cancel"))).await;
+    browser.wait_for(&id("tenant-input")).await;
+
+    browser.click(&id("key-forget")).await;
+    use_key(browser, &reader).await;
+    browser.wait_text(&id("key-limits"), "may only read").await;
+    browser.wait_for(&format!("{}:disabled", id("action-cancel"))).await;
+    for action in ["run", "cancel", "reschedule", "revive", "purge"] {
+        assert_eq!(
+            browser.count(&format!("{}:enabled", id(&format!("action-{action}")))).await,
+            0,
+            "{action}"
+        );
+    }
+    for (page, action) in [("topics", "pause"), ("destinations", "pause")] {
+        ui.open(&format!("#/{page}"), &format!("page-{page}")).await;
+        browser.wait_for(&format!("{}:disabled", id(&format!("action-{action}")))).await;
+        assert_eq!(browser.count(&format!("{}:enabled", id(&format!("action-{action}")))).await, 0, "{page}");
+    }
+    ui.stays_at_home().await;
+    let kept = browser.run("return [document.cookie, localStorage.length, location.href]", &[]).await;
+    assert_eq!((&kept[0], &kept[1]), (&json!(""), &json!(0)));
+    assert!(!kept[2].as_str().expect("an address").contains(&reader), "{kept}");
+}
+
+async fn use_key(browser: &Browser, key: &str) {
+    browser.write(&id("key-input"), key).await;
+    browser.click(&id("key-submit")).await;
+}
