@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 53] = [
+pub(crate) const ANSWERED: [&str; 55] = [
     "submit",
     "replace",
     "import",
@@ -23,6 +23,8 @@ pub(crate) const ANSWERED: [&str; 53] = [
     "resume_destination",
     "destinations",
     "paused_destinations",
+    "forecast_near",
+    "forecast_far",
     "put_policy",
     "delete_policy",
     "begin_bulk",
