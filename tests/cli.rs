@@ -258,7 +258,7 @@ async fn what_is_no_ringback_is_2() {
 
 /// All commands.
 const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret credential key quota archive history schedule reserve finish retry renew bury release \
-    purge bulk dead topics topic destinations pause resume stats watch audit audit-log list export import backup restore compact completions";
+    purge bulk dead topics topic destinations pause resume stats forecast watch audit audit-log list export import backup restore compact completions";
 /// What `ringback dead` has below it.
 const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
 
@@ -306,5 +306,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 43, "the forty-two and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 44, "the forty-three and help: {commands}");
 }

@@ -21,6 +21,7 @@ mod events;
 mod eviction;
 mod exchange;
 mod feeds;
+mod forecast;
 mod gauges;
 mod if_exists;
 mod import;
@@ -406,6 +407,12 @@ contract! {
         destinations_beyond_the_limits_are_not_paused,
         destinations_come_page_by_page_with_the_sums_of_their_lanes,
         destinations_of_thousands_of_lanes_are_read_in_parts,
+    }
+    forecast {
+        a_forecast_has_each_delayed_job_in_its_slot,
+        a_forecast_has_no_cancelled_job_and_tells_retries_apart,
+        a_sampled_forecast_lies_within_its_error,
+        a_forecast_has_the_firings_of_schedules,
     }
     gauges {
         a_shard_counts_its_jobs_by_state,

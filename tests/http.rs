@@ -15,6 +15,7 @@ mod destinations;
 mod edge_log;
 mod events;
 mod export_import;
+mod forecast;
 mod gauges;
 mod if_exists;
 mod lifecycle;

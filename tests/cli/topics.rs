@@ -61,6 +61,26 @@ async fn a_topic_is_paused_and_resumed() {
 }
 
 #[tokio::test]
+async fn a_forecast_is_shown_as_a_table_with_bars_and_as_json() {
+    let stack = StackOptions::api_only().start().await;
+    let server = stack.url("");
+    stack.accept(&json!({"topic": "a", "delay": "90m", "url": "https://merchant.example/"})).await;
+    let run = ringback(&server, &["forecast", "--by", "1h", "--until", "3h"]).await;
+    let lines: Vec<Vec<_>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["FROM", "JOBS", "RETRIES", "SCHEDULES"], "{run:?}");
+    let full: Vec<_> = lines.iter().filter(|line| line.last().is_some_and(|bar| bar.contains('█'))).collect();
+    assert!(full.len() == 1 && full[0].contains(&"1"), "{run:?}");
+    let run = ringback(&server, &["forecast", "--topic", "b", "--output", "json"]).await;
+    assert_eq!(
+        (run.code, &run.json()["exact"], &run.json()["ready"]),
+        (Some(0), &json!(true), &json!(0)),
+        "{run:?}"
+    );
+    let run = ringback(&server, &["forecast", "--by", "1s"]).await;
+    assert!(run.code != Some(0) && run.err.contains("1m to 1d"), "{run:?}");
+}
+
+#[tokio::test]
 async fn a_host_is_paused_and_resumed_and_destinations_are_listed() {
     let stack = StackOptions::api_only().start().await;
     let server = stack.url("");

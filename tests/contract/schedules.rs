@@ -23,7 +23,7 @@ fn past(by: Duration) -> Timestamp {
 }
 
 /// A schedule whose jobs lie in the bench's shard, and that fires next at a time.
-fn schedule_at(bench: &Workbench, of: &str, name: &str, next: Option<Timestamp>) -> ScheduleRow {
+pub(crate) fn schedule_at(bench: &Workbench, of: &str, name: &str, next: Option<Timestamp>) -> ScheduleRow {
     let job = new_job(bench.key(of, name));
     let key = ScheduleKey { tenant: job.key.topic.tenant(), id: job.key.id.as_str().parse().expect("an id") };
     let schedule = Schedule {
@@ -44,7 +44,7 @@ fn schedule(bench: &Workbench, name: &str, next: Option<Timestamp>) -> ScheduleR
     schedule_at(bench, TOPIC, name, next)
 }
 
-async fn add(bench: &Workbench, row: &ScheduleRow) {
+pub(crate) async fn add(bench: &Workbench, row: &ScheduleRow) {
     assert_eq!(bench.store().add_schedule(row, None).await.expect("add"), ScheduleAdded::Added);
 }
 

@@ -55,6 +55,7 @@ use crate::{routes, schema};
         routes::topics::get_topic,
         routes::topics::pause,
         routes::topics::resume,
+        routes::forecast::forecast,
         routes::destinations::list_destinations,
         routes::destinations::pause_destination,
         routes::destinations::resume_destination,

@@ -11,6 +11,7 @@ pub(crate) mod dead;
 pub(crate) mod destinations;
 pub(crate) mod events;
 pub(crate) mod export;
+pub(crate) mod forecast;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod job_actions;
@@ -103,6 +104,7 @@ fn one_by_one() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/export/schedules", get(schedules::export_schedules)),
         ("/v1/import", post(import::import)),
         ("/v1/stats", get(stats::stats)),
+        ("/v1/forecast", get(forecast::forecast)),
         ("/v1/keys", get(keys::list_keys).post(keys::add_key)),
         ("/v1/keys/{key}", delete(keys::delete_key)),
         ("/v1/quotas", get(quotas::list_quotas)),

@@ -13,6 +13,7 @@ mod dead;
 mod destinations;
 mod each_job;
 mod export;
+mod forecast;
 mod history;
 mod import;
 mod inspect;
@@ -178,6 +179,8 @@ pub(crate) enum Command {
     /// Show the number of jobs per state, and how late deliveries were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
+    /// Show how many jobs come due when
+    Forecast(forecast::ForecastArgs),
     /// Show live what happens to jobs
     Watch(watch::WatchArgs),
     /// Check that every job is found and counted; --repair corrects what is wrong
@@ -291,6 +294,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Destinations(args) => {
             online(remote, async |session| destinations::list(session, &args).await)
         }
+        Command::Forecast(args) => online(remote, async |session| forecast::run(session, args).await),
         Command::Watch(args) => online(remote, async |session| watch::run(session, &args).await),
         Command::Audit(args) => online(remote, async |session| audit::run(session, &args).await),
         Command::AuditLog(args) => online(remote, async |session| audit_log::run(session, args).await),

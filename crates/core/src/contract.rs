@@ -17,6 +17,7 @@ mod error;
 mod events;
 mod feeds;
 mod filter;
+mod forecast;
 mod gauges;
 mod lateness;
 mod lease;
@@ -50,6 +51,7 @@ pub use self::{
     events::*,
     feeds::*,
     filter::{Filter, MAX_ERROR_TEXT, TimeRange},
+    forecast::*,
     gauges::*,
     lateness::*,
     lease::*,

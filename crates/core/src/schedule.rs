@@ -165,6 +165,28 @@ impl Schedule {
         std::iter::successors(first, |time| self.next_after(*time)).take(count).collect()
     }
 
+    /// How often it fires at or after `from` and before `end`. Periods are divided; the times of a cron expression are
+    /// counted, no more than `most` of them.
+    pub fn count_between(&self, from: Timestamp, end: Timestamp, most: u64) -> u64 {
+        let from = self.from.map_or(from, |first| first.max(from)).as_millis();
+        let last = self.until.map_or(end, |until| end.min(until.plus(Duration::from_millis(1)))).as_millis();
+        let Some(before) = from.checked_sub(1).filter(|_| from < last).map(Timestamp::from_millis) else {
+            return 0;
+        };
+        match &self.rule {
+            Rule::Every { period, .. } => match self.rule.next_after(before).map(Timestamp::as_millis) {
+                Some(first) if first < last => (last - 1 - first) / millis_up(*period) + 1,
+                _ => 0,
+            },
+            Rule::Cron(_) => {
+                let times =
+                    std::iter::successors(self.rule.next_after(before), |time| self.rule.next_after(*time));
+                let most = usize::try_from(most).unwrap_or(usize::MAX);
+                times.take(most).take_while(|time| time.as_millis() < last).count() as u64
+            }
+        }
+    }
+
     /// Whether it fires at the same times as another.
     pub fn has_times_of(&self, other: &Self) -> bool {
         (&self.rule, self.from, self.until) == (&other.rule, other.from, other.until)

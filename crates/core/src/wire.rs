@@ -17,6 +17,7 @@ mod export;
 mod fields;
 mod filter;
 mod first_items;
+mod forecast;
 mod history;
 mod import;
 mod inspect;
@@ -38,7 +39,7 @@ pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
     answer::*, archive::*, attempts::*, audit::*, audit_log::*, bulk::*, credentials::*, dead::*,
-    destinations::*, effective::*, events::*, export::*, filter::*, history::*, import::*, inspect::*,
-    keys::*, listing::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*, request::*,
-    schedules::*, submit::*, topics::*,
+    destinations::*, effective::*, events::*, export::*, filter::*, forecast::*, history::*, import::*,
+    inspect::*, keys::*, listing::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*,
+    request::*, schedules::*, submit::*, topics::*,
 };

@@ -3,5 +3,6 @@
 
 mod counts;
 pub(crate) mod dead;
+mod forecast;
 mod gauges;
 mod jobs;

@@ -161,7 +161,7 @@ const FILES: &[&str] = files! {
     "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
     "edges/schedules" "edges/archive"
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
-    "queries/destinations"
+    "queries/destinations" "queries/forecast"
     "queries/gauges" "queries/schedules" "queries/archive"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/bulks"
     "installation/draw" "installation/schedules" "installation/feeds" "installation/audit_log"
@@ -270,6 +270,8 @@ scripts! {
     TOPICS: "topics", Reads;
     DESTINATIONS: "destinations", Reads;
     PAUSED_DESTINATIONS: "paused_destinations", Reads;
+    FORECAST_NEAR: "forecast_near", Reads;
+    FORECAST_FAR: "forecast_far", Reads;
     GAUGES: "gauges", Reads;
     TOPIC_GAUGES: "topic_gauges", Reads;
     ATTEMPTS: "attempts", Reads;
@@ -341,6 +343,8 @@ mod tests {
                 | "archive_status"
                 | "destinations"
                 | "paused_destinations"
+                | "forecast_near"
+                | "forecast_far"
                 | "read_audit_log" => Kind::Reads,
                 "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,

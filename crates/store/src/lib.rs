@@ -18,6 +18,7 @@ mod destinations;
 mod draws;
 mod edges;
 mod feeds;
+mod forecast;
 mod gauges;
 mod moves;
 mod policy_book;
@@ -36,6 +37,7 @@ pub use ringback_store_embedded::{
 
 pub use self::backend::Store;
 pub use self::book_entries::{AccessKeys, Credentials, Quotas};
+pub use self::forecast::ForecastFirings;
 pub use self::policy_book::{PoliciesUnknown, PolicyBook};
 pub use self::pressure::Shortage;
 pub use self::retries::Retries;

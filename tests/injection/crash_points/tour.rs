@@ -182,6 +182,7 @@ impl Tour {
             "topics",
             "topics/aside",
             "destinations",
+            "forecast",
             "export",
             "export/topics",
             "stats",

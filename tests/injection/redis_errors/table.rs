@@ -23,6 +23,8 @@ pub(crate) const ANSWERED: [&str; 55] = [
     "resume_destination",
     "destinations",
     "paused_destinations",
+    "forecast_near",
+    "forecast_far",
     "put_policy",
     "delete_policy",
     "begin_bulk",

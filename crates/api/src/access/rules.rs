@@ -29,6 +29,7 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
         | "/v1/topics/{topic}/revivals"
         | "/v1/destinations"
         | "/v1/events"
+        | "/v1/forecast"
         | "/v1/stats" => Need::Scope(Scope::Read),
         "/v1/topics/{topic}"
         | "/v1/topics/{topic}/dead"

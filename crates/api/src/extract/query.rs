@@ -2,6 +2,7 @@
 //! reported at once, parameter by parameter.
 
 mod audit_log;
+mod forecast;
 mod history;
 mod parameters;
 
@@ -18,6 +19,7 @@ use ringback_core::wire::{
 use serde_json::{Value, json};
 
 pub(crate) use self::audit_log::{AuditLogFilter, AuditLogQuery};
+pub(crate) use self::forecast::ForecastQuery;
 pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds};
 use self::parameters::{Parameters, is_no, shortened};
 use crate::access::As;

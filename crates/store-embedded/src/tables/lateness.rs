@@ -1,5 +1,7 @@
 //! How late jobs were delivered: one histogram per shard and minute, kept for seven minutes.
 
+use std::collections::BTreeMap;
+
 use ringback_core::contract::Lateness;
 
 use super::rows::{Access, Rows, Writing};
@@ -21,6 +23,13 @@ impl<A: Access> Minutes<A> {
             sum.merge(&self.get(shard, minute)?);
         }
         Ok(sum)
+    }
+
+    /// How many outcomes were recorded in each of the last minutes that are over. `now` is in ms.
+    pub(crate) fn counts(&self, shard: u16, now: u64) -> Result<BTreeMap<u64, u64>> {
+        let minute = now / 60_000;
+        let minutes = minute.saturating_sub(REPORTED)..minute;
+        minutes.map(|minute| Ok((minute, self.get(shard, minute)?.count()))).collect()
     }
 
     fn get(&self, shard: u16, minute: u64) -> Result<Lateness> {

@@ -80,6 +80,21 @@ impl<A: Access> Due<A> {
         Ok(DueJobs { found, following: None })
     }
 
+    /// The delayed jobs of a topic from `from` (due time and number) to before the time `before`, in order, at most
+    /// `limit`.
+    pub(crate) fn between(
+        &self,
+        shard: u16,
+        topic: &str,
+        from: (u64, u64),
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, u64)>> {
+        let first = (shard, topic, from.0, from.1);
+        let range = first..(shard, topic, before, 0).max(first);
+        self.due.list(range, limit, |(_, _, at, number), ()| (at, number))
+    }
+
     /// Whether a topic ever had a job in a shard, or was paused.
     pub(crate) fn is_known(&self, shard: u16, topic: &str) -> Result<bool> {
         self.topics.has((shard, topic))

@@ -444,6 +444,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "attempts",
             "list_topics",
             "list_destinations",
+            "forecast",
             "get_topic",
             "list_dead",
             "list_revivals",

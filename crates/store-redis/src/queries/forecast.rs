@@ -1,0 +1,135 @@
+//! How many delayed jobs come due when: near due times are counted lane by lane, far ones list by list, both a part at
+//! a time. What is too much to read is sampled.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use ringback_core::contract::{Forecast, ForecastPart, ForecastSlots, LaneSpan, Shard, StoreError};
+use ringback_core::job::TenantScope;
+
+use super::stats::{begin, behind, end};
+use crate::redis_store::RedisStore;
+use crate::script;
+
+/// How many members of the index one call looks at.
+const NEAR_STEP: usize = 200;
+/// Up to how many due times of a lane and a slot are read, and how many once many were read.
+const NEAR_READ: u64 = 256;
+const NEAR_READ_OF_MANY: u64 = 16;
+/// After how many.
+const MANY: u64 = 20_000;
+/// How many due times of all lists of a shard are read, and of each list at least and at most.
+const FAR_READ: u64 = 25_000;
+const FAR_READ_EACH: (u64, u64) = (16, 512);
+/// How long a list is (ms).
+const LIST: u64 = 600_000;
+
+/// A part of which a sample was read: size, read, its first and its last slot, and what was found.
+type Sampled = (u64, u64, i64, i64, Vec<i64>);
+
+impl RedisStore {
+    /// How many jobs of a shard come due in which slot.
+    pub async fn forecast(
+        &self,
+        shard: Shard,
+        spans: &[LaneSpan],
+        slots: &ForecastSlots,
+    ) -> Result<Forecast, StoreError> {
+        let mut forecast = Forecast::new(slots.count);
+        for span in spans {
+            self.add_near(shard, span, slots, &mut forecast).await?;
+        }
+        self.add_far(shard, spans, slots, &mut forecast).await?;
+        Ok(forecast)
+    }
+
+    async fn add_near(
+        &self,
+        shard: Shard,
+        span: &LaneSpan,
+        slots: &ForecastSlots,
+        forecast: &mut Forecast,
+    ) -> Result<(), StoreError> {
+        let (mut from, till) = match span {
+            LaneSpan::Topic(topic) => (begin(topic), end(topic)),
+            LaneSpan::Of(scope) => {
+                let (least, below) = scope.bounds();
+                let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}"));
+                (format!("[{least}").into_bytes(), till.into_bytes())
+            }
+        };
+        let mut n_read = 0;
+        loop {
+            let most = if n_read < MANY { NEAR_READ } else { NEAR_READ_OF_MANY };
+            let args = (&from, &till, NEAR_STEP, slots.first, slots.length, slots.count, most);
+            let (last, ready, counted, parts): (Bytes, u64, Vec<i64>, Vec<Sampled>) =
+                self.ask(&script::FORECAST_NEAR, shard, args).await?;
+            forecast.ready += ready;
+            n_read += add(forecast, &counted, &parts);
+            if last.is_empty() {
+                return Ok(());
+            }
+            from = behind(&last);
+        }
+    }
+
+    async fn add_far(
+        &self,
+        shard: Shard,
+        spans: &[LaneSpan],
+        slots: &ForecastSlots,
+        forecast: &mut Forecast,
+    ) -> Result<(), StoreError> {
+        let lists = slots.length * slots.count as u64 / LIST + 1;
+        let most = (FAR_READ / lists).clamp(FAR_READ_EACH.0, FAR_READ_EACH.1);
+        let (mut tenant, mut topics) = (String::new(), Vec::new());
+        for span in spans {
+            match span {
+                LaneSpan::Topic(topic) => topics.push(topic.as_str()),
+                LaneSpan::Of(TenantScope::All) => {}
+                LaneSpan::Of(TenantScope::One(None)) => "~".clone_into(&mut tenant),
+                LaneSpan::Of(TenantScope::One(Some(name))) => tenant = format!("~{}", name.as_str()),
+            }
+        }
+        let mut from = "-inf".to_owned();
+        while !from.is_empty() {
+            let args = (&from, slots.first, slots.length, slots.count, most, &tenant, &topics);
+            let (next, counted, parts, minutes): (String, Vec<i64>, Vec<Sampled>, Vec<u64>) =
+                self.ask(&script::FORECAST_FAR, shard, args).await?;
+            add(forecast, &counted, &parts);
+            forecast.delivered.extend(minutes.as_chunks().0.iter().map(|&[minute, n]| (minute, n)));
+            from = next;
+        }
+        Ok(())
+    }
+}
+
+/// Adds what a call has found, and returns how many entries that was.
+fn add(forecast: &mut Forecast, counted: &[i64], parts: &[Sampled]) -> u64 {
+    let mut whole = part(0..0, counted, forecast);
+    whole.size = whole.found.values().map(|(jobs, retries)| jobs + retries).sum();
+    whole.read = whole.size;
+    forecast.add(&whole);
+    let mut n_read = whole.read;
+    for (size, read, from, to, found) in parts {
+        let index = |slot: i64| usize::try_from(slot).unwrap_or(0);
+        let mut sampled = part(index(*from)..index(*to + 1), found, forecast);
+        (sampled.size, sampled.read) = (*size, *read);
+        forecast.add(&sampled);
+        n_read += read;
+    }
+    n_read
+}
+
+/// Reads slots with their numbers. What is due already counts as ready.
+fn part(slots: Range<usize>, found: &[i64], forecast: &mut Forecast) -> ForecastPart {
+    let mut part = ForecastPart { slots, ..ForecastPart::default() };
+    for &[slot, jobs, retries] in found.as_chunks().0 {
+        let n = |n: i64| u64::try_from(n).unwrap_or(0);
+        match usize::try_from(slot) {
+            Ok(slot) => drop(part.found.insert(slot, (n(jobs), n(retries)))),
+            Err(_) => forecast.ready += n(jobs) + n(retries),
+        }
+    }
+    part
+}
