@@ -44,6 +44,8 @@ const PAGES = /** @type {Record<string, [string, MakePage]>} */ ({
 
 const root = /** @type {HTMLElement} */ (document.getElementById('app'));
 let section = '';
+/** The section to which the navigation was scrolled. @type {string | null} */
+let shown = null;
 /** @type {Page} */
 let page = { title: '', view: () => '' };
 let ending = new AbortController();
@@ -51,6 +53,10 @@ let ending = new AbortController();
 function draw() {
   document.title = `${session.asked === null ? page.title : 'Key'} – Ringback`;
   render(shell(section, session.asked === null ? page.view() : keyForm()), root);
+  if (shown !== section) {
+    shown = section;
+    root.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }
   showDialog(root);
 }
 
@@ -73,7 +79,6 @@ function navigate() {
   requestAnimationFrame(() => {
     window.scrollTo(0, 0);
     root.querySelector('h1')?.focus({ preventScroll: true });
-    root.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   });
 }
 

@@ -14,7 +14,7 @@ const SILENT_MS = 6000;
 /** How long to wait before the stream is asked for again. */
 const AGAIN_MS = 3000;
 
-/** @typedef {'live' | 'polling' | 'off'} Mode */
+/** @typedef {'connecting' | 'live' | 'polling' | 'off'} Mode */
 
 /** @type {Set<(batch: import('./batch.js').Batch) => void>} */
 const listeners = new Set();
@@ -26,7 +26,7 @@ let current = new AbortController();
 let channel = null;
 
 export const live = {
-  /** `live` while events come, `polling` while they do not. */
+  /** `live` while events come, `polling` while they do not, `connecting` before either is known. */
   get mode() {
     return mode;
   },
@@ -54,7 +54,8 @@ function restart() {
   channel?.close();
   channel = null;
   current = new AbortController();
-  set(document.hidden ? 'off' : 'polling');
+  heardAt = performance.now();
+  set(document.hidden ? 'off' : 'connecting');
   if (!document.hidden) take(current.signal).catch(() => {});
 }
 
@@ -96,6 +97,7 @@ async function read(signal) {
   if (session.asked !== null) return;
   const answer = await fetch(new URL('v1/events', BASE), { headers: session.headers(), signal, cache: 'no-store', redirect: 'error' });
   if (!answer.ok || !answer.body) return;
+  pass({ mode: 'live' });
   const collector = new Collector();
   const timer = setInterval(() => pass({ mode: 'live', batch: collector.take() }), BATCH_MS);
   try {
@@ -119,9 +121,10 @@ function hear({ mode, batch }) {
   if (batch && (batch.events.length > 0 || batch.isIncomplete)) listeners.forEach((listener) => listener(batch));
 }
 
-/** Notices that the tab that reads says nothing any more. */
+/** Notices that no stream opens, or that the tab that reads says nothing any more. */
 function look() {
-  if (mode === 'live' && !isReader && performance.now() - heardAt > SILENT_MS) set('polling');
+  const isAwaited = mode === 'connecting' || (mode === 'live' && !isReader);
+  if (isAwaited && performance.now() - heardAt > SILENT_MS) set('polling');
 }
 
 /** @param {Mode} next */

@@ -1,11 +1,11 @@
-// The hosts that callbacks go to, with their jobs and what fails there; each can be paused and resumed.
+// The hosts that callbacks go to, with their jobs; each can be paused and resumed.
 
 import { html } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';
 import { pages } from '../core/pages.js';
 import { href } from '../core/route.js';
 import { actionButton, confirm } from '../view/confirm.js';
-import { ago, count, plural } from '../view/format.js';
+import { count } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { pager, table } from '../view/table.js';
 
@@ -43,17 +43,9 @@ function columns(after) {
   return [
     { title: 'destination', cell: (item) => html`<a href=${href('jobs', { host: named(item) })}>${key(item)}</a>${item.paused ? html` <span class="paused">paused</span>` : ''}` },
     of('waiting', 'waiting', 'ready'), of('in flight', 'reserved', 'reserved'), of('delayed', 'delayed', 'delayed'), of('dead', 'dead', 'dead'),
-    { title: 'failing', kind: 'wide', cell: ({ failing }) => failingView(failing) },
     { title: 'pauses', cell: ({ paused, pauses }) => pauses.length ? pauses.join(', ') : (paused ? 'by the operator' : html`<span class="none">–</span>`) },
     { title: 'actions', kind: 'actions', cell: (item) => html`${item.pauses.map((/** @type {string} */ pause) => resumeButton(pause, item, after))}${item.paused ? '' : pauseButton(item, after)}` },
   ];
-}
-
-/** @param {any} failing */
-function failingView(failing) {
-  if (!failing) return html`<span class="none">–</span>`;
-  const { since, last_at, last_status, last_error, attempts } = failing;
-  return html`<span class="bad">since ${ago(since)}</span> <span class="soft">${plural(attempts, 'attempt')}, last ${ago(last_at)}: ${[last_status, last_error].filter(Boolean).join(' ')}</span>`;
 }
 
 /** @param {any} item @param {() => void} after */

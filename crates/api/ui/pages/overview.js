@@ -1,7 +1,7 @@
 // The overview: what is wrong now, how many jobs are in which state, how fast they come and go, how late, and what is ahead.
 
 import { html, nothing } from '../vendor/lit-html.js';
-import { ApiError, call, now } from '../core/api.js';
+import { call, now } from '../core/api.js';
 import { live } from '../core/events.js';
 import { latenessLately } from '../core/lateness.js';
 import { lately, SECONDS } from '../core/rates.js';
@@ -51,24 +51,14 @@ export function overviewPage(_params, signal) {
       ${panel({ name: 'lateness', title: 'Lateness', note: 'last five minutes', of: stats() }, latenessView)}
     </div>
     ${panel({ name: 'rates', title: 'Rates', note: live.mode === 'live' ? 'per second, by events' : 'per second, by counts', of: stats() }, ratesView)}
-    ${forecast.value === null ? nothing : panel({ name: 'forecast', title: 'Forecast', note: 'what is due in the next 24 hours', of: forecast }, forecastView)}
+    ${panel({ name: 'forecast', title: 'Forecast', note: 'what is due in the next 24 hours', of: forecast }, forecastView)}
   </div>`;
   return { title: 'Overview', view };
 }
 
-/** Whether the API has said that it has no forecast. */
-let hasNoForecast = false;
-
-/** The forecast; null where the API has none. @param {AbortSignal} signal */
-async function loadForecast(signal) {
-  if (hasNoForecast) return null;
-  try {
-    return await call('GET', '/v1/forecast?by=10m&until=24h', { signal });
-  } catch (error) {
-    hasNoForecast = error instanceof ApiError && error.status === 404;
-    if (hasNoForecast) return null;
-    throw error;
-  }
+/** @param {AbortSignal} signal */
+function loadForecast(signal) {
+  return call('GET', '/v1/forecast?by=10m&until=24h', { signal });
 }
 
 /** @param {any} topics @param {any} destinations */
@@ -149,7 +139,7 @@ function forecastView(forecast) {
   return html`${bars({ label, series, titles, from: exact(forecast.from), to: exact(forecast.until) })}
     ${legend(series.map(({ name, hue, values }) => ({ name, hue, value: count(sum(values)) })))}
     <p class="soft">Slots of ${duration(forecast.by_ms)}.
-      ${forecast.exact ? nothing : html`Estimated${forecast.error ? `, give or take ${forecast.error < 1 ? `${Math.round(forecast.error * 100)} %` : plural(forecast.error, 'job')}` : ''}.`}
+      ${forecast.exact ? nothing : html`Estimated${forecast.error ? `, give or take ${Math.max(1, Math.round(forecast.error * 100))} % of the fullest slot` : ''}.`}
       ${most ? html`Lately at most ${count(most)} jobs a minute were delivered, so ${count((most * forecast.by_ms) / 60_000)} in a slot.` : nothing}</p>
     ${figures('What is due', ['from', ...series.map(({ name }) => name)], slots.map((/** @type {any} */ slot, /** @type {number} */ index) => [exact(slot.at), ...series.map(({ values }) => count(values[index]))]))}`;
 }

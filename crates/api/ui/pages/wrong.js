@@ -16,7 +16,7 @@ const NAMED = 5;
  */
 export function whatIsWrong(stats, topics, destinations, bulk, now) {
   return [
-    ...ofStore(stats), ...failing(destinations, now), ...deadByHost(destinations), ...deadWithoutHost(topics, destinations),
+    ...ofStore(stats), ...deadByHost(destinations), ...deadWithoutHost(topics, destinations),
     ...late(topics), ...overdue(topics, now), ...lateness(stats), ...pausedTopics(topics), ...pausedDestinations(destinations),
     ...running(bulk),
   ];
@@ -32,15 +32,6 @@ function ofStore({ states, tombstones, archive, store }) {
   if (tombstones?.forgotten_early > 0) found.push({ kind: 'note', text: `${plural(tombstones.forgotten_early, 'ended job was', 'ended jobs were')} forgotten early, for want of room.`, links: [] });
   if (store?.profile === 'memory') found.push({ kind: 'note', text: 'The store keeps jobs in memory alone: they are lost when it restarts.', links: [] });
   return found;
-}
-
-/** @param {any[]} destinations @param {number} now @returns {Wrong[]} */
-function failing(destinations, now) {
-  return destinations.filter(({ failing }) => failing).sort((a, b) => b.failing.attempts - a.failing.attempts).slice(0, NAMED).map(({ host, port, failing }) => ({
-    kind: 'bad',
-    text: `${host} has failed for ${duration(now - Date.parse(failing.since))}, ${plural(failing.attempts, 'attempt')}, last with ${failing.last_status ?? failing.last_error ?? 'no answer'}:`,
-    links: [{ text: 'its jobs', to: href('jobs', { host: port === null ? host : `${host}:${port}` }) }],
-  }));
 }
 
 /** @param {any[]} destinations @returns {Wrong[]} */

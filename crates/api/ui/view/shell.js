@@ -15,8 +15,9 @@ const NAVIGATION = [
   ['bulk', 'bulk', 'Bulk operations'], ['audit-log', 'audit-log', 'Audit log'],
 ];
 
-const MODES = { live: 'live', polling: 'polling', off: 'paused' };
+const MODES = { connecting: 'connecting', live: 'live', polling: 'polling', off: 'paused' };
 const MODE_TITLES = {
+  connecting: 'The stream of events is asked for',
   live: 'Events come as they happen',
   polling: 'No events come: counts are asked for every two seconds',
   off: 'Nothing is asked for while the tab is hidden',
