@@ -72,7 +72,7 @@ async fn member(redis: &mut MultiplexedConnection, tenant: &str, tag: &str, loca
         .query_async(redis)
         .await
         .expect("EVAL");
-    [digest[..PREFIX].as_bytes(), locator].concat()
+    [&digest.as_bytes()[..PREFIX], locator].concat()
 }
 
 fn tagged(tag: &str) -> Filter {

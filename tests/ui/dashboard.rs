@@ -21,6 +21,7 @@ pub(super) fn in_row(key: &str, name: &str) -> String {
 
 impl Dashboard {
     /// A browser that has nothing open yet; `None`, with a word of it, where there is no browser.
+    #[expect(clippy::print_stderr, reason = "tests that are left out say so")]
     pub(super) async fn start(stack: &Stack) -> Option<Self> {
         let browser = Browser::start().await;
         if browser.is_none() {

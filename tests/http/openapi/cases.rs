@@ -71,7 +71,7 @@ pub(crate) fn of(operation: &Operation, names: &Names) -> Vec<Case> {
     for (name, schema) in &operation.query_parameters {
         let good = good(schema);
         let text = item(&good).as_str().map_or_else(|| good.to_string(), str::to_owned);
-        queries.push(format!("{name}={text}"));
+        queries.push(format!("{name}={}", text.replace(' ', "%20")));
         queries.extend(url_values().into_iter().map(|value| format!("{name}={value}")));
         queries.push(format!("{name}=1&{name}=2"));
         queries.push(name.clone());
