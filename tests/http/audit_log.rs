@@ -3,12 +3,14 @@
 mod cases;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use http::Method;
 use ringback_testkit::{Stack, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 use self::cases::{ARCHIVED, Case, SECRETS, cases};
 use super::tenants::{Caller, ROOT};
@@ -337,6 +339,8 @@ async fn a_caller_who_does_not_wait_leaves_an_entry_and_so_does_a_call_whose_out
     let mut stream = TcpStream::connect(&address).await.expect("a connection");
     let head = format!("DELETE /v1/jobs/t/a HTTP/1.1\r\nhost: {address}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.expect("the head is sent");
+    // The call has to begin before its caller leaves; it waits for the store for two seconds.
+    sleep(Duration::from_millis(500)).await;
     drop(stream);
     assert_eq!(stack.delete("/v1/jobs/t/b").await.status, 503);
     stack.redis_mut().cont();

@@ -24,30 +24,30 @@ fn verdict(lines: &str, alarms: &[u64]) -> Verdict {
 
 #[test]
 fn a_loss_is_noticed_soon_after_the_first_answer() {
-    for alarm in [2_600_000, 4_100_000, 5_500_000] {
+    for alarm in [2_600_000, 4_100_000, 6_500_000] {
         assert_eq!(verdict(LOSS, &[alarm]), Verdict::Held, "{alarm}");
     }
     assert_eq!(verdict(LOSS, &[]), Verdict::Violated);
-    assert_eq!(verdict(LOSS, &[5_500_001]), Verdict::Violated);
+    assert_eq!(verdict(LOSS, &[6_500_001]), Verdict::Violated);
     let unknown = LOSS.replace(",\"answered\":4000000", "");
-    assert_eq!(verdict(&unknown, &[4_000_000]), Verdict::Held);
-    assert_eq!(verdict(&unknown, &[4_000_001]), Verdict::Violated, "counted from the begin of the fault");
+    assert_eq!(verdict(&unknown, &[5_000_000]), Verdict::Held);
+    assert_eq!(verdict(&unknown, &[5_000_001]), Verdict::Violated, "counted from the begin of the fault");
     let earlier =
         unknown.replace("\"f\":1}}\n", "\"f\":1}}\n{\"loss\":{\"t\":1,\"since\":1,\"answered\":9}}\n");
-    assert_eq!(verdict(&earlier, &[4_000_001]), Verdict::Violated, "another loss does not count");
+    assert_eq!(verdict(&earlier, &[5_000_001]), Verdict::Violated, "another loss does not count");
 }
 
 #[test]
 fn time_in_which_the_machine_stood_still_does_not_count() {
     let stalled = |since: u64, t: u64| format!("{LOSS}{{\"stall\":{{\"t\":{t},\"since\":{since}}}}}\n");
     // From before the store answered, and from within the limit.
-    for (since, t, last) in [(3_000_000, 4_500_000, 6_000_000), (4_900_000, 6_000_000, 6_600_000)] {
+    for (since, t, last) in [(3_000_000, 4_500_000, 7_000_000), (4_900_000, 6_000_000, 7_600_000)] {
         assert_eq!(verdict(&stalled(since, t), &[last]), Verdict::Held, "{since}");
         assert_eq!(verdict(&stalled(since, t), &[last + 1]), Verdict::Violated, "{since}");
     }
     // Before, and too late.
-    for (since, t) in [(3_000_000, 4_000_000), (5_500_000, 6_500_000)] {
-        assert_eq!(verdict(&stalled(since, t), &[5_500_001]), Verdict::Violated, "{since}");
+    for (since, t) in [(3_000_000, 4_000_000), (6_500_000, 7_500_000)] {
+        assert_eq!(verdict(&stalled(since, t), &[6_500_001]), Verdict::Violated, "{since}");
     }
 }
 

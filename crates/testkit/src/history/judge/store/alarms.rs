@@ -6,9 +6,9 @@ use crate::history::invariant::Invariant::I24;
 use crate::history::records::NEVER;
 use crate::history::tables::{FaultRecord, Tables};
 
-/// How soon a loss has to be noticed, in µs: a process to which the store was away tries again after a second at most, and
-/// needs some time to look.
-const LIMIT: u64 = 1_500_000;
+/// How soon a loss has to be noticed, in µs: a process to which the store was away tries again after a second at most, loads
+/// its functions into a server that has none, and looks. On a machine under full load that took 1.9 s.
+const LIMIT: u64 = 2_500_000;
 /// How long a process may still speak of a loss that was accepted, in µs: it looks about once a second.
 const GRACE: u64 = 2_500_000;
 
@@ -31,7 +31,8 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
         findings.checked(I24);
         let in_time = fault.begin..=deadline(tables, fault);
         if !tables.run.alarms.iter().any(|(_, alarm)| in_time.contains(&alarm.t)) {
-            let what = format_args!("the store lost data, and no process noticed within a second and a half");
+            let what =
+                format_args!("the store lost data, and no process noticed within two and a half seconds");
             findings.violated(I24, None, &[fault.line], what);
         }
     }

@@ -81,11 +81,11 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         lines.drop(lines.with_tag("alarm"));
     }),
     faulty("an empty store is noticed too late", &[I24], |lines| {
-        lines.shift(lines.with_tag("alarm")[0], "t", 1_500_000);
+        lines.shift(lines.with_tag("alarm")[0], "t", 2_500_000);
     }),
     faulty("an empty store accepts jobs", &[I24], |lines| {
         let fault = lines.all("fault", |fields| fields["class"] == "amnesia")[0];
-        let (t, n) = (lines.number(fault, "t") + 2_000_000, lines.fresh());
+        let (t, n) = (lines.number(fault, "t") + 3_000_000, lines.fresh());
         let submit = lines.copy(lines.of("submit", &lines.job("plain"))[0]);
         for (field, value) in
             [("t", json!(t)), ("n", json!(n)), ("job", json!("busy/new")), ("delay", json!(0))]
