@@ -59,7 +59,7 @@ fn faults(scene: &mut Scene, base: u64, token: u64) {
     let log = LogLine { t, pid: 101, level: LogLevel::Error, class: Some("store-away"), text };
     scene.push(t, &Entry::Log(log));
 
-    fault(scene, "empty-redis", FaultClass::Amnesia, None, (base + AMNESIA, base + AMNESIA + 3_000_000));
+    fault(scene, "empty-redis", FaultClass::Amnesia, None, (base + AMNESIA, base + AMNESIA + 4_000_000));
     let t = base + AMNESIA + 300_000;
     scene.push(t, &Entry::Alarm(Alarm { t, pid: 101 }));
 }
