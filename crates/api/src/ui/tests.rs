@@ -1,3 +1,5 @@
+//! Tests of the dashboard's files over the router of the API: who may load them, their headers, and what they may contain.
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

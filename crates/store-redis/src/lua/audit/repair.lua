@@ -27,8 +27,8 @@ end
 -- audit_repair: repairs indexes. No job changes its state. Everything is judged again before it is repaired.
 -- KEYS  shard
 -- ARGV  'jobs', and then the jobs as for audit_confirm; 'lanes', and their ids; 'index', and missing members;
---   'states', and locators of job states without a record; 'tags', and locators of jobs that the index of tags
---   lacks; 'stray_tags', and members of it that lead to no job; 'schedules', and their names; 'times'
+--   'states', and locators of job states without a record; 'tags', and locators of jobs that are missing from the index of
+--   tags; 'stray_tags', and members of it that lead to no job; 'schedules', and their names; 'times'
 -- Returns per job, lane, member, job state or schedule 1 if it is repaired now, 0 if nothing is wrong (any
 --   more), 2 if it cannot be repaired; for 'times' how many
 local FIELDS = union(schedule.ADD_FIELDS, audit.TIMES)
