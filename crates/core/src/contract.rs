@@ -33,6 +33,7 @@ mod reserve;
 mod schedules;
 mod shard;
 mod stats;
+mod stored_bulk;
 mod topics;
 mod wake;
 
@@ -66,6 +67,7 @@ pub use self::{
     schedules::*,
     shard::*,
     stats::*,
+    stored_bulk::BulkWork,
     topics::*,
     wake::*,
 };

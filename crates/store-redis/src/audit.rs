@@ -10,6 +10,7 @@ mod calls;
 mod counts;
 mod due;
 mod schedules;
+mod tags;
 mod waiting;
 
 use std::collections::HashMap;
@@ -295,18 +296,6 @@ impl Walk<'_> {
                 let detail = format!("a job state without a record, at {}", hex(locator));
                 self.found(Finding::new(DamageKind::StateRecord, self.shard, detail), repaired);
             }
-        }
-        Ok(())
-    }
-
-    /// Counts members of the index of tags that lead to no job, and removes them if that is asked for.
-    async fn stray_tags(&mut self) -> Result<(), StoreError> {
-        let mut scan = Scan::start();
-        while !scan.is_over {
-            let strays = self.calls.stray_tags_page(&mut scan).await?;
-            let repaired = self.repair("stray_tags", &strays).await?;
-            self.audit.stale +=
-                repaired.iter().filter(|repaired| **repaired == Repaired::Left).count() as u64;
         }
         Ok(())
     }
