@@ -19,6 +19,14 @@ local function leave_index(code, loc, raw, s)
   end
 end
 
+-- Asks the settle of a reserved job to cancel it. Returns whether nobody had asked.
+local function request(loc, lane, s)
+  if state.is_cancel_requested(s) then return false end
+  events.step(loc, lane, RESERVED, RESERVED, 'requested')
+  jobs.put(loc, state.with_cancel(s))
+  return true
+end
+
 -- Ends a job that is not reserved. It is then to be taken out of its index.
 local function cancel(loc, raw, s, lane, code)
   events.cancelled(loc, lane, code)
@@ -39,11 +47,7 @@ function edges.cancel(args)
 
   local lane, from = record.lane(raw), schedule.code(loc, raw, s)
   if from == RESERVED then
-    if not state.is_cancel_requested(s) then
-      events.step(loc, lane, RESERVED, RESERVED, 'requested')
-      jobs.put(loc, state.with_cancel(s))
-      jobs.save()
-    end
+    if request(loc, lane, s) then jobs.save() end
     return {RESERVED, state.deadline(s) <= NOW and 1 or 0}
   end
 
@@ -80,9 +84,7 @@ function edges.bulk_cancel(args)
     if code ~= RESERVED then
       cancel(loc, raw, s, lane, code)
       ended[#ended + 1], n = job, n + 1
-    elseif not state.is_cancel_requested(s) then
-      events.step(loc, lane, RESERVED, RESERVED, 'requested')
-      jobs.put(loc, state.with_cancel(s))
+    elseif request(loc, lane, s) then
       n = n + 1
     end
   end
