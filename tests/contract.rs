@@ -20,6 +20,7 @@ pub(crate) mod edge_log;
 mod events;
 mod eviction;
 mod exchange;
+mod failing;
 mod feeds;
 mod forecast;
 mod gauges;
@@ -75,6 +76,11 @@ contract! {
         any_text_is_kept_as_it_is,
         many_entries_of_one_owner_do_not_push_out_those_of_the_others,
         long_entries_take_no_more_room_than_there_is,
+    }
+    failing {
+        failures_of_a_destination_are_one_until_a_success_ends_them,
+        reports_of_many_processes_at_once_are_all_counted,
+        pages_of_destinations_show_which_fail_and_can_be_of_them_alone,
     }
     feeds {
         a_feed_has_one_process_at_a_time,

@@ -94,7 +94,13 @@ async fn a_host_is_paused_and_resumed_and_destinations_are_listed() {
     stack.accept(&json!({"topic": "a", "delay": "1h", "url": "https://merchant.example/"})).await;
     let run = ringback(&server, &["destinations"]).await;
     let lines: Vec<Vec<_>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines[0], ["HOST", "PORT", "SCHEME", "DELAYED", "WAITING", "RESERVED", "DEAD"]);
+    assert_eq!(
+        lines[0],
+        [
+            "HOST", "PORT", "SCHEME", "DELAYED", "WAITING", "RESERVED", "DEAD", "FAILING", "SINCE", "FAILED",
+            "LAST"
+        ]
+    );
     assert_eq!(lines[1], ["[::1]", "8443", "-", "paused", "0", "0", "0", "0"]);
     assert_eq!(lines[2], ["merchant.example", "443", "https", "paused", "1", "0", "0", "0"]);
     let run = ringback(&server, &["resume", "--host", "merchant.example", "--json"]).await;

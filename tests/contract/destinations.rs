@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringback_core::contract::{
-    DestinationPlace, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
+    DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
     Settled, Wake,
 };
 use ringback_core::destination::{Destination, DestinationPause};
@@ -337,15 +337,15 @@ async fn page(
     scope: &TenantScope,
     limit: usize,
 ) -> Vec<(String, [u64; 4])> {
-    let (mut found, mut after) = (Vec::new(), None::<DestinationPlace>);
+    let (mut found, mut query) = (Vec::new(), DestinationQuery { after: None, limit, failing: false });
     loop {
-        let page = bench.store().destinations(spans, scope, after.as_ref(), limit).await.expect("a page");
+        let page = bench.store().destinations(spans, scope, &query).await.expect("a page");
         assert!(page.items.len() <= limit && (page.next.is_none() || page.items.len() == limit), "{page:?}");
         found.extend(page.items.iter().map(|(place, counts)| {
             (place.to_string(), [counts.delayed, counts.ready, counts.reserved, counts.dead])
         }));
-        after = page.next;
-        if after.is_none() {
+        query.after = page.next;
+        if query.after.is_none() {
             return found;
         }
     }
@@ -387,7 +387,8 @@ pub(crate) async fn destinations_come_page_by_page_with_the_sums_of_their_lanes(
     let topics = [LaneSpan::Topic(topic("~t/two"))];
     assert_eq!(page(bench, &topics, &tenant("t"), 10).await, [receiver([0, 1, 0, 0])]);
 
-    let known = bench.store().destinations(&every(&tenant("tt")), &tenant("tt"), None, 10).await;
+    let query = DestinationQuery { after: None, limit: 10, failing: false };
+    let known = bench.store().destinations(&every(&tenant("tt")), &tenant("tt"), &query).await;
     let names: Vec<_> = known.expect("a page").pauses.iter().map(DestinationPause::name).collect();
     assert_eq!(names, ["b.example", "b.example:80", "idle.example"]);
 }

@@ -23,6 +23,7 @@ const FEEDS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("feeds
 const AUDIT_LOG: TableDefinition<'static, &str, (&str, &str)> = TableDefinition::new("audit_log");
 const AUDIT_LOG_OWNERS: TableDefinition<'static, (&str, &str), ()> = TableDefinition::new("audit_log_owners");
 const AUDIT_LOG_WEIGHTS: TableDefinition<'static, &str, u64> = TableDefinition::new("audit_log_weights");
+const FAILING: TableDefinition<'static, &str, &str> = TableDefinition::new("failing");
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 const BLOCK: usize = 4096;
 
@@ -307,7 +308,8 @@ async fn in_the_tables(directory: &Path, frames: u64) {
 }
 
 #[tokio::test]
-async fn a_file_from_before_there_was_an_archive_or_feeds_or_an_audit_log_is_taken_over() {
+async fn a_file_from_before_there_was_an_archive_or_feeds_or_an_audit_log_or_failing_destinations_is_taken_over()
+ {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
@@ -321,6 +323,7 @@ async fn a_file_from_before_there_was_an_archive_or_feeds_or_an_audit_log_is_tak
     assert!(write.delete_table(AUDIT_LOG).expect("it goes"));
     assert!(write.delete_table(AUDIT_LOG_OWNERS).expect("it goes"));
     assert!(write.delete_table(AUDIT_LOG_WEIGHTS).expect("it goes"));
+    assert!(write.delete_table(FAILING).expect("it goes"));
     write.commit().expect("it commits");
     drop(database);
     let store = open(directory.path()).await;
@@ -328,8 +331,9 @@ async fn a_file_from_before_there_was_an_archive_or_feeds_or_an_audit_log_is_tak
     let orders = "orders".parse().expect("a name");
     assert_eq!(store.feed(&orders).await.expect("feed"), StoredFeed::default());
     assert_eq!(store.audit_log(None, None, 10).await.expect("audit log"), []);
+    assert_eq!(store.failing_destinations(&TenantScope::All).await.expect("destinations"), []);
     drop(store);
-    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(10)));
+    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(11)));
 }
 
 #[tokio::test]
@@ -345,7 +349,7 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
     });
     forget_counts(&file);
     assert_eq!(accepted(directory.path()).await, 1);
-    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(10), Some(0)));
+    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(11), Some(0)));
 }
 
 #[tokio::test]
@@ -365,7 +369,7 @@ async fn a_file_from_before_there_were_schedules_is_taken_over() {
     audit::tables(&store).await;
     assert_eq!(store.schedules(&TenantScope::All, None, 10).await.expect("schedules"), (Vec::new(), None));
     drop(store);
-    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(10)));
+    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(11)));
 }
 
 #[tokio::test]

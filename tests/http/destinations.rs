@@ -1,6 +1,7 @@
 //! Destinations over HTTP: pauses of hosts and ports with real notifiers, the list, and whom a pause belongs to.
 
-use ringback_testkit::{Role, Sink, Stack, StackOptions, eventually};
+use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_testkit::{Answer, Role, Script, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use super::tenants::{Caller, stacks};
@@ -93,7 +94,7 @@ async fn destinations_are_listed_page_by_page_and_what_is_none_is_refused() {
         change(&stack, "idle.example", "pause").await;
         let item = |host: &str, port: Value, scheme: Value, delayed: u64, pauses: Value| {
             json!({"host": host, "port": port, "scheme": scheme, "waiting": 0, "delayed": delayed, "reserved": 0,
-                "dead": 0, "paused": pauses != json!([]), "pauses": pauses})
+                "dead": 0, "paused": pauses != json!([]), "pauses": pauses, "failing": null})
         };
         let expected = [
             item("[::1]", json!(81), json!("http"), 2, json!(["[::1]:81"])),
@@ -105,10 +106,12 @@ async fn destinations_are_listed_page_by_page_and_what_is_none_is_refused() {
             let pages = stack.pages(&format!("/v1/destinations?limit={limit}")).await;
             assert_eq!(pages.concat(), expected, "{limit} at a time");
         }
-        let (status, problem) = stack.get("/v1/destinations?cursor=x&limit=0&colour=red").await.parts();
+        assert_eq!(stack.pages("/v1/destinations?failing=true").await.concat(), [] as [Value; 0]);
+        let (status, problem) =
+            stack.get("/v1/destinations?cursor=x&limit=0&colour=red&failing=1").await.parts();
         let errors = problem["errors"].as_array().expect("errors").iter();
         let fields: Vec<_> = errors.map(|error| error["field"].as_str().expect("a name")).collect();
-        assert_eq!((status, fields), (422, vec!["colour", "cursor", "limit"]));
+        assert_eq!((status, fields), (422, vec!["colour", "cursor", "failing", "limit"]));
         for text in ["a%20b", "a:0", "http:%2F%2Fa", "::1"] {
             for verb in ["pause", "resume"] {
                 let refused = stack.post_empty(&format!("/v1/destinations/{text}/{verb}")).await.expect(422);
@@ -164,5 +167,55 @@ async fn a_tenant_pauses_and_sees_its_own_jobs_alone() {
         send(&a, "pause").await;
         assert_eq!(pauses(&some).await, [] as [Value; 0]);
         send(&a, "resume").await;
+    }
+}
+
+#[tokio::test]
+async fn a_destination_that_fails_says_since_when_and_how_until_it_answers_again() {
+    for options in [Stack::options(), StackOptions::embedded()] {
+        let (stack, sink, well) = (options.start().await, Sink::start().await, Sink::start().await);
+        let before = SystemClock.now().to_string();
+        sink.answer(Script::always(Answer::status(503)));
+        let policy = json!({"retry": {"delays": ["1s"], "max": -1, "jitter": 0}});
+        stack.put(&format!("/v1/topics/{TOPIC}"), &policy).await.expect(201);
+        stack.accept(&job(&sink, "fails")).await;
+        // They keep both in the list.
+        stack.accept(&with(job(&sink, "later"), "delay", "1h")).await;
+        stack.accept(&with(job(&well, "later-too"), "delay", "1h")).await;
+        stack.accept(&job(&well, "goes-well")).await;
+        let refused = "http://127.0.0.1:9/";
+        stack.accept(&with(with(job(&sink, "refused"), "url", refused), "topic", "other")).await;
+        let list = async |query: &str| {
+            stack.get(&format!("/v1/destinations{query}")).await.expect(200)["items"].clone()
+        };
+        eventually(SOON, "both are known to fail", async || {
+            let items = list("?failing=true").await;
+            if items.as_array().map(Vec::len) == Some(2) { Ok(()) } else { Err(items) }
+        })
+        .await;
+        let failing = |items: &Value, port: &str| {
+            let items = items.as_array().expect("items");
+            let item = items.iter().find(|item| item["port"].to_string() == port);
+            item.unwrap_or_else(|| panic!("{items:?}"))["failing"].clone()
+        };
+        let items = list("").await;
+        assert_eq!(failing(&items, &port(&well)), Value::Null);
+        assert_eq!(failing(&items, "9")["last_error"], "refused", "{items}");
+        assert_eq!(failing(&items, "9")["last_status"], Value::Null, "{items}");
+        let found = failing(&items, &port(&sink));
+        assert_eq!((&found["last_status"], &found["last_error"]), (&json!(503), &Value::Null), "{found}");
+        let times = ["since", "last_at"].map(|field| found[field].as_str().expect("a time"));
+        assert!(*before <= *times[0] && times[0] <= times[1], "{found}");
+        let arrived = sink.arrivals_of("fails").len() as u64;
+        assert!((1..=arrived).contains(&found["attempts"].as_u64().expect("a number")), "{found}");
+
+        sink.answer(Script::always(Answer::status(200)));
+        eventually(SOON, "it no longer fails", async || {
+            let items = list("?failing=true").await;
+            if items.as_array().map(Vec::len) == Some(1) { Ok(()) } else { Err(items) }
+        })
+        .await;
+        assert_eq!(list("?failing=true").await[0]["port"], 9);
+        assert_eq!(failing(&list("").await, &port(&sink)), Value::Null);
     }
 }

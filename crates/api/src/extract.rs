@@ -22,8 +22,8 @@ pub(crate) use self::path::{
     unknown_credential, unknown_quota, unknown_receipt, unknown_redrive, unknown_schedule, unknown_secret,
 };
 pub(crate) use self::query::{
-    AuditLogFilter, AuditLogQuery, DeadPageQuery, DestinationsQuery, DetachQuery, EndsQuery, ErasureQuery,
-    ForceQuery, ForecastQuery, HistoryQuery, Include, IncludeOfEnds, PageQuery, PurgeQuery, Query,
-    SchedulesQuery, TopicsQuery, UpcomingQuery, outdated_cursor,
+    AuditLogFilter, AuditLogQuery, DeadPageQuery, DetachQuery, EndsQuery, ErasureQuery, ForceQuery,
+    ForecastQuery, HistoryQuery, Include, IncludeOfEnds, PageQuery, PurgeQuery, Query, SchedulesQuery,
+    TopicsQuery, UpcomingQuery, outdated_cursor,
 };
 pub(crate) use self::trace::{Caller, trace_of, trace_parent};

@@ -15,6 +15,7 @@ mod draw;
 pub mod edge_log;
 mod error;
 mod events;
+mod failing;
 mod feeds;
 mod filter;
 mod forecast;
@@ -50,6 +51,7 @@ pub use self::{
     edge_log::{EdgeName, TakenEdge},
     error::*,
     events::*,
+    failing::*,
     feeds::*,
     filter::{Filter, MAX_ERROR_TEXT, TimeRange},
     forecast::*,

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Attempt, Lease, Note, Renewed, Success};
+use ringback_core::contract::{Attempt, Failures, Lease, Note, Renewed, Success};
 use ringback_core::crash_point;
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
@@ -26,6 +26,7 @@ use tracing::{Instrument as _, debug, info, warn};
 use self::attempted::{Attempted, Ending, KeptAnswers};
 use crate::client::{self, Client, PostError, PostRequest};
 use crate::credentials::Credentials;
+use crate::destination_reports::DestinationReports;
 use crate::failing::{Failing, FailingDestinations, Report};
 use crate::metrics::{AttemptResult, Metrics};
 #[cfg(debug_assertions)]
@@ -56,6 +57,8 @@ pub(crate) struct Deliverer {
     pub(crate) name: Arc<str>,
     /// The destinations that fail, for the log.
     pub(crate) failing: Mutex<FailingDestinations>,
+    /// The same for the store.
+    pub(crate) reports: Arc<DestinationReports>,
     pub(crate) signer: Signer,
     pub(crate) credentials: Credentials,
 }
@@ -292,7 +295,7 @@ impl Deliverer {
         } else {
             debug!(job.topic = topic.as_str(), job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "attempt failed");
         }
-        match self.destination(destination, attempted, result) {
+        match self.destination(lease, attempted, result) {
             Some(Report::Begins) => {
                 warn!(destination, job.topic = topic.as_str(), job.id = %id, attempt, status, error, duration_ms, lateness_ms, next, "a destination begins to fail; each of its attempts is logged at debug");
             }
@@ -314,16 +317,23 @@ impl Deliverer {
     }
 
     /// Records what an attempt says of its destination. An answer of 410 says that the job is over.
-    fn destination(&self, origin: &str, attempted: &Attempted, result: AttemptResult) -> Option<Report> {
+    fn destination(&self, lease: &Lease, attempted: &Attempted, result: AttemptResult) -> Option<Report> {
         if matches!(attempted.ending, Ending::Expired) {
             return None;
         }
-        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (topic, origin) = (&lease.key.topic, lease.delivery.callback.origin());
+        let failing = || self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = attempted.started + attempted.took;
+        let at = lease.clock().at(ended);
         match result {
-            AttemptResult::Complete => failing.succeeded(origin, ended),
+            AttemptResult::Complete => {
+                self.reports.succeeded(topic, origin, at);
+                failing().succeeded(origin, ended)
+            }
             AttemptResult::Retry | AttemptResult::Bury if attempted.status() != Some(410) => {
-                failing.failed(origin, ended)
+                let failure = Failures::new(at, attempted.status(), attempted.error());
+                self.reports.failed(topic, origin, failure);
+                failing().failed(origin, ended)
             }
             AttemptResult::Retry
             | AttemptResult::Bury

@@ -4,7 +4,8 @@
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to
 //! wait after a wake-up), `dispatcher` (the main loop), `lanes` (limits of lanes, origins and tenants), `tenants` (whether there are any), `ask_again` (when to look behind skipped lanes), `store_call` (one reserve
 //! and settle of a batch), `deliverer` (one attempt), `request` (its headers), `signer` (its signature), `client` (the HTTP client),
-//! `verdict` (the meaning of a response), `failing` (which destinations fail, for the log), `slow_calls` (which receivers
+//! `verdict` (the meaning of a response), `failing` (which destinations fail, for the log),
+//! `destination_reports` (the same for the store), `slow_calls` (which receivers
 //! hang), `resource_backoff` (when this machine is out of resources), `settle_queue` (outcomes on their way to the store).
 
 mod ask_again;
@@ -12,6 +13,7 @@ mod client;
 mod config;
 mod credentials;
 mod deliverer;
+mod destination_reports;
 mod dispatcher;
 mod failing;
 mod lanes;
@@ -41,6 +43,7 @@ pub use crate::client::{LocalAnswer, Receiver};
 pub use crate::config::{Config, Outgoing, Signing};
 use crate::credentials::Credentials;
 use crate::deliverer::Deliverer;
+use crate::destination_reports::DestinationReports;
 use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
@@ -111,6 +114,7 @@ fn start_with(
     tasks.spawn("notifier's wakes", Arc::clone(&signals).listen(wakes, shutdown.clone()));
     let credentials = Credentials::new(config.signing.keys.clone(), policies.clone());
     let signer = Signer::new(config.signing, policies.clone());
+    let reports = Arc::<DestinationReports>::default();
     let deliverer = Deliverer {
         client,
         store: store.clone(),
@@ -122,9 +126,12 @@ fn start_with(
         clock: Arc::clone(clock),
         name: process_name().into(),
         failing: Mutex::default(),
+        reports: Arc::clone(&reports),
         signer,
         credentials,
     };
+    let (of, call_timeout) = (store.clone(), config.store.call_timeout);
+    tasks.spawn("reports of destinations", reports.run(of, call_timeout, shutdown.clone()));
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
     let dispatcher = Dispatcher::new(signals, lanes, deliverer, slow_calls, metrics, shutdown.clone());
     tasks.spawn("dispatcher", dispatcher.run());

@@ -8,6 +8,7 @@ mod audit_log;
 mod bulks;
 mod carriers;
 mod destinations;
+mod failing;
 mod feeds;
 mod grant;
 mod moves;

@@ -8,6 +8,7 @@ mod bulks;
 mod callers;
 mod counts;
 mod destinations;
+mod failing;
 mod feeds;
 pub(crate) mod format;
 mod lateness;
@@ -35,6 +36,7 @@ use self::counts::Counts;
 pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, Sums, TopicRow, is_sum, tenant_of};
 use self::destinations::Destinations;
 pub(crate) use self::destinations::PauseRow;
+use self::failing::Failing;
 pub(crate) use self::feeds::FeedRow;
 use self::feeds::Feeds;
 pub(crate) use self::format::{Checkpoint, Counted, Fixed, Format};
@@ -42,7 +44,8 @@ use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;
 use self::list::{
-    ARCHIVE, BULKS, CALLERS, DEAD, DESTINATIONS, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES, TOMBSTONES,
+    ARCHIVE, BULKS, CALLERS, DEAD, DESTINATIONS, FAILING, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES,
+    TOMBSTONES,
 };
 pub(crate) use self::list::{OutboxKey, ReplayTables};
 use self::outbox::Outbox;
@@ -83,6 +86,8 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) archive: Archive<A>,
     pub(crate) feeds: Feeds<A>,
     pub(crate) audit_log: AuditLog<A>,
+    /// Failing destinations.
+    pub(crate) failing: Failing<A>,
     /// Paused destinations.
     pub(crate) destinations: Destinations<A>,
 }
@@ -108,6 +113,7 @@ impl<A: Access> Tables<A> {
             archive: Archive(access.open(ARCHIVE)?),
             feeds: Feeds(access.open(FEEDS)?),
             audit_log: AuditLog::open(access)?,
+            failing: Failing(access.open(FAILING)?),
             destinations: Destinations(access.open(DESTINATIONS)?),
         })
     }

@@ -8,6 +8,7 @@ mod bulk;
 mod carrier;
 mod destinations;
 mod draw;
+mod failing;
 mod feeds;
 mod moves;
 mod outbox;

@@ -164,7 +164,7 @@ const FILES: &[&str] = files! {
     "queries/destinations" "queries/forecast"
     "queries/gauges" "queries/schedules" "queries/archive"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/bulks"
-    "installation/draw" "installation/schedules" "installation/feeds" "installation/audit_log"
+    "installation/draw" "installation/schedules" "installation/feeds" "installation/audit_log" "installation/failing"
     "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule" "audit/schedules"
 };
 
@@ -286,6 +286,8 @@ scripts! {
     CHANGE_FEED: "change_feed", Drains;
     APPEND_AUDIT_LOG: "append_audit_log", Drains;
     READ_AUDIT_LOG: "read_audit_log", Reads;
+    FAILING: "failing", Reads;
+    CHANGE_FAILING: "change_failing", Drains;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
     BEGIN_BULK: "begin_bulk", Fills;
@@ -345,7 +347,8 @@ mod tests {
                 | "paused_destinations"
                 | "forecast_near"
                 | "forecast_far"
-                | "read_audit_log" => Kind::Reads,
+                | "read_audit_log"
+                | "failing" => Kind::Reads,
                 "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

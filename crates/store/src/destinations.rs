@@ -1,11 +1,12 @@
 //! Pauses of destinations over all shards, and pages of destinations: the sums over the lanes of each origin.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
 use ringback_core::contract::{
-    DestinationCounts, DestinationPage, DestinationPlace, LaneSpan, MAX_DESTINATION_PAGE, PauseLimit, Shard,
-    StoreError,
+    DestinationCounts, DestinationPage, DestinationPlace, DestinationQuery, FailingDestination, Failures,
+    LaneSpan, MAX_DESTINATION_PAGE, PauseLimit, Shard, StoreError,
 };
 use ringback_core::destination::{DestinationPause, Origin};
 use ringback_core::job::TenantScope;
@@ -54,9 +55,8 @@ impl Store {
         Ok(try_join_all(of_shards).await?.into_iter().flatten().collect())
     }
 
-    /// A page of at most `limit` origins of these lanes and paused destinations of a scope, and at most
-    /// [`MAX_DESTINATION_PAGE`], after a place or from the first. Each page reads the counts of all these lanes, a part
-    /// at a time, so the sums can be off by what moved meanwhile.
+    /// A page of origins of these lanes and paused destinations of a scope, at most [`MAX_DESTINATION_PAGE`]. Each page
+    /// reads the counts of all these lanes, a part at a time, so the sums can be off by what moved meanwhile.
     ///
     /// # Errors
     /// Any [`StoreError`].
@@ -64,16 +64,22 @@ impl Store {
         &self,
         spans: &[LaneSpan],
         scope: &TenantScope,
-        after: Option<&DestinationPlace>,
-        limit: usize,
+        query: &DestinationQuery,
     ) -> Result<DestinationPage, StoreError> {
-        let limit = limit.clamp(1, MAX_DESTINATION_PAGE);
+        let limit = query.limit.clamp(1, MAX_DESTINATION_PAGE);
+        let failing = failing_places(&self.failing_destinations(scope).await?);
+        if query.failing && failing.is_empty() {
+            return Ok(DestinationPage::default());
+        }
+        let only = query.failing.then_some(&failing);
         let pauses = self.paused_destinations().await?.into_iter();
         let pauses: Vec<_> = pauses.filter(|pause| pause.is_of_all() || pause.is_of(scope)).collect();
         // A list of some topics shows nothing else.
         let is_of_topics = spans.iter().any(|span| matches!(span, LaneSpan::Topic(_)));
-        let own = pauses.iter().filter(|pause| !is_of_topics && pause.is_of(scope));
-        let empty = Sums { after, limit, without_jobs: own.cloned().collect(), found: BTreeMap::new() };
+        let shows_pauses = !is_of_topics && !query.failing;
+        let own = pauses.iter().filter(|pause| shows_pauses && pause.is_of(scope));
+        let without_jobs = own.cloned().collect();
+        let empty = Sums { after: query.after.as_ref(), limit, only, without_jobs, found: BTreeMap::new() };
         let of_shards = self.shards().map(async |shard| {
             let mut sums = empty.clone();
             for span in spans {
@@ -96,7 +102,10 @@ impl Store {
             items.pop_last();
         }
         let next = items.last_key_value().filter(|_| is_more).map(|(place, _)| place.clone());
-        Ok(DestinationPage { items, next, pauses })
+        let is_listed = |place: &DestinationPlace| items.contains_key(place);
+        let failing = failing.iter().filter(|(place, _)| is_listed(place));
+        let failing = failing.map(|(place, failures)| (place.clone(), failures.clone())).collect();
+        Ok(DestinationPage { items, next, pauses, failing })
     }
 
     /// Adds the lanes of a shard, a part at a time.
@@ -118,11 +127,26 @@ impl Store {
     }
 }
 
+/// The failures of each origin, of all its tenants together.
+fn failing_places(failing: &[FailingDestination]) -> BTreeMap<DestinationPlace, Failures> {
+    let mut places = BTreeMap::<_, Failures>::new();
+    for FailingDestination { origin, failures, .. } in failing {
+        let Some(origin) = Origin::parse(origin) else { continue };
+        match places.entry(DestinationPlace::from(&origin)) {
+            Entry::Vacant(place) => drop(place.insert(failures.clone())),
+            Entry::Occupied(mut place) => place.get_mut().add(failures),
+        }
+    }
+    places
+}
+
 /// The first places after one, with their counts: one more than the page has.
 #[derive(Clone)]
 struct Sums<'a> {
     after: Option<&'a DestinationPlace>,
     limit: usize,
+    /// The places that are wanted; `None` for all.
+    only: Option<&'a BTreeMap<DestinationPlace, Failures>>,
     found: BTreeMap<DestinationPlace, DestinationCounts>,
     /// The pauses of the scope for which no lane was found.
     without_jobs: BTreeSet<DestinationPause>,
@@ -130,6 +154,9 @@ struct Sums<'a> {
 
 impl Sums<'_> {
     fn add(&mut self, place: DestinationPlace, counts: DestinationCounts) {
+        if self.only.is_some_and(|only| !only.contains_key(&place)) {
+            return;
+        }
         let is_before = self.after.is_some_and(|after| place <= *after);
         let is_full = self.found.len() > self.limit;
         if is_before || is_full && self.found.last_key_value().is_some_and(|(last, _)| place > *last) {
@@ -150,8 +177,13 @@ mod tests {
     fn the_first_places_are_kept_with_all_of_their_counts() {
         let place = |host: &str| DestinationPlace::from(&Origin::parse(&format!("http://{host}")).unwrap());
         let after = place("b");
-        let mut sums =
-            Sums { after: Some(&after), limit: 2, found: BTreeMap::new(), without_jobs: BTreeSet::new() };
+        let mut sums = Sums {
+            after: Some(&after),
+            limit: 2,
+            only: None,
+            found: BTreeMap::new(),
+            without_jobs: BTreeSet::new(),
+        };
         for host in ["f", "e", "a", "d", "b", "c", "e", "d", "f", "c"] {
             sums.add(place(host), DestinationCounts { ready: 1, ..DestinationCounts::default() });
         }

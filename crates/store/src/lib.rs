@@ -17,6 +17,7 @@ mod dead;
 mod destinations;
 mod draws;
 mod edges;
+mod failing;
 mod feeds;
 mod forecast;
 mod gauges;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringback_core::contract::{
-    BulkStart, BulkTarget, Cancelled, DeadFilter, LaneSpan, MoveResult, PolicyPut, Token,
+    BulkStart, BulkTarget, Cancelled, DeadFilter, DestinationQuery, LaneSpan, MoveResult, PolicyPut, Token,
 };
 use ringback_core::destination::DestinationPause;
 use ringback_core::job::{Due, JobKey, TenantScope, Topic};
@@ -71,8 +71,9 @@ impl Pair {
                 assert_eq!(redis, memory, "{}", self.at);
                 for scope in [TenantScope::All, TenantScope::One(topic.tenant())] {
                     let spans = [LaneSpan::Of(scope.clone())];
+                    let query = DestinationQuery { after: None, limit: 10, failing: false };
                     let [redis, memory] =
-                        self.stores.each_ref().map(|store| store.destinations(&spans, &scope, None, 10));
+                        self.stores.each_ref().map(|store| store.destinations(&spans, &scope, &query));
                     let page = redis.await.expect("a page");
                     assert_eq!(page, memory.await.expect("a page"), "{}", self.at);
                 }

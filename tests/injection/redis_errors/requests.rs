@@ -38,7 +38,7 @@ impl Client<'_> {
             }
             "stats" => (Method::GET, path("stats"), None),
             "topics" => (Method::GET, path("topics"), None),
-            "destinations" | "paused_destinations" => (Method::GET, path("destinations"), None),
+            "destinations" | "paused_destinations" | "failing" => (Method::GET, path("destinations"), None),
             "forecast_near" | "forecast_far" => (Method::GET, path("forecast"), None),
             "pause_destination" => (Method::POST, path("destinations/far.example/pause"), None),
             "resume_destination" => (Method::POST, path("destinations/far.example/resume"), None),

@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 57] = [
+pub(crate) const ANSWERED: [&str; 58] = [
     "submit",
     "replace",
     "import",
@@ -61,14 +61,17 @@ pub(crate) const ANSWERED: [&str; 57] = [
     "archive_status",
     "attach_archive",
     "read_audit_log",
+    "failing",
 ];
 
 /// Of these, the ones that other roles make by themselves too: carriers with a bulk operation look for jobs, and all make
-/// schedules fire; archivers attach the archive.
-pub(crate) const OF_OTHERS: [&str; 5] = ["dead", "page", "change_schedules", "fire", "attach_archive"];
+/// schedules fire; archivers attach the archive; notifiers
+/// report how destinations fail.
+pub(crate) const OF_OTHERS: [&str; 6] =
+    ["dead", "page", "change_schedules", "fire", "attach_archive", "failing"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 47] = [
+pub(crate) const REPEATED: [&str; 48] = [
     "members",
     "claim",
     "release_shard",
@@ -85,6 +88,7 @@ pub(crate) const REPEATED: [&str; 47] = [
     "remove_ended",
     "hold_feed",
     "append_audit_log",
+    "change_failing",
     "take_bulk",
     "keep_bulk",
     "end_bulk",

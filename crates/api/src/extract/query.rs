@@ -10,7 +10,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use ringback_admission::invalid_field;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, DestinationPlace, EventName, Filter};
+use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, DestinationQuery, EventName, Filter};
 use ringback_core::job::{JobId, Topic};
 use ringback_core::schedule::ScheduleKey;
 use ringback_core::wire::{
@@ -123,15 +123,11 @@ impl FromQuery for TopicsQuery {
 }
 
 /// A page of the list of destinations.
-pub(crate) struct DestinationsQuery {
-    /// The page begins after this place; `None` for the first page.
-    pub(crate) after: Option<DestinationPlace>,
-    pub(crate) limit: usize,
-}
-
-impl FromQuery for DestinationsQuery {
+impl FromQuery for DestinationQuery {
     fn read(query: &mut Parameters) -> Self {
-        Self { after: query.parse("cursor", DESTINATIONS_CURSOR), limit: query.limit() }
+        let after = query.parse("cursor", DESTINATIONS_CURSOR);
+        let failing = query.parse("failing", "true or false").unwrap_or(false);
+        Self { after, limit: query.limit(), failing }
     }
 }
 

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use ringback_admission::Principal;
 use ringback_core::contract::{
-    LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
+    DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
 };
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::TenantScope;
@@ -18,7 +18,7 @@ use super::export::{MEDIA_TYPE, turn};
 use crate::access::As;
 use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{DestinationPath, DestinationsQuery, NoBody, Query};
+use crate::extract::{DestinationPath, NoBody, Query};
 use crate::limits::Deadline;
 use crate::schema::{
     DestinationCursor, DestinationParams, EmptyRequest, NoBodyProblems, PauseDestinationProblems,
@@ -30,10 +30,11 @@ use crate::state::{Api, ApiState};
 ///
 /// Lists the origins of callback URLs for which there are jobs, with the number of jobs in each state, and paused
 /// destinations without jobs, sorted by host, port and scheme. The counts are sums over all topics that the caller may
-/// see. `next` is null on the last page. Each page reads the counts of all origins of all topics: ask for large pages.
+/// see. `failing` says since when callbacks to an origin fail, and how. `next` is null on the last page. Each page reads the counts of all origins of all topics: ask for large pages.
 #[utoipa::path(
     get, path = "/v1/destinations", tag = "destinations", operation_id = "list_destinations",
     params(
+        ("failing" = Option<bool>, Query, description = "`true` for those that fail alone"),
         ("cursor" = Option<DestinationCursor>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most destinations of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
     ),
@@ -43,7 +44,7 @@ pub(crate) async fn list_destinations(
     State(api): ApiState,
     As(caller): As,
     peer: Peer,
-    Query(DestinationsQuery { after, limit }): Query<DestinationsQuery>,
+    Query(query): Query<DestinationQuery>,
 ) -> JsonResult<DestinationsAnswer> {
     let deadline = Deadline::from_now();
     let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
@@ -51,7 +52,7 @@ pub(crate) async fn list_destinations(
         [] => vec![LaneSpan::Of(caller.reach().clone())],
         topics => topics.iter().cloned().map(LaneSpan::Topic).collect(),
     };
-    let page = api.store.destinations(&spans, caller.reach(), after.as_ref(), limit);
+    let page = api.store.destinations(&spans, caller.reach(), &query);
     let page = deadline.bound(page).await??;
     Ok(Json(DestinationsAnswer::new(&page, caller.reach())))
 }

@@ -1,11 +1,11 @@
-// The hosts that callbacks go to, with their jobs; each can be paused and resumed.
+// The hosts that callbacks go to, with their jobs and failures; each can be paused and resumed.
 
 import { html } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';
 import { pages } from '../core/pages.js';
 import { href } from '../core/route.js';
 import { actionButton, confirm } from '../view/confirm.js';
-import { count } from '../view/format.js';
+import { ago, count, plural } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { pager, table } from '../view/table.js';
 
@@ -13,12 +13,16 @@ const EVERY_MS = 5000;
 const LIMIT = 200;
 
 /** @type {import('../main.js').MakePage} */
-export function destinationsPage(_params, signal) {
-  const list = pages((cursor, signal) => call('GET', `/v1/destinations?limit=${LIMIT}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { signal }), { signal, every: EVERY_MS });
+export function destinationsPage(params, signal) {
+  const failing = params.get('failing') === 'true';
+  const of = `/v1/destinations?limit=${LIMIT}${failing ? '&failing=true' : ''}`;
+  const list = pages((cursor, signal) => call('GET', `${of}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { signal }), { signal, every: EVERY_MS });
+  const empty = failing ? 'No destination fails.' : 'No job has a destination, and none is paused.';
   const view = () => html`<div data-testid="page-destinations">
     <h1 tabindex="-1">Destinations</h1>
+    <p>${failing ? html`Those that fail. <a href=${href('destinations')}>Show all</a>` : html`<a href=${href('destinations', { failing: 'true' })} data-testid="show-failing">Show those that fail</a>`}</p>
     ${panel({ name: 'destinations', of: list.of }, ({ items }) => html`
-      ${table({ name: 'destinations', caption: 'Destinations by host', items, key, columns: columns(list.refresh), empty: 'No job has a destination, and none is paused.' })}
+      ${table({ name: 'destinations', caption: 'Destinations by host', items, key, columns: columns(list.refresh), empty })}
       ${pager(list)}`)}
   </div>`;
   return { title: 'Destinations', view };
@@ -27,6 +31,11 @@ export function destinationsPage(_params, signal) {
 /** @param {any} item */
 function key({ scheme, host, port }) {
   return scheme ? `${scheme}://${host}:${port}` : named({ host, port });
+}
+
+/** The answer of the last failed attempt, or why there was none. @param {any} failing */
+export function lastFailure({ last_error: error, last_status: status }) {
+  return error ?? `status ${status}`;
 }
 
 /** As a filter and a pause name it. @param {any} item */
@@ -43,6 +52,8 @@ function columns(after) {
   return [
     { title: 'destination', cell: (item) => html`<a href=${href('jobs', { host: named(item) })}>${key(item)}</a>${item.paused ? html` <span class="paused">paused</span>` : ''}` },
     of('waiting', 'waiting', 'ready'), of('in flight', 'reserved', 'reserved'), of('delayed', 'delayed', 'delayed'), of('dead', 'dead', 'dead'),
+    { title: 'failing since', cell: ({ failing }) => (failing ? ago(failing.since) : html`<span class="none">–</span>`) },
+    { title: 'last failure', cell: ({ failing }) => (failing ? html`${lastFailure(failing)}, ${ago(failing.last_at)} <span class="soft">of ${plural(failing.attempts, 'failed attempt')}</span>` : html`<span class="none">–</span>`) },
     { title: 'pauses', cell: ({ paused, pauses }) => pauses.length ? pauses.join(', ') : (paused ? 'by the operator' : html`<span class="none">–</span>`) },
     { title: 'actions', kind: 'actions', cell: (item) => html`${item.pauses.map((/** @type {string} */ pause) => resumeButton(pause, item, after))}${item.paused ? '' : pauseButton(item, after)}` },
   ];

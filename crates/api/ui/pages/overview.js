@@ -25,27 +25,28 @@ const RATES = /** @type {const} */ ([['submitted', 'submitted', 'delayed'], ['do
 export function overviewPage(_params, signal) {
   const topics = resource((signal) => call('GET', `/v1/topics?limit=${LOOKED_AT}`, { signal }), { signal, every: LOOK_EVERY_MS });
   const destinations = resource((signal) => call('GET', `/v1/destinations?limit=${LOOKED_AT}`, { signal }), { signal, every: LOOK_EVERY_MS });
+  const failing = resource((signal) => call('GET', `/v1/destinations?failing=true&limit=${LOOKED_AT}`, { signal }), { signal, every: LOOK_EVERY_MS });
   const bulk = resource((signal) => call('GET', '/v1/bulk', { signal }), { signal, every: LOOK_EVERY_MS });
   const forecast = resource(loadForecast, { signal, every: FORECAST_EVERY_MS });
   live.listen(redrawSoon, signal);
-  // The newest error and the oldest value of the three lists that what is wrong is read from.
+  // The newest error and the oldest value of the lists that what is wrong is read from.
   const lists = {
     get value() {
-      const all = [stats().value, topics.value, destinations.value, bulk.value];
+      const all = [stats().value, topics.value, destinations.value, failing.value, bulk.value];
       return all.every((value) => value !== undefined) ? all : undefined;
     },
     get error() {
-      return topics.error ?? destinations.error ?? bulk.error;
+      return topics.error ?? destinations.error ?? failing.error ?? bulk.error;
     },
     get isLoading() {
       return topics.isLoading || destinations.isLoading;
     },
-    refresh: async () => void (await Promise.all([topics.refresh(), destinations.refresh(), bulk.refresh()])),
+    refresh: async () => void (await Promise.all([topics.refresh(), destinations.refresh(), failing.refresh(), bulk.refresh()])),
   };
   const view = () => html`<div data-testid="page-overview">
     <h1 tabindex="-1">Overview</h1>
-    ${panel({ name: 'wrong', title: 'What is wrong now', of: lists }, ([counts, topics, destinations, bulk]) =>
-      wrongView(whatIsWrong(counts, topics.items, destinations.items, bulk.items, now()), isPartial(topics, destinations)))}
+    ${panel({ name: 'wrong', title: 'What is wrong now', of: lists }, ([counts, topics, destinations, failing, bulk]) =>
+      wrongView(whatIsWrong(counts, topics.items, destinations.items, failing.items, bulk.items, now()), isPartial(topics, destinations)))}
     <div class="columns">
       ${panel({ name: 'states', title: 'Jobs', of: stats() }, statesView)}
       ${panel({ name: 'lateness', title: 'Lateness', note: 'last five minutes', of: stats() }, latenessView)}

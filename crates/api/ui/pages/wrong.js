@@ -2,6 +2,7 @@
 
 import { href } from '../core/route.js';
 import { count, duration, plural } from '../view/format.js';
+import { lastFailure } from './destinations.js';
 
 /** How long a job may wait before that is worth a word. */
 const LATE_MS = 10_000;
@@ -11,12 +12,12 @@ const NAMED = 5;
 /** @typedef {{kind: 'bad' | 'note', text: string, links: {text: string, to: string}[]}} Wrong */
 
 /**
- * @param {any} stats @param {any[]} topics @param {any[]} destinations @param {any[]} bulk @param {number} now
- * @returns {Wrong[]}
+ * @param {any} stats @param {any[]} topics @param {any[]} destinations @param {any[]} failing @param {any[]} bulk
+ * @param {number} now @returns {Wrong[]}
  */
-export function whatIsWrong(stats, topics, destinations, bulk, now) {
+export function whatIsWrong(stats, topics, destinations, failing, bulk, now) {
   return [
-    ...ofStore(stats), ...deadByHost(destinations), ...deadWithoutHost(topics, destinations),
+    ...ofStore(stats), ...failingDestinations(failing, now), ...deadByHost(destinations), ...deadWithoutHost(topics, destinations),
     ...late(topics), ...overdue(topics, now), ...lateness(stats), ...pausedTopics(topics), ...pausedDestinations(destinations),
     ...running(bulk),
   ];
@@ -32,6 +33,17 @@ function ofStore({ states, tombstones, archive, store }) {
   if (tombstones?.forgotten_early > 0) found.push({ kind: 'note', text: `${plural(tombstones.forgotten_early, 'ended job was', 'ended jobs were')} forgotten early, for want of room.`, links: [] });
   if (store?.profile === 'memory') found.push({ kind: 'note', text: 'The store keeps jobs in memory alone: they are lost when it restarts.', links: [] });
   return found;
+}
+
+/** @param {any[]} failing @param {number} now @returns {Wrong[]} */
+function failingDestinations(failing, now) {
+  if (failing.length === 0) return [];
+  const longest = [...failing].sort((a, b) => Date.parse(a.failing.since) - Date.parse(b.failing.since));
+  const links = longest.slice(0, NAMED).map(({ host, port, failing }) => ({
+    text: `${host}:${port} (${lastFailure(failing)}, for ${duration(Math.max(0, now - Date.parse(failing.since)))})`, to: href('jobs', { host: `${host}:${port}` }),
+  }));
+  const all = failing.length > NAMED ? [{ text: 'all of them', to: href('destinations', { failing: 'true' }) }] : [];
+  return [{ kind: 'bad', text: `${plural(failing.length, 'destination fails', 'destinations fail')}:`, links: [...links, ...all] }];
 }
 
 /** @param {any[]} destinations @returns {Wrong[]} */

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use http::Method;
-use ringback_core::wire::{DestinationAnswer, DestinationPauseAnswer};
+use ringback_core::wire::{DestinationAnswer, DestinationPauseAnswer, FailingAnswer};
 
 use super::pages::{self, List};
 use super::session::Session;
@@ -15,27 +15,53 @@ use crate::output::{Cell, Colour, Table};
 const DESTINATIONS_EXAMPLES: &str = "\
 Examples:
   ringback destinations
+  ringback destinations --failing
   ringback destinations --all --output json | jq -r 'select(.waiting > 1000) | .host'
 
-A destination without a scheme is paused and has no jobs.";
+A destination without a scheme is paused and has no jobs. One fails from its first failed attempt on until one succeeds
+and none has failed for ten seconds; FAILED counts the attempts, and LAST is the error or the status of the last one.";
 
 /// The number of destinations.
 #[derive(Debug, Args)]
 #[command(after_help = DESTINATIONS_EXAMPLES)]
 pub(crate) struct DestinationsArgs {
+    /// Only those that fail
+    #[arg(long)]
+    pub(crate) failing: bool,
     #[command(flatten)]
     pub(crate) page: Page,
 }
 
 pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyhow::Result<Verdict> {
     let (path, limit) = (&["v1", "destinations"], args.page.limit());
-    let list = List { path, query: Vec::new(), limit, of: "destinations", feature: "lists of destinations" };
-    let columns = ["HOST", ">PORT", "SCHEME", "", ">DELAYED", ">WAITING", ">RESERVED", ">DEAD"];
+    let query = if args.failing { vec![("failing", "true".to_owned())] } else { Vec::new() };
+    let list = List { path, query, limit, of: "destinations", feature: "lists of destinations" };
+    let columns = [
+        "HOST",
+        ">PORT",
+        "SCHEME",
+        "",
+        ">DELAYED",
+        ">WAITING",
+        ">RESERVED",
+        ">DEAD",
+        "FAILING SINCE",
+        ">FAILED",
+        "LAST",
+    ];
     let table = Table::new(columns, session.out.colour);
     pages::print(session, list, table, |destination: &DestinationAnswer, _| row(destination)).await
 }
 
-fn row(destination: &DestinationAnswer) -> [Cell; 8] {
+fn row(destination: &DestinationAnswer) -> [Cell; 11] {
+    let failing = destination.failing.as_ref();
+    let last = |failing: &FailingAnswer| {
+        failing
+            .last_error
+            .clone()
+            .or(failing.last_status.map(|status| status.to_string()))
+            .unwrap_or_default()
+    };
     [
         Cell::from(&destination.host),
         port(destination.port),
@@ -45,6 +71,9 @@ fn row(destination: &DestinationAnswer) -> [Cell; 8] {
         Cell::from(destination.waiting),
         Cell::from(destination.reserved),
         Cell::from(destination.dead),
+        Cell::from(failing.map(|failing| failing.since.clone()).unwrap_or_default()),
+        Cell::from(failing.map(|failing| failing.attempts.to_string()).unwrap_or_default()),
+        Cell::from(failing.map(last).unwrap_or_default()),
     ]
 }
 

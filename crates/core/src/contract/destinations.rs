@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Failures;
 use crate::destination::{DestinationPause, Origin};
 use crate::job::{TenantScope, Topic};
 
@@ -84,6 +85,17 @@ impl From<&DestinationPause> for DestinationPlace {
     }
 }
 
+/// Which page of destinations is asked for.
+#[derive(Clone, Debug)]
+pub struct DestinationQuery {
+    /// It begins after this place; `None` for the first page.
+    pub after: Option<DestinationPlace>,
+    /// How many destinations it has at most.
+    pub limit: usize,
+    /// Only those that fail.
+    pub failing: bool,
+}
+
 /// Origins, and paused destinations without jobs, sorted by host, port and scheme.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DestinationPage {
@@ -93,4 +105,6 @@ pub struct DestinationPage {
     pub next: Option<DestinationPlace>,
     /// The pauses that are for jobs of the caller's scope.
     pub pauses: Vec<DestinationPause>,
+    /// The failures of those of these origins that fail, of all tenants of the caller's scope together.
+    pub failing: BTreeMap<DestinationPlace, Failures>,
 }

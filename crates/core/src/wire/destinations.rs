@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::contract::{DestinationCounts, DestinationPage, DestinationPlace};
+use crate::contract::{DestinationCounts, DestinationPage, DestinationPlace, Failures};
 use crate::destination::{Destination, DestinationPause, Origin};
 use crate::job::TenantScope;
 
@@ -33,6 +33,27 @@ pub struct DestinationAnswer {
     /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
     /// operator for all tenants.
     pub pauses: Vec<String>,
+    /// How it fails; null if it does not, as far as is known. Notifiers report it every five seconds.
+    pub failing: Option<FailingAnswer>,
+}
+
+/// How callbacks to an origin fail: from the first failed attempt on, until one succeeds and none has failed for ten
+/// seconds, or until a week after the last attempt. An answer of 410 is no failure of the destination. With the key of a
+/// tenant, these are the attempts for its jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailingAnswer {
+    /// When the first of these attempts failed.
+    #[schema(format = DateTime)]
+    pub since: String,
+    /// When the last attempt failed.
+    #[schema(format = DateTime)]
+    pub last_at: String,
+    /// The status of the last failed attempt; null if there was no answer.
+    pub last_status: Option<u16>,
+    /// Why the last failed attempt got no answer that counts, as in the attempts of a job; null if it got one.
+    pub last_error: Option<String>,
+    /// How many attempts have failed since.
+    pub attempts: u64,
 }
 
 /// A page of destinations, sorted by host, port and scheme.
@@ -82,7 +103,7 @@ impl DestinationLine {
 impl DestinationsAnswer {
     /// The page for a caller of this scope.
     pub fn new(page: &DestinationPage, scope: &TenantScope) -> Self {
-        let item = |(place, counts)| DestinationAnswer::new(place, counts, &page.pauses, scope);
+        let item = |(place, counts)| DestinationAnswer::new(place, counts, page, scope);
         let items = page.items.iter().map(item).collect();
         Self { items, next: page.next.as_ref().map(ToString::to_string) }
     }
@@ -92,7 +113,7 @@ impl DestinationAnswer {
     fn new(
         place: &DestinationPlace,
         counts: &DestinationCounts,
-        pauses: &[DestinationPause],
+        page: &DestinationPage,
         scope: &TenantScope,
     ) -> Self {
         let DestinationPlace { host, port, scheme } = place;
@@ -102,7 +123,7 @@ impl DestinationAnswer {
             None => pause.destination.host() == &**host && pause.destination.port().is_none(),
             Some(port) => pause.destination.has(&Origin { host: host.clone(), port, scheme: scheme.clone() }),
         };
-        let (paused, pauses) = held(pauses.iter().filter(holds), scope);
+        let (paused, pauses) = held(page.pauses.iter().filter(holds), scope);
         Self {
             host: host.to_string(),
             port,
@@ -113,6 +134,19 @@ impl DestinationAnswer {
             dead: counts.dead,
             paused,
             pauses,
+            failing: page.failing.get(place).map(FailingAnswer::from),
+        }
+    }
+}
+
+impl From<&Failures> for FailingAnswer {
+    fn from(failures: &Failures) -> Self {
+        Self {
+            since: failures.since().to_string(),
+            last_at: failures.last_at().to_string(),
+            last_status: failures.last_status(),
+            last_error: failures.last_error().map(str::to_owned),
+            attempts: failures.attempts(),
         }
     }
 }

@@ -50,7 +50,7 @@ impl EmbeddedStore {
 
     /// A snapshot, and the store's time in ms. That never goes back, and it is read after the snapshot, so
     /// nothing in the snapshot is later.
-    pub(super) async fn dated_snapshot(&self) -> Result<(ReadTransaction, u64), StoreError> {
+    pub(crate) async fn dated_snapshot(&self) -> Result<(ReadTransaction, u64), StoreError> {
         let snapshot = self.snapshot().await?;
         let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
         Ok((snapshot, now))

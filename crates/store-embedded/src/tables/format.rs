@@ -8,11 +8,11 @@ use super::list::ReplayTables;
 use crate::error::Result;
 
 /// The version of the tables, their rows, and the redo log. A file with a later one is refused.
-pub(crate) const VERSION: u64 = 10;
-/// Earlier versions have the same tables, but no paused destinations and no audit log (9), no feeds (8), no archive (7), no schedules (6), no counts of
-/// tenants (5), no topics of tenants (4), no submits that replace jobs (3), no pull jobs (2) or no log (1). They are taken
-/// over.
-const EARLIER: [u64; 9] = [9, 8, 7, 6, 5, 4, 3, 2, 1];
+pub(crate) const VERSION: u64 = 11;
+/// Earlier versions have the same tables, but no failing destinations (10), no paused destinations and no audit log (9),
+/// no feeds (8), no archive (7), no schedules (6), no counts of tenants (5), no topics of tenants (4), no submits that
+/// replace jobs (3), no pull jobs (2) or no log (1). They are taken over.
+const EARLIER: [u64; 10] = [10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 

@@ -113,6 +113,8 @@ tables! {
     30 AUDIT_LOG_OWNERS "audit_log_owners": (Str, Str) => ();
     /// How much the entries of each owner weigh.
     31 AUDIT_LOG_WEIGHTS "audit_log_weights": Str => u64;
+    /// How destinations fail, by tenant and origin.
+    32 FAILING "failing": Str => Str;
 }
 
 /// All tables, open to replay the redo log: their rows are written as raw bytes, and not written to

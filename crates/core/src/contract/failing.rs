@@ -1,0 +1,402 @@
+//! Failures destinations: what notifiers report of them, and what a store keeps of each. The rules are here, so that
+//! they are the same for all stores; these store texts under names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::tenant_limit;
+use crate::clock::Timestamp;
+use crate::job::{Tenant, TenantScope};
+
+/// The most failing destinations that are known. A tenant, or those without one, has at most half of what the others
+/// leave.
+pub const MAX_FAILING: usize = 2_000;
+/// A success ends a failure only if nothing has failed for so long, so that a destination that now fails and now
+/// succeeds is one that fails.
+pub const FAILING_QUIET: Duration = Duration::from_secs(10);
+/// A destination that has not failed for so long makes room for another of its tenant.
+const FAILING_IDLE: Duration = Duration::from_secs(600);
+/// How long a destination is known after its last failure, if nothing is delivered there.
+pub const FAILING_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How a destination fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failures {
+    /// The first failure, in ms.
+    since: u64,
+    /// The last failure, in ms.
+    last: u64,
+    /// Failed attempts since it began.
+    attempts: u64,
+    /// The status of the last failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    /// Why there was no answer at the last failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Box<str>>,
+    /// The last success, in ms. It ends the failure if it is later than the last failure and nothing fails for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    success: Option<u64>,
+}
+
+impl Failures {
+    /// One failed attempt.
+    pub fn new(at: Timestamp, status: Option<u16>, error: Option<&str>) -> Self {
+        let at = at.as_millis();
+        Self { since: at, last: at, attempts: 1, status, error: error.map(Box::from), success: None }
+    }
+
+    /// The first failure.
+    pub const fn since(&self) -> Timestamp {
+        Timestamp::from_millis(self.since)
+    }
+
+    /// The last failure.
+    pub const fn last_at(&self) -> Timestamp {
+        Timestamp::from_millis(self.last)
+    }
+
+    /// Failed attempts since it began.
+    pub const fn attempts(&self) -> u64 {
+        self.attempts
+    }
+
+    /// The status of the last failure; `None` if there was no answer.
+    pub const fn last_status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// Why there was no answer at the last failure.
+    pub fn last_error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// Adds failures of the same destination, of another process or another tenant.
+    pub fn add(&mut self, other: &Self) {
+        self.since = self.since.min(other.since);
+        self.attempts = self.attempts.saturating_add(other.attempts);
+        self.success = self.success.max(other.success);
+        if other.last >= self.last {
+            (self.last, self.status, self.error) = (other.last, other.status, other.error.clone());
+        }
+    }
+
+    /// Whether it no longer fails at a time.
+    fn is_over(&self, now: u64) -> bool {
+        let quiet = now.saturating_sub(self.last);
+        quiet >= millis(FAILING_RETENTION)
+            || quiet >= millis(FAILING_QUIET) && self.success.is_some_and(|success| success > self.last)
+    }
+}
+
+/// What a process has found out of a destination since its last report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DestinationReport {
+    /// Whose jobs went there.
+    pub tenant: Option<Tenant>,
+    /// The origin of their callback URLs.
+    pub origin: Box<str>,
+    /// The failures.
+    pub failures: Option<Failures>,
+    /// The last success.
+    pub success: Option<Timestamp>,
+}
+
+impl DestinationReport {
+    /// Adds a later report of the same destination.
+    pub fn add(&mut self, later: Self) {
+        self.success = self.success.max(later.success);
+        match (&mut self.failures, later.failures) {
+            (Some(failing), Some(later)) => failing.add(&later),
+            (failing @ None, later) => *failing = later,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// The name under which stores keep the destination: the tenant, if any, a space, and the origin.
+    fn name(&self) -> String {
+        format!("{}{SEPARATOR}{}", self.tenant.as_ref().map_or("", Tenant::as_str), self.origin)
+    }
+}
+
+const SEPARATOR: char = ' ';
+
+/// A destination that fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailingDestination {
+    /// Whose jobs fail there.
+    pub tenant: Option<Tenant>,
+    /// The origin of their callback URLs.
+    pub origin: Box<str>,
+    /// Since when, and how.
+    pub failures: Failures,
+}
+
+/// How the text under a name changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailingChange {
+    /// The name.
+    pub name: String,
+    /// The text that is there; `None` if there is none. Another text must not be replaced.
+    pub before: Option<String>,
+    /// The text that is to be there; `None` to remove it.
+    pub after: Option<String>,
+}
+
+/// All failing destinations as a store has them, at one time.
+#[derive(Clone, Debug)]
+pub struct FailingBook {
+    now: u64,
+    /// The stored texts by name, and what they say. `None` if that is over, or cannot be read.
+    entries: BTreeMap<String, (Option<String>, Option<Failures>)>,
+}
+
+impl FailingBook {
+    /// Reads the texts of a store.
+    pub fn new(now: Timestamp, stored: impl IntoIterator<Item = (String, String)>) -> Self {
+        let now = now.as_millis();
+        let entries = stored.into_iter().map(|(name, text)| {
+            let failing =
+                serde_json::from_str::<Failures>(&text).ok().filter(|failing| !failing.is_over(now));
+            (name, (Some(text), failing))
+        });
+        Self { now, entries: entries.collect() }
+    }
+
+    /// Those of a scope that fail.
+    pub fn destinations(&self, scope: &TenantScope) -> Vec<FailingDestination> {
+        let read = |(name, (_, failing)): (&String, &(_, Option<Failures>))| {
+            let (tenant, origin) = name.split_once(SEPARATOR)?;
+            let tenant = if tenant.is_empty() { None } else { Some(tenant.parse().ok()?) };
+            Some(FailingDestination { tenant, origin: origin.into(), failures: failing.clone()? })
+        };
+        let all = self.entries.iter().filter_map(read);
+        all.filter(|destination| scope.has_tenant(destination.tenant.as_ref())).collect()
+    }
+
+    /// Takes reports in. Returns what changes in the store.
+    pub fn report(&mut self, reports: &[DestinationReport]) -> Vec<FailingChange> {
+        let mut full = BTreeSet::new();
+        for report in reports {
+            self.take_in(report, &mut full);
+        }
+        let changes = self.entries.iter().map(|(name, (before, failing))| {
+            let after = failing.as_ref().filter(|failing| !failing.is_over(self.now)).map(written);
+            FailingChange { name: name.clone(), before: before.clone(), after }
+        });
+        changes.filter(|change| change.before != change.after).collect()
+    }
+
+    /// `full` has the tenants for which no room was found.
+    fn take_in<'r>(&mut self, report: &'r DestinationReport, full: &mut BTreeSet<&'r Option<Tenant>>) {
+        let name = report.name();
+        let known = self.entries.get(&name).is_some_and(|(_, failing)| failing.is_some());
+        if !known && (report.failures.is_none() || full.contains(&report.tenant)) {
+            return;
+        }
+        if !known && !self.has_room(&name) {
+            full.insert(&report.tenant);
+            return;
+        }
+        let (_, entry) = self.entries.entry(name).or_default();
+        if let Some(new) = &report.failures {
+            match entry.as_mut().filter(|entry| !entry.is_over(new.since)) {
+                Some(entry) => entry.add(new),
+                None => *entry = Some(new.clone()),
+            }
+        }
+        if let Some(entry) = entry {
+            entry.success = entry.success.max(report.success.map(Timestamp::as_millis));
+        }
+    }
+
+    /// Whether there is room for one more of a name's tenant, after that which has not failed for the longest time has
+    /// gone if there must.
+    fn has_room(&mut self, name: &str) -> bool {
+        let owner = |name: &str| name.split_once(SEPARATOR).map_or(0, |(tenant, _)| tenant.len());
+        let prefix = &name[..=owner(name)];
+        let alive = self.entries.iter().filter(|(_, (_, failing))| failing.is_some());
+        let (mut used, mut own, mut oldest) = (0, 0, None::<(u64, String)>);
+        for (name, (_, failing)) in alive {
+            used += 1;
+            if name.starts_with(prefix) {
+                own += 1;
+                let last = failing.as_ref().map_or(0, |failing| failing.last);
+                if oldest.as_ref().is_none_or(|(least, _)| last < *least) {
+                    oldest = Some((last, name.clone()));
+                }
+            }
+        }
+        if own < tenant_limit(u32::MAX, MAX_FAILING as u64, used, own) {
+            return true;
+        }
+        let idle = oldest.filter(|(last, _)| self.now.saturating_sub(*last) >= millis(FAILING_IDLE));
+        let Some((_, entry)) = idle.and_then(|(_, name)| self.entries.get_mut(&name)) else { return false };
+        *entry = None;
+        true
+    }
+}
+
+fn written(failing: &Failures) -> String {
+    serde_json::to_string(failing).expect("plain data always serialises")
+}
+
+const fn millis(length: Duration) -> u64 {
+    length.as_millis() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000;
+    const ORIGIN: &str = "http://a.example:81";
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn report(
+        tenant: Option<&str>,
+        origin: &str,
+        failed: Option<u64>,
+        success: Option<u64>,
+    ) -> DestinationReport {
+        let failures = failed.map(|ms| Failures::new(at(ms), Some(500), None));
+        let tenant = tenant.map(|tenant| tenant.parse().expect("a tenant"));
+        DestinationReport { tenant, origin: origin.into(), failures, success: success.map(at) }
+    }
+
+    /// A store of texts.
+    #[derive(Default)]
+    struct Texts(BTreeMap<String, String>);
+
+    impl Texts {
+        fn take(&mut self, now: u64, reports: &[DestinationReport]) {
+            let mut book = FailingBook::new(at(now), self.0.clone());
+            for FailingChange { name, before, after } in book.report(reports) {
+                assert_eq!(self.0.get(&name), before.as_ref());
+                match after {
+                    Some(after) => drop(self.0.insert(name, after)),
+                    None => drop(self.0.remove(&name)),
+                }
+            }
+        }
+
+        fn failing(&self, now: u64, scope: &TenantScope) -> Vec<FailingDestination> {
+            FailingBook::new(at(now), self.0.clone()).destinations(scope)
+        }
+
+        /// The one failure of all tenants: since, last failure, attempts.
+        fn one(&self, now: u64) -> Option<(u64, u64, u64)> {
+            let all = self.failing(now, &TenantScope::All);
+            all.first().map(|one| (one.failures.since, one.failures.last, one.failures.attempts))
+        }
+    }
+
+    #[test]
+    fn a_destination_fails_from_its_first_failure_until_a_success_and_ten_quiet_seconds() {
+        let mut texts = Texts::default();
+        texts.take(100 * S, &[report(None, ORIGIN, None, Some(99 * S))]);
+        assert!(texts.0.is_empty(), "a success of one that does not fail is not stored");
+        texts.take(105 * S, &[report(None, ORIGIN, Some(100 * S), None)]);
+        texts.take(110 * S, &[report(None, ORIGIN, Some(109 * S), Some(108 * S))]);
+        assert_eq!(
+            texts.one(110 * S),
+            Some((100 * S, 109 * S, 2)),
+            "the success was before the last failure"
+        );
+        texts.take(115 * S, &[report(None, ORIGIN, None, Some(112 * S))]);
+        assert_eq!(texts.one(118 * S), Some((100 * S, 109 * S, 2)), "it failed nine seconds ago");
+        assert_eq!(texts.one(119 * S), None);
+        texts.take(120 * S, &[]);
+        assert!(texts.0.is_empty(), "what is over is removed");
+    }
+
+    #[test]
+    fn a_failure_after_the_end_of_another_begins_anew_and_one_before_it_goes_on() {
+        let mut texts = Texts::default();
+        texts.take(100 * S, &[report(None, ORIGIN, Some(100 * S), Some(101 * S))]);
+        texts.take(109 * S, &[report(None, ORIGIN, Some(109 * S), None)]);
+        assert_eq!(texts.one(109 * S), Some((100 * S, 109 * S, 2)));
+        texts.take(111 * S, &[report(None, ORIGIN, None, Some(111 * S))]);
+        texts.take(130 * S, &[report(None, ORIGIN, Some(129 * S), None)]);
+        assert_eq!(texts.one(130 * S), Some((129 * S, 129 * S, 1)));
+    }
+
+    #[test]
+    fn reports_of_several_processes_are_one_failure_whose_last_attempt_is_shown() {
+        let mut first = report(None, ORIGIN, Some(100 * S), None);
+        first.add(report(None, ORIGIN, Some(101 * S), Some(99 * S)));
+        let timeout = Failures::new(at(103 * S), None, Some("timeout"));
+        let other = DestinationReport { failures: Some(timeout), ..report(None, ORIGIN, None, None) };
+        let mut texts = Texts::default();
+        texts.take(104 * S, &[other, first]);
+        let all = texts.failing(104 * S, &TenantScope::All);
+        let failing = &all[0].failures;
+        assert_eq!((failing.since(), failing.last_at(), failing.attempts()), (at(100 * S), at(103 * S), 3));
+        assert_eq!((failing.last_status(), failing.last_error()), (None, Some("timeout")));
+        assert_eq!(&*all[0].origin, ORIGIN);
+    }
+
+    #[test]
+    fn one_that_does_nothing_is_known_for_seven_days() {
+        let mut texts = Texts::default();
+        texts.take(S, &[report(None, ORIGIN, Some(S), None)]);
+        let end = S + millis(FAILING_RETENTION);
+        assert!(texts.one(end - 1).is_some() && texts.one(end).is_none());
+    }
+
+    #[test]
+    fn a_tenant_is_shown_its_own() {
+        let mut texts = Texts::default();
+        texts.take(
+            S,
+            &[report(None, "http://a", Some(S), None), report(Some("t"), "http://b", Some(S), None)],
+        );
+        let origins = |scope: TenantScope| {
+            let all = texts.failing(S, &scope).into_iter();
+            all.map(|one| one.origin.into_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(origins(TenantScope::All), ["http://a", "http://b"]);
+        assert_eq!(origins(TenantScope::One(None)), ["http://a"]);
+        assert_eq!(origins(TenantScope::One(Some("t".parse().expect("a tenant")))), ["http://b"]);
+        assert!(origins(TenantScope::One(Some("tt".parse().expect("a tenant")))).is_empty());
+    }
+
+    #[test]
+    fn a_tenant_with_many_names_leaves_half_of_the_room_and_takes_its_own_idle_places_again() {
+        let many = |tenant, from: usize, last| -> Vec<_> {
+            (from..from + MAX_FAILING)
+                .map(|n| report(tenant, &format!("http://{n}"), Some(last), None))
+                .collect()
+        };
+        let mut texts = Texts::default();
+        texts.take(S, &many(Some("loud"), 0, S));
+        assert_eq!(texts.0.len(), MAX_FAILING / 2);
+        texts.take(2 * S, &many(Some("next"), 0, 2 * S));
+        assert_eq!(texts.0.len(), MAX_FAILING / 2 + MAX_FAILING / 4);
+        texts.take(3 * S, &[report(None, ORIGIN, Some(3 * S), None)]);
+        assert_eq!(texts.failing(3 * S, &TenantScope::One(None)).len(), 1);
+        let (idle, loud) =
+            (S + millis(FAILING_IDLE), TenantScope::One(Some("loud".parse().expect("a tenant"))));
+        let origin = "http://new";
+        let has_new = |texts: &Texts| texts.failing(idle, &loud).iter().any(|one| &*one.origin == origin);
+        texts.take(idle - 1, &[report(Some("loud"), origin, Some(idle - 1), None)]);
+        assert!(!has_new(&texts), "none of its own is idle yet");
+        texts.take(idle, &[report(Some("loud"), origin, Some(idle), None)]);
+        assert!(has_new(&texts));
+        assert_eq!(texts.0.len(), MAX_FAILING / 2 + MAX_FAILING / 4 + 1, "it has taken the place of another");
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_read_is_removed() {
+        let mut texts = Texts::default();
+        texts.0.insert(" http://a".to_owned(), "{}".to_owned());
+        assert_eq!(texts.one(S), None);
+        texts.take(S, &[]);
+        assert!(texts.0.is_empty());
+    }
+}

@@ -1,0 +1,31 @@
+//! Failing destinations: a text of each, by name. What the texts say is the contract's.
+
+use super::rows::{Access, Rows, Writing};
+use crate::error::Result;
+
+pub(crate) struct Failing<A: Access>(pub(crate) Rows<A, &'static str, &'static str>);
+
+impl<A: Access> Failing<A> {
+    pub(crate) fn get(&self, name: &str) -> Result<Option<String>> {
+        self.0.read(name, str::to_owned)
+    }
+
+    pub(crate) fn all(&self) -> Result<Vec<(String, String)>> {
+        let mut all = Vec::new();
+        self.0.each(|name, text| {
+            all.push((name.to_owned(), text.to_owned()));
+            Ok(())
+        })?;
+        Ok(all)
+    }
+}
+
+impl Failing<Writing<'_>> {
+    /// Replaces the text of a name, or removes it.
+    pub(crate) fn set(&mut self, name: &str, text: Option<&str>) -> Result<()> {
+        match text {
+            Some(text) => self.0.insert(name, text),
+            None => self.0.remove(name).map(drop),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Failing destinations: reads their texts, and replaces some if nobody else has changed them.
+
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{FailingBook, FailingChange, StoreError};
+
+use crate::redis_store::RedisStore;
+use crate::script;
+
+impl RedisStore {
+    pub async fn failing(&self) -> Result<FailingBook, StoreError> {
+        let (now, texts): (u64, Vec<(String, String)>) =
+            self.ask_installation(&script::FAILING, None::<u8>).await?;
+        Ok(FailingBook::new(Timestamp::from_millis(now), texts))
+    }
+
+    /// Makes changes. Returns false if a text is not what it was thought to be; then nothing was changed.
+    pub async fn change_failing(&self, changes: &[FailingChange]) -> Result<bool, StoreError> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let args = changes
+            .iter()
+            .flat_map(|change| [change.name.clone(), text(&change.before), text(&change.after)]);
+        let args: Vec<_> = args.collect();
+        self.ask_installation(&script::CHANGE_FAILING, args).await
+    }
+}

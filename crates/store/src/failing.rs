@@ -1,0 +1,38 @@
+//! Failing destinations: takes in what a process reports of them, together with what others have reported.
+
+use ringback_core::contract::{DestinationReport, FailingDestination, StoreError};
+use ringback_core::job::TenantScope;
+
+use crate::backend::{Store, dispatch};
+
+/// How often a call begins again because another process has changed the same destination meanwhile.
+const TRIES: usize = 8;
+
+impl Store {
+    /// Takes reports in. Returns false if other processes changed the same destinations each time, so that nothing was
+    /// taken in.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]. Reporting the same again can count its failures twice, and does no other harm.
+    pub async fn report_destinations(&self, reports: &[DestinationReport]) -> Result<bool, StoreError> {
+        for _ in 0..TRIES {
+            let mut book = dispatch!(self.failing())?;
+            let changes = book.report(reports);
+            if changes.is_empty() || dispatch!(self.change_failing(&changes))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The destinations that fail for the jobs of a scope.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn failing_destinations(
+        &self,
+        scope: &TenantScope,
+    ) -> Result<Vec<FailingDestination>, StoreError> {
+        Ok(dispatch!(self.failing())?.destinations(scope))
+    }
+}
