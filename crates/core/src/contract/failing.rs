@@ -202,7 +202,7 @@ impl FailingBook {
         }
         let (_, entry) = self.entries.entry(name).or_default();
         if let Some(new) = &report.failures {
-            match entry.as_mut().filter(|entry| !entry.is_over(new.since)) {
+            match entry {
                 Some(entry) => entry.add(new),
                 None => *entry = Some(new.clone()),
             }
