@@ -13,10 +13,10 @@ use crate::sample_jobs::SOON;
 
 /// Each page: its fragment, its test id, and a text of the data that it has to show.
 const PAGES: [(&str, &str, &str); 11] = [
-    ("#/", "page-overview", "dead"),
+    ("#/", "page-overview", "127.0.0.1:9 (refused, for "),
     ("#/topics", "page-topics", "mail"),
     ("#/topic?topic=mail", "page-topic", "retry"),
-    ("#/destinations", "page-destinations", "127.0.0.1"),
+    ("#/destinations", "page-destinations", "refused, "),
     ("#/jobs?tag=customer:42", "page-jobs", "later-3"),
     ("#/job?topic=mail&id=fails", "page-job", "the queue is full"),
     ("#/dead", "page-dead", "exhausted"),
@@ -99,6 +99,8 @@ async fn fill(stack: &Stack, sink: &Sink) {
         .post("/v1/jobs/reschedule", &json!({"filter": {"id_prefix": "later-1"}, "delay": "2h"}))
         .await
         .expect(202);
+    let refused = json!({"topic": "down", "id": "refused", "url": "http://127.0.0.1:9/", "retry": {"delays": ["1s"], "max": -1}});
+    stack.accept(&refused).await;
     stack.accept(&json!({"topic": "export", "id": "waits", "url": sink.url("/export")})).await;
     stack.post_empty("/v1/topics/export/pause").await.expect(200);
 }

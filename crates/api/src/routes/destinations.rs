@@ -48,10 +48,7 @@ pub(crate) async fn list_destinations(
 ) -> JsonResult<DestinationsAnswer> {
     let deadline = Deadline::from_now();
     let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
-    let spans = match caller.topics() {
-        [] => vec![LaneSpan::Of(caller.reach().clone())],
-        topics => topics.iter().cloned().map(LaneSpan::Topic).collect(),
-    };
+    let spans = spans(&caller);
     let page = api.store.destinations(&spans, caller.reach(), &query);
     let page = deadline.bound(page).await??;
     Ok(Json(DestinationsAnswer::new(&page, caller.reach())))
@@ -137,6 +134,14 @@ pub(crate) async fn export_destinations(
         lines.push(b'\n');
     }
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], lines).into_response())
+}
+
+/// The lanes that a caller sees.
+pub(super) fn spans(caller: &Principal) -> Vec<LaneSpan> {
+    match caller.topics() {
+        [] => vec![LaneSpan::Of(caller.reach().clone())],
+        topics => topics.iter().cloned().map(LaneSpan::Topic).collect(),
+    }
 }
 
 /// Awaits a change of the pauses of a destination, and returns the pauses before and after it.

@@ -7,6 +7,7 @@ use ringback_core::job::TenantScope;
 use ringback_core::wire::ForecastAnswer;
 use ringback_service::http_server::Peer;
 
+use super::destinations::spans;
 use crate::access::As;
 use crate::error::JsonResult;
 use crate::extract::{ForecastQuery, Query};
@@ -36,11 +37,7 @@ pub(crate) async fn forecast(
 ) -> JsonResult<ForecastAnswer> {
     let deadline = Deadline::from_now();
     let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
-    let spans = match (&topic, caller.topics()) {
-        (Some(topic), _) => vec![LaneSpan::Topic(topic.clone())],
-        (None, []) => vec![LaneSpan::Of(caller.reach().clone())],
-        (None, topics) => topics.iter().cloned().map(LaneSpan::Topic).collect(),
-    };
+    let spans = topic.as_ref().map_or_else(|| spans(&caller), |topic| vec![LaneSpan::Topic(topic.clone())]);
     let now = api.now();
     let slots = ForecastSlots::from(now.as_millis(), by, until);
     let is_wanted = |of: &_| caller.reaches(of) && topic.as_ref().is_none_or(|topic| topic == of);
