@@ -195,7 +195,8 @@ async fn a_destination_that_fails_says_since_when_and_how_until_it_answers_again
         .await;
         let failing = |items: &Value, port: &str| {
             let items = items.as_array().expect("items");
-            let item = items.iter().find(|item| item["port"].to_string() == port);
+            let port: u16 = port.parse().expect("a port");
+            let item = items.iter().find(|item| item["port"] == port);
             item.unwrap_or_else(|| panic!("{items:?}"))["failing"].clone()
         };
         let items = list("").await;

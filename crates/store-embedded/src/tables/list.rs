@@ -171,6 +171,6 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let txn = database.begin_write().unwrap();
         let numbers: Vec<_> = ReplayTables::open(&txn).unwrap().0.into_keys().collect();
-        assert_eq!(numbers, (1..=31).collect::<Vec<_>>());
+        assert_eq!(numbers, (1..=32).collect::<Vec<_>>());
     }
 }
