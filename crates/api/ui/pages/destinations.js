@@ -53,7 +53,7 @@ function columns(after) {
     { title: 'destination', cell: (item) => html`<a href=${href('jobs', { host: named(item) })}>${key(item)}</a>${item.paused ? html` <span class="paused">paused</span>` : ''}` },
     of('waiting', 'waiting', 'ready'), of('in flight', 'reserved', 'reserved'), of('delayed', 'delayed', 'delayed'), of('dead', 'dead', 'dead'),
     { title: 'failing since', cell: ({ failing }) => (failing ? ago(failing.since) : html`<span class="none">–</span>`) },
-    { title: 'last failure', cell: ({ failing }) => (failing ? html`${lastFailure(failing)}, ${ago(failing.last_at)} <span class="soft">of ${plural(failing.attempts, 'failed attempt')}</span>` : html`<span class="none">–</span>`) },
+    { title: 'last failure', cell: ({ failing }) => (failing ? html`${lastFailure(failing)}, ${ago(failing.last_at)} <span class="soft">(${plural(failing.attempts, 'failed attempt')})</span>` : html`<span class="none">–</span>`) },
     { title: 'pauses', cell: ({ paused, pauses }) => pauses.length ? pauses.join(', ') : (paused ? 'by the operator' : html`<span class="none">–</span>`) },
     { title: 'actions', kind: 'actions', cell: (item) => html`${item.pauses.map((/** @type {string} */ pause) => resumeButton(pause, item, after))}${item.paused ? '' : pauseButton(item, after)}` },
   ];
