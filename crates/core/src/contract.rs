@@ -16,6 +16,7 @@ pub mod edge_log;
 mod error;
 mod events;
 mod failing;
+mod failures;
 mod feeds;
 mod filter;
 mod forecast;
@@ -52,6 +53,7 @@ pub use self::{
     error::*,
     events::*,
     failing::*,
+    failures::*,
     feeds::*,
     filter::{Filter, MAX_ERROR_TEXT, TimeRange},
     forecast::*,

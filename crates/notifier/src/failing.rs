@@ -4,17 +4,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use ringback_core::contract::{FAILING_IDLE, FAILING_QUIET};
 use tokio::time::Instant;
 
 /// How many failing destinations are known. Whoever has many names cannot push out others that fail.
 const MAX: usize = 1_024;
-/// A destination that has not failed for so long makes room for another.
-const FORGOTTEN: Duration = Duration::from_secs(600);
 /// How often a destination that goes on failing is reported.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
-
-/// A success this long after the last failure ends it, so that one that now fails and now succeeds is one that fails.
-const QUIET: Duration = Duration::from_secs(10);
 
 /// What is worth a line in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +55,7 @@ impl State {
     }
 
     fn is_quiet(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.last) >= QUIET
+        now.saturating_duration_since(self.last) >= FAILING_QUIET
     }
 
     fn failing(&self, now: Instant) -> Failing {
@@ -108,8 +104,8 @@ impl FailingDestinations {
         if self.full_until.is_some_and(|until| now < until) {
             return false;
         }
-        self.states.retain(|_, state| now.saturating_duration_since(state.last) < FORGOTTEN);
-        self.full_until = Some(now + QUIET);
+        self.states.retain(|_, state| now.saturating_duration_since(state.last) < FAILING_IDLE);
+        self.full_until = Some(now + FAILING_QUIET);
         self.states.len() < MAX
     }
 }
@@ -160,7 +156,7 @@ mod tests {
         assert!(failing.succeeded("http://0", now + 20 * SECOND).is_some());
         assert_eq!(failing.failed("http://more", now + 20 * SECOND), Some(Report::Begins));
         assert_eq!(failing.failed("http://most", now + 40 * SECOND), None);
-        assert_eq!(failing.failed("http://most", now + FORGOTTEN), Some(Report::Begins));
+        assert_eq!(failing.failed("http://most", now + FAILING_IDLE), Some(Report::Begins));
         assert_eq!(failing.states.len(), 2, "the others have not failed for long");
     }
 }

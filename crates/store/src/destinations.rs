@@ -67,7 +67,7 @@ impl Store {
         query: &DestinationQuery,
     ) -> Result<DestinationPage, StoreError> {
         let limit = query.limit.clamp(1, MAX_DESTINATION_PAGE);
-        let failing = failing_places(&self.failing_destinations(scope).await?);
+        let mut failing = failing_places(&self.failing_destinations(scope).await?);
         if query.failing && failing.is_empty() {
             return Ok(DestinationPage::default());
         }
@@ -102,9 +102,7 @@ impl Store {
             items.pop_last();
         }
         let next = items.last_key_value().filter(|_| is_more).map(|(place, _)| place.clone());
-        let is_listed = |place: &DestinationPlace| items.contains_key(place);
-        let failing = failing.iter().filter(|(place, _)| is_listed(place));
-        let failing = failing.map(|(place, failures)| (place.clone(), failures.clone())).collect();
+        failing.retain(|place, _| items.contains_key(place));
         Ok(DestinationPage { items, next, pauses, failing })
     }
 

@@ -5,7 +5,7 @@ import { call, path } from '../core/api.js';
 import { pages } from '../core/pages.js';
 import { href } from '../core/route.js';
 import { actionButton, confirm } from '../view/confirm.js';
-import { ago, count, plural } from '../view/format.js';
+import { ago, count, lastFailure, plural } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { pager, table } from '../view/table.js';
 
@@ -31,11 +31,6 @@ export function destinationsPage(params, signal) {
 /** @param {any} item */
 function key({ scheme, host, port }) {
   return scheme ? `${scheme}://${host}:${port}` : named({ host, port });
-}
-
-/** The answer of the last failed attempt, or why there was none. @param {any} failing */
-export function lastFailure({ last_error: error, last_status: status }) {
-  return error ?? `status ${status}`;
 }
 
 /** As a filter and a pause name it. @param {any} item */

@@ -1,8 +1,7 @@
 // What is wrong now, in words, read from counts that the API gives: each with links to the jobs that it speaks of.
 
 import { href } from '../core/route.js';
-import { count, duration, plural } from '../view/format.js';
-import { lastFailure } from './destinations.js';
+import { count, duration, lastFailure, plural } from '../view/format.js';
 
 /** How long a job may wait before that is worth a word. */
 const LATE_MS = 10_000;

@@ -61,3 +61,8 @@ export function milliseconds(text) {
   const parts = text.trim().split(/\s+/).map((part) => /^(\d+(?:\.\d+)?)(ms|[wdhms])$/.exec(part));
   return parts.reduce((sum, part) => (part ? sum + Number(part[1]) * sizes[part[2]] : NaN), 0);
 }
+
+/** Why the last attempt to a destination failed: its error, or its status. @param {any} failing */
+export function lastFailure({ last_error: error, last_status: status }) {
+  return error ?? `status ${status}`;
+}

@@ -1,126 +1,20 @@
-//! Failures destinations: what notifiers report of them, and what a store keeps of each. The rules are here, so that
-//! they are the same for all stores; these store texts under names.
+//! Failing destinations: which of them a store knows, and how it takes reports in. The rules are here, so that they are
+//! the same for all stores; these keep texts under names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::tenant_limit;
+use super::failures::millis;
+use super::{DestinationReport, Failures, tenant_limit};
 use crate::clock::Timestamp;
 use crate::job::{Tenant, TenantScope};
 
 /// The most failing destinations that are known. A tenant, or those without one, has at most half of what the others
 /// leave.
 pub const MAX_FAILING: usize = 2_000;
-/// A success ends a failure only if nothing has failed for so long, so that a destination that now fails and now
-/// succeeds is one that fails.
-pub const FAILING_QUIET: Duration = Duration::from_secs(10);
 /// A destination that has not failed for so long makes room for another of its tenant.
-const FAILING_IDLE: Duration = Duration::from_secs(600);
-/// How long a destination is known after its last failure, if nothing is delivered there.
-pub const FAILING_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
-
-/// How a destination fails.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failures {
-    /// The first failure, in ms.
-    since: u64,
-    /// The last failure, in ms.
-    last: u64,
-    /// Failed attempts since it began.
-    attempts: u64,
-    /// The status of the last failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    /// Why there was no answer at the last failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<Box<str>>,
-    /// The last success, in ms. It ends the failure if it is later than the last failure and nothing fails for a while.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    success: Option<u64>,
-}
-
-impl Failures {
-    /// One failed attempt.
-    pub fn new(at: Timestamp, status: Option<u16>, error: Option<&str>) -> Self {
-        let at = at.as_millis();
-        Self { since: at, last: at, attempts: 1, status, error: error.map(Box::from), success: None }
-    }
-
-    /// The first failure.
-    pub const fn since(&self) -> Timestamp {
-        Timestamp::from_millis(self.since)
-    }
-
-    /// The last failure.
-    pub const fn last_at(&self) -> Timestamp {
-        Timestamp::from_millis(self.last)
-    }
-
-    /// Failed attempts since it began.
-    pub const fn attempts(&self) -> u64 {
-        self.attempts
-    }
-
-    /// The status of the last failure; `None` if there was no answer.
-    pub const fn last_status(&self) -> Option<u16> {
-        self.status
-    }
-
-    /// Why there was no answer at the last failure.
-    pub fn last_error(&self) -> Option<&str> {
-        self.error.as_deref()
-    }
-
-    /// Adds failures of the same destination, of another process or another tenant.
-    pub fn add(&mut self, other: &Self) {
-        self.since = self.since.min(other.since);
-        self.attempts = self.attempts.saturating_add(other.attempts);
-        self.success = self.success.max(other.success);
-        if other.last >= self.last {
-            (self.last, self.status, self.error) = (other.last, other.status, other.error.clone());
-        }
-    }
-
-    /// Whether it no longer fails at a time.
-    fn is_over(&self, now: u64) -> bool {
-        let quiet = now.saturating_sub(self.last);
-        quiet >= millis(FAILING_RETENTION)
-            || quiet >= millis(FAILING_QUIET) && self.success.is_some_and(|success| success > self.last)
-    }
-}
-
-/// What a process has found out of a destination since its last report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DestinationReport {
-    /// Whose jobs went there.
-    pub tenant: Option<Tenant>,
-    /// The origin of their callback URLs.
-    pub origin: Box<str>,
-    /// The failures.
-    pub failures: Option<Failures>,
-    /// The last success.
-    pub success: Option<Timestamp>,
-}
-
-impl DestinationReport {
-    /// Adds a later report of the same destination.
-    pub fn add(&mut self, later: Self) {
-        self.success = self.success.max(later.success);
-        match (&mut self.failures, later.failures) {
-            (Some(failing), Some(later)) => failing.add(&later),
-            (failing @ None, later) => *failing = later,
-            (Some(_), None) => {}
-        }
-    }
-
-    /// The name under which stores keep the destination: the tenant, if any, a space, and the origin.
-    fn name(&self) -> String {
-        format!("{}{SEPARATOR}{}", self.tenant.as_ref().map_or("", Tenant::as_str), self.origin)
-    }
-}
-
+pub const FAILING_IDLE: Duration = Duration::from_secs(600);
+/// Between the tenant, if any, and the origin in the names under which stores keep destinations.
 const SEPARATOR: char = ' ';
 
 /// A destination that fails.
@@ -191,12 +85,13 @@ impl FailingBook {
 
     /// `full` has the tenants for which no room was found.
     fn take_in<'r>(&mut self, report: &'r DestinationReport, full: &mut BTreeSet<&'r Option<Tenant>>) {
-        let name = report.name();
+        let of_tenant = format!("{}{SEPARATOR}", report.tenant.as_ref().map_or("", Tenant::as_str));
+        let name = format!("{of_tenant}{}", report.origin);
         let known = self.entries.get(&name).is_some_and(|(_, failing)| failing.is_some());
         if !known && (report.failures.is_none() || full.contains(&report.tenant)) {
             return;
         }
-        if !known && !self.has_room(&name) {
+        if !known && !self.has_room(&of_tenant) {
             full.insert(&report.tenant);
             return;
         }
@@ -208,22 +103,20 @@ impl FailingBook {
             }
         }
         if let Some(entry) = entry {
-            entry.success = entry.success.max(report.success.map(Timestamp::as_millis));
+            entry.succeeded(report.success);
         }
     }
 
-    /// Whether there is room for one more of a name's tenant, after that which has not failed for the longest time has
-    /// gone if there must.
-    fn has_room(&mut self, name: &str) -> bool {
-        let owner = |name: &str| name.split_once(SEPARATOR).map_or(0, |(tenant, _)| tenant.len());
-        let prefix = &name[..=owner(name)];
+    /// Whether there is room for one more of the names that begin so. If need be, the one that has not failed for the
+    /// longest time makes it.
+    fn has_room(&mut self, prefix: &str) -> bool {
         let alive = self.entries.iter().filter(|(_, (_, failing))| failing.is_some());
         let (mut used, mut own, mut oldest) = (0, 0, None::<(u64, String)>);
         for (name, (_, failing)) in alive {
             used += 1;
             if name.starts_with(prefix) {
                 own += 1;
-                let last = failing.as_ref().map_or(0, |failing| failing.last);
+                let last = failing.as_ref().map_or(0, |failing| failing.last_at().as_millis());
                 if oldest.as_ref().is_none_or(|(least, _)| last < *least) {
                     oldest = Some((last, name.clone()));
                 }
@@ -243,12 +136,9 @@ fn written(failing: &Failures) -> String {
     serde_json::to_string(failing).expect("plain data always serialises")
 }
 
-const fn millis(length: Duration) -> u64 {
-    length.as_millis() as u64
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::failures::FAILING_RETENTION;
     use super::*;
 
     const S: u64 = 1_000;
@@ -292,7 +182,9 @@ mod tests {
         /// The one failure of all tenants: since, last failure, attempts.
         fn one(&self, now: u64) -> Option<(u64, u64, u64)> {
             let all = self.failing(now, &TenantScope::All);
-            all.first().map(|one| (one.failures.since, one.failures.last, one.failures.attempts))
+            all.first().map(|FailingDestination { failures, .. }| {
+                (failures.since().as_millis(), failures.last_at().as_millis(), failures.attempts())
+            })
         }
     }
 

@@ -1,0 +1,118 @@
+//! Failures of a destination: what one process has found, how two such findings become one, and when it is over.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::job::Tenant;
+
+/// A success ends a failure only if nothing has failed for so long, so that a destination that now fails and now
+/// succeeds is one that fails.
+pub const FAILING_QUIET: Duration = Duration::from_secs(10);
+/// How long a destination is known after its last failure, if nothing is delivered there.
+pub(super) const FAILING_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How a destination fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failures {
+    /// The first failure, in ms.
+    since: u64,
+    /// The last failure, in ms.
+    last: u64,
+    /// Failed attempts since it began.
+    attempts: u64,
+    /// The status of the last failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    /// Why there was no answer at the last failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Box<str>>,
+    /// The last success, in ms. It ends the failure if it is later than the last failure and nothing fails for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    success: Option<u64>,
+}
+
+impl Failures {
+    /// One failed attempt.
+    pub fn new(at: Timestamp, status: Option<u16>, error: Option<&str>) -> Self {
+        let at = at.as_millis();
+        Self { since: at, last: at, attempts: 1, status, error: error.map(Box::from), success: None }
+    }
+
+    /// The first failure.
+    pub const fn since(&self) -> Timestamp {
+        Timestamp::from_millis(self.since)
+    }
+
+    /// The last failure.
+    pub const fn last_at(&self) -> Timestamp {
+        Timestamp::from_millis(self.last)
+    }
+
+    /// Failed attempts since it began.
+    pub const fn attempts(&self) -> u64 {
+        self.attempts
+    }
+
+    /// The status of the last failure; `None` if there was no answer.
+    pub const fn last_status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// Why there was no answer at the last failure.
+    pub fn last_error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// Adds failures of the same destination, of another process or another tenant.
+    pub fn add(&mut self, other: &Self) {
+        self.since = self.since.min(other.since);
+        self.attempts = self.attempts.saturating_add(other.attempts);
+        self.success = self.success.max(other.success);
+        if other.last >= self.last {
+            (self.last, self.status, self.error) = (other.last, other.status, other.error.clone());
+        }
+    }
+
+    /// Takes in when attempts succeeded last.
+    pub(super) fn succeeded(&mut self, at: Option<Timestamp>) {
+        self.success = self.success.max(at.map(Timestamp::as_millis));
+    }
+
+    /// Whether it no longer fails at a time.
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        let quiet = now.saturating_sub(self.last);
+        quiet >= millis(FAILING_RETENTION)
+            || quiet >= millis(FAILING_QUIET) && self.success.is_some_and(|success| success > self.last)
+    }
+}
+
+/// What a process has found out of a destination since its last report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DestinationReport {
+    /// Whose jobs went there.
+    pub tenant: Option<Tenant>,
+    /// The origin of their callback URLs.
+    pub origin: Box<str>,
+    /// The failures.
+    pub failures: Option<Failures>,
+    /// The last success.
+    pub success: Option<Timestamp>,
+}
+
+impl DestinationReport {
+    /// Adds a later report of the same destination.
+    pub fn add(&mut self, later: Self) {
+        self.success = self.success.max(later.success);
+        match (&mut self.failures, later.failures) {
+            (Some(failures), Some(later)) => failures.add(&later),
+            (failures @ None, later) => *failures = later,
+            (Some(_), None) => {}
+        }
+    }
+}
+
+pub(super) const fn millis(length: Duration) -> u64 {
+    length.as_millis() as u64
+}
