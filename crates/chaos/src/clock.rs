@@ -1,10 +1,10 @@
-//! Readings of the store's clock, for the history.
+//! Readings of the store's clock, for the history, and times in which Redis did not answer them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_testkit::Seen;
-use ringback_testkit::history::{ClockReading, Entry, History};
+use ringback_testkit::history::{ClockReading, Entry, History, Stall, StallOf};
 use tokio::time::{sleep, timeout};
 
 use crate::installation::Installation;
@@ -14,6 +14,8 @@ use crate::redis_client::RedisClient;
 const PAUSE: Duration = Duration::from_millis(250);
 /// A reading that took longer says too little, in µs.
 const MAX_ERROR: u64 = 5_000;
+/// An answer that takes longer is written down as a stall of the store, in µs.
+const LATE: u64 = 100_000;
 
 /// Reads the clock until it is aborted.
 pub(crate) async fn read(installation: Arc<Installation>) {
@@ -36,7 +38,12 @@ async fn read_once(installation: &Installation, client: &mut RedisClient) {
     let history = &installation.history;
     let before = history.t();
     let time = if installation.redis.is_some() {
-        timeout(Duration::from_secs(1), client.time()).await.ok().flatten()
+        let time = timeout(Duration::from_secs(1), client.time()).await.ok().flatten();
+        let t = history.t();
+        if t > before + LATE {
+            history.write(&Entry::Stall(Stall { t, since: before, of: StallOf::Store }));
+        }
+        time
     } else {
         // Servers of a group have the clock of this machine.
         u64::try_from(ringback_testkit::now().as_microsecond()).ok()

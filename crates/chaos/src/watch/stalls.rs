@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use ringback_testkit::history::{Entry, History, Stall};
+use ringback_testkit::history::{Entry, History, Stall, StallOf};
 
 /// How long the thread sleeps at a time, in µs.
 const PAUSE_US: u64 = 20_000;
@@ -27,7 +27,7 @@ impl Stalls {
                 thread::sleep(Duration::from_micros(PAUSE_US));
                 let t = history.t();
                 if t > since + LATE {
-                    history.write(&Entry::Stall(Stall { t, since }));
+                    history.write(&Entry::Stall(Stall { t, since, of: StallOf::Machine }));
                 }
             }
         });

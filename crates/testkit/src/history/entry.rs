@@ -19,7 +19,7 @@ pub use self::calls::{
 pub use self::receiver::{Arrive, Respond};
 pub use self::run::{
     Alarm, Canary, ClockReading, Exit, Fault, FaultClass, Healed, Limit, LogLevel, LogLine, Loss, Policy,
-    Proc, Sample, Scan, Stall, Start, Tenant,
+    Proc, Sample, Scan, Stall, StallOf, Start, Tenant,
 };
 
 /// One line.
@@ -88,7 +88,7 @@ pub enum Entry<'a> {
     Sample(#[serde(borrow)] Sample<'a>),
     /// A process noticed that its store lost data.
     Alarm(Alarm),
-    /// The machine did not let this program go on.
+    /// The machine or the store stood still.
     Stall(Stall),
 
     /// Logs, metrics and answers were searched for secrets.

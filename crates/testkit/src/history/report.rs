@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::entry::StallOf;
 use super::findings::Violation;
 use super::invariant::Invariant;
 use super::judge::{Judgement, Lateness};
@@ -82,6 +83,8 @@ pub struct Totals {
     pub kills: u64,
     /// How long the machine stood still in all, in milliseconds.
     pub stalled_ms: u64,
+    /// How long the store did not answer the run itself in all, in milliseconds, where it was slow to.
+    pub silent_ms: u64,
     /// Faults by kind.
     pub faults: BTreeMap<String, u64>,
     /// Accepted jobs that are lost.
@@ -173,6 +176,10 @@ fn totals(tables: &Tables) -> Totals {
     let unknown = tables.submits.iter().filter(|submit| is_unknown(&submit.span)).count()
         + tables.calls.iter().filter(|call| is_unknown(&call.span)).count()
         + tables.settles.iter().filter(|settle| is_unknown(&settle.span)).count();
+    let stalled_ms = |of| {
+        let stalls = tables.run.stalls.iter().filter(|stall| stall.of == of);
+        stalls.map(|stall| stall.t - stall.since).sum::<u64>() / 1_000
+    };
     Totals {
         lines: tables.lines.into(),
         submits: tables.submits.len() as u64,
@@ -180,7 +187,8 @@ fn totals(tables: &Tables) -> Totals {
         leases: tables.leases.len() as u64,
         unknown_outcomes: unknown as u64 + tables.unknown_reserves,
         kills: tables.kills(),
-        stalled_ms: tables.run.stalls.iter().map(|stall| stall.t - stall.since).sum::<u64>() / 1_000,
+        stalled_ms: stalled_ms(StallOf::Machine),
+        silent_ms: stalled_ms(StallOf::Store),
         faults,
         ..Totals::default()
     }

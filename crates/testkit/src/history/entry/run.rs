@@ -257,14 +257,28 @@ pub struct Alarm {
     pub pid: u32,
 }
 
-/// The machine did not let this program go on: a thread that sleeps for moments only woke up late.
+/// What stood still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StallOf {
+    /// The machine: a thread that sleeps for moments only woke up late.
+    #[default]
+    Machine,
+    /// The store: it did not answer this program, which is connected to it without a proxy.
+    Store,
+}
+
+/// The machine or the store stood still.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// When it woke up.
+    /// When it went on, or was given up.
     pub t: u64,
-    /// When it was to wake up.
+    /// When the thread was to wake up, or when the store was asked.
     pub since: u64,
+    /// What it was.
+    #[serde(default)]
+    pub of: StallOf,
 }
 
 /// Logs, metrics and answers were searched for secrets.

@@ -40,6 +40,7 @@ impl Report {
             ("unknown outcomes", totals.unknown_outcomes),
             ("processes killed", totals.kills),
             ("ms in which the machine stood still", totals.stalled_ms),
+            ("ms in which the store was slow to answer", totals.silent_ms),
             ("lost", totals.lost),
             ("lost, as the profile allows", totals.lost_excused),
             ("early", totals.early),

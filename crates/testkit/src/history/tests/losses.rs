@@ -45,6 +45,12 @@ fn time_in_which_the_machine_stood_still_does_not_count() {
         assert_eq!(verdict(&stalled(since, t), &[last]), Verdict::Held, "{since}");
         assert_eq!(verdict(&stalled(since, t), &[last + 1]), Verdict::Violated, "{since}");
     }
+    // That both the machine and the store stood still counts once where it was at the same time.
+    let both = stalled(4_900_000, 6_000_000)
+        + "{\"stall\":{\"t\":6500000,\"since\":5500000,\"of\":\"store\"}}\n"
+        + "{\"stall\":{\"t\":5900000,\"since\":5800000,\"of\":\"store\"}}\n";
+    assert_eq!(verdict(&both, &[8_100_000]), Verdict::Held);
+    assert_eq!(verdict(&both, &[8_100_001]), Verdict::Violated);
     // Before, and too late.
     for (since, t) in [(3_000_000, 4_000_000), (6_500_000, 7_500_000)] {
         assert_eq!(verdict(&stalled(since, t), &[6_500_001]), Verdict::Violated, "{since}");

@@ -39,15 +39,20 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
 }
 
 /// When a loss has to be noticed at the latest: [`LIMIT`] after it, or after the store answered again. A time in which
-/// the machine stood still does not count.
+/// the machine or the store stood still does not count.
 pub(super) fn deadline(tables: &Tables, fault: &FaultRecord) -> u64 {
     let losses = tables.run.losses.iter().filter(|loss| loss.t <= fault.end);
     let answered = losses.filter_map(|loss| loss.answered).filter(|answered| *answered <= fault.end).max();
-    let since = answered.unwrap_or_default().max(fault.begin);
-    let mut deadline = since.saturating_add(LIMIT);
-    for stall in tables.run.stalls.iter().filter(|stall| stall.t > since) {
-        if stall.since < deadline {
-            deadline = deadline.saturating_add(stall.t - stall.since.max(since));
+    let mut seen = answered.unwrap_or_default().max(fault.begin);
+    let mut deadline = seen.saturating_add(LIMIT);
+    let mut stalls = tables.run.stalls.clone();
+    stalls.sort_unstable_by_key(|stall| stall.since);
+    for stall in stalls {
+        // Of stalls at the same time, each moment is counted once.
+        let since = stall.since.max(seen);
+        if since < deadline && since < stall.t {
+            deadline = deadline.saturating_add(stall.t - since);
+            seen = stall.t;
         }
     }
     deadline
