@@ -29,6 +29,7 @@ mod import;
 pub(crate) mod jobs;
 mod lanes;
 mod list;
+mod list_dead;
 mod look_up;
 mod model;
 mod outbox;
@@ -457,6 +458,11 @@ contract! {
         a_cursor_of_no_shard_is_outdated,
         what_is_kept_is_what_was_submitted,
         large_jobs_are_spread_over_several_pages,
+    }
+    list_dead {
+        the_pages_look_at_dead_jobs_alone,
+        those_that_stay_dead_are_met_while_others_are_revived,
+        a_cursor_of_dead_jobs_is_refused_where_others_fit,
     }
     look_up {
         the_tags_of_a_job_are_in_each_answer_until_it_has_ended,

@@ -260,7 +260,7 @@ scripts! {
     GET: "get", Reads;
     GET_STORED: "get_stored", Reads;
     PAGE: "page", Reads;
-    TAGGED: "tagged", Reads;
+    INDEXED: "indexed", Reads;
     DEAD: "dead", Reads;
     PULL_LANES: "pull_lanes", Reads;
     LEASE_INFO: "lease_info", Reads;
@@ -325,7 +325,7 @@ mod tests {
                 "get"
                 | "get_stored"
                 | "page"
-                | "tagged"
+                | "indexed"
                 | "stats"
                 | "accepted"
                 | "topics"

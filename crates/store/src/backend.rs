@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringback_core::contract::{AcceptLoss, Cursor, Options, Profile, Shard, StoreError};
+use ringback_core::contract::{AcceptLoss, Cursor, Filter, Options, Profile, Shard, StoreError};
 use ringback_core::job::JobKey;
 use ringback_core::policy::Logging;
+use ringback_core::state::State;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
 use ringback_store_redis::RedisStore;
 
@@ -207,15 +208,13 @@ impl Store {
         (0..self.shards).map(Shard)
     }
 
-    /// Where scans of all jobs can begin: one place for each part of the store, and each part ends where a page names
-    /// another shard. On Redis the parts are the shards.
-    pub fn scan_starts(&self) -> Vec<Cursor> {
-        match &self.backend {
-            Backend::Redis(_) => {
-                self.shards().map(|shard| Cursor { shard: shard.0, ..Cursor::START }).collect()
-            }
-            Backend::Embedded(_) => vec![Cursor::START],
+    /// Where the pages of a filter can begin: one place for each part of the store, and each part ends where a page names
+    /// another shard. The parts are the shards, but for jobs that the embedded store keeps together.
+    pub fn page_starts(&self, filter: &Filter) -> Vec<Cursor> {
+        if matches!(self.backend, Backend::Embedded(_)) && filter.only_state() != Some(State::Dead) {
+            return vec![Cursor::START];
         }
+        self.shards().map(|shard| Cursor { shard: shard.0, ..Cursor::START }).collect()
     }
 
     /// The shard of a job.

@@ -38,15 +38,15 @@ impl Store {
         dispatch!(self.page(filter, from, look))
     }
 
-    /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. Only the
-    /// store on Redis has an index, of tags.
+    /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. Both stores
+    /// have an index of dead jobs, and the store on Redis one of tags.
     ///
     /// # Errors
     /// Any [`StoreError`].
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.indexed_jobs(filter).await,
-            Backend::Embedded(_) => Ok(None),
+            Backend::Embedded(store) => store.indexed_jobs(filter).await,
         }
     }
 

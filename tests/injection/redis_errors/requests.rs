@@ -32,7 +32,7 @@ impl Client<'_> {
             "get_stored" => (Method::GET, format!("{job}?include=request"), None),
             "attempts" => (Method::GET, format!("{job}/attempts"), None),
             "page" => (Method::GET, path("jobs"), None),
-            "tagged" => {
+            "indexed" => {
                 let dry_run = json!({"filter": {"tag": "customer:42"}, "dry_run": true});
                 (Method::POST, path("jobs/cancel"), Some(dry_run))
             }

@@ -32,7 +32,7 @@ pub(crate) const ANSWERED: [&str; 58] = [
     "get",
     "get_stored",
     "page",
-    "tagged",
+    "indexed",
     "dead",
     "attempts",
     "stats",

@@ -28,7 +28,7 @@ export function deadPage(params, signal) {
     <h1 tabindex="-1">Dead letters${topic ? html` of <a href=${href('topic', { topic })}>${topic}</a>` : ''}</h1>
     <p><a href=${href('jobs', { state: 'dead', topic })}>List them</a>${topic ? html`, or see <a href=${href('dead')}>those of all topics</a>` : ''}.</p>
     ${panel({ name: 'dead', of }, ({ groups, looked, total }) => html`
-      <p data-testid="dead-sample">${looked >= total ? `All ${plural(looked, 'dead job')}.` : `A sample: ${count(looked)} of ${plural(total, 'dead job')}. There may be groups that it does not show.`}</p>
+      <p data-testid="dead-sample">${looked >= total ? `Complete: ${plural(looked, 'dead job')}.` : `A sample: ${count(looked)} of ${plural(total, 'dead job')}. There may be groups that it does not show.`}</p>
       ${table({ name: 'dead', caption: 'Dead jobs by reason, host and last answer', items: groups, key: keyOf, columns: columns(topic, of.refresh), empty: total === 0 ? 'No job is dead.' : 'None was found in the time that there was: list them.' })}
       <div class="pager"><button type="button" data-testid="refresh" @click=${of.refresh}>Refresh</button></div>`)}
   </div>`;

@@ -23,30 +23,15 @@ const RATES = /** @type {const} */ ([['submitted', 'submitted', 'delayed'], ['do
 
 /** @type {import('../main.js').MakePage} */
 export function overviewPage(_params, signal) {
-  const topics = resource((signal) => call('GET', `/v1/topics?limit=${LOOKED_AT}`, { signal }), { signal, every: LOOK_EVERY_MS });
-  const destinations = resource((signal) => call('GET', `/v1/destinations?limit=${LOOKED_AT}`, { signal }), { signal, every: LOOK_EVERY_MS });
-  const failing = resource((signal) => call('GET', `/v1/destinations?failing=true&limit=${LOOKED_AT}`, { signal }), { signal, every: LOOK_EVERY_MS });
-  const bulk = resource((signal) => call('GET', '/v1/bulk', { signal }), { signal, every: LOOK_EVERY_MS });
+  const lists = resource(loadLists, { signal, every: LOOK_EVERY_MS });
   const forecast = resource(loadForecast, { signal, every: FORECAST_EVERY_MS });
   live.listen(redrawSoon, signal);
-  // The newest error and the oldest value of the lists that what is wrong is read from.
-  const lists = {
-    get value() {
-      const all = [stats().value, topics.value, destinations.value, failing.value, bulk.value];
-      return all.every((value) => value !== undefined) ? all : undefined;
-    },
-    get error() {
-      return topics.error ?? destinations.error ?? failing.error ?? bulk.error;
-    },
-    get isLoading() {
-      return topics.isLoading || destinations.isLoading;
-    },
-    refresh: async () => void (await Promise.all([topics.refresh(), destinations.refresh(), failing.refresh(), bulk.refresh()])),
-  };
   const view = () => html`<div data-testid="page-overview">
     <h1 tabindex="-1">Overview</h1>
-    ${panel({ name: 'wrong', title: 'What is wrong now', of: lists }, ([counts, topics, destinations, failing, bulk]) =>
-      wrongView(whatIsWrong(counts, topics.items, destinations.items, failing.items, bulk.items, now()), isPartial(topics, destinations)))}
+    ${panel({ name: 'wrong', title: 'What is wrong now', of: lists }, (lists) => {
+      const counts = stats().value;
+      return counts ? wrongView(whatIsWrong(counts, lists, now()), isPartial(lists)) : nothing;
+    })}
     <div class="columns">
       ${panel({ name: 'states', title: 'Jobs', of: stats() }, statesView)}
       ${panel({ name: 'lateness', title: 'Lateness', note: 'last five minutes', of: stats() }, latenessView)}
@@ -62,8 +47,19 @@ function loadForecast(signal) {
   return call('GET', '/v1/forecast?by=10m&until=24h', { signal });
 }
 
-/** @param {any} topics @param {any} destinations */
-function isPartial(topics, destinations) {
+/** The lists that what is wrong is read from. @param {AbortSignal} signal @returns {Promise<import('./wrong.js').Lists>} */
+async function loadLists(signal) {
+  const list = (/** @type {string} */ path) => call('GET', path, { signal });
+  // Topics come first: a job that dies between the two reads is then counted as one of a destination, and not as a pull job.
+  const topics = await list(`/v1/topics?limit=${LOOKED_AT}`);
+  const [destinations, failing, bulk] = await Promise.all([
+    list(`/v1/destinations?limit=${LOOKED_AT}`), list(`/v1/destinations?failing=true&limit=${LOOKED_AT}`), list('/v1/bulk'),
+  ]);
+  return { topics, destinations, failing: failing.items, bulk: bulk.items };
+}
+
+/** @param {import('./wrong.js').Lists} lists */
+function isPartial({ topics, destinations }) {
   return topics.next !== null || destinations.next !== null;
 }
 

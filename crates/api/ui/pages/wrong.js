@@ -10,14 +10,13 @@ const NAMED = 5;
 
 /** @typedef {{kind: 'bad' | 'note', text: string, links: {text: string, to: string}[]}} Wrong */
 
-/**
- * @param {any} stats @param {any[]} topics @param {any[]} destinations @param {any[]} failing @param {any[]} bulk
- * @param {number} now @returns {Wrong[]}
- */
-export function whatIsWrong(stats, topics, destinations, failing, bulk, now) {
+/** @typedef {{topics: {items: any[], next: string | null}, destinations: {items: any[], next: string | null}, failing: any[], bulk: any[]}} Lists */
+
+/** @param {any} stats @param {Lists} lists @param {number} now @returns {Wrong[]} */
+export function whatIsWrong(stats, { topics: { items: topics }, destinations, failing, bulk }, now) {
   return [
-    ...ofStore(stats), ...failingDestinations(failing, now), ...deadByHost(destinations), ...deadWithoutHost(topics, destinations),
-    ...late(topics), ...overdue(topics, now), ...lateness(stats), ...pausedTopics(topics), ...pausedDestinations(destinations),
+    ...ofStore(stats), ...failingDestinations(failing, now), ...deadByHost(destinations.items), ...deadWithoutHost(topics, destinations),
+    ...late(topics), ...overdue(topics, now), ...lateness(stats), ...pausedTopics(topics), ...pausedDestinations(destinations.items),
     ...running(bulk),
   ];
 }
@@ -53,13 +52,16 @@ function deadByHost(destinations) {
   return [{ kind: 'bad', text: `${plural(dead.length, 'destination has', 'destinations have')} dead jobs${dead.length > NAMED ? `, most of all` : ''}:`, links }];
 }
 
-/** Dead jobs of topics while no destination has some are pull jobs. @param {any[]} topics @param {any[]} destinations @returns {Wrong[]} */
-function deadWithoutHost(topics, destinations) {
-  if (destinations.some(({ dead }) => dead > 0)) return [];
-  const dead = topics.filter(({ states }) => states.dead > 0).sort((a, b) => b.states.dead - a.states.dead);
-  if (dead.length === 0) return [];
-  const links = dead.slice(0, NAMED).map(({ topic, states }) => ({ text: `${topic} (${count(states.dead)})`, to: href('jobs', { state: 'dead', topic }) }));
-  return [{ kind: 'bad', text: `${plural(dead.length, 'topic has', 'topics have')} dead pull jobs:`, links }];
+/** Dead jobs of topics that no destination has are pull jobs. @param {any[]} topics @param {Lists['destinations']} destinations @returns {Wrong[]} */
+function deadWithoutHost(topics, { items, next }) {
+  const byHost = items.reduce((sum, { dead }) => sum + dead, 0);
+  const jobs = topics.reduce((sum, { states }) => sum + states.dead, 0) - byHost;
+  if (jobs <= 0 || next !== null) return [];
+  // Which topics they are of is known where none has another dead job.
+  const dead = byHost > 0 ? [] : topics.filter(({ states }) => states.dead > 0).sort((a, b) => b.states.dead - a.states.dead);
+  const named = dead.slice(0, NAMED).map(({ topic, states }) => ({ text: `${topic} (${count(states.dead)})`, to: href('jobs', { state: 'dead', topic }) }));
+  const links = named.length > 0 ? named : [{ text: 'dead letters', to: href('dead') }];
+  return [{ kind: 'bad', text: `${plural(jobs, 'pull job is', 'pull jobs are')} dead:`, links }];
 }
 
 /** @param {any[]} topics @returns {Wrong[]} */

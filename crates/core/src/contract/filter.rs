@@ -101,6 +101,11 @@ impl Filter {
         *self == Self { scope: self.scope.clone(), among: self.among.clone(), ..Self::default() }
     }
 
+    /// The only state that jobs which fit can be in; `None` for several. Only dead jobs have a reason.
+    pub fn only_state(&self) -> Option<State> {
+        self.state.or(self.reason.is_some().then_some(State::Dead))
+    }
+
     /// Whether a topic fits.
     pub fn has_topic(&self, topic: &Topic) -> bool {
         self.scope.has(topic)
@@ -302,6 +307,11 @@ pub(super) mod tests {
             change(&mut filter);
             assert!(!filter.matches(&job, origin), "{n}");
         }
+        let reason = Some("gone".to_owned());
+        let states =
+            [(None, None), (Some(State::Ready), None), (None, reason.clone()), (Some(State::Ready), reason)];
+        let only = states.map(|(state, reason)| Filter { state, reason, ..Filter::default() }.only_state());
+        assert_eq!(only, [None, Some(State::Ready), Some(State::Dead), Some(State::Ready)]);
         let untried = Job { last: None, reason: None, ..job };
         for filter in [
             Filter { status: Some(503), ..Filter::default() },

@@ -1,11 +1,13 @@
-//! One job by its name, and pages of jobs in the order in which they were accepted.
+//! One job by its name, and pages of jobs: of dead ones shard by shard in the order of their death, of others in the order in
+//! which they were accepted.
 
 use ringback_core::contract::{
     Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload,
 };
 use ringback_core::job::{ContentHash, Job, JobKey};
+use ringback_core::state::State;
 
-use crate::tables::{Body, Record};
+use crate::tables::{Body, Record, Tables};
 use crate::{EmbeddedStore, answers};
 
 /// A page is full once its bodies have this many bytes.
@@ -62,8 +64,16 @@ impl EmbeddedStore {
         .await
     }
 
-    /// Jobs for which `show` returns `None` are left out. The cursor is the number of a job: numbers
-    /// outlive a restart, and are counted over all shards.
+    /// How many jobs the pages of a filter look at in all, if an index serves it.
+    pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
+        if filter.only_state() != Some(State::Dead) {
+            return Ok(None);
+        }
+        self.read(self.snapshot().await?, |tables| tables.dead.len().map(Some)).await
+    }
+
+    /// Jobs for which `show` returns `None` are left out. A filter that only dead jobs fit reads their index. For others the
+    /// cursor is the number of a job: numbers outlive a restart, and are counted over all shards.
     async fn read_page<T>(
         &self,
         filter: &Filter,
@@ -72,13 +82,16 @@ impl EmbeddedStore {
         show: impl Fn((Record, Body)) -> Option<T>,
     ) -> Result<Page<T>, StoreError> {
         let from = from.unwrap_or(Cursor::START);
-        if (from.shard, from.life) != (0, 0) {
-            return Err(StoreError::Outdated);
-        }
         let (filter, limit) = (filter.clone(), limit.clamp(1, MAX_PAGE));
-        let (mut found, next) = self
-            .read(self.snapshot().await?, move |tables| tables.records.page(from.at, limit, PAGE_BYTES))
-            .await?;
+        let (mut found, next) = if filter.only_state() == Some(State::Dead) {
+            self.page_of_dead(from, limit).await?
+        } else if (from.shard, from.life) == (0, 0) {
+            let read = move |tables: &Tables<_>| tables.records.page(from.at, limit, PAGE_BYTES);
+            let (found, next) = self.read(self.snapshot().await?, read).await?;
+            (found, next.map(|at| Cursor { at, ..from }))
+        } else {
+            return Err(StoreError::Outdated);
+        };
         let examined = found.len();
         // What can be judged without the body.
         found.retain(|(record, _)| {
@@ -86,8 +99,52 @@ impl EmbeddedStore {
                 && filter.state.is_none_or(|state| state == record.state())
         });
         let items = found.into_iter().filter_map(show).collect();
-        Ok(Page { items, next: next.map(|at| Cursor { at, ..from }), examined })
+        Ok(Page { items, next, examined })
     }
+
+    /// Dead jobs of the shard of a cursor, and where the next page begins.
+    async fn page_of_dead(
+        &self,
+        from: Cursor,
+        limit: usize,
+    ) -> Result<(Vec<(Record, Body)>, Option<Cursor>), StoreError> {
+        let shards = self.options.shards;
+        if from.shard >= shards {
+            return Err(StoreError::Outdated);
+        }
+        self.read(self.snapshot().await?, move |tables| {
+            let (mut left, mut found) = (PAGE_BYTES, Vec::new());
+            let entries = tables.dead.range(from.shard, place(from), u64::MAX)?;
+            for (read, entry) in entries.enumerate() {
+                let (at, number) = entry?;
+                if read == limit || left == 0 {
+                    return Ok((found, Some(cursor(from.shard, at, number))));
+                }
+                if let Some((record, body)) = tables.records.get(number)?.zip(tables.records.body(number)?) {
+                    left = left.saturating_sub(body.payload.len());
+                    found.push((record, body));
+                }
+            }
+            let next = Cursor { shard: from.shard + 1, ..Cursor::START };
+            Ok((found, Some(next).filter(|next| next.shard < shards)))
+        })
+        .await
+    }
+}
+
+/// The bits of a cursor's position that are a time of death, in ms. Above them, and in its life, is the number of the job.
+const TIME_BITS: u32 = 48;
+
+/// The cursor before a dead job: its time of death and its number.
+const fn cursor(shard: u16, at: u64, number: u64) -> Cursor {
+    let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
+    let high = u16::from_be_bytes([a, b]) as u64;
+    Cursor { shard, at: high << TIME_BITS | at, life: u32::from_be_bytes([c, d, e, f]) }
+}
+
+/// The time of death and the number before which a cursor is.
+const fn place(Cursor { at, life, .. }: Cursor) -> (u64, u64) {
+    (at & ((1 << TIME_BITS) - 1), (at >> TIME_BITS) << u32::BITS | life as u64)
 }
 
 /// Everything that is stored of a job; `None` if it cannot be read.

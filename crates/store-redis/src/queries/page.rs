@@ -1,8 +1,8 @@
-//! Pages of the jobs of a shard: of those with a tag by their index, of others by a scan of the hash of records. Both
-//! meet every job that exists from the first page to the last, whatever comes and goes meanwhile.
+//! Pages of the jobs of a shard: of those with a tag and of the dead ones by an index, of others by a scan of the hash of
+//! records. Each meets every job that fits from the first page to the last, whatever comes and goes meanwhile.
 //!
 //! The place of a scan is valid on the server that began it, as long as that runs: the order in the hash
-//! depends on a seed that the server draws at its start. A place in the index is valid on any.
+//! depends on a seed that the server draws at its start. A place in an index is valid on any.
 
 use bytes::Bytes;
 use futures_util::future::{join_all, try_join_all};
@@ -24,7 +24,7 @@ const PAGE_BYTES: usize = 1024 * 1024;
 /// How often a page is read if jobs change while their large payloads are read. Then each is read by itself.
 const READS: usize = 3;
 
-/// The life in which a page of the index by tags is read.
+/// The life in which a page of an index is read.
 const ANY_LIFE: u32 = 0;
 
 /// Later than any time that a store keeps, in ms.
@@ -83,10 +83,10 @@ impl RedisStore {
 
     /// How many jobs the pages of a filter look at in all, if an index serves it.
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
-        let (_, _, tenant, ..) = lane_args(filter);
-        let Some(tag) = filter.tag.as_deref().filter(|_| !tenant.is_empty()) else { return Ok(None) };
+        let (state, _, tenant, ..) = lane_args(filter);
+        let tag = filter.tag.as_deref().unwrap_or_default();
         let counts = (0..self.options.shards).map(async |shard| {
-            let count: i64 = self.ask(&script::TAGGED, Shard(shard), (&tenant, tag)).await?;
+            let count: i64 = self.ask(&script::INDEXED, Shard(shard), (state, &tenant, tag)).await?;
             Ok::<_, StoreError>(u64::try_from(count).ok())
         });
         let counts = try_join_all(counts).await?;
@@ -211,7 +211,7 @@ fn lane_args(filter: &Filter) -> (usize, &str, String, String, String) {
     let host = filter.host.as_ref().map_or_else(String::new, |host| host.host().to_owned());
     let port =
         filter.host.as_ref().and_then(Destination::port).map_or_else(String::new, |port| port.to_string());
-    (filter.state.map_or(0, reply::state_code), topic, tenant, host, port)
+    (filter.only_state().map_or(0, reply::state_code), topic, tenant, host, port)
 }
 
 /// What a filter says of jobs, as far as the script checks it.

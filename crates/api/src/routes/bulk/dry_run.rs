@@ -34,7 +34,7 @@ async fn count_until(api: &Api, filter: &Filter, deadline: Deadline) -> Result<D
     let mut answer = DryRunAnswer { count: 0, exact: false, examples: Vec::new(), examined: None };
     let (mut examined, indexed) = (0, api.store.indexed_jobs(filter).await?);
     // All parts of the store at once, because jobs of one shard may differ from those of another.
-    let mut cursors = api.store.scan_starts();
+    let mut cursors = api.store.page_starts(filter);
     loop {
         let reads = cursors.iter().map(async |from| {
             let page = api.store.page(filter, Some(*from), LOOK).await?;

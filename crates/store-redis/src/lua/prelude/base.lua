@@ -54,6 +54,10 @@ local function keys_of(base)
   return keys
 end
 
+-- The place in an index that a page ends with, as 16 hex digits, and the 8 bytes that it stands for.
+local function place_of(bytes) return string.format('%08x%08x', read('>I4I4', bytes)) end
+local function bytes_of(place) return pack('>I4I4', tonumber(sub(place, 1, 8), 16), tonumber(sub(place, 9), 16)) end
+
 -- Calls a command with a long list, in slices, because `unpack` fails near 8,000 values. Slices have an even
 -- length, so pairs stay together.
 local function sliced(command, key, list)

@@ -1,6 +1,7 @@
 -- Dead letters: a sorted set of dead jobs by time of death. An entry is locator and lane, so that the dead jobs
 -- of a topic are found without reading records.
-local dead_letters = {FIELDS = {'dead_at'}}
+-- ROUGH is how many bytes of a locator show little of a job, and still tell apart most jobs that died in the same ms.
+local dead_letters = {FIELDS = {'dead_at'}, ROUGH = 2}
 
 function dead_letters.entry(loc, lane) return loc .. lane end
 function dead_letters.locs(entries)
@@ -39,6 +40,31 @@ function dead_letters.rank(at, behind)
     if is_by(call('ZRANGE', KEY.dead, middle, middle)[1], behind) then low = middle + 1 else high = middle end
   end
   return low
+end
+
+-- The place after an entry and its score: its time (6 bytes) and the begin of its locator.
+local function place_after(entry, score) return six(tonumber(score)) .. sub(entry, 1, dead_letters.ROUGH) end
+
+-- A page of the dead jobs: their locators, and where it goes on ('0' is the end). It has `count` jobs, and those that its
+-- last place cannot tell from the last one.
+function dead_letters.page(at, count)
+  local rank = 0
+  if at ~= '0' then
+    local place = bytes_of(at)
+    rank = dead_letters.rank(read('>I6', place), sub(place, 7) .. string.rep('\255', 12 - dead_letters.ROUGH))
+  end
+  local entries = call('ZRANGE', KEY.dead, rank, rank + count - 1, 'WITHSCORES')
+  local n = #entries
+  local place, following = n > 0 and place_after(entries[n - 1], entries[n])
+  while n > 0 do
+    following = call('ZRANGE', KEY.dead, rank + n / 2, rank + n / 2, 'WITHSCORES')
+    if #following == 0 or place_after(following[1], following[2]) ~= place then break end
+    entries[n + 1], entries[n + 2], n = following[1], following[2], n + 2
+  end
+  local locs = {}
+  for i = 1, n, 2 do locs[#locs + 1] = sub(entries[i], 1, 12) end
+  if n == 0 or #following == 0 then return locs, '0' end
+  return locs, place_of(place)
 end
 
 -- Entries of the jobs that are still dead since the time given. Each name is a time of death (6 bytes)

@@ -107,17 +107,15 @@ do
   function tag_index.count(tenant, tag) return call('ZLEXCOUNT', KEY.tags, range(tag_index.prefix(tenant, tag))) end
 
   -- A page of the jobs with a tag: their locators, and where it goes on ('0' is the end). A place is the first 8 bytes
-  -- of a locator in hex digits.
+  -- of a locator.
   function tag_index.page(tenant, tag, at, count)
     local prefix = tag_index.prefix(tenant, tag)
     local first, last = range(prefix)
-    if at ~= '0' then
-      first = '(' .. prefix .. pack('>I4I4', tonumber(sub(at, 1, 8), 16), tonumber(sub(at, 9), 16)) .. '\255\255\255\255'
-    end
+    if at ~= '0' then first = '(' .. prefix .. bytes_of(at) .. '\255\255\255\255' end
     local found = call('ZRANGEBYLEX', KEY.tags, first, last, 'LIMIT', 0, count)
     local locs = {}
     for i, member in ipairs(found) do locs[i] = tag_index.locator(member) end
     if #locs < count then return locs, '0' end
-    return locs, string.format('%08x%08x', read('>I4I4', locs[#locs]))
+    return locs, place_of(locs[#locs])
   end
 end

@@ -61,22 +61,19 @@ local function with_jobs(names)
   return found
 end
 
--- How many bytes of a locator show little of a job, and still tell apart the jobs of a millisecond.
-local ROUGH = 2
-
 -- Up to where the entries were read. The place of another topic's job, which may be another tenant's, is given roughly,
 -- unless the next call would begin where this one did.
 local function place_of_last(entries, known, from, behind)
   local n = #entries
   local at, loc = six(tonumber(entries[n])), sub(entries[n - 1], 1, 12)
-  local start = sub(loc, 1, ROUGH)
+  local start = sub(loc, 1, dead_letters.ROUGH)
   for i = n - 1, 1, -2 do
-    local is_near = six(tonumber(entries[i + 1])) == at and sub(entries[i], 1, ROUGH) == start
+    local is_near = six(tonumber(entries[i + 1])) == at and sub(entries[i], 1, dead_letters.ROUGH) == start
     if not is_near then break end
     if known[sub(entries[i], 13)] then return at .. sub(entries[i], 1, 12) end
   end
-  if at == six(from) and sub(behind, 1, ROUGH) == start then return at .. loc end
-  return at .. start .. string.rep('\0', 12 - ROUGH)
+  if at == six(from) and sub(behind, 1, dead_letters.ROUGH) == start then return at .. loc end
+  return at .. start .. string.rep('\0', 12 - dead_letters.ROUGH)
 end
 
 local function without_lanes(names)

@@ -1,5 +1,4 @@
--- page: a page of the jobs that have not ended: those with a tag by the index, if it has all jobs and the filter names a
---   tenant or none; else by a scan of all.
+-- page: a page of the jobs that have not ended, by an index if one serves the filter, else by a scan of all.
 -- KEYS  shard
 -- ARGV  where to read on ('0' is the start), the server's life in which the scan began, how many jobs to look
 --   at, how many at a time, 1 when payloads are wanted, byte budget; then of the filter: state or 0, topic or '', `~tenant`,
@@ -51,15 +50,27 @@ local function job_filter(args, base)
   end
 end
 
--- Where to go on, and jobs with a tag as HSCAN answers them; false in place of the record of a job that has ended.
-local function indexed(tenant, tag, at, count)
-  local locs, next_at = tag_index.page(tenant, tag, at, count)
+-- The index that serves a filter: that of tags, if it has all jobs and the filter names a tenant or none; the dead jobs;
+-- nil for none.
+local function index_of(wanted, tenant, tag)
+  if fields.tag_index == 1 and tag ~= '' and tenant ~= '' then return 'tags' end
+  return wanted == DEAD and 'dead' or nil
+end
+
+-- Where to go on, and jobs as HSCAN answers them; false in place of the record of a job that has ended.
+local function indexed(index, tenant, tag, at, count)
+  local locs, next_at
+  if index == 'tags' then
+    locs, next_at = tag_index.page(tenant, tag, at, count)
+  else
+    locs, next_at = dead_letters.page(at, count)
+  end
   local found, raws = {}, fetch(KEY.pool, locs)
   for i, loc in ipairs(locs) do found[2 * i - 1], found[2 * i] = loc, raws[i] end
   return next_at, found
 end
 
--- The life in which a page of the index by tags is read: it can be read on in any.
+-- The life in which a page of an index is read: it can be read on in any.
 local ANY_LIFE = '00000000'
 local FIELDS = union(schedule.FIELDS, {'tag_index'})
 
@@ -70,8 +81,9 @@ function edges.page(args)
   local wanted, fits = tonumber(args[7]), job_filter(args, 12)
   local fits_lane = lane_filter(args[8], args[9], args[10], args[11])
   local tenant, tag = args[9], args[12]
-  local is_indexed = fields.tag_index == 1 and tag ~= '' and tenant ~= '' and (at == '0' or args[2] == ANY_LIFE)
-  local life = is_indexed and ANY_LIFE or server_life()
+  -- What a scan has begun, it ends.
+  local index = (at == '0' or args[2] == ANY_LIFE) and index_of(wanted, tenant, tag) or nil
+  local life = index and ANY_LIFE or server_life()
   if at ~= '0' and args[2] ~= life then return {life} end
 
   local found = {}
@@ -89,8 +101,8 @@ function edges.page(args)
   -- A few at a time, so that it ends near the budget: a scan does not return to jobs that it has passed.
   for _ = 1, ceil(left / step) do
     local pairs_found
-    if is_indexed then
-      at, pairs_found = indexed(tenant, tag, at, min(step, left))
+    if index then
+      at, pairs_found = indexed(index, tenant, tag, at, min(step, left))
     else
       at, pairs_found = unpack(call('HSCAN', KEY.pool, at, 'COUNT', step))
     end
@@ -115,11 +127,13 @@ function edges.page(args)
   return {life, at, {most - left, found}}
 end
 
--- tagged: how many jobs a filter by a tag looks at.
+-- indexed: how many jobs the pages of a filter look at in all, by the index that serves it.
 -- KEYS  shard
--- ARGV  `~tenant`, or `~` for no tenant; tag
--- Returns how many; -1 if the index does not have all jobs
-function edges.tagged(args)
+-- ARGV  of the filter: state or 0, `~tenant`, `~` for no tenant or '' for all, tag or ''
+-- Returns how many; -1 if no index serves it
+function edges.indexed(args)
   shard.begin({'tag_index'})
-  return fields.tag_index == 1 and tag_index.count(args[1], args[2]) or -1
+  local index = index_of(tonumber(args[1]), args[2], args[3])
+  if index == 'tags' then return tag_index.count(args[2], args[3]) end
+  return index and call('ZCARD', KEY.dead) or -1
 end
