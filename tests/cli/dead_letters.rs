@@ -30,7 +30,7 @@ async fn dead_jobs_are_listed_and_purged() {
         run.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(
         (run.code, text.len(), text[0].as_str()),
-        (Some(0), 6, "ID DIED ATTEMPTS REASON LAST FAILURE")
+        (Some(0), 6, "ID DIED ATTEMPTS REASON LAST FAILURE TAGS")
     );
     assert!(text[1].starts_with("job-") && text[1].ends_with(" 4 gone answered 503"), "{text:?}");
     let run = ringback(&server, &["dead", "list", "t"]).await;

@@ -7,7 +7,8 @@ use super::ringback;
 
 fn job(id: usize) -> Value {
     json!({"topic": "t", "id": format!("job-{id}"), "state": "dead", "due_at": "2025-11-20T10:22:44.193Z",
-        "created_at": "2025-11-20T10:22:41.087Z", "attempts": 3, "failures": 12, "reason": "exhausted"})
+        "created_at": "2025-11-20T10:22:41.087Z", "attempts": 3, "failures": 12, "reason": "exhausted",
+        "last": {"at": "2025-11-20T10:22:44.193Z", "status": 503, "duration_ms": 4}, "tags": ["customer:42"]})
 }
 
 fn page(ids: std::ops::Range<usize>, next: Option<&str>) -> Answer {
@@ -34,10 +35,13 @@ async fn a_list_follows_its_pages_even_an_empty_one() {
     let lines: Vec<_> = run.out.lines().collect();
     assert_eq!(lines.len(), 4, "{}", run.out);
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(lines[0]), ["TOPIC", "ID", "STATE", "DUE", "ATTEMPTS", "FAILURES", "REASON"]);
+    assert_eq!(
+        lines[0].split_whitespace().collect::<Vec<_>>().join(" "),
+        "TOPIC ID STATE DUE ATTEMPTS FAILURES REASON LAST FAILURE TAGS"
+    );
     let row = words(lines[3]);
     assert_eq!(row[..4], ["t", "job-2", "dead", "2025-11-20T10:22:44.193Z"]);
-    assert_eq!(row[row.len() - 4..], ["ago", "3", "12", "exhausted"]);
+    assert_eq!(row[row.len() - 7..], ["ago", "3", "12", "exhausted", "answered", "503", "customer:42"]);
 }
 
 #[tokio::test]

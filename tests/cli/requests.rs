@@ -188,7 +188,8 @@ async fn lists_have_the_url_and_the_body_of_each_job() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let run = ringback(&server, &["list", "--full", "--state", "delayed"]).await;
     assert!(
-        words(&run.out).starts_with("TOPIC ID STATE DUE ATTEMPTS FAILURES REASON URL BODY t "),
+        words(&run.out)
+            .starts_with("TOPIC ID STATE DUE ATTEMPTS FAILURES REASON LAST FAILURE TAGS URL BODY t "),
         "{run:?}"
     );
     assert!(words(&run.out).contains(" http://127.0.0.1:9/ application/json, 3 bytes"), "{run:?}");

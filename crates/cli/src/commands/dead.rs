@@ -106,7 +106,7 @@ async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verd
     let path = ["v1", "topics", args.of.topic.as_str(), "dead"];
     let (query, limit) = (args.filter.query(), args.page.limit());
     let mut list = List { path: &path, query, limit, of: "dead jobs", feature: "lists of dead jobs" };
-    let mut columns = vec!["ID", "DIED", "", ">ATTEMPTS", "REASON", "LAST FAILURE"];
+    let mut columns = vec!["ID", "DIED", "", ">ATTEMPTS", "REASON", "LAST FAILURE", "TAGS"];
     if args.full {
         list.query.push(include());
         columns.extend(REQUEST_COLUMNS);

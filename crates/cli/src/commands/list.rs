@@ -8,7 +8,7 @@ use super::pages::{self, List};
 use super::session::Session;
 use crate::args::{Filter, Page};
 use crate::failure::Verdict;
-use crate::output::{REQUEST_COLUMNS, Table, View, job_row, request_cells};
+use crate::output::{JOB_COLUMNS, REQUEST_COLUMNS, Table, View, job_row, request_cells};
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -33,7 +33,7 @@ pub(crate) struct ListArgs {
 pub(crate) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Result<Verdict> {
     let (path, query, limit) = (&["v1", "jobs"], args.filter.query(), args.page.limit());
     let mut list = List { path, query, limit, of: "jobs", feature: "lists of jobs" };
-    let mut columns = vec!["TOPIC", "ID", "STATE", "DUE", "", ">ATTEMPTS", ">FAILURES", "REASON"];
+    let mut columns = JOB_COLUMNS.to_vec();
     if args.full {
         list.query.push(include());
         columns.extend(REQUEST_COLUMNS);

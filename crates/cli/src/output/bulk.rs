@@ -3,7 +3,7 @@
 use ringback_core::wire::{BulkAnswer, DryRunAnswer, FilterAnswer};
 use serde_json::Value;
 
-use super::job::{job_row, state};
+use super::job::{JOB_COLUMNS, job_row, state};
 use super::{Cell, Table, View};
 
 /// The row of a bulk operation in a list.
@@ -53,8 +53,7 @@ pub(crate) fn dry_run(action: &str, answer: &DryRunAnswer, view: &View) -> Strin
         return sentence;
     }
     let rows: Vec<_> = examples.iter().map(|job| job_row(job, view)).collect();
-    let columns = ["TOPIC", "ID", "STATE", "DUE", "", ">ATTEMPTS", ">FAILURES", "REASON"];
-    format!("{sentence}\n{}", Table::new(columns, view.colour).page(&rows))
+    format!("{sentence}\n{}", Table::new(JOB_COLUMNS, view.colour).page(&rows))
 }
 
 /// A filter as its flags.

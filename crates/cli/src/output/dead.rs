@@ -6,7 +6,7 @@ use super::job::{failure, state};
 use super::{Cell, Table, View};
 
 /// The row of a dead job in a list.
-pub(crate) fn dead_row(dead: &DeadJobAnswer, view: &View) -> [Cell; 6] {
+pub(crate) fn dead_row(dead: &DeadJobAnswer, view: &View) -> [Cell; 7] {
     [
         Cell::from(&dead.job.id),
         Cell::from(view.time(&dead.died_at)),
@@ -14,6 +14,7 @@ pub(crate) fn dead_row(dead: &DeadJobAnswer, view: &View) -> [Cell; 6] {
         Cell::from(dead.job.attempts),
         Cell::from(dead.job.reason.as_deref().unwrap_or_default()),
         Cell::from(dead.job.last.as_ref().map(failure).unwrap_or_default()),
+        Cell::from(dead.job.tags.join(" ")),
     ]
 }
 

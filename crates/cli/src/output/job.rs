@@ -24,8 +24,12 @@ pub(crate) fn failure(last: &LastAnswer) -> String {
     status.or(error).unwrap_or_else(|| "failed".to_owned())
 }
 
+/// The columns of a list of jobs.
+pub(crate) const JOB_COLUMNS: [&str; 10] =
+    ["TOPIC", "ID", "STATE", "DUE", "", ">ATTEMPTS", ">FAILURES", "REASON", "LAST FAILURE", "TAGS"];
+
 /// The row of a job in a list.
-pub(crate) fn job_row(job: &JobAnswer, view: &View) -> [Cell; 8] {
+pub(crate) fn job_row(job: &JobAnswer, view: &View) -> [Cell; 10] {
     [
         Cell::from(&job.topic),
         Cell::from(&job.id),
@@ -35,6 +39,8 @@ pub(crate) fn job_row(job: &JobAnswer, view: &View) -> [Cell; 8] {
         Cell::from(job.attempts),
         Cell::from(job.failures),
         Cell::from(job.reason.as_deref().unwrap_or_default()),
+        Cell::from(job.last.as_ref().map(failure).unwrap_or_default()),
+        Cell::from(job.tags.join(" ")),
     ]
 }
 

@@ -1,8 +1,8 @@
 -- Forecast: how many delayed jobs come due in which slot of time. A part of the schedule that is too large to read is
 -- counted by a sample. Slots of a forecast have numbers from 0; -1 stands for jobs that are due already.
 
--- How many entries a call reads, and how much work one sample may take.
-local MOST_READ, MOST_WORK = 700, 200000000
+-- How many entries a call reads, how many of a slot of a lane at least, and how much work one sample may take.
+local MOST_READ, LEAST_OF_SLOT, MOST_WORK = 700, 32, 200000000
 -- The slots: when the first begins (ms), how long each is, and how many there are; up to how many entries of a part
 -- are read.
 local first, length, count, most
@@ -58,9 +58,9 @@ local function tally(sums, entries, fits)
   end
 end
 
--- Reads a part of n entries, or one of each of many equal stretches of it. `range` returns entries from one position to
--- another. The same part gives the same sample.
-local function read_part(n, range)
+-- Reads a part of n entries, or one of each of at most so many equal stretches of it. `range` returns entries from one
+-- position to another. The same part gives the same sample.
+local function read_part(n, most, range)
   if n <= most then
     left = left - n
     return range(0, n - 1), true
@@ -77,8 +77,8 @@ local function read_part(n, range)
 end
 
 -- Counts n entries, of which those in `void` no longer count.
-local function count_part(n, n_void, void, fits, range, from, to)
-  local entries, is_whole = read_part(n, range)
+local function count_part(n, most, n_void, void, fits, range, from, to)
+  local entries, is_whole = read_part(n, most, range)
   local valid = entries
   if n_void > 0 then
     valid = {}
@@ -100,7 +100,10 @@ local function count_near(lane)
   if total == 0 then return 0 end
   local due = call('ZCOUNT', key, '-inf', NOW)
   local rank, behind = due, (floor(NOW / schedule.WIDTH) + 2) * schedule.WIDTH
-  for slot = slot_of(NOW + 1), min(count, ceil((behind - first) / length)) - 1 do
+  local now, near = slot_of(NOW + 1), min(count, ceil((behind - first) / length))
+  -- How many jobs a slot has is counted; how many of them have failed needs fewer entries than the slots of a list.
+  local of_slot = min(most, max(LEAST_OF_SLOT, floor(most / max(1, near - now))))
+  for slot = now, near - 1 do
     if rank >= total then break end
     local from, to = max(first + slot * length, NOW + 1), first + (slot + 1) * length
     local n = call('ZCOUNT', key, string.format('%.0f', from), string.format('(%.0f', to))
@@ -108,7 +111,7 @@ local function count_near(lane)
     if is_untried then
       add(counted, slot, n, 0)
     elseif n > 0 then
-      count_part(n, 0, '', all, function(i, j) return call('ZRANGE', key, rank + i, rank + j) end, slot, slot)
+      count_part(n, of_slot, 0, '', all, function(i, j) return call('ZRANGE', key, rank + i, rank + j) end, slot, slot)
     end
     rank = rank + n
   end
@@ -197,7 +200,7 @@ function edges.forecast_far(args)
     if is_untried and fits_all and from == to then
       add(counted, from, n - n_void, 0)
     elseif n > n_void then
-      count_part(n, n_void, void, fits, function(i, j) return call('LRANGE', list, i, j) end, from, to)
+      count_part(n, most, n_void, void, fits, function(i, j) return call('LRANGE', list, i, j) end, from, to)
     end
     args[1] = '(' .. number
   end
