@@ -462,6 +462,7 @@ contract! {
     list_dead {
         the_pages_look_at_dead_jobs_alone,
         those_that_stay_dead_are_met_while_others_are_revived,
+        jobs_that_a_place_does_not_tell_apart_are_on_one_page,
         a_cursor_of_dead_jobs_is_refused_where_others_fit,
     }
     look_up {

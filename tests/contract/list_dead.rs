@@ -1,9 +1,9 @@
 //! Pages of jobs by a filter that only dead jobs fit: they look at dead jobs alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringback_core::contract::{Cursor, Filter, StoreError};
-use ringback_core::job::Job;
+use ringback_core::job::{Job, NewJob};
 use ringback_core::state::State;
 
 use super::dead_letters::{bring, jobs};
@@ -104,6 +104,27 @@ pub(crate) async fn those_that_stay_dead_are_met_while_others_are_revived(bench:
     let missed: Vec<_> =
         stay.into_iter().map(|(_, job)| job.key.to_string()).filter(|name| !met.contains(name)).collect();
     assert_eq!(missed, [""; 0]);
+}
+
+pub(crate) async fn jobs_that_a_place_does_not_tell_apart_are_on_one_page(bench: &Workbench) {
+    // Of 4,000 jobs more than 100 share the first two bytes of their locators with another one.
+    let mut by_begin: BTreeMap<[u8; 2], Vec<NewJob>> = BTreeMap::new();
+    for job in jobs(bench, TOPIC, "job", 4000) {
+        let [a, b, ..] = job.key.locator().0;
+        by_begin.entry([a, b]).or_default().push(job);
+    }
+    let alike: Vec<_> = by_begin.into_values().filter(|alike| alike.len() > 1).flatten().collect();
+    assert!(alike.len() > 100, "{}", alike.len());
+    bring(bench, &alike, "exhausted").await;
+    for look in [1, 3] {
+        let (found, examined) = read(bench, &dead(), look, async |_| ()).await;
+        let names = names(&found).len();
+        assert_eq!(
+            (found.len(), names, examined),
+            (alike.len(), alike.len(), alike.len()),
+            "{look} at a time"
+        );
+    }
 }
 
 pub(crate) async fn a_cursor_of_dead_jobs_is_refused_where_others_fit(bench: &Workbench) {
