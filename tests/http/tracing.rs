@@ -1,5 +1,11 @@
 //! Trace context from the caller's request to the callback, and export to a collector.
 
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use prost::Message as _;
+use ringback_core::hex::Hex;
 use ringback_testkit::{Answer, Arrival, Role, Script, Sink, Stack, StackOptions, eventually};
 
 use crate::raw_post::{JSON, raw_post};
@@ -9,7 +15,7 @@ const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 const SPAN_ID: &str = "b7ad6b7169203331";
 
 #[tokio::test]
-async fn a_collector_gets_the_spans_of_api_and_notifier_in_the_callers_trace() {
+async fn a_collector_reads_one_trace_from_the_submit_to_each_attempt() {
     let collector = Sink::start().await;
     let (stack, sink) = (exporting(&collector).start().await, Sink::start().await);
     let attempts = three_attempts(&stack, &sink, "traced", Some("01")).await;
@@ -20,29 +26,41 @@ async fn a_collector_gets_the_spans_of_api_and_notifier_in_the_callers_trace() {
     }
     assert_ne!(traceparent(&attempts[0])[1], traceparent(&attempts[1])[1]);
 
-    let trace = bytes_of(TRACE_ID);
-    for service in ["ringback-api", "ringback-notifier"] {
-        eventually(SOON, &format!("the spans of {service} arrive"), async || {
-            let exports = collector.arrivals();
-            let found = exports
-                .iter()
-                .any(|export| has(&export.body, service.as_bytes()) && has(&export.body, &trace));
-            if found { Ok(()) } else { Err(format!("{} exports have arrived", exports.len())) }
-        })
-        .await;
+    let spans = eventually(SOON, "the spans of the submit and of three attempts arrive", async || {
+        let spans = spans(&collector);
+        if spans.len() >= 4 { Ok(spans) } else { Err(format!("{spans:?}")) }
+    })
+    .await;
+    let (submits, attempted): (Vec<_>, Vec<_>) =
+        spans.iter().partition(|span| span.service == "ringback-api");
+    let [submit] = submits[..] else { panic!("one span of the api: {spans:?}") };
+    assert_eq!((submit.name.as_str(), submit.kind), ("POST /v1/jobs", SpanKind::Server));
+    assert_eq!((submit.trace.as_str(), submit.parent.as_str()), (TRACE_ID, SPAN_ID));
+    assert_eq!(submit.attribute("http.response.status_code"), "201");
+    assert_eq!(attempted.len(), 3, "{spans:?}");
+    for (n, attempt) in attempts.iter().enumerate() {
+        let [_, sent, _] = traceparent(attempt);
+        let span = attempted.iter().find(|span| span.id == sent);
+        let span = span.unwrap_or_else(|| panic!("the receiver got span {sent}: {attempted:?}"));
+        assert_eq!(
+            (span.service.as_str(), span.name.as_str(), span.kind),
+            ("ringback-notifier", "deliver", SpanKind::Client)
+        );
+        assert_eq!(
+            (&span.trace, &span.parent),
+            (&submit.trace, &submit.id),
+            "attempt {n} is below the submit"
+        );
+        let attributes = ["job.topic", "job.id", "attempt", "http.response.status_code"];
+        let number = (n + 1).to_string();
+        assert_eq!(
+            attributes.map(|name| span.attribute(name)),
+            [TOPIC, "traced", &number, if n < 2 { "500" } else { "200" }]
+        );
     }
     for export in collector.arrivals() {
         assert_eq!((export.method.as_str(), export.path.as_str()), ("POST", "/v1/traces"));
         assert_eq!(export.header("content-type"), Some("application/x-protobuf"));
-    }
-    // The exported spans are those in the headers that the receiver got.
-    for attempt in &attempts {
-        let span = bytes_of(&traceparent(attempt)[1]);
-        eventually(SOON, "the span of each attempt arrives", async || {
-            let exported = collector.arrivals().iter().any(|export| has(&export.body, &span));
-            if exported { Ok(()) } else { Err(format!("{:?} has not", attempt.header("traceparent"))) }
-        })
-        .await;
     }
 }
 
@@ -122,12 +140,57 @@ fn traceparent(arrival: &Arrival) -> [String; 3] {
     }
 }
 
-/// Decodes hexadecimal digits.
-fn bytes_of(digits: &str) -> Vec<u8> {
-    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("hexadecimal digits");
-    (0..digits.len()).step_by(2).map(byte).collect()
+/// A span as a collector reads it.
+#[derive(Clone, Debug)]
+struct Exported {
+    service: String,
+    name: String,
+    kind: SpanKind,
+    trace: String,
+    id: String,
+    parent: String,
+    attributes: Vec<(String, String)>,
 }
 
-fn has(body: &[u8], part: &[u8]) -> bool {
-    body.windows(part.len()).any(|window| window == part)
+impl Exported {
+    /// The value of an attribute as text; empty if there is none.
+    fn attribute(&self, name: &str) -> &str {
+        let found = self.attributes.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value.as_str())
+    }
+}
+
+/// All spans that a collector got in the caller's trace.
+fn spans(collector: &Sink) -> Vec<Exported> {
+    let mut found = Vec::new();
+    for export in collector.arrivals() {
+        let export = ExportTraceServiceRequest::decode(export.body).expect("an export of OTLP");
+        for of_process in export.resource_spans {
+            let resource = texts(of_process.resource.unwrap_or_default().attributes);
+            let service = resource.into_iter().find(|(name, _)| name == "service.name").unwrap_or_default().1;
+            for span in of_process.scope_spans.into_iter().flat_map(|scope| scope.spans) {
+                found.push(Exported {
+                    service: service.clone(),
+                    kind: span.kind(),
+                    name: span.name,
+                    trace: Hex(&span.trace_id).to_string(),
+                    id: Hex(&span.span_id).to_string(),
+                    parent: Hex(&span.parent_span_id).to_string(),
+                    attributes: texts(span.attributes),
+                });
+            }
+        }
+    }
+    found.retain(|span| span.trace == TRACE_ID);
+    found
+}
+
+/// Attributes with their values as text.
+fn texts(attributes: Vec<KeyValue>) -> Vec<(String, String)> {
+    let text = |value: Option<Value>| match value {
+        Some(Value::StringValue(text)) => text,
+        Some(Value::IntValue(number)) => number.to_string(),
+        other => format!("{other:?}"),
+    };
+    attributes.into_iter().map(|entry| (entry.key, text(entry.value.and_then(|value| value.value)))).collect()
 }

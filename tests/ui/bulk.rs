@@ -62,7 +62,7 @@ async fn jobs_of_a_filter_are_counted_cancelled_followed_and_stopped() {
 }
 
 #[tokio::test]
-async fn a_group_of_dead_letters_is_revived_at_a_rate() {
+async fn a_group_of_dead_letters_is_revived_at_a_rate_and_another_one_purged() {
     let stack = StackOptions::embedded().start().await;
     let Some(ui) = Dashboard::start(&stack).await else { return };
     stack.post_empty(&format!("/v1/topics/{TOPIC}/pause")).await.expect(200);
@@ -85,6 +85,16 @@ async fn a_group_of_dead_letters_is_revived_at_a_rate() {
     assert_eq!((&operation["action"], &operation["rate"]), (&json!("revive"), &json!(40)), "{operation}");
     assert_eq!(stack.job(TOPIC, "dead-0").await.1["state"], "ready");
     assert_eq!(stack.job(TOPIC, "dead-1").await.1["state"], "dead");
+    ui.browser.click(&id("dialog-dismiss")).await;
+
+    ui.browser.click(&in_row("exhausted|two.example|503", "action-purge")).await;
+    ui.browser.wait_text(&id("dry-run-count"), "15 jobs").await;
+    assert_eq!(stack.count_in("dead").await, 15, "a count purges nothing");
+    ui.browser.click(&id("dialog-confirm")).await;
+    ui.browser.wait_text(&id("bulk-progress"), "done: 15 of 15").await;
+    ui.browser.click(&id("dialog-dismiss")).await;
+    ui.browser.wait_text(&id("page-dead"), "No job is dead.").await;
+    assert_eq!((stack.job(TOPIC, "dead-1").await.0, stack.count_in("ready").await), (404, 15));
     ui.has_no_complaints().await;
 }
 

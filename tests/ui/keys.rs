@@ -1,9 +1,10 @@
 //! The dashboard of an API that asks for keys: a wrong key, the root key, and a key that may only read.
 
+use reqwest::Method;
 use ringback_testkit::{Browser, StackOptions};
 use serde_json::json;
 
-use super::dashboard::{Dashboard, id};
+use super::dashboard::{Dashboard, id, in_row};
 use crate::http::tenants::{Caller, ROOT, stacks};
 use crate::sample_jobs::TOPIC;
 
@@ -15,6 +16,17 @@ async fn a_key_is_asked_for_and_says_what_its_caller_may_do() {
     let browser = &ui.browser;
     let job = json!({"topic": TOPIC, "id": "one", "url": "http://127.0.0.1:9/", "delay": "1h"});
     Caller::root(None).post(&stack, "/v1/jobs", &job).await.expect(201);
+    let daily = json!({"cron": "0 9 * * *", "job": {"topic": TOPIC, "url": "http://127.0.0.1:9/"}});
+    Caller::root(None).send(&stack, Method::PUT, "/v1/schedules/daily", Some(&daily)).await.expect(201);
+    // It takes longer than the test.
+    for n in 0..120 {
+        let job =
+            json!({"topic": "many", "id": format!("job-{n}"), "url": "http://127.0.0.1:9/", "delay": "1h"});
+        Caller::root(None).post(&stack, "/v1/jobs", &job).await.expect(201);
+    }
+    let slowly = json!({"filter": {"topic": "many"}, "rate": 1});
+    let slowly = Caller::root(None).post(&stack, "/v1/jobs/cancel", &slowly).await.expect(202);
+    let slowly = slowly["id"].as_str().expect("an id");
     let (_, _, reader) = Caller::made(&stack, &json!({"scopes": ["read"]})).await;
     let job_page = format!("#/job?topic={TOPIC}&id=one");
 
@@ -44,6 +56,21 @@ async fn a_key_is_asked_for_and_says_what_its_caller_may_do() {
         browser.wait_for(&format!("{}:disabled", id(&format!("action-{action}")))).await;
         assert_eq!(browser.count(&format!("{}:enabled", id(&format!("action-{action}")))).await, 0, "{page}");
     }
+    for (page, actions) in [("schedules", &["pause", "run"][..]), ("bulk", &["stop"])] {
+        ui.open(&format!("#/{page}"), &format!("page-{page}")).await;
+        for action in actions {
+            let action = id(&format!("action-{action}"));
+            browser.wait_for(&format!("{action}:disabled")).await;
+            assert_eq!(browser.count(&format!("{action}:enabled")).await, 0, "{page}");
+        }
+    }
+
+    browser.click(&id("key-forget")).await;
+    use_key(browser, ROOT).await;
+    ui.open("#/bulk", "page-bulk").await;
+    ui.confirm(&in_row(slowly, "action-stop"), &format!("DELETE /v1/bulk/{slowly}")).await;
+    let operation = Caller::root(None).get(&stack, &format!("/v1/bulk/{slowly}")).await.expect(200);
+    assert_eq!(operation["state"], "stopped", "{operation}");
     ui.stays_at_home().await;
     let kept = browser.run("return [document.cookie, localStorage.length, location.href]", &[]).await;
     assert_eq!((&kept[0], &kept[1]), (&json!(""), &json!(0)));

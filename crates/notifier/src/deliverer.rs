@@ -111,6 +111,7 @@ impl Deliverer {
             let attempted = Attempted { ending, started, took, lateness };
             let outcome = self.outcome(&lease, &attempted, &mut rng);
             if let Some(status) = attempted.status() {
+                trace::responded(status);
                 lease.record_response(status, took);
             }
             if let Some(success) = kept.success(&attempted, outcome.as_ref()) {

@@ -6,7 +6,7 @@ use ringback_core::contract::Lease;
 use ringback_core::job::Trace;
 use ringback_service::telemetry::tracing_active;
 use ringback_service::trace;
-use tracing::{Span, info_span};
+use tracing::{Span, field, info_span};
 
 use crate::request;
 
@@ -15,11 +15,23 @@ pub(crate) fn span(lease: &Lease) -> Span {
     if !tracing_active() {
         return Span::none();
     }
-    let span = info_span!("deliver", job.topic = lease.key.topic.as_str(), job.id = %lease.key.id, attempt = lease.attempt);
+    let span = info_span!(
+        "deliver",
+        otel.kind = "client",
+        job.topic = lease.key.topic.as_str(),
+        job.id = %lease.key.id,
+        attempt = lease.attempt,
+        http.response.status_code = field::Empty,
+    );
     if let Some(parent) = &lease.delivery.trace {
         trace::adopt(&span, parent);
     }
     span
+}
+
+/// Adds the status of the response to the current span.
+pub(crate) fn responded(status: u16) {
+    Span::current().record("http.response.status_code", status);
 }
 
 /// Returns the context that the attempt sends: the current span, or, if this process exports no
