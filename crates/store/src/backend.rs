@@ -7,7 +7,6 @@ use std::time::Duration;
 use ringback_core::contract::{AcceptLoss, Cursor, Filter, Options, Profile, Shard, StoreError};
 use ringback_core::job::JobKey;
 use ringback_core::policy::Logging;
-use ringback_core::state::State;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
 use ringback_store_redis::RedisStore;
 
@@ -211,7 +210,7 @@ impl Store {
     /// Where the pages of a filter can begin: one place for each part of the store, and each part ends where a page names
     /// another shard. The parts are the shards, but for jobs that the embedded store keeps together.
     pub fn page_starts(&self, filter: &Filter) -> Vec<Cursor> {
-        if matches!(self.backend, Backend::Embedded(_)) && filter.only_state() != Some(State::Dead) {
+        if matches!(self.backend, Backend::Embedded(_)) && !filter.is_of_dead() {
             return vec![Cursor::START];
         }
         self.shards().map(|shard| Cursor { shard: shard.0, ..Cursor::START }).collect()

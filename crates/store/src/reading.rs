@@ -4,7 +4,7 @@
 use ringback_core::contract::{Audit, Cursor, Filter, FoundJob, Page, Repair, Stats, StoreError, StoredJob};
 use ringback_core::job::{Job, JobKey};
 
-use crate::backend::{Backend, Store, dispatch};
+use crate::backend::{Store, dispatch};
 
 impl Store {
     /// A job; an ended one while its tombstone is kept.
@@ -44,10 +44,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.indexed_jobs(filter).await,
-            Backend::Embedded(store) => store.indexed_jobs(filter).await,
-        }
+        dispatch!(self.indexed_jobs(filter))
     }
 
     /// [`Store::page`] with everything that is stored of each job. Reads fewer jobs if they are large.

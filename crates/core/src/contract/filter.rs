@@ -106,6 +106,11 @@ impl Filter {
         self.state.or(self.reason.is_some().then_some(State::Dead))
     }
 
+    /// Whether only dead jobs can fit.
+    pub fn is_of_dead(&self) -> bool {
+        self.only_state() == Some(State::Dead)
+    }
+
     /// Whether a topic fits.
     pub fn has_topic(&self, topic: &Topic) -> bool {
         self.scope.has(topic)

@@ -5,7 +5,6 @@ use ringback_core::contract::{
     Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload,
 };
 use ringback_core::job::{ContentHash, Job, JobKey};
-use ringback_core::state::State;
 
 use crate::tables::{Body, Record, Tables};
 use crate::{EmbeddedStore, answers};
@@ -66,7 +65,7 @@ impl EmbeddedStore {
 
     /// How many jobs the pages of a filter look at in all, if an index serves it.
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
-        if filter.only_state() != Some(State::Dead) {
+        if !filter.is_of_dead() {
             return Ok(None);
         }
         self.read(self.snapshot().await?, |tables| tables.dead.len().map(Some)).await
@@ -83,7 +82,7 @@ impl EmbeddedStore {
     ) -> Result<Page<T>, StoreError> {
         let from = from.unwrap_or(Cursor::START);
         let (filter, limit) = (filter.clone(), limit.clamp(1, MAX_PAGE));
-        let (mut found, next) = if filter.only_state() == Some(State::Dead) {
+        let (mut found, next) = if filter.is_of_dead() {
             self.page_of_dead(from, limit).await?
         } else if (from.shard, from.life) == (0, 0) {
             let read = move |tables: &Tables<_>| tables.records.page(from.at, limit, PAGE_BYTES);

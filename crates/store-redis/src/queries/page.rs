@@ -85,6 +85,9 @@ impl RedisStore {
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
         let (state, _, tenant, ..) = lane_args(filter);
         let tag = filter.tag.as_deref().unwrap_or_default();
+        if !filter.is_of_dead() && (tag.is_empty() || tenant.is_empty()) {
+            return Ok(None);
+        }
         let counts = (0..self.options.shards).map(async |shard| {
             let count: i64 = self.ask(&script::INDEXED, Shard(shard), (state, &tenant, tag)).await?;
             Ok::<_, StoreError>(u64::try_from(count).ok())

@@ -83,7 +83,7 @@ pub struct Totals {
     pub kills: u64,
     /// How long the machine stood still in all, in milliseconds.
     pub stalled_ms: u64,
-    /// How long the store did not answer the run itself in all, in milliseconds, where it was slow to.
+    /// How long the late answers of the store to the run itself took in all, in milliseconds.
     pub silent_ms: u64,
     /// Faults by kind.
     pub faults: BTreeMap<String, u64>,

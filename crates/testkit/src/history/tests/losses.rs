@@ -38,7 +38,7 @@ fn a_loss_is_noticed_soon_after_the_first_answer() {
 }
 
 #[test]
-fn time_in_which_the_machine_stood_still_does_not_count() {
+fn time_in_which_the_machine_or_the_store_stood_still_does_not_count() {
     let stalled = |since: u64, t: u64| format!("{LOSS}{{\"stall\":{{\"t\":{t},\"since\":{since}}}}}\n");
     // From before the store answered, and from within the limit.
     for (since, t, last) in [(3_000_000, 4_500_000, 7_000_000), (4_900_000, 6_000_000, 7_600_000)] {
