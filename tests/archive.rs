@@ -1,6 +1,7 @@
 //! The archive: the ends of jobs are in PostgreSQL, written by `ringback-archiver`, or in SQLite, written by the child of
-//! `ringback up`; each once, whatever is killed.
+//! `ringback up`; each once, whatever is killed. So is the audit log.
 
+mod audit_log;
 mod crash_points;
 pub(crate) mod database;
 mod ends;

@@ -419,6 +419,7 @@ contract! {
         a_forecast_has_each_delayed_job_in_its_slot,
         a_forecast_has_no_cancelled_job_and_tells_retries_apart,
         a_sampled_forecast_lies_within_its_error,
+        a_forecast_of_many_lanes_lies_within_its_error,
         a_forecast_has_the_firings_of_schedules,
     }
     gauges {

@@ -1,5 +1,5 @@
 //! An archiver is killed at each of its crash points, and its connection to the store is cut at each call: each end is in
-//! the database once.
+//! the database once, and each entry of the audit log.
 
 use std::fs;
 
@@ -9,9 +9,10 @@ use super::database::{Database, attached};
 use crate::sample_jobs::{SOON, TOPIC, job};
 
 /// The points between its steps.
-const STEPS: [&str; 3] = ["archiver.after_take", "archiver.after_write", "archiver.after_remove"];
+const STEPS: [&str; 4] =
+    ["archiver.after_take", "archiver.after_write", "archiver.after_remove", "archiver.after_audit_log"];
 /// Its calls.
-const CALLS: [&str; 3] = ["attach_archive", "take_ended", "remove_ended"];
+const CALLS: [&str; 4] = ["attach_archive", "take_ended", "remove_ended", "read_audit_log"];
 
 /// What is done, each a line of a plan without the pass.
 fn actions() -> Vec<String> {
@@ -37,6 +38,7 @@ async fn each_end_is_in_the_database_once_wherever_an_archiver_is_killed() {
         if archiver.exit_status().is_some() {
             archiver.restart();
         }
+        stack.post_empty("/v1/topics/other/pause").await.expect(200);
         for _ in 0..5 {
             stack.accept(&job(&sink, &format!("{submitted}"))).await;
             submitted += 1;
@@ -64,4 +66,7 @@ async fn each_end_is_in_the_database_once_wherever_an_archiver_is_killed() {
     .await;
     let counts = database.rows("select count(*), count(distinct id) from ringback_ends").await;
     assert_eq!(counts, [[(submitted + 1).to_string(), (submitted + 1).to_string()]]);
+    let shown =
+        stack.get("/v1/audit-log?limit=1000").await.expect(200)["items"].as_array().map_or(0, Vec::len);
+    database.lines("select distinct id from ringback_audit_log", shown, SOON).await;
 }

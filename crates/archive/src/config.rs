@@ -33,7 +33,7 @@ pub const SETTINGS: &[Setting] = &Setting::table([
     (
         "ARCHIVE_KEEP",
         "",
-        "How long it keeps ends, from 1d; they are removed by whole months in PostgreSQL; empty for ever",
+        "How long it keeps ends and the audit log, from 1d; ends are removed by whole months in PostgreSQL; empty for ever",
     ),
     (
         "ARCHIVE_OUTBOX_MIB",
@@ -56,7 +56,7 @@ pub struct Config {
     pub ends: EndKinds,
     /// Whether it keeps the bodies of jobs of topics whose policy does not say (`ARCHIVE_BODIES`).
     pub with_bodies: bool,
-    /// How long it keeps ends; `None` for ever (`ARCHIVE_KEEP`).
+    /// How long it keeps ends and the audit log; `None` for ever (`ARCHIVE_KEEP`).
     pub keep: Option<Duration>,
     /// How many MiB of ends may wait in the store (`ARCHIVE_OUTBOX_MIB`).
     pub outbox_mib: u32,

@@ -9,6 +9,7 @@ pub(crate) struct Metrics {
     pub(crate) refused: Counter<u64>,
     pub(crate) unreadable: Counter<u64>,
     pub(crate) unwanted: Counter<u64>,
+    pub(crate) audit_entries: Counter<u64>,
     pub(crate) failures: Counter<u64>,
     pub(crate) write: Histogram<f64>,
     pub(crate) lag: Gauge<f64>,
@@ -34,6 +35,10 @@ impl Metrics {
             unwanted: counter(
                 "ringback_archiver_unwanted_ends_total",
                 "Ends that the policy of their topic keeps out of the archive",
+            ),
+            audit_entries: counter(
+                "ringback_archiver_audit_log_entries_total",
+                "Entries of the audit log that are new in the database",
             ),
             failures: counter(
                 "ringback_archiver_failures_total",

@@ -1,6 +1,6 @@
 //! The archive relay: takes the ends of some shards out of the store, writes them to the sink as rows, and then removes
 //! them from the store. What is taken and not removed, after a crash for example, is taken and written again; the sink
-//! keeps each row once.
+//! keeps each row once. One relay of an archiver writes the audit log too, which stays in the store.
 
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use ringback_store::{PolicyBook, Store};
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
+use crate::audit_log::AuditLogReader;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::row::EndRow;
@@ -31,6 +32,8 @@ const GATHER: Duration = Duration::from_millis(100);
 const SHARDS: usize = 8;
 /// The longest pause while no job ends.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// How many entries of the audit log are written at a time.
+const AUDIT_ENTRIES: usize = 1_000;
 /// How often the sink removes what was kept long enough.
 const MAINTAIN: Duration = Duration::from_secs(60 * 60);
 
@@ -61,6 +64,8 @@ pub(crate) struct Relay<S> {
     pub(crate) outages: PartialOutage<Shard>,
     /// How many ends of a shard are taken at a time.
     pub(crate) limit: usize,
+    /// What is known of the audit log; `None` if another relay writes it.
+    pub(crate) audit_log: Option<AuditLogReader>,
 }
 
 impl<S: Sink> Relay<S> {
@@ -99,6 +104,9 @@ impl<S: Sink> Relay<S> {
                     Ok(rows) => rows,
                     Err(error) => break error,
                 };
+                if let Err(error) = self.archive_audit_log().await {
+                    break error;
+                }
                 // A database that can be reached may still not take what waits.
                 if std::mem::take(&mut is_new) {
                     let again = if outage.ends() { " again" } else { "" };
@@ -203,6 +211,21 @@ impl<S: Sink> Relay<S> {
         }
         crash_point!("archiver.after_remove");
         Ok(total)
+    }
+
+    /// Archives what is new in the audit log, if it is time to look.
+    async fn archive_audit_log(&mut self) -> Result<(), SinkError> {
+        let Some(reader) = self.audit_log.as_mut().filter(|reader| reader.is_due()) else { return Ok(()) };
+        let now = self.context.clock.now();
+        let oldest = self.config.keep.map(|keep| now.minus(keep));
+        let Some(found) = reader.read(&self.store, now, oldest).await else { return Ok(()) };
+        // The oldest first.
+        for rows in found.rows.rchunks(AUDIT_ENTRIES) {
+            self.metrics.audit_entries.add(self.sink.write_audit_log(rows).await?.new, &[]);
+        }
+        crash_point!("archiver.after_audit_log");
+        reader.written(found);
+        Ok(())
     }
 
     /// What the store has answered for a shard; `None` for an error, whose begin and end are logged once.

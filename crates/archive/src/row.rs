@@ -113,12 +113,12 @@ impl EndRow {
 }
 
 /// A text without NUL.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
 /// JSON without NUL, which a database refuses although JSON can say it.
-fn clean_json(json: String) -> String {
+pub(crate) fn clean_json(json: String) -> String {
     // An escaped backslash before it would make it another text, so the text is parsed where it may be there.
     if !json.contains("\\u0000") {
         return json;

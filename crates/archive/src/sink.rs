@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit_log::AuditEntryRow;
 use crate::row::EndRow;
 
 /// How long a database may take to bring its schema up to date.
 pub const MIGRATE: Duration = Duration::from_secs(60 * 60);
 
-/// A database that keeps ends.
+/// A database that keeps ends, and the audit log.
 pub trait Sink: Send {
     /// Connects, and brings the schema up to date. Returns what was found, for the readiness check.
     ///
@@ -23,6 +24,15 @@ pub trait Sink: Send {
     /// # Errors
     /// If the database cannot be used now. Then none of the rows counts as stored; writing them again does no harm.
     fn write(&mut self, rows: &[EndRow]) -> impl Future<Output = Result<Written, SinkError>> + Send;
+
+    /// Stores entries of the audit log, each once, as [`write`](Self::write) does with ends.
+    ///
+    /// # Errors
+    /// If the database cannot be used now. Then none of them counts as stored; writing them again does no harm.
+    fn write_audit_log(
+        &mut self,
+        rows: &[AuditEntryRow],
+    ) -> impl Future<Output = Result<Written, SinkError>> + Send;
 
     /// Removes what was kept long enough. Called now and then.
     ///

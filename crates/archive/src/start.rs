@@ -7,6 +7,7 @@ use ringback_service::{Context, Tasks, random};
 use ringback_store::{PolicyBook, Store};
 
 use crate::attach::keep_attached;
+use crate::audit_log::AuditLogReader;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::relay::Relay;
@@ -15,7 +16,7 @@ use crate::sink::Sink;
 /// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "archive's policies";
 
-/// Archives the ends of a store until the shutdown; the sinks share its shards. If the database `is_essential`, the process
+/// Archives the ends and the audit log of a store until the shutdown; the sinks share its shards, and the first has the log. If the database `is_essential`, the process
 /// is not ready without it.
 pub fn start<S: Sink + Sync + 'static>(
     store: &Store,
@@ -52,6 +53,7 @@ pub fn start<S: Sink + Sync + 'static>(
             is_essential,
             outages: PartialOutage::default(),
             limit: MAX_ARCHIVE_ENTRIES,
+            audit_log: (n == 0).then(AuditLogReader::default),
         };
         tasks.spawn("archive", relay.run());
     }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use ringback_archive::erasure::Erasure;
 use ringback_archive::history::{History, PageAsk, QueryError};
-use ringback_archive::{ArchiveUrl, EndRow, Sink, SinkError, Written};
+use ringback_archive::{ArchiveUrl, AuditEntryRow, EndRow, Sink, SinkError, Written};
 use ringback_core::clock::Clock;
 
 use crate::config::Config;
 use crate::postgres::{Postgres, PostgresHistory};
 use crate::sqlite::{Sqlite, SqliteHistory};
 
-/// A database that keeps ends.
+/// A database that keeps ends, and the audit log.
 pub(crate) enum Database {
     Postgres(Box<Postgres>),
     Sqlite(Sqlite),
@@ -45,6 +45,13 @@ impl Sink for Database {
         match self {
             Self::Postgres(database) => database.write(rows).await,
             Self::Sqlite(database) => database.write(rows).await,
+        }
+    }
+
+    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+        match self {
+            Self::Postgres(database) => database.write_audit_log(rows).await,
+            Self::Sqlite(database) => database.write_audit_log(rows).await,
         }
     }
 

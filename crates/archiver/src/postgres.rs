@@ -1,5 +1,6 @@
 //! The archive in PostgreSQL, 13 or later. Ends are in partitions by month, which are made ahead and dropped whole.
 
+mod audit_log;
 mod erase;
 mod history;
 mod insert;
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_archive::{EndRow, MIGRATE, Sink, SinkError, Written};
+use ringback_archive::{AuditEntryRow, EndRow, MIGRATE, Sink, SinkError, Written};
 use ringback_core::clock::Clock;
 use ringback_postgres::{Connection, Limits, Server, describe};
 use tokio::time::timeout;
@@ -100,6 +101,7 @@ impl Postgres {
         if let Some(keep) = keep {
             let before = now.saturating_sub_unsigned(ringback_core::clock::millis(*keep));
             partitions::drop_before(client, before).await?;
+            audit_log::remove_before(client, before).await?;
         }
         Ok(())
     }
@@ -126,6 +128,14 @@ impl Sink for Postgres {
 
     async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
         let written = timeout(WRITE, self.write_all(rows)).await;
+        self.done(written)
+    }
+
+    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+        let written = match Self::client(&mut self.connection) {
+            Ok(client) => timeout(WRITE, insert::insert(client, rows)).await,
+            Err(error) => Ok(Err(error)),
+        };
         self.done(written)
     }
 

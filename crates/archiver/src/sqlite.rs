@@ -1,5 +1,6 @@
 //! The archive in a SQLite file.
 
+mod audit_log;
 mod erase;
 mod history;
 
@@ -9,14 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringback_archive::{EndRow, Sink, SinkError, Written};
+use ringback_archive::{AuditEntryRow, EndRow, Sink, SinkError, Written};
 use ringback_core::clock::{Clock, Timestamp, millis};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
 pub(crate) use self::history::SqliteHistory;
 
 /// The versions of the schema, in order: what each adds.
-const MIGRATIONS: [&str; 2] = [include_str!("sqlite/1.sql"), include_str!("sqlite/2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("sqlite/1.sql"), include_str!("sqlite/2.sql"), include_str!("sqlite/3.sql")];
 /// How long another writer of the file is waited for.
 const BUSY: Duration = Duration::from_secs(10);
 /// The columns of the key of an end.
@@ -73,6 +75,19 @@ impl Sqlite {
         let done = done.await.map_err(|error| SinkError(format!("{file}: {error}")))?;
         done.map_err(|error| SinkError(format!("{file}: {error}")))
     }
+
+    async fn in_transaction<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, SinkError> {
+        self.blocking(move |connection| {
+            let txn = begin(connection)?;
+            let done = work(&txn)?;
+            txn.commit()?;
+            Ok(done)
+        })
+        .await
+    }
 }
 
 impl Sink for Sqlite {
@@ -104,13 +119,12 @@ impl Sink for Sqlite {
 
     async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
         let (rows, now) = (rows.to_vec(), self.clock.now());
-        self.blocking(move |connection| {
-            let txn = begin(connection)?;
-            let written = insert(&txn, &rows, now)?;
-            txn.commit()?;
-            Ok(written)
-        })
-        .await
+        self.in_transaction(move |txn| insert(txn, &rows, now)).await
+    }
+
+    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+        let (rows, now) = (rows.to_vec(), self.clock.now());
+        self.in_transaction(move |txn| audit_log::insert(txn, &rows, now)).await
     }
 
     async fn maintain(&mut self) -> Result<(), SinkError> {
@@ -120,20 +134,19 @@ impl Sink for Sqlite {
             return Ok(());
         };
         loop {
-            let removed = self.blocking(move |connection| {
-                let txn = begin(connection)?;
+            let removed = self.in_transaction(move |txn| {
                 let mut removed = 0;
-                for (table, key) in [
-                    ("ringback_ends", KEY),
-                    ("ringback_tags", "tenant, tag, finished_at, topic, id, life, attempts, state"),
-                    ("ringback_bodies", "rowid"),
+                for (table, key, time) in [
+                    ("ringback_ends", KEY, "finished_at"),
+                    ("ringback_tags", "tenant, tag, finished_at, topic, id, life, attempts, state", "finished_at"),
+                    ("ringback_bodies", "rowid", "finished_at"),
+                    ("ringback_audit_log", "id", "at"),
                 ] {
                     let sql = format!(
-                        "delete from {table} where ({key}) in (select {key} from {table} where finished_at < ?1 limit ?2)"
+                        "delete from {table} where ({key}) in (select {key} from {table} where {time} < ?1 limit ?2)"
                     );
                     removed += txn.execute(&sql, params![before, REMOVED])?;
                 }
-                txn.commit()?;
                 Ok(removed)
             });
             if removed.await? == 0 {

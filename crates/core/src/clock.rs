@@ -27,6 +27,12 @@ impl Timestamp {
         Self(self.0.saturating_add(millis_up(by)))
     }
 
+    /// The time `by` earlier, at least the epoch; a fraction of a millisecond does not count.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(millis(by)))
+    }
+
     /// How much later than `earlier` this is; zero if it is earlier.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::clock::{Clock, Timestamp, millis};
+use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{FeedPosition, StoredFeed};
 use ringback_core::crash_point;
 use ringback_core::duration::format_duration;
@@ -239,7 +239,7 @@ impl Pass<'_> {
 
 /// The due time from which the rows of a feed with a position are read.
 pub(crate) fn first_due(position: Option<FeedPosition>, now: Timestamp) -> Timestamp {
-    let back = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_sub(millis(READ_BACK)));
+    let back = |at: Timestamp| at.minus(READ_BACK);
     match position {
         None => back(now),
         Some(FeedPosition { at, passed: Some(_) }) => at,

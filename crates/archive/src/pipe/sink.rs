@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::message::{receive, send};
 use super::program::{ChildProgram, ended, unexpected};
+use crate::audit_log::AuditEntryRow;
 use crate::row::EndRow;
 use crate::sink::{MIGRATE, Sink, SinkError, Written};
 
@@ -20,6 +21,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 enum Request {
     Prepare,
     Write(Vec<EndRow>),
+    WriteAuditLog(Vec<AuditEntryRow>),
     Maintain,
 }
 
@@ -45,6 +47,7 @@ pub async fn serve(
         let answer = match request {
             Request::Prepare => sink.prepare().await.map(Response::Prepared),
             Request::Write(rows) => sink.write(&rows).await.map(Response::Written),
+            Request::WriteAuditLog(rows) => sink.write_audit_log(&rows).await.map(Response::Written),
             Request::Maintain => sink.maintain().await.map(|()| Response::Maintained),
         };
         send(&mut answers, &answer.unwrap_or_else(Response::Failed)).await?;
@@ -82,6 +85,13 @@ impl ChildSink {
         }
     }
 
+    async fn ask_to_write(&mut self, request: &Request) -> Result<Written, SinkError> {
+        match self.ask(request).await? {
+            Response::Written(written) => Ok(written),
+            Response::Prepared(_) | Response::Maintained | Response::Failed(_) => Err(unexpected()),
+        }
+    }
+
     async fn exchange(&mut self, request: &Request) -> Result<Response, SinkError> {
         if self.running.is_none() {
             self.running = Some(self.program.start()?);
@@ -101,10 +111,11 @@ impl Sink for ChildSink {
     }
 
     async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
-        match self.ask(&Request::Write(rows.to_vec())).await? {
-            Response::Written(written) => Ok(written),
-            Response::Prepared(_) | Response::Maintained | Response::Failed(_) => Err(unexpected()),
-        }
+        self.ask_to_write(&Request::Write(rows.to_vec())).await
+    }
+
+    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+        self.ask_to_write(&Request::WriteAuditLog(rows.to_vec())).await
     }
 
     async fn maintain(&mut self) -> Result<(), SinkError> {
@@ -135,6 +146,10 @@ mod tests {
             Ok(Written { new: self.0, refused: 0 })
         }
 
+        async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+            Ok(Written { new: rows.len() as u64, refused: 0 })
+        }
+
         async fn maintain(&mut self) -> Result<(), SinkError> {
             Ok(())
         }
@@ -148,12 +163,21 @@ mod tests {
         served.spawn(serve(Counting(0), requests, answers));
         let (mut from, mut to) = tokio::io::split(near);
         let mut texts = Vec::new();
-        for request in [Request::Prepare, Request::Write(Vec::new()), Request::Maintain] {
+        for request in [
+            Request::Prepare,
+            Request::Write(Vec::new()),
+            Request::WriteAuditLog(Vec::new()),
+            Request::Maintain,
+        ] {
             send(&mut to, &request).await.unwrap();
             let answer: Response = receive(&mut from).await.unwrap().unwrap();
             texts.push(format!("{answer:?}"));
         }
-        assert_eq!(texts, [r#"Prepared("a test")"#, r#"Failed(SinkError("nothing"))"#, "Maintained"]);
+        let written = "Written(Written { new: 0, refused: 0 })";
+        assert_eq!(
+            texts,
+            [r#"Prepared("a test")"#, r#"Failed(SinkError("nothing"))"#, written, "Maintained"]
+        );
         drop((from, to));
         served.join_next().await.unwrap().unwrap().unwrap();
     }

@@ -1,4 +1,5 @@
-//! Writing rows: one statement for all ends and one for all bodies, in one transaction.
+//! Writing rows: one statement for all ends and one for all bodies, in one transaction. A row that the database refuses
+//! for what is in it does not hold up the others.
 
 use ringback_archive::{EndRow, Written};
 use tokio_postgres::types::ToSql;
@@ -29,12 +30,24 @@ from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::
   as row (tenant, topic, id, life, attempts, state, finished_at, content_type, body) \
 on conflict do nothing";
 
+/// Rows of a kind.
+pub(super) trait Insert: Sized + Sync {
+    /// Adds rows, and returns how many were not there before.
+    fn insert(
+        txn: &Transaction<'_>,
+        rows: &[Self],
+    ) -> impl Future<Output = Result<u64, tokio_postgres::Error>> + Send;
+
+    /// Logs that the database refuses this row.
+    fn log_refused(&self, error: &tokio_postgres::Error);
+}
+
 /// Writes rows. If the database refuses one of them for what is in it, the others are written without it.
-pub(super) async fn insert(client: &mut Client, rows: &[EndRow]) -> Result<Written, Failed> {
+pub(super) async fn insert<R: Insert>(client: &mut Client, rows: &[R]) -> Result<Written, Failed> {
     let (mut written, mut left) = (Written::default(), vec![rows]);
     while let Some(part) = left.pop() {
         let txn = client.transaction().await?;
-        match insert_part(&txn, part).await {
+        match R::insert(&txn, part).await {
             Ok(new) => {
                 txn.commit().await?;
                 written.new += new;
@@ -43,8 +56,7 @@ pub(super) async fn insert(client: &mut Client, rows: &[EndRow]) -> Result<Writt
                 txn.rollback().await?;
                 match part {
                     [row] => {
-                        let EndRow { tenant, topic, id, state, .. } = row;
-                        tracing::error!(tenant, topic, id, state, %error, "an end is not archived");
+                        row.log_refused(&error);
                         written.refused += 1;
                     }
                     _ => left.extend(<[_; 2]>::from(part.split_at(part.len() / 2))),
@@ -56,28 +68,35 @@ pub(super) async fn insert(client: &mut Client, rows: &[EndRow]) -> Result<Writt
     Ok(written)
 }
 
-async fn insert_part(txn: &Transaction<'_>, rows: &[EndRow]) -> Result<u64, tokio_postgres::Error> {
-    let rows = &*erase::kept(txn, rows).await?;
-    if rows.is_empty() {
-        return Ok(0);
-    }
-    let ends = txn.prepare(ENDS).await?;
-    let columns = Columns::of(rows.iter().copied());
-    let tail = Tail::of(rows);
-    let mut args = columns.args().to_vec();
-    args.extend(tail.args());
-    let new = txn.execute(&ends, &args).await?;
-    if rows.iter().any(|row| row.body.is_some()) {
-        let with_body = || rows.iter().copied().filter(|row| row.body.is_some());
-        let columns = Columns::of(with_body());
-        let types: Vec<_> = with_body().map(|row| row.content_type.as_deref()).collect();
-        let bodies: Vec<_> = with_body().map(|row| row.body.as_deref()).collect();
+impl Insert for EndRow {
+    async fn insert(txn: &Transaction<'_>, rows: &[Self]) -> Result<u64, tokio_postgres::Error> {
+        let rows = &*erase::kept(txn, rows).await?;
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let ends = txn.prepare(ENDS).await?;
+        let columns = Columns::of(rows.iter().copied());
+        let tail = Tail::of(rows);
         let mut args = columns.args().to_vec();
-        args.extend::<[&(dyn ToSql + Sync); 2]>([&types, &bodies]);
-        let statement = txn.prepare(BODIES).await?;
-        txn.execute(&statement, &args).await?;
+        args.extend(tail.args());
+        let new = txn.execute(&ends, &args).await?;
+        if rows.iter().any(|row| row.body.is_some()) {
+            let with_body = || rows.iter().copied().filter(|row| row.body.is_some());
+            let columns = Columns::of(with_body());
+            let types: Vec<_> = with_body().map(|row| row.content_type.as_deref()).collect();
+            let bodies: Vec<_> = with_body().map(|row| row.body.as_deref()).collect();
+            let mut args = columns.args().to_vec();
+            args.extend::<[&(dyn ToSql + Sync); 2]>([&types, &bodies]);
+            let statement = txn.prepare(BODIES).await?;
+            txn.execute(&statement, &args).await?;
+        }
+        Ok(new)
     }
-    Ok(new)
+
+    fn log_refused(&self, error: &tokio_postgres::Error) {
+        let Self { tenant, topic, id, state, .. } = self;
+        tracing::error!(tenant, topic, id, state, %error, "an end is not archived");
+    }
 }
 
 /// Whether an error is about what is in a row, so that the row will never be accepted: a data exception, or a value that is

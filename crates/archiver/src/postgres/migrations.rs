@@ -5,7 +5,8 @@ use tokio_postgres::Client;
 use super::Failed;
 
 /// The versions of the schema, in order: what each adds.
-const MIGRATIONS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
 /// The number of the advisory lock that archivers take while they change the schema: "ringback" in ASCII.
 pub(super) const LOCK: i64 = 0x7269_6e67_6261_636b;
 

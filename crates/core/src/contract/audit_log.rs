@@ -45,6 +45,13 @@ impl AuditLogId {
         Self::new(time, 0)
     }
 
+    /// Its time.
+    pub fn time(&self) -> Timestamp {
+        let value = |digit: u8| ALPHABET.iter().position(|b| *b == digit).unwrap_or(0) as u64;
+        let digits = self.0.bytes().take(OF_TIME);
+        Timestamp::from_millis(digits.fold(0, |time, digit| time << 5 | value(digit)))
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -138,6 +145,7 @@ mod tests {
             (one.as_str(), other.as_str()),
             ("01ARYZ6S41ZZZZZZZZZZZZZZZZ", "01ARYZ6S41000000000000000G")
         );
+        assert_eq!((one.time(), other.time()), (time, time));
         assert_eq!(one.as_str().parse(), Ok(one));
         for wrong in
             ["", "01ARYZ6S41TSV4RRFFQ69G5FA", "01ARYZ6S41TSV4RRFFQ69G5FAI", "01aryz6s41tsv4rrffq69g5fav"]

@@ -15,11 +15,13 @@ use crate::script;
 const NEAR_STEP: usize = 200;
 /// Up to how many due times of a lane and a slot are read, and how many once many were read.
 const NEAR_READ: u64 = 256;
-const NEAR_READ_OF_MANY: u64 = 16;
+const NEAR_READ_OF_MANY: u64 = 8;
 /// After how many.
-const MANY: u64 = 20_000;
-/// How many due times of all lists of a shard are read, and of each list at least and at most.
-const FAR_READ: u64 = 25_000;
+const MANY: u64 = 6_000;
+/// How many due times of all lists of a shard are read, for a forecast of all jobs and for one of some; and of each list
+/// at least and at most.
+const FAR_READ: u64 = 12_000;
+const FAR_READ_FOR_SOME: u64 = 25_000;
 const FAR_READ_EACH: (u64, u64) = (16, 512);
 /// How long a list is (ms).
 const LIST: u64 = 600_000;
@@ -81,7 +83,6 @@ impl RedisStore {
         forecast: &mut Forecast,
     ) -> Result<(), StoreError> {
         let lists = slots.length * slots.count as u64 / LIST + 1;
-        let most = (FAR_READ / lists).clamp(FAR_READ_EACH.0, FAR_READ_EACH.1);
         let (mut tenant, mut topics) = (String::new(), Vec::new());
         for span in spans {
             match span {
@@ -91,6 +92,8 @@ impl RedisStore {
                 LaneSpan::Of(TenantScope::One(Some(name))) => tenant = format!("~{}", name.as_str()),
             }
         }
+        let read = if tenant.is_empty() && topics.is_empty() { FAR_READ } else { FAR_READ_FOR_SOME };
+        let most = (read / lists).clamp(FAR_READ_EACH.0, FAR_READ_EACH.1);
         let mut from = "-inf".to_owned();
         while !from.is_empty() {
             let args = (&from, slots.first, slots.length, slots.count, most, &tenant, &topics);

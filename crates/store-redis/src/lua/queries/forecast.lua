@@ -3,6 +3,8 @@
 
 -- How many entries a call reads, how many of a slot of a lane at least, and how much work one sample may take.
 local MOST_READ, LEAST_OF_SLOT, MOST_WORK = 700, 32, 200000000
+-- Of many lanes one in so many near entries is read, and slots are counted only of those with so many.
+local ONE_OF, LARGE_LANE = 64, 20000
 -- The slots: when the first begins (ms), how long each is, and how many there are; up to how many entries of a part
 -- are read.
 local first, length, count, most
@@ -93,7 +95,8 @@ end
 
 local function all() return true end
 
--- Counts a lane's delayed jobs that are in its sorted set, and returns how many of them are due already.
+-- Counts a lane's delayed jobs that are in its sorted set, and returns how many of them are due already. To count each
+-- slot pays for one large lane; thousands of lanes with a few jobs each are read, or sampled, as one part each.
 local function count_near(lane)
   local key = schedule.key(lane)
   local total = call('ZCARD', key)
@@ -101,6 +104,15 @@ local function count_near(lane)
   local due = call('ZCOUNT', key, '-inf', NOW)
   local rank, behind = due, (floor(NOW / schedule.WIDTH) + 2) * schedule.WIDTH
   local now, near = slot_of(NOW + 1), min(count, ceil((behind - first) / length))
+  local rest, is_of_many = total - due, most < LEAST_OF_SLOT
+  local of_lane = is_of_many and max(most, ceil(rest / ONE_OF)) or most
+  if rest <= of_lane or (is_of_many and rest < LARGE_LANE) then
+    if rest > 0 then
+      local function ranks(i, j) return call('ZRANGE', key, due + i, due + j) end
+      count_part(rest, of_lane, 0, '', all, ranks, now, near - 1)
+    end
+    return due
+  end
   -- How many jobs a slot has is counted; how many of them have failed needs fewer entries than the slots of a list.
   local of_slot = min(most, max(LEAST_OF_SLOT, floor(most / max(1, near - now))))
   for slot = now, near - 1 do

@@ -1,0 +1,200 @@
+//! The audit log for the archive: an entry as a row, and the reader that finds in the store what the database does not have.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{AuditLogId, AuditLogRow, MAX_AUDIT_LOG_ROWS, StoreError};
+use ringback_core::wire::{AuditLogEntry, AuditLogOutcome};
+use ringback_service::backoff::PartialOutage;
+use ringback_service::telemetry::with_causes;
+use ringback_store::Store;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::row::{clean, clean_json};
+
+/// How often the audit log is read, and how often while many calls leave entries: the store keeps a limited number.
+const EVERY: Duration = Duration::from_secs(5);
+const EVERY_OF_MANY: Duration = Duration::from_secs(1);
+/// From how many new entries on they are many.
+const MANY: usize = 1_000;
+/// How much later than the time in its id an entry is in the store: an API that cannot reach the store tries for 30 s.
+const LATE: Duration = Duration::from_secs(40);
+/// How often all entries of the store are read: those of an API whose clock is wrong may be older than others by more.
+const WHOLE: Duration = Duration::from_secs(60 * 60);
+/// How many entries are read first: mostly none is new.
+const FIRST: usize = 16;
+
+/// An entry of the audit log. Times are in milliseconds since 1970. No text has a NUL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditEntryRow {
+    /// Its id.
+    pub id: String,
+    /// When the call was answered.
+    pub at: i64,
+    /// The tenant whose topics the call was about.
+    pub tenant: Option<String>,
+    /// Who has called.
+    pub who: String,
+    /// The address that the call came from.
+    pub address: Option<String>,
+    /// The operation.
+    pub operation: String,
+    /// What was changed, as JSON.
+    pub target: String,
+    /// What it was before, as JSON.
+    pub before: Option<String>,
+    /// What it was after, as JSON.
+    pub after: Option<String>,
+    /// How many jobs, or ends of jobs, the call has changed.
+    pub count: Option<i64>,
+    /// `done` or `unknown`.
+    pub outcome: String,
+    /// The trace that the call belongs to.
+    pub trace_id: Option<String>,
+}
+
+impl AuditEntryRow {
+    /// The row of an entry as it is stored.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read(row: &AuditLogRow) -> serde_json::Result<Self> {
+        let entry: AuditLogEntry = serde_json::from_str(&row.written)?;
+        let json = |value: &serde_json::Value| clean_json(value.to_string());
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        Ok(Self {
+            id: row.id.to_string(),
+            at: number(row.id.time().as_millis()),
+            tenant: entry.tenant.as_deref().map(clean),
+            who: clean(&entry.who),
+            address: entry.address.as_deref().map(clean),
+            operation: clean(&entry.operation),
+            target: clean_json(serde_json::to_string(&entry.target)?),
+            before: entry.before.as_ref().map(json),
+            after: entry.after.as_ref().map(json),
+            count: entry.count.map(number),
+            outcome: match entry.outcome {
+                AuditLogOutcome::Done => "done",
+                AuditLogOutcome::Unknown => "unknown",
+            }
+            .to_owned(),
+            trace_id: entry.trace_id.as_deref().map(clean),
+        })
+    }
+}
+
+/// Reads the audit log of a store, newest entries first, as far back as an entry can be new.
+#[derive(Debug, Default)]
+pub(crate) struct AuditLogReader {
+    /// The entries that the database has, from `floor` on.
+    known: BTreeSet<AuditLogId>,
+    /// Entries before this are in the database; `None` if that is not known.
+    floor: Option<AuditLogId>,
+    /// When the log is to be read next, and when the whole of it; `None` for now.
+    next: Option<Instant>,
+    next_whole: Option<Instant>,
+    /// Whether the store does not give it.
+    outage: PartialOutage<()>,
+}
+
+/// What a reading has found.
+pub(crate) struct NewEntries {
+    /// Rows of the entries that are new, the newest first.
+    pub(crate) rows: Vec<AuditEntryRow>,
+    ids: BTreeSet<AuditLogId>,
+    floor: AuditLogId,
+    is_whole: bool,
+}
+
+impl AuditLogReader {
+    /// Whether it is time to read again.
+    pub(crate) fn is_due(&self) -> bool {
+        self.next.is_none_or(|at| Instant::now() >= at)
+    }
+
+    /// Reads what the database may not have, and nothing from before `oldest`. `None` after an error of the store, whose
+    /// begin and end are logged once; what was read is read again then.
+    pub(crate) async fn read(
+        &mut self,
+        store: &Store,
+        now: Timestamp,
+        oldest: Option<Timestamp>,
+    ) -> Option<NewEntries> {
+        self.next = Some(Instant::now() + EVERY);
+        match self.read_back(store, now, oldest).await {
+            Ok(found) => {
+                if self.outage.succeeded(&()) {
+                    tracing::info!("the audit log is read again");
+                }
+                Some(found)
+            }
+            Err(error) => {
+                if self.outage.failed(()) {
+                    tracing::warn!(
+                        error = with_causes(&error),
+                        "cannot read the audit log for the archive; retrying"
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    async fn read_back(
+        &self,
+        store: &Store,
+        now: Timestamp,
+        oldest: Option<Timestamp>,
+    ) -> Result<NewEntries, StoreError> {
+        let is_whole = self.next_whole.is_none_or(|at| Instant::now() >= at);
+        let floor = self.floor.clone().filter(|_| !is_whole);
+        let floor = floor.max(oldest.map(AuditLogId::least_of));
+        let (rows, ids, until) = (Vec::new(), BTreeSet::new(), AuditLogId::least_of(now.minus(LATE)));
+        let mut found = NewEntries { rows, ids, floor: until, is_whole };
+        let (mut before, mut limit) = (None, FIRST);
+        loop {
+            let page = store.audit_log(None, before.as_ref(), limit).await?;
+            let is_last = page.len() < limit;
+            for row in &page {
+                if floor.as_ref().is_some_and(|floor| row.id < *floor) {
+                    return Ok(found);
+                }
+                if !self.known.contains(&row.id) {
+                    found.add(row);
+                }
+            }
+            if is_last {
+                return Ok(found);
+            }
+            before = page.last().map(|row| row.id.clone());
+            limit = MAX_AUDIT_LOG_ROWS;
+        }
+    }
+
+    /// Notes that the database has what was found.
+    pub(crate) fn written(&mut self, found: NewEntries) {
+        if found.ids.len() >= MANY {
+            self.next = Some(Instant::now() + EVERY_OF_MANY);
+        }
+        if found.is_whole {
+            self.next_whole = Some(Instant::now() + WHOLE);
+        }
+        self.known.extend(found.ids);
+        self.known = self.known.split_off(&found.floor);
+        self.floor = Some(found.floor);
+    }
+}
+
+impl NewEntries {
+    fn add(&mut self, row: &AuditLogRow) {
+        match AuditEntryRow::read(row) {
+            Ok(entry) => self.rows.push(entry),
+            Err(error) => {
+                tracing::error!(audit.id = %row.id, %error, "an entry of the audit log is not archived");
+            }
+        }
+        self.ids.insert(row.id.clone());
+    }
+}
