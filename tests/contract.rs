@@ -30,6 +30,7 @@ pub(crate) mod jobs;
 mod lanes;
 mod list;
 mod list_dead;
+mod list_tagged;
 mod look_up;
 mod model;
 mod outbox;
@@ -465,6 +466,11 @@ contract! {
         those_that_stay_dead_are_met_while_others_are_revived,
         jobs_that_a_place_does_not_tell_apart_are_on_one_page,
         a_cursor_of_dead_jobs_is_refused_where_others_fit,
+    }
+    list_tagged {
+        the_pages_of_a_tag_look_at_the_jobs_with_it_alone,
+        the_index_of_tags_follows_jobs_as_they_change_and_end,
+        a_tag_of_a_tenant_is_not_that_of_another,
     }
     look_up {
         the_tags_of_a_job_are_in_each_answer_until_it_has_ended,

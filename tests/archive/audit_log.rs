@@ -8,7 +8,7 @@ use ringback_store::{Store, settings};
 use ringback_testkit::{PostgresServer, Role, Sink, Stack, eventually, http_client};
 use serde_json::{Value, json};
 
-use super::database::{Database, attached};
+use super::database::{Database, attached, readable};
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// All columns but `at`, which databases have in different units, the oldest entry first.
@@ -171,6 +171,38 @@ async fn an_entry_that_comes_late_and_one_that_cannot_be_read_hold_up_nothing() 
     })
     .await;
     assert!(stack.archivers[0].log().contains("an entry of the audit log is not archived"));
+    let metrics = stack.archivers[0].metrics().await;
+    assert!(metrics.contains("ringback_archiver_lost_audit_log_entries_total 1\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_database_that_takes_ends_but_no_audit_log_is_no_outage() {
+    let database = Database::Postgres(Box::new(PostgresServer::start().await));
+    let stack =
+        Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url()).start().await;
+    attached(&stack).await;
+    readable(&stack).await;
+    let refuse = "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$; \
+        create trigger refuse before insert on ringback_audit_log for each row execute function refuse()";
+    database.rows(refuse).await;
+    pause(&stack, "a").await;
+    let says = "the database does not take the audit log";
+    eventually(SOON, "the archiver says why", async || {
+        let log = stack.archivers[0].log();
+        if log.contains(says) && log.contains("no") { Ok(()) } else { Err(log) }
+    })
+    .await;
+    let sink = Sink::start().await;
+    for id in ["a", "b", "c"] {
+        stack.accept(&job(&sink, id)).await;
+        let sql = format!("select id from ringback_ends where id = '{id}'");
+        database.lines(&sql, 1, SOON).await;
+    }
+    let log = stack.archivers[0].log();
+    assert!(log.matches(says).count() == 1 && !log.contains("the archive is unavailable"), "{log}");
+    database.rows("drop trigger refuse on ringback_audit_log").await;
+    is_archived(&stack, &database, 1).await;
+    assert!(stack.archivers[0].log().contains("the audit log is archived again"));
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@ const LANE_TURNS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::
 const LEASES: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new("leases");
 const DEAD: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new("dead");
 const ENDED: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new("ended");
+const TAGS: TableDefinition<'static, (&str, u64), ()> = TableDefinition::new("tags");
 const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
 const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
 const DESTINATIONS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("destinations");
@@ -40,7 +41,8 @@ async fn ground() -> TempDir {
     let store = open(directory.path()).await;
     let mut pull = job("pull");
     pull.delivery.callback = Callback::pull();
-    let all = [job("done"), job("dead"), job("reserved").timeout(LONG), job("delayed").after(LONG), pull];
+    let delayed = job("delayed").after(LONG).tags("customer:42 order:7");
+    let all = [job("done").tags("a"), job("dead").tags("a"), job("reserved").timeout(LONG), delayed, pull];
     for job in all {
         let (shard, name) = (store.shard_of(&job.key), job.key.id.to_string());
         submit(&store, job).await.expect("submit");
@@ -141,6 +143,11 @@ async fn jobs_without_an_index_entry_are_found_and_linked_again() {
     mended(path, "ended", DamageKind::Unindexed, 1).await;
     empty(path, IDS);
     mended(path, "ids", DamageKind::Unindexed, 6).await;
+    empty(path, TAGS);
+    mended(path, "tags", DamageKind::Tag, 3).await;
+    empty(path, TAGS);
+    empty(path, DEAD);
+    mended_kinds(path, "tags and dead", &[(DamageKind::Tag, 3), (DamageKind::Unindexed, 1)]).await;
 }
 
 #[tokio::test]

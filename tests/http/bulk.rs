@@ -19,6 +19,10 @@ fn dead(id: &str, host: &str, status: u16) -> Value {
         "failures": 3, "last": {"at": "2026-11-20T09:30:00.000Z", "status": status, "duration_ms": 7}})
 }
 
+fn dead_of_tag() -> Value {
+    with(dead("tagged", "three.example", 500), "tags", json!(["customer:9"]))
+}
+
 /// Starts an operation, and returns the path of its progress.
 async fn start(stack: &Stack, action: &str, ask: &Value) -> String {
     let reply = stack.post(&format!("/v1/jobs/{action}"), ask).await;
@@ -101,6 +105,14 @@ async fn each_action_changes_the_jobs_that_fit() {
             })
             .collect();
         stack.import(&dead).await;
+        // A tag that only dead jobs are asked for: one index serves it, of two that could.
+        let of_one =
+            [with(dead_of_tag(), "id", json!("tagged-1")), with(dead_of_tag(), "id", json!("tagged-2"))];
+        stack.import(&of_one).await;
+        let tagged = json!({"filter": {"tag": "customer:9"}});
+        assert_eq!(counted(&stack, "purge", &tagged).await, 2);
+        assert_eq!(done(&stack, &start(&stack, "purge", &tagged).await).await, 2);
+        stack.wait_count("purged", 2, SOON).await;
         let soon = json!({"filter": {"id_prefix": "job-1"}, "rate": 100_000});
         assert_eq!(done(&stack, &start(&stack, "run", &soon).await).await, 11);
         stack.wait_count("ready", 11, SOON).await;
@@ -118,7 +130,7 @@ async fn each_action_changes_the_jobs_that_fit() {
         assert_eq!(done(&stack, &start(&stack, "revive", &failing).await).await, 5);
         let gone = json!({"filter": {"host": "two.example", "failed_before": "2026-11-20T09:31:00Z"}});
         assert_eq!(done(&stack, &start(&stack, "purge", &gone).await).await, 15);
-        stack.wait_count("purged", 15, SOON).await;
+        stack.wait_count("purged", 17, SOON).await;
         assert_eq!(stack.count_in("dead").await, 10);
         let all = json!({"all": true});
         let left = 30 + 5 + 10;

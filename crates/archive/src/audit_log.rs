@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::row::{clean, clean_json};
+use crate::sink::SinkError;
 
 /// How often the audit log is read, and how often while many calls leave entries: the store keeps a limited number.
 const EVERY: Duration = Duration::from_secs(5);
@@ -25,6 +26,14 @@ const LATE: Duration = Duration::from_secs(40);
 const WHOLE: Duration = Duration::from_secs(60 * 60);
 /// How many entries are read first: mostly none is new.
 const FIRST: usize = 16;
+/// How many entries are remembered: more than the store keeps.
+const MOST_KNOWN: usize = 20_000;
+/// How often the pause doubles while the database takes no entries: to five minutes.
+const LONGEST_PAUSE: u32 = 6;
+
+/// What can be away.
+const STORE: &str = "store";
+const DATABASE: &str = "database";
 
 /// An entry of the audit log. Times are in milliseconds since 1970. No text has a NUL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,23 +97,30 @@ impl AuditEntryRow {
 /// Reads the audit log of a store, newest entries first, as far back as an entry can be new.
 #[derive(Debug, Default)]
 pub(crate) struct AuditLogReader {
-    /// The entries that the database has, from `floor` on.
+    /// The entries that were read last from `floor` on, and those from before it that are known. The database has them.
     known: BTreeSet<AuditLogId>,
     /// Entries before this are in the database; `None` if that is not known.
     floor: Option<AuditLogId>,
     /// When the log is to be read next, and when the whole of it; `None` for now.
     next: Option<Instant>,
     next_whole: Option<Instant>,
-    /// Whether the store does not give it.
-    outage: PartialOutage<()>,
+    /// What does not work: the store does not give entries, or the database does not take them.
+    outage: PartialOutage<&'static str>,
+    /// For how many readings in a row the database has taken nothing.
+    refusals: u32,
 }
 
 /// What a reading has found.
 pub(crate) struct NewEntries {
     /// Rows of the entries that are new, the newest first.
     pub(crate) rows: Vec<AuditEntryRow>,
-    ids: BTreeSet<AuditLogId>,
-    floor: AuditLogId,
+    /// How many are new and cannot be read.
+    pub(crate) unreadable: u64,
+    /// Those that were read, new or not.
+    seen: BTreeSet<AuditLogId>,
+    /// Where the reading has begun, and what the next one may leave out.
+    from: Option<AuditLogId>,
+    floor: Option<AuditLogId>,
     is_whole: bool,
 }
 
@@ -125,13 +141,13 @@ impl AuditLogReader {
         self.next = Some(Instant::now() + EVERY);
         match self.read_back(store, now, oldest).await {
             Ok(found) => {
-                if self.outage.succeeded(&()) {
-                    tracing::info!("the audit log is read again");
+                if self.outage.succeeded(&STORE) {
+                    tracing::info!("the audit log is archived again");
                 }
                 Some(found)
             }
             Err(error) => {
-                if self.outage.failed(()) {
+                if self.outage.failed(STORE) {
                     tracing::warn!(
                         error = with_causes(&error),
                         "cannot read the audit log for the archive; retrying"
@@ -150,51 +166,83 @@ impl AuditLogReader {
     ) -> Result<NewEntries, StoreError> {
         let is_whole = self.next_whole.is_none_or(|at| Instant::now() >= at);
         let floor = self.floor.clone().filter(|_| !is_whole);
-        let floor = floor.max(oldest.map(AuditLogId::least_of));
-        let (rows, ids, until) = (Vec::new(), BTreeSet::new(), AuditLogId::least_of(now.minus(LATE)));
-        let mut found = NewEntries { rows, ids, floor: until, is_whole };
+        let from = floor.max(oldest.map(AuditLogId::least_of));
         let (mut before, mut limit) = (None, FIRST);
-        loop {
+        let mut found = NewEntries {
+            rows: Vec::new(),
+            unreadable: 0,
+            seen: BTreeSet::new(),
+            from: from.clone(),
+            floor: None,
+            is_whole,
+        };
+        'pages: loop {
             let page = store.audit_log(None, before.as_ref(), limit).await?;
             let is_last = page.len() < limit;
             for row in &page {
-                if floor.as_ref().is_some_and(|floor| row.id < *floor) {
-                    return Ok(found);
+                if from.as_ref().is_some_and(|from| row.id < *from) {
+                    break 'pages;
                 }
-                if !self.known.contains(&row.id) {
-                    found.add(row);
-                }
+                found.add(row, self.known.contains(&row.id));
             }
             if is_last {
-                return Ok(found);
+                break;
             }
             before = page.last().map(|row| row.id.clone());
             limit = MAX_AUDIT_LOG_ROWS;
         }
+        // By this clock or by those of the entries, whichever is behind.
+        let newest = found.seen.last().map(|id| id.time().min(now));
+        found.floor = newest.map(|newest| AuditLogId::least_of(newest.minus(LATE))).or(self.floor.clone());
+        Ok(found)
     }
 
     /// Notes that the database has what was found.
     pub(crate) fn written(&mut self, found: NewEntries) {
-        if found.ids.len() >= MANY {
+        if self.outage.succeeded(&DATABASE) {
+            tracing::info!("the audit log is archived again");
+        }
+        self.refusals = 0;
+        if found.rows.len() >= MANY {
             self.next = Some(Instant::now() + EVERY_OF_MANY);
         }
         if found.is_whole {
             self.next_whole = Some(Instant::now() + WHOLE);
+            self.known.clear();
         }
-        self.known.extend(found.ids);
-        self.known = self.known.split_off(&found.floor);
-        self.floor = Some(found.floor);
+        if let Some(from) = &found.from {
+            // What was not read any more is not in the store.
+            drop(self.known.split_off(from));
+        }
+        self.known.extend(found.seen);
+        while self.known.len() > MOST_KNOWN {
+            self.known.pop_first();
+        }
+        self.floor = found.floor;
+    }
+
+    /// Notes that the database does not take what was found; its begin is logged once. It is tried ever more seldom.
+    pub(crate) fn refused(&mut self, error: &SinkError) {
+        if self.outage.failed(DATABASE) {
+            tracing::warn!(%error, "the database does not take the audit log; retrying");
+        }
+        self.next = Some(Instant::now() + EVERY * 2_u32.pow(self.refusals.min(LONGEST_PAUSE)));
+        self.refusals += 1;
     }
 }
 
 impl NewEntries {
-    fn add(&mut self, row: &AuditLogRow) {
+    fn add(&mut self, row: &AuditLogRow, is_known: bool) {
+        self.seen.insert(row.id.clone());
+        if is_known {
+            return;
+        }
         match AuditEntryRow::read(row) {
             Ok(entry) => self.rows.push(entry),
             Err(error) => {
                 tracing::error!(audit.id = %row.id, %error, "an entry of the audit log is not archived");
+                self.unreadable += 1;
             }
         }
-        self.ids.insert(row.id.clone());
     }
 }

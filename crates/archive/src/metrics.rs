@@ -10,6 +10,7 @@ pub(crate) struct Metrics {
     pub(crate) unreadable: Counter<u64>,
     pub(crate) unwanted: Counter<u64>,
     pub(crate) audit_entries: Counter<u64>,
+    pub(crate) lost_audit_entries: Counter<u64>,
     pub(crate) failures: Counter<u64>,
     pub(crate) write: Histogram<f64>,
     pub(crate) lag: Gauge<f64>,
@@ -39,6 +40,10 @@ impl Metrics {
             audit_entries: counter(
                 "ringback_archiver_audit_log_entries_total",
                 "Entries of the audit log that are new in the database",
+            ),
+            lost_audit_entries: counter(
+                "ringback_archiver_lost_audit_log_entries_total",
+                "Entries of the audit log that cannot be read or that the database refuses; they are logged and not archived",
             ),
             failures: counter(
                 "ringback_archiver_failures_total",

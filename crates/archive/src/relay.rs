@@ -81,7 +81,7 @@ impl<S: Sink> Relay<S> {
     }
 
     async fn work(&mut self, shutdown: &Shutdown) {
-        let (mut outage, mut pause, mut maintained) = (Outage::new(), GATHER, None);
+        let (mut outage, mut pause, mut maintained, mut is_new) = (Outage::new(), GATHER, None, true);
         while !shutdown.is_stopping() {
             let found = match self.sink.prepare().await {
                 Ok(found) => found,
@@ -90,22 +90,22 @@ impl<S: Sink> Relay<S> {
                     continue;
                 }
             };
-            let mut is_new = true;
             let error = loop {
                 if maintained.is_none_or(|at: Instant| at.elapsed() >= MAINTAIN) {
                     // If it fails it is not tried again soon, so that ends are archived meanwhile.
                     maintained = Some(Instant::now());
                     if let Err(error) = self.sink.maintain().await {
                         warn!(%error, "what was kept long enough cannot be removed from the archive; trying later");
-                        break error;
+                        break Some(error);
                     }
                 }
                 let rows = match self.round().await {
                     Ok(rows) => rows,
-                    Err(error) => break error,
+                    Err(error) => break Some(error),
                 };
-                if let Err(error) = self.archive_audit_log().await {
-                    break error;
+                if !self.archive_audit_log().await {
+                    // Ends go on, over another connection.
+                    break None;
                 }
                 // A database that can be reached may still not take what waits.
                 if std::mem::take(&mut is_new) {
@@ -121,7 +121,10 @@ impl<S: Sink> Relay<S> {
                     }
                 }
             };
-            self.failed(&error, &mut outage).await;
+            if let Some(error) = error {
+                is_new = true;
+                self.failed(&error, &mut outage).await;
+            }
         }
     }
 
@@ -213,19 +216,30 @@ impl<S: Sink> Relay<S> {
         Ok(total)
     }
 
-    /// Archives what is new in the audit log, if it is time to look.
-    async fn archive_audit_log(&mut self) -> Result<(), SinkError> {
-        let Some(reader) = self.audit_log.as_mut().filter(|reader| reader.is_due()) else { return Ok(()) };
+    /// Archives what is new in the audit log, if it is time to look. Returns false if the database does not take it.
+    async fn archive_audit_log(&mut self) -> bool {
+        let Some(reader) = self.audit_log.as_mut().filter(|reader| reader.is_due()) else { return true };
         let now = self.context.clock.now();
         let oldest = self.config.keep.map(|keep| now.minus(keep));
-        let Some(found) = reader.read(&self.store, now, oldest).await else { return Ok(()) };
+        let Some(found) = reader.read(&self.store, now, oldest).await else { return true };
         // The oldest first.
         for rows in found.rows.rchunks(AUDIT_ENTRIES) {
-            self.metrics.audit_entries.add(self.sink.write_audit_log(rows).await?.new, &[]);
+            match self.sink.write_audit_log(rows).await {
+                Ok(written) => {
+                    self.metrics.audit_entries.add(written.new, &[]);
+                    self.metrics.lost_audit_entries.add(written.refused, &[]);
+                }
+                Err(error) => {
+                    self.metrics.failures.add(1, &[]);
+                    reader.refused(&error);
+                    return false;
+                }
+            }
         }
         crash_point!("archiver.after_audit_log");
+        self.metrics.lost_audit_entries.add(found.unreadable, &[]);
         reader.written(found);
-        Ok(())
+        true
     }
 
     /// What the store has answered for a shard; `None` for an error, whose begin and end are logged once.

@@ -21,6 +21,7 @@ mod records;
 mod rows;
 mod schedules;
 mod shards;
+mod tags;
 mod times;
 
 use self::archive::Archive;
@@ -39,12 +40,12 @@ pub(crate) use self::destinations::PauseRow;
 use self::failing::Failing;
 pub(crate) use self::feeds::FeedRow;
 use self::feeds::Feeds;
-pub(crate) use self::format::{Checkpoint, Counted, Fixed, Format};
+pub(crate) use self::format::{Checkpoint, Derived, Fixed, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;
 use self::list::{
-    ARCHIVE, BULKS, CALLERS, DEAD, DESTINATIONS, FAILING, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES,
+    ARCHIVE, BULKS, CALLERS, DEAD, DESTINATIONS, FAILING, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES, TAGS,
     TOMBSTONES,
 };
 pub(crate) use self::list::{OutboxKey, ReplayTables};
@@ -59,6 +60,8 @@ use self::rows::Access;
 pub(crate) use self::rows::{Journal, Writing};
 pub(crate) use self::schedules::Schedules;
 pub(crate) use self::shards::{ShardRow, Shards};
+use self::tags::TaggedJobs;
+pub(crate) use self::tags::TenantTag;
 pub(crate) use self::times::DueJobs;
 use self::times::{Due, Times};
 use super::error::Result;
@@ -74,6 +77,8 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) dead: Times<A>,
     /// Tombstones by the time the job ended.
     pub(crate) tombstones: Times<A>,
+    /// Jobs that have not ended by their tags.
+    pub(crate) tagged: TaggedJobs<A>,
     pub(crate) shards: Shards<A>,
     pub(crate) callers: Callers<A>,
     pub(crate) minutes: Minutes<A>,
@@ -101,6 +106,7 @@ impl<A: Access> Tables<A> {
             leases: Times(access.open(LEASES)?),
             dead: Times(access.open(DEAD)?),
             tombstones: Times(access.open(TOMBSTONES)?),
+            tagged: TaggedJobs(access.open(TAGS)?),
             shards: Shards::open(access)?,
             callers: Callers(access.open(CALLERS)?),
             minutes: Minutes(access.open(LATENESS)?),
@@ -135,6 +141,7 @@ impl<A: Access> Tables<A> {
     /// How many entries the indexes of jobs have, with locators and bodies.
     pub(crate) fn index_entries(&self) -> Result<u64> {
         let times = self.leases.len()? + self.dead.len()? + self.tombstones.len()?;
-        Ok(self.records.index_entries()? + self.due.len()? + self.ready.len()? + times)
+        let states = self.due.len()? + self.ready.len()? + times;
+        Ok(self.records.index_entries()? + states + self.tagged.len()?)
     }
 }

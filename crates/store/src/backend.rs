@@ -208,9 +208,11 @@ impl Store {
     }
 
     /// Where the pages of a filter can begin: one place for each part of the store, and each part ends where a page names
-    /// another shard. The parts are the shards, but for jobs that the embedded store keeps together.
+    /// another shard. The parts are the shards, but for what the embedded store keeps together: jobs by their numbers, and
+    /// by tags.
     pub fn page_starts(&self, filter: &Filter) -> Vec<Cursor> {
-        if matches!(self.backend, Backend::Embedded(_)) && !filter.is_of_dead() {
+        let is_by_shard = filter.is_of_dead() && filter.tag_of_tenant().is_none();
+        if matches!(self.backend, Backend::Embedded(_)) && !is_by_shard {
             return vec![Cursor::START];
         }
         self.shards().map(|shard| Cursor { shard: shard.0, ..Cursor::START }).collect()

@@ -38,8 +38,8 @@ impl Store {
         dispatch!(self.page(filter, from, look))
     }
 
-    /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. Both stores
-    /// have an index of dead jobs, and the store on Redis one of tags.
+    /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. There
+    /// are indexes of dead jobs and of tags.
     ///
     /// # Errors
     /// Any [`StoreError`].

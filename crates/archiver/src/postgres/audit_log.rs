@@ -1,6 +1,9 @@
 //! The audit log in PostgreSQL: entries are added, and removed when they were kept long enough.
 
+use std::time::Duration;
+
 use ringback_archive::AuditEntryRow;
+use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Transaction};
 
@@ -15,9 +18,9 @@ from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::te
   as row (id, at, tenant, who, address, operation, target, before, after, count, outcome, trace_id) \
 on conflict do nothing";
 
-/// How many entries one statement removes, and how many statements there are at a time.
+/// How many entries one statement removes, and for how long statements follow each other.
 const REMOVED: u64 = 5_000;
-const STATEMENTS: usize = 10;
+const REMOVES_FOR: Duration = Duration::from_secs(5);
 
 impl Insert for AuditEntryRow {
     async fn insert(txn: &Transaction<'_>, rows: &[Self]) -> Result<u64, tokio_postgres::Error> {
@@ -66,10 +69,7 @@ pub(super) async fn remove_before(client: &Client, before: i64) -> Result<(), to
         "delete from ringback_audit_log where id = any(array(select id from ringback_audit_log \
         where at < 'epoch'::timestamptz + $1::bigint * interval '1 millisecond' limit {REMOVED}))"
     );
-    for _ in 0..STATEMENTS {
-        if client.execute(&sql, &[&before]).await? < REMOVED {
-            break;
-        }
-    }
+    let begun = Instant::now();
+    while client.execute(&sql, &[&before]).await? == REMOVED && begun.elapsed() < REMOVES_FOR {}
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! The jobs of a bulk operation: finds them page by page and changes them in small batches. Dead jobs of a topic are
-//! read from each shard in order of death; jobs of a filter by a scan of all jobs.
+//! read from each shard in order of death; jobs of a filter by an index that serves it, else by a scan of all jobs.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -111,6 +111,15 @@ impl Filter {
         self.only_state() == Some(State::Dead)
     }
 
+    /// The tag, and the tenant whose jobs have it. `None` if the filter is about several tenants: an index of tags does not
+    /// serve it.
+    pub fn tag_of_tenant(&self) -> Option<(Option<&Tenant>, &str)> {
+        match (&self.scope, &self.tag) {
+            (TenantScope::One(tenant), Some(tag)) => Some((tenant.as_ref(), tag)),
+            (TenantScope::All, _) | (_, None) => None,
+        }
+    }
+
     /// Whether a topic fits.
     pub fn has_topic(&self, topic: &Topic) -> bool {
         self.scope.has(topic)

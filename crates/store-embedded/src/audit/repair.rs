@@ -45,6 +45,8 @@ pub(crate) struct Fix {
 pub(crate) enum Action {
     /// Restores the links of a job, by its number.
     RelinkJob(u64),
+    /// Restores a job in the index of tags, by its number.
+    RelinkTags(u64),
     /// Puts a topic into the schedule.
     RelinkTopic(Box<str>),
     /// Gives a lane its turn.
@@ -68,6 +70,7 @@ impl Action {
         let shard = txn.shard();
         match self {
             Self::RelinkJob(number) => return txn.relink(*number),
+            Self::RelinkTags(number) => return txn.relink_tags(*number),
             Self::RelinkTopic(topic) => return txn.relink_topic(topic),
             Self::RelinkLane(lane) => return txn.relink_lane(lane),
             Self::RelinkSchedule(name) => {
@@ -120,6 +123,14 @@ impl Txn<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Restores a job in the index of tags. Returns whether any of its tags was missing.
+    fn relink_tags(&mut self, number: u64) -> Result<bool> {
+        let Some(record) = self.tables.records.get(number)? else { return Ok(false) };
+        let is_missing = !self.tables.tagged.is_whole(&record)?;
+        self.tables.tagged.add(&record)?;
+        Ok(is_missing)
     }
 
     /// Puts a ready job back at its position, or behind the others where another job has that.

@@ -1,12 +1,14 @@
-//! One job by its name, and pages of jobs: of dead ones shard by shard in the order of their death, of others in the order in
-//! which they were accepted.
+//! One job by its name, and pages of jobs: of those with a tag and of dead ones by an index, the latter shard by shard in
+//! the order of their death, of others in the order in which they were accepted.
 
+use redb::ReadTransaction;
 use ringback_core::contract::{
     Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload,
 };
 use ringback_core::job::{ContentHash, Job, JobKey};
 
-use crate::tables::{Body, Record, Tables};
+use crate::error::Result;
+use crate::tables::{self, Body, Record, Records, Tables, TenantTag};
 use crate::{EmbeddedStore, answers};
 
 /// A page is full once its bodies have this many bytes.
@@ -65,14 +67,20 @@ impl EmbeddedStore {
 
     /// How many jobs the pages of a filter look at in all, if an index serves it.
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
-        if !filter.is_of_dead() {
-            return Ok(None);
-        }
-        self.read(self.snapshot().await?, |tables| tables.dead.len().map(Some)).await
+        let (tag, is_of_dead) = (TenantTag::of_filter(filter), filter.is_of_dead());
+        self.read(self.snapshot().await?, move |tables| match tag {
+            Some(tag) => {
+                tables.tagged.range(&tag, 0)?.try_fold(0, |count, of| of.map(|_| count + 1)).map(Some)
+            }
+            None if is_of_dead => tables.dead.len().map(Some),
+            None => Ok(None),
+        })
+        .await
     }
 
-    /// Jobs for which `show` returns `None` are left out. A filter that only dead jobs fit reads their index. For others the
-    /// cursor is the number of a job: numbers outlive a restart, and are counted over all shards.
+    /// Jobs for which `show` returns `None` are left out. A filter by the tag of a tenant reads the index of tags, one that
+    /// only dead jobs fit theirs. But for the latter the cursor is the number of a job: numbers outlive a restart, and are
+    /// counted over all shards.
     async fn read_page<T>(
         &self,
         filter: &Filter,
@@ -82,10 +90,21 @@ impl EmbeddedStore {
     ) -> Result<Page<T>, StoreError> {
         let from = from.unwrap_or(Cursor::START);
         let (filter, limit) = (filter.clone(), limit.clamp(1, MAX_PAGE));
-        let (mut found, next) = if filter.is_of_dead() {
+        let tag = TenantTag::of_filter(&filter);
+        let (mut found, next) = if tag.is_none() && filter.is_of_dead() {
             self.page_of_dead(from, limit).await?
         } else if (from.shard, from.life) == (0, 0) {
-            let read = move |tables: &Tables<_>| tables.records.page(from.at, limit, PAGE_BYTES);
+            let read = move |tables: &Tables<ReadTransaction>| match tag {
+                Some(tag) => {
+                    let numbers = tables.tagged.range(&tag, from.at)?;
+                    indexed(
+                        &tables.records,
+                        numbers.map(|number| number.map(|number| (number, number))),
+                        limit,
+                    )
+                }
+                None => tables.records.page(from.at, limit, PAGE_BYTES),
+            };
             let (found, next) = self.read(self.snapshot().await?, read).await?;
             (found, next.map(|at| Cursor { at, ..from }))
         } else {
@@ -112,23 +131,38 @@ impl EmbeddedStore {
             return Err(StoreError::Outdated);
         }
         self.read(self.snapshot().await?, move |tables| {
-            let (mut left, mut found) = (PAGE_BYTES, Vec::new());
             let entries = tables.dead.range(from.shard, place(from), u64::MAX)?;
-            for (read, entry) in entries.enumerate() {
-                let (at, number) = entry?;
-                if read == limit || left == 0 {
-                    return Ok((found, Some(cursor(from.shard, at, number))));
-                }
-                if let Some((record, body)) = tables.records.get(number)?.zip(tables.records.body(number)?) {
-                    left = left.saturating_sub(body.payload.len());
-                    found.push((record, body));
-                }
+            let entries = entries.map(|entry| entry.map(|(at, number)| (number, (at, number))));
+            let (found, next) = indexed(&tables.records, entries, limit)?;
+            if let Some((at, number)) = next {
+                return Ok((found, Some(cursor(from.shard, at, number))));
             }
             let next = Cursor { shard: from.shard + 1, ..Cursor::START };
             Ok((found, Some(next).filter(|next| next.shard < shards)))
         })
         .await
     }
+}
+
+/// Reads the jobs of the first entries of an index, each with its number before it, and returns the first entry that was
+/// not read.
+fn indexed<E>(
+    records: &Records<ReadTransaction>,
+    entries: impl Iterator<Item = Result<(u64, E)>>,
+    limit: usize,
+) -> Result<(Vec<tables::StoredJob>, Option<E>)> {
+    let (mut left, mut found) = (PAGE_BYTES, Vec::new());
+    for (read, entry) in entries.enumerate() {
+        let (number, entry) = entry?;
+        if read == limit || left == 0 {
+            return Ok((found, Some(entry)));
+        }
+        if let Some((record, body)) = records.get(number)?.zip(records.body(number)?) {
+            left = left.saturating_sub(body.payload.len());
+            found.push((record, body));
+        }
+    }
+    Ok((found, None))
 }
 
 /// The bits of a cursor's position that are a time of death, in ms. Above them, and in its life, is the number of the job.

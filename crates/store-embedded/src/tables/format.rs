@@ -8,11 +8,11 @@ use super::list::ReplayTables;
 use crate::error::Result;
 
 /// The version of the tables, their rows, and the redo log. A file with a later one is refused.
-pub(crate) const VERSION: u64 = 11;
-/// Earlier versions have the same tables, but no failing destinations (10), no paused destinations and no audit log (9),
-/// no feeds (8), no archive (7), no schedules (6), no counts of tenants (5), no topics of tenants (4), no submits that
-/// replace jobs (3), no pull jobs (2) or no log (1). They are taken over.
-const EARLIER: [u64; 10] = [10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
+pub(crate) const VERSION: u64 = 12;
+/// Earlier versions have the same tables, but no index of tags (11), no failing destinations (10), no paused destinations
+/// and no audit log (9), no feeds (8), no archive (7), no schedules (6), no counts of tenants (5), no topics of tenants
+/// (4), no submits that replace jobs (3), no pull jobs (2) or no log (1). They are taken over.
+const EARLIER: [u64; 11] = [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 
@@ -21,24 +21,27 @@ const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format
 pub(crate) struct Format {
     pub(crate) fixed: Fixed,
     pub(crate) checkpoint: Checkpoint,
-    pub(crate) counted: Counted,
+    pub(crate) derived: Derived,
 }
 
-/// What a file counts.
+/// What a file has of what follows from its jobs, and is made anew for a file from before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Counted {
+pub(crate) enum Derived {
     /// It is from before jobs were counted by lane.
     Nothing,
     /// It is from before the topics and lanes of tenants were counted.
     Lanes,
+    /// It is from before jobs were indexed by their tags.
+    Counts,
     All,
 }
 
-impl Counted {
+impl Derived {
     const fn stored(number: Option<u64>) -> Self {
         match number {
             None | Some(0) => Self::Nothing,
             Some(1) => Self::Lanes,
+            Some(2) => Self::Counts,
             Some(_) => Self::All,
         }
     }
@@ -98,7 +101,7 @@ pub(crate) fn read_or_create(database: &Database, shards: u16) -> Result<Format>
     let shards = stored.ok_or(StoreError::Unreadable("the number of shards"))?;
     let checkpoint = Checkpoint { sequence: get("sequence")?.unwrap_or(0), log: get("log")?.unwrap_or(0) };
     let fixed = Fixed { shards, is_guarded: get("guarded")? == Some(1) };
-    Ok(Format { fixed, checkpoint, counted: Counted::stored(get("counted")?) })
+    Ok(Format { fixed, checkpoint, derived: Derived::stored(get("counted")?) })
 }
 
 fn create(database: &Database, shards: u16) -> Result<Format> {
@@ -107,16 +110,16 @@ fn create(database: &Database, shards: u16) -> Result<Format> {
     format.insert("shards", u64::from(shards))?;
     format.insert("guarded", 1)?;
     drop(format);
-    set_counted(&txn)?;
+    set_derived(&txn)?;
     drop(ReplayTables::open(&txn)?);
     Checkpoint::default().commit(txn, false)?;
     let fixed = Fixed { shards, is_guarded: true };
-    Ok(Format { fixed, checkpoint: Checkpoint::default(), counted: Counted::All })
+    Ok(Format { fixed, checkpoint: Checkpoint::default(), derived: Derived::All })
 }
 
-/// Notes that everything is counted.
-pub(crate) fn set_counted(txn: &WriteTransaction) -> Result<()> {
-    txn.open_table(FORMAT)?.insert("counted", 2)?;
+/// Notes that everything is counted and indexed.
+pub(crate) fn set_derived(txn: &WriteTransaction) -> Result<()> {
+    txn.open_table(FORMAT)?.insert("counted", 3)?;
     Ok(())
 }
 

@@ -38,6 +38,7 @@ pub(crate) enum End {
 impl Txn<'_> {
     pub(crate) fn add(&mut self, mut record: Record, body: &[u8], to: To) -> Result<Record> {
         self.tables.records.add(&mut record, body)?;
+        self.tables.tagged.add(&record)?;
         self.row.ledger.accepted += 1;
         self.arrive(record, None, to)
     }
@@ -46,6 +47,8 @@ impl Txn<'_> {
     /// number of that one. The ledger counts no further accepted job.
     pub(crate) fn replace(&mut self, before: &Record, record: Record, body: &[u8], to: To) -> Result<Record> {
         self.unlink(before)?;
+        self.tables.tagged.remove(before)?;
+        self.tables.tagged.add(&record)?;
         self.tables.records.replace_body(record.number, body)?;
         let record = self.arrive(record, Some(before.state()), to)?;
         self.tidy(before)?;
@@ -140,6 +143,7 @@ impl Txn<'_> {
             End::Cancelled => Stage::Cancelled { at, maybe_in_flight },
         };
         self.tables.counts.note_end(shard, &record.topic, record.state())?;
+        self.tables.tagged.remove(&record)?;
         (record.settled, record.last) = (settled, None);
         (record.topic, record.origin, record.tags) = (Box::default(), Box::default(), Tags::default());
         (record.token, record.life, record.lease_lost, record.first_due) = (None, None, false, None);
@@ -167,6 +171,7 @@ impl Txn<'_> {
         self.archive(EndKind::Purged, job)?;
         self.unlink(job)?;
         self.row.ledger.purged += 1;
+        self.tables.tagged.remove(job)?;
         self.tables.records.remove(job)
     }
 

@@ -17,7 +17,7 @@ use super::log::{self, Log};
 use super::replay::{catch_up, detach};
 use crate::error::Result;
 use crate::location::StoreLocation;
-use crate::tables::{Checkpoint, Counted, Fixed, Format, Journal, ReplayTables, Tables, Writing, format};
+use crate::tables::{Checkpoint, Derived, Fixed, Format, Journal, ReplayTables, Tables, Writing, format};
 
 /// A checkpoint is due once the log is this long, in bytes. With a longer log, checkpoints would stall
 /// calls less often, but opening after a crash would take longer.
@@ -46,31 +46,39 @@ impl CheckpointedDb {
             location.check_pair(path)?;
         }
         let database = location.open_database()?;
-        let Format { fixed, checkpoint, counted } =
+        let Format { fixed, checkpoint, derived } =
             format::read_or_create(&database, shards).map_err(|error| location.named(error))?;
         let mut db = Self { database, log: None, path, sequence: checkpoint.sequence, since: None };
         if let Some(path) = db.path.clone() {
             crash_point!("embedded.before_replay");
             db.sequence = catch_up(&db.database, &path, checkpoint)?;
             crash_point!("embedded.after_replay");
-            if counted < Counted::All {
-                db.recount(counted)?;
+            if derived < Derived::All {
+                db.derive(derived)?;
             }
             db.log = Some(db.create_log(location, &path)?);
         }
         Ok((db, fixed))
     }
 
-    /// Counts what a database from an earlier version does not count.
-    fn recount(&self, counted: Counted) -> Result<()> {
+    /// Counts and indexes what a database from an earlier version does not.
+    fn derive(&self, derived: Derived) -> Result<()> {
         let (txn, journal) = (self.begin()?, Journal::new());
         let mut tables = Tables::open(&Writing { txn: &txn, journal: &journal })?;
-        match counted {
-            Counted::Nothing => tables.counts.recount(&tables.records)?,
-            Counted::Lanes | Counted::All => tables.counts.count_tenants()?,
+        let Tables { records, counts, tagged, .. } = &mut tables;
+        match derived {
+            Derived::Nothing => counts.recount(records)?,
+            Derived::Lanes => counts.count_tenants()?,
+            Derived::Counts | Derived::All => {}
         }
+        records.each(|_, record| {
+            record.iter().try_for_each(|record| tagged.add(record))?;
+            // Nothing of this goes to the log.
+            journal.drain(|_| ());
+            Ok(())
+        })?;
         drop(tables);
-        format::set_counted(&txn)?;
+        format::set_derived(&txn)?;
         Checkpoint { sequence: self.sequence, log: 0 }.commit(txn, true)
     }
 

@@ -62,8 +62,10 @@ impl RedisStore {
         };
         let mut n_read = 0;
         loop {
-            let most = if n_read < MANY { NEAR_READ } else { NEAR_READ_OF_MANY };
-            let args = (&from, &till, NEAR_STEP, slots.first, slots.length, slots.count, most);
+            let is_of_many = n_read >= MANY;
+            let most = if is_of_many { NEAR_READ_OF_MANY } else { NEAR_READ };
+            let of_slots = (slots.first, slots.length, slots.count);
+            let args = (&from, &till, NEAR_STEP, of_slots, most, u8::from(is_of_many));
             let (last, ready, counted, parts): (Bytes, u64, Vec<i64>, Vec<Sampled>) =
                 self.ask(&script::FORECAST_NEAR, shard, args).await?;
             forecast.ready += ready;

@@ -85,7 +85,7 @@ impl RedisStore {
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
         let (state, _, tenant, ..) = lane_args(filter);
         let tag = filter.tag.as_deref().unwrap_or_default();
-        if !filter.is_of_dead() && (tag.is_empty() || tenant.is_empty()) {
+        if !filter.is_of_dead() && filter.tag_of_tenant().is_none() {
             return Ok(None);
         }
         let counts = (0..self.options.shards).map(async |shard| {

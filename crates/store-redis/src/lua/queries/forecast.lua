@@ -9,8 +9,8 @@ local ONE_OF, LARGE_LANE = 64, 20000
 -- are read.
 local first, length, count, most
 -- Entries that were counted one by one, by slot; parts of which a sample was read; how many entries this call may
--- still read; whether no job of the shard has failed.
-local counted, parts, left, is_untried
+-- still read; whether no job of the shard has failed, and whether its lanes with near jobs are many.
+local counted, parts, left, is_untried, is_of_many
 
 local function begin(args, base)
   shard.begin({})
@@ -18,6 +18,9 @@ local function begin(args, base)
   most = tonumber(args[base + 3])
   counted, parts, left = {}, {}, MOST_READ
   is_untried = call('HLEN', KEY.states) == 0
+  -- One stream of numbers for all parts of a call, and others in other calls: errors of parts add up as if independent.
+  -- The same call has the same sample, so that what people look at does not flicker.
+  math.randomseed(tonumber(sub(redis.sha1hex(K .. args[1]), 1, 7), 16))
 end
 
 local function slot_of(at) return at <= NOW and -1 or floor((at - first) / length) end
@@ -61,17 +64,16 @@ local function tally(sums, entries, fits)
 end
 
 -- Reads a part of n entries, or one of each of at most so many equal stretches of it. `range` returns entries from one
--- position to another. The same part gives the same sample.
+-- position to another.
 local function read_part(n, most, range)
   if n <= most then
     left = left - n
     return range(0, n - 1), true
   end
   local entries, draws = {}, min(most, max(64, floor(MOST_WORK / n)))
-  math.randomseed(n)
   for i = 0, draws - 1 do
-    local low, high = floor(i * n / draws), floor((i + 1) * n / draws) - 1
-    local at = low + floor(math.random() * (high - low + 1))
+    -- Each entry is as likely as any other, also where n is no multiple of the number of stretches.
+    local at = min(n - 1, floor((i + math.random()) * n / draws))
     entries[i + 1] = range(at, at)[1]
   end
   left = left - draws
@@ -104,7 +106,7 @@ local function count_near(lane)
   local due = call('ZCOUNT', key, '-inf', NOW)
   local rank, behind = due, (floor(NOW / schedule.WIDTH) + 2) * schedule.WIDTH
   local now, near = slot_of(NOW + 1), min(count, ceil((behind - first) / length))
-  local rest, is_of_many = total - due, most < LEAST_OF_SLOT
+  local rest = total - due
   local of_lane = is_of_many and max(most, ceil(rest / ONE_OF)) or most
   if rest <= of_lane or (is_of_many and rest < LARGE_LANE) then
     if rest > 0 then
@@ -133,11 +135,12 @@ end
 -- forecast_near: the jobs of some lanes that are due in the next minutes, by slot, and those that are ready.
 -- KEYS  shard
 -- ARGV  from where in `index`, to where, how many members to look at; the first slot's beginning (ms), the length of a
---   slot (ms), how many there are, up to how many entries of a part are read
+--   slot (ms), how many there are, up to how many entries of a part are read, 1 if much was read already and else 0
 -- Returns {the last member if there may be more, else '', how many are ready, {slot, first attempts, retries, ...},
 --   {{size, read, its first slot, its last slot, {slot, first attempts, retries, ...}} of a part that was sampled, ...}}
 function edges.forecast_near(args)
   begin(args, 4)
+  is_of_many = args[8] == '1'
   local members = call('ZRANGE', KEY.index, args[1], args[2], 'BYLEX', 'LIMIT', 0, args[3])
   local ids, at, ready, last = {}, {}, 0, #members == tonumber(args[3]) and members[#members] or ''
   for _, member in ipairs(members) do

@@ -133,6 +133,8 @@ end
 -- Returns how many; -1 if no index serves it
 function edges.indexed(args)
   shard.begin({'tag_index'})
+  -- A shard without jobs has no index of tags yet.
+  if call('HLEN', KEY.pool) == 0 then return 0 end
   local index = index_of(tonumber(args[1]), args[2], args[3])
   if index == 'tags' then return tag_index.count(args[2], args[3]) end
   return index and call('ZCARD', KEY.dead) or -1
