@@ -147,7 +147,7 @@ async fn jobs_without_an_index_entry_are_found_and_linked_again() {
     mended(path, "tags", DamageKind::Tag, 3).await;
     empty(path, TAGS);
     empty(path, DEAD);
-    mended_kinds(path, "tags and dead", &[(DamageKind::Tag, 3), (DamageKind::Unindexed, 1)]).await;
+    mended_kinds(path, "tags and dead", &[(DamageKind::Unindexed, 1), (DamageKind::Tag, 3)]).await;
 }
 
 #[tokio::test]
