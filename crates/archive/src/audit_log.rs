@@ -1,18 +1,16 @@
-//! The audit log for the archive: an entry as a row, and the reader that finds in the store what the database does not have.
+//! The reader of the audit log: finds in the store the entries that the database does not have.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{AuditLogId, AuditLogRow, MAX_AUDIT_LOG_ROWS, StoreError};
-use ringback_core::wire::{AuditLogEntry, AuditLogOutcome};
 use ringback_service::backoff::PartialOutage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::Store;
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::row::{clean, clean_json};
+use crate::audit_entry::AuditEntryRow;
 use crate::sink::SinkError;
 
 /// How often the audit log is read, and how often while many calls leave entries: the store keeps a limited number.
@@ -34,65 +32,6 @@ const LONGEST_PAUSE: u32 = 6;
 /// What can be away.
 const STORE: &str = "store";
 const DATABASE: &str = "database";
-
-/// An entry of the audit log. Times are in milliseconds since 1970. No text has a NUL.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditEntryRow {
-    /// Its id.
-    pub id: String,
-    /// When the call was answered.
-    pub at: i64,
-    /// The tenant whose topics the call was about.
-    pub tenant: Option<String>,
-    /// Who has called.
-    pub who: String,
-    /// The address that the call came from.
-    pub address: Option<String>,
-    /// The operation.
-    pub operation: String,
-    /// What was changed, as JSON.
-    pub target: String,
-    /// What it was before, as JSON.
-    pub before: Option<String>,
-    /// What it was after, as JSON.
-    pub after: Option<String>,
-    /// How many jobs, or ends of jobs, the call has changed.
-    pub count: Option<i64>,
-    /// `done` or `unknown`.
-    pub outcome: String,
-    /// The trace that the call belongs to.
-    pub trace_id: Option<String>,
-}
-
-impl AuditEntryRow {
-    /// The row of an entry as it is stored.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    fn read(row: &AuditLogRow) -> serde_json::Result<Self> {
-        let entry: AuditLogEntry = serde_json::from_str(&row.written)?;
-        let json = |value: &serde_json::Value| clean_json(value.to_string());
-        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        Ok(Self {
-            id: row.id.to_string(),
-            at: number(row.id.time().as_millis()),
-            tenant: entry.tenant.as_deref().map(clean),
-            who: clean(&entry.who),
-            address: entry.address.as_deref().map(clean),
-            operation: clean(&entry.operation),
-            target: clean_json(serde_json::to_string(&entry.target)?),
-            before: entry.before.as_ref().map(json),
-            after: entry.after.as_ref().map(json),
-            count: entry.count.map(number),
-            outcome: match entry.outcome {
-                AuditLogOutcome::Done => "done",
-                AuditLogOutcome::Unknown => "unknown",
-            }
-            .to_owned(),
-            trace_id: entry.trace_id.as_deref().map(clean),
-        })
-    }
-}
 
 /// Reads the audit log of a store, newest entries first, as far back as an entry can be new.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit_log::AuditEntryRow;
+use crate::audit_entry::AuditEntryRow;
 use crate::row::EndRow;
 
 /// How long a database may take to bring its schema up to date.

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::message::{receive, send};
 use super::program::{ChildProgram, ended, unexpected};
-use crate::audit_log::AuditEntryRow;
+use crate::audit_entry::AuditEntryRow;
 use crate::row::EndRow;
 use crate::sink::{MIGRATE, Sink, SinkError, Written};
 

@@ -47,8 +47,10 @@ impl Txn<'_> {
     /// number of that one. The ledger counts no further accepted job.
     pub(crate) fn replace(&mut self, before: &Record, record: Record, body: &[u8], to: To) -> Result<Record> {
         self.unlink(before)?;
-        self.tables.tagged.remove(before)?;
-        self.tables.tagged.add(&record)?;
+        if before.tags != record.tags {
+            self.tables.tagged.remove(before)?;
+            self.tables.tagged.add(&record)?;
+        }
         self.tables.records.replace_body(record.number, body)?;
         let record = self.arrive(record, Some(before.state()), to)?;
         self.tidy(before)?;
