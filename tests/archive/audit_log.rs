@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, Options};
 use ringback_store::{Store, settings};
-use ringback_testkit::{PostgresServer, Role, Sink, Stack, eventually, http_client};
+use ringback_testkit::{Sink, Stack, eventually, http_client};
 use serde_json::{Value, json};
 
 use super::database::{Database, attached, readable};
@@ -15,7 +15,7 @@ use crate::sample_jobs::{SOON, TOPIC, job, with};
 const ALL: &str = "select id, tenant, who, address, operation, target, before, after, count, outcome, trace_id from \
     ringback_audit_log order by id";
 
-/// Longer than the log is read back and once again.
+/// Longer than it takes until the log is read again, also after a few pauses.
 const READ: Duration = Duration::from_secs(30);
 
 /// The entries that the API shows, the oldest first.
@@ -104,10 +104,7 @@ async fn each_entry_of_the_audit_log_is_in_the_archive_with_all_that_it_says() {
 
 #[tokio::test]
 async fn entries_that_came_while_the_database_or_the_archivers_were_away_are_archived_once() {
-    let mut database = Database::Postgres(Box::new(PostgresServer::start().await));
-    let options = Stack::options().count(Role::Archiver, 2).env("RINGBACK_ARCHIVE", &database.url());
-    let mut stack = options.start().await;
-    attached(&stack).await;
+    let (mut database, mut stack) = Database::with_archivers(2).await;
     pause(&stack, "a").await;
     is_archived(&stack, &database, 1).await;
     let Database::Postgres(server) = &mut database else { unreachable!("it is PostgreSQL") };
@@ -140,10 +137,7 @@ async fn new_entries(stack: &Stack) -> u64 {
 
 #[tokio::test]
 async fn an_entry_that_comes_late_and_one_that_cannot_be_read_hold_up_nothing() {
-    let database = Database::Postgres(Box::new(PostgresServer::start().await));
-    let stack =
-        Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url()).start().await;
-    attached(&stack).await;
+    let (database, stack) = Database::with_archivers(1).await;
     pause(&stack, "a").await;
     is_archived(&stack, &database, 1).await;
     let [shown] = &entries(&stack).await[..] else { panic!("one entry") };
@@ -177,10 +171,7 @@ async fn an_entry_that_comes_late_and_one_that_cannot_be_read_hold_up_nothing() 
 
 #[tokio::test]
 async fn a_database_that_takes_ends_but_no_audit_log_is_no_outage() {
-    let database = Database::Postgres(Box::new(PostgresServer::start().await));
-    let stack =
-        Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url()).start().await;
-    attached(&stack).await;
+    let (database, stack) = Database::with_archivers(1).await;
     readable(&stack).await;
     let refuse = "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$; \
         create trigger refuse before insert on ringback_audit_log for each row execute function refuse()";

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use ringback_testkit::{PostgresServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{Role, Sink, eventually};
 
-use super::database::{Database, attached};
+use super::database::Database;
 use crate::sample_jobs::{SOON, TOPIC, job};
 
 /// The points between its steps.
@@ -23,10 +23,7 @@ fn actions() -> Vec<String> {
 
 #[tokio::test]
 async fn each_end_is_in_the_database_once_wherever_an_archiver_is_killed() {
-    let database = Database::Postgres(Box::new(PostgresServer::start().await));
-    let mut stack =
-        Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url()).start().await;
-    attached(&stack).await;
+    let (database, mut stack) = Database::with_archivers(1).await;
     stack.archivers.remove(0).kill();
     let (directory, sink) = (tempfile::tempdir().expect("a directory"), Sink::start().await);
     let file = |name: &str| directory.path().join(name).display().to_string();

@@ -38,6 +38,15 @@ impl Database {
         [(postgres, over_redis), (sqlite, embedded)]
     }
 
+    /// PostgreSQL, and a stack of processes over Redis with so many archivers that write to it.
+    pub(super) async fn with_archivers(count: usize) -> (Self, Stack) {
+        let database = Self::Postgres(Box::new(PostgresServer::start().await));
+        let options = Stack::options().count(Role::Archiver, count).env("RINGBACK_ARCHIVE", &database.url());
+        let stack = options.start().await;
+        attached(&stack).await;
+        (database, stack)
+    }
+
     /// Runs statements.
     pub(crate) async fn execute(&self, sql: &str) {
         match self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use ringback_testkit::{Answer, PostgresServer, Role, Sink, Stack, StackOptions, eventually, seed};
+use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually, seed};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -79,10 +79,7 @@ async fn check(database: &Database, stack: &Stack, count: usize) {
 #[tokio::test]
 async fn each_end_is_in_postgres_once_while_archivers_and_the_server_are_killed() {
     let (count, mut random) = (jobs(), random());
-    let mut database = Database::Postgres(Box::new(PostgresServer::start().await));
-    let options = Stack::options().count(Role::Archiver, 2).env("RINGBACK_ARCHIVE", &database.url());
-    let mut stack = options.start().await;
-    attached(&stack).await;
+    let (mut database, mut stack) = Database::with_archivers(2).await;
     let sink = Sink::counting().await;
     let (mut archivers, mut last, mut kills) =
         (std::mem::take(&mut stack.archivers), Instant::now(), BTreeMap::new());

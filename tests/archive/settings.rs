@@ -90,10 +90,7 @@ async fn tls_to_postgres_is_checked_by_the_authorities_of_the_file() {
 
 #[tokio::test]
 async fn several_archivers_bring_the_schema_up_at_once_and_share_the_work() {
-    let database = Database::Postgres(Box::new(PostgresServer::start().await));
-    let stack =
-        Stack::options().count(Role::Archiver, 3).env("RINGBACK_ARCHIVE", &database.url()).start().await;
-    attached(&stack).await;
+    let (database, stack) = Database::with_archivers(3).await;
     let sink = Sink::start().await;
     for n in 0..100 {
         stack.accept(&job(&sink, &format!("{n}"))).await;

@@ -30,7 +30,7 @@ async fn some_of_many(bench: &Workbench) {
 }
 
 /// The jobs of all pages, in their order, and how many were looked at for them. `between` runs between two pages.
-async fn read(
+pub(super) async fn read(
     bench: &Workbench,
     filter: &Filter,
     look: usize,

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use ringback_core::contract::{Filter, SubmitResult};
-use ringback_core::job::{IfExists, Job, NewJob, TenantScope, Topic};
+use ringback_core::job::{IfExists, NewJob, TenantScope, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
 use super::jobs::{LONG, With, bury};
+use super::list_dead;
 use super::workbench::Workbench;
-
-/// More than all pages of a case are; so that reading ends in any case.
-const MAX_PAGES: usize = 500;
 
 fn tagged(tag: &str) -> Filter {
     Filter { scope: TenantScope::One(None), tag: Some(tag.to_owned()), ..Filter::default() }
@@ -19,17 +17,8 @@ fn tagged(tag: &str) -> Filter {
 
 /// The ids of the jobs of all pages, and how many jobs were looked at for them.
 async fn read(bench: &Workbench, filter: &Filter, look: usize) -> (BTreeSet<String>, usize) {
-    let (mut found, mut examined, mut from) = (Vec::<Job>::new(), 0, None);
-    for _ in 0..MAX_PAGES {
-        let page = bench.store().page(filter, from, look).await.expect("a page");
-        found.extend(page.items);
-        examined += page.examined;
-        from = page.next;
-        if from.is_none() {
-            return (found.iter().map(|job| job.key.id.to_string()).collect(), examined);
-        }
-    }
-    panic!("the pages do not end");
+    let (found, examined) = list_dead::read(bench, filter, look, async |_| ()).await;
+    (found.iter().map(|job| job.key.id.to_string()).collect(), examined)
 }
 
 /// Checks that a filter finds these jobs, looking at nothing else.

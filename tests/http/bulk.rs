@@ -19,10 +19,6 @@ fn dead(id: &str, host: &str, status: u16) -> Value {
         "failures": 3, "last": {"at": "2026-11-20T09:30:00.000Z", "status": status, "duration_ms": 7}})
 }
 
-fn dead_of_tag() -> Value {
-    with(dead("tagged", "three.example", 500), "tags", json!(["customer:9"]))
-}
-
 /// Starts an operation, and returns the path of its progress.
 async fn start(stack: &Stack, action: &str, ask: &Value) -> String {
     let reply = stack.post(&format!("/v1/jobs/{action}"), ask).await;
@@ -99,6 +95,8 @@ async fn each_action_changes_the_jobs_that_fit() {
         // What becomes ready stays so.
         stack.post_empty(&format!("/v1/topics/{TOPIC}/pause")).await.expect(200);
         stack.batch(&tagged(30, "job", "a")).await;
+        let tagged_dead = ["tagged-1", "tagged-2"]
+            .map(|id| with(dead(id, "three.example", 500), "tags", json!(["customer:9"])));
         let dead: Vec<_> = (0..30)
             .map(|n| {
                 dead(&format!("dead-{n}"), ["one.example:8080", "two.example"][n % 2], [503, 404, 500][n % 3])
@@ -106,9 +104,7 @@ async fn each_action_changes_the_jobs_that_fit() {
             .collect();
         stack.import(&dead).await;
         // A tag that only dead jobs are asked for: one index serves it, of two that could.
-        let of_one =
-            [with(dead_of_tag(), "id", json!("tagged-1")), with(dead_of_tag(), "id", json!("tagged-2"))];
-        stack.import(&of_one).await;
+        stack.import(&tagged_dead).await;
         let tagged = json!({"filter": {"tag": "customer:9"}});
         assert_eq!(counted(&stack, "purge", &tagged).await, 2);
         assert_eq!(done(&stack, &start(&stack, "purge", &tagged).await).await, 2);

@@ -55,7 +55,7 @@ pub use self::{
     failing::*,
     failures::*,
     feeds::*,
-    filter::{Filter, MAX_ERROR_TEXT, TimeRange},
+    filter::{Filter, FilterIndex, MAX_ERROR_TEXT, TimeRange},
     forecast::*,
     gauges::*,
     lateness::*,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringback_core::contract::{AcceptLoss, Cursor, Filter, Options, Profile, Shard, StoreError};
+use ringback_core::contract::{AcceptLoss, Cursor, Filter, FilterIndex, Options, Profile, Shard, StoreError};
 use ringback_core::job::JobKey;
 use ringback_core::policy::Logging;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
@@ -211,8 +211,7 @@ impl Store {
     /// another shard. The parts are the shards, but for what the embedded store keeps together: jobs by their numbers, and
     /// by tags.
     pub fn page_starts(&self, filter: &Filter) -> Vec<Cursor> {
-        let is_by_shard = filter.is_of_dead() && filter.tag_of_tenant().is_none();
-        if matches!(self.backend, Backend::Embedded(_)) && !is_by_shard {
+        if matches!(self.backend, Backend::Embedded(_)) && filter.index() != Some(FilterIndex::Dead) {
             return vec![Cursor::START];
         }
         self.shards().map(|shard| Cursor { shard: shard.0, ..Cursor::START }).collect()

@@ -106,17 +106,13 @@ impl Filter {
         self.state.or(self.reason.is_some().then_some(State::Dead))
     }
 
-    /// Whether only dead jobs can fit.
-    pub fn is_of_dead(&self) -> bool {
-        self.only_state() == Some(State::Dead)
-    }
-
-    /// The tag, and the tenant whose jobs have it. `None` if the filter is about several tenants: an index of tags does not
-    /// serve it.
-    pub fn tag_of_tenant(&self) -> Option<(Option<&Tenant>, &str)> {
+    /// The index that serves it, if one does: that of tags first, which is about fewer jobs.
+    pub fn index(&self) -> Option<FilterIndex<'_>> {
         match (&self.scope, &self.tag) {
-            (TenantScope::One(tenant), Some(tag)) => Some((tenant.as_ref(), tag)),
-            (TenantScope::All, _) | (_, None) => None,
+            (TenantScope::One(tenant), Some(tag)) => Some(FilterIndex::Tag(tenant.as_ref(), tag)),
+            (TenantScope::All, _) | (_, None) => {
+                (self.only_state() == Some(State::Dead)).then_some(FilterIndex::Dead)
+            }
         }
     }
 
@@ -146,6 +142,15 @@ impl Filter {
             && self.failed.has(last.map(|last| last.at))
             && self.id_prefix.as_ref().is_none_or(|prefix| job.key.id.as_str().starts_with(prefix))
     }
+}
+
+/// An index that serves a filter: its pages look at the jobs in that alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterIndex<'a> {
+    /// The jobs with a tag, of a tenant or of those without one.
+    Tag(Option<&'a Tenant>, &'a str),
+    /// The dead jobs.
+    Dead,
 }
 
 /// A filter as the store keeps it. Fields that are not set are left out.

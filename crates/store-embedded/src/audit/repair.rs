@@ -128,9 +128,9 @@ impl Txn<'_> {
     /// Restores a job in the index of tags. Returns whether any of its tags was missing.
     fn relink_tags(&mut self, number: u64) -> Result<bool> {
         let Some(record) = self.tables.records.get(number)? else { return Ok(false) };
-        let is_missing = !self.tables.tagged.is_whole(&record)?;
+        let (_, missing) = self.tables.tagged.count(&record)?;
         self.tables.tagged.add(&record)?;
-        Ok(is_missing)
+        Ok(missing > 0)
     }
 
     /// Puts a ready job back at its position, or behind the others where another job has that.

@@ -74,9 +74,9 @@ impl Walk<'_> {
         let is_named = records.number(record.locator)? == Some(number);
         let is_indexed = self.tables.is_indexed(&record)?;
         let has_body = records.has_body(number)?;
-        let is_tagged = self.tables.tagged.is_whole(&record)?;
+        let (tagged, untagged) = self.tables.tagged.count(&record)?;
         self.entries += u64::from(is_named) + u64::from(is_indexed) + u64::from(has_body && is_open);
-        self.entries += self.tables.tagged.count(&record)? as u64;
+        self.entries += tagged;
         *self.counts.entry((shard, state.name())).or_default() += 1;
         if is_open {
             self.findings.audit.checked += 1;
@@ -90,7 +90,7 @@ impl Walk<'_> {
             let finding = finding(DamageKind::Body, format!("the body of a {state} job is missing"))?;
             self.findings.add(finding, None);
         }
-        if !is_tagged {
+        if untagged > 0 {
             let finding = finding(DamageKind::Tag, format!("the index of tags does not have a {state} job"))?;
             self.findings.add(finding, Some(Action::RelinkTags(number)));
         }

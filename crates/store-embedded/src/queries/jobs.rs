@@ -3,7 +3,7 @@
 
 use redb::ReadTransaction;
 use ringback_core::contract::{
-    Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload,
+    Cursor, Filter, FilterIndex, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload,
 };
 use ringback_core::job::{ContentHash, Job, JobKey};
 
@@ -67,13 +67,15 @@ impl EmbeddedStore {
 
     /// How many jobs the pages of a filter look at in all, if an index serves it.
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
-        let (tag, is_of_dead) = (TenantTag::of_filter(filter), filter.is_of_dead());
-        self.read(self.snapshot().await?, move |tables| match tag {
-            Some(tag) => {
-                tables.tagged.range(&tag, 0)?.try_fold(0, |count, of| of.map(|_| count + 1)).map(Some)
+        let tag = match filter.index() {
+            Some(FilterIndex::Tag(tenant, tag)) => TenantTag::new(tenant, tag),
+            Some(FilterIndex::Dead) => {
+                return self.read(self.snapshot().await?, |tables| tables.dead.len().map(Some)).await;
             }
-            None if is_of_dead => tables.dead.len().map(Some),
-            None => Ok(None),
+            None => return Ok(None),
+        };
+        self.read(self.snapshot().await?, move |tables| {
+            tables.tagged.range(&tag, 0)?.try_fold(0, |count, of| of.map(|_| count + 1)).map(Some)
         })
         .await
     }
@@ -90,25 +92,20 @@ impl EmbeddedStore {
     ) -> Result<Page<T>, StoreError> {
         let from = from.unwrap_or(Cursor::START);
         let (filter, limit) = (filter.clone(), limit.clamp(1, MAX_PAGE));
-        let tag = TenantTag::of_filter(&filter);
-        let (mut found, next) = if tag.is_none() && filter.is_of_dead() {
-            self.page_of_dead(from, limit).await?
-        } else if (from.shard, from.life) == (0, 0) {
-            let read = move |tables: &Tables<ReadTransaction>| match tag {
-                Some(tag) => {
-                    let numbers = tables.tagged.range(&tag, from.at)?;
-                    indexed(
-                        &tables.records,
-                        numbers.map(|number| number.map(|number| (number, number))),
-                        limit,
-                    )
-                }
-                None => tables.records.page(from.at, limit, PAGE_BYTES),
-            };
-            let (found, next) = self.read(self.snapshot().await?, read).await?;
-            (found, next.map(|at| Cursor { at, ..from }))
-        } else {
+        let index = filter.index();
+        if index != Some(FilterIndex::Dead) && (from.shard, from.life) != (0, 0) {
             return Err(StoreError::Outdated);
+        }
+        let (mut found, next) = match index {
+            Some(FilterIndex::Dead) => self.page_of_dead(from, limit).await?,
+            Some(FilterIndex::Tag(tenant, tag)) => {
+                self.page_of_tag(TenantTag::new(tenant, tag), from, limit).await?
+            }
+            None => {
+                let read = move |tables: &Tables<_>| tables.records.page(from.at, limit, PAGE_BYTES);
+                let (found, next) = self.read(self.snapshot().await?, read).await?;
+                (found, next.map(|at| Cursor { at, ..from }))
+            }
         };
         let examined = found.len();
         // What can be judged without the body.
@@ -118,6 +115,22 @@ impl EmbeddedStore {
         });
         let items = found.into_iter().filter_map(show).collect();
         Ok(Page { items, next, examined })
+    }
+
+    /// Jobs with a tag, and where the next page begins.
+    async fn page_of_tag(
+        &self,
+        tag: TenantTag,
+        from: Cursor,
+        limit: usize,
+    ) -> Result<(Vec<(Record, Body)>, Option<Cursor>), StoreError> {
+        self.read(self.snapshot().await?, move |tables| {
+            let numbers = tables.tagged.range(&tag, from.at)?;
+            let entries = numbers.map(|number| number.map(|number| (number, number)));
+            let (found, next) = indexed(&tables.records, entries, limit)?;
+            Ok((found, next.map(|at| Cursor { at, ..from })))
+        })
+        .await
     }
 
     /// Dead jobs of the shard of a cursor, and where the next page begins.

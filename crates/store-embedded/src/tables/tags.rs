@@ -1,7 +1,6 @@
 //! The index of jobs that have not ended by their tags: tenant and tag, and the number of the job.
 
 use redb::ReadableTable as _;
-use ringback_core::contract::Filter;
 use ringback_core::job::Tenant;
 
 use super::counts::tenant_of;
@@ -15,19 +14,17 @@ pub(crate) struct TaggedJobs<A: Access>(pub(crate) Rows<A, (&'static str, u64), 
 pub(crate) struct TenantTag(String);
 
 impl TenantTag {
-    fn new(tenant: &str, tag: &str) -> Self {
-        Self(format!("{tenant} {tag}"))
+    pub(crate) fn new(tenant: Option<&Tenant>, tag: &str) -> Self {
+        Self::of(&tenant.map_or_else(String::new, |name| format!("{}{name}", Tenant::MARK)), tag)
     }
 
-    /// The tag that a filter names, if it names the tenant too.
-    pub(crate) fn of_filter(filter: &Filter) -> Option<Self> {
-        let (tenant, tag) = filter.tag_of_tenant()?;
-        Some(Self::new(&tenant.map_or_else(String::new, |name| format!("{}{name}", Tenant::MARK)), tag))
+    fn of(tenant: &str, tag: &str) -> Self {
+        Self(format!("{tenant} {tag}"))
     }
 
     fn all_of(record: &Record) -> impl Iterator<Item = Self> {
         let tenant = tenant_of(&record.topic).unwrap_or_default();
-        record.tags.iter().map(move |tag| Self::new(tenant, tag))
+        record.tags.iter().map(move |tag| Self::of(tenant, tag))
     }
 }
 
@@ -38,14 +35,13 @@ impl<A: Access> TaggedJobs<A> {
         Ok(rows.map(|row| Ok(row?.0.value().1)))
     }
 
-    /// How many of the tags of a job it has.
-    pub(crate) fn count(&self, record: &Record) -> Result<usize> {
-        TenantTag::all_of(record).map(|tag| Ok(usize::from(self.0.has((&*tag.0, record.number))?))).sum()
-    }
-
-    /// Whether it has all tags of a job.
-    pub(crate) fn is_whole(&self, record: &Record) -> Result<bool> {
-        Ok(self.count(record)? == record.tags.iter().count())
+    /// How many of the tags of a job it has, and how many it does not have.
+    pub(crate) fn count(&self, record: &Record) -> Result<(u64, u64)> {
+        let (mut found, mut missing) = (0, 0);
+        for tag in TenantTag::all_of(record) {
+            *(if self.0.has((&*tag.0, record.number))? { &mut found } else { &mut missing }) += 1;
+        }
+        Ok((found, missing))
     }
 
     pub(crate) fn len(&self) -> Result<u64> {

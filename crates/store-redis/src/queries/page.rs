@@ -83,11 +83,11 @@ impl RedisStore {
 
     /// How many jobs the pages of a filter look at in all, if an index serves it.
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
-        let (state, _, tenant, ..) = lane_args(filter);
-        let tag = filter.tag.as_deref().unwrap_or_default();
-        if !filter.is_of_dead() && filter.tag_of_tenant().is_none() {
+        if filter.index().is_none() {
             return Ok(None);
         }
+        let (state, _, tenant, ..) = lane_args(filter);
+        let tag = filter.tag.as_deref().unwrap_or_default();
         let counts = (0..self.options.shards).map(async |shard| {
             let count: i64 = self.ask(&script::INDEXED, Shard(shard), (state, &tenant, tag)).await?;
             Ok::<_, StoreError>(u64::try_from(count).ok())
