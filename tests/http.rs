@@ -41,3 +41,4 @@ mod tls;
 mod topics;
 mod tracing;
 mod unread_answers;
+mod waiting_consumers;

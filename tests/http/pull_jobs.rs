@@ -17,16 +17,16 @@ use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
 const RESERVE: &str = "/v1/topics/e2e/reserve";
 
 /// A pull job that is due now.
-fn pull(id: &str) -> Value {
+pub(super) fn pull(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "body": {"id": id}})
 }
 
 /// A reserve that can be spawned or dropped.
-fn waiting(stack: &Stack, ask: &Value) -> impl Future<Output = Reply> + Send + use<> {
+pub(super) fn waiting(stack: &Stack, ask: &Value) -> impl Future<Output = Reply> + Send + use<> {
     raw_post(stack.url(RESERVE), &[JSON], ask.to_string())
 }
 
-fn jobs(reply: &Reply) -> Vec<Value> {
+pub(super) fn jobs(reply: &Reply) -> Vec<Value> {
     assert_eq!(reply.status, 200, "{:?}", reply.body);
     reply.json()["jobs"].as_array().expect("a list of jobs").clone()
 }
@@ -117,69 +117,6 @@ async fn a_lease_that_runs_out_after_the_last_tier_leaves_the_job_dead() {
         stack.reserve_one(TOPIC, &json!({"ttr": "100ms"})).await;
         let dead = stack.wait_state(TOPIC, "left", "dead", SOON).await;
         assert_eq!((&dead["reason"], &dead["failures"]), (&json!("exhausted"), &json!(1)), "{dead}");
-    }
-}
-
-#[tokio::test]
-async fn a_submit_wakes_one_of_those_who_wait_and_each_gets_a_job_of_its_own() {
-    const WAITERS: usize = 30;
-    for options in StackOptions::each_store() {
-        let stack = options.start().await;
-        let mut waiters = JoinSet::new();
-        for _ in 0..WAITERS {
-            waiters.spawn(waiting(&stack, &json!({"wait": "25s", "max": 10})));
-        }
-        // By then they wait: a look of the listener is three seconds away at most.
-        assert!(timeout(Duration::from_millis(1500), waiters.join_next()).await.is_err());
-        let submitted = Instant::now();
-        stack.accept(&pull("first")).await;
-        let reply = waiters.join_next().await.expect("a waiter").expect("an answer");
-        assert!(submitted.elapsed() < Duration::from_secs(2), "{:?}", submitted.elapsed());
-        assert_eq!(jobs(&reply)[0]["id"], "first");
-        for n in 1..WAITERS {
-            stack.accept(&pull(&n.to_string())).await;
-            let reply = timeout(SOON, waiters.join_next()).await.expect("in time").expect("a waiter");
-            assert_eq!(jobs(&reply.expect("an answer")).len(), 1);
-        }
-        stack.wait_count("reserved", WAITERS as u64, SOON).await;
-    }
-}
-
-#[tokio::test]
-async fn a_job_that_becomes_due_reaches_one_who_waits_when_it_is_due() {
-    for options in StackOptions::each_store() {
-        let stack = options.start().await;
-        stack.accept(&with(pull("later"), "delay", "700ms")).await;
-        let (_, accepted) = stack.job(TOPIC, "later").await;
-        let job = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
-        let (due, at) = (time(&accepted["due_at"]), now());
-        assert_eq!(job["id"], "later");
-        assert!(at >= due && between(due, at) < Duration::from_secs(2), "due at {due}, given at {at}");
-    }
-}
-
-#[tokio::test]
-async fn one_who_hangs_up_takes_no_job_and_passes_its_turn_on() {
-    for options in StackOptions::each_store() {
-        let stack = options.start().await;
-        for round in 0..5 {
-            let gone = timeout(Duration::from_millis(300), waiting(&stack, &json!({"wait": "25s"})));
-            assert!(gone.await.is_err(), "there is nothing yet");
-            stack.accept(&pull(&format!("job-{round}"))).await;
-            let job = stack.reserve_one(TOPIC, &json!({"wait": "10s"})).await;
-            assert_eq!(job["id"], format!("job-{round}"));
-            assert_eq!(stack.settle(&job, "finish", &json!({})).await.status, 200);
-        }
-        // Many who hang up in the very moment in which jobs come.
-        for round in 0..20 {
-            let (waiter, sent) = (waiting(&stack, &json!({"wait": "25s"})), pull(&format!("race-{round}")));
-            let (gone, _) =
-                tokio::join!(timeout(Duration::from_millis(10 + round), waiter), stack.accept(&sent));
-            gone.iter().for_each(|reply| assert_eq!(jobs(reply).len(), 1));
-        }
-        let stats = stack.stats().await;
-        let there = ["reserved", "ready"].map(|state| stats["states"][state].as_u64().unwrap_or_default());
-        assert_eq!(there.iter().sum::<u64>(), 20, "each is in one place");
     }
 }
 
@@ -284,23 +221,6 @@ async fn a_cancelled_reserved_pull_job_is_done_when_it_is_finished() {
         assert_eq!(stack.settle(&job, action, &json!({})).await.status, 200);
         assert_eq!(stack.job(TOPIC, id).await.1["state"], state);
     }
-}
-
-#[tokio::test]
-async fn waiting_reserves_are_answered_empty_when_the_api_stops() {
-    let mut stack = Stack::start().await;
-    let mut waiters = JoinSet::new();
-    for _ in 0..10 {
-        waiters.spawn(waiting(&stack, &json!({"wait": "25s"})));
-    }
-    assert!(timeout(Duration::from_millis(500), waiters.join_next()).await.is_err());
-    let stopped = Instant::now();
-    stack.apis[0].term();
-    while let Some(reply) = waiters.join_next().await {
-        assert!(jobs(&reply.expect("an answer")).is_empty());
-    }
-    assert_eq!(stack.apis[0].wait_exit(SOON).await.code(), Some(0));
-    assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
 }
 
 #[tokio::test]

@@ -79,7 +79,9 @@ impl Pulls {
         let until = Instant::now() + ask.wait;
         // Registered before the first look, so that no wake-up is lost in between.
         let mut waiter = self.waiters.register(topic.clone());
-        let mut found = self.ask_all(&mut waiter, topic, ask).await?;
+        // Who does not wait may know of jobs whose wake-ups are still under way.
+        let looks = ask.wait.is_zero() || waiter.must_look();
+        let mut found = if looks { self.ask_all(&mut waiter, topic, ask).await? } else { Vec::new() };
         drop(turn);
         while found.is_empty() && Instant::now() < until {
             let woken = tokio::select! {
@@ -106,6 +108,7 @@ impl Pulls {
         let (mut found, mut left, mut failure) = (Vec::new(), ask.max, None);
         let deadline = Deadline::from_now();
         let (mut rest, mut asked) = (self.shards_from_random(), FuturesUnordered::new());
+        let mut empty = 0;
         while left > 0 {
             match rest.next() {
                 Some(shard) => {
@@ -120,9 +123,10 @@ impl Pulls {
                 && let Ok(Some((shard, answer))) = turn.bound(asked.next()).await
             {
                 match accept(waiter, shard, answer, left) {
-                    Ok(reserved) => {
-                        left -= reserved.as_ref().map_or(0, Reserved::len);
-                        found.extend(reserved);
+                    Ok(None) => empty += 1,
+                    Ok(Some(reserved)) => {
+                        left -= reserved.len();
+                        found.push(reserved);
                     }
                     Err(error) => failure = Some(error),
                 }
@@ -131,6 +135,9 @@ impl Pulls {
         // Another waiter sent to a slow shard would wait for it too. The wake listener reads
         // that shard again.
         waiter.gives_up();
+        if empty == self.shards.len() {
+            waiter.found_nothing();
+        }
         match failure {
             Some(error) if found.is_empty() => Err(error),
             _ => Ok(found),
@@ -194,7 +201,7 @@ fn accept(
 ) -> Result<Option<Reserved>, Unavailable> {
     // A shard that fails is not passed on, since it would fail the next waiter too. The wake
     // listener reads it again.
-    let (mut reserved, more) = answer.inspect_err(|_| waiter.found_all(shard))?;
+    let (mut reserved, more) = answer.inspect_err(|_| waiter.failed(shard))?;
     if more || reserved.len() > max {
         waiter.found_more(shard);
     } else {

@@ -4,6 +4,8 @@
 mod batcher;
 mod item;
 mod queues;
+mod spread;
 
 pub(crate) use self::item::Item;
-pub(crate) use self::queues::{BatchSender, ItemFailure, ItemResult, SubmitQueues};
+pub(crate) use self::queues::{ItemFailure, ItemResult, SubmitQueues};
+pub(crate) use self::spread::Spread;

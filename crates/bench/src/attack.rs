@@ -2,8 +2,11 @@
 //! killed.
 
 use std::future::pending;
+use std::hint::spin_loop;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZero;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -28,7 +31,8 @@ pub(crate) struct Attack {
 }
 
 /// All attacks.
-pub(crate) const ATTACKS: [Attack; 11] = [
+pub(crate) const ATTACKS: [Attack; 12] = [
+    Attack { name: "busy-cores", run: |_| Box::pin(busy_cores()) },
     Attack { name: "silent-names", run: |target| Box::pin(silent_names(target)) },
     Attack { name: "dead-receiver", run: |target| Box::pin(dead_receiver(target)) },
     Attack { name: "endless-interim", run: |target| Box::pin(endless_interim(target)) },
@@ -126,6 +130,19 @@ async fn each(listener: &TcpListener, serve: impl AsyncFn(TcpStream)) {
             Some(()) = serving.next() => {}
         }
     }
+}
+
+/// No attack: it uses all cores and sends nothing. So it shows what is due to the machine that attacker and attacked share.
+async fn busy_cores() {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    for _ in 0..cores {
+        thread::spawn(|| {
+            loop {
+                spin_loop();
+            }
+        });
+    }
+    let () = pending().await;
 }
 
 /// Jobs to names whose server is silent, each with a name of its own.

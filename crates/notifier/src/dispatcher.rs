@@ -364,8 +364,9 @@ impl Dispatcher {
             info!("reserve succeeds again");
         }
         self.signals.record(shard, cause, &reserved);
-        let is_stuck = reserved.leases.is_empty() && !reserved.has_put_off;
-        if reserved.more && is_stuck && !reserved.skipped_groups.is_empty() {
+        let found_others = !reserved.leases.is_empty() || reserved.has_put_off;
+        let is_stuck = !found_others && !reserved.skipped_groups.is_empty();
+        if reserved.more && (is_stuck || reserved.is_more_later) {
             self.ask_again.later(shard, Instant::now());
         } else {
             self.ask_again.reset(shard);

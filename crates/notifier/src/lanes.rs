@@ -209,7 +209,7 @@ impl Lanes {
 
     /// Returns when a lane or a tenant opens that failures have closed.
     pub(crate) fn opens(&self) -> Option<Instant> {
-        self.failures.opens()
+        self.failures.opens(&self.tenants)
     }
 
     /// Takes permits for the next reserve and returns its limits; `None` if no permit is free.
@@ -232,12 +232,16 @@ impl Lanes {
         if self.has_tenants {
             let mut tenants;
             (per_tenant, tenants) = self.group_limits(&self.tenants, per_tenant, refill);
-            lower(&mut tenants, self.failures.tenants().take(MAX_NAMED_GROUPS), per_tenant);
+            // All of them are named, so that what is asked for is known until the answer comes.
+            let failing = self.failures.tenants(&self.tenants).take(MAX_NAMED_GROUPS);
+            let failing = failing.map(|(tenant, limit)| (tenant, limit.min(per_tenant)));
+            lower(&mut tenants, failing, per_tenant + 1);
             if tenants.iter().all(|(tenant, _)| tenant != NO_TENANT) {
                 groups.push((NO_TENANT.to_owned(), per_tenant));
             }
             groups.extend(tenants);
         }
+        self.failures.requested(&groups);
         self.requested += limit;
         self.lanes.requested += per_lane;
         self.origins.requested += per_origin;
@@ -257,6 +261,7 @@ impl Lanes {
 
     /// Returns the permits of a reserve that has been answered.
     pub(crate) fn answered(&mut self, limits: &ReserveLimits) {
+        self.failures.answered(&limits.groups);
         self.requested = self.requested.saturating_sub(limits.limit);
         self.lanes.requested = self.lanes.requested.saturating_sub(limits.per_lane);
         self.origins.requested = self.origins.requested.saturating_sub(limits.per_origin);
@@ -276,7 +281,7 @@ impl Lanes {
     /// Returns true if the free slots of a skipped lane, origin or tenant justify a reserve.
     pub(crate) fn is_open(&self, skipped: &str, refill: Refill) -> bool {
         let is_tenant_open = |tenant| {
-            if self.failures.is_closed(tenant, None) {
+            if self.failures.is_closed(tenant, None, &self.tenants) {
                 return false;
             }
             let is_limited = self.has_tenants || tenant != NO_TENANT;
@@ -287,7 +292,7 @@ impl Lanes {
             !self.crowded.contains(origin) && self.usable_group_slots(&self.origins, held, refill) > 0
         };
         match Lane::parse(skipped) {
-            Some(lane) if self.failures.is_closed(lane.tenant(), Some(skipped)) => false,
+            Some(lane) if self.failures.is_closed(lane.tenant(), Some(skipped), &self.tenants) => false,
             Some(lane) => {
                 is_tenant_open(lane.tenant())
                     && is_origin_open(lane.origin)

@@ -181,7 +181,8 @@ mod tests {
 
     fn found(more: bool, skipped: Option<&str>) -> Reserved {
         let skipped = skipped.map(str::to_owned).into_iter().collect();
-        Reserved { leases: Vec::new(), more, has_put_off: false, skipped, skipped_groups: Vec::new() }
+        let (leases, skipped_groups) = (Vec::new(), Vec::new());
+        Reserved { leases, more, is_more_later: false, has_put_off: false, skipped, skipped_groups }
     }
 
     #[test]

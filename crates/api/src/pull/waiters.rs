@@ -1,7 +1,10 @@
 //! The waiters of each topic, first come, first served. A wake-up wakes one waiter, which asks the
 //! shard. A waiter that leaves before its shard is empty wakes the next one.
+//!
+//! A waiter that comes asks all shards by itself, unless another has found them all empty since somebody waits. So of
+//! thousands that come at once only a few ask the store.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringback_core::contract::Shard;
@@ -21,17 +24,19 @@ pub(super) struct Waiters {
 struct Queue {
     /// The number of waiters, idle or asking a shard.
     present: usize,
-    /// Those that wait for a wake-up.
-    idle: VecDeque<(u64, oneshot::Sender<Shard>)>,
+    /// Those that wait for a wake-up, by their place.
+    idle: BTreeMap<i64, oneshot::Sender<Shard>>,
     /// Shards that got jobs while no waiter was idle.
     pending: BTreeSet<Shard>,
-    /// The number of the last waiter that became idle.
-    last: u64,
+    /// How many have become idle so far.
+    idled: i64,
+    /// All shards were empty when somebody asked them, and each wake-up since has woken a waiter or is pending.
+    was_empty: bool,
 }
 
 impl Queue {
     fn wake(&mut self, shard: Shard) {
-        while let Some((_, waiter)) = self.idle.pop_front() {
+        while let Some((_, waiter)) = self.idle.pop_first() {
             if waiter.send(shard).is_ok() {
                 return;
             }
@@ -41,7 +46,7 @@ impl Queue {
 }
 
 impl Waiters {
-    /// Adds a waiter. It first asks all shards by itself.
+    /// Adds a waiter.
     pub(super) fn register(self: &Arc<Self>, topic: Topic) -> Waiter {
         let mut topics = self.lock();
         if topics.is_empty() {
@@ -61,6 +66,11 @@ impl Waiters {
 
     pub(super) fn is_empty(&self) -> bool {
         self.lock().is_empty()
+    }
+
+    /// Wake-ups may have been lost: whoever comes asks the shards.
+    pub(super) fn doubt(&self) {
+        self.lock().values_mut().for_each(|queue| queue.was_empty = false);
     }
 
     /// Waits until there is a waiter.
@@ -88,13 +98,26 @@ enum Turn {
 pub(super) struct Waiter {
     all: Arc<Waiters>,
     topic: Topic,
-    waiting: Option<(u64, oneshot::Receiver<Shard>)>,
+    /// Its place among the idle ones.
+    waiting: Option<(i64, oneshot::Receiver<Shard>)>,
     /// The shards that it asks, or is about to ask.
     asking: BTreeSet<Shard>,
     turn: Turn,
 }
 
 impl Waiter {
+    /// Whether the shards may have jobs that no wake-up announces.
+    pub(super) fn must_look(&self) -> bool {
+        self.all.lock().get(&self.topic).is_none_or(|queue| !queue.was_empty)
+    }
+
+    /// The waiter has asked all shards since it came, and all were empty.
+    pub(super) fn found_nothing(&self) {
+        if let Some(queue) = self.all.lock().get_mut(&self.topic) {
+            queue.was_empty = true;
+        }
+    }
+
     /// Waits for a shard that has jobs. Safe to cancel.
     pub(super) async fn woken(&mut self) -> Shard {
         loop {
@@ -114,13 +137,14 @@ impl Waiter {
                 self.asking.insert(shard);
                 return shard;
             }
-            queue.last += 1;
+            queue.idled += 1;
             let (wake, woken) = oneshot::channel();
-            match self.turn {
-                Turn::Last => queue.idle.push_back((queue.last, wake)),
-                Turn::First => queue.idle.push_front((queue.last, wake)),
-            }
-            self.waiting = Some((queue.last, woken));
+            let place = match self.turn {
+                Turn::Last => queue.idled,
+                Turn::First => -queue.idled,
+            };
+            queue.idle.insert(place, wake);
+            self.waiting = Some((place, woken));
         }
     }
 
@@ -132,6 +156,14 @@ impl Waiter {
     /// The waiter has found a shard empty, or has emptied it.
     pub(super) fn found_all(&mut self, shard: Shard) {
         self.asking.remove(&shard);
+    }
+
+    /// A shard has failed. Others are not woken for it.
+    pub(super) fn failed(&mut self, shard: Shard) {
+        self.asking.remove(&shard);
+        if let Some(queue) = self.all.lock().get_mut(&self.topic) {
+            queue.was_empty = false;
+        }
     }
 
     /// The waiter leaves all shards that it asks, without waking others for them.
@@ -155,8 +187,8 @@ impl Drop for Waiter {
             topics.remove(&self.topic);
             return;
         }
-        let woken = self.waiting.take().and_then(|(number, mut woken)| {
-            queue.idle.retain(|(other, _)| *other != number);
+        let woken = self.waiting.take().and_then(|(place, mut woken)| {
+            queue.idle.remove(&place);
             woken.try_recv().ok()
         });
         for shard in woken.into_iter().chain(std::mem::take(&mut self.asking)) {
@@ -254,5 +286,33 @@ mod tests {
         // It leaves jobs to the next.
         one.found_more(shards[1]);
         assert_eq!(two.woken().now_or_never(), Some(shards[1]));
+    }
+
+    #[tokio::test]
+    async fn who_comes_to_a_topic_that_was_found_empty_only_waits() {
+        let (all, shards) = (Arc::new(Waiters::default()), shards());
+        let first = all.register(topic());
+        assert!(first.must_look() && all.register(topic()).must_look(), "nobody has looked");
+        first.found_nothing();
+        assert!(!all.register(topic()).must_look());
+        assert!(all.register("u".parse().unwrap()).must_look(), "of another topic nothing is known");
+        // What a wake-up announces meanwhile is not lost, and is asked first.
+        all.wake(&topic(), shards[2]);
+        let mut second = all.register(topic());
+        assert_eq!((second.must_look(), second.woken().now_or_never()), (false, Some(shards[2])));
+        drop((first, second));
+        assert!(all.register(topic()).must_look(), "nobody was there to be woken meanwhile");
+    }
+
+    #[tokio::test]
+    async fn who_comes_after_a_failure_looks_again() {
+        let (all, shards) = (Arc::new(Waiters::default()), shards());
+        let mut first = all.register(topic());
+        first.found_nothing();
+        first.failed(shards[0]);
+        assert!(all.register(topic()).must_look());
+        first.found_nothing();
+        all.doubt();
+        assert!(all.register(topic()).must_look());
     }
 }

@@ -3,7 +3,6 @@
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -11,22 +10,16 @@ use ringback_admission::Principal;
 use ringback_core::job::Tenant;
 use ringback_core::wire::{FieldError, Problem};
 use ringback_service::http_server::Claimant;
-use tokio::time::sleep;
 
 use crate::error::{ApiError, Unavailable};
 use crate::extract::Items;
 use crate::limits::Deadline;
 use crate::metrics::{Metrics, Outcome};
 use crate::state::Api;
-use crate::submit::{BatchSender, Item, ItemFailure, ItemResult, SubmitQueues};
+use crate::submit::{Item, ItemFailure, ItemResult, Spread, SubmitQueues};
 
 /// After parsing this many bytes the task yields to others.
 const YIELD_AFTER: usize = 16 * 1024;
-/// While others are active, so many items of a tenant are submitted in a millisecond, and more if there are so many that
-/// they would take longer than [`SPREAD_OVER`] milliseconds. All at once they would be in the way of those of others.
-const SPREAD: usize = 8;
-const SPREAD_OVER: usize = 200;
-const MILLISECOND: Duration = Duration::from_millis(1);
 /// The most bytes of field errors in an answer. Without a limit the answer could be many times as
 /// large as its request.
 const MAX_ERRORS: usize = 4 * 1024 * 1024;
@@ -66,8 +59,9 @@ pub(super) async fn submit_items<J: Item>(
     };
     let (sender, submitted) = queues.submit_all(&permit, deadline);
     let others = |tenant: &Tenant| api.activity.has_others(&Claimant::Name(tenant.as_str().into()));
-    let spread = caller.limited_tenant().is_some_and(others).then(|| SPREAD.max(all / SPREAD_OVER));
-    let parsed = parse_items(items, parse, sender, deadline, spread);
+    let is_beside_others = caller.limited_tenant().is_some_and(others);
+    let spread = if is_beside_others { Spread::over(sender, all) } else { Spread::none(sender) };
+    let parsed = parse_items(items, parse, spread, deadline);
     let (mut results, submitted) = tokio::join!(parsed, submitted);
     results.submitted.extend(submitted);
     api.admission.quotas.give_back(caller, left.into_inner()).await;
@@ -82,34 +76,30 @@ pub(super) async fn submit_items<J: Item>(
 }
 
 /// Parses the items and sends the valid ones to the queues. Once the store has failed and the
-/// deadline has passed, the rest is not parsed. With `spread` so many are sent in a millisecond. The results are those of
-/// items that were not sent.
+/// deadline has passed, the rest is not parsed. The results are those of items that were not sent.
 async fn parse_items<J: Item>(
     items: Vec<(usize, Bytes)>,
     parse: impl Fn(&[u8]) -> Result<J, Problem>,
-    sender: BatchSender<'_, J>,
+    mut spread: Spread<'_, J>,
     deadline: Deadline,
-    spread: Option<usize>,
 ) -> BulkResults {
     let (mut results, mut since_yield, mut errors) = (BulkResults::default(), 0, 0);
-    for (n, (number, item)) in items.into_iter().enumerate() {
-        if n > 0 && spread.is_some_and(|spread| n % spread == 0) {
-            sleep(MILLISECOND).await;
-        }
+    for (number, item) in items {
         if since_yield >= YIELD_AFTER {
             since_yield = 0;
             tokio::task::yield_now().await;
         }
         since_yield += item.len();
-        if sender.has_failed() && deadline.has_passed() {
+        if spread.has_failed() && deadline.has_passed() {
             results.submitted.push((number, Err(ItemFailure::not_tried())));
             continue;
         }
         match parse(&item) {
-            Ok(job) => results.submitted.extend(sender.send(number, job)),
+            Ok(job) => spread.send(number, job, &mut results.submitted).await,
             Err(problem) => results.invalid.push((number, shortened(problem, &mut errors))),
         }
     }
+    spread.finish(&mut results.submitted).await;
     results
 }
 
@@ -148,6 +138,7 @@ fn why_all_failed(results: &[ItemResult]) -> Option<&Unavailable> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
 
     use ringback_core::job::TenantScope;
     use ringback_store::Shortage;
@@ -169,9 +160,8 @@ mod tests {
         let results = parse_items(
             items,
             |item| api.admission.parse_job(item, None, &mut None, &Principal::operator(TenantScope::All)),
-            sender,
+            Spread::none(sender),
             deadline,
-            None,
         )
         .await;
         let numbers = results.invalid.iter().map(|(number, _)| *number).collect();

@@ -34,7 +34,7 @@ struct Part<J> {
 }
 
 /// A job of a batch, with its number there.
-type Numbered<J> = (usize, J);
+pub(super) type Numbered<J> = (usize, J);
 /// The result for the item of that number.
 pub(crate) type ItemResult = (usize, Result<Submitted, ItemFailure>);
 
@@ -116,12 +116,22 @@ pub(crate) struct BatchSender<'a, J> {
 impl<J: Item> BatchSender<'_, J> {
     /// Sends a job to its shard. Returns its result at once if that shard has failed before.
     pub(crate) fn send(&self, number: usize, job: J) -> Option<ItemResult> {
-        let shard = &self.shards[usize::from(self.store.shard_of(job.key()).number())];
+        let shard = &self.shards[self.shard_of(&job)];
         shard.send((number, job)).err().map(|_| (number, Err(ItemFailure::not_tried())))
     }
 
+    /// The number of the shard of a job.
+    pub(super) fn shard_of(&self, job: &J) -> usize {
+        self.store.shard_of(job.key()).number().into()
+    }
+
+    /// How many shards there are.
+    pub(super) fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
     /// Whether the store has failed at any shard.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.shards.iter().any(mpsc::UnboundedSender::is_closed)
     }
 }

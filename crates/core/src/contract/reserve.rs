@@ -44,6 +44,8 @@ pub struct Reserved {
     pub leases: Vec<Lease>,
     /// Whether more jobs could be reserved now.
     pub more: bool,
+    /// Whether these can only be of lanes that were put off. A call looks at a few of them, so there is no hurry.
+    pub is_more_later: bool,
     /// Whether closed lanes that hid others were put off: the next reserve finds the others.
     pub has_put_off: bool,
     /// Lanes that have more jobs but were skipped or used up their limit.

@@ -1,12 +1,15 @@
 //! How many of its callbacks may fail: while several tenants have callbacks, one whose callbacks fail has so many a second
 //! here, and each success allows one more. A failed attempt costs as much as one that succeeds, so a tenant with receivers
 //! that fail at once would else use up the time of all. First its lanes that fail are closed for a while, so that its other
-//! receivers get their callbacks, and all of its lanes if that is not enough. Pure.
+//! receivers get their callbacks, and all of its lanes if that is not enough. Then its callbacks in flight count as if they
+//! had failed, because those that time out are known to have failed only when many more have started. Pure.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use super::held::Held;
 
 /// How many callbacks of a tenant may fail a second.
 const RATE: f64 = 100.0;
@@ -37,6 +40,10 @@ struct Budget {
     /// Whether they failed on when they were closed, or more have failed than are known: all lanes of the tenant are closed
     /// with them.
     fails_on: bool,
+    /// When that was last so.
+    failed_on: Instant,
+    /// How many of its callbacks reserves in flight ask for.
+    requested: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +55,16 @@ enum State {
 
 impl Budget {
     fn new(now: Instant) -> Self {
-        Self { left: MOST, at: now, seen: now, state: State::Open, lanes: BTreeSet::new(), fails_on: false }
+        Self {
+            left: MOST,
+            at: now,
+            seen: now,
+            state: State::Open,
+            lanes: BTreeSet::new(),
+            fails_on: false,
+            failed_on: now,
+            requested: 0,
+        }
     }
 
     fn refill(&mut self, now: Instant) {
@@ -59,7 +75,7 @@ impl Budget {
         }
         if self.left >= MOST {
             self.lanes.clear();
-            self.fails_on = false;
+            self.fails_on &= now.saturating_duration_since(self.failed_on) < ACTIVE;
         }
     }
 
@@ -76,6 +92,9 @@ impl Budget {
             self.state = State::Closed;
         }
         self.fails_on |= self.left <= -MOST;
+        if self.fails_on {
+            self.failed_on = self.at;
+        }
     }
 
     fn succeeded(&mut self, lane: &str) {
@@ -92,9 +111,22 @@ impl Budget {
         }
     }
 
-    fn opens(&self) -> Option<Instant> {
-        let missing = (BATCH - self.left).max(0.0) / RATE;
-        (self.state == State::Closed).then(|| self.at + Duration::from_secs_f64(missing))
+    /// How many more callbacks may start, of any lane, if these are in flight.
+    fn left_beside(&self, held: usize) -> f64 {
+        self.left - (held + self.requested) as f64
+    }
+
+    /// How many may start with the next reserve of a tenant whose lanes fail on.
+    fn batch_beside(&self, held: usize) -> usize {
+        let left = self.left_beside(held);
+        if left < BATCH { 0 } else { left as usize }
+    }
+
+    fn opens(&self, held: usize) -> Option<Instant> {
+        let left = if self.fails_on { self.left_beside(held) } else { self.left };
+        let is_closed = if self.fails_on { left < BATCH } else { self.state == State::Closed };
+        let missing = (BATCH - left).max(0.0) / RATE;
+        is_closed.then(|| self.at + Duration::from_secs_f64(missing))
     }
 }
 
@@ -132,9 +164,9 @@ impl Failures {
         self.tenants.values().filter(is_active).nth(1).is_some()
     }
 
-    /// When something opens that is closed.
-    pub(super) fn opens(&self) -> Option<Instant> {
-        self.tenants.values().filter_map(Budget::opens).min()
+    /// When something opens that is closed, as far as no callback ends before. `held` is what tenants have in flight.
+    pub(super) fn opens(&self, held: &Held) -> Option<Instant> {
+        self.tenants.iter().filter_map(|(tenant, budget)| budget.opens(held.of(tenant))).min()
     }
 
     /// The lanes that have failed, and how many callbacks of each may start.
@@ -147,16 +179,36 @@ impl Failures {
     }
 
     /// The tenants whose lanes fail too often, and how many callbacks of each may start.
-    pub(super) fn tenants(&self) -> impl Iterator<Item = (&String, usize)> {
+    pub(super) fn tenants(&self, held: &Held) -> impl Iterator<Item = (&String, usize)> {
         let all = self.tenants.iter().filter(|(_, budget)| budget.fails_on);
-        all.filter_map(|(tenant, budget)| Some((tenant, budget.limit()?)))
+        all.map(|(tenant, budget)| (tenant, budget.batch_beside(held.of(tenant))))
     }
 
-    /// Whether a lane of a tenant is closed.
-    pub(super) fn is_closed(&self, tenant: &str, lane: Option<&str>) -> bool {
+    /// A reserve asks for so many callbacks of each of these tenants.
+    pub(super) fn requested(&mut self, limits: &[(String, usize)]) {
+        self.change_requested(limits, usize::saturating_add);
+    }
+
+    /// It was answered.
+    pub(super) fn answered(&mut self, limits: &[(String, usize)]) {
+        self.change_requested(limits, usize::saturating_sub);
+    }
+
+    fn change_requested(&mut self, limits: &[(String, usize)], change: fn(usize, usize) -> usize) {
+        for (tenant, limit) in limits {
+            if let Some(budget) = self.tenants.get_mut(tenant) {
+                budget.requested = change(budget.requested, *limit);
+            }
+        }
+    }
+
+    /// Whether a lane of a tenant is closed, or all of its lanes.
+    pub(super) fn is_closed(&self, tenant: &str, lane: Option<&str>, held: &Held) -> bool {
         self.tenants.get(tenant).is_some_and(|budget| {
-            let is_meant = budget.fails_on || lane.is_some_and(|lane| budget.lanes.contains(lane));
-            is_meant && budget.limit() == Some(0)
+            if budget.fails_on {
+                return budget.batch_beside(held.of(tenant)) == 0;
+            }
+            lane.is_some_and(|lane| budget.lanes.contains(lane)) && budget.limit() == Some(0)
         })
     }
 }
@@ -173,6 +225,10 @@ mod tests {
         }
     }
 
+    fn is_closed(failures: &Failures, tenant: &str, lane: Option<&str>) -> bool {
+        failures.is_closed(tenant, lane, &Held::default())
+    }
+
     fn with_another(now: Instant) -> Failures {
         let mut failures = Failures::default();
         failures.ended("b", "b", false, now);
@@ -183,13 +239,13 @@ mod tests {
     fn a_tenant_that_is_alone_may_fail_as_often_as_it_likes() {
         let (mut failures, now) = (Failures::default(), Instant::now());
         fail(&mut failures, "bad", 1_000, now);
-        assert!(!failures.is_closed("a", Some("bad")) && failures.opens().is_none());
+        assert!(!is_closed(&failures, "a", Some("bad")) && failures.opens(&Held::default()).is_none());
         failures.ended("b", "b", false, now);
         fail(&mut failures, "bad", 100, now + 9 * SECOND);
-        assert!(failures.is_closed("a", Some("bad")));
+        assert!(is_closed(&failures, "a", Some("bad")));
         let mut failures = with_another(now);
         fail(&mut failures, "bad", 1_000, now + ACTIVE);
-        assert!(!failures.is_closed("a", Some("bad")), "the other one is idle");
+        assert!(!is_closed(&failures, "a", Some("bad")), "the other one is idle");
     }
 
     #[test]
@@ -197,20 +253,20 @@ mod tests {
         let now = Instant::now();
         let mut failures = with_another(now);
         fail(&mut failures, "bad", 99, now);
-        assert!(!failures.is_closed("a", Some("bad")));
+        assert!(!is_closed(&failures, "a", Some("bad")));
         assert_eq!(failures.lanes().collect::<Vec<_>>(), [(&"bad".to_owned(), 1)]);
         fail(&mut failures, "bad", 1, now);
-        assert!(failures.is_closed("a", Some("bad")) && !failures.is_closed("a", Some("good")));
-        assert!(!failures.is_closed("a", None) && failures.tenants().next().is_none());
-        assert!(!failures.is_closed("b", Some("b")));
-        assert_eq!(failures.opens(), Some(now + Duration::from_millis(80)));
+        assert!(is_closed(&failures, "a", Some("bad")) && !is_closed(&failures, "a", Some("good")));
+        assert!(!is_closed(&failures, "a", None) && failures.tenants(&Held::default()).next().is_none());
+        assert!(!is_closed(&failures, "b", Some("b")));
+        assert_eq!(failures.opens(&Held::default()), Some(now + Duration::from_millis(80)));
         failures.refill(now + Duration::from_millis(79));
-        assert!(failures.is_closed("a", Some("bad")));
+        assert!(is_closed(&failures, "a", Some("bad")));
         failures.refill(now + Duration::from_millis(81));
-        assert!(!failures.is_closed("a", Some("bad")));
+        assert!(!is_closed(&failures, "a", Some("bad")));
         assert_eq!(failures.lanes().collect::<Vec<_>>(), [(&"bad".to_owned(), 8)]);
         failures.refill(now + 2 * SECOND);
-        assert!(failures.lanes().next().is_none() && failures.opens().is_none());
+        assert!(failures.lanes().next().is_none() && failures.opens(&Held::default()).is_none());
     }
 
     #[test]
@@ -221,11 +277,11 @@ mod tests {
             failures.ended("a", "bad", true, now);
             failures.ended("a", "good", false, now);
         }
-        assert!(!failures.is_closed("a", Some("bad")));
+        assert!(!is_closed(&failures, "a", Some("bad")));
         fail(&mut failures, "bad", 100, now);
-        assert!(failures.is_closed("a", Some("bad")));
+        assert!(is_closed(&failures, "a", Some("bad")));
         failures.ended("a", "bad", false, now);
-        assert!(!failures.is_closed("a", Some("bad")), "it no longer fails");
+        assert!(!is_closed(&failures, "a", Some("bad")), "it no longer fails");
     }
 
     #[test]
@@ -237,19 +293,19 @@ mod tests {
             let lane = n.to_string();
             fail(&mut failures, &lane, 1, now);
             failures.ended("a", "good", false, now);
-            assert!(!failures.is_closed("a", Some(&lane)), "{n} have failed, as many as succeeded");
+            assert!(!is_closed(&failures, "a", Some(&lane)), "{n} have failed, as many as succeeded");
         }
         fail(&mut failures, "new", 100, now);
-        assert!(failures.is_closed("a", Some("good")) && failures.lanes().next().is_none());
+        assert!(is_closed(&failures, "a", Some("good")) && failures.lanes().next().is_none());
         let mut failures = with_another(now);
         fail(&mut failures, "bad", 200, now);
         assert_eq!(
-            (failures.lanes().count(), failures.tenants().collect::<Vec<_>>()),
+            (failures.lanes().count(), failures.tenants(&Held::default()).collect::<Vec<_>>()),
             (0, vec![(&"a".to_owned(), 0)])
         );
-        assert!(failures.is_closed("a", None) && failures.is_closed("a", Some("new")));
+        assert!(is_closed(&failures, "a", None) && is_closed(&failures, "a", Some("new")));
         failures.refill(now + 2 * SECOND);
-        assert!(!failures.is_closed("a", None));
+        assert!(!is_closed(&failures, "a", None));
     }
 
     #[test]
@@ -259,5 +315,35 @@ mod tests {
         fail(&mut failures, "bad", 500, now);
         failures.refill(now + ACTIVE);
         assert!(failures.tenants.is_empty());
+    }
+
+    #[test]
+    fn callbacks_in_flight_of_a_tenant_that_fails_on_count_as_failed() {
+        let now = Instant::now();
+        let (mut failures, mut held) = (with_another(now), Held::default());
+        fail(&mut failures, "bad", 200, now);
+        let at = |ms| now + Duration::from_millis(ms);
+        let limit = |failures: &Failures, held: &Held| failures.tenants(held).next().map(|(_, limit)| limit);
+        // 8 may fail, and start.
+        failures.refill(at(1_081));
+        assert_eq!(limit(&failures, &held), Some(8));
+        let asked = [("a".to_owned(), 8)];
+        failures.requested(&asked);
+        assert!(failures.is_closed("a", None, &held), "a reserve asks for them");
+        failures.answered(&asked);
+        (0..8).for_each(|_| held.enter("a"));
+        assert!(failures.is_closed("a", None, &held) && limit(&failures, &held) == Some(0));
+        assert_eq!(failures.opens(&held).map(|opens| opens - now).map(|ms| ms.as_millis()), Some(1_160));
+        failures.refill(at(1_161));
+        assert_eq!(limit(&failures, &held), Some(8));
+        // Their failures take what they had already.
+        (0..8).for_each(|_| held.leave("a"));
+        fail(&mut failures, "other", 8, at(1_161));
+        assert_eq!(limit(&failures, &held), Some(8));
+        // That goes on as long as it fails, and some time longer.
+        failures.refill(at(9_000));
+        assert_eq!(limit(&failures, &held), Some(100));
+        failures.refill(at(11_200));
+        assert_eq!(limit(&failures, &held), None);
     }
 }

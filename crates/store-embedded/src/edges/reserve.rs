@@ -147,6 +147,8 @@ struct Found {
     /// The lanes that jobs were taken from, and whether each has more.
     visited: Vec<(String, bool)>,
     is_more: bool,
+    /// Whether there are lanes that were put off and not looked at.
+    is_rest: bool,
     skipped: Vec<String>,
     skipped_groups: BTreeSet<String>,
     /// So many lanes of an origin or a tenant that may give no job that others may be behind them, and how late the last one
@@ -162,7 +164,14 @@ impl Found {
         let leases = read_granted(shard, &self.jobs, |record, body| answers::lease(shard, record, body, at));
         let skipped_groups = self.skipped_groups.into_iter().collect();
         let has_put_off = !self.put_off.is_empty();
-        Reserved { leases, more: self.is_more, has_put_off, skipped: self.skipped, skipped_groups }
+        Reserved {
+            leases,
+            more: self.is_more || self.is_rest,
+            is_more_later: self.is_rest && !self.is_more,
+            has_put_off,
+            skipped: self.skipped,
+            skipped_groups,
+        }
     }
 }
 
@@ -206,6 +215,12 @@ struct LanesInTurn {
     closed: Vec<String>,
     /// Those of paused topics and destinations, and the turns at which they are parked.
     parked: Vec<(String, u64)>,
+    /// How many of the open and of the closed ones had their turn.
+    in_turn: (usize, usize),
+    /// Whether more may have had it.
+    is_more: bool,
+    /// Whether there are others that were put off.
+    is_rest: bool,
     /// The turn and the name of the last one that was looked at.
     last: (u64, String),
 }
@@ -230,23 +245,20 @@ impl LanesInTurn {
         Ok(is_rest)
     }
 
-    /// Finds the lanes for a reserve. Whether there may be more, and how many of the closed ones had their turn. Where
-    /// origins or tenants may give no job, once all lanes whose turn has come are known, some of those that were put off
-    /// are looked at, because they may be open for this caller.
-    fn find(&mut self, txn: &mut Txn<'_>, request: &Request) -> Result<(bool, usize)> {
+    /// Finds the lanes for a reserve. Where origins or tenants may give no job, once all lanes whose turn has come are
+    /// known, some of those that were put off are looked at, because they may be open for this caller.
+    fn find(&mut self, txn: &mut Txn<'_>, request: &Request) -> Result<()> {
         let window = LANES + request.limits.values().filter(|limit| **limit == 0).count();
-        if !request.groups.has_closed() {
-            return Ok((self.look(txn, request, u64::MAX, window)?, 0));
-        }
-        let in_turn = txn.last_turn();
-        let is_rest = self.look(txn, request, in_turn, window)?;
-        let closed = self.closed.len();
-        if is_rest {
-            return Ok((true, closed));
+        let has_closed = request.groups.has_closed();
+        let in_turn = if has_closed { txn.last_turn() } else { u64::MAX };
+        self.is_more = self.look(txn, request, in_turn, window)?;
+        self.in_turn = (self.open.len(), self.closed.len());
+        if self.is_more || !has_closed {
+            return Ok(());
         }
         let known = self.len();
         let Some((first, last)) = txn.tables.ready.turns(txn.shard(), in_turn + 1)? else {
-            return Ok((false, closed));
+            return Ok(());
         };
         let begin = first + scattered(txn.now_us()) % (last - first + 1);
         self.last = (begin, String::new());
@@ -257,7 +269,8 @@ impl LanesInTurn {
             self.look(txn, request, begin - 1, missing)?;
         }
         // There are others if so many were found.
-        Ok((self.len() == known + OTHERS, closed))
+        self.is_rest = self.len() == known + OTHERS;
+        Ok(())
     }
 
     fn len(&self) -> usize {
@@ -292,22 +305,22 @@ fn put_off(
 /// Finds jobs in the lanes, in turn. Nothing is reserved yet.
 fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     let mut lanes = LanesInTurn::default();
-    let (is_more, in_turn) = lanes.find(txn, request)?;
-    let LanesInTurn { open, closed, parked, last: _ } = lanes;
+    lanes.find(txn, request)?;
+    let LanesInTurn { open, closed, parked, in_turn, is_more, is_rest, last: _ } = lanes;
     let named = open.iter().filter(|lane| request.limit_of(lane) > 0).count();
     let share = request.limit.div_ceil(named.max(1));
-    let mut found = Found { is_more, parked, ..Found::default() };
+    let mut found = Found { is_more, is_rest, parked, ..Found::default() };
     let mut by_group = BTreeMap::<_, Vec<_>>::new();
     for (n, lane) in closed.into_iter().enumerate() {
         let group = request.groups.left(&lane).1.to_owned();
         found.skipped_groups.insert(group.clone());
-        if n < in_turn {
+        if n < in_turn.1 {
             by_group.entry(group).or_default().push(lane);
         }
     }
-    found.put_off = put_off(txn, by_group, is_more && in_turn > LANES / 2)?;
+    found.put_off = put_off(txn, by_group, (is_more || is_rest) && in_turn.1 > LANES / 2)?;
     let (mut budget, mut groups) = (MAX_BYTES, request.groups.clone());
-    for lane in open {
+    for (n, lane) in open.into_iter().enumerate() {
         let bound = request.limit_of(&lane);
         let (left, group) = groups.left(&lane);
         let limit = bound.min(left).min(share).min(request.limit - found.jobs.len());
@@ -326,6 +339,8 @@ fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         let before = found.jobs.len();
         let taken = find_ready(txn, &lane, limit, &mut budget, &mut found.jobs)?;
         groups.take(&lane, found.jobs.len() - before);
+        // Where one that was put off is open, others may be.
+        found.is_more |= is_rest && n >= in_turn.0 && found.jobs.len() > before;
         let (left, group) = groups.left(&lane);
         if taken.is_rest && bound <= taken.entries {
             found.skipped.push(lane.clone());

@@ -27,10 +27,12 @@ use crate::script;
 
 /// One call takes no more jobs once they have this many bytes, large payloads included.
 pub(crate) const RESERVE_BYTES: usize = 1024 * 1024;
-/// Flags in the answer: more jobs can be taken, the shard's events are watched, and closed lanes were put off.
+/// Flags in the answer: more jobs can be taken, the shard's events are watched, closed lanes were put off, and there may be
+/// more only in lanes that were put off.
 const MORE: i64 = 1;
 const WATCHED: i64 = 2;
 const PUT_OFF: i64 = 4;
+const LATER: i64 = 8;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the answer of a reserve");
 
@@ -83,6 +85,7 @@ pub(crate) struct Grant {
     pub(crate) has_more: bool,
     is_watched: bool,
     has_put_off: bool,
+    is_more_later: bool,
     skipped: Vec<String>,
     pub(crate) jobs: Vec<Granted>,
 }
@@ -112,6 +115,7 @@ impl Grant {
             has_more: flags & MORE != 0,
             is_watched: flags & WATCHED != 0,
             has_put_off: flags & PUT_OFF != 0,
+            is_more_later: flags & LATER != 0,
             skipped: reply::read(skipped, "the skipped lanes of a reserve")?,
             jobs,
         })
@@ -132,7 +136,8 @@ impl RedisStore {
         answer: Value,
         asked: Instant,
     ) -> Result<Reserved, StoreError> {
-        let Grant { now_us, has_more, is_watched, has_put_off, skipped, jobs } = Grant::parse(answer)?;
+        let Grant { now_us, has_more, is_watched, has_put_off, is_more_later, skipped, jobs } =
+            Grant::parse(answer)?;
         let clock = StoreClock { shown_us: now_us, asked };
         // All granted jobs count: a job that cannot be read is not settled either.
         let mut sizes: HashMap<u64, usize> = HashMap::new();
@@ -150,7 +155,7 @@ impl RedisStore {
         }
         // Only the name of a lane has a space.
         let (skipped, skipped_groups) = skipped.into_iter().partition(|name| name.contains(' '));
-        Ok(Reserved { leases, more: has_more, has_put_off, skipped, skipped_groups })
+        Ok(Reserved { leases, more: has_more, is_more_later, has_put_off, skipped, skipped_groups })
     }
 
     /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job, or the lease

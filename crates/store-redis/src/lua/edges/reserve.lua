@@ -14,9 +14,9 @@ local LANES, OTHERS = 64, 8
 local MOST_CLOSED = 8
 
 -- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those that are paused.
--- Then whether there may be more lanes, and how many of the closed ones had their turn. `is_closed` is nil if all origins
--- and tenants may give some. Else, once all lanes whose turn has come are known, some of those that were put off are looked
--- at, because they may be open for this caller; there may be more if these were not all.
+-- Then how many of the open and of the closed ones had their turn, whether there may be more of these, and whether there
+-- are more that were put off. `is_closed` is nil if all origins and tenants may give some. Else, once all lanes whose turn
+-- has come are known, some of those that were put off are looked at, because they may be open for this caller.
 local function lanes_in_turn(n_full, is_closed)
   local open, closed, parked = {}, {}, {}
   local function look(skip, limit)
@@ -31,15 +31,18 @@ local function lanes_in_turn(n_full, is_closed)
     return #all == limit
   end
   local window = LANES + n_full
-  if not is_closed then return open, closed, parked, look(0, window), 0 end
+  if not is_closed then
+    local is_rest = look(0, window)
+    return open, closed, parked, #open, 0, is_rest, false
+  end
 
   local in_turn = ready.in_turn()
   if in_turn > 0 then look(0, min(window, in_turn)) end
-  local n_closed = #closed
-  if in_turn > window then return open, closed, parked, true, n_closed end
+  local n_open, n_closed = #open, #closed
+  if in_turn > window then return open, closed, parked, n_open, n_closed, true, false end
   local others = ready.n_lanes() - in_turn
   if others > 0 then look(in_turn + OTHERS * (NOW_US % ceil(others / OTHERS)), OTHERS) end
-  return open, closed, parked, others > OTHERS, n_closed
+  return open, closed, parked, n_open, n_closed, false, others > OTHERS
 end
 
 -- Puts off the lanes of origins and tenants that hide others. Whether there were any.
@@ -96,13 +99,14 @@ function grants.reserve(args, n_args)
     return of_origin, origin
   end
   local function is_closed(lane) return own_limits[lane] ~= 0 and of_groups(lane, 0) <= 0 end
-  local open, closed, parked, is_rest, n_closed = lanes_in_turn(n_full, has_closed and is_closed)
+  local open, closed, parked, n_in_turn, n_closed, is_more, is_rest = lanes_in_turn(n_full, has_closed and is_closed)
+  local hides_others = (is_more or is_rest) and n_closed > LANES / 2
   local n_open = 0
   for _, lane in ipairs(open) do if own_limits[lane] ~= 0 then n_open = n_open + 1 end end
   local share = ceil(limit / max(n_open, 1))
 
   -- Entries stay in their queues until everything is written.
-  local visits, skipped, more = {}, {}, is_rest and grants.MORE or 0
+  local visits, skipped = {}, {}
   local is_skipped = {}
   local function skip(group)
     if not is_skipped[group] then
@@ -116,7 +120,7 @@ function grants.reserve(args, n_args)
     skip(group)
     if i <= n_closed then append(by_group, group, lane) end
   end
-  for _, lane in ipairs(open) do
+  for i, lane in ipairs(open) do
     local bound, of_group, group = own_limits[lane] or lane_limit, of_groups(lane, 0)
     local most = min(bound, of_group, share, grant.left)
     if bound == 0 then
@@ -124,7 +128,7 @@ function grants.reserve(args, n_args)
     elseif of_group <= 0 then
       skip(group)
     elseif most == 0 or grant.budget <= 0 then
-      more = grants.MORE
+      is_more = true
       break
     else
       local entries = ready.range(lane, 0, most + 1)
@@ -137,9 +141,11 @@ function grants.reserve(args, n_args)
         elseif of_group <= 0 then
           skip(group)
         else
-          more = grants.MORE
+          is_more = true
         end
       end
+      -- Where one that was put off is open, others may be.
+      is_more = is_more or (i > n_in_turn and taken > 0 and is_rest)
       visits[#visits + 1] = {lane, n, n == #entries, taken}
     end
   end
@@ -150,7 +156,8 @@ function grants.reserve(args, n_args)
     if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
     ready.pop(visit[1], visit[2], visit[3], i)
   end
-  if put_off(by_group, is_rest and n_closed > LANES / 2) then more = more + grants.PUT_OFF end
+  local more = is_more and grants.MORE or is_rest and grants.MORE + grants.LATER or 0
+  if put_off(by_group, hides_others) then more = more + grants.PUT_OFF end
   return grants.answer(grant, more, skipped)
 end
 

@@ -1,0 +1,108 @@
+//! `Spread`: sends the jobs of a batch to the store a few at a time, with pauses, where they would else be in the way of
+//! those of others. Each call to the store costs the others some time, however small it is, so jobs of one shard go
+//! together.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::item::Item;
+use super::queues::{BatchSender, ItemResult, Numbered};
+
+/// How many jobs of a shard go together.
+const TOGETHER: usize = 8;
+/// How many jobs go in a millisecond, and more if there are so many that they would take longer than [`WITHIN`]
+/// milliseconds.
+const RATE: usize = 4;
+const WITHIN: usize = 200;
+
+/// Sends the jobs of a batch.
+pub(crate) struct Spread<'a, J> {
+    sender: BatchSender<'a, J>,
+    /// The pace; `None` if each job is sent at once.
+    pace: Option<Pace>,
+    /// Jobs that wait for others of their shard.
+    waiting: Vec<Vec<Numbered<J>>>,
+}
+
+struct Pace {
+    /// Jobs in a millisecond.
+    rate: usize,
+    /// Jobs that were sent since the last pause.
+    sent: usize,
+}
+
+impl Pace {
+    /// The pause after `jobs` more were sent.
+    fn pause(&mut self, jobs: usize) -> Duration {
+        self.sent += jobs;
+        let pause = self.sent / self.rate;
+        self.sent %= self.rate;
+        Duration::from_millis(pause as u64)
+    }
+}
+
+impl<'a, J: Item> Spread<'a, J> {
+    /// Sends each job at once.
+    pub(crate) fn none(sender: BatchSender<'a, J>) -> Self {
+        Self { waiting: Vec::new(), sender, pace: None }
+    }
+
+    /// Sends the jobs of a batch of `all` a few at a time.
+    pub(crate) fn over(sender: BatchSender<'a, J>, all: usize) -> Self {
+        let waiting = std::iter::repeat_with(Vec::new).take(sender.shards()).collect();
+        Self { waiting, sender, pace: Some(Pace { rate: RATE.max(all.div_ceil(WITHIN)), sent: 0 }) }
+    }
+
+    /// Sends a job, at once or once there are others of its shard. Adds those that were not sent, because their shard has
+    /// failed before, to `results`.
+    pub(crate) async fn send(&mut self, number: usize, job: J, results: &mut Vec<ItemResult>) {
+        if self.pace.is_none() {
+            results.extend(self.sender.send(number, job));
+            return;
+        }
+        let shard = self.sender.shard_of(&job);
+        self.waiting[shard].push((number, job));
+        if self.waiting[shard].len() == TOGETHER {
+            self.send_waiting(shard, results).await;
+        }
+    }
+
+    /// Sends the jobs that still wait.
+    pub(crate) async fn finish(mut self, results: &mut Vec<ItemResult>) {
+        for shard in 0..self.waiting.len() {
+            self.send_waiting(shard, results).await;
+        }
+    }
+
+    /// Whether the store has failed at any shard.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.sender.has_failed()
+    }
+
+    async fn send_waiting(&mut self, shard: usize, results: &mut Vec<ItemResult>) {
+        let jobs = std::mem::take(&mut self.waiting[shard]);
+        let pause = self.pace.as_mut().map_or(Duration::ZERO, |pace| pace.pause(jobs.len()));
+        for (number, job) in jobs {
+            results.extend(self.sender.send(number, job));
+        }
+        if !pause.is_zero() {
+            sleep(pause).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_as_long_as_its_jobs_take_at_the_rate() {
+        let mut pace = Pace { rate: 4, sent: 0 };
+        let pauses = [8, 3, 3, 1, 1].map(|jobs| pace.pause(jobs).as_millis());
+        assert_eq!(pauses, [2, 0, 1, 0, 1]);
+        let mut pace = Pace { rate: 50, sent: 0 };
+        let pauses = [8; 13].map(|jobs| pace.pause(jobs).as_millis());
+        assert_eq!((pauses.iter().sum::<u128>(), pauses[6]), (2, 1), "{pauses:?}");
+    }
+}
