@@ -74,6 +74,8 @@ pub(crate) struct ReserveLimits {
     pub(crate) per_tenant: usize,
     /// Origins and tenants with a lower limit; 0 skips their lanes. Jobs without a tenant have a limit only here.
     pub(crate) groups: Vec<(String, usize)>,
+    /// What is asked for of tenants whose callbacks in flight count as failed.
+    pub(crate) counted: Vec<(String, usize)>,
 }
 
 /// The permits of this notifier: callbacks in flight, outcomes that are not settled yet, and reserves
@@ -99,7 +101,7 @@ pub(crate) struct Lanes {
     failures: Failures,
     /// Whether several tenants have callbacks.
     has_several: bool,
-    /// When that was last found out.
+    /// When that was last found out: the time by which callbacks begin.
     looked: Instant,
 }
 
@@ -228,25 +230,26 @@ impl Lanes {
         groups.retain(|(origin, _)| !self.crowded.contains(origin));
         let crowded = self.crowded.iter().take(MAX_CROWDED);
         groups.extend(crowded.map(|origin| (origin.clone(), 0)));
-        let mut per_tenant = per_tenant.min(limit);
+        let (mut per_tenant, mut counted) = (per_tenant.min(limit), Vec::new());
         if self.has_tenants {
             let mut tenants;
             (per_tenant, tenants) = self.group_limits(&self.tenants, per_tenant, refill);
-            // All of them are named, so that what is asked for is known until the answer comes.
-            let failing = self.failures.tenants(&self.tenants).take(MAX_NAMED_GROUPS);
-            let failing = failing.map(|(tenant, limit)| (tenant, limit.min(per_tenant)));
-            lower(&mut tenants, failing, per_tenant + 1);
+            if self.has_several {
+                let failing = self.failures.tenants(&self.tenants).take(MAX_NAMED_GROUPS);
+                counted.extend(failing.map(|(tenant, limit)| (tenant.clone(), limit.min(per_tenant))));
+            }
+            lower(&mut tenants, counted.iter().map(|(tenant, limit)| (tenant, *limit)), per_tenant);
             if tenants.iter().all(|(tenant, _)| tenant != NO_TENANT) {
                 groups.push((NO_TENANT.to_owned(), per_tenant));
             }
             groups.extend(tenants);
         }
-        self.failures.requested(&groups);
+        self.failures.requested(&counted);
         self.requested += limit;
         self.lanes.requested += per_lane;
         self.origins.requested += per_origin;
         self.tenants.requested += per_tenant;
-        Some(ReserveLimits { limit, per_lane, lanes, per_origin, per_tenant, groups })
+        Some(ReserveLimits { limit, per_lane, lanes, per_origin, per_tenant, groups, counted })
     }
 
     /// Returns true if so few permits are free that using each at once would cause many small calls.
@@ -261,7 +264,7 @@ impl Lanes {
 
     /// Returns the permits of a reserve that has been answered.
     pub(crate) fn answered(&mut self, limits: &ReserveLimits) {
-        self.failures.answered(&limits.groups);
+        self.failures.answered(&limits.counted);
         self.requested = self.requested.saturating_sub(limits.limit);
         self.lanes.requested = self.lanes.requested.saturating_sub(limits.per_lane);
         self.origins.requested = self.origins.requested.saturating_sub(limits.per_origin);
@@ -276,12 +279,15 @@ impl Lanes {
         self.origins.enter(origin);
         self.tenants.enter(tenant);
         self.has_tenants |= tenant != NO_TENANT;
+        if self.has_tenants {
+            self.failures.began(tenant, self.looked);
+        }
     }
 
     /// Returns true if the free slots of a skipped lane, origin or tenant justify a reserve.
     pub(crate) fn is_open(&self, skipped: &str, refill: Refill) -> bool {
         let is_tenant_open = |tenant| {
-            if self.failures.is_closed(tenant, None, &self.tenants) {
+            if self.has_several && self.failures.is_closed(tenant, None, &self.tenants) {
                 return false;
             }
             let is_limited = self.has_tenants || tenant != NO_TENANT;
@@ -292,7 +298,12 @@ impl Lanes {
             !self.crowded.contains(origin) && self.usable_group_slots(&self.origins, held, refill) > 0
         };
         match Lane::parse(skipped) {
-            Some(lane) if self.failures.is_closed(lane.tenant(), Some(skipped), &self.tenants) => false,
+            Some(lane)
+                if self.has_several
+                    && self.failures.is_closed(lane.tenant(), Some(skipped), &self.tenants) =>
+            {
+                false
+            }
             Some(lane) => {
                 is_tenant_open(lane.tenant())
                     && is_origin_open(lane.origin)

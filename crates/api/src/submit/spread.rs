@@ -10,7 +10,7 @@ use super::item::Item;
 use super::queues::{BatchSender, ItemResult, Numbered};
 
 /// How many jobs of a shard go together.
-const TOGETHER: usize = 8;
+const TOGETHER: usize = 4;
 /// How many jobs go in a millisecond, and more if there are so many that they would take longer than [`WITHIN`]
 /// milliseconds.
 const RATE: usize = 4;

@@ -1,8 +1,9 @@
 //! How many of its callbacks may fail: while several tenants have callbacks, one whose callbacks fail has so many a second
 //! here, and each success allows one more. A failed attempt costs as much as one that succeeds, so a tenant with receivers
 //! that fail at once would else use up the time of all. First its lanes that fail are closed for a while, so that its other
-//! receivers get their callbacks, and all of its lanes if that is not enough. Then its callbacks in flight count as if they
-//! had failed, because those that time out are known to have failed only when many more have started. Pure.
+//! receivers get their callbacks, and all of its lanes if that is not enough. Then, and before its first success, its
+//! callbacks in flight count as if they had failed, because those that time out are known to have failed only when many more
+//! have started. Pure.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -32,7 +33,7 @@ struct Budget {
     /// How many callbacks may fail; less than 0 if more have failed.
     left: f64,
     at: Instant,
-    /// When a callback last ended.
+    /// When a callback last began or ended.
     seen: Instant,
     state: State,
     /// The lanes that have failed since all was well.
@@ -42,6 +43,8 @@ struct Budget {
     fails_on: bool,
     /// When that was last so.
     failed_on: Instant,
+    /// Whether a callback has succeeded.
+    has_succeeded: bool,
     /// How many of its callbacks reserves in flight ask for.
     requested: usize,
 }
@@ -63,6 +66,7 @@ impl Budget {
             lanes: BTreeSet::new(),
             fails_on: false,
             failed_on: now,
+            has_succeeded: false,
             requested: 0,
         }
     }
@@ -98,6 +102,7 @@ impl Budget {
     }
 
     fn succeeded(&mut self, lane: &str) {
+        self.has_succeeded = true;
         self.left = (self.left + 1.0).min(MOST);
         self.lanes.remove(lane);
     }
@@ -116,21 +121,34 @@ impl Budget {
         self.left - (held + self.requested) as f64
     }
 
-    /// How many may start with the next reserve of a tenant whose lanes fail on.
+    /// How many may start with the next reserve, if those that have begun count as failed.
     fn batch_beside(&self, held: usize) -> usize {
         let left = self.left_beside(held);
         if left < BATCH { 0 } else { left as usize }
     }
 
+    /// Whether callbacks in flight count as failed.
+    fn counts_begun(&self) -> bool {
+        self.fails_on || !self.has_succeeded
+    }
+
     fn opens(&self, held: usize) -> Option<Instant> {
-        let left = if self.fails_on { self.left_beside(held) } else { self.left };
-        let is_closed = if self.fails_on { left < BATCH } else { self.state == State::Closed };
+        let left = if self.counts_begun() { self.left_beside(held) } else { self.left };
+        let is_closed = if self.counts_begun() { left < BATCH } else { self.state == State::Closed };
         let missing = (BATCH - left).max(0.0) / RATE;
         is_closed.then(|| self.at + Duration::from_secs_f64(missing))
     }
 }
 
 impl Failures {
+    /// Records the beginning of a callback.
+    pub(super) fn began(&mut self, tenant: &str, now: Instant) {
+        match self.tenants.get_mut(tenant) {
+            Some(budget) => budget.seen = budget.seen.max(now),
+            None => drop(self.tenants.insert(tenant.to_owned(), Budget::new(now))),
+        }
+    }
+
     /// Records the end of a callback.
     pub(super) fn ended(&mut self, tenant: &str, lane: &str, has_failed: bool, now: Instant) {
         if !self.tenants.contains_key(tenant) {
@@ -158,7 +176,7 @@ impl Failures {
         });
     }
 
-    /// Whether callbacks of several tenants have ended lately.
+    /// Whether there were callbacks of several tenants lately.
     pub(super) fn has_several(&self, now: Instant) -> bool {
         let is_active = |budget: &&Budget| now.saturating_duration_since(budget.seen) < ACTIVE;
         self.tenants.values().filter(is_active).nth(1).is_some()
@@ -171,16 +189,16 @@ impl Failures {
 
     /// The lanes that have failed, and how many callbacks of each may start.
     pub(super) fn lanes(&self) -> impl Iterator<Item = (&String, usize)> {
-        let some = self.tenants.values().filter(|budget| !budget.fails_on);
+        let some = self.tenants.values().filter(|budget| !budget.counts_begun());
         some.flat_map(|budget| {
             let limit = budget.limit();
             budget.lanes.iter().filter_map(move |lane| Some((lane, limit?)))
         })
     }
 
-    /// The tenants whose lanes fail too often, and how many callbacks of each may start.
+    /// The tenants whose callbacks in flight count as failed, and how many more of each may start.
     pub(super) fn tenants(&self, held: &Held) -> impl Iterator<Item = (&String, usize)> {
-        let all = self.tenants.iter().filter(|(_, budget)| budget.fails_on);
+        let all = self.tenants.iter().filter(|(_, budget)| budget.counts_begun());
         all.map(|(tenant, budget)| (tenant, budget.batch_beside(held.of(tenant))))
     }
 
@@ -205,7 +223,7 @@ impl Failures {
     /// Whether a lane of a tenant is closed, or all of its lanes.
     pub(super) fn is_closed(&self, tenant: &str, lane: Option<&str>, held: &Held) -> bool {
         self.tenants.get(tenant).is_some_and(|budget| {
-            if budget.fails_on {
+            if budget.counts_begun() {
                 return budget.batch_beside(held.of(tenant)) == 0;
             }
             lane.is_some_and(|lane| budget.lanes.contains(lane)) && budget.limit() == Some(0)
@@ -229,15 +247,18 @@ mod tests {
         failures.is_closed(tenant, lane, &Held::default())
     }
 
+    /// Two tenants with a success each.
     fn with_another(now: Instant) -> Failures {
         let mut failures = Failures::default();
         failures.ended("b", "b", false, now);
+        failures.ended("a", "good", false, now);
         failures
     }
 
     #[test]
     fn a_tenant_that_is_alone_may_fail_as_often_as_it_likes() {
         let (mut failures, now) = (Failures::default(), Instant::now());
+        failures.ended("a", "good", false, now);
         fail(&mut failures, "bad", 1_000, now);
         assert!(!is_closed(&failures, "a", Some("bad")) && failures.opens(&Held::default()).is_none());
         failures.ended("b", "b", false, now);
@@ -345,5 +366,19 @@ mod tests {
         assert_eq!(limit(&failures, &held), Some(100));
         failures.refill(at(11_200));
         assert_eq!(limit(&failures, &held), None);
+    }
+
+    #[test]
+    fn callbacks_of_a_tenant_count_as_failed_until_one_has_succeeded() {
+        let now = Instant::now();
+        let (mut failures, mut held) = (Failures::default(), Held::default());
+        failures.began("a", now);
+        let limit = |failures: &Failures, held: &Held| failures.tenants(held).next().map(|(_, limit)| limit);
+        (0..60).for_each(|_| held.enter("a"));
+        assert_eq!(limit(&failures, &held), Some(40));
+        (0..40).for_each(|_| held.enter("a"));
+        assert!(failures.is_closed("a", None, &held));
+        failures.ended("a", "good", false, now);
+        assert!(limit(&failures, &held).is_none() && !failures.is_closed("a", None, &held));
     }
 }

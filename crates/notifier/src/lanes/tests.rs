@@ -289,3 +289,24 @@ fn reserves_in_flight_never_exceed_a_tenants_limit() {
     let most: usize = requests.iter().map(|limits| limits.per_tenant).sum();
     assert!(most <= 448, "{most} of 512 places");
 }
+
+#[test]
+fn beside_another_a_tenant_has_a_hundred_callbacks_in_flight_before_its_first_success() {
+    let (mut lanes, now) = (Lanes::new(2048, 512), Instant::now());
+    let first = lane_of_tenant("~a", 0);
+    lanes.enter(&lane_of_tenant("~b", 0));
+    lanes.enter(&first);
+    lanes.reopen(now + 2 * LOOK_EVERY);
+    // Reserves in flight count.
+    let requests: Vec<_> = std::iter::from_fn(|| lanes.request(Refill::Any)).take(20).collect();
+    let asked = |limits: &ReserveLimits| {
+        let own = limits.groups.iter().find(|(name, _)| name == "~a");
+        own.map_or(limits.per_tenant, |(_, limit)| *limit)
+    };
+    assert!((92..=99).contains(&requests.iter().map(asked).sum::<usize>()), "{requests:?}");
+    requests.iter().for_each(|limits| lanes.answered(limits));
+    assert!((92..=99).contains(&fill_tenant(&mut lanes, "~a")));
+    assert!(!lanes.is_open("~a", Refill::Any) && !lanes.is_open(&first, Refill::Any));
+    lanes.ended(&first, false, now + 2 * LOOK_EVERY);
+    assert!(lanes.is_open("~a", Refill::Any) && fill_tenant(&mut lanes, "~a") > 400);
+}
