@@ -6,6 +6,7 @@ mod beginning;
 mod chunks;
 mod connections;
 mod held_body;
+mod pace;
 mod places;
 mod requests;
 mod streams;
@@ -85,14 +86,23 @@ pub async fn serve(
         };
         match accepted {
             Ok(None) => {}
-            Ok(Some(Accepted { stream, peer, held })) => {
+            Ok(Some(Accepted { stream, peer, wait, held })) => {
                 if outage.ends() {
                     tracing::info!("connections are accepted again");
                 }
                 let address = stream.peer_addr().ok().map(|address| ClientAddress(address.ip()));
                 let requests = Requests::new(app.clone(), allowed.clone(), peer, address);
                 let serving = connection(stream, requests, tls.clone(), shutdown.clone());
-                let cut = cut.clone();
+                let (cut, shutdown) = (cut.clone(), shutdown.clone());
+                let serving = async move {
+                    if !wait.is_zero() {
+                        tokio::select! {
+                            () = sleep(wait) => {}
+                            () = shutdown.stopping() => return,
+                        }
+                    }
+                    serving.await;
+                };
                 connections.spawn(async move {
                     cut.run_until_cancelled_owned(serving).await;
                     drop(held);
@@ -300,6 +310,30 @@ mod tests {
             again = from(1).await;
         }
         assert!(again.is_some(), "one that ended leaves its place");
+    }
+
+    #[tokio::test]
+    async fn a_burst_of_connections_is_served_to_the_last() {
+        let app = Router::new().route("/", get(async || "here"));
+        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let (address, shutdown) = (listener.local_addr().unwrap(), Shutdown::new(Duration::from_secs(30)));
+        let serving = serve(listener, app, Connections::fair(1_000), None, shutdown.clone());
+        let serving = tokio::runtime::Handle::current().spawn(serving);
+        let mut streams = Vec::new();
+        for _ in 0..400 {
+            streams.push(asked(address, "GET / HTTP/1.1\r\nhost: h\r\n\r\n").await);
+        }
+        for stream in &mut streams {
+            let mut start = [0; 12];
+            stream.read_exact(&mut start).await.unwrap();
+            assert_eq!(&start, b"HTTP/1.1 200");
+        }
+        // Those that still wait do not delay the shutdown.
+        for _ in 0..100 {
+            streams.push(TcpStream::connect(address).await.unwrap());
+        }
+        shutdown.begin();
+        serving.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
