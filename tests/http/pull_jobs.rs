@@ -7,8 +7,6 @@ use http::Method;
 use jiff::Timestamp;
 use ringback_testkit::{Reply, Role, Sink, Stack, StackOptions, now};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
 
 use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};

@@ -89,7 +89,7 @@ impl Connections {
     }
 
     /// At most `limit`, shared by addresses as [`Places`] are. More are closed at once. Those of one address that come in a
-    /// burst begin to be served one after the other, 2,000 in a second. As many requests over HTTP/2
+    /// burst begin to be served one after the other, 1,000 in a second. As many requests over HTTP/2
     /// may be under way at a time by the same rule, so that a connection with many of them is not worth many
     /// connections; more are answered with 503.
     #[must_use]
