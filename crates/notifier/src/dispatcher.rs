@@ -296,9 +296,8 @@ impl Dispatcher {
         let (lane, Delivered { settlement, is_out_of_resources }) =
             delivered.context("a delivery panicked")?;
         self.lanes.leave(&lane);
-        if let Some(has_failed) = settlement.as_ref().and_then(Settlement::has_failed) {
-            self.lanes.ended(&lane, has_failed, Instant::now());
-        }
+        let has_failed = settlement.as_ref().and_then(Settlement::has_failed);
+        self.lanes.ended(&lane, has_failed, Instant::now());
         if is_out_of_resources && self.resources.record(Instant::now()) == Shortage::Begins {
             warn!("out of file descriptors or memory; releasing jobs and reserving fewer");
         }

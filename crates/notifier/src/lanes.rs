@@ -74,7 +74,7 @@ pub(crate) struct ReserveLimits {
     pub(crate) per_tenant: usize,
     /// Origins and tenants with a lower limit; 0 skips their lanes. Jobs without a tenant have a limit only here.
     pub(crate) groups: Vec<(String, usize)>,
-    /// What is asked for of tenants whose callbacks in flight count as failed.
+    /// What is asked for of tenants whose callbacks count when they begin.
     pub(crate) counted: Vec<(String, usize)>,
 }
 
@@ -202,8 +202,8 @@ impl Lanes {
         if self.has_several { MAX_SHARED } else { MAX_BATCH }
     }
 
-    /// Records whether a callback of the lane has failed.
-    pub(crate) fn ended(&mut self, lane: &str, has_failed: bool, now: Instant) {
+    /// Records the end of a callback of the lane, and whether it has failed; `None` if that is not known.
+    pub(crate) fn ended(&mut self, lane: &str, has_failed: Option<bool>, now: Instant) {
         if self.has_tenants {
             self.failures.ended(groups_of(lane).1, lane, has_failed, now);
         }
@@ -211,7 +211,7 @@ impl Lanes {
 
     /// Returns when a lane or a tenant opens that failures have closed.
     pub(crate) fn opens(&self) -> Option<Instant> {
-        self.failures.opens(&self.tenants)
+        self.failures.opens()
     }
 
     /// Takes permits for the next reserve and returns its limits; `None` if no permit is free.
@@ -235,7 +235,7 @@ impl Lanes {
             let mut tenants;
             (per_tenant, tenants) = self.group_limits(&self.tenants, per_tenant, refill);
             if self.has_several {
-                let failing = self.failures.tenants(&self.tenants).take(MAX_NAMED_GROUPS);
+                let failing = self.failures.tenants().take(MAX_NAMED_GROUPS);
                 counted.extend(failing.map(|(tenant, limit)| (tenant.clone(), limit.min(per_tenant))));
             }
             lower(&mut tenants, counted.iter().map(|(tenant, limit)| (tenant, *limit)), per_tenant);
@@ -287,7 +287,7 @@ impl Lanes {
     /// Returns true if the free slots of a skipped lane, origin or tenant justify a reserve.
     pub(crate) fn is_open(&self, skipped: &str, refill: Refill) -> bool {
         let is_tenant_open = |tenant| {
-            if self.has_several && self.failures.is_closed(tenant, None, &self.tenants) {
+            if self.has_several && self.failures.is_closed(tenant, None) {
                 return false;
             }
             let is_limited = self.has_tenants || tenant != NO_TENANT;
@@ -298,12 +298,7 @@ impl Lanes {
             !self.crowded.contains(origin) && self.usable_group_slots(&self.origins, held, refill) > 0
         };
         match Lane::parse(skipped) {
-            Some(lane)
-                if self.has_several
-                    && self.failures.is_closed(lane.tenant(), Some(skipped), &self.tenants) =>
-            {
-                false
-            }
+            Some(lane) if self.has_several && self.failures.is_closed(lane.tenant(), Some(skipped)) => false,
             Some(lane) => {
                 is_tenant_open(lane.tenant())
                     && is_origin_open(lane.origin)

@@ -2,15 +2,13 @@
 //! here, and each success allows one more. A failed attempt costs as much as one that succeeds, so a tenant with receivers
 //! that fail at once would else use up the time of all. First its lanes that fail are closed for a while, so that its other
 //! receivers get their callbacks, and all of its lanes if that is not enough. Then, and before its first success, its
-//! callbacks in flight count as if they had failed, because those that time out are known to have failed only when many more
-//! have started. Pure.
+//! callbacks count when they begin, because those that time out are known to have failed only when many more have begun.
+//! Pure.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-use super::held::Held;
 
 /// How many callbacks of a tenant may fail a second.
 const RATE: f64 = 100.0;
@@ -30,7 +28,7 @@ pub(super) struct Failures {
 }
 
 struct Budget {
-    /// How many callbacks may fail; less than 0 if more have failed.
+    /// How many callbacks may fail, or begin where that counts; less than 0 if more have failed.
     left: f64,
     at: Instant,
     /// When a callback last began or ended.
@@ -45,6 +43,8 @@ struct Budget {
     failed_on: Instant,
     /// Whether a callback has succeeded.
     has_succeeded: bool,
+    /// How many callbacks in flight counted when they began.
+    counted: usize,
     /// How many of its callbacks reserves in flight ask for.
     requested: usize,
 }
@@ -67,6 +67,7 @@ impl Budget {
             fails_on: false,
             failed_on: now,
             has_succeeded: false,
+            counted: 0,
             requested: 0,
         }
     }
@@ -83,8 +84,36 @@ impl Budget {
         }
     }
 
+    /// Whether callbacks count when they begin, and not when they fail.
+    fn counts_begun(&self) -> bool {
+        self.fails_on || !self.has_succeeded
+    }
+
+    fn began(&mut self) {
+        if self.counts_begun() {
+            self.counted += 1;
+            self.left -= 1.0;
+        }
+    }
+
+    /// Whether a callback that has ended had counted when it began.
+    fn was_counted(&mut self) -> bool {
+        let was_counted = self.counted > 0;
+        self.counted = self.counted.saturating_sub(1);
+        was_counted
+    }
+
+    /// A callback has ended that says nothing of its receiver.
+    fn came_to_nothing(&mut self) {
+        if self.was_counted() {
+            self.left = (self.left + 1.0).min(MOST);
+        }
+    }
+
     fn failed(&mut self, lane: &str) {
-        self.left -= 1.0;
+        if !self.was_counted() {
+            self.left -= 1.0;
+        }
         if !self.lanes.contains(lane) {
             if self.lanes.len() < MAX_LANES {
                 self.lanes.insert(lane.to_owned());
@@ -103,6 +132,7 @@ impl Budget {
 
     fn succeeded(&mut self, lane: &str) {
         self.has_succeeded = true;
+        self.came_to_nothing();
         self.left = (self.left + 1.0).min(MOST);
         self.lanes.remove(lane);
     }
@@ -116,25 +146,18 @@ impl Budget {
         }
     }
 
-    /// How many more callbacks may start, of any lane, if these are in flight.
-    fn left_beside(&self, held: usize) -> f64 {
-        self.left - (held + self.requested) as f64
-    }
-
-    /// How many may start with the next reserve, if those that have begun count as failed.
-    fn batch_beside(&self, held: usize) -> usize {
-        let left = self.left_beside(held);
+    /// How many more may begin, if those that reserves ask for do.
+    fn batch(&self) -> usize {
+        let left = self.left - self.requested as f64;
         if left < BATCH { 0 } else { left as usize }
     }
 
-    /// Whether callbacks in flight count as failed.
-    fn counts_begun(&self) -> bool {
-        self.fails_on || !self.has_succeeded
-    }
-
-    fn opens(&self, held: usize) -> Option<Instant> {
-        let left = if self.counts_begun() { self.left_beside(held) } else { self.left };
-        let is_closed = if self.counts_begun() { left < BATCH } else { self.state == State::Closed };
+    fn opens(&self) -> Option<Instant> {
+        let (left, is_closed) = if self.counts_begun() {
+            (self.left - self.requested as f64, self.batch() == 0)
+        } else {
+            (self.left, self.state == State::Closed)
+        };
         let missing = (BATCH - left).max(0.0) / RATE;
         is_closed.then(|| self.at + Duration::from_secs_f64(missing))
     }
@@ -143,29 +166,42 @@ impl Budget {
 impl Failures {
     /// Records the beginning of a callback.
     pub(super) fn began(&mut self, tenant: &str, now: Instant) {
-        match self.tenants.get_mut(tenant) {
-            Some(budget) => budget.seen = budget.seen.max(now),
-            None => drop(self.tenants.insert(tenant.to_owned(), Budget::new(now))),
+        let is_alone = self.is_alone(tenant, now);
+        let budget = self.budget(tenant, now);
+        if !is_alone {
+            budget.began();
         }
     }
 
-    /// Records the end of a callback.
-    pub(super) fn ended(&mut self, tenant: &str, lane: &str, has_failed: bool, now: Instant) {
+    /// Records the end of a callback, and whether it has failed; `None` if that is not known.
+    pub(super) fn ended(&mut self, tenant: &str, lane: &str, has_failed: Option<bool>, now: Instant) {
+        let is_alone = self.is_alone(tenant, now);
+        let budget = self.budget(tenant, now);
+        budget.refill(now);
+        match has_failed {
+            Some(true) if !is_alone => budget.failed(lane),
+            Some(true) | None => budget.came_to_nothing(),
+            Some(false) => budget.succeeded(lane),
+        }
+    }
+
+    /// Whether no other tenant has had callbacks lately.
+    fn is_alone(&self, tenant: &str, now: Instant) -> bool {
+        !self
+            .tenants
+            .iter()
+            .any(|(name, other)| name != tenant && now.saturating_duration_since(other.seen) < ACTIVE)
+    }
+
+    /// The budget of a tenant that has a callback now.
+    fn budget(&mut self, tenant: &str, now: Instant) -> &mut Budget {
+        // Most are known: no name is copied for them.
         if !self.tenants.contains_key(tenant) {
             self.tenants.insert(tenant.to_owned(), Budget::new(now));
         }
-        let is_alone = !self
-            .tenants
-            .iter()
-            .any(|(name, other)| name != tenant && now.saturating_duration_since(other.seen) < ACTIVE);
-        let Some(budget) = self.tenants.get_mut(tenant) else { return };
+        let budget = self.tenants.get_mut(tenant).expect("it is there");
         budget.seen = budget.seen.max(now);
-        budget.refill(now);
-        if !has_failed {
-            budget.succeeded(lane);
-        } else if !is_alone {
-            budget.failed(lane);
-        }
+        budget
     }
 
     /// Opens what may open by now.
@@ -182,9 +218,9 @@ impl Failures {
         self.tenants.values().filter(is_active).nth(1).is_some()
     }
 
-    /// When something opens that is closed, as far as no callback ends before. `held` is what tenants have in flight.
-    pub(super) fn opens(&self, held: &Held) -> Option<Instant> {
-        self.tenants.iter().filter_map(|(tenant, budget)| budget.opens(held.of(tenant))).min()
+    /// When something opens that is closed.
+    pub(super) fn opens(&self) -> Option<Instant> {
+        self.tenants.values().filter_map(Budget::opens).min()
     }
 
     /// The lanes that have failed, and how many callbacks of each may start.
@@ -196,10 +232,10 @@ impl Failures {
         })
     }
 
-    /// The tenants whose callbacks in flight count as failed, and how many more of each may start.
-    pub(super) fn tenants(&self, held: &Held) -> impl Iterator<Item = (&String, usize)> {
+    /// The tenants whose callbacks count when they begin, and how many of each may.
+    pub(super) fn tenants(&self) -> impl Iterator<Item = (&String, usize)> {
         let all = self.tenants.iter().filter(|(_, budget)| budget.counts_begun());
-        all.map(|(tenant, budget)| (tenant, budget.batch_beside(held.of(tenant))))
+        all.map(|(tenant, budget)| (tenant, budget.batch()))
     }
 
     /// A reserve asks for so many callbacks of each of these tenants.
@@ -221,10 +257,10 @@ impl Failures {
     }
 
     /// Whether a lane of a tenant is closed, or all of its lanes.
-    pub(super) fn is_closed(&self, tenant: &str, lane: Option<&str>, held: &Held) -> bool {
+    pub(super) fn is_closed(&self, tenant: &str, lane: Option<&str>) -> bool {
         self.tenants.get(tenant).is_some_and(|budget| {
             if budget.counts_begun() {
-                return budget.batch_beside(held.of(tenant)) == 0;
+                return budget.batch() == 0;
             }
             lane.is_some_and(|lane| budget.lanes.contains(lane)) && budget.limit() == Some(0)
         })
@@ -239,34 +275,30 @@ mod tests {
 
     fn fail(failures: &mut Failures, lane: &str, times: usize, now: Instant) {
         for _ in 0..times {
-            failures.ended("a", lane, true, now);
+            failures.ended("a", lane, Some(true), now);
         }
-    }
-
-    fn is_closed(failures: &Failures, tenant: &str, lane: Option<&str>) -> bool {
-        failures.is_closed(tenant, lane, &Held::default())
     }
 
     /// Two tenants with a success each.
     fn with_another(now: Instant) -> Failures {
         let mut failures = Failures::default();
-        failures.ended("b", "b", false, now);
-        failures.ended("a", "good", false, now);
+        failures.ended("b", "b", Some(false), now);
+        failures.ended("a", "good", Some(false), now);
         failures
     }
 
     #[test]
     fn a_tenant_that_is_alone_may_fail_as_often_as_it_likes() {
         let (mut failures, now) = (Failures::default(), Instant::now());
-        failures.ended("a", "good", false, now);
+        failures.ended("a", "good", Some(false), now);
         fail(&mut failures, "bad", 1_000, now);
-        assert!(!is_closed(&failures, "a", Some("bad")) && failures.opens(&Held::default()).is_none());
-        failures.ended("b", "b", false, now);
+        assert!(!failures.is_closed("a", Some("bad")) && failures.opens().is_none());
+        failures.ended("b", "b", Some(false), now);
         fail(&mut failures, "bad", 100, now + 9 * SECOND);
-        assert!(is_closed(&failures, "a", Some("bad")));
+        assert!(failures.is_closed("a", Some("bad")));
         let mut failures = with_another(now);
         fail(&mut failures, "bad", 1_000, now + ACTIVE);
-        assert!(!is_closed(&failures, "a", Some("bad")), "the other one is idle");
+        assert!(!failures.is_closed("a", Some("bad")), "the other one is idle");
     }
 
     #[test]
@@ -274,20 +306,20 @@ mod tests {
         let now = Instant::now();
         let mut failures = with_another(now);
         fail(&mut failures, "bad", 99, now);
-        assert!(!is_closed(&failures, "a", Some("bad")));
+        assert!(!failures.is_closed("a", Some("bad")));
         assert_eq!(failures.lanes().collect::<Vec<_>>(), [(&"bad".to_owned(), 1)]);
         fail(&mut failures, "bad", 1, now);
-        assert!(is_closed(&failures, "a", Some("bad")) && !is_closed(&failures, "a", Some("good")));
-        assert!(!is_closed(&failures, "a", None) && failures.tenants(&Held::default()).next().is_none());
-        assert!(!is_closed(&failures, "b", Some("b")));
-        assert_eq!(failures.opens(&Held::default()), Some(now + Duration::from_millis(80)));
+        assert!(failures.is_closed("a", Some("bad")) && !failures.is_closed("a", Some("good")));
+        assert!(!failures.is_closed("a", None) && failures.tenants().next().is_none());
+        assert!(!failures.is_closed("b", Some("b")));
+        assert_eq!(failures.opens(), Some(now + Duration::from_millis(80)));
         failures.refill(now + Duration::from_millis(79));
-        assert!(is_closed(&failures, "a", Some("bad")));
+        assert!(failures.is_closed("a", Some("bad")));
         failures.refill(now + Duration::from_millis(81));
-        assert!(!is_closed(&failures, "a", Some("bad")));
+        assert!(!failures.is_closed("a", Some("bad")));
         assert_eq!(failures.lanes().collect::<Vec<_>>(), [(&"bad".to_owned(), 8)]);
         failures.refill(now + 2 * SECOND);
-        assert!(failures.lanes().next().is_none() && failures.opens(&Held::default()).is_none());
+        assert!(failures.lanes().next().is_none() && failures.opens().is_none());
     }
 
     #[test]
@@ -295,14 +327,14 @@ mod tests {
         let now = Instant::now();
         let mut failures = with_another(now);
         for _ in 0..1_000 {
-            failures.ended("a", "bad", true, now);
-            failures.ended("a", "good", false, now);
+            failures.ended("a", "bad", Some(true), now);
+            failures.ended("a", "good", Some(false), now);
         }
-        assert!(!is_closed(&failures, "a", Some("bad")));
+        assert!(!failures.is_closed("a", Some("bad")));
         fail(&mut failures, "bad", 100, now);
-        assert!(is_closed(&failures, "a", Some("bad")));
-        failures.ended("a", "bad", false, now);
-        assert!(!is_closed(&failures, "a", Some("bad")), "it no longer fails");
+        assert!(failures.is_closed("a", Some("bad")));
+        failures.ended("a", "bad", Some(false), now);
+        assert!(!failures.is_closed("a", Some("bad")), "it no longer fails");
     }
 
     #[test]
@@ -313,20 +345,20 @@ mod tests {
         for n in 0..MAX_LANES {
             let lane = n.to_string();
             fail(&mut failures, &lane, 1, now);
-            failures.ended("a", "good", false, now);
-            assert!(!is_closed(&failures, "a", Some(&lane)), "{n} have failed, as many as succeeded");
+            failures.ended("a", "good", Some(false), now);
+            assert!(!failures.is_closed("a", Some(&lane)), "{n} have failed, as many as succeeded");
         }
         fail(&mut failures, "new", 100, now);
-        assert!(is_closed(&failures, "a", Some("good")) && failures.lanes().next().is_none());
+        assert!(failures.is_closed("a", Some("good")) && failures.lanes().next().is_none());
         let mut failures = with_another(now);
         fail(&mut failures, "bad", 200, now);
         assert_eq!(
-            (failures.lanes().count(), failures.tenants(&Held::default()).collect::<Vec<_>>()),
+            (failures.lanes().count(), failures.tenants().collect::<Vec<_>>()),
             (0, vec![(&"a".to_owned(), 0)])
         );
-        assert!(is_closed(&failures, "a", None) && is_closed(&failures, "a", Some("new")));
+        assert!(failures.is_closed("a", None) && failures.is_closed("a", Some("new")));
         failures.refill(now + 2 * SECOND);
-        assert!(!is_closed(&failures, "a", None));
+        assert!(!failures.is_closed("a", None));
     }
 
     #[test]
@@ -339,46 +371,55 @@ mod tests {
     }
 
     #[test]
-    fn callbacks_in_flight_of_a_tenant_that_fails_on_count_as_failed() {
+    fn callbacks_of_a_tenant_that_fails_on_count_when_they_begin() {
         let now = Instant::now();
-        let (mut failures, mut held) = (with_another(now), Held::default());
+        let mut failures = with_another(now);
         fail(&mut failures, "bad", 200, now);
         let at = |ms| now + Duration::from_millis(ms);
-        let limit = |failures: &Failures, held: &Held| failures.tenants(held).next().map(|(_, limit)| limit);
-        // 8 may fail, and start.
+        let limit =
+            |failures: &Failures| failures.tenants().find(|(name, _)| *name == "a").map(|(_, limit)| limit);
+        // 8 may fail, and begin.
         failures.refill(at(1_081));
-        assert_eq!(limit(&failures, &held), Some(8));
+        assert_eq!(limit(&failures), Some(8));
         let asked = [("a".to_owned(), 8)];
         failures.requested(&asked);
-        assert!(failures.is_closed("a", None, &held), "a reserve asks for them");
+        assert!(failures.is_closed("a", None), "a reserve asks for them");
         failures.answered(&asked);
-        (0..8).for_each(|_| held.enter("a"));
-        assert!(failures.is_closed("a", None, &held) && limit(&failures, &held) == Some(0));
-        assert_eq!(failures.opens(&held).map(|opens| opens - now).map(|ms| ms.as_millis()), Some(1_160));
+        (0..8).for_each(|_| failures.began("a", at(1_081)));
+        assert!(failures.is_closed("a", None) && limit(&failures) == Some(0));
+        assert_eq!(failures.opens().map(|opens| (opens - now).as_millis()), Some(1_160));
         failures.refill(at(1_161));
-        assert_eq!(limit(&failures, &held), Some(8));
-        // Their failures take what they had already.
-        (0..8).for_each(|_| held.leave("a"));
-        fail(&mut failures, "other", 8, at(1_161));
-        assert_eq!(limit(&failures, &held), Some(8));
+        assert_eq!(limit(&failures), Some(8));
+        // They do not count again when they fail. One that nothing is known of does not count, and a success allows one more.
+        (0..6).for_each(|_| failures.ended("a", "other", Some(true), at(1_161)));
+        assert_eq!(limit(&failures), Some(8));
+        failures.ended("a", "other", None, at(1_161));
+        assert_eq!(limit(&failures), Some(9));
+        failures.ended("a", "good", Some(false), at(1_161));
+        assert_eq!(limit(&failures), Some(11));
         // That goes on as long as it fails, and some time longer.
         failures.refill(at(9_000));
-        assert_eq!(limit(&failures, &held), Some(100));
+        assert_eq!(limit(&failures), Some(100));
         failures.refill(at(11_200));
-        assert_eq!(limit(&failures, &held), None);
+        assert_eq!(limit(&failures), None);
     }
 
     #[test]
-    fn callbacks_of_a_tenant_count_as_failed_until_one_has_succeeded() {
+    fn callbacks_count_when_they_begin_until_one_has_succeeded() {
         let now = Instant::now();
-        let (mut failures, mut held) = (Failures::default(), Held::default());
-        failures.began("a", now);
-        let limit = |failures: &Failures, held: &Held| failures.tenants(held).next().map(|(_, limit)| limit);
-        (0..60).for_each(|_| held.enter("a"));
-        assert_eq!(limit(&failures, &held), Some(40));
-        (0..40).for_each(|_| held.enter("a"));
-        assert!(failures.is_closed("a", None, &held));
-        failures.ended("a", "good", false, now);
-        assert!(limit(&failures, &held).is_none() && !failures.is_closed("a", None, &held));
+        let mut failures = Failures::default();
+        failures.ended("b", "b", Some(false), now);
+        let limit =
+            |failures: &Failures| failures.tenants().find(|(name, _)| *name == "a").map(|(_, limit)| limit);
+        (0..60).for_each(|_| failures.began("a", now));
+        assert_eq!(limit(&failures), Some(40));
+        (0..40).for_each(|_| failures.began("a", now));
+        assert!(failures.is_closed("a", None));
+        // Those that hang hold up others of the tenant for less than a second.
+        failures.refill(now + SECOND);
+        assert_eq!(limit(&failures), Some(100));
+        (0..100).for_each(|_| failures.began("a", now + SECOND));
+        failures.ended("a", "good", Some(false), now + SECOND);
+        assert!(limit(&failures).is_none() && !failures.is_closed("a", None));
     }
 }
