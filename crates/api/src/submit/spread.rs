@@ -13,7 +13,7 @@ use super::queues::{BatchSender, ItemResult, Numbered};
 const TOGETHER: usize = 4;
 /// How many jobs go in a millisecond, and more if there are so many that they would take longer than [`WITHIN`]
 /// milliseconds.
-const RATE: usize = 4;
+const RATE: usize = 2;
 const WITHIN: usize = 200;
 
 /// Sends the jobs of a batch.
