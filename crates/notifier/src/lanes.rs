@@ -235,10 +235,16 @@ impl Lanes {
             let mut tenants;
             (per_tenant, tenants) = self.group_limits(&self.tenants, per_tenant, refill);
             if self.has_several {
-                let failing = self.failures.tenants().take(MAX_NAMED_GROUPS);
+                let failing = self.failures.tenants();
                 counted.extend(failing.map(|(tenant, limit)| (tenant.clone(), limit.min(per_tenant))));
+                counted.sort_unstable_by_key(|(_, limit)| *limit);
             }
-            lower(&mut tenants, counted.iter().map(|(tenant, limit)| (tenant, *limit)), per_tenant);
+            // Where more have a lower limit than can be named, those that are not have the lowest of theirs, but 1.
+            if let Some((_, least)) = counted.get(MAX_NAMED_GROUPS) {
+                per_tenant = per_tenant.min((*least).max(1));
+            }
+            let named = counted.iter().take(MAX_NAMED_GROUPS);
+            lower(&mut tenants, named.map(|(tenant, limit)| (tenant, *limit)), per_tenant);
             if tenants.iter().all(|(tenant, _)| tenant != NO_TENANT) {
                 groups.push((NO_TENANT.to_owned(), per_tenant));
             }

@@ -69,7 +69,7 @@ impl Waiters {
     }
 
     /// Wake-ups may have been lost: whoever comes asks the shards.
-    pub(super) fn doubt(&self) {
+    pub(super) fn look_again(&self) {
         self.lock().values_mut().for_each(|queue| queue.was_empty = false);
     }
 
@@ -312,7 +312,7 @@ mod tests {
         first.failed(shards[0]);
         assert!(all.register(topic()).must_look());
         first.found_nothing();
-        all.doubt();
+        all.look_again();
         assert!(all.register(topic()).must_look());
     }
 }

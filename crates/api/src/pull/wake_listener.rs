@@ -64,7 +64,7 @@ async fn run(store: &Store, waiters: &Waiters) {
 async fn wake_all(store: &Store, waiters: &Waiters, shard: Shard) {
     if let Err(error) = try_wake_all(store, waiters, shard).await {
         // Who comes while the store is away is to learn of it.
-        waiters.doubt();
+        waiters.look_again();
         tracing::debug!(%error, shard = shard.number(), "cannot read which topics have pull jobs");
     }
 }

@@ -94,7 +94,13 @@ impl<'a, J: Item> Spread<'a, J> {
 
 #[cfg(test)]
 mod tests {
+    use ringback_admission::Principal;
+    use ringback_core::job::{NewJob, TenantScope};
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::limits::{Deadline, Permit};
+    use crate::state::tests::unprepared;
 
     #[test]
     fn a_pause_is_as_long_as_its_jobs_take_at_the_rate() {
@@ -104,5 +110,34 @@ mod tests {
         let mut pace = Pace { rate: 50, sent: 0 };
         let pauses = [8; 13].map(|jobs| pace.pause(jobs).as_millis());
         assert_eq!((pauses.iter().sum::<u128>(), pauses[6]), (2, 1), "{pauses:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_jobs_are_sent_and_take_their_time() {
+        let api = unprepared();
+        let job = |n: usize| -> NewJob {
+            let json = format!(r#"{{"topic":"t","id":"{n}","url":"http://h/"}}"#);
+            let caller = Principal::operator(TenantScope::All);
+            api.admission.parse_job(json.as_bytes(), None, &mut None, &caller).unwrap()
+        };
+        for (is_spread, least, most) in [(true, 19, 30), (false, 0, 0)] {
+            let (permit, began) = (Permit::default(), Instant::now());
+            let (sender, results) = api.submits.submit_all(&permit, Deadline::from_now());
+            let mut spread = if is_spread { Spread::over(sender, 40) } else { Spread::none(sender) };
+            let send = async {
+                let mut results = Vec::new();
+                for n in 0..40 {
+                    spread.send(n, job(n), &mut results).await;
+                }
+                spread.finish(&mut results).await;
+                results
+            };
+            let (at_once, mut results) = tokio::join!(send, results);
+            let took = began.elapsed().as_millis();
+            assert!((least..=most).contains(&took), "{took} ms");
+            results.extend(at_once);
+            results.sort_by_key(|(number, _)| *number);
+            assert!(results.iter().map(|(number, _)| *number).eq(0..40));
+        }
     }
 }

@@ -310,3 +310,18 @@ fn beside_another_a_hundred_callbacks_of_a_tenant_begin_at_once_before_its_first
     lanes.ended(&first, Some(false), now + 2 * LOOK_EVERY);
     assert!(lanes.is_open("~a", Refill::Any) && fill_tenant(&mut lanes, "~a") > 400);
 }
+
+#[test]
+fn more_tenants_that_may_begin_nothing_than_can_be_named_leave_one_place_for_each_reserve() {
+    let (mut lanes, now) = (Lanes::new(65_536, 64), Instant::now());
+    let tenant = |n: usize| format!("~t{n:03}");
+    for n in 0..=MAX_NAMED_GROUPS {
+        (0..100).for_each(|i| lanes.enter(&lane_of_tenant(&tenant(n), i)));
+        (0..100).for_each(|i| lanes.leave(&lane_of_tenant(&tenant(n), i)));
+    }
+    lanes.reopen(now);
+    lanes.reopen(now + LOOK_EVERY);
+    let limits = lanes.request(Refill::Any).unwrap();
+    let closed = limits.groups.iter().filter(|(_, limit)| *limit == 0).count();
+    assert_eq!((closed, limits.per_tenant), (MAX_NAMED_GROUPS, 1));
+}
