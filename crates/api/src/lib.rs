@@ -88,7 +88,9 @@ pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Co
     let app = router(config, store, context, tasks);
     let shutdown = context.shutdown.clone();
     let health = context.health.clone();
-    let connections = Connections::fair(files::half_of(files::hard_limit(), config.connections));
+    let most = files::half_of(files::hard_limit(), config.connections);
+    let has_keys = config.access.root.is_some();
+    let connections = if has_keys { Connections::fair_and_paced(most) } else { Connections::fair(most) };
     metrics::observe(&context.meter, &connections);
     let tls = config.tls.clone();
     tasks.spawn("http", async move {

@@ -47,6 +47,9 @@ const MAX_PARSES: usize = 1;
 /// The most consumers that look for jobs at once while there are several tenants, in all and of one.
 const MAX_LOOKS: usize = 16;
 const MAX_LOOKS_EACH: usize = 4;
+/// The most batches of tenants that are sent a few jobs at a time, in all and of one.
+const MAX_SPREADS: usize = 32;
+const MAX_SPREADS_EACH: usize = 4;
 /// The most audits at once. Others are refused.
 const MAX_AUDITS: usize = 1;
 
@@ -79,6 +82,8 @@ pub(crate) struct Api {
     pub(crate) replays: Turns,
     /// Turns to parse large bodies, where callers have keys.
     pub(crate) parses: Turns,
+    /// Turns of batches that are sent a few jobs at a time.
+    pub(crate) spreads: Turns,
     /// Turns of consumers to look for jobs, where callers have keys.
     pub(crate) looks: Turns,
     /// Who is active, where callers have keys.
@@ -137,6 +142,7 @@ impl Api {
             histories: Turns::new(MAX_HISTORIES, Arc::clone(&activity)),
             replays: Turns::new(MAX_REPLAYS, Arc::clone(&activity)),
             parses: Turns::new(MAX_PARSES, Arc::clone(&activity)),
+            spreads: Turns::of_small_work(MAX_SPREADS_EACH, MAX_SPREADS, Arc::clone(&activity)),
             looks: Turns::of_small_work(MAX_LOOKS_EACH, MAX_LOOKS, Arc::clone(&activity)),
             activity,
             audit_log: Arc::new(audit_log),

@@ -1,5 +1,5 @@
-//! Shards to ask again at a time of their own, because a reserve saw only lanes whose origins or tenants are at their
-//! limits, and there may be others behind them. The pause doubles while that goes on. Pure.
+//! Shards to ask again at a time of their own, because there may be jobs behind what a reserve has looked at: it saw only
+//! lanes whose origins or tenants are at their limits, or there are many that were put off. The pause doubles while that goes on. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,9 @@ impl AskAgain {
     pub(crate) fn later(&mut self, shard: Shard, now: Instant) {
         let pause = self.pauses.entry(shard).or_insert(FIRST / 2);
         *pause = (*pause * 2).min(LONGEST);
-        self.at.insert(shard, now + *pause);
+        // What is planned is not put off.
+        let at = self.at.entry(shard).or_insert(now + *pause);
+        *at = (*at).min(now + *pause);
     }
 
     /// Begins with the first pause again.

@@ -66,7 +66,7 @@ pub(crate) struct Dispatcher {
     /// Shards that were marked while their reserve was in flight.
     marked_meanwhile: BTreeMap<Shard, Cause>,
     skipped: Skipped,
-    /// Shards in which only skipped lanes were found, of so many that others may lie behind them.
+    /// Shards in which other lanes may lie behind those that were looked at.
     ask_again: AskAgain,
     /// Deliveries in flight, with their lanes.
     deliveries: JoinSet<(String, Delivered)>,

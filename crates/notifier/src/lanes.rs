@@ -225,7 +225,9 @@ impl Lanes {
         let lane_slots = |held| (self.usable_lane_slots(held, refill), self.lane_slots(held));
         let (per_lane, mut lanes) = self.lanes.lower_limits(per_lane, MAX_NAMED, lane_slots);
         let named = lanes.len();
-        lower(&mut lanes, self.failures.lanes().take(MAX_NAMED.saturating_sub(named)), per_lane);
+        if self.has_several {
+            lower(&mut lanes, self.failures.lanes().take(MAX_NAMED.saturating_sub(named)), per_lane);
+        }
         let (per_origin, mut groups) = self.group_limits(&self.origins, per_origin.min(limit), refill);
         groups.retain(|(origin, _)| !self.crowded.contains(origin));
         let crowded = self.crowded.iter().take(MAX_CROWDED);

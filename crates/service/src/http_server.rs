@@ -227,6 +227,7 @@ mod tests {
     use tokio::net::TcpSocket;
     use tokio::sync::mpsc;
     use tokio::task::JoinHandle;
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -317,7 +318,8 @@ mod tests {
         let app = Router::new().route("/", get(async || "here"));
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), Shutdown::new(Duration::from_secs(30)));
-        let serving = serve(listener, app, Connections::fair(1_000), None, shutdown.clone());
+        let (serving, began) = (Connections::fair_and_paced(1_000), Instant::now());
+        let serving = serve(listener, app, serving, None, shutdown.clone());
         let serving = tokio::runtime::Handle::current().spawn(serving);
         let mut streams = Vec::new();
         for _ in 0..400 {
@@ -328,10 +330,7 @@ mod tests {
             stream.read_exact(&mut start).await.unwrap();
             assert_eq!(&start, b"HTTP/1.1 200");
         }
-        // Those that still wait do not delay the shutdown.
-        for _ in 0..100 {
-            streams.push(TcpStream::connect(address).await.unwrap());
-        }
+        assert!(began.elapsed() >= Duration::from_millis(300), "{:?}", began.elapsed());
         shutdown.begin();
         serving.await.unwrap();
     }

@@ -30,8 +30,11 @@ struct Queue {
     pending: BTreeSet<Shard>,
     /// How many have become idle so far.
     idled: i64,
-    /// All shards were empty when somebody asked them, and each wake-up since has woken a waiter or is pending.
+    /// All shards were empty when somebody asked them, and each wake-up since has woken a waiter that found no more jobs
+    /// than it took.
     was_empty: bool,
+    /// How often that has ended.
+    doubts: u64,
 }
 
 impl Queue {
@@ -42,6 +45,13 @@ impl Queue {
             }
         }
         self.pending.insert(shard);
+        self.doubt();
+    }
+
+    /// There may be jobs: whoever comes asks the shards.
+    fn doubt(&mut self) {
+        self.was_empty = false;
+        self.doubts += 1;
     }
 }
 
@@ -52,9 +62,18 @@ impl Waiters {
         if topics.is_empty() {
             self.came.notify_one();
         }
-        topics.entry(topic.clone()).or_default().present += 1;
+        let queue = topics.entry(topic.clone()).or_default();
+        queue.present += 1;
+        let doubts = queue.doubts;
         drop(topics);
-        Waiter { all: Arc::clone(self), topic, waiting: None, asking: BTreeSet::new(), turn: Turn::Last }
+        Waiter {
+            all: Arc::clone(self),
+            topic,
+            doubts,
+            waiting: None,
+            asking: BTreeSet::new(),
+            turn: Turn::Last,
+        }
     }
 
     /// A shard has jobs of a topic. Wakes one waiter of the topic.
@@ -70,7 +89,7 @@ impl Waiters {
 
     /// Wake-ups may have been lost: whoever comes asks the shards.
     pub(super) fn look_again(&self) {
-        self.lock().values_mut().for_each(|queue| queue.was_empty = false);
+        self.lock().values_mut().for_each(Queue::doubt);
     }
 
     /// Waits until there is a waiter.
@@ -98,6 +117,8 @@ enum Turn {
 pub(super) struct Waiter {
     all: Arc<Waiters>,
     topic: Topic,
+    /// How often the shards were doubted to be empty when it came.
+    doubts: u64,
     /// Its place among the idle ones.
     waiting: Option<(i64, oneshot::Receiver<Shard>)>,
     /// The shards that it asks, or is about to ask.
@@ -114,7 +135,13 @@ impl Waiter {
     /// The waiter has asked all shards since it came, and all were empty.
     pub(super) fn found_nothing(&self) {
         if let Some(queue) = self.all.lock().get_mut(&self.topic) {
-            queue.was_empty = true;
+            queue.was_empty |= queue.doubts == self.doubts;
+        }
+    }
+
+    fn doubt(&self) {
+        if let Some(queue) = self.all.lock().get_mut(&self.topic) {
+            queue.doubt();
         }
     }
 
@@ -161,9 +188,7 @@ impl Waiter {
     /// A shard has failed. Others are not woken for it.
     pub(super) fn failed(&mut self, shard: Shard) {
         self.asking.remove(&shard);
-        if let Some(queue) = self.all.lock().get_mut(&self.topic) {
-            queue.was_empty = false;
-        }
+        self.doubt();
     }
 
     /// The waiter leaves all shards that it asks, without waking others for them.
@@ -174,6 +199,7 @@ impl Waiter {
     /// The waiter leaves jobs in a shard. Wakes the next waiter for them.
     pub(super) fn found_more(&mut self, shard: Shard) {
         self.asking.remove(&shard);
+        self.doubt();
         self.all.wake(&self.topic, shard);
     }
 }
@@ -296,10 +322,15 @@ mod tests {
         first.found_nothing();
         assert!(!all.register(topic()).must_look());
         assert!(all.register("u".parse().unwrap()).must_look(), "of another topic nothing is known");
-        // What a wake-up announces meanwhile is not lost, and is asked first.
-        all.wake(&topic(), shards[2]);
+        // One that is woken takes the jobs; if it leaves some, whoever comes looks.
         let mut second = all.register(topic());
+        assert!(second.woken().now_or_never().is_none());
+        all.wake(&topic(), shards[2]);
         assert_eq!((second.must_look(), second.woken().now_or_never()), (false, Some(shards[2])));
+        second.found_more(shards[2]);
+        assert!(all.register(topic()).must_look());
+        second.found_nothing();
+        assert!(all.register(topic()).must_look(), "it may have asked before they came");
         drop((first, second));
         assert!(all.register(topic()).must_look(), "nobody was there to be woken meanwhile");
     }
@@ -310,9 +341,13 @@ mod tests {
         let mut first = all.register(topic());
         first.found_nothing();
         first.failed(shards[0]);
-        assert!(all.register(topic()).must_look());
+        let second = all.register(topic());
+        assert!(second.must_look());
         first.found_nothing();
+        assert!(second.must_look(), "it may have asked before the failure");
+        second.found_nothing();
+        assert!(!second.must_look());
         all.look_again();
-        assert!(all.register(topic()).must_look());
+        assert!(second.must_look());
     }
 }

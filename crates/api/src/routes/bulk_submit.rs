@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 use http::StatusCode;
 use ringback_admission::Principal;
-use ringback_core::job::Tenant;
 use ringback_core::wire::{FieldError, Problem};
 use ringback_service::http_server::Claimant;
 
@@ -44,8 +43,18 @@ pub(super) async fn submit_items<J: Item>(
     items: Items,
     parse: impl Fn(&[u8]) -> Result<J, Problem>,
 ) -> Result<BulkResults, ApiError> {
-    let Items { items, permit, deadline, turn: _turn } = items;
+    let Items { items, permit, deadline, turn } = items;
     let (metrics, all) = (&api.metrics, items.len());
+    let beside = caller.limited_tenant().map(|tenant| Claimant::Name(tenant.as_str().into()));
+    let beside = beside.filter(|tenant| api.activity.has_others(tenant));
+    // Batches that take their time do not hold the places of others.
+    let _turns = match &beside {
+        Some(tenant) => {
+            drop(turn);
+            (None, Some(deadline.bound(api.spreads.wait(tenant.clone())).await?))
+        }
+        None => (Some(turn), None),
+    };
     let allowed = api.take_quota(caller, all, deadline).await?;
     if allowed.jobs == 0 && all > 0 {
         metrics.submitted(Outcome::OverQuota, all);
@@ -58,9 +67,7 @@ pub(super) async fn submit_items<J: Item>(
         taken.map(|_| job).map_err(|_| allowed.refusal())
     };
     let (sender, submitted) = queues.submit_all(&permit, deadline);
-    let others = |tenant: &Tenant| api.activity.has_others(&Claimant::Name(tenant.as_str().into()));
-    let is_beside_others = caller.limited_tenant().is_some_and(others);
-    let spread = if is_beside_others { Spread::over(sender, all) } else { Spread::none(sender) };
+    let spread = if beside.is_some() { Spread::over(sender, all) } else { Spread::none(sender) };
     let parsed = parse_items(items, parse, spread, deadline);
     let (mut results, submitted) = tokio::join!(parsed, submitted);
     results.submitted.extend(submitted);

@@ -11,6 +11,8 @@ use super::queues::{BatchSender, ItemResult, Numbered};
 
 /// How many jobs of a shard go together.
 const TOGETHER: usize = 4;
+/// How many jobs of a batch go without a pause.
+const FREE: usize = 8;
 /// How many jobs go in a millisecond, and more if there are so many that they would take longer than [`WITHIN`]
 /// milliseconds.
 const RATE: usize = 2;
@@ -28,17 +30,28 @@ pub(crate) struct Spread<'a, J> {
 struct Pace {
     /// Jobs in a millisecond.
     rate: usize,
+    /// Jobs that still go without a pause.
+    free: usize,
     /// Jobs that were sent since the last pause.
     sent: usize,
 }
 
 impl Pace {
-    /// The pause after `jobs` more were sent.
-    fn pause(&mut self, jobs: usize) -> Duration {
-        self.sent += jobs;
+    fn new(all: usize) -> Self {
+        Self { rate: RATE.max(all.div_ceil(WITHIN)), free: FREE, sent: 0 }
+    }
+
+    /// The pause before the next jobs are sent.
+    fn pause(&mut self) -> Duration {
         let pause = self.sent / self.rate;
         self.sent %= self.rate;
         Duration::from_millis(pause as u64)
+    }
+
+    fn sent(&mut self, jobs: usize) {
+        let free = self.free.min(jobs);
+        self.free -= free;
+        self.sent += jobs - free;
     }
 }
 
@@ -51,7 +64,7 @@ impl<'a, J: Item> Spread<'a, J> {
     /// Sends the jobs of a batch of `all` a few at a time.
     pub(crate) fn over(sender: BatchSender<'a, J>, all: usize) -> Self {
         let waiting = std::iter::repeat_with(Vec::new).take(sender.shards()).collect();
-        Self { waiting, sender, pace: Some(Pace { rate: RATE.max(all.div_ceil(WITHIN)), sent: 0 }) }
+        Self { waiting, sender, pace: Some(Pace::new(all)) }
     }
 
     /// Sends a job, at once or once there are others of its shard. Adds those that were not sent, because their shard has
@@ -82,12 +95,14 @@ impl<'a, J: Item> Spread<'a, J> {
 
     async fn send_waiting(&mut self, shard: usize, results: &mut Vec<ItemResult>) {
         let jobs = std::mem::take(&mut self.waiting[shard]);
-        let pause = self.pace.as_mut().map_or(Duration::ZERO, |pace| pace.pause(jobs.len()));
-        for (number, job) in jobs {
-            results.extend(self.sender.send(number, job));
-        }
+        let Some(pace) = self.pace.as_mut().filter(|_| !jobs.is_empty()) else { return };
+        let pause = pace.pause();
+        pace.sent(jobs.len());
         if !pause.is_zero() {
             sleep(pause).await;
+        }
+        for (number, job) in jobs {
+            results.extend(self.sender.send(number, job));
         }
     }
 }
@@ -104,12 +119,17 @@ mod tests {
 
     #[test]
     fn a_pause_is_as_long_as_its_jobs_take_at_the_rate() {
-        let mut pace = Pace { rate: 4, sent: 0 };
-        let pauses = [8, 3, 3, 1, 1].map(|jobs| pace.pause(jobs).as_millis());
-        assert_eq!(pauses, [2, 0, 1, 0, 1]);
-        let mut pace = Pace { rate: 50, sent: 0 };
-        let pauses = [8; 13].map(|jobs| pace.pause(jobs).as_millis());
-        assert_eq!((pauses.iter().sum::<u128>(), pauses[6]), (2, 1), "{pauses:?}");
+        let pauses = |pace: &mut Pace, jobs: &[usize]| -> Vec<u128> {
+            let pause = |jobs: &usize| {
+                let pause = pace.pause().as_millis();
+                pace.sent(*jobs);
+                pause
+            };
+            jobs.iter().map(pause).collect()
+        };
+        assert_eq!(pauses(&mut Pace::new(24), &[4, 4, 4, 3, 3, 1, 1]), [0, 0, 0, 2, 1, 2, 0]);
+        let of_many = pauses(&mut Pace::new(10_000), &[4; 27]);
+        assert_eq!((of_many.iter().sum::<u128>(), of_many[15]), (1, 1), "{of_many:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -120,7 +140,7 @@ mod tests {
             let caller = Principal::operator(TenantScope::All);
             api.admission.parse_job(json.as_bytes(), None, &mut None, &caller).unwrap()
         };
-        for (is_spread, least, most) in [(true, 19, 30), (false, 0, 0)] {
+        for (is_spread, least, most) in [(true, 14, 25), (false, 0, 0)] {
             let (permit, began) = (Permit::default(), Instant::now());
             let (sender, results) = api.submits.submit_all(&permit, Deadline::from_now());
             let mut spread = if is_spread { Spread::over(sender, 40) } else { Spread::none(sender) };

@@ -208,7 +208,9 @@ impl Failures {
     pub(super) fn refill(&mut self, now: Instant) {
         self.tenants.retain(|_, budget| {
             budget.refill(now);
-            budget.left < MOST || now.saturating_duration_since(budget.seen) < ACTIVE
+            budget.left < MOST
+                || budget.counted + budget.requested > 0
+                || now.saturating_duration_since(budget.seen) < ACTIVE
         });
     }
 

@@ -39,7 +39,8 @@ struct Fair {
     /// Requests over HTTP/2.
     requests: Places,
     refused: Refusals,
-    pace: Mutex<Pace>,
+    /// When connections begin; `None` if each does at once.
+    pace: Option<Mutex<Pace>>,
 }
 
 /// What was refused. A caller who is refused thousands of times a second must not fill the log.
@@ -88,14 +89,21 @@ impl Connections {
         Self::new(Limit::Waiting(Arc::new(Semaphore::new(limit))))
     }
 
-    /// At most `limit`, shared by addresses as [`Places`] are. More are closed at once. Those of one address that come in a
-    /// burst begin to be served one after the other, 1,000 in a second. As many requests over HTTP/2
+    /// At most `limit`, shared by addresses as [`Places`] are. More are closed at once. As many requests over HTTP/2
     /// may be under way at a time by the same rule, so that a connection with many of them is not worth many
     /// connections; more are answered with 503.
     #[must_use]
     pub fn fair(limit: usize) -> Self {
         let (connections, requests) = (Places::new(limit), Places::new(limit));
-        let (refused, pace) = (Refusals::default(), Mutex::default());
+        let refused = Refusals::default();
+        Self::new(Limit::Fair(Arc::new(Fair { connections, requests, refused, pace: None })))
+    }
+
+    /// The same, and of those of one address that come in a burst 1,000 a second begin to be served.
+    #[must_use]
+    pub fn fair_and_paced(limit: usize) -> Self {
+        let (connections, requests) = (Places::new(limit), Places::new(limit));
+        let (refused, pace) = (Refusals::default(), Some(Mutex::default()));
         Self::new(Limit::Fair(Arc::new(Fair { connections, requests, refused, pace })))
     }
 
@@ -149,8 +157,9 @@ impl Connections {
                 let peer = Peer::of(address.ip());
                 if let Ok(place) = fair.connections.take(peer) {
                     let held = Held { _permit: None, _place: Some(place) };
-                    let pace = || fair.pace.lock().unwrap_or_else(PoisonError::into_inner);
-                    let wait = pace().wait(peer, Instant::now());
+                    let wait = fair.pace.as_ref().map_or(Duration::ZERO, |pace| {
+                        pace.lock().unwrap_or_else(PoisonError::into_inner).wait(peer, Instant::now())
+                    });
                     return Ok(Some(Accepted { stream, peer, wait, held }));
                 }
                 if let Some(refused) = fair.refused.one() {

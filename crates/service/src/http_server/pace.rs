@@ -12,6 +12,8 @@ use super::places::Peer;
 const AT_ONCE: u32 = 64;
 /// The time between two further ones.
 const APART: Duration = Duration::from_millis(1);
+/// The longest wait. Beyond 2,064 connections at once more of them begin together.
+const LONGEST: Duration = Duration::from_secs(2);
 /// Addresses are forgotten when there are so many.
 const MANY: usize = 1_024;
 
@@ -38,7 +40,7 @@ impl Pace {
             self.most = MANY.max(2 * self.by_peer.len());
         }
         let last = self.by_peer.entry(peer).or_insert(now);
-        *last = (*last).max(now) + APART;
+        *last = ((*last).max(now) + APART).min(now + AT_ONCE * APART + LONGEST);
         last.saturating_duration_since(now).saturating_sub(AT_ONCE * APART)
     }
 }
@@ -61,6 +63,8 @@ mod tests {
         let later = now + Duration::from_millis(500);
         assert_eq!(pace.wait(peer(1), later), Duration::from_millis(500) + APART);
         assert!(pace.wait(peer(1), now + Duration::from_secs(2)).is_zero());
+        let longest = (0..10_000).map(|_| pace.wait(peer(1), now + Duration::from_secs(2))).max();
+        assert_eq!(longest, Some(LONGEST));
     }
 
     #[test]
