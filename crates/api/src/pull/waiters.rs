@@ -34,7 +34,7 @@ struct Queue {
     /// than it took.
     was_empty: bool,
     /// How often that has ended.
-    doubts: u64,
+    changes: u64,
 }
 
 impl Queue {
@@ -45,13 +45,13 @@ impl Queue {
             }
         }
         self.pending.insert(shard);
-        self.doubt();
+        self.may_have_jobs();
     }
 
     /// There may be jobs: whoever comes asks the shards.
-    fn doubt(&mut self) {
+    fn may_have_jobs(&mut self) {
         self.was_empty = false;
-        self.doubts += 1;
+        self.changes += 1;
     }
 }
 
@@ -64,12 +64,12 @@ impl Waiters {
         }
         let queue = topics.entry(topic.clone()).or_default();
         queue.present += 1;
-        let doubts = queue.doubts;
+        let changes = queue.changes;
         drop(topics);
         Waiter {
             all: Arc::clone(self),
             topic,
-            doubts,
+            changes,
             waiting: None,
             asking: BTreeSet::new(),
             turn: Turn::Last,
@@ -89,7 +89,7 @@ impl Waiters {
 
     /// Wake-ups may have been lost: whoever comes asks the shards.
     pub(super) fn look_again(&self) {
-        self.lock().values_mut().for_each(Queue::doubt);
+        self.lock().values_mut().for_each(Queue::may_have_jobs);
     }
 
     /// Waits until there is a waiter.
@@ -117,8 +117,8 @@ enum Turn {
 pub(super) struct Waiter {
     all: Arc<Waiters>,
     topic: Topic,
-    /// How often the shards were doubted to be empty when it came.
-    doubts: u64,
+    /// How often that had ended when it came.
+    changes: u64,
     /// Its place among the idle ones.
     waiting: Option<(i64, oneshot::Receiver<Shard>)>,
     /// The shards that it asks, or is about to ask.
@@ -135,13 +135,13 @@ impl Waiter {
     /// The waiter has asked all shards since it came, and all were empty.
     pub(super) fn found_nothing(&self) {
         if let Some(queue) = self.all.lock().get_mut(&self.topic) {
-            queue.was_empty |= queue.doubts == self.doubts;
+            queue.was_empty |= queue.changes == self.changes;
         }
     }
 
-    fn doubt(&self) {
+    fn may_have_jobs(&self) {
         if let Some(queue) = self.all.lock().get_mut(&self.topic) {
-            queue.doubt();
+            queue.may_have_jobs();
         }
     }
 
@@ -188,7 +188,7 @@ impl Waiter {
     /// A shard has failed. Others are not woken for it.
     pub(super) fn failed(&mut self, shard: Shard) {
         self.asking.remove(&shard);
-        self.doubt();
+        self.may_have_jobs();
     }
 
     /// The waiter leaves all shards that it asks, without waking others for them.
@@ -199,7 +199,7 @@ impl Waiter {
     /// The waiter leaves jobs in a shard. Wakes the next waiter for them.
     pub(super) fn found_more(&mut self, shard: Shard) {
         self.asking.remove(&shard);
-        self.doubt();
+        self.may_have_jobs();
         self.all.wake(&self.topic, shard);
     }
 }
