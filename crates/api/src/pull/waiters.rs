@@ -117,7 +117,7 @@ enum Turn {
 pub(super) struct Waiter {
     all: Arc<Waiters>,
     topic: Topic,
-    /// How often that had ended when it came.
+    /// The `changes` of its topic when it came.
     changes: u64,
     /// Its place among the idle ones.
     waiting: Option<(i64, oneshot::Receiver<Shard>)>,

@@ -5,162 +5,18 @@
 //! callbacks count when they begin, because those that time out are known to have failed only when many more have begun.
 //! Pure.
 
-use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
+mod budget;
+
+use std::collections::HashMap;
 
 use tokio::time::Instant;
 
-/// How many callbacks of a tenant may fail a second.
-const RATE: f64 = 100.0;
-/// How many may fail at once, and after how many more all lanes of the tenant are closed.
-const MOST: f64 = 100.0;
-/// What is closed opens when so many may fail again, so that callbacks come in batches.
-const BATCH: f64 = 8.0;
-/// How many failing lanes of a tenant are known. With more of them all of its lanes are closed.
-const MAX_LANES: usize = 256;
-/// How long a tenant counts as one of several after a callback.
-const ACTIVE: Duration = Duration::from_secs(10);
+use self::budget::{ACTIVE, Budget, MOST};
 
 /// What failures leave to each tenant.
 #[derive(Default)]
 pub(super) struct Failures {
     tenants: HashMap<String, Budget>,
-}
-
-struct Budget {
-    /// How many callbacks may fail, or begin where that counts; less than 0 if more have failed.
-    left: f64,
-    at: Instant,
-    /// When a callback last began or ended.
-    seen: Instant,
-    state: State,
-    /// The lanes that have failed since all was well.
-    lanes: BTreeSet<String>,
-    /// Whether they failed on when they were closed, or more have failed than are known: all lanes of the tenant are closed
-    /// with them.
-    fails_on: bool,
-    /// When that was last so.
-    failed_on: Instant,
-    /// Whether a callback has succeeded.
-    has_succeeded: bool,
-    /// How many callbacks in flight counted when they began.
-    counted: usize,
-    /// How many of its callbacks reserves in flight ask for.
-    requested: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Open,
-    /// Closed: the lanes that fail, or all of them.
-    Closed,
-}
-
-impl Budget {
-    fn new(now: Instant) -> Self {
-        Self {
-            left: MOST,
-            at: now,
-            seen: now,
-            state: State::Open,
-            lanes: BTreeSet::new(),
-            fails_on: false,
-            failed_on: now,
-            has_succeeded: false,
-            counted: 0,
-            requested: 0,
-        }
-    }
-
-    fn refill(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        (self.left, self.at) = ((self.left + RATE * passed).min(MOST), now);
-        if self.state == State::Closed && self.left >= BATCH {
-            self.state = State::Open;
-        }
-        if self.left >= MOST {
-            self.lanes.clear();
-            self.fails_on &= now.saturating_duration_since(self.failed_on) < ACTIVE;
-        }
-    }
-
-    /// Whether callbacks count when they begin, and not when they fail.
-    fn counts_begun(&self) -> bool {
-        self.fails_on || !self.has_succeeded
-    }
-
-    fn began(&mut self) {
-        if self.counts_begun() {
-            self.counted += 1;
-            self.left -= 1.0;
-        }
-    }
-
-    /// Whether a callback that has ended had counted when it began.
-    fn was_counted(&mut self) -> bool {
-        let was_counted = self.counted > 0;
-        self.counted = self.counted.saturating_sub(1);
-        was_counted
-    }
-
-    /// A callback has ended that says nothing of its receiver.
-    fn came_to_nothing(&mut self) {
-        if self.was_counted() {
-            self.left = (self.left + 1.0).min(MOST);
-        }
-    }
-
-    fn failed(&mut self, lane: &str) {
-        if !self.was_counted() {
-            self.left -= 1.0;
-        }
-        if !self.lanes.contains(lane) {
-            if self.lanes.len() < MAX_LANES {
-                self.lanes.insert(lane.to_owned());
-            } else {
-                self.fails_on = true;
-            }
-        }
-        if self.left <= 0.0 {
-            self.state = State::Closed;
-        }
-        self.fails_on |= self.left <= -MOST;
-        if self.fails_on {
-            self.failed_on = self.at;
-        }
-    }
-
-    fn succeeded(&mut self, lane: &str) {
-        self.has_succeeded = true;
-        self.came_to_nothing();
-        self.left = (self.left + 1.0).min(MOST);
-        self.lanes.remove(lane);
-    }
-
-    /// How many callbacks may start of what has failed; `None` for any number.
-    fn limit(&self) -> Option<usize> {
-        match self.state {
-            State::Closed => Some(0),
-            State::Open if self.left < MOST => Some((self.left as usize).max(1)),
-            State::Open => None,
-        }
-    }
-
-    /// How many more may begin, if those that reserves ask for do.
-    fn batch(&self) -> usize {
-        let left = self.left - self.requested as f64;
-        if left < BATCH { 0 } else { left as usize }
-    }
-
-    fn opens(&self) -> Option<Instant> {
-        let (left, is_closed) = if self.counts_begun() {
-            (self.left - self.requested as f64, self.batch() == 0)
-        } else {
-            (self.left, self.state == State::Closed)
-        };
-        let missing = (BATCH - left).max(0.0) / RATE;
-        is_closed.then(|| self.at + Duration::from_secs_f64(missing))
-    }
 }
 
 impl Failures {
@@ -271,6 +127,9 @@ impl Failures {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::budget::MAX_LANES;
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);

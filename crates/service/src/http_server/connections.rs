@@ -94,16 +94,18 @@ impl Connections {
     /// connections; more are answered with 503.
     #[must_use]
     pub fn fair(limit: usize) -> Self {
-        let (connections, requests) = (Places::new(limit), Places::new(limit));
-        let refused = Refusals::default();
-        Self::new(Limit::Fair(Arc::new(Fair { connections, requests, refused, pace: None })))
+        Self::shared(limit, None)
     }
 
     /// The same, and of those of one address that come in a burst 1,000 a second begin to be served.
     #[must_use]
     pub fn fair_and_paced(limit: usize) -> Self {
+        Self::shared(limit, Some(Mutex::default()))
+    }
+
+    fn shared(limit: usize, pace: Option<Mutex<Pace>>) -> Self {
         let (connections, requests) = (Places::new(limit), Places::new(limit));
-        let (refused, pace) = (Refusals::default(), Some(Mutex::default()));
+        let refused = Refusals::default();
         Self::new(Limit::Fair(Arc::new(Fair { connections, requests, refused, pace })))
     }
 
