@@ -16,10 +16,11 @@ use ringback_service::http_server::Peer;
 use self::observe::Observer;
 use crate::access::{As, Gate};
 use crate::audit_log::AuditLog;
+use crate::config::Dashboard;
 use crate::extract::trace_of;
 use crate::limits::{Activity, AnswerMemory};
 use crate::state::Api;
-use crate::ui::{self, Dashboard};
+use crate::ui;
 use crate::{error, openapi, routes};
 
 /// What each request passes.

@@ -1,5 +1,7 @@
 //! The settings of the API and how they are parsed.
 
+mod dashboard;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -13,8 +15,8 @@ use ringback_service::http_server::Tls;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
+pub use self::dashboard::Dashboard;
 use crate::access::{self, Access};
-use crate::ui::Dashboard;
 
 /// How long one store call may take, so that a request that first waits in a queue is still
 /// answered within two seconds.

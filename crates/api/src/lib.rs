@@ -44,9 +44,8 @@ use tokio::time::{sleep, timeout};
 
 pub use crate::access::Access;
 use crate::access::{Gate, KeyUses};
-pub use crate::config::Config;
+pub use crate::config::{Config, Dashboard};
 use crate::state::Api;
-pub use crate::ui::Dashboard;
 
 /// The name of the task that reads the topic policies, and of its readiness check.
 const POLICIES: &str = "api's policies";

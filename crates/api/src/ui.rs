@@ -2,7 +2,6 @@
 //! tags. It calls the public API like any other client, so nothing here knows a job.
 
 mod assets;
-mod dashboard;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, LazyLock};
@@ -14,7 +13,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use self::assets::ASSETS;
-pub use self::dashboard::Dashboard;
 use crate::error;
 use crate::state::Api;
 

@@ -12,6 +12,7 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::access::{Access, Gate};
 use crate::app;
+use crate::config::Dashboard;
 use crate::state::tests::unprepared;
 
 fn served(dashboard: Dashboard) -> Router {

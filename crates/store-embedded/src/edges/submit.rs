@@ -47,8 +47,8 @@ impl EmbeddedStore {
     }
 }
 
-/// Stores a job, unless its key is taken and it must not change the job that has it. Returns the answer,
-/// with the record that has the key then.
+/// Stores a job, in the place of the one that has its key where it may replace that one. Returns the answer, with the
+/// record that has the key afterwards; where a limit refuses the job, with the record that was not stored.
 pub(crate) fn submit(
     txn: &mut Txn<'_>,
     job: &NewRecord,

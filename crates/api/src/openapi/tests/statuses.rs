@@ -506,7 +506,7 @@ async fn with_a_root_key_each_operation_needs_a_key_that_allows_it() {
     let api = prepared_with(ROOT).await;
     let access = Access { root: Some(ROOT.parse().unwrap()), ..Access::open() };
     let gate = Gate::with(access, &api);
-    let app = crate::app::app(api, gate, crate::ui::Dashboard::Off);
+    let app = crate::app::app(api, gate, crate::config::Dashboard::Off);
     let with = |mut request: Request<Body>, key: &str| {
         request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
         request

@@ -70,9 +70,9 @@ do
     return outcomes.APPLIED
   end
 
-  -- Judges a receipt that is no longer current. Only a success still counts, and only for this very life of the
-  -- job: a lease older than the record belongs to an earlier job of the same id. `undead` and `undelayed` collect
-  -- what is to be removed from the dead letters and from the schedule; `noted` is that of `apply`.
+  -- Judges a receipt that is no longer current. A success completes the job if that has not ended since, or is dead
+  -- with the reason `lost`; all else is stale, and so is the receipt of an earlier job of the same id. `undead` and
+  -- `undelayed` collect what is to be removed from the dead letters and from the schedule; `noted` is that of `apply`.
   function outcomes.late_success(loc, o, lease, undead, undelayed, noted)
     local is_complete = byte(o) == COMPLETE
     jobs.load({loc})
