@@ -1,6 +1,6 @@
 //! Rules of the source tree: imports go one way, and documents and sample files name only what exists.
 //!
-//! Reads files only; starts nothing.
+//! Reads files, and asks cargo which crates are built; starts no server.
 
 mod alarms;
 mod circles;
@@ -14,4 +14,5 @@ mod imports;
 mod layers;
 mod modules;
 mod tokens;
+mod weight;
 mod words;
