@@ -25,8 +25,8 @@ use crate::extract::{
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, FindProblems, PutSource, QueryProblems, ScheduleActionProblems, ScheduleCursor, ScheduleParams,
-    ScheduleRequest,
+    CreateProblems, FindProblems, PutSource, QueryProblems, ScheduleActionProblems, ScheduleCursor,
+    ScheduleParams, ScheduleRequest,
 };
 use crate::schema::{EmptyRequest, IdempotencyKeyText, RunScheduleProblems};
 use crate::state::{Api, ApiState};

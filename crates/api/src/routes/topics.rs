@@ -26,8 +26,8 @@ use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, PutFrom, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, EmptyRequest, FindProblems, NoBodyProblems, PolicyRequest, PutSource, QueryProblems, ResumeProblems,
-    TopicCursor, TopicParams,
+    CreateProblems, EmptyRequest, FindProblems, NoBodyProblems, PolicyRequest, PutSource, QueryProblems,
+    ResumeProblems, TopicCursor, TopicParams,
 };
 use crate::sealed_headers::{with_opened, with_sealed_values};
 use crate::state::{Api, ApiState};

@@ -98,7 +98,9 @@ impl Callback {
     /// # Errors
     /// What is wrong with its host or port, and what is allowed.
     pub fn check(&self) -> Result<(), Refused> {
-        if self.is_pull() { return Ok(()) }
+        if self.is_pull() {
+            return Ok(());
+        }
         host::check(&self.origin).map_err(|detail| refused(detail, host::ALLOWED))
     }
 

@@ -62,10 +62,13 @@ fn wrong(label: &str, scheme: &str) -> Option<String> {
         bytes if bytes.len() > MAX_LABEL => Some(format!("a label of {} bytes", bytes.len())),
         [b'-', ..] => Some(format!("a label that begins with -: {label}")),
         // No certificate is for such a name, and the handshake does not take it.
-        [.., b'-'] if scheme == "https" => Some(format!("a label that ends with -, which TLS does not take: {label}")),
+        [.., b'-'] if scheme == "https" => {
+            Some(format!("a label that ends with -, which TLS does not take: {label}"))
+        }
         bytes => bytes.iter().find(|byte| is_wrong(byte)).map(|byte| {
             let sign = char::from(*byte);
-            let hint = if "{}$%".contains(sign) { "; is it of a template that was not filled in?" } else { "" };
+            let hint =
+                if "{}$%".contains(sign) { "; is it of a template that was not filled in?" } else { "" };
             format!("{sign:?}, which is in no name{hint}")
         }),
     }

@@ -168,8 +168,10 @@ fn host(uri: &Uri) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use hickory_resolver::proto::rr::Name;
     use ringback_core::job::Callback;
     use ringback_egress::{Forbidden, Guard};
+    use rustls::pki_types::ServerName;
 
     use super::*;
 
@@ -196,12 +198,21 @@ mod tests {
             "https://example.com.:8443/x?y=%00|^",
             "http://münchen.example/",
             "http://[fe80::1]:1/",
+            "https://a-._b.{{c}}.xn--mnchen-3ya:0/",
         ];
         let guard = Guard::default();
         ringback_fuzz::run_texts(&samples, |text| {
             let Ok(callback) = Callback::parse(text) else { return };
-            // A URL that the client cannot take is not connected to.
-            let Ok(uri) = Uri::try_from(callback.to_string()) else { return };
+            // A URL that the client cannot take is not connected to, and a submit of it was refused.
+            let uri = Uri::try_from(callback.to_string());
+            if callback.check().is_ok() {
+                let uri = uri.as_ref().unwrap_or_else(|error| panic!("{callback}: {error}"));
+                let host = host(uri);
+                assert!(host.parse::<IpAddr>().is_ok() || Name::from_ascii(host).is_ok(), "{callback}");
+                let is_https = uri.scheme() == Some(&Scheme::HTTPS);
+                assert!(!is_https || ServerName::try_from(host).is_ok(), "{callback}");
+            }
+            let Ok(uri) = uri else { return };
             assert_eq!(origin(&uri), callback.origin());
             let judged = guard.judge_origin(&origin(&uri));
             let url = url::Url::parse(text).expect("it was parsed");
@@ -211,7 +222,13 @@ mod tests {
             match url.host().expect("a host") {
                 url::Host::Ipv4(address) => assert_eq!(connected, Ok(address.into()), "{uri}"),
                 url::Host::Ipv6(address) => assert_eq!(connected, Ok(address.into()), "{uri}"),
-                url::Host::Domain(name) => assert_eq!((connected.is_err(), host(&uri)), (true, name)),
+                url::Host::Domain(name) => {
+                    let name = name
+                        .strip_suffix('.')
+                        .filter(|short| !short.is_empty() && !short.ends_with('.'))
+                        .unwrap_or(name);
+                    assert_eq!((connected.is_err(), host(&uri)), (true, name));
+                }
             }
             if let Ok(address) = connected
                 && !matches!(judged, Err(Forbidden::Port(_)))

@@ -147,7 +147,8 @@ impl Entrants {
 /// The families by turns, beginning with that of the first address (RFC 8305, section 4).
 fn in_turn(addresses: Vec<IpAddr>) -> VecDeque<IpAddr> {
     let is_first = addresses.first().is_some_and(IpAddr::is_ipv4);
-    let (own, other): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|address| address.is_ipv4() == is_first);
+    let (own, other): (Vec<_>, Vec<_>) =
+        addresses.into_iter().partition(|address| address.is_ipv4() == is_first);
     let (mut own, mut other) = (own.into_iter(), other.into_iter());
     let turns = std::iter::from_fn(|| match (own.next(), other.next()) {
         (None, None) => None,
@@ -206,5 +207,4 @@ mod tests {
         }
         assert_eq!((of(EADDRNOTAVAIL, four), of(EADDRNOTAVAIL, six)), (PostError::Ports, PostError::Connect));
     }
-
 }

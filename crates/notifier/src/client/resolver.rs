@@ -105,7 +105,9 @@ impl Resolver {
     fn in_file(&self, name: &Name) -> Vec<IpAddr> {
         let of = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
         let found = [RecordType::A, RecordType::AAAA].into_iter().filter_map(of);
-        let addresses = found.map(|lookup| lookup.answers().iter().filter_map(|record| record.data.ip_addr()).collect::<Vec<_>>());
+        let addresses = found.map(|lookup| {
+            lookup.answers().iter().filter_map(|record| record.data.ip_addr()).collect::<Vec<_>>()
+        });
         addresses.flatten().collect()
     }
 
@@ -146,7 +148,8 @@ impl Resolver {
     fn ask_for(&self, name: Name, kind: RecordType) -> Addresses<'_> {
         async move {
             let found = self.servers.lookup(name, kind).await.map_err(|error| classify(&error))?;
-            let addresses: Vec<_> = found.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
+            let addresses: Vec<_> =
+                found.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
             if addresses.is_empty() { Err(PostError::Dns) } else { Ok(addresses) }
         }
         .boxed()

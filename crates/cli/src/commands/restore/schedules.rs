@@ -11,9 +11,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::retry::PatientCalls;
-use super::{Plan, from_backup};
 use super::present::each_line;
 use super::results::Results;
+use super::{Plan, from_backup};
 use crate::backup_file::{Kind, Lines};
 use crate::client::{Call, ClientError, SHORT};
 

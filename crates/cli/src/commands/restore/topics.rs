@@ -12,10 +12,10 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::super::retry::PatientCalls;
-use super::{Plan, from_backup};
 use super::policies::{Fate, Policy, Secrets};
 use super::present::{AllPresent, Present};
 use super::results::Results;
+use super::{Plan, from_backup};
 use crate::args::Format;
 use crate::backup_file::Lines;
 use crate::client::{Call, ClientError, SHORT};
