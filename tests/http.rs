@@ -41,4 +41,5 @@ mod tls;
 mod topics;
 mod tracing;
 mod unread_answers;
+mod urls;
 mod waiting_consumers;

@@ -20,12 +20,14 @@ async fn rows_that_are_no_jobs_are_left_out_and_the_others_loaded() {
         business.insert(&sink, &[("a", within(LONG)), ("b b", within(LONG)), ("z", ago(LONG))]).await;
         let wrong = "insert into orders (id, due_at, url, body) select 'no-url', due_at, 'ftp://x/', body from orders where id = 'a'";
         business.database.execute(wrong).await;
+        let template = "insert into orders (id, due_at, url, body) select 'no-host', due_at, 'http://{{host}}/', body from orders where id = 'a'";
+        business.database.execute(template).await;
         let stack = feeding(&business.orders(), 1).start().await;
         sink.wait_for_job("z", 1, SOON).await;
-        wait_rows(&stack, "refused", 4).await;
+        wait_rows(&stack, "refused", 6).await;
         assert_eq!((rows(&stack, "submitted").await, stack.job(TOPIC, "a").await.0), (2, 200));
         let log = stack.feeds[0].log();
-        for (id, why) in [("b b", "id"), ("no-url", "url")] {
+        for (id, why) in [("b b", "id"), ("no-url", "url"), ("no-host", "url")] {
             let lines: Vec<_> =
                 log.lines().filter(|line| line.contains(id) && line.contains("no job")).collect();
             assert!(lines.len() == 1 && lines[0].contains(why), "{id}: {lines:?}\n{log}");
@@ -33,7 +35,7 @@ async fn rows_that_are_no_jobs_are_left_out_and_the_others_loaded() {
         // Once it is mended it is loaded.
         business.database.execute("delete from orders where id = 'b b'").await;
         business.database.execute("update orders set url = (select url from orders where id = 'a')").await;
-        wait_rows(&stack, "submitted", 3).await;
+        wait_rows(&stack, "submitted", 4).await;
     }
 }
 

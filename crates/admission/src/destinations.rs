@@ -1,7 +1,7 @@
-//! Judges the URLs of requests by the address guard, so that a caller hears at once what the notifier would refuse.
-//! A name whose addresses are forbidden is found by the notifier, which looks it up.
+//! Judges the URLs of requests, so that a caller hears at once what the notifier could not send or would refuse by the
+//! address guard. A name whose addresses are forbidden is found by the notifier, which looks it up.
 
-use ringback_core::job::{Callback, NewJob};
+use ringback_core::job::{Callback, NewJob, Refused};
 use ringback_core::wire::{FieldError, Problem};
 use ringback_egress::Guard;
 use ringback_store::Store;
@@ -21,26 +21,31 @@ impl Destinations {
     }
 
     /// Judges where a job goes, and where the notices of its end go. URLs that it has from the policy of its topic are
-    /// judged here too, and not when the policy is set: a restore must be able to set it.
+    /// judged by the guard here too, and not when the policy is set: a restore must be able to set it.
     ///
     /// # Errors
     /// 422 with each URL that it may not have.
     pub fn check_job(&self, job: &NewJob, caller: &Principal) -> Result<(), Problem> {
-        let judge =
-            |(field, url): (&str, &Callback)| self.judge(field, url).or_else(|| caller.judge(field, url));
-        let errors: Vec<_> = urls(job).filter_map(judge).collect();
-        if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
+        judged(urls(job), |field, url| cannot_be_sent(field, url).or_else(|| self.judge(field, url, caller)))
     }
 
-    /// Judges where an imported job goes, unless the operator imports it: a restore loses nothing.
+    /// Judges where an imported job goes, unless the operator imports it: a restore loses nothing. What no client can
+    /// send is taken too; the notifier says so.
     ///
     /// # Errors
     /// 422 with each URL that it may not have.
     pub fn check_import(&self, job: &NewJob, caller: &Principal) -> Result<(), Problem> {
-        if caller.is_operator() { Ok(()) } else { self.check_job(job, caller) }
+        if caller.is_operator() {
+            return Ok(());
+        }
+        judged(urls(job), |field, url| self.judge(field, url, caller))
     }
 
-    fn judge(&self, field: &str, url: &Callback) -> Option<FieldError> {
+    fn judge(&self, field: &str, url: &Callback, caller: &Principal) -> Option<FieldError> {
+        self.judge_by_guard(field, url).or_else(|| caller.judge(field, url))
+    }
+
+    fn judge_by_guard(&self, field: &str, url: &Callback) -> Option<FieldError> {
         // Where jobs are older than the guard, they and those that come go on.
         if url.is_pull() || !self.guard.is_enforced(|| self.store.is_guarded()) {
             return None;
@@ -52,6 +57,21 @@ impl Destinations {
             allowed: forbidden.allowed().to_owned(),
         })
     }
+}
+
+/// What is wrong with a URL of a field if no client can send to it.
+pub fn cannot_be_sent(field: &str, url: &Callback) -> Option<FieldError> {
+    let Refused { detail, allowed } = url.check().err()?;
+    Some(FieldError { field: field.to_owned(), detail, allowed: allowed.to_owned() })
+}
+
+/// 422 with each URL that is wrong.
+fn judged<'a>(
+    urls: impl Iterator<Item = (&'static str, &'a Callback)>,
+    judge: impl Fn(&'static str, &Callback) -> Option<FieldError>,
+) -> Result<(), Problem> {
+    let errors: Vec<_> = urls.filter_map(|(field, url)| judge(field, url)).collect();
+    if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
 }
 
 /// The URLs of a job, by their fields.

@@ -13,7 +13,7 @@ mod refusals;
 mod weight;
 
 pub use self::admission::Admission;
-pub use self::destinations::Destinations;
+pub use self::destinations::{Destinations, cannot_be_sent};
 pub use self::principal::Principal;
 pub use self::quotas::{Allowed, QuotaError, Quotas};
 pub use self::refusals::{invalid_field, limit_reached};

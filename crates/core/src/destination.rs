@@ -5,14 +5,14 @@ use std::fmt;
 
 use url::Host;
 
-use crate::job::{Refused, Tenant, TenantScope};
+use crate::job::{Refused, Tenant, TenantScope, without_root};
 use crate::lane::{Lane, NO_TENANT};
 
 /// The longest host, in bytes: that of a name in the DNS.
 const MAX_HOST: usize = 253;
 
 /// A host with all of its ports, or one port of it. Hosts are written as in a parsed URL: in lower case, IDNA as ASCII,
-/// IPv4 with four decimal numbers, IPv6 in brackets.
+/// IPv4 with four decimal numbers, IPv6 in brackets, a name without the dot of the root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Destination {
     host: Box<str>,
@@ -44,7 +44,7 @@ impl Destination {
             },
         };
         let host = match Host::parse(host) {
-            Ok(host) => host.to_string(),
+            Ok(host) => without_root(&host.to_string()).to_owned(),
             Err(error) => return no(format!("{host:?} is no host: {error}")),
         };
         if host.is_empty() || host.len() > MAX_HOST {
@@ -188,7 +188,10 @@ mod tests {
             ("merchant.example:443", "merchant.example:443"),
             ("merchant.example:0443", "merchant.example:443"),
             ("Bücher.example:8080", "xn--bcher-kva.example:8080"),
+            ("merchant.example.", "merchant.example"),
+            ("Merchant.Example.:8080", "merchant.example:8080"),
             ("127.1", "127.0.0.1"),
+            ("127.0.0.1.", "127.0.0.1"),
             ("0x7f000001:80", "127.0.0.1:80"),
             ("[::0:1]", "[::1]"),
             ("[FE80::1]:8080", "[fe80::1]:8080"),

@@ -3,6 +3,7 @@
 
 mod callback;
 mod expires;
+mod host;
 mod if_exists;
 mod key;
 mod method;
@@ -19,6 +20,7 @@ pub use callback::{
     RESERVED_HEADERS, RESERVED_PREFIXES, Refused, USER_AGENT,
 };
 pub use expires::Expires;
+pub(crate) use host::without_root;
 pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
 pub use method::CallbackMethod;

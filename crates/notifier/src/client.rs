@@ -9,6 +9,7 @@ mod gate;
 mod http_client;
 mod metered;
 mod pools;
+mod race;
 mod resolver;
 mod stream;
 mod tls;

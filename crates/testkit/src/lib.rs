@@ -30,7 +30,7 @@ mod time;
 pub use crate::browser::{Browser, Key};
 pub use crate::child::Child;
 pub use crate::environment::{seed, variable};
-pub use crate::name_server::NameServer;
+pub use crate::name_server::{Failing, Family, NameServer};
 pub use crate::network::{free_port, http_client};
 pub use crate::postgres::PostgresServer;
 pub use crate::preload::{LookUp, Preload, Seen};

@@ -1,10 +1,11 @@
-//! A name server on 127.0.0.1 (RFC 1035, over UDP): it knows some names, answers late or not at all for others, and counts
-//! how often it was asked for each.
+//! A name server on 127.0.0.1 (RFC 1035, over UDP): it knows some names, answers late or not at all for others or for one
+//! family of addresses, and counts how often it was asked for each.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
 
 use crate::preload::LookUp;
 
@@ -39,6 +40,28 @@ struct Shared {
 struct Name {
     look_up: LookUp,
     addresses: Vec<IpAddr>,
+    /// For which type of records it fails instead, and how.
+    failing: Option<(u16, Failing)>,
+}
+
+/// A family of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    Four,
+    /// IPv6.
+    Six,
+}
+
+/// What a question for one family comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failing {
+    /// No answer.
+    Silent,
+    /// An answer with this code of an error, such as 2 for SERVFAIL, and nothing else.
+    Code(u8),
+    /// The right answer, after this time.
+    Late(Duration),
 }
 
 impl NameServer {
@@ -59,14 +82,24 @@ impl NameServer {
 
     /// From now on a name has these addresses.
     pub fn knows(&self, name: &str, addresses: &[IpAddr]) {
-        let known = Name { look_up: LookUp::Found, addresses: addresses.to_vec() };
+        let known = Name { look_up: LookUp::Found, addresses: addresses.to_vec(), failing: None };
         self.shared.names().insert(name.to_owned(), known);
     }
 
     /// From now on questions for a name come to this.
     pub fn set(&self, name: &str, look_up: LookUp) {
         let mut names = self.shared.names();
-        names.entry(name.to_owned()).or_insert(Name { look_up, addresses: Vec::new() }).look_up = look_up;
+        let new = Name { look_up, addresses: Vec::new(), failing: None };
+        names.entry(name.to_owned()).or_insert(new).look_up = look_up;
+    }
+
+    /// From now on questions for one family of a name that it knows come to this.
+    pub fn fails(&self, name: &str, family: Family, failing: Failing) {
+        let wanted = match family {
+            Family::Four => A,
+            Family::Six => AAAA,
+        };
+        self.shared.names().get_mut(name).expect("it knows the name").failing = Some((wanted, failing));
     }
 
     /// How often it was asked for a name.
@@ -127,8 +160,18 @@ impl Shared {
         let wanted = u16::from_be_bytes([query[at + 1], query[at + 2]]);
         let name = labels.join(".");
         *self.asked().entry(name.clone()).or_default() += 1;
-        let unknown = Name { look_up: LookUp::Unknown, addresses: Vec::new() };
-        let Name { look_up, addresses } = self.names().get(&name).cloned().unwrap_or(unknown);
+        let unknown = Name { look_up: LookUp::Unknown, addresses: Vec::new(), failing: None };
+        let Name { look_up, addresses, failing } = self.names().get(&name).cloned().unwrap_or(unknown);
+        let failing = failing.filter(|(kind, _)| *kind == wanted).map(|(_, failing)| failing);
+        let look_up = match failing {
+            Some(Failing::Silent) => LookUp::Silent,
+            Some(Failing::Late(time)) => LookUp::Slow(time),
+            Some(Failing::Code(code)) => {
+                let head = [&query[..2], &[FOUND[0], FOUND[1] | code], &[0, 1], &[0; 6], question];
+                return Some((head.concat(), look_up));
+            }
+            None => look_up,
+        };
         let (flags, addresses) = match look_up {
             LookUp::Silent => return None,
             LookUp::Unknown => (NO_SUCH_NAME, Vec::new()),

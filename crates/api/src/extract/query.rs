@@ -77,6 +77,24 @@ impl FromQuery for Include {
     }
 }
 
+/// The parameter `from`: where what is put comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PutFrom {
+    Caller,
+    /// A backup, which is put as it is: it may have URLs that no client can send to.
+    Backup,
+}
+
+impl FromQuery for PutFrom {
+    fn read(query: &mut Parameters) -> Self {
+        let from = query.read("from", "backup, by a restore; omit it otherwise", |text| {
+            let from = Some(Self::Backup).filter(|_| text == "backup");
+            from.ok_or_else(|| format!("{:?} is not a source", shortened(text)))
+        });
+        from.unwrap_or(Self::Caller)
+    }
+}
+
 /// A page of the job list.
 pub(crate) struct PageQuery {
     pub(crate) filter: Filter,

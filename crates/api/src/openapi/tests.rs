@@ -231,6 +231,8 @@ async fn the_parameters_of_a_query_are_those_that_are_read() {
         (Method::GET, "/v1/topics"),
         (Method::GET, "/v1/schedules"),
         (Method::GET, "/v1/schedules/{id}/next"),
+        (Method::PUT, "/v1/schedules/{id}"),
+        (Method::PUT, "/v1/topics/{topic}"),
         (Method::GET, "/v1/events"),
         (Method::GET, "/v1/topics/{topic}/dead"),
         (Method::DELETE, "/v1/topics/{topic}/dead"),

@@ -19,14 +19,14 @@ use crate::access::As;
 use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{
-    IdempotencyKey, JsonBody, NoBody, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
+    IdempotencyKey, JsonBody, NoBody, PutFrom, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
     unknown_schedule,
 };
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, FindProblems, QueryProblems, ScheduleActionProblems, ScheduleCursor, ScheduleParams,
-    ScheduleRequest,
+    CreateProblems, FindProblems, PutSource, QueryProblems, ScheduleActionProblems, ScheduleCursor,
+    ScheduleParams, ScheduleRequest,
 };
 use crate::schema::{EmptyRequest, IdempotencyKeyText, RunScheduleProblems};
 use crate::state::{Api, ApiState};
@@ -38,7 +38,11 @@ use crate::state::{Api, ApiState};
 /// in place of another keeps its counts; one that is the same changes nothing. Its topic stays.
 #[utoipa::path(
     put, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "put_schedule",
-    params(ScheduleParams), request_body = ScheduleRequest,
+    params(
+        ScheduleParams,
+        ("from" = Option<PutSource>, Query, description = "Take also URLs that no client can send to, as a restore does"),
+    ),
+    request_body = ScheduleRequest,
     responses(
         (status = 200, description = "Put in place of another, or unchanged", body = ScheduleAnswer),
         (status = 201, description = "Put", body = ScheduleAnswer),
@@ -49,9 +53,10 @@ pub(crate) async fn put_schedule(
     State(api): ApiState,
     As(caller): As,
     SchedulePath(key): SchedulePath,
+    Query(from): Query<PutFrom>,
     JsonBody(Upload { bytes, deadline, .. }, turn): JsonBody,
 ) -> Result<Response, ApiError> {
-    let put = deadline.bound(put(&api, &caller, &key, &bytes)).await;
+    let put = deadline.bound(put(&api, &caller, &key, &bytes, from)).await;
     drop(turn);
     let Put { status, before, after } = put??;
     let answer = ScheduleAnswer::new(&key.id, after);

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use ringback_admission::{Principal, invalid_field, limit_reached};
+use ringback_admission::{Principal, cannot_be_sent, invalid_field, limit_reached};
 use ringback_core::contract::{StoreError, TopicPage, is_notice_topic};
 use ringback_core::credential::CredentialKey;
 use ringback_core::job::Topic;
@@ -23,11 +23,11 @@ use super::secrets::with_sealed;
 use crate::access::As;
 use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{JsonBody, NoBody, Query, TopicPath, TopicsQuery, Upload};
+use crate::extract::{JsonBody, NoBody, PutFrom, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, EmptyRequest, FindProblems, NoBodyProblems, PolicyRequest, QueryProblems, ResumeProblems,
-    TopicCursor, TopicParams,
+    CreateProblems, EmptyRequest, FindProblems, NoBodyProblems, PolicyRequest, PutSource, QueryProblems,
+    ResumeProblems, TopicCursor, TopicParams,
 };
 use crate::sealed_headers::{with_opened, with_sealed_values};
 use crate::state::{Api, ApiState};
@@ -127,7 +127,10 @@ pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath)
 /// brings sealed ones from an export of topics.
 #[utoipa::path(
     put, path = "/v1/topics/{topic}", tag = "topics", operation_id = "put_policy",
-    params(TopicParams),
+    params(
+        TopicParams,
+        ("from" = Option<PutSource>, Query, description = "Take also URLs that no client can send to, as a restore does"),
+    ),
     request_body = PolicyRequest,
     responses(
         (status = 200, description = "The policy replaced another", body = PolicyAnswer),
@@ -139,10 +142,11 @@ pub(crate) async fn put_policy(
     State(api): ApiState,
     As(caller): As,
     TopicPath(topic): TopicPath,
+    Query(from): Query<PutFrom>,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Result<Response, ApiError> {
     let policy = close_policy(parse_policy(&bytes)?)?;
-    check_policy(&policy, &caller)?;
+    check_policy(&policy, &caller, from)?;
     check_share_of_policies(&api, &caller, &topic)?;
     if let Some(key) = policy.credential_of(&topic) {
         deadline.bound(check_credential(&api, &key)).await??;
@@ -193,9 +197,13 @@ pub(crate) async fn put_policy(
 }
 
 /// Checks that a caller may set a policy.
-fn check_policy(policy: &Policy, caller: &Principal) -> Result<(), Problem> {
+fn check_policy(policy: &Policy, caller: &Principal, from: PutFrom) -> Result<(), Problem> {
     let urls = [("url", &policy.url), ("on_dead", &policy.on_dead), ("on_done", &policy.on_done)].into_iter();
-    let mut errors: Vec<_> = urls.filter_map(|(field, url)| caller.judge(field, url.as_ref()?)).collect();
+    let judge = |field, url| match from {
+        PutFrom::Caller => cannot_be_sent(field, url).or_else(|| caller.judge(field, url)),
+        PutFrom::Backup => caller.judge(field, url),
+    };
+    let mut errors: Vec<_> = urls.filter_map(|(field, url)| judge(field, url.as_ref()?)).collect();
     if policy.metrics == Metrics::ByTopic && !caller.is_operator() {
         errors.push(FieldError {
             field: "metrics".to_owned(),

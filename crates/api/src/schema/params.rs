@@ -117,6 +117,13 @@ pub(crate) enum Included {
     Request,
 }
 
+/// Where what is put can come from.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(crate) enum PutSource {
+    Backup,
+}
+
 /// What can be added to an end.
 #[derive(ToSchema)]
 #[schema(min_items = 1, example = json!(["request", "attempts"]))]

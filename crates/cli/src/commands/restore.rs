@@ -121,6 +121,11 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
     }
 }
 
+/// The parameter that makes a server take what a backup has as it is, as it does with jobs.
+fn from_backup() -> (&'static str, String) {
+    ("from", "backup".to_owned())
+}
+
 /// Opens a backup. Standard input is copied to a nameless file first, so that it too is checked as a whole.
 fn open(path: &Path) -> io::Result<File> {
     if path != Path::new("-") {

@@ -5,6 +5,8 @@ use std::fmt;
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
+use super::host;
+
 /// The longest URL, in bytes.
 pub const MAX_URL: usize = 2048;
 /// The most headers of a job.
@@ -52,7 +54,7 @@ fn refused(detail: impl Into<String>, allowed: &'static str) -> Refused {
     Refused { detail: detail.into(), allowed }
 }
 
-/// An http or https URL in the form of the WHATWG parser, split into the origin (scheme and authority)
+/// An http or https URL in the form of the WHATWG parser, without the dot of the root behind a name, split into the origin (scheme and authority)
 /// and the path (the rest). Topic and origin together are a job's lane. Both are empty for a pull job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
@@ -88,8 +90,18 @@ impl Callback {
         if url.as_str().len() > MAX_URL {
             return no("too long once encoded");
         }
-        let origin = url[..url::Position::BeforePath].to_owned();
-        Ok(Self { path: url.as_str()[origin.len()..].to_owned(), origin })
+        Ok(Self { path: url[url::Position::BeforePath..].to_owned(), origin: host::origin(&url) })
+    }
+
+    /// Checks that a client can send to it. Parsing takes more: what is stored and imported stays as it is.
+    ///
+    /// # Errors
+    /// What is wrong with its host or port, and what is allowed.
+    pub fn check(&self) -> Result<(), Refused> {
+        if self.is_pull() {
+            return Ok(());
+        }
+        host::check(&self.origin).map_err(|detail| refused(detail, host::ALLOWED))
     }
 
     /// A callback from the parts of another one.

@@ -13,7 +13,7 @@ use super::problem::Problem;
 use crate::access::{AccessKey, Grant, KeyId, MAX_ENTRIES, Scope};
 use crate::clock::Timestamp;
 use crate::hex::{self, Hex};
-use crate::job::{Tenant, Topic};
+use crate::job::{Tenant, Topic, without_root};
 use crate::written_time::parse_time;
 
 const KNOWN: [&str; 6] = ["tenant", "scopes", "topics", "destinations", "cidrs", "expires"];
@@ -38,7 +38,8 @@ pub fn parse_new_key(
     let scopes = scopes(&fields, &mut mistakes);
     let topic = |text: String| Some(text.parse::<Topic>().ok()?.of_tenant(tenant.as_ref()));
     let topics = list(&fields, "topics", TOPICS, &mut mistakes, topic);
-    let host = |text: String| is_host(&text).then_some(text);
+    // As the origins of callbacks have it.
+    let host = |text: String| is_host(&text).then(|| without_root(&text).to_owned());
     let destinations = list(&fields, "destinations", DESTINATIONS, &mut mistakes, host);
     let network = |text: String| is_network(&text).then_some(text);
     let networks = list(&fields, "cidrs", NETWORKS, &mut mistakes, network);
@@ -230,6 +231,8 @@ mod tests {
     #[test]
     fn a_key_names_scopes_and_may_be_limited() {
         assert!(parse(r#"{"scopes":["read"],"destinations":["2001:db8::1"]}"#).is_ok());
+        let root = parse(r#"{"scopes":["read"],"destinations":["hooks.example.com."]}"#).unwrap();
+        assert_eq!(root.destinations, ["hooks.example.com"], "as the origins of callbacks have it");
         let grant = parse(WHOLE).unwrap();
         assert_eq!(grant.tenant.as_ref().map(Tenant::as_str), Some("acme"));
         assert!(grant.allows(Scope::Submit) && grant.allows(Scope::Read) && !grant.allows(Scope::Manage));

@@ -6,31 +6,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt as _, StreamExt as _};
 use http::Uri;
 use http::uri::{Authority, Scheme};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tower::Service;
 
 use super::error::{PostError, is_out_of_resources};
 use super::gate::Gate;
 use super::metered::{MeteredStream, TooMuch};
-use super::resolver::Resolver;
+use super::race::{Connected, Failed, Race};
+use super::resolver::{Found, Resolver};
 use super::stream::Stream;
 use super::tls::{Tls, is_http2};
 use crate::credentials::Identity;
 use crate::slow_calls::SlowCalls;
 
-/// The error on Linux when no local port is free for a destination. Of an IPv6 address: this machine has none.
-const EADDRNOTAVAIL: i32 = 99;
-/// How many of its addresses are tried.
-const MAX_ADDRESSES: usize = 8;
-/// After this time without a connection the next address is tried beside (RFC 8305, section 5).
-const NEXT: Duration = Duration::from_millis(250);
 /// How long it may take, also when the attempt it was made for has found another connection.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -96,28 +90,33 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// What went wrong, and the error that says more.
-type Failed = (PostError, Option<io::Error>);
-
 impl Parts {
     async fn connect(&self, uri: &Uri, tls: &Tls) -> Result<Stream, Failed> {
         let tls = Some(tls).filter(|_| uri.scheme() == Some(&Scheme::HTTPS));
         let host = host(uri);
         let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
-        let addresses = self.addresses(uri, host, port).await.map_err(|kind| (kind, None))?;
-        let origin = origin(uri);
-        let at = |address: &IpAddr| SocketAddr::new(*address, port);
-        let mut addresses = in_turn(&addresses);
-        let last = addresses.last().map(at);
-        addresses.retain(|address| self.slow_calls.may_connect(at(address), &origin));
-        let Some(first) = addresses.first().map(at) else {
-            last.inspect(|last| self.slow_calls.refused(*last, &origin));
-            return Err((PostError::Crowded, None));
+        let is_allowed = self.gate.judge_url(uri).map_err(|kind| (kind, None))?;
+        // Looked up once: what is judged is what is used.
+        let judged = async |addresses: Vec<IpAddr>| {
+            if is_allowed {
+                self.gate.judge_addresses(uri, &addresses, port)?;
+            }
+            self.gate.refuse_own(uri, &addresses, port, &self.resolver).await?;
+            Ok(addresses)
         };
-        let mut watch = self.slow_calls.watch(first, &origin);
+        let found = match host.parse() {
+            Ok(address) => Ok(Found { addresses: vec![address], later: None }),
+            Err(_) => self.resolver.find(host).await,
+        };
+        let Found { addresses, later } = found.map_err(|kind| (kind, None))?;
+        let addresses = judged(addresses).await.map_err(|kind| (kind, None))?;
+        let later = later.map(async |later| judged(later.await?).await);
+        let origin = origin(uri);
+        let race = Race { slow_calls: &self.slow_calls, origin: &origin, port };
+        let Connected { stream, peer, mut watch } = race.run(addresses, later).await?;
         let connected = tokio::select! {
             biased;
-            connected = connect_with(host, port, tls, &addresses) => connected,
+            connected = stream_of(host, tls, stream, peer) => connected,
             () = watch.becomes_slow() => unreachable!("it does not end"),
         };
         if connected.is_ok() {
@@ -125,31 +124,15 @@ impl Parts {
         }
         connected
     }
-
-    /// The addresses of a host, all of which are allowed. They are looked up once: what is judged is what is used.
-    async fn addresses(&self, uri: &Uri, host: &str, port: u16) -> Result<Vec<IpAddr>, PostError> {
-        let is_allowed = self.gate.judge_url(uri)?;
-        let addresses = match host.parse() {
-            Ok(address) => vec![address],
-            Err(_) => self.resolver.addresses(host).await?,
-        };
-        if is_allowed {
-            self.gate.judge_addresses(uri, &addresses, port)?;
-        }
-        self.gate.refuse_own(uri, &addresses, port, &self.resolver).await?;
-        Ok(addresses)
-    }
 }
 
-/// Connects to one of these addresses, with TLS or without.
-async fn connect_with(
+/// A connection that was made, with TLS or without.
+async fn stream_of(
     host: &str,
-    port: u16,
     tls: Option<&Tls>,
-    addresses: &[IpAddr],
+    stream: TcpStream,
+    peer: SocketAddr,
 ) -> Result<Stream, Failed> {
-    let stream = connect_to_any(addresses, port).await;
-    let (stream, peer) = stream.map_err(|(kind, error)| (kind, Some(error)))?;
     // Fails only if the connection has ended, which the request notices.
     let _ = stream.set_nodelay(true);
     let stream = MeteredStream::new(stream, peer);
@@ -183,92 +166,14 @@ fn host(uri: &Uri) -> &str {
     uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
 }
 
-/// The families by turns, beginning with that of the first address (RFC 8305, section 4).
-fn in_turn(addresses: &[IpAddr]) -> Vec<IpAddr> {
-    let Some(first) = addresses.first() else { return Vec::new() };
-    let (mut own, mut other): (Vec<_>, Vec<_>) =
-        addresses.iter().rev().partition(|address| address.is_ipv4() == first.is_ipv4());
-    let turns = std::iter::from_fn(|| match (own.pop(), other.pop()) {
-        (None, None) => None,
-        (one, other) => Some(one.into_iter().chain(other)),
-    });
-    turns.flatten().take(MAX_ADDRESSES).collect()
-}
-
-/// The first connection that is made. Each address has a head start before the next, which follows at once if it fails.
-async fn connect_to_any(
-    addresses: &[IpAddr],
-    port: u16,
-) -> Result<(TcpStream, SocketAddr), (PostError, io::Error)> {
-    let mut left = addresses.iter().map(|address| connect_to(SocketAddr::new(*address, port)));
-    let mut connecting: FuturesUnordered<_> = left.next().into_iter().collect();
-    let mut failed: Option<(PostError, io::Error)> = None;
-    loop {
-        let is_last = left.len() == 0;
-        tokio::select! {
-            Some(connected) = connecting.next() => match connected {
-                Ok(stream) => return Ok(stream),
-                // The first address says most, but for what is temporary and of this machine.
-                Err(error) if failed.is_none() || is_ours(error.0) => failed = Some(error),
-                Err(_) => {}
-            },
-            () = sleep(NEXT), if !is_last && !connecting.is_empty() => {}
-            else => return Err(failed.unwrap_or_else(|| (PostError::Dns, io::Error::other("no address")))),
-        }
-        connecting.extend(left.next());
-    }
-}
-
-fn is_ours(kind: PostError) -> bool {
-    matches!(kind, PostError::Ports | PostError::Local)
-}
-
-async fn connect_to(address: SocketAddr) -> Result<(TcpStream, SocketAddr), (PostError, io::Error)> {
-    match TcpStream::connect(address).await {
-        Ok(stream) => Ok((stream, address)),
-        Err(error) => Err((kind(&error, address), error)),
-    }
-}
-
-fn kind(error: &io::Error, address: SocketAddr) -> PostError {
-    match error.raw_os_error() {
-        _ if is_out_of_resources(error) => PostError::Local,
-        Some(EADDRNOTAVAIL) if address.is_ipv4() => PostError::Ports,
-        _ if error.kind() == io::ErrorKind::ConnectionRefused => PostError::Refused,
-        _ => PostError::Connect,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use hickory_resolver::proto::rr::Name;
     use ringback_core::job::Callback;
     use ringback_egress::{Forbidden, Guard};
+    use rustls::pki_types::ServerName;
 
     use super::*;
-
-    #[test]
-    fn families_take_turns_and_no_more_than_eight_addresses_are_tried() {
-        let parsed = |text: &str| text.split(' ').map(|one| one.parse().unwrap()).collect::<Vec<IpAddr>>();
-        assert_eq!(
-            in_turn(&parsed("10.0.0.1 10.0.0.2 10.0.0.3 ::1")),
-            parsed("10.0.0.1 ::1 10.0.0.2 10.0.0.3")
-        );
-        assert_eq!(in_turn(&parsed("::1 10.0.0.1 ::2")), parsed("::1 10.0.0.1 ::2"));
-        assert_eq!(in_turn(&[]), [] as [IpAddr; 0]);
-        assert_eq!(in_turn(&vec![IpAddr::from([10, 0, 0, 1]); 20]).len(), MAX_ADDRESSES);
-    }
-
-    #[test]
-    fn an_error_is_of_this_machine_or_of_the_receiver() {
-        let [four, six] = ["10.0.0.1:1", "[fd00::1]:1"].map(|text| text.parse().unwrap());
-        let of = |code, address| kind(&io::Error::from_raw_os_error(code), address);
-        // ECONNREFUSED, ENETUNREACH, EMFILE.
-        for (code, expected) in [(111, PostError::Refused), (101, PostError::Connect), (24, PostError::Local)]
-        {
-            assert_eq!((of(code, four), of(code, six)), (expected, expected), "{code}");
-        }
-        assert_eq!((of(EADDRNOTAVAIL, four), of(EADDRNOTAVAIL, six)), (PostError::Ports, PostError::Connect));
-    }
 
     #[test]
     fn the_host_of_a_url_is_an_address_or_a_name() {
@@ -293,12 +198,21 @@ mod tests {
             "https://example.com.:8443/x?y=%00|^",
             "http://münchen.example/",
             "http://[fe80::1]:1/",
+            "https://a-._b.{{c}}.xn--mnchen-3ya:0/",
         ];
         let guard = Guard::default();
         ringback_fuzz::run_texts(&samples, |text| {
             let Ok(callback) = Callback::parse(text) else { return };
-            // A URL that the client cannot take is not connected to.
-            let Ok(uri) = Uri::try_from(callback.to_string()) else { return };
+            // A URL that the client cannot take is not connected to, and a submit of it was refused.
+            let uri = Uri::try_from(callback.to_string());
+            if callback.check().is_ok() {
+                let uri = uri.as_ref().unwrap_or_else(|error| panic!("{callback}: {error}"));
+                let host = host(uri);
+                assert!(host.parse::<IpAddr>().is_ok() || Name::from_ascii(host).is_ok(), "{callback}");
+                let is_https = uri.scheme() == Some(&Scheme::HTTPS);
+                assert!(!is_https || ServerName::try_from(host).is_ok(), "{callback}");
+            }
+            let Ok(uri) = uri else { return };
             assert_eq!(origin(&uri), callback.origin());
             let judged = guard.judge_origin(&origin(&uri));
             let url = url::Url::parse(text).expect("it was parsed");
@@ -308,7 +222,13 @@ mod tests {
             match url.host().expect("a host") {
                 url::Host::Ipv4(address) => assert_eq!(connected, Ok(address.into()), "{uri}"),
                 url::Host::Ipv6(address) => assert_eq!(connected, Ok(address.into()), "{uri}"),
-                url::Host::Domain(name) => assert_eq!((connected.is_err(), host(&uri)), (true, name)),
+                url::Host::Domain(name) => {
+                    let name = name
+                        .strip_suffix('.')
+                        .filter(|short| !short.is_empty() && !short.ends_with('.'))
+                        .unwrap_or(name);
+                    assert_eq!((connected.is_err(), host(&uri)), (true, name));
+                }
             }
             if let Ok(address) = connected
                 && !matches!(judged, Err(Forbidden::Port(_)))

@@ -101,7 +101,7 @@ impl Gate {
             match host.trim_start_matches('[').trim_end_matches(']').parse() {
                 Ok(address) => of_store.push(address),
                 // If the store's name cannot be looked up, this attempt fails, and is retried like any other.
-                Err(_) => of_store.extend(resolver.addresses(&host).await?),
+                Err(_) => of_store.extend(resolver.find_all(&host).await?),
             }
         }
         let is_own = |address: IpAddr| -> io::Result<bool> {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::{find, readable};
 use crate::error::ApiError;
+use crate::extract::PutFrom;
 use crate::state::Api;
 
 /// How often a change is tried, if others change the schedule meanwhile.
@@ -38,11 +39,12 @@ pub(super) async fn put(
     caller: &Principal,
     key: &ScheduleKey,
     json: &[u8],
+    from: PutFrom,
 ) -> Result<Put, ApiError> {
     for _ in 0..MAX_TRIES {
         let stored = api.store.schedule(key).await?;
         let state = stored.as_ref().and_then(readable);
-        let new = parse(api, caller, key, json, state.as_ref())?;
+        let new = parse(api, caller, key, (json, from), state.as_ref())?;
         let before = state.clone();
         let (status, put) = match stored {
             None => (StatusCode::CREATED, add(api, caller, key, new).await?),
@@ -59,7 +61,7 @@ fn parse(
     api: &Api,
     caller: &Principal,
     key: &ScheduleKey,
-    json: &[u8],
+    (json, from): (&[u8], PutFrom),
     stored: Option<&ScheduleState>,
 ) -> Result<NewSchedule, ApiError> {
     let (now, policies) = (api.now(), api.policies.all().ok());
@@ -74,7 +76,12 @@ fn parse(
     let policy = policies.as_ref().and_then(|policies| policies.get(topic));
     let mut job = new.schedule.firing(&key.id, now, policy.map(|policy| &**policy), None);
     api.admission.quotas.admit(&mut job, caller)?;
-    api.admission.destinations.check_job(&job, caller).map_err(within_job)?;
+    let destinations = &api.admission.destinations;
+    let judged = match from {
+        PutFrom::Caller => destinations.check_job(&job, caller),
+        PutFrom::Backup => destinations.check_import(&job, caller),
+    };
+    judged.map_err(within_job)?;
     Ok(new)
 }
 

@@ -11,9 +11,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::retry::PatientCalls;
-use super::Plan;
 use super::present::each_line;
 use super::results::Results;
+use super::{Plan, from_backup};
 use crate::backup_file::{Kind, Lines};
 use crate::client::{Call, ClientError, SHORT};
 
@@ -60,6 +60,7 @@ pub(super) async fn restore(
             None => {
                 let mut call =
                     Call::new(Method::PUT, &["v1", "schedules", &id]).for_tenant(line.tenant.as_ref());
+                call.query = vec![from_backup()];
                 call.body = Some(("application/json", schedule.get().to_owned().into()));
                 match calls.ask(call, SHORT).await {
                     Ok(_) => results.created += 1,

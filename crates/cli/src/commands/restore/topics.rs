@@ -12,10 +12,10 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use super::super::retry::PatientCalls;
-use super::Plan;
 use super::policies::{Fate, Policy, Secrets};
 use super::present::{AllPresent, Present};
 use super::results::Results;
+use super::{Plan, from_backup};
 use crate::args::Format;
 use crate::backup_file::Lines;
 use crate::client::{Call, ClientError, SHORT};
@@ -128,7 +128,8 @@ async fn put(
     let fate = policy.identity().fate(before.policy);
     if fate == Fate::Put {
         let body = Some(("application/json", policy.json().into()));
-        let put = calls.ask(Call { body, ..restored.call(Method::PUT, &[]) }, SHORT).await;
+        let query = vec![from_backup()];
+        let put = calls.ask(Call { body, query, ..restored.call(Method::PUT, &[]) }, SHORT).await;
         match put {
             Err(error) if is_about_secrets(&error) => return Err(error).context(SEALED),
             put => drop(put?),
