@@ -10,7 +10,7 @@ use ringback_core::contract::Lease;
 use ringback_core::job::{CallbackMethod, Trace, USER_AGENT};
 use ringback_core::policy::Policy;
 
-use crate::client::PostRequest;
+use crate::client::{PostRequest, Wanted};
 use crate::credentials::Credentials;
 use crate::signer::{CannotOpen, Signer};
 
@@ -83,7 +83,7 @@ pub(crate) fn build(
         CallbackMethod::Patch => http::Method::PATCH,
         CallbackMethod::Delete => http::Method::DELETE,
     };
-    Ok(PostRequest { policy, method, url, headers, body, tenant, identity })
+    Ok(PostRequest { policy, method, url, headers, body, tenant, identity, wanted: Wanted::Any })
 }
 
 fn insert_named(headers: &mut HeaderMap, name: &str, value: &str) {

@@ -21,7 +21,7 @@ use super::gate::Gate;
 use super::metered::{MeteredStream, TooMuch};
 use super::resolver::Resolver;
 use super::stream::Stream;
-use super::tls::{Tls, is_http2};
+use super::tls::{self, Tls, is_http2};
 use crate::credentials::Identity;
 use crate::slow_calls::SlowCalls;
 
@@ -165,7 +165,7 @@ async fn connect_with(
             let kind = match () {
                 () if is_out_of_resources(&error) => PostError::Local,
                 () if is_too_much => PostError::ResponseTooLarge,
-                () => PostError::Tls,
+                () => tls::refused(&error).unwrap_or(PostError::Tls),
             };
             Err((kind, Some(error)))
         }
