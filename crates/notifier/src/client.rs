@@ -13,6 +13,7 @@ mod lent;
 mod metered;
 mod pools;
 mod resolver;
+mod status_line;
 mod stream;
 mod tls;
 

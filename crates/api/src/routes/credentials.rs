@@ -2,7 +2,6 @@
 //! answer shows their secrets.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;

@@ -49,6 +49,7 @@ impl Lent {
             None => return Err(PostError::Broken),
             Some(Used::Http1(one)) => {
                 to_origin_form(&mut request);
+                one.known.expect_head();
                 let received = one.known.received();
                 let sent = one.sender.try_send_request(request).await;
                 sent.map_err(|failed| match causes::of_send(failed) {
@@ -75,7 +76,9 @@ impl Lent {
 
     /// The whole response was read: the connection is free for another attempt.
     pub(super) fn give_back(mut self) {
-        if let Some(Used::Http1(one)) = self.used.take_if(|used| matches!(used, Used::Http1(_))) {
+        if let Some(Used::Http1(one)) = self.used.take_if(|used| matches!(used, Used::Http1(_)))
+            && !one.known.is_last()
+        {
             Arc::clone(&self.shared).give_back(one);
         }
     }
