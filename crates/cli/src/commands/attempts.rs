@@ -1,5 +1,7 @@
 //! `ringback attempts`: prints the logged attempts of a job.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use ringback_core::job::JobKey;
 use ringback_core::wire::{AttemptAnswer, AttemptsAnswer, JobAnswer};
@@ -66,8 +68,8 @@ fn why_none(job: Option<&JobAnswer>) -> &'static str {
 }
 
 fn row(attempt: &AttemptAnswer, view: &View) -> [Cell; 7] {
-    let answer = attempt.answer.as_deref().map(visible);
-    let binary = attempt.answer_base64.as_ref().map(|_| "(binary)".to_owned());
+    let text = attempt.answer.as_deref().map(escape_invisible);
+    let answer = text.or_else(|| attempt.answer_base64.as_deref().map(binary)).map(|answer| start(&answer));
     [
         Cell::from(attempt.attempt),
         Cell::from(view.time(&attempt.at)),
@@ -75,7 +77,7 @@ fn row(attempt: &AttemptAnswer, view: &View) -> [Cell; 7] {
         Cell::from(attempt.duration_ms),
         Cell::from(result(attempt.status, attempt.error.as_deref())),
         Cell::from(printable(&attempt.by)),
-        Cell::from(answer.or(binary).unwrap_or_default()),
+        Cell::from(answer.unwrap_or_default()),
     ]
 }
 
@@ -86,10 +88,15 @@ fn result(status: Option<u16>, error: Option<&str>) -> String {
     if parts.is_empty() { "failed".to_owned() } else { parts.join(" ") }
 }
 
-/// The start of an answer on one line. What cannot be seen is escaped: it may be why a body is not the expected one.
-fn visible(answer: &str) -> String {
-    let mut line = escape_invisible(&answer.chars().take(SHOWN).collect::<String>());
-    if answer.chars().nth(SHOWN).is_some() {
+/// The bytes of an answer that is not UTF-8, those that are not ASCII escaped.
+fn binary(base64: &str) -> String {
+    STANDARD.decode(base64).map_or_else(|_| "(binary)".to_owned(), |bytes| bytes.escape_ascii().to_string())
+}
+
+/// The start of a text.
+fn start(text: &str) -> String {
+    let mut line: String = text.chars().take(SHOWN).collect();
+    if text.chars().nth(SHOWN).is_some() {
         line.push('…');
     }
     line
@@ -98,11 +105,7 @@ fn visible(answer: &str) -> String {
 /// The start of a text on one line, without control characters: a response must not move the cursor or colour the
 /// terminal.
 fn printable(text: &str) -> String {
-    let mut line: String = text.chars().take(SHOWN).map(|c| if is_unsafe(c) { ' ' } else { c }).collect();
-    if text.chars().nth(SHOWN).is_some() {
-        line.push('…');
-    }
-    line
+    start(&text.replace(is_unsafe, " "))
 }
 
 #[cfg(test)]
@@ -118,10 +121,11 @@ mod tests {
             ("suc\u{200b}cess", r"suc\u{200b}cess"),
             ("success\u{a0}ä ok", r"success\u{a0}ä ok"),
         ] {
-            assert_eq!(visible(answer), expected);
+            assert_eq!(escape_invisible(answer), expected);
         }
-        assert_eq!(visible(&"ä".repeat(SHOWN)), "ä".repeat(SHOWN));
-        assert_eq!(visible(&"ä".repeat(SHOWN + 1)), format!("{}…", "ä".repeat(SHOWN)));
+        assert_eq!(binary("//5zAHUA"), r"\xff\xfes\x00u\x00");
+        assert_eq!(start(&"ä".repeat(SHOWN)), "ä".repeat(SHOWN));
+        assert_eq!(start(&"ä".repeat(SHOWN + 1)), format!("{}…", "ä".repeat(SHOWN)));
     }
 
     #[test]
