@@ -57,12 +57,53 @@ async fn a_receiver_that_is_not_there_that_hangs_up_or_that_is_no_tls_server_is_
     let with_url = |id: &str, url: String| with(job(&sink, id), "url", url);
     for (job, expected) in [
         (with_url("refused", format!("http://127.0.0.1:{}/", free_port())), "refused"),
-        (with_url("no-tls", sink.url("/hook").replace("http://", "https://")), "tls"),
+        (with_url("no-tls", sink.url("/hook").replace("http://", "https://")), "not-tls"),
         (job(&sink, "closes"), "broken"),
-        (job(&sink, "nonsense"), "broken"),
+        (job(&sink, "nonsense"), "not-http"),
         (job(&sink, "half"), "body"),
     ] {
         let dead = last(&stack, job, "dead").await;
         assert_eq!(dead["last"]["error"], expected, "{dead}");
     }
+}
+
+#[tokio::test]
+async fn what_other_clients_take_as_a_head_is_taken_and_what_is_not_http_is_named() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    for (id, answer) in [
+        ("folded", "HTTP/1.1 200 OK\r\nx: a\r\n b\r\ncontent-length: 2\r\n\r\nok"),
+        ("space-before-colon", "HTTP/1.1 200 OK\r\ncontent-length : 2\r\n\r\nok"),
+        ("line-feeds", "HTTP/1.1 200 OK\ncontent-length: 2\n\nok"),
+        ("no-reason", "HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nok"),
+        ("old", "HTTP/1.0 200 OK\r\n\r\nok"),
+        ("old-in-chunks", "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
+        ("small-letters", "http/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"),
+        ("spaces", "HTTP/1.1   200 OK\r\ncontent-length: 2\r\n\r\nok"),
+        ("new", "HTTP/2 200 \r\ncontent-length: 2\r\n\r\nok"),
+        ("length-twice", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok"),
+        ("odd-name", "HTTP/1.1 200 OK\r\nx(y)@z: 1\r\na b: 1\r\ncontent-length: 2\r\n\r\nok"),
+        ("until-the-end", "HTTP/1.1 200 OK\r\n\r\nok"),
+    ] {
+        sink.answer_job(id, Answer::raw(answer));
+        last(&stack, job(&sink, id), "done").await;
+    }
+    for (id, answer) in [
+        ("ssh", "SSH-2.0-OpenSSH_9.2\r\n"),
+        ("smtp", "220 mail.example ESMTP\r\n"),
+        ("page", "<html>hello</html>"),
+        ("alert", "\u{15}\u{3}\u{1}\0\u{2}\u{2}F"),
+        ("other-lengths", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok"),
+    ] {
+        sink.answer_job(id, Answer::raw(answer));
+        let dead = last(&stack, job(&sink, id), "dead").await;
+        assert_eq!(dead["last"]["error"], "not-http", "{id}: {dead}");
+    }
+}
+
+#[tokio::test]
+async fn the_status_of_a_failure_counts_though_its_body_is_cut_off() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer_job("gone", Answer::raw("HTTP/1.1 410 Gone\r\ncontent-length: 9\r\n\r\nhalf"));
+    let dead = last(&stack, job(&sink, "gone"), "dead").await;
+    assert_eq!((&dead["reason"], &dead["last"]["status"]), (&json!("gone"), &json!(410)), "{dead}");
 }

@@ -1,7 +1,6 @@
 //! Receivers behind TLS: trusted by the certificate authorities of a file, over HTTP/2 and HTTP/1.1.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -17,10 +16,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::raw_receiver::{RawReceiver, acceptor, file, read_request};
 use crate::sample_jobs::{SOON, TOPIC};
 
 /// The name in the receiver's certificate.
@@ -28,10 +29,6 @@ const NAME: &str = "shop.example";
 
 /// A path that is answered with a body of 2 MiB.
 const LARGE: &str = "/large";
-
-fn file(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tls").join(name)
-}
 
 /// A receiver that takes everything over TLS, and the versions of HTTP that were used.
 struct Receiver {
@@ -131,7 +128,42 @@ async fn a_receiver_is_trusted_by_the_authorities_of_the_file_and_chooses_the_ve
         assert_eq!(*receiver.versions.lock().expect("no panic"), [expected; 3]);
         let id = format!("{}-other-name", protocols.len());
         stack.accept(&job(&id, &receiver.url("other.example"))).await;
-        assert_eq!(stack.wait_state(TOPIC, &id, "dead", SOON).await["last"]["error"], "tls");
+        assert_eq!(stack.wait_state(TOPIC, &id, "dead", SOON).await["last"]["error"], "tls-wrong-name");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_named_as_an_authority_may_be_the_receivers_own_and_why_one_is_refused_is_named()
+ {
+    let names = NameServer::start(60);
+    let directory = tempfile::tempdir().expect("a directory");
+    let ca = directory.path().join("ca.pem");
+    let named = ["itself.pem", "expired.pem", "early.pem", "other.pem"];
+    let named = named.map(|name| std::fs::read_to_string(file(name)).expect("a file"));
+    std::fs::write(&ca, named.concat()).expect("a file");
+    let stack = asking(&names).env("RINGBACK_CA_FILE", ca.to_str().expect("a path")).start().await;
+    for (certificate, host, error) in [
+        ("itself", NAME, None),
+        ("itself", "other.example", Some("tls-wrong-name")),
+        ("expired", NAME, Some("tls-expired")),
+        ("early", NAME, Some("tls-not-yet-valid")),
+        ("receiver", NAME, Some("tls-unknown-issuer")),
+    ] {
+        let acceptor = acceptor(certificate, &["http/1.1"]);
+        let receiver = RawReceiver::start(move |stream, _| {
+            let acceptor = acceptor.clone();
+            async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                read_request(&mut stream).await;
+                let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+                let _ = stream.shutdown().await;
+            }
+        })
+        .await;
+        let id = format!("{certificate}-{host}");
+        stack.accept(&job(&id, &receiver.https_url(host))).await;
+        let ended = stack.wait_state(TOPIC, &id, if error.is_none() { "done" } else { "dead" }, SOON).await;
+        assert_eq!(ended["last"]["error"].as_str(), error, "{ended}");
     }
 }
 
@@ -162,7 +194,10 @@ async fn a_receiver_that_the_system_does_not_trust_gets_nothing_and_without_auth
         };
         let stack = options.start().await;
         stack.accept(&job(id, &receiver.url(NAME))).await;
-        assert_eq!(stack.wait_state(TOPIC, id, "dead", SOON).await["last"]["error"], "tls");
+        assert_eq!(
+            stack.wait_state(TOPIC, id, "dead", SOON).await["last"]["error"],
+            if authorities.is_some() { "tls" } else { "tls-unknown-issuer" }
+        );
         let mut command = crate::cli::spec(&stack.url(""), &["stats"]).command();
         if let Some(file) = authorities {
             command.env("SSL_CERT_FILE", file).env("SSL_CERT_DIR", file);
@@ -204,7 +239,8 @@ async fn a_credential_brings_a_client_certificate_and_the_authorities_of_its_rec
         let mut job = job(id, &url);
         job["delay"] = json!("1s");
         stack.accept(&job).await;
-        stack.wait_state(TOPIC, id, state, SOON).await;
+        let ended = stack.wait_state(TOPIC, id, state, SOON).await;
+        assert!(state == "done" || ended["last"]["error"] == "tls-client-certificate", "{ended}");
     }
     assert_eq!(receiver.versions.lock().expect("no panic").len(), 2);
 }

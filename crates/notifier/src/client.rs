@@ -3,14 +3,18 @@
 //! simulations a [`Receiver`] in this process answers instead of a server.
 
 mod causes;
+mod connection;
+mod connections;
 mod connector;
 mod error;
 mod gate;
 mod http_client;
+mod lent;
 mod metered;
 mod pools;
 mod race;
 mod resolver;
+mod status_line;
 mod stream;
 mod tls;
 
@@ -24,6 +28,7 @@ use ringback_core::job::Tenant;
 use ringback_core::policy::Policy;
 use ringback_store::Store;
 
+pub(crate) use self::connections::Wanted;
 pub(crate) use self::error::PostError;
 use self::http_client::{Body, HttpClient};
 use crate::config::Outgoing;
@@ -55,9 +60,10 @@ impl Client {
         request: Request<Bytes>,
         tenant: Option<Tenant>,
         identity: Option<Arc<Identity>>,
+        wanted: Wanted,
     ) -> Result<Response<Body>, PostError> {
         match self {
-            Self::Http(client) => client.execute(request, tenant, identity).await,
+            Self::Http(client) => client.execute(request, tenant, identity, wanted).await,
             Self::Local(receiver) => {
                 let answer = receiver.receive(request).await.ok_or(PostError::Broken)?;
                 Ok(answer.map(Body::of_receiver))
@@ -78,6 +84,7 @@ pub(crate) struct PostRequest {
     pub(crate) tenant: Option<Tenant>,
     /// What they use for TLS.
     pub(crate) identity: Option<Arc<Identity>>,
+    pub(crate) wanted: Wanted,
 }
 
 /// A response: a complete head, and a body read to its end or to 64 KiB.
@@ -121,7 +128,8 @@ pub(crate) async fn post(
     *request.uri_mut() = Uri::try_from(post.url).map_err(|_| PostError::Broken)?;
     *request.headers_mut() = post.headers;
     let expected = post.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());
-    let (head, mut body) = client.execute(request, post.tenant, post.identity).await?.into_parts();
+    let (head, mut body) =
+        client.execute(request, post.tenant, post.identity, post.wanted).await?.into_parts();
     let keep = match expected {
         Some(_) => MAX_BODY,
         None if is_logged(head.status) => MAX_LOGGED,
@@ -130,7 +138,13 @@ pub(crate) async fn post(
     // An empty Vec allocates nothing.
     let (mut read, mut kept) = (0, Vec::new());
     while read < MAX_BODY {
-        let Some(chunk) = body.chunk().await? else { break };
+        let chunk = match body.chunk().await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => break,
+            // Whatever the body would have been, the status says what becomes of the job.
+            Err(PostError::Body) if !head.status.is_success() => break,
+            Err(error) => return Err(error),
+        };
         kept.extend_from_slice(&chunk[..chunk.len().min(keep - kept.len())]);
         read += chunk.len();
     }

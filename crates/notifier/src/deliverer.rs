@@ -2,6 +2,7 @@
 //! long callbacks, and turns the response into an outcome.
 
 mod attempted;
+mod repeats;
 mod trace;
 
 use std::cell::RefCell;
@@ -14,7 +15,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use ringback_core::clock::Clock;
 use ringback_core::contract::{Attempt, Failures, Lease, Note, Renewed, Success};
 use ringback_core::crash_point;
-use ringback_core::job::DEFAULT_TIMEOUT;
+use ringback_core::job::{DEFAULT_TIMEOUT, Trace};
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
 use ringback_core::outcome::{Failure, Outcome, Reason};
 use ringback_core::policy::{Logging, Policy};
@@ -24,7 +25,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{Instrument as _, debug, info, warn};
 
 use self::attempted::{Attempted, Ending, KeptAnswers};
-use crate::client::{self, Client, PostError, PostRequest};
+use self::repeats::{Repeats, Sending};
+use crate::client::{self, Client, PostError, PostResponse};
 use crate::credentials::Credentials;
 use crate::destination_reports::DestinationReports;
 use crate::failing::{Failing, FailingDestinations, Report};
@@ -32,7 +34,7 @@ use crate::metrics::{AttemptResult, Metrics};
 #[cfg(debug_assertions)]
 use crate::planted;
 use crate::request;
-use crate::signer::{CannotOpen, Signer};
+use crate::signer::Signer;
 use crate::store_call::Settlement;
 use crate::verdict::{Verdict, verdict};
 
@@ -63,6 +65,13 @@ pub(crate) struct Deliverer {
     pub(crate) credentials: Credentials,
 }
 
+/// How long an attempt may take, all its calls together.
+#[derive(Clone, Copy)]
+struct Limit {
+    timeout: Duration,
+    deadline: Instant,
+}
+
 /// The result of a delivery.
 pub(crate) struct Delivered {
     /// `None` if the lease was lost meanwhile.
@@ -82,29 +91,11 @@ impl Deliverer {
             let policy = self.policy(&lease);
             let timeout = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
             let kept = KeptAnswers::new(self.store.logging(policy.as_deref()), &lease, policy.as_deref());
-            let request = request::build(
-                &lease,
-                policy,
-                lease.clock().at(started),
-                trace,
-                &self.signer,
-                &self.credentials,
-            );
-            #[cfg(debug_assertions)]
-            let request = request.map(|mut request| {
-                planted::change(&mut request, &lease);
-                request
-            });
             let lateness = lease.clock().since(lease.due, started);
             self.metrics.lateness.record(lateness.as_secs_f64(), &[]);
             let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
             crash_point!("notifier.before_post");
-            let has_expired = lease.expires().is_some_and(|at| lease.clock().at(started) >= at);
-            let ending = match request {
-                _ if has_expired => Ending::Expired,
-                Ok(request) => self.attempt(&mut lease, request, timeout, kept).await,
-                Err(CannotOpen) => Ending::Answered(Err(PostError::Unsigned)),
-            };
+            let ending = self.call(&mut lease, policy, trace, timeout, kept).await;
             crash_point!("notifier.after_post");
             let took = started.elapsed();
             self.metrics.attempt.record(took.as_secs_f64(), &[]);
@@ -128,6 +119,41 @@ impl Deliverer {
         .await
     }
 
+    /// Calls the receiver, and once more at once where it has not processed the call: that is the same attempt.
+    async fn call(
+        &self,
+        lease: &mut Lease,
+        policy: Option<Arc<Policy>>,
+        trace: Trace,
+        timeout: Duration,
+        kept: KeptAnswers,
+    ) -> Ending {
+        let (deadline, mut repeats) = (Instant::now() + timeout, Repeats::default());
+        let mut sending = Sending::default();
+        loop {
+            let now = lease.clock().at(Instant::now());
+            if lease.expires().is_some_and(|at| now >= at) {
+                return Ending::Expired;
+            }
+            let request = request::build(lease, policy.clone(), now, trace, &self.signer, &self.credentials);
+            let Ok(mut request) = request else { return Ending::Answered(Err(PostError::Unsigned)) };
+            request.wanted = sending.wanted;
+            #[cfg(debug_assertions)]
+            planted::change(&mut request, lease);
+            let post = async {
+                if !sending.pause.is_zero() {
+                    sleep(sending.pause).await;
+                }
+                client::post(&self.client, request, move |status| kept.is_kept(status)).await
+            };
+            let ending = self.attempt(lease, post, Limit { timeout, deadline }).await;
+            match repeats.after(&ending) {
+                Some(next) if Instant::now() + next.pause < deadline => sending = next,
+                Some(_) | None => return ending,
+            }
+        }
+    }
+
     /// Returns the policy of the job's topic.
     fn policy(&self, lease: &Lease) -> Option<Arc<Policy>> {
         self.retries.policies.get(&lease.key.topic).ok().flatten()
@@ -136,9 +162,8 @@ impl Deliverer {
     async fn attempt(
         &self,
         lease: &mut Lease,
-        request: PostRequest,
-        timeout: Duration,
-        kept: KeptAnswers,
+        post: impl Future<Output = Result<PostResponse, PostError>>,
+        limit: Limit,
     ) -> Ending {
         #[cfg(debug_assertions)]
         if let Some(response) = planted::unsent() {
@@ -146,15 +171,14 @@ impl Deliverer {
         }
         tokio::select! {
             biased;
-            response = client::post(&self.client, request, move |status| kept.is_kept(status)) => Ending::Answered(response),
-            ending = self.expire(lease, timeout) => ending,
+            response = post => Ending::Answered(response),
+            ending = self.expire(lease, limit) => ending,
             () = self.cut_off() => Ending::CutOff,
         }
     }
 
-    /// Ends an attempt after `timeout`, or earlier if its lease is lost.
-    async fn expire(&self, lease: &mut Lease, timeout: Duration) -> Ending {
-        let deadline = Instant::now() + timeout;
+    /// Ends an attempt at its deadline, or earlier if its lease is lost.
+    async fn expire(&self, lease: &mut Lease, Limit { timeout, deadline }: Limit) -> Ending {
         // The store granted the lease by the timeout of the job. It does not know that of the topic.
         if timeout <= lease_stretch(lease.delivery.timeout) {
             // One timer for both: most attempts reach neither.

@@ -7,10 +7,10 @@ use http::header;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Lease;
-use ringback_core::job::{CallbackMethod, Trace, USER_AGENT};
+use ringback_core::job::{CallbackMethod, Context, Trace, USER_AGENT};
 use ringback_core::policy::Policy;
 
-use crate::client::PostRequest;
+use crate::client::{PostRequest, Wanted};
 use crate::credentials::Credentials;
 use crate::signer::{CannotOpen, Signer};
 
@@ -65,7 +65,7 @@ pub(crate) fn build(
     let authorization = carried.as_ref().and_then(|carried| carried.authorization.clone());
     headers.extend(authorization.map(|value| (header::AUTHORIZATION, value)));
     for (key, value) in context {
-        insert_named(&mut headers, &format!("ringback-context-{key}"), value);
+        insert_named(&mut headers, &Context::header(key), value);
     }
     // Headers of the job replace those that its topic adds.
     for (name, value) in added.iter().chain(own).filter(|(name, _)| !signer.owns(name)) {
@@ -83,7 +83,7 @@ pub(crate) fn build(
         CallbackMethod::Patch => http::Method::PATCH,
         CallbackMethod::Delete => http::Method::DELETE,
     };
-    Ok(PostRequest { policy, method, url, headers, body, tenant, identity })
+    Ok(PostRequest { policy, method, url, headers, body, tenant, identity, wanted: Wanted::Any })
 }
 
 fn insert_named(headers: &mut HeaderMap, name: &str, value: &str) {

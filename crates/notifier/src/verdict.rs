@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::RETRY_AFTER;
+use http::header::{DATE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use ringback_core::clock::Timestamp;
 use ringback_core::outcome::Reason;
@@ -46,15 +46,48 @@ pub(crate) fn verdict(answer: &Result<PostResponse, PostError>, bury_on: &[u16],
     }
 }
 
-/// Parses `Retry-After`: seconds or a date (RFC 9110, section 10.2.3). Anything else is ignored.
+/// Reads `Retry-After`: seconds or a date (RFC 9110, section 10.2.3), the longest if there are several. Anything else is
+/// ignored. A date is meant by the receiver's clock, which its `Date` says.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
+    let now = || {
+        let date = headers.get(DATE).and_then(|date| date_of(date.to_str().ok()?));
+        date.unwrap_or_else(|| SystemTime::UNIX_EPOCH + Duration::from_millis(now.as_millis()))
+    };
+    let wait = |text: &str| {
+        let until = || Some(date_of(text)?.duration_since(now()).unwrap_or_default());
+        seconds(text).or_else(until)
+    };
+    let values = headers.get_all(RETRY_AFTER).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| split(value).filter_map(wait).max()).max()
+}
+
+/// The values in one, if headers were joined (RFC 9110, section 5.3). A date has a comma of its own.
+fn split(value: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let day = text.trim_start();
+        let is_date = day.starts_with(|first: char| first.is_ascii_alphabetic());
+        let from = if is_date { text.find(',').map_or(0, |comma| comma + 1) } else { 0 };
+        let end = text[from..].find(',').map(|comma| from + comma);
+        rest = end.map(|end| &text[end + 1..]);
+        Some(end.map_or(text, |end| &text[..end]).trim())
+    })
+}
+
+/// Whole seconds, or a fraction more, as some servers send. However many there are: they are more than a retry waits for.
+fn seconds(text: &str) -> Option<Duration> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !are_digits(whole) || !are_digits(fraction) {
+        return None;
     }
-    let date = httpdate::parse_http_date(text).ok()?;
-    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now.as_millis());
-    Some(date.duration_since(now).unwrap_or_default())
+    let more = u64::from(fraction.bytes().any(|digit| digit != b'0'));
+    Some(Duration::from_secs(whole.parse::<u64>().unwrap_or(u64::MAX).saturating_add(more)))
+}
+
+fn date_of(text: &str) -> Option<SystemTime> {
+    httpdate::parse_http_date(text.trim()).ok()
 }
 
 #[cfg(test)]
@@ -140,14 +173,60 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_read_as_seconds_or_as_a_date_on_any_failing_status() {
-        assert_eq!(answered(503, Some("120")), failed(Some(120)));
-        assert_eq!(answered(404, Some(" 7 ")), failed(Some(7)));
-        assert_eq!(answered(429, Some("Sun, 06 Nov 1994 08:50:07 GMT")), failed(Some(30)));
-        assert_eq!(answered(429, Some("Sun, 06 Nov 1994 08:00:00 GMT")), failed(Some(0)));
-        for nonsense in ["soon", "-5", "1.5", ""] {
-            assert_eq!(answered(503, Some(nonsense)), failed(None), "{nonsense:?}");
+    fn retry_after_is_read_in_every_form_that_servers_send() {
+        let huge = "9".repeat(40);
+        for (text, expected) in [
+            ("120", Some(120)),
+            (" 7 ", Some(7)),
+            ("007", Some(7)),
+            ("0", Some(0)),
+            ("1.5", Some(2)),
+            ("3.000", Some(3)),
+            (huge.as_str(), Some(u64::MAX)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551615.9", Some(u64::MAX)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some(30)),
+            ("Sunday, 06-Nov-94 08:50:07 GMT", Some(30)),
+            ("Sun Nov  6 08:50:07 1994", Some(30)),
+            ("  Sun, 06 Nov 1994 08:50:07 GMT", Some(30)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("5, 120", Some(120)),
+            ("120,5", Some(120)),
+            ("5, Sun, 06 Nov 1994 08:50:07 GMT, 7", Some(30)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT, Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+            ("soon, 5", Some(5)),
+            ("soon", None),
+            ("-5", None),
+            ("+5", None),
+            ("1e3", None),
+            ("5s", None),
+            ("1.", None),
+            (".5", None),
+            ("1.5.2", None),
+            ("NaN", None),
+            (",", None),
+            ("", None),
+        ] {
+            assert_eq!(answered(503, Some(text)), failed(expected), "{text:?}");
         }
+        assert_eq!(answered(404, Some("7")), failed(Some(7)));
+    }
+
+    #[test]
+    fn of_several_retry_after_the_longest_counts() {
+        let headers = ["5", "Sun, 06 Nov 1994 08:50:07 GMT", "soon", "7"];
+        let headers = headers.map(|text| (RETRY_AFTER, text.parse().unwrap()));
+        assert_eq!(judged(503, HeaderMap::from_iter(headers), true), failed(Some(30)));
+    }
+
+    #[test]
+    fn a_date_of_retry_after_is_by_the_clock_of_the_receiver() {
+        let headers = |date: &str| {
+            let after = "Sun, 06 Nov 1994 10:50:07 GMT".parse().unwrap();
+            HeaderMap::from_iter([(RETRY_AFTER, after), (DATE, date.parse().unwrap())])
+        };
+        assert_eq!(judged(503, headers("Sun, 06 Nov 1994 10:49:37 GMT"), true), failed(Some(30)));
+        assert_eq!(judged(503, headers("today"), true), failed(Some(2 * 3600 + 30)));
     }
 
     #[test]

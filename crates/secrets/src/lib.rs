@@ -4,6 +4,7 @@
 //!
 //! Signatures are those of the [Standard Webhooks specification](https://www.standardwebhooks.com), version `v1`.
 
+mod authorities;
 mod caller_key;
 mod headers;
 mod master_keys;
@@ -12,6 +13,7 @@ mod signature;
 mod signing_secret;
 mod tls_identity;
 
+pub use self::authorities::Authorities;
 pub use self::caller_key::{CallerKey, KeyHash, RootKey};
 pub use self::headers::WebhookHeaders;
 pub use self::master_keys::{KEY_BYTES, MasterKeys, OpenError};

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+
+use crate::authorities::Authorities;
 
 /// The PEM texts of an identity. The key is a secret.
 #[derive(Clone, Copy)]
@@ -31,15 +33,17 @@ pub enum TlsIdentityError {
 }
 
 impl TlsIdentity<'_> {
-    /// The configuration of connections that use it. `roots` are the usual authorities.
+    /// The configuration of connections that use it. `usual` are the usual authorities.
     ///
     /// # Errors
     /// When something cannot be read, or the key is not that of the certificate.
-    pub fn config(self, roots: Arc<RootCertStore>) -> Result<ClientConfig, TlsIdentityError> {
-        let roots = self.ca.map_or(Ok(roots), |pem| authorities(pem).map(Arc::new))?;
+    pub fn config(self, usual: &Authorities) -> Result<ClientConfig, TlsIdentityError> {
+        let own = self.ca.map(authorities).transpose()?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder = versions.expect("the provider has TLS 1.2 and 1.3").with_root_certificates(roots);
+        let versions =
+            ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+        let builder = versions.expect("the provider has TLS 1.2 and 1.3");
+        let builder = own.as_ref().unwrap_or(usual).verify(builder, provider);
         let Some((chain, key)) = self.client else { return Ok(builder.with_no_client_auth()) };
         let chain = certificates(chain).map_err(TlsIdentityError::Certificate)?;
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
@@ -54,12 +58,12 @@ impl TlsIdentity<'_> {
     }
 }
 
-fn authorities(pem: &str) -> Result<RootCertStore, TlsIdentityError> {
-    let mut roots = RootCertStore::empty();
+fn authorities(pem: &str) -> Result<Authorities, TlsIdentityError> {
+    let mut authorities = Authorities::default();
     for certificate in certificates(pem).map_err(TlsIdentityError::Ca)? {
-        roots.add(certificate).map_err(|error| TlsIdentityError::Ca(error.to_string()))?;
+        authorities.add(certificate).map_err(|error| TlsIdentityError::Ca(error.to_string()))?;
     }
-    Ok(roots)
+    Ok(authorities)
 }
 
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {

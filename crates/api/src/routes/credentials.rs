@@ -2,7 +2,6 @@
 //! answer shows their secrets.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -16,9 +15,8 @@ use ringback_core::wire::{
     CredentialAnswer, CredentialLine, CredentialsAnswer, FieldError, NewContents, NewCredential, Problem,
     parse_credential,
 };
-use ringback_secrets::{TlsIdentity, TlsIdentityError};
+use ringback_secrets::{Authorities, TlsIdentity, TlsIdentityError};
 use ringback_service::http_server::Peer;
-use rustls::RootCertStore;
 
 use super::export::{MEDIA_TYPE, turn};
 use super::policy_change::{entry_applied, wait_until_applied};
@@ -186,7 +184,7 @@ fn check_share_of_credentials(api: &Api, caller: &Principal, key: &CredentialKey
 fn check_tls(contents: &Contents) -> Result<(), (&'static str, String)> {
     let client = contents.client.as_ref().map(|client| (&*client.chain, &*client.key));
     let identity = TlsIdentity { client, ca: contents.ca.as_deref() };
-    let made = identity.config(Arc::new(RootCertStore::empty()));
+    let made = identity.config(&Authorities::default());
     made.map(drop).map_err(|error| {
         let field = match error {
             TlsIdentityError::Certificate(_) => "certificate",

@@ -199,8 +199,8 @@ values! {
     /// Headers of the delivery: at most 32 and 8 KiB together, by the grammar of RFC 9110, values in ASCII.
     /// No two names differ only in case. Those that the delivery sets itself are refused.
     HeaderFields = strings(MAX_HEADERS).examples([serde_json::json!({"x-merchant": "88231"})]);
-    /// Delivered as headers `ringback-context-<key>`: at most 16 entries and 4 KiB together. No two keys
-    /// differ only in case.
+    /// Delivered as headers `ringback-context-<key>`, with `-` in place of everything in the key but letters and
+    /// digits: at most 16 entries and 4 KiB together. No two keys make the same header.
     ContextFields = strings(MAX_CONTEXT).examples([serde_json::json!({"tenant": "a7"})]);
 }
 

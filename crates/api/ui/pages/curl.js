@@ -7,7 +7,7 @@ export function curlOf({ topic, id, attempts, due_at: due, request, effective, r
   const headers = [
     ...(hasBody || type ? [['content-type', type ?? (base64 === undefined ? 'application/json' : 'application/octet-stream')]] : []),
     ['ringback-topic', topic], ['ringback-job-id', id], ['ringback-attempt', String(attempts + 1)], ['ringback-due-at', due],
-    ...Object.entries(context).map(([name, value]) => [`ringback-context-${name}`, String(value)]),
+    ...Object.entries(context).map(([name, value]) => [`ringback-context-${name.toLowerCase().replace(/[^a-z0-9]/g, '-')}`, String(value)]),
     ...Object.entries(effective?.headers ?? request.headers ?? {}).map(([name, value]) => [name, String(value)]),
   ];
   const data = base64 !== undefined ? ['--data-binary @-'] : rawBody !== undefined ? [`--data-raw ${quoted(rawBody)}`] : [];

@@ -1,7 +1,7 @@
 // The attempts of a job with their answers, and the waits before those to come if they fail.
 
 import { html, nothing } from '../vendor/lit-html.js';
-import { duration, milliseconds, moment } from '../view/format.js';
+import { duration, milliseconds, moment, visible } from '../view/format.js';
 import { table } from '../view/table.js';
 
 /** How many waits to come are shown. */
@@ -20,7 +20,7 @@ const COLUMNS = [
   { title: 'sent', cell: ({ at }) => moment(at) },
   { title: 'took', kind: 'number', cell: ({ duration_ms: ms }) => duration(ms) },
   { title: 'result', cell: ({ status, error }) => html`<span class=${error || status >= 300 ? 'bad' : 'good'}>${[status, error].filter((part) => part !== undefined && part !== null).join(' ')}</span>` },
-  { title: 'answer', kind: 'wide', cell: ({ answer, answer_base64: base64 }) => (answer ?? base64) === undefined ? html`<span class="none">–</span>` : html`<pre data-testid="attempt-answer">${answer ?? `base64: ${base64}`}</pre>` },
+  { title: 'answer', kind: 'wide', cell: ({ answer, answer_base64: base64 }) => (answer ?? base64) === undefined ? html`<span class="none">–</span>` : html`<pre data-testid="attempt-answer">${answer === undefined ? `base64: ${base64}` : visible(answer)}</pre>` },
   { title: 'by', cell: ({ by }) => by },
 ];
 

@@ -62,6 +62,12 @@ export function milliseconds(text) {
   return parts.reduce((sum, part) => (part ? sum + Number(part[1]) * sizes[part[2]] : NaN), 0);
 }
 
+/** A text in which what cannot be seen is escaped: it may be why an answer is not the expected one. @param {string} text */
+export function visible(text) {
+  const invisible = /[^\P{C}\n\t]|[^\P{Z} ]|\u034f/gu;
+  return text.replace(invisible, (char) => `\\u{${/** @type {number} */ (char.codePointAt(0)).toString(16)}}`);
+}
+
 /** Why the last attempt to a destination failed: its error, or its status. @param {any} failing */
 export function lastFailure({ last_error: error, last_status: status }) {
   return error ?? `status ${status}`;

@@ -1,5 +1,7 @@
 //! `ringback attempts`: prints the logged attempts of a job.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use ringback_core::job::JobKey;
 use ringback_core::wire::{AttemptAnswer, AttemptsAnswer, JobAnswer};
@@ -8,7 +10,7 @@ use super::session::{Session, parse};
 use crate::args::{Format, JobArgs};
 use crate::client::{Call, ClientError, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Cell, Table, View, is_unsafe, note};
+use crate::output::{Cell, Table, View, escape_invisible, is_unsafe, note};
 
 pub(crate) const ATTEMPTS_EXAMPLES: &str = "\
 Examples:
@@ -66,29 +68,44 @@ fn why_none(job: Option<&JobAnswer>) -> &'static str {
 }
 
 fn row(attempt: &AttemptAnswer, view: &View) -> [Cell; 7] {
-    let status = attempt.status.map(|status| status.to_string());
-    let error = attempt.error.as_deref().map(printable);
-    let answer = attempt.answer.as_deref().map(printable);
-    let binary = attempt.answer_base64.as_ref().map(|_| "(binary)".to_owned());
+    let text = attempt.answer.as_deref().map(escape_invisible);
+    let answer = text.or_else(|| attempt.answer_base64.as_deref().map(binary)).map(|answer| start(&answer));
     [
         Cell::from(attempt.attempt),
         Cell::from(view.time(&attempt.at)),
         Cell::from(view.relative(&attempt.at)),
         Cell::from(attempt.duration_ms),
-        Cell::from(status.or(error).unwrap_or_else(|| "failed".to_owned())),
+        Cell::from(result(attempt.status, attempt.error.as_deref())),
         Cell::from(printable(&attempt.by)),
-        Cell::from(answer.or(binary).unwrap_or_default()),
+        Cell::from(answer.unwrap_or_default()),
     ]
+}
+
+/// What came of an attempt: the status of the answer, and what is wrong with that if the status does not say so.
+fn result(status: Option<u16>, error: Option<&str>) -> String {
+    let parts: Vec<_> =
+        status.map(|status| status.to_string()).into_iter().chain(error.map(printable)).collect();
+    if parts.is_empty() { "failed".to_owned() } else { parts.join(" ") }
+}
+
+/// The bytes of an answer that is not UTF-8, those that are not ASCII escaped.
+fn binary(base64: &str) -> String {
+    STANDARD.decode(base64).map_or_else(|_| "(binary)".to_owned(), |bytes| bytes.escape_ascii().to_string())
+}
+
+/// The start of a text.
+fn start(text: &str) -> String {
+    let mut line: String = text.chars().take(SHOWN).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        line.push('…');
+    }
+    line
 }
 
 /// The start of a text on one line, without control characters: a response must not move the cursor or colour the
 /// terminal.
 fn printable(text: &str) -> String {
-    let mut line: String = text.chars().take(SHOWN).map(|c| if is_unsafe(c) { ' ' } else { c }).collect();
-    if text.chars().nth(SHOWN).is_some() {
-        line.push('…');
-    }
-    line
+    start(&text.replace(is_unsafe, " "))
 }
 
 #[cfg(test)]
@@ -96,9 +113,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_is_printed_on_one_line_without_control_characters() {
-        assert_eq!(printable("a\r\nb\u{1b}[31mc\td\u{202e}e"), "a  b [31mc d e");
-        assert_eq!(printable(&"ä".repeat(SHOWN)), "ä".repeat(SHOWN));
-        assert_eq!(printable(&"ä".repeat(SHOWN + 1)), format!("{}…", "ä".repeat(SHOWN)));
+    fn a_response_is_printed_on_one_line_and_what_cannot_be_seen_is_escaped() {
+        for (answer, expected) in [
+            ("a\r\nb\u{1b}[31mc\td\u{202e}e", r"a\r\nb\u{1b}[31mc\td\u{202e}e"),
+            ("\u{feff}success", r"\u{feff}success"),
+            ("success\0", r"success\u{0}"),
+            ("suc\u{200b}cess", r"suc\u{200b}cess"),
+            ("success\u{a0}ä ok", r"success\u{a0}ä ok"),
+        ] {
+            assert_eq!(escape_invisible(answer), expected);
+        }
+        assert_eq!(binary("//5zAHUA"), r"\xff\xfes\x00u\x00");
+        assert_eq!(start(&"ä".repeat(SHOWN)), "ä".repeat(SHOWN));
+        assert_eq!(start(&"ä".repeat(SHOWN + 1)), format!("{}…", "ä".repeat(SHOWN)));
+    }
+
+    #[test]
+    fn an_unexpected_body_is_shown_beside_its_status() {
+        for (status, error, expected) in [
+            (Some(503), None, "503"),
+            (Some(200), Some("unexpected body"), "200 unexpected body"),
+            (None, Some("timeout"), "timeout"),
+            (None, None, "failed"),
+        ] {
+            assert_eq!(result(status, error), expected);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use clap::Args;
 use http::Method;
-use ringback_core::job::{CallbackMethod, JobKey, MASK, USER_AGENT, is_masked};
+use ringback_core::job::{CallbackMethod, Context, JobKey, MASK, USER_AGENT, is_masked};
 use ringback_core::wire::{EffectiveAnswer, INCLUDE_REQUEST, InspectedJob, RequestAnswer};
 use ringback_core::written_time::parse_time;
 
@@ -126,10 +126,7 @@ fn headers(
     ];
     let is_sent = |(name, _): &(&str, String)| has_body || *name != "content-type";
     let of_job = of_job.into_iter().filter(is_sent).map(|(name, value)| (name.to_owned(), value));
-    let context = request
-        .context
-        .iter()
-        .map(|(name, value)| (format!("ringback-context-{}", name.to_ascii_lowercase()), value.to_owned()));
+    let context = request.context.iter().map(|(name, value)| (Context::header(name), value.to_owned()));
     let own = effective.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     Ok(of_job.chain(context).chain(own).collect())
 }

@@ -2,7 +2,7 @@
 
 use ringback_core::wire::EndAnswer;
 
-use super::job::{failure, state};
+use super::job::{failure, result, state};
 use super::request::{body, content};
 use super::{Cell, Table, View, escape_text};
 
@@ -50,8 +50,10 @@ pub(crate) fn end_details(end: &EndAnswer, view: &View) -> String {
         }
     }
     for attempt in end.log.iter().flatten() {
-        let status = attempt.status.map(|status| format!("answered {status}"));
-        let result = status.or_else(|| attempt.error.clone()).unwrap_or_else(|| "failed".to_owned());
+        let result = match (attempt.status, attempt.error.as_deref()) {
+            (None, Some(error)) => error.to_owned(),
+            (status, error) => result(status, error),
+        };
         let text = format!("{} {} after {} ms", view.time(&attempt.at), result, attempt.duration_ms);
         add(&format!("attempt {}", attempt.attempt), Some(escape_text(&text)));
     }

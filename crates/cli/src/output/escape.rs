@@ -8,6 +8,11 @@ pub(crate) fn escape_text(text: &str) -> String {
     escape(text, is_unsafe)
 }
 
+/// A text with all characters escaped that cannot be seen or told from others, such as a byte order mark.
+pub(crate) fn escape_invisible(text: &str) -> String {
+    escape(text, |c| is_unsafe(c) || is_invisible(c))
+}
+
 /// A text of several lines with its control characters escaped, except tabs and line feeds.
 pub(crate) fn escape_lines(text: &str) -> String {
     escape(text, |c| is_unsafe(c) && !is_layout(c))
@@ -44,6 +49,15 @@ pub(crate) fn escape_json(json: &str) -> String {
 pub(crate) fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a character has no width, or looks like a space and is another one.
+fn is_invisible(c: char) -> bool {
+    (c.is_whitespace() && c != ' ')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        )
 }
 
 /// Whether a character only lays out a text: a tab or a line feed.

@@ -19,9 +19,17 @@ pub(crate) fn state(name: &str) -> Cell {
 
 /// The result of a failed attempt.
 pub(crate) fn failure(last: &LastAnswer) -> String {
-    let status = last.status.map(|status| format!("answered {status}"));
-    let error = last.error.as_ref().map(|error| format!("no answer: {error}"));
-    status.or(error).unwrap_or_else(|| "failed".to_owned())
+    result(last.status, last.error.as_deref())
+}
+
+/// What came of an attempt: the status of the answer, and what is wrong with that if the status does not say so.
+pub(super) fn result(status: Option<u16>, error: Option<&str>) -> String {
+    match (status, error) {
+        (Some(status), Some(error)) => format!("answered {status}: {error}"),
+        (Some(status), None) => format!("answered {status}"),
+        (None, Some(error)) => format!("no answer: {error}"),
+        (None, None) => "failed".to_owned(),
+    }
 }
 
 /// The columns of a list of jobs.
@@ -71,6 +79,18 @@ pub(crate) fn job_details(job: &JobAnswer, view: &View) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unexpected_body_is_shown_beside_its_status() {
+        for (status, error, expected) in [
+            (Some(503), None, "answered 503"),
+            (Some(200), Some("unexpected body"), "answered 200: unexpected body"),
+            (None, Some("tls-expired"), "no answer: tls-expired"),
+            (None, None, "failed"),
+        ] {
+            assert_eq!(result(status, error), expected);
+        }
+    }
 
     #[test]
     fn a_dead_job_is_shown_with_its_last_failure_and_the_reason() {

@@ -187,19 +187,31 @@ impl fmt::Debug for Headers {
     }
 }
 
+/// A character of a context key in the name of its header.
+fn in_header(c: char) -> char {
+    if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }
+}
+
 fn is_reserved(name: &str) -> bool {
     let name = name.replace('_', "-");
     RESERVED_HEADERS.contains(&&*name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// A job's context: delivered as headers `ringback-context-<key>` with every attempt.
+/// A job's context: delivered as headers with every attempt, see [`Context::header`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context(Vec<(String, String)>);
 
 impl Context {
     /// The form of a context, for error messages.
     pub const ALLOWED: &'static str = "at most 16 entries, 4 KiB together; keys that can end a header name \
-        (RFC 9110 token), values that can be a header value, no two keys alike but for case";
+        (RFC 9110 token), values that can be a header value, no two keys alike but for case and characters other than A-Z a-z 0-9";
+
+    /// The name of the header that carries a key: `ringback-context-` and the key, with `-` in place of everything but
+    /// letters and digits. Proxies such as nginx drop headers with other names without a word, and CGI cannot tell `_`
+    /// from `-`.
+    pub fn header(key: &str) -> String {
+        "ringback-context-".chars().chain(key.chars().map(in_header)).collect()
+    }
 
     /// Parses keys and values.
     pub fn parse(entries: Vec<(String, String)>) -> Result<Self, Refused> {
@@ -210,8 +222,10 @@ impl Context {
             {
                 return no(format!("{key:?} cannot end a header name"));
             }
-            if entries[..i].iter().any(|(known, _)| known.eq_ignore_ascii_case(key)) {
-                return no(format!("{key} is given twice"));
+            let is_like = |known: &str| known.chars().map(in_header).eq(key.chars().map(in_header));
+            if let Some((known, _)) = entries[..i].iter().find(|(known, _)| is_like(known)) {
+                let header = Self::header(key);
+                return no(format!("{known} and {key} would both be sent as the header {header}"));
             }
             check_value(key, value, Self::ALLOWED)?;
         }

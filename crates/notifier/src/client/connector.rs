@@ -21,7 +21,7 @@ use super::metered::{MeteredStream, TooMuch};
 use super::race::{Connected, Failed, Race};
 use super::resolver::{Found, Resolver};
 use super::stream::Stream;
-use super::tls::{Tls, is_http2};
+use super::tls::{self, Tls, is_http2};
 use crate::credentials::Identity;
 use crate::slow_calls::SlowCalls;
 
@@ -148,7 +148,7 @@ async fn stream_of(
             let kind = match () {
                 () if is_out_of_resources(&error) => PostError::Local,
                 () if is_too_much => PostError::ResponseTooLarge,
-                () => PostError::Tls,
+                () => tls::refused(&error).unwrap_or(PostError::Tls),
             };
             Err((kind, Some(error)))
         }

@@ -18,8 +18,24 @@ pub(crate) enum PostError {
     Refused,
     /// No connection for another reason: no route, or it was closed at once.
     Connect,
-    /// The TLS handshake failed.
+    /// The TLS handshake failed for another reason than these.
     Tls,
+    /// The receiver does not speak TLS on this port.
+    NotTls,
+    /// Both sides have no version of TLS in common.
+    TlsVersion,
+    /// The certificate has expired.
+    TlsExpired,
+    /// The certificate is not valid yet, by the clock of this machine.
+    TlsNotYetValid,
+    /// The certificate is for another name than that of the URL.
+    TlsName,
+    /// The certificate is of an authority that is not trusted.
+    TlsIssuer,
+    /// The certificate cannot be used for another reason.
+    TlsCertificate,
+    /// The receiver asks for a client certificate, or does not take the one it was sent.
+    TlsClientCertificate,
     /// The head of the response is larger than 32 KiB, or has more than 100 headers.
     HeadTooLarge,
     /// More than 20 interim responses.
@@ -28,8 +44,16 @@ pub(crate) enum PostError {
     ResponseTooLarge,
     /// The body is incomplete.
     Body,
-    /// The connection broke, or the response is not HTTP.
+    /// The connection broke.
     Broken,
+    /// A connection that had served attempts before ended before any byte of an answer.
+    Ended,
+    /// Over HTTP/2 the receiver reset the stream, or sent what it may not.
+    Reset,
+    /// Nothing of the request was sent, or the receiver says that it has not processed it.
+    Unprocessed,
+    /// The response is not HTTP.
+    NotHttp,
     /// This machine has no free port for this destination; nothing was sent.
     Ports,
     /// Calls that hang hold too many places at the receiver's address; nothing was sent.
@@ -50,11 +74,21 @@ impl PostError {
             Self::Refused => "refused",
             Self::Connect => "connect",
             Self::Tls => "tls",
+            Self::NotTls => "not-tls",
+            Self::TlsVersion => "tls-version",
+            Self::TlsExpired => "tls-expired",
+            Self::TlsNotYetValid => "tls-not-yet-valid",
+            Self::TlsName => "tls-wrong-name",
+            Self::TlsIssuer => "tls-unknown-issuer",
+            Self::TlsCertificate => "tls-certificate",
+            Self::TlsClientCertificate => "tls-client-certificate",
             Self::HeadTooLarge => "head-too-large",
             Self::InterimFlood => "interim-flood",
             Self::ResponseTooLarge => "response-too-large",
             Self::Body => "body",
-            Self::Broken => "broken",
+            Self::Broken | Self::Ended | Self::Reset => "broken",
+            Self::Unprocessed => "unprocessed",
+            Self::NotHttp => "not-http",
             Self::Ports => "ports",
             Self::Crowded => "crowded",
             Self::Unsigned => "unsigned",

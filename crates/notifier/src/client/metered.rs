@@ -1,5 +1,6 @@
 //! A connection that counts what it receives, so that no response costs more than a bounded number of bytes, whatever
-//! they are: interim heads, padding of chunks, frames of HTTP/2, or a TLS handshake.
+//! they are: interim heads, padding of chunks, frames of HTTP/2, or a TLS handshake. And one that reads to the end when
+//! nothing more can be written: a receiver may have answered before it read the whole request.
 
 use std::io;
 use std::net::SocketAddr;
@@ -75,11 +76,6 @@ impl Meter {
 pub(super) struct Metered(Arc<Meter>);
 
 impl Metered {
-    /// Whether it is on the connection that this meter is of.
-    pub(super) fn is_on(&self, meter: &Arc<Meter>) -> bool {
-        Arc::ptr_eq(&self.0, meter)
-    }
-
     /// Whether the connection has received more than it may. HTTP/2 does not say so in its errors.
     pub(super) fn is_exceeded(&self) -> bool {
         let count = self.0.count();
@@ -100,11 +96,13 @@ pub(super) struct MeteredStream {
     meter: Arc<Meter>,
     /// Whether there is probably more to receive than was read at once.
     has_more: bool,
+    /// Whether the receiver takes nothing more.
+    is_cut_off: bool,
 }
 
 impl MeteredStream {
     pub(super) fn new(stream: TcpStream, peer: SocketAddr) -> Self {
-        Self { stream, peer, meter: Meter::new(), has_more: false }
+        Self { stream, peer, meter: Meter::new(), has_more: false, is_cut_off: false }
     }
 
     /// The address that it is connected to.
@@ -114,6 +112,19 @@ impl MeteredStream {
 
     pub(super) fn meter(&self) -> &Arc<Meter> {
         &self.meter
+    }
+
+    /// If the receiver takes nothing more, has the rest read. The library would end without a look at what has been
+    /// received: an answer may be there, and after it the end. So it never hears of this.
+    fn read_on(&mut self, cx: &mut Context<'_>, written: io::Result<usize>) -> Poll<io::Result<usize>> {
+        match written {
+            Err(error) if is_cut_off(&error) => {
+                self.is_cut_off = true;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            written => Poll::Ready(written),
+        }
     }
 }
 
@@ -140,7 +151,11 @@ impl AsyncRead for MeteredStream {
 
 impl AsyncWrite for MeteredStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        if self.is_cut_off {
+            return Poll::Pending;
+        }
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf));
+        self.read_on(cx, written)
     }
 
     fn poll_write_vectored(
@@ -148,7 +163,11 @@ impl AsyncWrite for MeteredStream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        if self.is_cut_off {
+            return Poll::Pending;
+        }
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bufs));
+        self.read_on(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -162,6 +181,13 @@ impl AsyncWrite for MeteredStream {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
+}
+
+fn is_cut_off(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
+    )
 }
 
 #[cfg(test)]

@@ -4,12 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper_util::client::legacy::{Builder, Client};
 use ringback_core::job::Tenant;
 use tokio::time::Instant;
 
+use super::connections::Connections;
 use super::connector::Connector;
 use super::error::PostError;
 use crate::credentials::Identity;
@@ -18,14 +16,13 @@ use crate::credentials::Identity;
 /// the longest time makes room.
 const MAX_POOLS: usize = 1_024;
 
-pub(super) type Pool = Client<Connector, Full<Bytes>>;
-
 /// All connections that are kept.
 pub(super) struct Pools {
-    builder: Builder,
     connector: Connector,
+    /// How many connections are kept at most, by origin.
+    idle: usize,
     /// Of callbacks without a tenant and an identity.
-    plain: Pool,
+    plain: Connections,
     others: Mutex<HashMap<PoolKey, Used>>,
 }
 
@@ -37,14 +34,15 @@ struct PoolKey {
 }
 
 struct Used {
-    pool: Pool,
+    pool: Connections,
     last: Instant,
 }
 
 impl Pools {
-    pub(super) fn new(builder: Builder, connector: Connector) -> Self {
-        let plain = builder.build(connector.clone());
-        Self { builder, connector, plain, others: Mutex::default() }
+    /// Keeps at most `idle` idle connections per origin.
+    pub(super) fn new(connector: Connector, idle: usize) -> Self {
+        let plain = Connections::new(connector.clone(), idle);
+        Self { connector, idle, plain, others: Mutex::default() }
     }
 
     /// The connections of a tenant, or of none, with an identity, or with none.
@@ -55,7 +53,7 @@ impl Pools {
         &self,
         tenant: Option<Tenant>,
         identity: Option<&Arc<Identity>>,
-    ) -> Result<Pool, PostError> {
+    ) -> Result<Connections, PostError> {
         if tenant.is_none() && identity.is_none() {
             return Ok(self.plain.clone());
         }
@@ -73,7 +71,7 @@ impl Pools {
             let oldest = others.iter().min_by_key(|(_, used)| used.last).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| others.remove(&oldest));
         }
-        let pool = self.builder.build(connector);
+        let pool = Connections::new(connector, self.idle);
         others.insert(key, Used { pool: pool.clone(), last: now });
         Ok(pool)
     }

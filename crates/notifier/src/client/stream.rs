@@ -1,22 +1,68 @@
-//! A connection to a receiver, with or without TLS.
+//! A connection to a receiver, with or without TLS. Counts what comes of HTTP, and takes the end of a TLS connection that
+//! is not announced as the end: whether a response is whole is up to HTTP.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
 use super::metered::{Meter, MeteredStream};
+use super::status_line::{self, Start};
 
-/// What the pool knows of a connection.
+/// What is known of a connection.
 #[derive(Clone)]
 pub(super) struct Known {
     pub(super) meter: Arc<Meter>,
     pub(super) peer: SocketAddr,
+    received: Arc<AtomicU64>,
+    head: Arc<Head>,
+}
+
+/// What is known of the head of a response of HTTP/1.
+#[derive(Default)]
+struct Head {
+    /// Whether a response begins with what comes next.
+    begins: AtomicBool,
+    /// Whether the connection ends with the response.
+    is_last: AtomicBool,
+}
+
+impl Head {
+    fn found(&self, start: &[u8]) {
+        self.begins.store(false, Ordering::Release);
+        self.is_last.store(status_line::is_last(start), Ordering::Release);
+    }
+}
+
+impl Known {
+    fn of(stream: &MeteredStream) -> Self {
+        Self {
+            meter: Arc::clone(stream.meter()),
+            peer: stream.peer(),
+            received: Arc::default(),
+            head: Arc::default(),
+        }
+    }
+
+    /// How many bytes have come, those of TLS not counted.
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Ordering::Acquire)
+    }
+
+    /// A request of HTTP/1 is sent.
+    pub(super) fn expect_head(&self) {
+        self.head.begins.store(true, Ordering::Release);
+    }
+
+    /// Whether no further request is sent on the connection.
+    pub(super) fn is_last(&self) -> bool {
+        self.head.is_last.load(Ordering::Acquire)
+    }
 }
 
 /// A connection to a receiver.
@@ -24,6 +70,8 @@ pub(super) struct Stream {
     kind: Kind,
     known: Known,
     is_http2: bool,
+    /// The start of a response, of which more must come first; afterwards what stands in its place.
+    start: Vec<u8>,
 }
 
 enum Kind {
@@ -49,27 +97,83 @@ macro_rules! inner {
 
 impl Stream {
     pub(super) fn plain(stream: MeteredStream) -> Self {
-        let known = Known { meter: Arc::clone(stream.meter()), peer: stream.peer() };
-        Self { kind: Kind::Plain(stream), known, is_http2: false }
+        let known = Known::of(&stream);
+        Self { kind: Kind::Plain(stream), known, is_http2: false, start: Vec::new() }
     }
 
     pub(super) fn tls(stream: TlsStream<MeteredStream>, is_http2: bool) -> Self {
-        let inner = stream.get_ref().0;
-        let known = Known { meter: Arc::clone(inner.meter()), peer: inner.peer() };
-        Self { kind: Kind::Tls(Box::new(stream)), known, is_http2 }
+        let known = Known::of(stream.get_ref().0);
+        Self { kind: Kind::Tls(Box::new(stream)), known, is_http2, start: Vec::new() }
+    }
+
+    pub(super) const fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Whether both sides agreed on HTTP/2.
+    pub(super) const fn is_http2(&self) -> bool {
+        self.is_http2
     }
 }
 
-impl Connection for Stream {
-    fn connected(&self) -> Connected {
-        let connected = Connected::new().extra(self.known.clone());
-        if self.is_http2 { connected.negotiated_h2() } else { connected }
+impl Stream {
+    /// Reads, and counts. Many servers end a TLS connection without a close_notify.
+    fn receive(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = match &mut self.kind {
+            Kind::Plain(stream) => ready!(Pin::new(stream).poll_read(cx, buf)),
+            Kind::Tls(stream) => match ready!(Pin::new(stream).poll_read(cx, buf)) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+                read => read,
+            },
+        };
+        self.known.received.fetch_add((buf.filled().len() - before) as u64, Ordering::Release);
+        Poll::Ready(read)
+    }
+
+    /// Gives out what stands in place of the start of a response.
+    fn give(&mut self, buf: &mut ReadBuf<'_>) {
+        let most = self.start.len().min(buf.remaining());
+        buf.put_slice(&self.start[..most]);
+        self.start.drain(..most);
     }
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        inner!(self, stream => stream.poll_read(cx, buf))
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buf.filled().len();
+        while this.known.head.begins.load(Ordering::Acquire) {
+            ready!(this.receive(cx, buf))?;
+            let read = &buf.filled()[before..];
+            let is_end = read.is_empty();
+            if this.start.is_empty() && status_line::look(read) == Start::Usual {
+                this.known.head.found(read);
+                return Poll::Ready(Ok(()));
+            }
+            this.start.extend_from_slice(&buf.filled()[before..]);
+            let start = status_line::look(&this.start);
+            if start == Start::Short && !is_end {
+                buf.set_filled(before);
+                continue;
+            }
+            this.known.head.found(&this.start);
+            buf.set_filled(before);
+            if let Start::Other(other) = start {
+                this.start = other;
+            }
+            this.give(buf);
+            return Poll::Ready(Ok(()));
+        }
+        if !this.start.is_empty() {
+            this.give(buf);
+            return Poll::Ready(Ok(()));
+        }
+        this.receive(cx, buf)
     }
 }
 

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
-use ringback_secrets::{TlsIdentity, TlsIdentityError};
+use ringback_secrets::{Authorities, TlsIdentity, TlsIdentityError};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, InvalidMessage, PeerIncompatible};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::error::PostError;
 use super::metered::MeteredStream;
 use crate::credentials::Identity;
 
@@ -23,7 +24,7 @@ const HTTP_1_1: &[u8] = b"http/1.1";
 /// What is needed for connections with TLS; nothing on a system without certificate authorities, which is enough for plain
 /// HTTP.
 pub(super) struct Tls {
-    roots: Arc<RootCertStore>,
+    roots: Authorities,
     connector: Option<TlsConnector>,
 }
 
@@ -34,8 +35,7 @@ impl Tls {
         for error in &found.errors {
             tracing::warn!(%error, "a certificate authority of the system cannot be read");
         }
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(found.certs);
+        let roots = Authorities::of_system(found.certs);
         if roots.is_empty() {
             tracing::warn!("{NoAuthorities}");
         }
@@ -46,7 +46,7 @@ impl Tls {
     pub(super) fn with_authorities(file: &Path) -> anyhow::Result<Self> {
         let name = file.display();
         let read = CertificateDer::pem_file_iter(file).with_context(|| format!("cannot read {name}"))?;
-        let mut roots = RootCertStore::empty();
+        let mut roots = Authorities::default();
         for certificate in read {
             let certificate = certificate.with_context(|| format!("{name} is not in the PEM form"))?;
             roots
@@ -57,10 +57,9 @@ impl Tls {
         Ok(Self::with(roots))
     }
 
-    fn with(roots: RootCertStore) -> Self {
-        let roots = Arc::new(roots);
+    fn with(roots: Authorities) -> Self {
         let usual = TlsIdentity { client: None, ca: None };
-        let connector = usual.config(Arc::clone(&roots)).ok().filter(|_| !roots.is_empty()).map(connector);
+        let connector = usual.config(&roots).ok().filter(|_| !roots.is_empty()).map(connector);
         Self { roots, connector }
     }
 
@@ -72,8 +71,8 @@ impl Tls {
         let client = identity.client.as_ref().map(|client| (&*client.chain, &*client.key));
         let identity = TlsIdentity { client, ca: identity.ca.as_deref() };
         let has_authorities = identity.ca.is_some() || !self.roots.is_empty();
-        let config = identity.config(Arc::clone(&self.roots))?;
-        Ok(Self { roots: Arc::clone(&self.roots), connector: has_authorities.then(|| connector(config)) })
+        let config = identity.config(&self.roots)?;
+        Ok(Self { roots: self.roots.clone(), connector: has_authorities.then(|| connector(config)) })
     }
 
     /// Makes a connection to a host a TLS one.
@@ -85,6 +84,52 @@ impl Tls {
         let connector = self.connector.as_ref().ok_or_else(|| io::Error::other(NoAuthorities))?;
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         connector.connect(name, stream).await
+    }
+}
+
+/// Why TLS failed; `None` if this is not an error of TLS.
+pub(super) fn refused(error: &io::Error) -> Option<PostError> {
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(match error {
+        rustls::Error::InvalidCertificate(error) => of_certificate(error),
+        rustls::Error::AlertReceived(alert) => of_alert(*alert),
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => PostError::TlsVersion,
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => PostError::NotTls,
+        _ => PostError::Tls,
+    })
+}
+
+fn of_certificate(error: &CertificateError) -> PostError {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => PostError::TlsExpired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            PostError::TlsNotYetValid
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            PostError::TlsName
+        }
+        CertificateError::UnknownIssuer => PostError::TlsIssuer,
+        _ => PostError::TlsCertificate,
+    }
+}
+
+/// What the receiver says (RFC 8446, section 6.2).
+const fn of_alert(alert: AlertDescription) -> PostError {
+    match alert {
+        AlertDescription::ProtocolVersion => PostError::TlsVersion,
+        AlertDescription::CertificateRequired
+        | AlertDescription::NoCertificate
+        | AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA
+        | AlertDescription::AccessDenied => PostError::TlsClientCertificate,
+        _ => PostError::Tls,
     }
 }
 

@@ -8,7 +8,7 @@ use super::entry::{
 };
 use super::names::Names;
 use super::records::{
-    CallRecord, Content, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, SettleRecord,
+    CallRecord, Content, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, NONE, SettleRecord,
     StateRecord, SubmitRecord,
 };
 
@@ -158,6 +158,13 @@ impl Tables {
         by_place(&mut self.submits);
         by_place(&mut self.calls);
         by_place(&mut self.deliveries);
+        self.deliveries.dedup_by(|next, one| {
+            let is_once_more = is_once_more(one, next);
+            if is_once_more {
+                std::mem::swap(one, next);
+            }
+            is_once_more
+        });
         by_place(&mut self.leases);
         by_place(&mut self.settles);
         by_place(&mut self.states);
@@ -174,4 +181,10 @@ impl Tables {
     pub(crate) fn final_count(&self, state: JobState) -> u64 {
         self.finals.iter().filter(|last| last.state == state).count() as u64
     }
+}
+
+/// Whether a call that its receiver ended without an answer was sent again as the same attempt. The second one counts.
+fn is_once_more(one: &Delivery, next: &Delivery) -> bool {
+    let is_unanswered = one.end_line != NONE && one.status == 0 && one.end <= next.start;
+    is_unanswered && one.job == next.job && one.attempt == next.attempt && one.webhook == next.webhook
 }

@@ -1,0 +1,226 @@
+//! One connection to a receiver: HTTP/1.1, which serves one attempt at a time, or HTTP/2, which serves as many as the
+//! receiver allows. Which connection serves which attempt is up to `connections`.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Uri;
+use http_body_util::Full;
+use hyper::client::conn::{http1, http2};
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tower::Service as _;
+
+use super::causes;
+use super::connector::Connector;
+use super::error::PostError;
+use super::stream::{Known, Stream};
+
+/// A connection that is older takes no further request, so that a change of a receiver's addresses is followed.
+const OLDEST: Duration = Duration::from_secs(60);
+/// How often a connection of HTTP/2 with requests is asked whether it is alive, and how long it may take to answer.
+const ASKED: Duration = Duration::from_secs(15);
+/// The largest head of a response.
+pub(super) const MAX_HEAD: u32 = 32 * 1024;
+/// How many headers a response may have.
+pub(super) const MAX_HEADERS: usize = 100;
+/// How much of bodies a receiver may send over HTTP/2 before it is read: of one, and of all on a connection.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 512 * 1024;
+
+/// A connection that was just made.
+pub(super) enum Opened {
+    Http1(Http1),
+    Http2(Http2),
+}
+
+/// A connection of HTTP/1.1, or 1.0.
+pub(super) struct Http1 {
+    pub(super) sender: http1::SendRequest<Full<Bytes>>,
+    /// The origin that it leads to.
+    pub(super) name: Arc<str>,
+    pub(super) known: Known,
+    /// Whether an attempt was answered on it.
+    pub(super) was_used: bool,
+}
+
+/// A connection of HTTP/2.
+pub(super) struct Http2 {
+    pub(super) sender: http2::SendRequest<Full<Bytes>>,
+    /// The origin that it leads to.
+    pub(super) name: Arc<str>,
+    pub(super) known: Known,
+    has_answered: AtomicBool,
+    /// Whether attempts may not begin on it any more.
+    is_left: AtomicBool,
+    load: Mutex<Load>,
+    streams: Arc<Streams>,
+}
+
+struct Load {
+    streams: usize,
+    /// When the last stream ended.
+    since: Instant,
+}
+
+/// Makes a connection to an origin, the name of which is `name`. `changed` is notified when it may serve more attempts than before.
+pub(super) async fn open(
+    mut connector: Connector,
+    uri: Uri,
+    name: Arc<str>,
+    changed: Arc<Notify>,
+) -> Result<Opened, PostError> {
+    let io = connector.call(uri).await.map_err(|error| error.kind)?;
+    let known = io.inner().known().clone();
+    if io.inner().is_http2() {
+        let polled = Arc::<Notify>::default();
+        let (sender, connection) = http2(Spawner(Some(Arc::clone(&polled))), io).await?;
+        let streams = Arc::new(Streams { limit: AtomicUsize::new(1), changed });
+        Spawner(None).execute(serve(connection, polled, Arc::clone(&streams)));
+        let load = Mutex::new(Load { streams: 0, since: Instant::now() });
+        let (has_answered, is_left) = (AtomicBool::new(false), AtomicBool::new(false));
+        return Ok(Opened::Http2(Http2 { sender, name, known, has_answered, is_left, load, streams }));
+    }
+    let handshake = http1::Builder::new()
+        .max_buf_size(MAX_HEAD as usize)
+        .max_headers(MAX_HEADERS)
+        // What other clients take.
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .allow_spaces_after_header_name_in_responses(true)
+        .ignore_invalid_headers_in_responses(true)
+        .handshake(io);
+    let (sender, connection) = handshake.await.map_err(|error| causes::of_request(&error))?;
+    Spawner(None).execute(async move { drop(connection.await) });
+    Ok(Opened::Http1(Http1 { sender, name, known, was_used: false }))
+}
+
+type Http2Connection = http2::Connection<TokioIo<Stream>, Full<Bytes>, Spawner>;
+
+/// Serves the requests of a connection. After each look at what has come, asks how many streams the receiver allows: the
+/// library does not say when that changes.
+async fn serve(mut connection: Http2Connection, polled: Arc<Notify>, streams: Arc<Streams>) {
+    loop {
+        tokio::select! {
+            biased;
+            _ended = &mut connection => return streams.changed.notify_waiters(),
+            () = polled.notified() => {}
+        }
+        let limit = connection.current_max_send_streams();
+        if streams.limit.swap(limit, Ordering::Relaxed) != limit {
+            streams.changed.notify_waiters();
+        }
+    }
+}
+
+async fn http2(
+    spawner: Spawner,
+    io: TokioIo<Stream>,
+) -> Result<(http2::SendRequest<Full<Bytes>>, Http2Connection), PostError> {
+    let handshake = http2::Builder::new(spawner)
+        .max_header_list_size(MAX_HEAD)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        // Until the receiver has said how many it allows.
+        .initial_max_send_streams(1)
+        .timer(TokioTimer::new())
+        .keep_alive_interval(ASKED)
+        .keep_alive_timeout(ASKED)
+        .handshake(io);
+    handshake.await.map_err(|error| causes::of_request(&error))
+}
+
+impl Http1 {
+    /// Whether a further attempt may begin on it.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.sender.is_closed() && self.known.meter.age() < OLDEST
+    }
+}
+
+impl Http2 {
+    /// Whether a further attempt may begin on it, if the receiver allows one more.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.sender.is_closed() && !self.is_left.load(Ordering::Relaxed) && self.known.meter.age() < OLDEST
+    }
+
+    /// How many attempts the receiver allows at a time; `None` until it has said so.
+    pub(super) fn limit(&self) -> Option<usize> {
+        let limit = self.streams.limit.load(Ordering::Relaxed);
+        (limit > 1 || self.was_used()).then_some(limit)
+    }
+
+    /// Begins an attempt if the receiver allows one more.
+    pub(super) fn begin(&self) -> bool {
+        let most = self.streams.limit.load(Ordering::Relaxed);
+        let mut load = self.load();
+        let is_allowed = load.streams < most;
+        load.streams += usize::from(is_allowed);
+        is_allowed
+    }
+
+    /// Ends an attempt.
+    pub(super) fn end(&self) {
+        let mut load = self.load();
+        load.streams -= 1;
+        load.since = Instant::now();
+        drop(load);
+        self.streams.changed.notify_one();
+    }
+
+    /// Whether it has had no attempt for so long.
+    pub(super) fn is_idle_for(&self, length: Duration) -> bool {
+        let load = self.load();
+        load.streams == 0 && load.since.elapsed() >= length
+    }
+
+    /// Whether an attempt was answered on it.
+    pub(super) fn was_used(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn answered(&self) {
+        self.has_answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets no other attempt begin on it.
+    pub(super) fn leave(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
+    }
+
+    fn load(&self) -> MutexGuard<'_, Load> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The streams that a receiver allows at a time.
+struct Streams {
+    limit: AtomicUsize,
+    changed: Arc<Notify>,
+}
+
+/// Runs the tasks of connections, and says each time when one has run.
+#[derive(Clone)]
+struct Spawner(Option<Arc<Notify>>);
+
+impl<F> Executor<F> for Spawner
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        let Some(polled) = self.0.clone() else { return TokioExecutor::new().execute(future) };
+        TokioExecutor::new().execute(async move {
+            let mut future = pin!(future);
+            poll_fn(|context| {
+                let result = future.as_mut().poll(context);
+                polled.notify_one();
+                result
+            })
+            .await;
+        });
+    }
+}

@@ -1,0 +1,112 @@
+//! A connection, or a stream of one, in the hands of one attempt: sends its request, and says why there is no response.
+//! Afterwards the connection serves others, or is closed.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::uri::Scheme;
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use super::causes;
+use super::connection::{Http1, Http2};
+use super::connections::Shared;
+use super::error::PostError;
+use super::stream::Known;
+
+/// A connection for one attempt. Unless that is answered, no other attempt uses it: over HTTP/2 it may be dead.
+pub(super) struct Lent {
+    used: Option<Used>,
+    has_answered: bool,
+    shared: Arc<Shared>,
+}
+
+pub(super) enum Used {
+    Http1(Http1),
+    Http2(Arc<Http2>),
+}
+
+impl Lent {
+    pub(super) const fn new(used: Used, shared: Arc<Shared>) -> Self {
+        Self { used: Some(used), has_answered: false, shared }
+    }
+
+    pub(super) fn known(&self) -> Option<&Known> {
+        Some(match self.used.as_ref()? {
+            Used::Http1(one) => &one.known,
+            Used::Http2(one) => &one.known,
+        })
+    }
+
+    /// Sends the request, and waits for the head of the response.
+    pub(super) async fn send(
+        &mut self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, PostError> {
+        let answered = match self.used.as_mut() {
+            None => return Err(PostError::Broken),
+            Some(Used::Http1(one)) => {
+                to_origin_form(&mut request);
+                one.known.expect_head();
+                let received = one.known.received();
+                let sent = one.sender.try_send_request(request).await;
+                sent.map_err(|failed| match causes::of_send(failed) {
+                    PostError::Broken if one.was_used && one.known.received() == received => PostError::Ended,
+                    error => error,
+                })
+            }
+            Some(Used::Http2(one)) => {
+                let (was_used, mut sender) = (one.was_used(), one.sender.clone());
+                let sent = sender.try_send_request(request).await;
+                let answered = sent.map_err(|failed| match causes::of_send(failed) {
+                    PostError::Broken if was_used => PostError::Ended,
+                    error => error,
+                });
+                if answered.is_ok() {
+                    one.answered();
+                }
+                answered
+            }
+        };
+        self.has_answered = answered.is_ok();
+        answered
+    }
+
+    /// The whole response was read: the connection is free for another attempt.
+    pub(super) fn give_back(mut self) {
+        if let Some(Used::Http1(one)) = self.used.take_if(|used| matches!(used, Used::Http1(_)))
+            && !one.known.is_last()
+        {
+            Arc::clone(&self.shared).give_back(one);
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(Used::Http2(one)) = &self.used {
+            if !self.has_answered {
+                one.leave();
+            }
+            one.end();
+        }
+    }
+}
+
+/// A request of HTTP/1.1 names the path, and the host in a header (RFC 9112, section 3.2.1).
+fn to_origin_form(request: &mut Request<Full<Bytes>>) {
+    let uri = request.uri();
+    let usual = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+    let host = uri.host().unwrap_or_default();
+    let host = match uri.port_u16().filter(|port| *port != usual) {
+        Some(port) => HeaderValue::try_from(format!("{host}:{port}")),
+        None => HeaderValue::from_str(host),
+    };
+    let path = uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
+    if let Ok(host) = host {
+        request.headers_mut().entry(HOST).or_insert(host);
+    }
+    *request.uri_mut() = path;
+}

@@ -1,0 +1,126 @@
+//! Connections that are kept for the next callback, and that the receiver ends just as that comes: the callback is sent
+//! once more at once, which is no failure.
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ringback_testkit::{NameServer, Stack};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+
+use super::raw_receiver::{Boxed, RawReceiver, acceptor, file, header, read_request};
+use crate::sample_jobs::{SOON, TOPIC};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
+/// How a receiver ends a kept connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// When the next request was read.
+    Closes,
+    /// The same, with a reset.
+    Resets,
+    /// Before the next request comes, at the same moment as that, or later.
+    ClosesAfter(Duration),
+}
+
+fn job(id: &str, url: &str) -> Value {
+    json!({"topic": TOPIC, "id": id, "url": url, "body": {"id": id}, "retry": {"preset": "none"}})
+}
+
+/// A receiver whose first connection ends at its second request. Returns what came.
+async fn ending(end: End, tls: bool) -> (RawReceiver, Arc<Mutex<Vec<String>>>) {
+    let came = Arc::<Mutex<Vec<String>>>::default();
+    let seen = Arc::clone(&came);
+    let receiver = RawReceiver::start(move |stream, number| {
+        let seen = Arc::clone(&seen);
+        async move {
+            if end == End::Resets && number == 1 {
+                stream.set_zero_linger().expect("a socket");
+            }
+            let mut stream: Boxed = if tls {
+                let Ok(stream) = acceptor("receiver", &["http/1.1"]).accept(stream).await else { return };
+                Box::pin(stream)
+            } else {
+                Box::pin(stream)
+            };
+            for nth in 1.. {
+                if let End::ClosesAfter(length) = end
+                    && (number, nth) == (1, 2)
+                {
+                    tokio::time::sleep(length).await;
+                    return;
+                }
+                let Some(head) = read_request(&mut stream).await else { return };
+                seen.lock().expect("no panic").push(head);
+                if (number, nth) == (1, 2) || stream.write_all(OK).await.is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    (receiver.await, came)
+}
+
+#[tokio::test]
+async fn a_callback_on_a_kept_connection_that_ends_is_sent_once_more_and_has_not_failed() {
+    let (names, ca) = (NameServer::start(60), file("authority.pem"));
+    names.knows("shop.example", &[Ipv4Addr::LOCALHOST.into()]);
+    let options = Stack::options().env("RINGBACK_NAME_SERVERS", &names.address().to_string());
+    let stack = options.env("RINGBACK_CA_FILE", ca.to_str().expect("a path")).start().await;
+    stack.set_policy(TOPIC, &json!({"attempts": "all"})).await;
+    let mut after: Vec<_> = (0..5).map(|n| End::ClosesAfter(Duration::from_millis(n))).collect();
+    after.extend([End::Closes, End::Resets]);
+    for (n, end) in after.into_iter().enumerate() {
+        for tls in [false, true] {
+            let (receiver, came) = ending(end, tls).await;
+            let url = if tls { receiver.https_url("shop.example") } else { receiver.url() };
+            let ids = [1, 2].map(|nth| format!("{n}-{tls}-{nth}"));
+            for id in &ids {
+                stack.accept(&job(id, &url)).await;
+                stack.wait_state(TOPIC, id, "done", SOON).await;
+            }
+            let attempts = stack.attempts(TOPIC, &ids[1]).await;
+            assert_eq!(attempts.len(), 1, "{end:?}: {attempts:?}");
+            let came = came.lock().expect("no panic").clone();
+            if matches!(end, End::ClosesAfter(_)) {
+                continue;
+            }
+            assert_eq!(came.len(), 3, "{end:?}");
+            for name in ["webhook-id", "ringback-attempt"] {
+                assert_eq!(header(&came[1], name), header(&came[2], name), "{name}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_callback_is_sent_no_more_than_twice_and_on_a_new_connection_once() {
+    let stack = Stack::start().await;
+    let came = Arc::<Mutex<usize>>::default();
+    let seen = Arc::clone(&came);
+    // Answers the very first request, and none after it.
+    let receiver = RawReceiver::start(move |mut stream, _| {
+        let seen = Arc::clone(&seen);
+        async move {
+            while read_request(&mut stream).await.is_some() {
+                let is_first = {
+                    let mut seen = seen.lock().expect("no panic");
+                    *seen += 1;
+                    *seen == 1
+                };
+                if !is_first || stream.write_all(OK).await.is_err() {
+                    return;
+                }
+            }
+        }
+    })
+    .await;
+    for (id, state, expected) in [("kept", "done", 1), ("twice", "dead", 3), ("once", "dead", 4)] {
+        stack.accept(&job(id, &receiver.url())).await;
+        let ended = stack.wait_state(TOPIC, id, state, SOON).await;
+        assert_eq!(*came.lock().expect("no panic"), expected, "{id}");
+        assert!(state == "done" || ended["last"]["error"] == "broken", "{ended}");
+    }
+}
