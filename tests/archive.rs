@@ -2,6 +2,7 @@
 //! `ringback up`; each once, whatever is killed. So is the audit log.
 
 mod audit_log;
+mod clock;
 mod crash_points;
 pub(crate) mod database;
 mod ends;

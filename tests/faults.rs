@@ -3,6 +3,7 @@
 mod accepted_count;
 mod canary;
 mod chaos;
+mod clocks;
 mod cluster;
 mod cluster_nodes;
 mod connections;

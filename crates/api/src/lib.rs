@@ -61,6 +61,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// If the address cannot be bound, the store must not be used, or a task fails.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
+    let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
+    let context = context.on_store(clock, move || of.clock_ahead_seconds());
     let listener = bind(&config).await?;
     let mut tasks = Tasks::new();
     start(listener, &config, &store, &context, &mut tasks);

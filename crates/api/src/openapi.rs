@@ -108,6 +108,7 @@ use crate::{routes, schema};
         routes::consistency_audit::audit,
         routes::consistency_audit::repair,
         routes::consistency_audit::accept_loss,
+        routes::consistency_audit::accept_clock,
         routes::jobs::attempts,
         routes::events::events,
         serve,

@@ -117,6 +117,7 @@ fn one_by_one() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/audit", get(consistency_audit::audit)),
         ("/v1/audit/repair", post(consistency_audit::repair)),
         ("/v1/audit/accept-loss", post(consistency_audit::accept_loss)),
+        ("/v1/audit/accept-clock", post(consistency_audit::accept_clock)),
     ]
 }
 

@@ -94,7 +94,11 @@ impl<S: Sink> Relay<S> {
                 if maintained.is_none_or(|at: Instant| at.elapsed() >= MAINTAIN) {
                     // If it fails it is not tried again soon, so that ends are archived meanwhile.
                     maintained = Some(Instant::now());
-                    if let Err(error) = self.sink.maintain().await {
+                    if !self.is_time_sure().await {
+                        warn!(
+                            "nothing is removed from the archive while it is not sure what time it is; trying later"
+                        );
+                    } else if let Err(error) = self.sink.maintain().await {
                         warn!(%error, "what was kept long enough cannot be removed from the archive; trying later");
                         break Some(error);
                     }
@@ -216,11 +220,18 @@ impl<S: Sink> Relay<S> {
         Ok(total)
     }
 
+    /// Whether the store's time is that of this machine, so that what is old by it may be removed.
+    async fn is_time_sure(&self) -> bool {
+        self.store.is_time_sure(Shard(0)).await.unwrap_or(false)
+    }
+
     /// Archives what is new in the audit log, if it is time to look. Returns false if the database does not take it.
     async fn archive_audit_log(&mut self) -> bool {
         let Some(reader) = self.audit_log.as_mut().filter(|reader| reader.is_due()) else { return true };
         let now = self.context.clock.now();
-        let oldest = self.config.keep.map(|keep| now.minus(keep));
+        // By a wrong clock nothing is too old.
+        let keep = self.config.keep.filter(|_| self.store.clock_gap().is_none());
+        let oldest = keep.map(|keep| now.minus(keep));
         let Some(found) = reader.read(&self.store, now, oldest).await else { return true };
         // The oldest first.
         for rows in found.rows.rchunks(AUDIT_ENTRIES) {

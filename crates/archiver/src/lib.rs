@@ -11,6 +11,8 @@ mod postgres;
 mod select;
 mod sqlite;
 
+use std::sync::Arc;
+
 use ringback_archive::{ArchiveUrl, pipe, start};
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
@@ -65,6 +67,8 @@ async fn until_closed(
 
 async fn from_store(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
+    let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
+    let context = context.on_store(clock, move || of.clock_ahead_seconds());
     let mut tasks = Tasks::new();
     // SQLite has one writer at a time.
     let relays = if matches!(config.archive.url, ArchiveUrl::Sqlite(_)) { 1 } else { RELAYS };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_archive::{AuditEntryRow, EndRow, MIGRATE, Sink, SinkError, Written};
-use ringback_core::clock::Clock;
+use ringback_core::clock::{Clock, MAX_DIFFERENCE};
 use ringback_postgres::{Connection, Limits, Server, describe};
 use tokio::time::timeout;
 use tokio_postgres::Client;
@@ -91,15 +91,21 @@ impl Postgres {
         let now = i64::try_from(self.clock.now().as_millis()).unwrap_or(i64::MAX);
         let Self { connection, partitions, keep, .. } = self;
         let client = Self::client(connection)?;
-        erase::forget_before(client, now).await?;
+        let server: f64 = client.query_one("select extract(epoch from now())::float8", &[]).await?.get(0);
+        let is_sure = (server * 1000.0 - now as f64).abs() <= MAX_DIFFERENCE.as_secs_f64() * 1000.0;
+        if is_sure {
+            erase::forget_before(client, now).await?;
+        } else {
+            tracing::warn!("nothing is removed from the archive: the clock of PostgreSQL is another one");
+        }
         let this = Month::of(now);
         for month in [this, this.next(), this.next().next()] {
             if !partitions.contains(&month) && partitions::ensure(client, month).await? {
                 partitions.insert(month);
             }
         }
-        if let Some(keep) = keep {
-            let before = now.saturating_sub_unsigned(ringback_core::clock::millis(*keep));
+        if let Some(keep) = keep.filter(|_| is_sure) {
+            let before = now.saturating_sub_unsigned(ringback_core::clock::millis(keep));
             partitions::drop_before(client, before).await?;
             audit_log::remove_before(client, before).await?;
         }

@@ -109,6 +109,7 @@ impl ShardWorker {
                     if backoff.succeeded(kind) {
                         info!(shard = self.shard.number(), "passes succeed again");
                     }
+                    let next_dead = next_dead.filter(|_| self.store.clock_gap().is_none());
                     let next_due = NextDue([next_due, next_lease, next_dead]);
                     kind = match pace::next_step(backoff.delay(next_due, started), Some(kind)) {
                         Step::Pass(next) => next,
@@ -140,6 +141,10 @@ impl ShardWorker {
             PassKind::Recover => {
                 let recovered = self.store.recover(shard, epoch, limits).await?;
                 self.settle_expired(recovered).await
+            }
+            // What is old by a wrong clock is not removed.
+            PassKind::Evict if !self.store.is_time_sure(shard).await? => {
+                self.store.promote(shard, epoch, limits).await
             }
             PassKind::Evict => self.store.evict(shard, epoch, limits).await,
         }

@@ -66,6 +66,8 @@ async fn run(
     let greeting = Greeting::of(&config, demo.as_ref().map(|demo| demo.address));
     let greeting = Arc::new(greeting);
     let store = Store::open(config.api.store.clone())?;
+    let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
+    let context = context.on_store(clock, move || of.clock_ahead_seconds());
     let listener = ringback_api::bind(&config.api).await?;
     config.notifier.outgoing.listeners.push(listener.local_addr().unwrap_or(config.api.listen));
     let mut tasks = Tasks::new();

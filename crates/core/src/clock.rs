@@ -47,6 +47,18 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// How far a clock may be from that of the store. One that is further away is wrong, or the store's is: that is said, and
+/// nothing is deleted or refused by it.
+pub const MAX_DIFFERENCE: Duration = Duration::from_secs(60);
+
+/// A clock that shows an earlier time has lost it: 2020-01-01.
+pub const EARLIEST: Timestamp = Timestamp(1_577_836_800_000);
+
+/// A duration in whole microseconds.
+pub fn micros(d: Duration) -> u64 {
+    u64::try_from(d.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// A duration in whole milliseconds, rounded down: for one that is over.
 pub fn millis(d: Duration) -> u64 {
     u64::try_from(d.as_millis()).unwrap_or(u64::MAX)

@@ -9,6 +9,7 @@ mod attempts;
 mod audit;
 mod audit_log;
 mod bulk;
+mod clock_gap;
 mod dead;
 mod destinations;
 mod draw;
@@ -46,6 +47,7 @@ pub use self::{
     audit::*,
     audit_log::*,
     bulk::*,
+    clock_gap::*,
     dead::*,
     destinations::*,
     draw::*,

@@ -39,6 +39,8 @@ const MAX_SHARE: Duration = Duration::from_millis(200);
 /// When the store cannot be used, or a task failed.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
+    let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
+    let context = context.on_store(clock, move || of.clock_ahead_seconds());
     let mut tasks = Tasks::new();
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());

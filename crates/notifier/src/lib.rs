@@ -59,6 +59,8 @@ const POLICIES: &str = "notifier's policies";
 /// When the store cannot be used, the HTTP client cannot be created, or a task failed.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
+    let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
+    let context = context.on_store(clock, move || of.clock_ahead_seconds());
     let mut tasks = Tasks::new();
     start(config, &store, &context, &mut tasks)?;
     let (prepare, check) = (Store::prepared, Store::answers);

@@ -7,7 +7,7 @@ use opentelemetry::metrics::Meter;
 use ringback_core::clock::Clock;
 
 use crate::admin::Health;
-use crate::scrape::Scrapes;
+use crate::scrape::{GaugeValues, Scrapes};
 use crate::shutdown::Shutdown;
 use crate::tasks::Tasks;
 
@@ -27,6 +27,21 @@ pub struct Context {
 }
 
 impl Context {
+    /// The context of a role on a store: its clock, and a metric of how many seconds the time of the store is ahead of this
+    /// machine's clock.
+    #[must_use]
+    pub fn on_store(self, clock: Arc<dyn Clock>, ahead: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.scrapes.add(move || {
+            std::future::ready(vec![GaugeValues {
+                name: "ringback_store_clock_ahead_seconds",
+                about: "How far the time of the store is ahead of this machine's clock",
+                labels: &[],
+                values: vec![(Vec::new(), ahead())],
+            }])
+        });
+        Self { clock, ..self }
+    }
+
     /// Spawns a task that has to read something before the process is ready. The process becomes
     /// ready when the task calls the function that it is given. The task is dropped when the
     /// shutdown begins.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
-use ringback_core::clock::SystemClock;
+use ringback_core::clock::{Clock as _, EARLIEST, SystemClock};
 use tokio::runtime;
 
 use crate::admin::{self, Health};
@@ -51,6 +51,15 @@ pub(crate) struct Process {
 impl Process {
     /// Runs until the work ends and returns the exit status.
     pub(crate) fn run(self, work: Work) -> ExitCode {
+        let now = SystemClock.now();
+        if now < EARLIEST {
+            return refuse(
+                &format!(
+                    "the clock of this machine shows {now}, so it has lost its time; set it, and start again"
+                ),
+                FAILURE,
+            );
+        }
         // An error means that a provider is installed already.
         rustls::crypto::ring::default_provider().install_default().ok();
         let runtime = match runtime::Builder::new_multi_thread().thread_name(self.name).enable_all().build() {

@@ -7,6 +7,7 @@ mod attempts;
 mod audit_log;
 mod bulks;
 mod carriers;
+mod clock;
 mod destinations;
 mod failing;
 mod feeds;

@@ -15,6 +15,7 @@ use ringback_core::contract::{Profile, StoreError, Wake};
 use ringback_core::crash_point;
 use tokio::sync::{broadcast, watch};
 
+use super::clock_word::ClockWord;
 use super::error::{Error, Result};
 use super::files::{private_file, sync_directory};
 use super::streams::{EventBus, WAKE_BACKLOG};
@@ -26,6 +27,7 @@ const CACHE: usize = 128 * 1024 * 1024;
 pub(crate) struct StoreLocation {
     medium: Medium,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock_word: ClockWord,
     pub(crate) wakes: broadcast::Sender<Wake>,
     pub(crate) events: EventBus,
     /// Notified when policies have changed.
@@ -56,6 +58,7 @@ impl StoreLocation {
         Self {
             medium,
             clock,
+            clock_word: ClockWord::default(),
             wakes: broadcast::Sender::new(WAKE_BACKLOG),
             events: EventBus::default(),
             policies: watch::Sender::default(),

@@ -2,6 +2,7 @@
 //! present edge. An edge checks first and changes after. `transitions` has the state changes that
 //! edges are made of.
 
+pub(crate) mod set_back;
 pub(crate) mod transitions;
 
 use std::collections::{BTreeSet, HashMap};
@@ -131,7 +132,8 @@ impl<'t> Txn<'t> {
             wakes.push(Wake::Due(Shard(shard), wait));
         }
         if self.row != self.before {
-            self.row.time_us = now_us;
+            // While the clock is behind a time that was written, that is known.
+            self.row.time_us = self.row.time_us.max(now_us);
             self.rows.insert(shard, self.row.clone());
             self.changed.insert(shard);
         }

@@ -14,15 +14,17 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ringback_core::contract::{StoreError, edge_log};
+use ringback_core::contract::{ClockGap, StoreError, edge_log};
 use ringback_core::crash_point;
 use tokio::sync::mpsc;
 
 use self::queue::{Member, Next, Queue, Reply, Request};
 use self::time::Time;
+use super::clock_word::{Ahead, Word};
 use super::error::{Error, Result};
 use super::location::StoreLocation;
 use super::tables::{Fixed, Journal, Shards, Writing};
+use super::txn::set_back::SetBack;
 use super::txn::{PassTimes, Sealed, Txn};
 use super::wal::checkpoint::CheckpointedDb;
 
@@ -75,8 +77,7 @@ impl Writer {
     /// Opens a location. The writer has no queue.
     pub(crate) fn open(location: &Arc<StoreLocation>, shards: u16) -> Result<Self> {
         let (db, fixed) = CheckpointedDb::open(location, shards)?;
-        let rows = Shards::open(&db.snapshot()?)?.all()?;
-        let last_time = rows.into_values().map(|row| row.time_us).max().unwrap_or(0);
+        let last_time = last_time(&db)?;
         Ok(Self {
             location: Arc::clone(location),
             db: Some(db),
@@ -148,8 +149,12 @@ impl Writer {
     }
 
     fn db(&mut self) -> Result<CheckpointedDb> {
-        let open = || CheckpointedDb::open(&self.location, self.fixed.shards).map(|(db, _)| db);
-        self.db.take().map_or_else(open, Ok)
+        if let Some(db) = self.db.take() {
+            return Ok(db);
+        }
+        let (db, _) = CheckpointedDb::open(&self.location, self.fixed.shards)?;
+        self.time.is_opened_at(last_time(&db)?);
+        Ok(db)
     }
 
     /// Runs groups in one transaction of the database, until the next checkpoint. The calls
@@ -196,7 +201,37 @@ impl Writer {
         Ok(())
     }
 
+    /// Goes back to the clock if the store's time is far ahead of it, or if somebody has said that the clock is right. What
+    /// was done by that time stays known, and is shown, until it makes no difference.
+    fn follow_clock(&mut self, txn: &mut Txn<'_>) -> Result<()> {
+        let (word, known) = (self.location.clock_word.take(), self.location.clock_word.ahead());
+        let accepted = known.filter(|_| word == Word::Given).map(|ahead| ahead.time_us);
+        let Some(from_us) = self.time.is_to_go_back_from().or(accepted) else { return Ok(()) };
+        let (shards, to_us) = (self.fixed.shards, self.time.go_back());
+        let from_us = known.map_or(from_us, |ahead| ahead.time_us.max(from_us));
+        let jobs = txn.set_back(&SetBack { shards, from_us, to_us, word })?;
+        let gap = ClockGap::ahead(Duration::from_micros(from_us.saturating_sub(to_us)), jobs);
+        let ahead = (jobs > 0 && word == Word::Awaited).then_some(Ahead { time_us: from_us, jobs });
+        if ahead.is_some() {
+            tracing::warn!(
+                jobs,
+                ahead_ms = gap.ahead_ms,
+                "the store's last time is {gap} the machine's clock, and jobs were accepted, tried or became due by it; none of them is delivered before the clock shows its due time. If the clock is right: `ringback audit --accept-clock`"
+            );
+        } else {
+            txn.forget_time(shards, to_us)?;
+            tracing::warn!(
+                jobs,
+                ahead_ms = gap.ahead_ms,
+                "the store's last time is {gap} the machine's clock; the store follows the clock"
+            );
+        }
+        self.location.clock_word.set_ahead(ahead);
+        Ok(())
+    }
+
     fn run_group(&mut self, txn: &mut Txn<'_>, group: &mut [Member]) -> Result<(), Failed> {
+        self.follow_clock(txn)?;
         for (index, member) in group.iter_mut().enumerate() {
             let before = txn.written();
             let watched = self.location.events.watched_until(member.shard);
@@ -254,4 +289,10 @@ impl Writer {
             tracing::error!(error = &error as &dyn std::error::Error, "the embedded store cannot be closed");
         }
     }
+}
+
+/// The latest time that the store has written, in µs.
+fn last_time(db: &CheckpointedDb) -> Result<u64> {
+    let rows = Shards::open(&db.snapshot()?)?.all()?;
+    Ok(rows.into_values().map(|row| row.time_us).max().unwrap_or(0))
 }

@@ -7,6 +7,7 @@
 mod audit;
 mod channel;
 mod check;
+mod clock_watch;
 mod durability;
 mod edge_log;
 mod edges;

@@ -98,7 +98,7 @@ impl RedisStore {
 
     /// Takes the row as it is now.
     pub(crate) fn take_row(&self, row: Row) -> SeenRow {
-        let (_, _, life, lost_run_id, jobs, run_id, is_guarded, lane_key, may_be_unkeyed) = row;
+        let (_, _, life, lost_run_id, jobs, run_id, is_guarded, lane_key, may_be_unkeyed, _) = row;
         let mut known = self.witness.installation();
         let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
         if loss != known.loss {

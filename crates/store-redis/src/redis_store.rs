@@ -6,11 +6,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Options, Profile, Shard, StoreError};
+use ringback_core::contract::{ClockGap, Options, Profile, Shard, StoreError};
 use ringback_core::{crash_point, is_cut, is_planted};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::clock_watch::ClockWatch;
 use super::keys::{Keys, Place};
 use super::lane_ids::{LaneIds, LaneKey};
 use super::moving::Moving;
@@ -39,6 +40,7 @@ pub struct RedisStore {
     pub(crate) weakness: RwLock<Option<StoreError>>,
     /// The key of lane ids, if the installation has none yet.
     new_lane_key: LaneKey,
+    clock: ClockWatch,
 }
 
 /// What was found when the store was found fit.
@@ -64,7 +66,33 @@ impl RedisStore {
         let (moving, preparing) = (Moving::new(&keys), Mutex::default());
         let (fitness, weakness) = (RwLock::default(), RwLock::default());
         let new_lane_key = LaneKey::generate()?;
-        Ok(Self { topology, keys, options, witness, moving, preparing, fitness, weakness, new_lane_key })
+        let clock = ClockWatch::default();
+        Ok(Self {
+            topology,
+            keys,
+            options,
+            witness,
+            moving,
+            preparing,
+            fitness,
+            weakness,
+            new_lane_key,
+            clock,
+        })
+    }
+
+    /// How far the server's clock is ahead of this machine's.
+    pub fn clock_gap(&self) -> ClockGap {
+        self.clock.gap()
+    }
+
+    /// Whether the clock of a shard's server is within a minute of this machine's.
+    pub async fn agrees_on_time(&self, shard: Shard) -> Result<bool, StoreError> {
+        let asked = Instant::now();
+        let (seconds, micros): (u64, u64) =
+            self.command(&redis::cmd("TIME"), Place::Shard(shard), "TIME").await?;
+        self.clock.saw(seconds.saturating_mul(1_000_000).saturating_add(micros), asked.elapsed());
+        Ok(!self.clock_gap().is_wide())
     }
 
     /// The version of the layout of keys and records.
@@ -88,7 +116,9 @@ impl RedisStore {
         let (version, earliest, shards) = (record::VERSION, record::EARLIEST, self.options.shards);
         let key = self.new_lane_key.to_hex();
         let args = (version, shards, earliest, self.life(), has_to_be_accepted, key);
+        let asked = Instant::now();
         let row: Row = self.ask_unprepared(&script::INSTALL, args).await?;
+        self.clock.saw(row.9, asked.elapsed());
         let (version, shards) = (&row.0, &row.1);
         if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
             let (earliest, ours) = (record::EARLIEST, record::VERSION);

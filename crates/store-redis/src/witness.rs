@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use crate::lane_ids::LaneIds;
 
 /// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs. Then
-/// the `run_id` of its server, whether a version that guards destinations made it, the key of lane ids, and whether
-/// there may be lanes from before the key.
-pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool);
+/// the `run_id` of its server, whether a version that guards destinations made it, the key of lane ids, whether
+/// there may be lanes from before the key, and the server's time in µs.
+pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool, u64);
 
 /// What a look at the row shows.
 pub(crate) struct SeenRow {

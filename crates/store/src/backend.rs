@@ -121,6 +121,15 @@ impl Store {
         let behind: Vec<_> =
             self.behind.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         found.push_str(&refused("for submits, because too many ends of jobs wait for the archive", &behind));
+        if let Some(gap) = self.clock_gap() {
+            found.push_str(&match &self.backend {
+                Backend::Redis(_) => format!("; the clock of Redis is {gap} this machine's"),
+                Backend::Embedded(_) => format!(
+                    "; the store's last time is {gap} this machine's clock: {} jobs were accepted, tried or became due by it; if the clock is right, `ringback audit --accept-clock`",
+                    gap.jobs
+                ),
+            });
+        }
         match shortage {
             Some(shortage) => format!("{found}; {shortage}, so submits are refused"),
             None => found,

@@ -13,6 +13,7 @@ mod backend;
 mod book_changes;
 mod book_entries;
 mod bulks;
+mod clock;
 mod dead;
 mod destinations;
 mod draws;

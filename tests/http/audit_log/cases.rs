@@ -14,7 +14,7 @@ pub(super) const SECRETS: [&str; 4] = [
 ];
 
 /// Operations that need an archive.
-pub(super) const ARCHIVED: [&str; 2] = ["erase_history", "replay_history"];
+pub(super) const ARCHIVED: [&str; 3] = ["erase_history", "replay_history", "accept_clock"];
 
 /// A call, and what its entry has.
 pub(super) struct Case {

@@ -118,6 +118,7 @@ mod tests {
             ("DELETE", "/v1/history", Need::Scope(Scope::Manage)),
             ("POST", "/v1/history/replay", Need::Scope(Scope::Manage)),
             ("POST", "/v1/audit/accept-loss", Need::Root),
+            ("POST", "/v1/audit/accept-clock", Need::Root),
             ("GET", "/v1/keys", Need::Root),
             ("DELETE", "/v1/keys/{key}", Need::Root),
             ("PUT", "/v1/quotas/{tenant}", Need::Root),

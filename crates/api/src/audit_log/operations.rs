@@ -3,7 +3,7 @@
 use http::Method;
 
 /// The name, method and path of each. The name is the `operationId`, but for a path that exists twice.
-const OPERATIONS: [(&str, Method, &str); 40] = [
+const OPERATIONS: [(&str, Method, &str); 41] = [
     ("cancel", Method::DELETE, "/v1/jobs/{topic}/{id}"),
     ("reschedule", Method::PATCH, "/v1/jobs/{topic}/{id}"),
     ("run", Method::POST, "/v1/jobs/{topic}/{id}/run"),
@@ -44,6 +44,7 @@ const OPERATIONS: [(&str, Method, &str); 40] = [
     ("replay_history", Method::POST, "/v1/history/replay"),
     ("repair", Method::POST, "/v1/audit/repair"),
     ("accept_loss", Method::POST, "/v1/audit/accept-loss"),
+    ("accept_clock", Method::POST, "/v1/audit/accept-clock"),
 ];
 
 /// The names of all, each once.

@@ -76,5 +76,6 @@ fn of_store(store: &Store) -> StoreAnswer {
         kind: store.kind().to_owned(),
         profile: store.profile().name().to_owned(),
         layout: store.layout(),
+        clock_ahead_ms: store.clock_gap().map(|gap| gap.ahead_ms),
     }
 }

@@ -97,6 +97,7 @@ const PROBLEMS: &[(&str, &str, &str)] = &[
     ("/v1/topics/{topic}/revivals/{revival}", "delete", "404 503"),
     ("/v1/audit", "get", "503"),
     ("/v1/audit/repair", "post", "400 408 413 422 503"),
+    ("/v1/audit/accept-clock", "post", "400 408 409 413 422 503"),
     ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
     ("/v1/events", "get", "400 422 503"),
     ("/v1/schedules", "get", "400 422 503"),

@@ -7,15 +7,17 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::contract::{AcceptLoss, Audit, Loss, Repair};
-use ringback_core::wire::{AuditAnswer, LossAnswer, parse_accept_loss};
+use ringback_core::contract::{AcceptClock, AcceptLoss, Audit, Loss, Repair};
+use ringback_core::wire::{AuditAnswer, ClockAnswer, LossAnswer, parse_accept_loss};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Upload};
-use crate::schema::{AcceptLossRequest, CreateProblems, EmptyRequest, NoBodyProblems, StoreProblems};
+use crate::schema::{
+    AcceptClockProblems, AcceptLossRequest, CreateProblems, EmptyRequest, NoBodyProblems, StoreProblems,
+};
 use crate::state::{Api, ApiState};
 
 /// Audit the store
@@ -80,6 +82,30 @@ pub(crate) async fn accept_loss(
             Err(ApiError::new(StatusCode::CONFLICT, detail))
         }
     }
+}
+
+/// Accept the machine's clock
+///
+/// The embedded store once had a time that was far ahead of the machine's clock, and jobs were accepted, tried or became due
+/// by it. This says that the clock is right. Retries and retentions that counted from the wrong time count from now; jobs
+/// wait until the clock shows their due time, as they did before.
+#[utoipa::path(
+    post, path = "/v1/audit/accept-clock", tag = "stats", operation_id = "accept_clock",
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
+    responses((status = 200, description = "Accepted", body = ClockAnswer), AcceptClockProblems),
+)]
+pub(crate) async fn accept_clock(State(api): ApiState, NoBody(_): NoBody) -> Noted<ClockAnswer> {
+    let detail = match api.store.accept_clock().await? {
+        AcceptClock::Accepted(gap) => {
+            let answer = ClockAnswer::from(gap);
+            return Ok((Change::default().after(&answer), Json(answer)));
+        }
+        AcceptClock::Right => "the store's time is that of the machine's clock",
+        AcceptClock::OfServer => {
+            "the time of this store is that of Redis: set the clock of its machine; nothing has to be accepted"
+        }
+    };
+    Err(ApiError::new(StatusCode::CONFLICT, detail))
 }
 
 async fn run(api: &Api, repair: Repair) -> JsonResult<AuditAnswer> {

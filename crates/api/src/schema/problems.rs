@@ -42,6 +42,8 @@ problems! {
     JobActionProblems: 400 404 408 409 413 422 503;
     /// Calls that refuse a body and never answer 404.
     NoBodyProblems: 400 408 413 422 503;
+    /// POST /v1/audit/accept-clock.
+    AcceptClockProblems: 400 408 409 413 422 503;
     /// POST /v1/destinations/{host}/pause.
     PauseDestinationProblems: 400 408 409 413 422 503;
     /// POST /v1/topics/{topic}/resume.

@@ -218,8 +218,8 @@ fn step(due: DueSchedule, now: Timestamp) -> Result<Step, Box<ScheduleRow>> {
     let DueSchedule { row: before, is_overlapped } = due;
     let Ok(state) = before.state() else { return Err(before.into()) };
     let plan = if is_overlapped { state.plan_of_overlap(now) } else { state.plan(now, MAX_FIRINGS) };
-    // One whose time has not come waits for it.
-    let plan = plan.unwrap_or(Plan { next: state.progress.next, ..Plan::default() });
+    // One whose time has not come waits. It is here because it was put off, or because the clock was set back.
+    let plan = plan.unwrap_or_else(|| Plan { next: state.waits_for(now), ..Plan::default() });
     Ok(Step { before, state, plan })
 }
 

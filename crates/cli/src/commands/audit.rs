@@ -1,12 +1,12 @@
 //! `ringback audit`: checks indexes and counts, repairs them with `--repair`, and accepts a loss of jobs with
-//! `--accept-loss`. Findings that remain, and a loss that waits to be accepted, make the exit code 1.
+//! `--accept-loss`, or the machine's clock with `--accept-clock`. Findings that remain, and a loss that waits to be accepted, make the exit code 1.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
 use http::Method;
-use ringback_core::wire::{AuditAnswer, FindingAnswer, LossAnswer};
+use ringback_core::wire::{AuditAnswer, ClockAnswer, FindingAnswer, LossAnswer};
 
 use super::session::{Session, parse};
 use crate::args::values;
@@ -20,6 +20,7 @@ Examples:
   ringback audit --repair
   ringback audit --output json | jq '.findings[]'
   ringback audit --accept-loss=8b1f0e6f2d6c4a5e9d3c7b1a0f9e8d7c6b5a4f3e
+  ringback audit --accept-clock
 
 An audit can run while jobs are submitted and delivered, one at a time per API process. If the store came back without \
 jobs that it had accepted, submits are refused until the loss is accepted. Exit codes: 0 no findings, or all are \
@@ -36,12 +37,18 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "RUN_ID", num_args = 0..=1, require_equals = true, conflicts_with = "repair")]
     #[expect(clippy::option_option, reason = "the flag has an optional value")]
     pub(crate) accept_loss: Option<Option<String>>,
+    /// Say that the machine's clock is right, where an embedded store once had a time far ahead of it
+    #[arg(long, conflicts_with_all = ["repair", "accept_loss"])]
+    pub(crate) accept_clock: bool,
     /// Time limit of the audit; the response comes only at its end
     #[arg(long = "patience", value_name = "DURATION", default_value = "1h", value_parser = values::duration)]
     pub(crate) time_limit: Duration,
 }
 
 pub(crate) async fn run(session: &mut Session, args: &AuditArgs) -> anyhow::Result<Verdict> {
+    if args.accept_clock {
+        return accept_clock(session).await;
+    }
     match &args.accept_loss {
         Some(Some(run_id)) => return accept_loss(session, run_id).await,
         Some(None) => {
@@ -83,6 +90,20 @@ async fn accept_loss(session: &mut Session, run_id: &str) -> anyhow::Result<Verd
             Table::new([""; 2], view.colour).page(&[
                 [Cell::from("accepted loss"), Cell::from(format!("at least {jobs} jobs"))],
                 [Cell::from("run_id"), Cell::from(run_id)],
+            ])
+        })
+        .await?;
+    Ok(Verdict::Done)
+}
+
+async fn accept_clock(session: &mut Session) -> anyhow::Result<Verdict> {
+    let call = Call::new(Method::POST, &["v1", "audit", "accept-clock"]);
+    session
+        .show(call, |clock: &ClockAnswer, view| {
+            let ClockAnswer { was_ahead_ms, jobs } = clock;
+            Table::new([""; 2], view.colour).page(&[
+                [Cell::from("the store's time was"), Cell::from(format!("{} s ahead", was_ahead_ms / 1000))],
+                [Cell::from("jobs of that time"), Cell::from(jobs.to_string())],
             ])
         })
         .await?;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Missed, Schedule, ScheduleState};
-use crate::clock::Timestamp;
+use crate::clock::{MAX_DIFFERENCE, Timestamp};
 
 /// A firing that is no later than this counts as on time: a carrier whose work another one takes over is away for some
 /// seconds.
@@ -47,6 +47,18 @@ impl ScheduleState {
         let mut plan = Plan { fire, missed, is_overlapped: false, next: schedule.next_after(now) };
         plan.limit(most.max(1));
         Some(plan)
+    }
+
+    /// The time for which it waits. One that a wrong clock has put too far ahead becomes the first after now, unless that has
+    /// just fired.
+    pub fn waits_for(&self, now: Timestamp) -> Option<Timestamp> {
+        let Self { schedule, progress } = self;
+        let (next, first) = (progress.next?, schedule.next_after(now));
+        let has_fired = |time: Timestamp| {
+            let last = progress.last.as_ref().map(|last| last.time);
+            last == Some(time) && time.since(now) <= MAX_DIFFERENCE
+        };
+        Some(first.filter(|first| *first < next && !has_fired(*first)).unwrap_or(next))
     }
 
     /// What is to be done if its last job has not ended and it does not fire meanwhile.

@@ -200,4 +200,8 @@ pub struct StoreAnswer {
     /// their own.
     #[serde(default)]
     pub layout: u64,
+    /// How far its time is ahead of the clock of the API, in milliseconds, if that is more than a minute; negative if it is
+    /// behind. For an embedded store how far its last time was, while `ringback audit --accept-clock` is awaited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_ms: Option<i64>,
 }

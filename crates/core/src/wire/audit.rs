@@ -7,7 +7,7 @@ use super::fields::object::{Mistakes, open, read};
 use super::fields::values::parsed;
 use super::problem::Problem;
 use crate::clock::millis;
-use crate::contract::{Audit, Finding, Loss};
+use crate::contract::{Audit, ClockGap, Finding, Loss};
 
 /// What the `run_id` of a server is.
 const RUN_ID: &str = "the run_id of a loss as the audit shows it: 1 to 64 hexadecimal digits in lower case";
@@ -53,6 +53,21 @@ pub struct LossAnswer {
     pub run_id: String,
     /// How many jobs are lost, as far as the API processes know.
     pub jobs: u64,
+}
+
+/// The clock that an embedded store follows from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClockAnswer {
+    /// How far the store's time was ahead of the machine's clock, in milliseconds.
+    pub was_ahead_ms: i64,
+    /// How many jobs were accepted, tried or became due by that time, and have not ended.
+    pub jobs: u64,
+}
+
+impl From<ClockGap> for ClockAnswer {
+    fn from(ClockGap { ahead_ms, jobs }: ClockGap) -> Self {
+        Self { was_ahead_ms: ahead_ms, jobs }
+    }
 }
 
 impl From<Loss> for LossAnswer {

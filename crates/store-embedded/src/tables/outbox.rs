@@ -69,6 +69,12 @@ impl<A: Access> Outbox<A> {
         Ok(found)
     }
 
+    /// The keys of the notices that are to be published after a time.
+    pub(crate) fn after(&self, shard: u16, time: u64) -> Result<Vec<OutboxKey>> {
+        let later = (shard, time.saturating_add(1), 0, 0)..=(shard, u64::MAX, u64::MAX, u32::MAX);
+        self.0.list(later, usize::MAX, |key, _| key)
+    }
+
     /// How many notices there are in all shards. Takes the same time however many there are.
     pub(crate) fn len(&self) -> Result<u64> {
         self.0.len()

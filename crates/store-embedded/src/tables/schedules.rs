@@ -134,6 +134,19 @@ impl Schedules<Writing<'_>> {
         self.rows.remove(name.as_str()).map(drop)
     }
 
+    /// Lets all schedules of a shard that fire after a time be looked at by then.
+    pub(crate) fn look_at_all(&mut self, shard: u16, time: u64) -> Result<()> {
+        let later = (shard, time.saturating_add(1), "")..=(shard, u64::MAX, "\u{10ffff}");
+        for (at, name) in self.times.list(later, usize::MAX, |(_, at, name), ()| (at, name.to_owned()))? {
+            let read = |raw: &[u8]| postcard::from_bytes::<Stored>(raw).ok();
+            let Some(stored) = self.rows.read(name.as_str(), read)?.flatten() else { continue };
+            self.times.remove((shard, at, name.as_str()))?;
+            self.times.insert((shard, time, name.as_str()), ())?;
+            self.rows.insert(name.as_str(), pack(&Stored { next: Some(time), ..stored }).as_slice())?;
+        }
+        Ok(())
+    }
+
     /// Removes a time that belongs to no schedule.
     pub(crate) fn forget_time(&mut self, shard: u16, at: u64, name: &str) -> Result<()> {
         self.times.remove((shard, at, name)).map(drop)

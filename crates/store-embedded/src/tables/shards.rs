@@ -14,7 +14,7 @@ use crate::error::Result;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ShardRow {
-    /// The store's time when the row was written, in µs.
+    /// The latest time of the store when the row was written, in µs.
     pub(crate) time_us: u64,
     /// The last lease number.
     pub(crate) lease: u64,

@@ -30,10 +30,11 @@ end
 
 -- What every process has to know of the row.
 local function described()
+  if not NOW_US then tick() end
   local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, GUARDED, LANE_KEY, UNKEYED)
   local guarded, unkeyed = stored[6] and 1 or 0, stored[8] and 1 or 0
   return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0), run_id(), guarded,
-    stored[7] or '', unkeyed}
+    stored[7] or '', unkeyed, NOW_US}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
@@ -44,7 +45,7 @@ end
 --   '', 1 if a loss has to be accepted by hand, a random key for lane ids if there is none
 -- Returns {layout version, shard count, life, run_id of a loss that is not accepted or '', its
 --   jobs, run_id of the server, 1 if the row was made by a version that guards destinations, key of lane ids, 1 if
---   there may be lanes from before it}
+--   there may be lanes from before it, the server's time in us}
 function edges.install(args)
   tick()
   local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LANE_KEY)

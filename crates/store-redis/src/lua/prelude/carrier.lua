@@ -15,6 +15,8 @@ end
 -- `next`, so that earlier times wake the carrier. Notices and firings are left out of `next`, because no pass makes them.
 -- `due_in` is the first time, if it is known.
 function carrier.waits(floor_ms, retention, due_in)
+  -- No pass plans the next one further ahead, so a later plan was made before the clock was set back.
+  if fields.next > NOW + floor_ms then recurring.look_at_all() end
   local due_wait = due_in
   if not due_wait then
     due_wait = wait_us(first_score(KEY.schedule))

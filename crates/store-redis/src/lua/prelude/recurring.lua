@@ -53,3 +53,11 @@ function recurring.save(changes)
   if first > 0 and (fields.fires_at == 0 or first < fields.fires_at) then shard.wake_at(NOW) end
   if first ~= fields.fires_at then shard.set('fires_at', first) end
 end
+
+-- Makes all schedules due: the clock was set back, and their times may be too far ahead. A carrier looks at each, and lets
+-- it wait for its next time by the clock. Their order stays.
+function recurring.look_at_all()
+  if fields.fires_at == 0 then return end
+  call('ZUNIONSTORE', KEY.recurring_times, 1, KEY.recurring_times, 'WEIGHTS', '1e-9')
+  shard.set('fires_at', first_score(KEY.recurring_times))
+end

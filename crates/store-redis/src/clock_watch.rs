@@ -1,0 +1,42 @@
+//! How far the clock of the server is ahead of this machine's, as the looks at the installation show it.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::contract::ClockGap;
+
+/// A look that takes longer says too little about a clock.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+
+/// The gap of the last look.
+#[derive(Debug, Default)]
+pub(crate) struct ClockWatch {
+    ahead_ms: AtomicI64,
+}
+
+impl ClockWatch {
+    /// Takes the time of a server, in µs, that answered a call which began at a time of this machine and took so long.
+    pub(crate) fn saw(&self, server_us: u64, took: Duration) {
+        if took > LONGEST_LOOK {
+            return;
+        }
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let own_us = SystemClock.micros().saturating_sub(ringback_core::clock::micros(took / 2));
+        let ahead_ms = number(server_us).saturating_sub(number(own_us)) / 1000;
+        let (before, now) = (self.gap(), ClockGap { ahead_ms, jobs: 0 });
+        self.ahead_ms.store(ahead_ms, Ordering::Relaxed);
+        match (before.is_wide(), now.is_wide()) {
+            (false, true) => tracing::warn!(
+                ahead_ms,
+                "the clock of Redis is {now} the clock of this machine: set the wrong one right. Meanwhile the time of Redis counts, and nothing that depends on a clock is deleted here"
+            ),
+            (true, false) => tracing::info!(ahead_ms, "the clocks of Redis and of this machine agree again"),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    pub(crate) fn gap(&self) -> ClockGap {
+        ClockGap { ahead_ms: self.ahead_ms.load(Ordering::Relaxed), jobs: 0 }
+    }
+}
