@@ -3,6 +3,7 @@
 
 mod compact;
 mod damage;
+mod removed;
 mod room;
 mod wal;
 

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use crate::lane_ids::LaneIds;
 
 /// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs. Then
-/// the `run_id` of its server, whether a version that guards destinations made it, the key of lane ids, and whether
-/// there may be lanes from before the key.
-pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool);
+/// the `run_id` of its server, whether a version that guards destinations made it, the key of lane ids, whether
+/// there may be lanes from before the key, and a text that changes with each loss that was taken note of.
+pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool, String);
 
 /// What a look at the row shows.
 pub(crate) struct SeenRow {
@@ -49,8 +49,14 @@ pub(crate) struct Witness {
 /// What is known of all shards together.
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
-    /// Empty before the first look.
+    /// That of the last look. Empty before the first one.
     pub(crate) life: String,
+    /// That of the last look that showed no loss to be accepted. What was there then is taken back.
+    pub(crate) sound_life: String,
+    /// The text that changes with each loss that was taken note of.
+    pub(crate) last_loss: String,
+    /// How often a loss was noticed, by this process or another one.
+    pub(crate) losses: u64,
     /// The loss that has to be accepted.
     pub(crate) loss: Option<Loss>,
     /// A version that guards destinations made it.

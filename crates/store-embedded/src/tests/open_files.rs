@@ -41,7 +41,8 @@ async fn pass() {
 }
 
 async fn is_refused(store: &EmbeddedStore, n: usize) {
-    let looks = [store.submit(Shard(0), &[job(n)]).await.map(drop), store.ping().await, store.prepare().await];
+    let looks =
+        [store.submit(Shard(0), &[job(n)]).await.map(drop), store.ping().await, store.prepare().await];
     for look in looks {
         let error = look.expect_err("a file is gone");
         assert!(matches!(error, StoreError::Removed(_)) && error.is_transient(), "{error:?}");

@@ -145,7 +145,11 @@ fn a_log_that_is_older_or_newer_than_the_database_beside_it_is_damage() {
     let frames = [small(4), large(5), small(6)];
     // Copied before, with and after its last frame; the database has 8.
     for (base, count) in [(3, 0), (3, 1), (3, 3), (6, 0)] {
-        assert_eq!(replayed(&log_behind(base, &frames[..count]), 8), Err(Damage::IsOlder), "{count} behind {base}");
+        assert_eq!(
+            replayed(&log_behind(base, &frames[..count]), 8),
+            Err(Damage::IsOlder),
+            "{count} behind {base}"
+        );
     }
     assert_eq!(replayed(&log_behind(8, &frames), 8), Ok(vec![]), "written from its start again");
     assert_eq!(replayed(&log_behind(3, &frames), 6), Ok(vec![]), "not yet written from its start again");
