@@ -107,7 +107,7 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
         "local function init()\nlocal edges = {{}}\n{}\n{bodies}\n\
          return function(name, base, args, is_logged)\nstart(base, name, is_logged)\n\
          local is_done, answer = pcall(edges[name], args)\n\
-         if not is_done then\nshard.fail()\nerror(answer, 0)\nend\n\
+         if not is_done then\nshard.fail()\nraise(answer)\nend\n\
          if is_logged then return {{answer, events.logged()}} end\nreturn answer\nend\nend",
         PIECES.concat()
     );

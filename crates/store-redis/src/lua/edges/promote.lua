@@ -92,6 +92,6 @@ function edges.promote(args)
   end
   local waits = carrier.waits(tonumber(args[3]), tonumber(args[4]), due_in)
   shard.close()
-  if failure then error(failure, 0) end
+  if failure then raise(failure) end
   return {promoted, 0, unpack(waits)}
 end
