@@ -204,6 +204,12 @@ impl RedisStore {
                 return Ok(());
             }
         }
+        if self.witness.is_outdated(shard, known) {
+            return Ok(());
+        }
+        // First, so that it is done again if it fails.
+        let row = self.run_at(&script::NOTE_FORGOTTEN, Place::Installation, |_| {});
+        self.take_row(row.await?);
         if self.witness.forget(shard, known, accepted) {
             let jobs = known.accepted - accepted;
             tracing::error!(
@@ -211,8 +217,6 @@ impl RedisStore {
                 jobs,
                 "the store has lost accepted jobs of a shard, at least so many"
             );
-            let row = self.run_at(&script::NOTE_FORGOTTEN, Place::Installation, |_| {});
-            self.take_row(row.await?);
         }
         Ok(())
     }
