@@ -243,3 +243,23 @@ async fn a_name_that_leads_to_an_empty_store_for_a_moment_brings_submits_back() 
     proxy.lead_to(right.port());
     is_taken_back(&mut stack, &sink, "late").await;
 }
+
+/// As if a node of a cluster was emptied and the one with the row of the installation was not.
+#[tokio::test]
+async fn shards_that_come_back_bring_submits_back_though_the_row_was_there_all_the_time() {
+    let mut stack = stack(Persistence::Always).start().await;
+    let sink = Sink::start().await;
+    accept(&stack, &sink, "early", 20).await;
+    let mut redis = stack.redis().client().await;
+    let shards: Vec<String> = redis::cmd("KEYS").arg("*:shard").query_async(&mut redis).await.expect("KEYS");
+    for shard in &shards {
+        let aside = format!("aside-{shard}");
+        redis::cmd("RENAME").arg(shard).arg(aside).exec_async(&mut redis).await.expect("RENAME");
+    }
+    loses(&stack, &sink).await;
+    for shard in &shards {
+        let aside = format!("aside-{shard}");
+        redis::cmd("RENAME").arg(aside).arg(shard).exec_async(&mut redis).await.expect("RENAME");
+    }
+    is_taken_back(&mut stack, &sink, "late").await;
+}

@@ -120,7 +120,7 @@ impl RedisStore {
                         "the store from before the loss is back; submits go on if it has all accepted jobs"
                     );
                 }
-                None => tracing::warn!("the loss of jobs is accepted; submits go on"),
+                None => tracing::warn!("no loss of jobs has to be accepted any more; submits go on"),
             }
         }
         let is_another = is_another && !is_first;
@@ -174,7 +174,21 @@ impl RedisStore {
                     return Err(another_server());
                 }
                 self.note_loss(shard, known, (accepted, run_id), losses).await?;
+            } else if known.missing > 0 && self.witness.find(shard) {
+                self.take_back().await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Forgets the loss after the jobs that were missing in shards have come back, if the row was there all the time.
+    async fn take_back(&self) -> Result<(), StoreError> {
+        let is_same = self.lives().0 == self.lives().1;
+        if let Some(loss) = self.loss().filter(|_| is_same) {
+            let row = self.run_at(&script::TAKE_BACK, Place::Installation, |cmd| {
+                cmd.arg(&loss.run_id);
+            });
+            self.take_row(row.await?);
         }
         Ok(())
     }

@@ -278,6 +278,7 @@ scripts! {
     ATTEMPTS: "attempts", Reads;
     INSTALL: "install", Drains;
     LOSE: "lose", Drains;
+    TAKE_BACK: "take_back", Drains;
     NOTE_FORGOTTEN: "note_forgotten", Drains;
     ACCEPT_LOSS: "accept_loss", Drains;
     NOTE_SERVERS: "note_servers", Drains;

@@ -31,7 +31,7 @@ const STEP: Duration = Duration::from_secs(2);
 pub(crate) struct Known {
     pub(crate) accepted: u64,
     /// How many of them are missing, while that has to be accepted.
-    missing: u64,
+    pub(crate) missing: u64,
     /// How many were accepted when the last and the last but one step of [`STEP`] began.
     steps: [u64; 2],
     step_began: Option<Instant>,
@@ -140,6 +140,12 @@ impl Witness {
             now.missing = now.accepted.saturating_sub(accepted);
         }
         (0..).map(Shard).zip(&self.shards).map(|(shard, _)| self.known(shard).missing).sum()
+    }
+
+    /// Notes that no job of a shard is missing any more. Returns whether none is in any shard.
+    pub(crate) fn find(&self, shard: Shard) -> bool {
+        self.of(shard).missing = 0;
+        (0..).map(Shard).zip(&self.shards).all(|(shard, _)| self.known(shard).missing == 0)
     }
 
     pub(crate) fn loss(&self) -> Option<Loss> {

@@ -84,6 +84,15 @@ function edges.lose(args)
   return described()
 end
 
+-- take_back: forgets a loss, because all jobs that the caller has missed are there again. Others that miss some note it anew.
+-- KEYS  installation
+-- ARGV  its run_id
+-- Returns what install returns
+function edges.take_back(args)
+  if call('HGET', row(), LOST_RUN) == args[1] then call('HDEL', row(), LOST_RUN, LOST_JOBS) end
+  return described()
+end
+
 -- note_forgotten: notes that a process has taken note of lost jobs that nobody has to accept.
 -- KEYS  installation
 -- Returns what install returns
