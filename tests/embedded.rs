@@ -4,6 +4,7 @@
 mod clock;
 mod compact;
 mod damage;
+mod removed;
 mod room;
 mod wal;
 

@@ -5,6 +5,7 @@ mod business;
 mod check;
 mod columns;
 mod crash_points;
+mod losses;
 mod million;
 mod outbox;
 mod refusals;

@@ -19,3 +19,4 @@ mod stale_entries;
 mod tags;
 mod torn_file;
 mod unknown_fields;
+mod wrong_types;

@@ -166,3 +166,45 @@ async fn a_database_that_takes_nothing_is_tried_ever_more_seldom_and_gets_all_on
     database.rows("drop trigger refuse on ringback_ends").await;
     database.lines("select id from ringback_ends", 30, SOON).await;
 }
+
+#[tokio::test]
+async fn a_file_of_sqlite_that_is_removed_is_noticed_and_taken_back() {
+    let database = Database::Sqlite(tempfile::tempdir().expect("a directory"));
+    let Database::Sqlite(directory) = &database else { unreachable!("it is SQLite") };
+    let stack =
+        Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url()).start().await;
+    attached(&stack).await;
+    let (sink, url) = (Sink::start().await, format!("http://{}/readyz", stack.archivers[0].admin()));
+    stack.accept(&job(&sink, "before")).await;
+    database.lines("select id from ringback_ends", 1, SOON).await;
+    let answers = async |wanted: u16, why: &str| {
+        eventually(SOON, why, async || {
+            let reply = reqwest::get(&url).await.map_err(|error| error.to_string())?;
+            let (status, text) =
+                (reply.status().as_u16(), reply.text().await.map_err(|error| error.to_string())?);
+            if status == wanted && (status == 200 || text.contains("was removed, moved or replaced")) {
+                Ok(())
+            } else {
+                Err(format!("{status} {text}"))
+            }
+        })
+        .await;
+    };
+    // No job ends meanwhile.
+    let away = tempfile::tempdir().expect("a directory");
+    for file in std::fs::read_dir(directory.path()).expect("read") {
+        let file = file.expect("a file");
+        std::fs::copy(file.path(), away.path().join(file.file_name())).expect("copied");
+        std::fs::remove_file(file.path()).expect("removed");
+    }
+    answers(503, "the file is missed").await;
+    stack.accept(&job(&sink, "meanwhile")).await;
+    sink.wait_for_job("meanwhile", 1, SOON).await;
+    assert!(!directory.path().join("archive.db").exists(), "no empty archive takes its place");
+    for file in std::fs::read_dir(away.path()).expect("read") {
+        let file = file.expect("a file");
+        std::fs::copy(file.path(), directory.path().join(file.file_name())).expect("copied");
+    }
+    answers(200, "the file is taken back").await;
+    database.lines("select id from ringback_ends", 2, SOON).await;
+}

@@ -248,22 +248,13 @@ async fn what_a_checkpoint_has_taken_over_is_not_carried_out_again() {
     let all = store.stats().await.expect("stats").accepted;
     drop(store);
 
-    // The log as it was before the job was cancelled: as if the process had ended after the
-    // checkpoint, before the log was begun anew; and as if after that.
-    let file = killed.log();
-    let generation = u64::from_le_bytes(file[16..24].try_into().expect("8 bytes"));
-    for generation in [generation, 0] {
-        change(&database(copy.path()), |format| {
-            format.insert("log", generation).expect("it takes it");
-        });
-        std::fs::write(log(copy.path()), &file).expect("written");
-        let store = open(copy.path()).await;
-        let state = store.get(&key).await.expect("get").map(|job| job.state);
-        assert_eq!(state, Some(State::Cancelled), "the log was carried out again");
-        assert_eq!(store.stats().await.expect("stats").accepted, all);
-        audit::tables(&store).await;
-        drop(store);
-    }
+    // The log as it was before the job was cancelled, as if the process had ended after it was needed.
+    std::fs::write(log(copy.path()), killed.log()).expect("written");
+    let store = open(copy.path()).await;
+    let state = store.get(&key).await.expect("get").map(|job| job.state);
+    assert_eq!(state, Some(State::Cancelled), "the log was carried out again");
+    assert_eq!(store.stats().await.expect("stats").accepted, all);
+    audit::tables(&store).await;
 }
 
 #[tokio::test]
@@ -421,6 +412,36 @@ async fn what_follows_a_snapshot_or_a_checkpoint_is_carried_out_on_top_of_it() {
     in_the_tables(directory.path(), 2).await;
     assert_eq!(submit(&store, job("c")).await.expect("submit"), SubmitResult::Created);
     assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 3);
+}
+
+#[tokio::test]
+async fn a_log_that_is_older_than_its_database_is_refused() {
+    let directory = tempdir().expect("a directory");
+    let store = open(directory.path()).await;
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
+    let older = as_after_kill_9(directory.path());
+    in_the_tables(directory.path(), 1).await;
+    let older_too = as_after_kill_9(directory.path());
+    assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
+    in_the_tables(directory.path(), 2).await;
+    // What comes now is in the log alone.
+    assert_eq!(submit(&store, job("c")).await.expect("submit"), SubmitResult::Created);
+    store.cancel(&job("b").key).await.expect("cancel");
+    let newest = as_after_kill_9(directory.path());
+
+    for (of_log, of_database, is) in [
+        (&older, &newest, "it is older"),
+        (&older_too, &newest, "it is older"),
+        (&newest, &older_too, "it is newer"),
+    ] {
+        let mixed = tempdir().expect("a directory");
+        std::fs::copy(log(of_log.path()), log(mixed.path())).expect("copied");
+        std::fs::copy(database(of_database.path()), database(mixed.path())).expect("copied");
+        let message = refused(mixed.path()).await;
+        assert!(message.contains("ringback.redo") && message.contains(is), "{message}");
+        assert_eq!(refused(mixed.path()).await, message, "it stays as it is");
+    }
+    assert_eq!(accepted(newest.path()).await, 3);
 }
 
 /// A copy of the files of a store that goes on. The log comes first, so that a checkpoint

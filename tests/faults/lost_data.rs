@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Persistence, RedisServer, Reply, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Persistence, Proxy, RedisServer, Reply, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use crate::cli::ringback;
@@ -172,4 +172,94 @@ async fn an_emptied_store_that_keeps_less_goes_on_by_itself_and_says_what_is_los
     assert!(stack.audit().await.clean);
     let (status, _) = stack.job(TOPIC, "early-0").await;
     assert_eq!(status, 404);
+}
+
+/// Waits until submits are accepted again though nobody has accepted a loss.
+async fn is_taken_back(stack: &mut Stack, sink: &Sink, name: &str) {
+    let late = job(sink, name);
+    eventually(RECOVERY, "submits are accepted again", async || match stack.submit(&late).await {
+        (200 | 201, _) => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await;
+    stack.ready(RECOVERY).await;
+    assert_eq!(stack.audit().await.loss, None);
+    assert_eq!(stack.job(TOPIC, "early-0").await.0, 200);
+}
+
+#[tokio::test]
+async fn right_files_that_are_put_back_bring_submits_back() {
+    let mut stack = stack(Persistence::Always).count(Role::Api, 2).start().await;
+    let sink = Sink::start().await;
+    accept(&stack, &sink, "early", 20).await;
+    let right = stack.redis().copy_data();
+    for name in ["first", "second"] {
+        stack.redis_mut().restart_empty().await;
+        loses(&stack, &sink).await;
+        unready(&stack).await;
+        // One that was started meanwhile takes them back as well.
+        stack.apis[1].kill();
+        stack.apis[1].restart();
+        unready(&stack).await;
+        stack.redis_mut().restart_with(&right).await;
+        is_taken_back(&mut stack, &sink, name).await;
+        // What was accepted since is not in that copy.
+        if name == "first" {
+            stack.redis_mut().restart_with(&right).await;
+            loses(&stack, &sink).await;
+            let loss = stack.audit().await.loss.expect("a loss");
+            assert_eq!(accept_loss(&stack, &loss.run_id).await.status, 200);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_swapped_there_and_back_brings_submits_back() {
+    let mut stack = stack(Persistence::Always).start().await;
+    let sink = Sink::start().await;
+    accept(&stack, &sink, "early", 20).await;
+    let mut redis = stack.redis().client().await;
+    for name in ["first", "second"] {
+        for is_back in [false, true] {
+            redis::cmd("SWAPDB").arg(0).arg(1).exec_async(&mut redis).await.expect("SWAPDB");
+            if !is_back {
+                loses(&stack, &sink).await;
+            }
+        }
+        is_taken_back(&mut stack, &sink, name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_an_empty_store_for_a_moment_brings_submits_back() {
+    let server = async || RedisServer::options().persistence(Persistence::Always).start().await;
+    let (right, empty) = (server().await, server().await);
+    let proxy = Proxy::start(right.port());
+    let mut stack = Stack::options().store(&format!("redis://127.0.0.1:{}", proxy.port())).start().await;
+    let sink = Sink::start().await;
+    accept(&stack, &sink, "early", 20).await;
+    proxy.lead_to(empty.port());
+    loses(&stack, &sink).await;
+    proxy.lead_to(right.port());
+    is_taken_back(&mut stack, &sink, "late").await;
+}
+
+/// As if a node of a cluster was emptied and the one with the row of the installation was not.
+#[tokio::test]
+async fn shards_that_come_back_bring_submits_back_though_the_row_was_there_all_the_time() {
+    let mut stack = stack(Persistence::Always).start().await;
+    let sink = Sink::start().await;
+    accept(&stack, &sink, "early", 20).await;
+    let mut redis = stack.redis().client().await;
+    let shards: Vec<String> = redis::cmd("KEYS").arg("*:shard").query_async(&mut redis).await.expect("KEYS");
+    for shard in &shards {
+        let aside = format!("aside-{shard}");
+        redis::cmd("RENAME").arg(shard).arg(aside).exec_async(&mut redis).await.expect("RENAME");
+    }
+    loses(&stack, &sink).await;
+    for shard in &shards {
+        let aside = format!("aside-{shard}");
+        redis::cmd("RENAME").arg(aside).arg(shard).exec_async(&mut redis).await.expect("RENAME");
+    }
+    is_taken_back(&mut stack, &sink, "late").await;
 }

@@ -104,6 +104,11 @@ impl<S: Sink> Relay<S> {
                     }
                 }
                 let rows = match self.round().await {
+                    Ok(0) => match self.sink.write(&[]).await {
+                        // So that it is noticed while no job ends.
+                        Err(error) => break Some(error),
+                        Ok(_) => 0,
+                    },
                     Ok(rows) => rows,
                     Err(error) => break Some(error),
                 };

@@ -19,7 +19,7 @@ pub trait Sink: Send {
     fn prepare(&mut self) -> impl Future<Output = Result<String, SinkError>> + Send;
 
     /// Stores rows, each once: a row that is there already is left as it is. When this returns they survive a crash of the
-    /// database.
+    /// database. Without rows it is a look at the database.
     ///
     /// # Errors
     /// If the database cannot be used now. Then none of the rows counts as stored; writing them again does no harm.

@@ -77,6 +77,10 @@ impl Postgres {
     async fn write_all(&mut self, rows: &[EndRow]) -> Result<Written, Failed> {
         let Self { connection, partitions, .. } = self;
         let client = Self::client(connection)?;
+        if rows.is_empty() {
+            client.simple_query("").await?;
+            return Ok(Written::default());
+        }
         for month in rows.iter().map(|row| Month::of(row.finished_at)).collect::<BTreeSet<_>>() {
             if !partitions.contains(&month) {
                 partitions::ensure(client, month).await?;

@@ -5,7 +5,7 @@ mod erase;
 mod history;
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -36,12 +36,19 @@ const BODIES: &str = "insert into ringback_bodies (tenant, topic, id, life, atte
 const TAGS: &str = "insert into ringback_tags (tenant, topic, id, life, attempts, state, finished_at, tag) \
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
 
-/// Opens a file, which is readable by its owner alone if it is new: bodies of jobs are secret. SQLite gives the files beside it
-/// the same mode.
-fn open(file: &Path) -> rusqlite::Result<Connection> {
+/// What is said of a file that is gone.
+const REMOVED_FILE: &str = "the file was removed, moved or replaced while it was open; put it back, or start the archiver again to begin a new one";
+
+/// Makes a file, which is readable by its owner alone: bodies of jobs are secret. SQLite gives the files beside it the same
+/// mode.
+fn create(file: &Path) {
     // What keeps it from being made is in the error of the next step.
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).ok();
-    Connection::open_with_flags(file, OpenFlags::default())
+}
+
+/// A file by the number of its device and its own; `None` if there is none under this name.
+fn id(file: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(file).ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// A SQLite file.
@@ -50,23 +57,27 @@ pub(crate) struct Sqlite {
     keep: Option<Duration>,
     clock: Arc<dyn Clock>,
     connection: Arc<Mutex<Option<Connection>>>,
+    /// Which file it was that was opened last.
+    opened: Option<(u64, u64)>,
 }
 
 impl Sqlite {
     pub(crate) fn new(file: PathBuf, keep: Option<Duration>, clock: Arc<dyn Clock>) -> Self {
-        Self { file, keep, clock, connection: Arc::default() }
+        Self { file, keep, clock, connection: Arc::default(), opened: None }
     }
 
-    /// Runs `work` on a thread that may block. After an error the file is opened again.
+    /// Runs `work` on a thread that may block. After an error the file is opened again. Fails if the file is not there any
+    /// more: what was written to it is gone.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Option<Connection>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, SinkError> {
-        let connection = Arc::clone(&self.connection);
+        let (connection, path, opened) = (Arc::clone(&self.connection), self.file.clone(), self.opened);
         let file = self.file.display().to_string();
         let done = tokio::task::spawn_blocking(move || {
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let done = work(&mut connection);
+            let done = work(&mut connection).map_err(|error| error.to_string());
+            let done = if opened == id(&path) { done } else { done.and(Err(REMOVED_FILE.to_owned())) };
             if done.is_err() {
                 *connection = None;
             }
@@ -74,6 +85,23 @@ impl Sqlite {
         });
         let done = done.await.map_err(|error| SinkError(format!("{file}: {error}")))?;
         done.map_err(|error| SinkError(format!("{file}: {error}")))
+    }
+
+    /// Makes the file at the start. One that was removed since is not made anew: the ends in it would be missing, and
+    /// nobody would notice.
+    fn find_file(&mut self) -> Result<(), SinkError> {
+        if self.opened.is_none() {
+            create(&self.file);
+        }
+        match id(&self.file) {
+            None if self.opened.is_some() => {
+                Err(SinkError(format!("{}: {REMOVED_FILE}", self.file.display())))
+            }
+            found => {
+                self.opened = found;
+                Ok(())
+            }
+        }
     }
 
     async fn in_transaction<T: Send + 'static>(
@@ -92,11 +120,12 @@ impl Sqlite {
 
 impl Sink for Sqlite {
     async fn prepare(&mut self) -> Result<String, SinkError> {
+        self.find_file()?;
         let (file, now) = (self.file.clone(), self.clock.now());
         let version = self.blocking(move |connection| {
             // What another process has done with the file is seen by a new connection.
             *connection = None;
-            let mut opened = open(&file)?;
+            let mut opened = Connection::open_with_flags(&file, OpenFlags::default())?;
             opened.busy_timeout(BUSY)?;
             opened.pragma_update(None, "journal_mode", "wal")?;
             // An end leaves the store once it is committed here, so it has to survive a crash of the machine.
@@ -118,6 +147,9 @@ impl Sink for Sqlite {
     }
 
     async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
+        if rows.is_empty() {
+            return self.blocking(|_| Ok(Written::default())).await;
+        }
         let (rows, now) = (rows.to_vec(), self.clock.now());
         self.in_transaction(move |txn| insert(txn, &rows, now)).await
     }

@@ -238,8 +238,9 @@ impl FeedTask {
         loader: &Loader<'_>,
         mut stored: StoredFeed,
     ) {
-        let Shared { metrics, context, config, .. } = &*self.shared;
+        let Shared { store, metrics, context, config, .. } = &*self.shared;
         let (name, clock) = (&self.feed.name, &context.clock);
+        let mut losses = store.losses_noticed();
         if stored.position.is_none() {
             // From here on no row is missed, however long the first pass needs.
             let first = FeedPosition { at: clock.now(), passed: None };
@@ -251,6 +252,11 @@ impl FeedTask {
         metrics.complete(name, stored.position.map_or_else(|| clock.now(), |position| position.at), 0);
         loop {
             let begun = Instant::now();
+            let noticed = store.losses_noticed();
+            if std::mem::replace(&mut losses, noticed) != noticed {
+                warn!(feed = %name, "the store has lost jobs; loads all rows again");
+                seen = Seen::default();
+            }
             let pass = Pass {
                 feed: &self.feed,
                 window,

@@ -13,6 +13,7 @@ mod edges;
 mod error;
 mod files;
 mod location;
+mod open_files;
 mod queries;
 mod streams;
 mod tables;
@@ -85,10 +86,10 @@ impl EmbeddedStore {
         self.shared.location.profile()
     }
 
-    /// Opens the file, unless this process has it open.
+    /// Opens the file, unless this store has opened it: then it is a [`ping`](Self::ping).
     pub async fn prepare(&self) -> Result<(), StoreError> {
         if let Some(writer) = self.writer.get() {
-            return if writer.has_ended() { Err(StoreError::Closed) } else { Ok(()) };
+            return if writer.has_ended() { Err(StoreError::Closed) } else { self.ping().await };
         }
         let found = self.profile();
         if let Some(asked) = self.options.durability.filter(|asked| *asked > found) {
@@ -118,9 +119,16 @@ impl EmbeddedStore {
         Ok(free.is_some_and(|free| free < least))
     }
 
-    /// Whether the writer answers.
+    /// Whether the writer answers. After files could not be written, whether they can be written again.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        self.call(ANY_SHARD, 0, |_| Ok(())).await
+        let location = Arc::clone(&self.shared.location);
+        let look = move |txn: &mut Txn<'_>| {
+            if location.is_failing() {
+                txn.touch();
+            }
+            Ok(())
+        };
+        self.call(ANY_SHARD, 0, look).await
     }
 
     pub fn wakes(&self) -> Wakes {

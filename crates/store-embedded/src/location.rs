@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::sys::statvfs::statvfs;
@@ -18,6 +19,7 @@ use tokio::sync::{broadcast, watch};
 use super::clock_word::ClockWord;
 use super::error::{Error, Result};
 use super::files::{private_file, sync_directory};
+use super::open_files::{self, OpenFiles};
 use super::streams::{EventBus, WAKE_BACKLOG};
 use super::wal::log::Disk;
 
@@ -34,6 +36,7 @@ pub(crate) struct StoreLocation {
     pub(crate) policies: watch::Sender<()>,
     /// The live carriers. All of them are in this process.
     pub(crate) carriers: Mutex<BTreeMap<String, CarrierLock>>,
+    is_failing: AtomicBool,
 }
 
 /// The lock of a live carrier; times are in µs.
@@ -63,6 +66,46 @@ impl StoreLocation {
             events: EventBus::default(),
             policies: watch::Sender::default(),
             carriers: Mutex::default(),
+            is_failing: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes that groups can be written. Returns whether that is news.
+    pub(crate) fn can_write(&self) -> bool {
+        self.is_failing() && self.is_failing.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes that a group could not be written. Returns whether that is news.
+    pub(crate) fn cannot_write(&self) -> bool {
+        !self.is_failing.swap(true, Ordering::Relaxed)
+    }
+
+    /// From a group that could not be written until one with changes is.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// Fails if the database is gone. For one that this process had open: it must not begin anew.
+    pub(crate) fn check_is_there(&self) -> Result<(), StoreError> {
+        match &self.medium {
+            Medium::File(file, _) if !file.exists() => Err(open_files::removed(file)),
+            Medium::File(..) | Medium::Memory(_) => Ok(()),
+        }
+    }
+
+    /// The files of the store, just opened; `None` for memory.
+    pub(crate) fn open_files(&self) -> Result<Option<OpenFiles>> {
+        match (&self.medium, self.log_path()) {
+            (Medium::File(file, _), Some(log)) => Ok(Some(OpenFiles::of(&[file, &log])?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The error of a database that is older than what was accepted.
+    pub(crate) fn is_older(&self) -> StoreError {
+        match &self.medium {
+            Medium::File(file, _) => open_files::are_older(file),
+            Medium::Memory(_) => StoreError::Closed,
         }
     }
 

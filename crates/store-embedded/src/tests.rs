@@ -3,6 +3,7 @@
 
 mod creation;
 mod growth;
+mod open_files;
 mod replay;
 
 use std::io::{Error, ErrorKind};
@@ -174,6 +175,10 @@ struct Fault {
     sync: AtomicBool,
     /// The next write fails.
     write: AtomicBool,
+    /// All writes of frames fail, and none else: a log can be created.
+    frames: AtomicBool,
+    /// All writes and syncs fail.
+    all: AtomicBool,
     /// Syncs wait for this lock.
     gate: tokio::sync::Mutex<()>,
     /// How many files were opened.
@@ -193,7 +198,7 @@ impl Faulty {
         if self.failed.load(Ordering::SeqCst) {
             self.fault.misused.fetch_add(1, Ordering::SeqCst);
         }
-        if fault.swap(false, Ordering::SeqCst) {
+        if fault.swap(false, Ordering::SeqCst) || self.fault.all.load(Ordering::SeqCst) {
             self.failed.store(true, Ordering::SeqCst);
             return Err(ErrorKind::StorageFull.into());
         }
@@ -203,6 +208,9 @@ impl Faulty {
 
 impl Disk for Faulty {
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), Error> {
+        if bytes.get(20..24) == Some(b"RBFR") && self.fault.frames.load(Ordering::SeqCst) {
+            self.fault.write.store(true, Ordering::SeqCst);
+        }
         self.check(&self.fault.write)?;
         Disk::write(&self.file, bytes, at)
     }
@@ -256,6 +264,30 @@ async fn a_log_that_cannot_be_written_fails_the_call_and_what_was_answered_befor
         let store = on_disk(directory.path(), &fault).await;
         assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, 6);
         assert_eq!(fault.files.load(Ordering::SeqCst), 3, "the failed file is replaced");
+        assert_eq!(fault.misused.load(Ordering::SeqCst), 0, "the failed file was used again");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_write_is_not_ready_until_it_can() {
+    let parts: [fn(&Fault) -> &AtomicBool; 2] = [|fault| &fault.frames, |fault| &fault.all];
+    for part in parts {
+        let (directory, fault) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+        let store = on_disk(directory.path(), &fault).await;
+        store.submit(Shard(0), &[job(0)]).await.unwrap();
+        part(&fault).store(true, Ordering::SeqCst);
+        store.submit(Shard(0), &[job(1)]).await.expect_err("it is not safe");
+        for _ in 0..3 {
+            for looked in [store.ping().await, store.prepare().await] {
+                let error = looked.expect_err("nothing can be written");
+                assert!(matches!(error, StoreError::Disk(_)) && error.is_transient(), "{error:?}");
+            }
+        }
+        part(&fault).store(false, Ordering::SeqCst);
+        store.prepare().await.unwrap();
+        store.ping().await.unwrap();
+        assert!(is_known(&store, 0).await, "job-0 was accepted");
+        assert_ne!(store.submit(Shard(0), &[job(1)]).await.unwrap()[0].answer, SubmitResult::Conflict);
         assert_eq!(fault.misused.load(Ordering::SeqCst), 0, "the failed file was used again");
     }
 }

@@ -56,8 +56,8 @@ pub(crate) struct Writer {
     queue: Option<Queue>,
     /// A request for a snapshot that is not answered yet.
     snapshot: Option<Reply>,
-    /// From a group that could not be written until one is.
-    is_failing: bool,
+    /// The number of the last frame that callers were answered for.
+    acknowledged: u64,
 }
 
 /// Why the open transaction is thrown away.
@@ -86,7 +86,7 @@ impl Writer {
             passes: PassTimes::default(),
             queue: None,
             snapshot: None,
-            is_failing: false,
+            acknowledged: 0,
         })
     }
 
@@ -132,7 +132,9 @@ impl Writer {
             Ok(db) => db,
             Err(error) => return self.fail(group, error),
         };
-        match self.serve(&mut db, &mut group) {
+        let served = self.serve(&mut db, &mut group);
+        self.acknowledged = db.acknowledged();
+        match served {
             Ok(()) => {
                 if let Some(reply) = self.snapshot.take() {
                     let _ = reply.send(db.snapshot().map_err(StoreError::from));
@@ -148,11 +150,16 @@ impl Writer {
         }
     }
 
+    /// The database, opened again after a failure. It has to be the one that was open before.
     fn db(&mut self) -> Result<CheckpointedDb> {
         if let Some(db) = self.db.take() {
             return Ok(db);
         }
+        self.location.check_is_there()?;
         let (db, _) = CheckpointedDb::open(&self.location, self.fixed.shards)?;
+        if db.acknowledged() < self.acknowledged {
+            return Err(self.location.is_older().into());
+        }
         self.time.is_opened_at(last_time(&db)?);
         Ok(db)
     }
@@ -174,7 +181,7 @@ impl Writer {
             if !db.append(&journal)? {
                 break sealed;
             }
-            if has_changes && std::mem::take(&mut self.is_failing) {
+            if has_changes && self.location.can_write() {
                 tracing::info!("the embedded store can write its files again");
             }
             self.answer(group, sealed);
@@ -268,7 +275,7 @@ impl Writer {
     fn fail(&mut self, group: Vec<Member>, error: Error) -> Vec<Member> {
         let error = StoreError::from(error);
         // Logged once: every group fails while the disk is full.
-        if !std::mem::replace(&mut self.is_failing, true) {
+        if self.location.cannot_write() {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 calls = group.len(),

@@ -41,6 +41,13 @@ impl RedisStore {
     }
 
     async fn prepare_alone(&self) -> Result<(), StoreError> {
+        let had_loss = self.loss().is_some();
+        let prepared = self.prepare_once().await;
+        // It may be another server, whose settings were not checked while the loss had to be accepted.
+        if had_loss && self.loss().is_none() { self.prepare_once().await } else { prepared }
+    }
+
+    async fn prepare_once(&self) -> Result<(), StoreError> {
         // A master that was cut off from its replicas stays unfit, and another one may have taken its place.
         self.topology.look().await;
         let was_prepared = self.profile().is_some();

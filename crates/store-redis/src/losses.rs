@@ -88,19 +88,26 @@ impl RedisStore {
         }
     }
 
-    /// The life of the data that is known; empty before the first look.
-    pub(crate) fn life(&self) -> String {
+    /// How often a loss of jobs was noticed since the start, by this process or another one.
+    pub fn losses_noticed(&self) -> u64 {
+        self.witness.installation().losses
+    }
+
+    /// The life of the data at the last look, and at the last one that showed no loss; empty before the first one.
+    pub(crate) fn lives(&self) -> (String, String) {
         if is_planted!("empty-store-accepted") {
-            return String::new();
+            return (String::new(), String::new());
         }
-        self.witness.installation().life.clone()
+        let known = self.witness.installation();
+        (known.life.clone(), known.sound_life.clone())
     }
 
     /// Takes the row as it is now.
     pub(crate) fn take_row(&self, row: Row) -> SeenRow {
-        let (_, _, life, lost_run_id, jobs, run_id, is_guarded, lane_key, may_be_unkeyed, _) = row;
+        let (_, _, life, lost_run_id, jobs, run_id, is_guarded, lane_key, may_be_unkeyed, last_loss, _) = row;
         let mut known = self.witness.installation();
         let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
+        let (is_first, is_another) = (known.life.is_empty(), known.life != life);
         if loss != known.loss {
             match &loss {
                 Some(loss) => tracing::error!(
@@ -108,16 +115,27 @@ impl RedisStore {
                     jobs = loss.jobs,
                     "the store has lost accepted jobs, at least so many; submits are refused until the loss is accepted: `ringback audit --accept-loss`"
                 ),
-                None => tracing::warn!("the loss of jobs is accepted; submits go on"),
+                None if is_another => {
+                    tracing::warn!(
+                        "the store from before the loss is back; submits go on if it has all accepted jobs"
+                    );
+                }
+                None => tracing::warn!("no loss of jobs has to be accepted any more; submits go on"),
             }
         }
-        let is_another = !known.life.is_empty() && known.life != life;
-        if is_another {
+        let is_another = is_another && !is_first;
+        if is_another && life != known.sound_life {
             tracing::error!(
                 "the store is not the one that it was: its installation is gone, and a new one in its place"
             );
         }
-        (known.loss, known.life, known.is_guarded) = (loss, life, is_guarded);
+        if !is_first && (is_another || last_loss != known.last_loss) {
+            known.losses += 1;
+        }
+        if loss.is_none() {
+            known.sound_life.clone_from(&life);
+        }
+        (known.loss, known.life, known.last_loss, known.is_guarded) = (loss, life, last_loss, is_guarded);
         known.lane_ids = LaneIds { key: LaneKey::parse(&lane_key), may_be_unkeyed };
         SeenRow { is_another, run_id }
     }
@@ -153,12 +171,24 @@ impl RedisStore {
                 };
             if accepted < known.accepted {
                 if found.is_some_and(|found| !found.run_ids.contains(&run_id)) {
-                    return Err(StoreError::Away(Arc::new(io::Error::other(
-                        "another server has taken over",
-                    ))));
+                    return Err(another_server());
                 }
                 self.note_loss(shard, known, (accepted, run_id), losses).await?;
+            } else if known.missing > 0 && self.witness.find(shard) {
+                self.take_back().await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Forgets the loss after the jobs that were missing in shards have come back, if the row was there all the time.
+    async fn take_back(&self) -> Result<(), StoreError> {
+        let is_same = self.lives().0 == self.lives().1;
+        if let Some(loss) = self.loss().filter(|_| is_same) {
+            let row = self.run_at(&script::TAKE_BACK, Place::Installation, |cmd| {
+                cmd.arg(&loss.run_id);
+            });
+            self.take_row(row.await?);
         }
         Ok(())
     }
@@ -177,14 +207,23 @@ impl RedisStore {
         };
         if has_to_be_accepted {
             let jobs = self.witness.miss(shard, accepted);
+            let life = self.witness.installation().life.clone();
             let row = self.run_at(&script::LOSE, Place::Installation, |cmd| {
-                cmd.arg(&run_id).arg(jobs);
+                cmd.arg(&run_id).arg(jobs).arg(&life);
             });
-            self.take_row(row.await?);
+            if self.take_row(row.await?).is_another {
+                return Err(another_server());
+            }
             if self.loss().is_some() {
                 return Ok(());
             }
         }
+        if self.witness.is_outdated(shard, known) {
+            return Ok(());
+        }
+        // First, so that it is done again if it fails.
+        let row = self.run_at(&script::NOTE_FORGOTTEN, Place::Installation, |_| {});
+        self.take_row(row.await?);
         if self.witness.forget(shard, known, accepted) {
             let jobs = known.accepted - accepted;
             tracing::error!(
@@ -195,4 +234,9 @@ impl RedisStore {
         }
         Ok(())
     }
+}
+
+/// The error of a look at servers that others have replaced meanwhile.
+fn another_server() -> StoreError {
+    StoreError::Away(Arc::new(io::Error::other("another server has taken over")))
 }

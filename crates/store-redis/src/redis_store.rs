@@ -115,10 +115,11 @@ impl RedisStore {
         let has_to_be_accepted = u8::from(self.keeps_all());
         let (version, earliest, shards) = (record::VERSION, record::EARLIEST, self.options.shards);
         let key = self.new_lane_key.to_hex();
-        let args = (version, shards, earliest, self.life(), has_to_be_accepted, key);
+        let (life, sound_life) = self.lives();
+        let args = (version, shards, earliest, life, has_to_be_accepted, key, sound_life);
         let asked = Instant::now();
         let row: Row = self.ask_unprepared(&script::INSTALL, args).await?;
-        self.clock.saw(row.9, asked.elapsed());
+        self.clock.saw(row.10, asked.elapsed());
         let (version, shards) = (&row.0, &row.1);
         if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
             let (earliest, ours) = (record::EARLIEST, record::VERSION);

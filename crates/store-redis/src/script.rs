@@ -106,7 +106,8 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     let init = format!(
         "local function init()\nlocal edges = {{}}\n{}\n{bodies}\n\
          return function(name, base, args, is_logged)\nstart(base, name, is_logged)\n\
-         local answer = edges[name](args)\n\
+         local is_done, answer = pcall(edges[name], args)\n\
+         if not is_done then\nshard.fail()\nraise(answer)\nend\n\
          if is_logged then return {{answer, events.logged()}} end\nreturn answer\nend\nend",
         PIECES.concat()
     );
@@ -277,6 +278,8 @@ scripts! {
     ATTEMPTS: "attempts", Reads;
     INSTALL: "install", Drains;
     LOSE: "lose", Drains;
+    TAKE_BACK: "take_back", Drains;
+    NOTE_FORGOTTEN: "note_forgotten", Drains;
     ACCEPT_LOSS: "accept_loss", Drains;
     NOTE_SERVERS: "note_servers", Drains;
     DROP_SERVER: "drop_server", Drains;

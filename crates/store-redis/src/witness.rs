@@ -12,8 +12,9 @@ use crate::lane_ids::LaneIds;
 
 /// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs. Then
 /// the `run_id` of its server, whether a version that guards destinations made it, the key of lane ids, whether
-/// there may be lanes from before the key, and the server's time in µs.
-pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool, u64);
+/// there may be lanes from before the key, a text that changes with each loss that was taken note of, and the server's
+/// time in µs.
+pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool, String, u64);
 
 /// What a look at the row shows.
 pub(crate) struct SeenRow {
@@ -31,7 +32,7 @@ const STEP: Duration = Duration::from_secs(2);
 pub(crate) struct Known {
     pub(crate) accepted: u64,
     /// How many of them are missing, while that has to be accepted.
-    missing: u64,
+    pub(crate) missing: u64,
     /// How many were accepted when the last and the last but one step of [`STEP`] began.
     steps: [u64; 2],
     step_began: Option<Instant>,
@@ -49,8 +50,14 @@ pub(crate) struct Witness {
 /// What is known of all shards together.
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
-    /// Empty before the first look.
+    /// That of the last look. Empty before the first one.
     pub(crate) life: String,
+    /// That of the last look that showed no loss to be accepted. What was there then is taken back.
+    pub(crate) sound_life: String,
+    /// The text that changes with each loss that was taken note of.
+    pub(crate) last_loss: String,
+    /// How often a loss was noticed, by this process or another one.
+    pub(crate) losses: u64,
     /// The loss that has to be accepted.
     pub(crate) loss: Option<Loss>,
     /// A version that guards destinations made it.
@@ -134,6 +141,12 @@ impl Witness {
             now.missing = now.accepted.saturating_sub(accepted);
         }
         (0..).map(Shard).zip(&self.shards).map(|(shard, _)| self.known(shard).missing).sum()
+    }
+
+    /// Notes that no job of a shard is missing any more. Returns whether none is in any shard.
+    pub(crate) fn find(&self, shard: Shard) -> bool {
+        self.of(shard).missing = 0;
+        (0..).map(Shard).zip(&self.shards).all(|(shard, _)| self.known(shard).missing == 0)
     }
 
     pub(crate) fn loss(&self) -> Option<Loss> {

@@ -165,6 +165,15 @@ impl Store {
         }
     }
 
+    /// How often a loss of jobs was noticed since the start, by this process or another one: whoever can submit them again
+    /// does so when this changes.
+    pub fn losses_noticed(&self) -> u64 {
+        match &self.backend {
+            Backend::Redis(store) => store.losses_noticed(),
+            Backend::Embedded(_) => 0,
+        }
+    }
+
     /// The share of its memory limit that the store uses: from 0 to 1, or beyond. The fullest server
     /// counts. 0 without a limit.
     ///

@@ -26,8 +26,11 @@ const REPAIRS: [&str; 8] = [
 const OF_QUOTAS: &str = "draw";
 
 /// Calls that are made if a server refuses to rewrite its append-only file, and if a schedule cannot be read.
-const UNREACHED: [&str; 8] = [
+const UNREACHED: [&str; 10] = [
     "drop_server",
+    // After a loss, in the tests of lost data.
+    "take_back",
+    "note_forgotten",
     "forget_schedule_times",
     // Those of archivers, in the tests of the archive.
     "archive_status",

@@ -54,6 +54,7 @@ pub(super) fn outcome_is_unknown(error: &StoreError) -> bool {
         StoreError::Away(_)
         | StoreError::Slow(_)
         | StoreError::Disk(_)
+        | StoreError::Removed(_)
         | StoreError::Unreplicated
         | StoreError::Unreadable(_) => true,
         StoreError::Unprepared
@@ -84,6 +85,7 @@ pub(super) fn public_message(error: &StoreError) -> String {
         | StoreError::ArchiveBehind
         | StoreError::Lost(_)
         | StoreError::Disk(_)
+        | StoreError::Removed(_)
         | StoreError::NoReplica
         | StoreError::Unreplicated
         | StoreError::Closed

@@ -11,7 +11,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, InterruptHandle, OpenFlags, Row, params_from_iter};
 use tokio::time::timeout;
 
-use super::{MIGRATIONS, erase};
+use super::{MIGRATIONS, erase, id};
 use crate::select::{Argument, Dialect, Statement, select};
 
 /// How long a query may take.
@@ -22,8 +22,11 @@ const BUSY: Duration = Duration::from_secs(2);
 /// The history in a SQLite file.
 pub(crate) struct SqliteHistory {
     file: PathBuf,
-    connection: Arc<Mutex<Option<Connection>>>,
+    connection: Arc<Mutex<Opened>>,
 }
+
+/// A connection, and which file it is of.
+type Opened = (Option<Connection>, Option<(u64, u64)>);
 
 impl SqliteHistory {
     pub(crate) fn new(file: PathBuf) -> Self {
@@ -40,14 +43,16 @@ impl SqliteHistory {
         let shared = Arc::clone(&handle);
         let mut done = tokio::task::spawn_blocking(move || {
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            if slot.is_none() {
-                *slot = Some(open(&file)?);
+            // A file that was removed or replaced can be read as before, and is not the archive.
+            let found = id(&file);
+            if slot.0.is_none() || slot.1 != found {
+                *slot = (Some(open(&file)?), found);
             }
-            let interrupt = slot.as_ref().map(Connection::get_interrupt_handle);
+            let interrupt = slot.0.as_ref().map(Connection::get_interrupt_handle);
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = interrupt;
-            let done = work(&mut slot);
+            let done = work(&mut slot.0);
             if done.is_err() {
-                *slot = None;
+                slot.0 = None;
             }
             done.map_err(|error| failed(&error))
         });

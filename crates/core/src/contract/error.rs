@@ -37,6 +37,10 @@ pub enum StoreError {
     /// not known whether the call took effect.
     #[error("the store's file cannot be read or written")]
     Disk(#[source] Source),
+    /// A file of the embedded store was removed, moved or replaced while the store was open. It is not known whether the
+    /// call took effect.
+    #[error("a file of the store was removed, moved or replaced while it was open")]
+    Removed(#[source] Source),
     /// The embedded store's writer has ended because of a bug. The process has to be restarted. It is not
     /// known whether the call took effect.
     #[error("the store's writer has ended")]
@@ -86,6 +90,7 @@ impl StoreError {
             | Self::Full
             | Self::ArchiveBehind
             | Self::Disk(_)
+            | Self::Removed(_)
             | Self::Lost(_)
             | Self::Weaker(_)
             | Self::NoReplica

@@ -17,6 +17,7 @@ use super::log::{self, Log};
 use super::replay::{catch_up, detach};
 use crate::error::Result;
 use crate::location::StoreLocation;
+use crate::open_files::OpenFiles;
 use crate::tables::{Checkpoint, Derived, Fixed, Format, Journal, ReplayTables, Tables, Writing, format};
 
 /// A checkpoint is due once the log is this long, in bytes. With a longer log, checkpoints would stall
@@ -33,8 +34,12 @@ pub(crate) struct CheckpointedDb {
     path: Option<PathBuf>,
     /// The number of the last frame.
     sequence: u64,
+    /// The number of the last frame that is safe.
+    acknowledged: u64,
     /// When the first frame since the last checkpoint was written.
     since: Option<Instant>,
+    /// `None` for memory.
+    files: Option<OpenFiles>,
 }
 
 impl CheckpointedDb {
@@ -48,7 +53,9 @@ impl CheckpointedDb {
         let database = location.open_database()?;
         let Format { fixed, checkpoint, derived } =
             format::read_or_create(&database, shards).map_err(|error| location.named(error))?;
-        let mut db = Self { database, log: None, path, sequence: checkpoint.sequence, since: None };
+        let sequence = checkpoint.sequence;
+        let mut db =
+            Self { database, log: None, path, sequence, acknowledged: sequence, since: None, files: None };
         if let Some(path) = db.path.clone() {
             crash_point!("embedded.before_replay");
             db.sequence = catch_up(&db.database, &path, checkpoint)?;
@@ -56,7 +63,9 @@ impl CheckpointedDb {
             if derived < Derived::All {
                 db.derive(derived)?;
             }
+            db.acknowledged = db.sequence;
             db.log = Some(db.create_log(location, &path)?);
+            db.files = location.open_files()?;
         }
         Ok((db, fixed))
     }
@@ -86,7 +95,7 @@ impl CheckpointedDb {
     fn create_log(&self, location: &StoreLocation, path: &Path) -> Result<Log> {
         // A generation of 0 means that there is no log.
         let generation = SysRng.try_next_u64().map_err(std::io::Error::other)?.max(1);
-        let log = Log::create(path, generation, |file| location.disk(file))?;
+        let log = Log::create(path, generation, self.sequence, |file| location.disk(file))?;
         crash_point!("embedded.after_create_log");
         let txn = self.begin()?;
         // A file of an earlier version may not have all tables that snapshots read.
@@ -106,16 +115,23 @@ impl CheckpointedDb {
     }
 
     /// Appends the changes of a group to the log. Returns false if there is no log: then only a
-    /// checkpoint makes them safe.
+    /// checkpoint makes them safe. Fails if a file was removed, moved or replaced too: what is written to it would be gone
+    /// with the process.
     pub(crate) fn append(&mut self, journal: &Journal) -> Result<bool> {
-        if journal.bytes() == 0 {
-            return Ok(true);
+        if journal.bytes() > 0 {
+            self.since = self.since.or_else(|| Some(Instant::now()));
+            let Some(log) = &mut self.log else { return Ok(false) };
+            self.sequence += 1;
+            journal.drain(|frame| log.append(frame, self.sequence))?;
         }
-        self.since = self.since.or_else(|| Some(Instant::now()));
-        let Some(log) = &mut self.log else { return Ok(false) };
-        self.sequence += 1;
-        journal.drain(|frame| log.append(frame, self.sequence))?;
+        self.files.as_mut().map_or(Ok(()), OpenFiles::check)?;
+        self.acknowledged = self.sequence;
         Ok(true)
+    }
+
+    /// The number of the last frame that is safe.
+    pub(crate) const fn acknowledged(&self) -> u64 {
+        self.acknowledged
     }
 
     /// How long to wait for a call until a checkpoint is due. Zero if it is due now; `None` if nothing
@@ -137,7 +153,7 @@ impl CheckpointedDb {
         crash_point!("embedded.after_commit");
         self.since = None;
         if let Some(log) = &mut self.log {
-            log.restart();
+            log.restart(self.sequence)?;
         }
         Ok(())
     }

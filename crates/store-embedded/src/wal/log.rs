@@ -1,7 +1,8 @@
-//! The file of the redo log. It begins with a block that names its generation; frames follow. Its last
-//! block is an end mark, so that a file that was cut is not taken for one that ends there. After each
-//! checkpoint it is written from the start again, so that its blocks exist already and a sync writes
-//! data only. The numbers of the frames separate new frames from old ones.
+//! The file of the redo log. It begins with a block that names its generation and the checkpoint that its
+//! frames follow; frames come after it. Its last block is an end mark, so that a file that was cut is not
+//! taken for one that ends there. After each checkpoint it is written from the start again, so that its
+//! blocks exist already and a sync writes data only. The numbers of the frames separate new frames from
+//! old ones.
 
 use std::fs::File;
 use std::io;
@@ -46,19 +47,19 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Creates an empty log in place of any other, so that it is there after a power cut. `wrap`
+    /// Creates an empty log behind the checkpoint `base`, in place of any other, so that it is there after a power cut. `wrap`
     /// makes the disk of its file. The first block is written once the end mark is safe, so that no
     /// power cut leaves a log without an end.
     pub(crate) fn create(
         path: &Path,
         generation: u64,
+        base: u64,
         wrap: impl FnOnce(File) -> Box<dyn Disk>,
     ) -> io::Result<Self> {
         let file = private_file().truncate(true).open(path)?;
         let mut log = Self { disk: wrap(file), generation, at: BLOCK as u64, length: 0 };
         log.grow(FIRST)?;
-        log.disk.write(&frame::head(generation), 0)?;
-        log.disk.sync()?;
+        log.follow(base)?;
         sync_directory(path)?;
         Ok(log)
     }
@@ -90,9 +91,17 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the next frame at the start, once all frames are in the tables.
-    pub(crate) fn restart(&mut self) {
+    /// Writes the next frame at the start, once all frames up to the checkpoint `base` are in the tables. That is safe
+    /// before a frame is written over: so a log whose frames end before the checkpoint of its database is an older copy.
+    pub(crate) fn restart(&mut self, base: u64) -> io::Result<()> {
         self.at = BLOCK as u64;
+        self.follow(base)
+    }
+
+    /// Names the checkpoint that the next frame follows.
+    fn follow(&self, base: u64) -> io::Result<()> {
+        self.disk.write(&frame::head(self.generation, base), 0)?;
+        self.disk.sync()
     }
 
     /// Makes the log at least `needed` bytes long. It writes zeros, since a sync would have to fill a

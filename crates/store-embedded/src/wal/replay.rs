@@ -50,10 +50,10 @@ pub(crate) fn detach(database: &Database, sequence: u64) -> Result<()> {
 }
 
 fn replay(database: &Database, path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<u64> {
-    let found = read(file, checkpoint.sequence).map_err(|damage| unusable(path, &damage.to_string()))?;
-    if found.generation != checkpoint.log {
+    if Head::parse(file).is_some_and(|head| head.generation != checkpoint.log) {
         return Err(unusable(path, "it belongs to another database, or to this one at another time").into());
     }
+    let found = read(file, checkpoint.sequence).map_err(|damage| unusable(path, &damage.to_string()))?;
     let write = database.begin_write()?;
     let mut tables = ReplayTables::open(&write)?;
     found.each_row(|row| tables.replay(row.table, row.key, row.value))?;
@@ -71,10 +71,10 @@ fn replay(database: &Database, path: &Path, file: &[u8], checkpoint: Checkpoint)
 fn check_leftover(path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<(), StoreError> {
     match read(file, checkpoint.sequence) {
         Ok(found) if found.frames.is_empty() => Ok(()),
-        // The process ended while it created the log.
-        Err(Damage::At(0)) => Ok(()),
+        // The process ended while it created the log; or all of it is in the database, and more.
+        Err(Damage::At(0) | Damage::IsOlder) => Ok(()),
         Err(Damage::NoEnd) => Err(unusable(path, &Damage::NoEnd.to_string())),
-        Ok(_) | Err(Damage::At(_)) => Err(StoreError::Unfit(format!(
+        Ok(_) | Err(Damage::At(_) | Damage::DatabaseIsOlder) => Err(StoreError::Unfit(format!(
             "the file {} holds jobs that the database beside it does not know, as after one of the two was restored alone; restore both, or move this file away",
             path.display()
         ))),
@@ -91,7 +91,6 @@ fn unusable(path: &Path, why: &str) -> StoreError {
 /// The contents of a log.
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
-    pub(crate) generation: u64,
     /// The frames after the checkpoint, without gaps.
     frames: Vec<Whole<'a>>,
     /// The number of the last frame, or that of the checkpoint.
@@ -108,11 +107,20 @@ pub(crate) enum Damage {
     /// There is no end mark behind the frames.
     #[error("its end is missing, and with it perhaps jobs that were accepted")]
     NoEnd,
+    /// The database has more than all of it: what was accepted since is in another log.
+    #[error("it is older than the database, so jobs that were accepted last are missing")]
+    IsOlder,
+    /// It follows a later checkpoint than the last one of the database.
+    #[error("it is newer than the database, so jobs between the two are missing")]
+    DatabaseIsOlder,
 }
 
 /// Reads the bytes of a log whose frames up to the number `checkpoint` are in the database.
 pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
-    let Head { generation, has_end } = Head::parse(file).ok_or(Damage::At(0))?;
+    let Head { generation, has_end, base } = Head::parse(file).ok_or(Damage::At(0))?;
+    if base.is_some_and(|base| base > checkpoint) {
+        return Err(Damage::DatabaseIsOlder);
+    }
     let at = |offset: usize, above| Whole::parse(file.get(offset..)?, generation, above);
     let (mut frames, mut offset, mut last) = (Vec::new(), BLOCK, None);
     while let Some(frame) = at(offset, 0).filter(|f| last.is_none_or(|last| f.sequence == last + 1)) {
@@ -127,6 +135,8 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
     {
         return Err(Damage::At(BLOCK));
     }
+    // The log of this database has all frames up to a checkpoint until it names it.
+    let is_older = base.is_some_and(|base| base < checkpoint) && last.is_none_or(|last| last < checkpoint);
     let sequence = last.unwrap_or(0).max(checkpoint);
     let mut behind = (offset..file.len()).step_by(BLOCK);
     if behind.clone().any(|later| at(later, sequence).is_some()) {
@@ -136,7 +146,10 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
     if has_end && !behind.any(|later| file[later..].starts_with(&end)) {
         return Err(Damage::NoEnd);
     }
-    Ok(Found { generation, frames, sequence })
+    if is_older {
+        return Err(Damage::IsOlder);
+    }
+    Ok(Found { frames, sequence })
 }
 
 impl<'a> Found<'a> {

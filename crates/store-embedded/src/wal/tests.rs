@@ -27,7 +27,12 @@ fn large(sequence: u64) -> Vec<u8> {
 }
 
 fn log(frames: &[Vec<u8>]) -> Vec<u8> {
-    [&head(GENERATION)[..], &frames.concat(), &[0; 4 * BLOCK], &end_mark(GENERATION)].concat()
+    log_behind(0, frames)
+}
+
+/// A log whose frames follow a checkpoint.
+fn log_behind(base: u64, frames: &[Vec<u8>]) -> Vec<u8> {
+    [&head(GENERATION, base)[..], &frames.concat(), &[0; 4 * BLOCK], &end_mark(GENERATION)].concat()
 }
 
 /// The numbers in the frames that are to be replayed.
@@ -57,7 +62,7 @@ fn rows_are_read_as_they_were_written() {
     frame.remove(15, b"gone");
     frame.put(4, &[0, 255], &[7; 5000]);
     assert_eq!(frame.bytes(), 9 + 9 + 5011);
-    let file = log(&[frame.seal(GENERATION, 9).to_vec()]);
+    let file = log_behind(8, &[frame.seal(GENERATION, 9).to_vec()]);
     let found = read(&file, 8).unwrap();
     let mut rows = Vec::new();
     let replay = |row| {
@@ -67,7 +72,7 @@ fn rows_are_read_as_they_were_written() {
     found.each_row(replay).unwrap();
     let row = |table, key, value| Row { table, key, value };
     assert_eq!(rows, [row(1, b"", Some(b"")), row(15, b"gone", None), row(4, &[0, 255], Some(&[7; 5000]))]);
-    assert_eq!((found.generation, found.sequence), (GENERATION, 9));
+    assert_eq!(found.sequence, 9);
     frame.clear();
     assert_eq!(frame.bytes(), 0);
 }
@@ -120,11 +125,11 @@ fn a_changed_bit_drops_the_last_frame_and_is_damage_in_an_earlier_one() {
 fn what_is_in_the_tables_already_is_not_replayed() {
     // The checkpoint was made, and the log not yet begun anew.
     let old = [small(4), large(5), small(6), small(7)];
-    assert_eq!(replayed(&log(&old), 7), Ok(vec![]));
-    assert_eq!(replayed(&log(&old), 5), Ok(vec![6, 7]));
+    assert_eq!(replayed(&log_behind(3, &old), 7), Ok(vec![]));
+    assert_eq!(replayed(&log_behind(3, &old), 5), Ok(vec![6, 7]));
     // Then it was, once and again.
     let anew = |new: &[Vec<u8>]| {
-        let (mut file, new) = (log(&old), new.concat());
+        let (mut file, new) = (log_behind(7, &old), new.concat());
         file[BLOCK..BLOCK + new.len()].copy_from_slice(&new);
         file
     };
@@ -136,10 +141,28 @@ fn what_is_in_the_tables_already_is_not_replayed() {
 }
 
 #[test]
+fn a_log_that_is_older_or_newer_than_the_database_beside_it_is_damage() {
+    let frames = [small(4), large(5), small(6)];
+    // Copied before, with and after its last frame; the database has 8.
+    for (base, count) in [(3, 0), (3, 1), (3, 3), (6, 0)] {
+        assert_eq!(
+            replayed(&log_behind(base, &frames[..count]), 8),
+            Err(Damage::IsOlder),
+            "{count} behind {base}"
+        );
+    }
+    assert_eq!(replayed(&log_behind(8, &frames), 8), Ok(vec![]), "written from its start again");
+    assert_eq!(replayed(&log_behind(3, &frames), 6), Ok(vec![]), "not yet written from its start again");
+    for base in [4, 9] {
+        assert_eq!(replayed(&log_behind(base, &[]), 3), Err(Damage::DatabaseIsOlder), "behind {base}");
+    }
+}
+
+#[test]
 fn frames_that_are_missing_are_damage() {
-    assert_eq!(replayed(&log(&[small(5), small(6)]), 3), Err(Damage::At(BLOCK)));
-    assert_eq!(replayed(&log(&[small(4), small(6)]), 3), Err(Damage::At(2 * BLOCK)));
-    assert_eq!(replayed(&log(&[small(4), small(4)]), 3), Ok(vec![4]), "no later one is there");
+    assert_eq!(replayed(&log_behind(3, &[small(5), small(6)]), 3), Err(Damage::At(BLOCK)));
+    assert_eq!(replayed(&log_behind(3, &[small(4), small(6)]), 3), Err(Damage::At(2 * BLOCK)));
+    assert_eq!(replayed(&log_behind(3, &[small(4), small(4)]), 3), Ok(vec![4]), "no later one is there");
 }
 
 #[test]
@@ -157,7 +180,7 @@ fn bytes_of_a_job_are_not_taken_for_a_frame() {
 fn a_log_is_written_from_the_start_again_and_does_not_grow_by_that() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("some.redo");
-    let mut log = Log::create(&path, GENERATION, |file| Box::new(file)).unwrap();
+    let mut log = Log::create(&path, GENERATION, 0, |file| Box::new(file)).unwrap();
     let mut lengths = Vec::new();
     for sequence in 1..=600_u64 {
         let mut frame = Frame::new();
@@ -168,7 +191,7 @@ fn a_log_is_written_from_the_start_again_and_does_not_grow_by_that() {
             assert_eq!(replayed(&file, sequence - 100), Ok((sequence - 99..=sequence).collect()));
             assert_eq!(log.bytes(), 100 * 2 * BLOCK as u64);
             lengths.push(file.len());
-            log.restart();
+            log.restart(sequence).unwrap();
         }
     }
     assert!(lengths.iter().all(|length| *length == lengths[0]), "{lengths:?}");

@@ -45,7 +45,7 @@ impl Recorder {
     fn create(&self) -> Log {
         let directory = tempfile::tempdir().unwrap();
         let disk = |_: File| Box::new(self.clone()) as Box<dyn Disk>;
-        Log::create(&directory.path().join("some.redo"), GENERATION, disk).unwrap()
+        Log::create(&directory.path().join("some.redo"), GENERATION, 0, disk).unwrap()
     }
 
     /// A log that grows several times, and is then written from its start again.
@@ -56,7 +56,7 @@ impl Recorder {
             self.step(Step::Acknowledged(sequence));
             if sequence == 25 {
                 self.step(Step::Checkpoint(sequence));
-                log.restart();
+                log.restart(sequence).unwrap();
             }
         }
     }
@@ -139,7 +139,7 @@ fn after_a_power_cut_at_any_time_all_that_was_acknowledged_is_read() {
 fn a_log_that_is_cut_at_any_block_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("some.redo");
-    let mut log = Log::create(&path, GENERATION, |file| Box::new(file)).unwrap();
+    let mut log = Log::create(&path, GENERATION, 0, |file| Box::new(file)).unwrap();
     let (mut checkpoint, mut lengths) = (0, Vec::new());
     for sequence in 1..=32 {
         append(&mut log, sequence);
@@ -155,7 +155,7 @@ fn a_log_that_is_cut_at_any_block_is_refused() {
             lengths.push(file.len());
         }
         if sequence == 24 {
-            log.restart();
+            log.restart(sequence).unwrap();
             checkpoint = sequence;
         }
     }
@@ -204,7 +204,7 @@ fn a_log_of_the_former_format_needs_no_end_mark() {
 }
 
 #[test]
-fn a_log_syncs_once_for_each_frame_and_once_more_when_it_grows() {
+fn a_log_syncs_once_for_each_frame_and_once_more_when_it_grows_or_begins_anew() {
     let recorder = Recorder::default();
     let mut log = recorder.create();
     let created = recorder.syncs();
@@ -215,9 +215,9 @@ fn a_log_syncs_once_for_each_frame_and_once_more_when_it_grows() {
         append(&mut log, frames as u64);
     }
     assert_eq!(recorder.syncs(), created + frames + 6);
-    log.restart();
+    log.restart(frames as u64).unwrap();
     for n in 1..=frames {
         append(&mut log, (frames + n) as u64);
     }
-    assert_eq!(recorder.syncs(), created + 2 * frames + 6, "it has grown again");
+    assert_eq!(recorder.syncs(), created + 2 * frames + 6 + 1, "it has grown again");
 }

@@ -22,8 +22,8 @@ function edges.evict(args)
     end
   end
   archive.save()
-  jobs.save_removed()
   shard.count('purged', evicted)
+  jobs.save_removed()
   dead_letters.remove(expired)
   local waits = carrier.waits(tonumber(args[3]), tonumber(args[4]))
   shard.close()

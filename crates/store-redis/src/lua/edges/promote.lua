@@ -33,6 +33,20 @@ local function due_lanes(scored, at)
   return found, following
 end
 
+-- Moves the first `take` jobs of a lane that are due. Returns how many those are, and when the next one is due.
+local function promote_lane(lane, take, bound)
+  local entries, following = due.first(lane, take, bound)
+  local n = #entries
+  if n > 0 then ready.push(lane, entries, 'RPUSH') end
+  due.pop(lane, n, following, bound)
+  if n > 0 then
+    lanes.move(lane, DELAYED, READY, n)
+    shard.commit()
+    events.promoted_all(entries, lane)
+  end
+  return n, following
+end
+
 function edges.promote(args)
   -- The schedule is read first, so that the rows of due lanes are read together with the fields.
   tick()
@@ -50,6 +64,7 @@ function edges.promote(args)
   local bound = fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW
 
   local visited, soon = due_lanes(scheduled, bound)
+  local failure
   local share = ceil(left / max(#visited, 1))
   for _, lane in ipairs(visited) do
     local take = min(share, left)
@@ -57,16 +72,14 @@ function edges.promote(args)
       soon = NOW
       break
     end
-    local entries, following = due.first(lane, take, bound)
-    local n = #entries
-    if n > 0 then
-      ready.push(lane, entries, 'RPUSH')
-      lanes.move(lane, DELAYED, READY, n)
-      events.promoted_all(entries, lane)
+    -- A lane whose keys cannot be read or written does not keep the others from their turn.
+    local is_done, n, following = pcall(promote_lane, lane, take, bound)
+    if is_done then
+      left, promoted = left - n, promoted + n
+      if following and (not soon or following < soon) then soon = following end
+    else
+      failure = n
     end
-    due.pop(lane, n, following, bound)
-    left, promoted = left - n, promoted + n
-    if following and (not soon or following < soon) then soon = following end
   end
 
   ready.wake()
@@ -79,5 +92,6 @@ function edges.promote(args)
   end
   local waits = carrier.waits(tonumber(args[3]), tonumber(args[4]), due_in)
   shard.close()
+  if failure then raise(failure) end
   return {promoted, 0, unpack(waits)}
 end

@@ -73,8 +73,8 @@ function edges.pull(args)
   grants.save(grant)
   for _, visit in ipairs(visits) do
     if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
-    ready.pop(visit[1], visit[2], visit[3])
   end
+  for _, visit in ipairs(visits) do ready.pop(visit[1], visit[2], visit[3]) end
   shard.close()
   return grants.answer(grant, more, {})
 end

@@ -11,9 +11,9 @@ local function purge(entries)
     jobs.remove(loc, record.is_external(raw))
   end
   archive.save()
+  shard.count('purged', #entries)
   jobs.save_removed()
   dead_letters.remove(entries)
-  shard.count('purged', #entries)
 end
 
 -- purge: removes one dead job.

@@ -151,9 +151,11 @@ function grants.reserve(args, n_args)
   end
 
   grants.save(grant)
+  for _, visit in ipairs(visits) do
+    if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
+  end
   parking.park(parked, KEY.lanes)
   for i, visit in ipairs(visits) do
-    if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
     ready.pop(visit[1], visit[2], visit[3], i)
   end
   local more = is_more and grants.MORE or is_rest and grants.MORE + grants.LATER or 0

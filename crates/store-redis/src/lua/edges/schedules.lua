@@ -78,8 +78,8 @@ function edges.fire(args)
       end
     end
   end
-  recurring.save(changes)
   arrivals.save()
+  recurring.save(changes)
   shard.close()
   return arrivals.answered(answers)
 end

@@ -1,5 +1,5 @@
 -- The installation's row: the settings that are fixed at the first start, the life of the data, losses of
--- accepted jobs that were noticed, whether it was made by a version that guards destinations, and the key of lane ids.
+-- accepted jobs that were noticed, when one was last taken note of, whether it was made by a version that guards destinations, and the key of lane ids.
 --
 -- The key keeps callers from finding two lanes with one id. Lanes from before it have ids without a key, until they have
 -- no job left.
@@ -10,8 +10,9 @@
 -- How many accepted losses are remembered, so that accepting one can be repeated.
 local ACCEPTED = 16
 -- The fields of the row.
-local LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, GUARDED, LANE_KEY, UNKEYED =
-  'layout', 'shards', 'life', 'lost_run', 'lost_jobs', 'accepted_losses', 'guarded', 'lane_key', 'unkeyed_lanes'
+local LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, LAST_LOSS, GUARDED, LANE_KEY, UNKEYED =
+  'layout', 'shards', 'life', 'lost_run', 'lost_jobs', 'accepted_losses', 'last_loss', 'guarded', 'lane_key',
+  'unkeyed_lanes'
 
 local function row() return K .. ':install' end
 
@@ -28,24 +29,28 @@ local function note_loss(run, jobs)
   call('HSET', row(), LOST_RUN, run, LOST_JOBS, max(known, jobs))
 end
 
+-- A text that is not repeated.
+local function unique() return string.format('%s%.0f', server_life(), NOW_US) end
+
 -- What every process has to know of the row.
 local function described()
   if not NOW_US then tick() end
-  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, GUARDED, LANE_KEY, UNKEYED)
+  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, GUARDED, LANE_KEY, UNKEYED, LAST_LOSS)
   local guarded, unkeyed = stored[6] and 1 or 0, stored[8] and 1 or 0
   return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0), run_id(), guarded,
-    stored[7] or '', unkeyed, NOW_US}
+    stored[7] or '', unkeyed, stored[9] or '', NOW_US}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
 --   starts then can drain. An earlier layout that this version reads becomes this version's, because it writes what
 --   earlier versions cannot read.
 -- KEYS  installation
--- ARGV  layout version, shard count, the earliest layout that this version reads, the life that the caller knows or
---   '', 1 if a loss has to be accepted by hand, a random key for lane ids if there is none
+-- ARGV  layout version, shard count, the earliest layout that this version reads, the life that the caller saw last or
+--   '', 1 if a loss has to be accepted by hand, a random key for lane ids if there is none, the last life that the
+--   caller saw without a loss that had to be accepted, or ''
 -- Returns {layout version, shard count, life, run_id of a loss that is not accepted or '', its
 --   jobs, run_id of the server, 1 if the row was made by a version that guards destinations, key of lane ids, 1 if
---   there may be lanes from before it, the server's time in us}
+--   there may be lanes from before it, a text that changes with each loss that was taken note of, the server's time in us}
 function edges.install(args)
   tick()
   local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LANE_KEY)
@@ -60,20 +65,41 @@ function edges.install(args)
     if layout then call('HSET', row(), LANE_KEY, args[6], UNKEYED, '1') else call('HSET', row(), LANE_KEY, args[6]) end
   end
   if not stored[3] then
-    stored[3] = string.format('%s%.0f', server_life(), NOW_US)
+    stored[3] = unique()
     call('HSET', row(), LIFE, stored[3])
   end
-  -- The row of an earlier version has no life, and nobody knows one.
-  if args[5] == '1' and args[4] ~= '' and args[4] ~= stored[3] then note_loss(run_id(), 0) end
+  -- The row of an earlier version has no life, and nobody knows one. While a loss has to be accepted, what was there
+  -- before may come back: whether it has all jobs is seen by what its shards have counted.
+  local is_known = args[4] == stored[3] or args[7] == stored[3] or args[7] == ''
+  if args[5] == '1' and not is_known then note_loss(run_id(), 0) end
   return described()
 end
 
 -- lose: notes that accepted jobs are missing in a shard.
 -- KEYS  installation
--- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows
--- Returns what install returns
+-- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the life that the caller
+--   saw last
+-- Returns what install returns. Nothing is noted in a row with another life
 function edges.lose(args)
-  note_loss(args[1], tonumber(args[2]))
+  if call('HGET', row(), LIFE) == args[3] then note_loss(args[1], tonumber(args[2])) end
+  return described()
+end
+
+-- take_back: forgets a loss, because all jobs that the caller has missed are there again. Others that miss some note it anew.
+-- KEYS  installation
+-- ARGV  its run_id
+-- Returns what install returns
+function edges.take_back(args)
+  if call('HGET', row(), LOST_RUN) == args[1] then call('HDEL', row(), LOST_RUN, LOST_JOBS) end
+  return described()
+end
+
+-- note_forgotten: notes that a process has taken note of lost jobs that nobody has to accept.
+-- KEYS  installation
+-- Returns what install returns
+function edges.note_forgotten()
+  tick()
+  call('HSET', row(), LAST_LOSS, unique())
   return described()
 end
 
@@ -92,7 +118,8 @@ function edges.accept_loss(args)
     n = n + 1
     losses[n] = one
   end
-  call('HSET', row(), ACCEPTED_LOSSES, concat(losses, ' '))
+  tick()
+  call('HSET', row(), ACCEPTED_LOSSES, concat(losses, ' '), LAST_LOSS, unique())
   call('HDEL', row(), LOST_RUN, LOST_JOBS)
   return {1, lost[1], tonumber(lost[2])}
 end

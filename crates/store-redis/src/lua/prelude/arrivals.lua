@@ -138,17 +138,19 @@ do
   end
 
   -- Writes the new jobs: indexes first, then records. The lanes whose counts have changed and whose names the
-  -- arguments give are made known.
+  -- arguments give are made known. What can fail comes before the first row.
   function arrivals.save()
     if #new == 0 and #payloads == 0 then return end
     local names = {}
     for lane in pairs(lanes.moved()) do names[lane] = lane_names[lane] end
-    topics.add_lanes(names)
+    local save_lanes = topics.add_lanes(names)
     schedule.save()
     ready.save('RPUSH')
     if fields.accepted == 0 then shard.set('tag_index', 1) end
     tag_index.save_added()
+    save_lanes()
     sliced('HSET', KEY.pool, new)
+    shard.commit()
     for _, payload in ipairs(payloads) do put_payload(unpack(payload)) end
   end
 end

@@ -7,13 +7,13 @@ lanes.NO_TENANT = '~'
 local COUNTS, NO_COUNTS = '>i4i4i4i4I6I6', string.rep('\0', 28)
 do
   local STATE_NAMES = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-  -- Changes of counts by lane and state.
-  local moved
+  -- Changes of counts by lane and state, and lanes that are being removed.
+  local moved, leaving
 
   -- The fields that a call reads in which the last job of a lane may end.
   lanes.END_FIELDS = {'lanes', 'topics'}
 
-  function lanes.begin() moved = {} end
+  function lanes.begin() moved, leaving = {}, nil end
   function lanes.moved() return moved end
 
   function lanes.is_pull(lane) return byte(lane) >= 128 end
@@ -70,6 +70,9 @@ do
   -- if no job is left by its counts: they may be wrong, and calls that end no job have not read the fields that
   -- removing a lane changes.
   function lanes.save()
+    -- The removal of these lanes has failed, so they stay.
+    for _, lane in ipairs(leaving or {}) do shard.set(lane, rows[lane]) end
+    leaving = nil
     if next(moved) == nil then return end
     local names, gone = {}, {}
     for lane in pairs(moved) do names[#names + 1] = lane end
@@ -91,6 +94,11 @@ do
         end
       end
     end
-    if #gone > 0 then topics.remove_lanes(gone) end
+    moved = {}
+    if #gone > 0 then
+      leaving = gone
+      topics.remove_lanes(gone)
+      leaving = nil
+    end
   end
 end

@@ -214,7 +214,11 @@ function jobs.put(loc, s)
   writes[n + 1], writes[n + 2] = loc, s
 end
 -- Writes the job states that `put` has collected.
-function jobs.save() sliced('HSET', KEY.states, writes) end
+function jobs.save()
+  if #writes == 0 then return end
+  sliced('HSET', KEY.states, writes)
+  shard.commit()
+end
 
 -- Removes a job.
 function jobs.remove(loc, external)
@@ -228,8 +232,11 @@ end
 function jobs.save_removed()
   events.know()
   tag_index.know()
-  sliced('HDEL', KEY.pool, gone)
-  sliced('HDEL', KEY.states, gone)
+  if #gone > 0 then
+    sliced('HDEL', KEY.pool, gone)
+    sliced('HDEL', KEY.states, gone)
+    shard.commit()
+  end
   tag_index.save_removed()
   for _, key in ipairs(unlinks) do
     local new_key = archive.new_key(key)

@@ -4,17 +4,23 @@
 -- the numbers of lanes and topics with jobs, the carrier's epoch, when it looks next, the last lease
 -- number, the tombstones' segment, the first slot, and when the first lease ends and the first job died.
 -- A call reads the fields that it needs with one command, first of all, and writes the changed ones
--- with one command, last of all.
+-- with one command, last of all. If a command fails in between, for example at a key of another type, the counts are
+-- written if the jobs were: so a call that fails half-way leaves index entries at most, which are hints.
 --
 -- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua).
 local shard, lanes, topics, destinations, parking, events, archive, tag_index = {}, {}, {}, {}, {}, {}, {}, {}
 -- Fields by name, and rows by the lane's id or the topic's field.
 local fields, rows
 local changes, tally, next_look
+-- Whether this call has read the fields, and whether it has changed jobs.
+local is_begun, is_committed
+
+function shard.start() is_begun, is_committed = false, false end
 
 -- Reads the clock, fields, and rows if there are not too many.
 function shard.begin(names, row_names)
   if not NOW_US then tick() end
+  is_begun = true
   fields, changes, tally, next_look = {}, {}, {}, nil
   rows = {}
   lanes.begin()
@@ -62,12 +68,23 @@ function shard.load_rows(names)
   for i, row in ipairs(fetch(KEY.shard, absent)) do rows[absent[i]] = row end
 end
 
+-- From here on what was counted holds, also if the rest of the call fails. Called when jobs have been written.
+function shard.commit() is_committed = is_begun end
+
+-- After a command has failed: writes what holds.
+function shard.fail()
+  if not is_committed then return end
+  is_committed = false
+  shard.close()
+end
+
 -- Writes the changed fields and rows, and publishes the events.
 function shard.close()
   lanes.save()
   for name, n in pairs(tally) do
     if n ~= 0 then shard.set(name, fields[name] + n) end
   end
+  tally = {}
   if next_look and (fields.next == 0 or next_look < fields.next) then
     shard.set('next', next_look)
     publish(string.format('due %s %.0f', KEY.tag, until_us(next_look)))

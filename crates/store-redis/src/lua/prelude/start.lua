@@ -3,6 +3,7 @@
 local function start(base, name, is_logged)
   K, KEY = base, known_keys[base] or keys_of(base)
   NOW_US = nil
+  shard.start()
   topics.start()
   destinations.start()
   jobs.start()

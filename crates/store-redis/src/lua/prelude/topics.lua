@@ -222,10 +222,12 @@ do
       if at ~= hour() then noted[#noted + 1], noted[#noted + 2] = hour(), topic end
       if is_new or at ~= hour() then put_row(field, is_new and n + 1 or n, hour(), paused) end
     end
-    list_by_hour(noted, members)
-    sliced('ZADD', KEY.index, members)
-    -- The name of a lane is nowhere else, so it is written before the jobs that need it.
-    sliced('HSET', KEY.shard, named)
+    return function()
+      list_by_hour(noted, members)
+      sliced('ZADD', KEY.index, members)
+      -- The name of a lane is nowhere else, so it is written before the jobs that need it.
+      sliced('HSET', KEY.shard, named)
+    end
   end
 
   -- Removes rows of lanes, which must have been read. Their topics' rows take over the counts of ended jobs,
@@ -236,6 +238,8 @@ do
       names[i], members[i] = topics.field(lanes.topic(lanes.name(lane))), member(lane)
     end
     shard.load_rows(names)
+    -- First, so that nothing was counted yet if it fails.
+    sliced('ZREM', KEY.index, members)
     for i, field in ipairs(names) do
       local n, at, paused = topics.row(field)
       local _, _, _, _, done, cancelled = read(COUNTS, rows[leaving[i]])
@@ -246,7 +250,6 @@ do
         count_of_tenant(sub(field, 7), is_last and -1 or 0, -fewer)
       end
     end
-    sliced('ZREM', KEY.index, members)
     sliced('HDEL', KEY.shard, leaving)
   end
 

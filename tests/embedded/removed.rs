@@ -1,0 +1,57 @@
+//! The files of a store are removed or moved while a process has them open.
+
+use std::time::{Duration, Instant};
+
+use ringback_testkit::{Reply, Sink, Stack, eventually, http_client};
+
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+/// Within which time it is noticed.
+const NOTICED: Duration = Duration::from_secs(2);
+
+async fn ready(stack: &Stack) -> (u16, String) {
+    let url = format!("http://{}/readyz", stack.ups[0].admin());
+    let reply = http_client().get(url).send().await.expect("it answers");
+    (reply.status().as_u16(), reply.text().await.expect("a text"))
+}
+
+/// Submits are refused, and the process is not ready and says why, until a time has passed.
+async fn stays_refused(stack: &Stack, sink: &Sink, what: &str) {
+    let begun = Instant::now();
+    eventually(NOTICED, "it is noticed", async || match ready(stack).await {
+        (503, text) if text.contains("was removed, moved or replaced") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    let mut n = 0;
+    while begun.elapsed() < 2 * NOTICED {
+        n += 1;
+        let reply: Reply = stack.post("/v1/jobs", &job(sink, &format!("{what}-{n}"))).await;
+        let detail = reply.json()["detail"].to_string();
+        assert!(reply.status == 503 && detail.contains("was removed, moved or replaced"), "{detail}");
+        let (status, text) = ready(stack).await;
+        assert_eq!(status, 503, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_process_whose_directory_is_gone_accepts_nothing_until_it_is_back() {
+    let top = tempfile::tempdir().expect("a directory");
+    let (data, away) = (top.path().join("data"), top.path().join("away"));
+    let options = Stack::options().in_one_process().store(&format!("embedded:{}", data.display()));
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    stack.accept(&with(job(&sink, "early"), "delay", "1h")).await;
+    std::fs::rename(&data, &away).expect("moved");
+    stays_refused(&stack, &sink, "moved").await;
+    assert!(!data.exists(), "no empty store takes its place");
+    std::fs::rename(&away, &data).expect("moved back");
+    stack.ready(SOON).await;
+    assert_eq!(stack.job(TOPIC, "early").await.0, 200);
+    stack.accept(&job(&sink, "again")).await;
+    sink.wait_for_job("again", 1, SOON).await;
+
+    std::fs::remove_dir_all(&data).expect("removed");
+    stays_refused(&stack, &sink, "removed").await;
+    assert!(!data.exists(), "no empty store takes its place");
+    stack.forgo_audit();
+}

@@ -1,0 +1,47 @@
+//! The store loses jobs of a feed: they are submitted again.
+
+use std::time::Duration;
+
+use ringback_testkit::{Persistence, RedisServer, Sink, eventually};
+use serde_json::json;
+
+use super::business::{Business, TOPIC, feeding, wait_rows, within};
+use crate::sample_jobs::SOON;
+
+const LONG: Duration = Duration::from_secs(600);
+/// How long it may take until everything works again.
+const RECOVERY: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn rows_whose_jobs_an_older_copy_of_the_store_does_not_have_are_submitted_again() {
+    for persistence in [Persistence::Always, Persistence::EverySec] {
+        let business = Business::in_postgres().await;
+        let sink = Sink::start().await;
+        let redis = RedisServer::options().persistence(persistence);
+        let mut stack = feeding(&business.orders(), 1).redis(redis).start().await;
+        business.insert(&sink, &[("kept", within(LONG))]).await;
+        wait_rows(&stack, "submitted", 1).await;
+        let copy = stack.redis().copy_data();
+        business.insert(&sink, &[("lost-1", within(LONG)), ("lost-2", within(LONG))]).await;
+        wait_rows(&stack, "submitted", 3).await;
+        wait_rows(&stack, "unchanged", 3).await;
+
+        stack.redis_mut().restart_with(&copy).await;
+        if persistence == Persistence::Always {
+            let loss =
+                eventually(RECOVERY, "the loss is noticed", async || stack.audit().await.loss.ok_or("none"))
+                    .await;
+            stack.post("/v1/audit/accept-loss", &json!({"run_id": loss.run_id})).await.expect(200);
+        }
+        for id in ["kept", "lost-1", "lost-2"] {
+            eventually(RECOVERY, &format!("{id} is there again"), async || {
+                match stack.job(TOPIC, id).await {
+                    (200, _) => Ok(()),
+                    other => Err(format!("{other:?}")),
+                }
+            })
+            .await;
+        }
+        stack.ready(SOON).await;
+    }
+}
