@@ -59,7 +59,7 @@ impl RedisStore {
             Some(Profile::Replicated) => Confirmation::ByReplicas,
             _ => Confirmation::None,
         };
-        let topology = Topology::open(&options.url, options.call_timeout, &keys, confirmation)?;
+        let topology = Topology::open(&options.url, &options.tls, options.call_timeout, &keys, confirmation)?;
         let witness = Witness::new(options.shards);
         let (moving, preparing) = (Moving::new(&keys), Mutex::default());
         let (fitness, weakness) = (RwLock::default(), RwLock::default());

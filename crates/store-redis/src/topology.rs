@@ -12,6 +12,7 @@ mod connection;
 mod error;
 mod sentinel;
 mod single;
+mod tls;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,7 +24,7 @@ use rand::SeedableRng as _;
 use rand::rngs::{StdRng, SysRng};
 use redis::aio::PubSub;
 use redis::{Client, Cmd, RedisError, Value};
-use ringback_core::contract::StoreError;
+use ringback_core::contract::{StoreError, StoreTls};
 use tokio::time::timeout;
 
 pub use self::address::Address;
@@ -34,6 +35,7 @@ use self::error::classify;
 pub(crate) use self::error::{is_not_loaded, is_under_way};
 use self::sentinel::Sentinel;
 use self::single::Single;
+pub use self::tls::{authorities, certificate, fit, key};
 use crate::keys::{Keys, Place};
 
 /// How long a connection may take to be made.
@@ -97,6 +99,7 @@ impl Topology {
     /// Parses the URL. Connects on the first call.
     pub(crate) fn open(
         url: &str,
+        tls: &StoreTls,
         call_timeout: Duration,
         keys: &Keys,
         confirmation: Confirmation,
@@ -110,7 +113,8 @@ impl Topology {
         };
         let (servers, confirmed) = match address {
             Address::Single(info) => {
-                let single = || Single::open((*info).clone(), call_timeout, rng()?);
+                let info = tls::with(*info, tls)?;
+                let single = || Single::open(info.clone(), call_timeout, rng()?);
                 let confirmed = is_confirmed.then(single).transpose()?;
                 (Servers::Single(Box::new(single()?)), confirmed.map(|single| on_one(Server::Single(single))))
             }

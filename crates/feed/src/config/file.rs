@@ -6,10 +6,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ringback_core::connection_url::{self, shown_in_text};
 use ringback_core::contract::is_notice_topic;
 use ringback_core::duration::{format_duration, parse_duration};
 use ringback_core::job::Topic;
-use ringback_postgres::Server;
 use serde::Deserialize;
 
 use super::{Changed, Feed, Outbox, PostgresUrl, Rows, SourceUrl, Window};
@@ -174,7 +174,9 @@ impl Reading<'_> {
 
     /// Notes what is wrong with a field.
     fn check<T>(&mut self, field: &str, read: Result<T, String>) -> Option<T> {
-        read.map_err(|why| self.mistakes.push(format!("feed {}: {field} {why}", self.feed))).ok()
+        let noted =
+            |why: String| self.mistakes.push(format!("feed {}: {field} {}", self.feed, shown_in_text(&why)));
+        read.map_err(noted).ok()
     }
 }
 
@@ -195,9 +197,8 @@ fn source(text: &str) -> Result<SourceUrl, String> {
     if let Some(file) = url.strip_prefix("sqlite:").filter(|file| !file.is_empty()) {
         return Ok(SourceUrl::Sqlite(PathBuf::from(file)));
     }
-    if ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
-        let checked = Server::check(&url).map_err(|why| format!("cannot be read: {why}"));
-        return checked.map(|()| SourceUrl::Postgres(PostgresUrl(url)));
+    if connection_url::PostgresUrl::has_scheme(&url) {
+        return connection_url::PostgresUrl::parse(&url).map(|_| SourceUrl::Postgres(PostgresUrl(url)));
     }
     Err(format!(
         "must be postgres://user:password@host/database, sqlite: and a file, or {ENV} and an environment variable with one of them"

@@ -37,7 +37,7 @@ impl Postgres {
     /// # Errors
     /// If the URL or the file of authorities cannot be read.
     pub(crate) fn new(url: &PostgresUrl, authorities: Option<&Path>) -> anyhow::Result<Self> {
-        let server = Server::new(&url.0, authorities, NAME, "source")?;
+        let server = Server::new(&url.0, authorities, NAME).map_err(anyhow::Error::msg)?;
         Ok(Self { server, connection: None, prepared: Vec::new() })
     }
 
