@@ -5,7 +5,7 @@ mod erase;
 mod history;
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -44,17 +44,24 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(file, OpenFlags::default())
 }
 
+/// The device and the number of a file; `None` if there is none.
+fn identity(file: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(file).ok().map(|found| (found.dev(), found.ino()))
+}
+
 /// A SQLite file.
 pub(crate) struct Sqlite {
     file: PathBuf,
     keep: Option<Duration>,
     clock: Arc<dyn Clock>,
     connection: Arc<Mutex<Option<Connection>>>,
+    /// The device and the number of the open file. Another file may get its path.
+    identity: Option<(u64, u64)>,
 }
 
 impl Sqlite {
     pub(crate) fn new(file: PathBuf, keep: Option<Duration>, clock: Arc<dyn Clock>) -> Self {
-        Self { file, keep, clock, connection: Arc::default() }
+        Self { file, keep, clock, connection: Arc::default(), identity: None }
     }
 
     /// Runs `work` on a thread that may block. After an error the file is opened again.
@@ -74,6 +81,19 @@ impl Sqlite {
         });
         let done = done.await.map_err(|error| SinkError(format!("{file}: {error}")))?;
         done.map_err(|error| SinkError(format!("{file}: {error}")))
+    }
+
+    /// Fails if the path leads to another file than the open one. Then the file is opened again.
+    ///
+    /// Rows that were written since are in a file that nobody finds, so this is looked at before each batch.
+    fn check_identity(&self) -> Result<(), SinkError> {
+        let found = identity(&self.file);
+        if found.is_some() && found == self.identity {
+            return Ok(());
+        }
+        let what = if found.is_some() { "replaced by another file" } else { "removed" };
+        *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Err(SinkError(format!("{} was {what} while it was open", self.file.display())))
     }
 
     async fn in_transaction<T: Send + 'static>(
@@ -106,6 +126,7 @@ impl Sink for Sqlite {
             Ok(version)
         });
         let version = version.await?;
+        self.identity = identity(&self.file);
         if version > MIGRATIONS.len() as i64 {
             *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
             return Err(SinkError(format!(
@@ -118,16 +139,19 @@ impl Sink for Sqlite {
     }
 
     async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
+        self.check_identity()?;
         let (rows, now) = (rows.to_vec(), self.clock.now());
         self.in_transaction(move |txn| insert(txn, &rows, now)).await
     }
 
     async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+        self.check_identity()?;
         let (rows, now) = (rows.to_vec(), self.clock.now());
         self.in_transaction(move |txn| audit_log::insert(txn, &rows, now)).await
     }
 
     async fn maintain(&mut self) -> Result<(), SinkError> {
+        self.check_identity()?;
         let now = ms(self.clock.now());
         self.blocking(move |connection| erase::forget_before(connection, now)).await?;
         let Some(before) = self.keep.map(|keep| now.saturating_sub_unsigned(millis(keep))) else {

@@ -11,6 +11,7 @@ use ringback_core::{crash_point, is_cut, is_planted};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::check::Eviction;
 use super::keys::{Keys, Place};
 use super::lane_ids::{LaneIds, LaneKey};
 use super::moving::Moving;
@@ -35,6 +36,8 @@ pub struct RedisStore {
     pub(crate) preparing: Mutex<()>,
     /// Set when the store was found fit.
     pub(crate) fitness: RwLock<Option<Fitness>>,
+    /// What removes jobs when memory is short, since it was set while the store was used; and when that was looked at last.
+    pub(crate) eviction: RwLock<(Option<Eviction>, Option<Instant>)>,
     /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
     pub(crate) weakness: RwLock<Option<StoreError>>,
     /// The key of lane ids, if the installation has none yet.
@@ -62,9 +65,20 @@ impl RedisStore {
         let topology = Topology::open(&options.url, &options.tls, options.call_timeout, &keys, confirmation)?;
         let witness = Witness::new(options.shards);
         let (moving, preparing) = (Moving::new(&keys), Mutex::default());
-        let (fitness, weakness) = (RwLock::default(), RwLock::default());
+        let (fitness, weakness, eviction) = (RwLock::default(), RwLock::default(), RwLock::default());
         let new_lane_key = LaneKey::generate()?;
-        Ok(Self { topology, keys, options, witness, moving, preparing, fitness, weakness, new_lane_key })
+        Ok(Self {
+            topology,
+            keys,
+            options,
+            witness,
+            moving,
+            preparing,
+            fitness,
+            eviction,
+            weakness,
+            new_lane_key,
+        })
     }
 
     /// The version of the layout of keys and records.
@@ -108,7 +122,9 @@ impl RedisStore {
     }
 
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
-        check::memory_share(&self.topology).await
+        let (share, eviction) = check::memory(&self.topology).await?;
+        self.note_eviction(eviction);
+        Ok(share)
     }
 
     /// Runs a script on a shard, and reads its answer.

@@ -9,6 +9,7 @@ mod cluster_node;
 mod confirm;
 mod confirm_nodes;
 mod connection;
+mod diagnosis;
 mod error;
 mod sentinel;
 mod single;
@@ -23,7 +24,7 @@ use futures_util::future::BoxFuture;
 use rand::SeedableRng as _;
 use rand::rngs::{StdRng, SysRng};
 use redis::aio::PubSub;
-use redis::{Client, Cmd, RedisError, Value};
+use redis::{Client, Cmd, ConnectionAddr, RedisError, Value};
 use ringback_core::contract::{StoreError, StoreTls};
 use tokio::time::timeout;
 
@@ -46,8 +47,8 @@ pub(crate) struct Topology {
     servers: Servers,
     /// For changes that are waited for until replicas have them; `None` if none is.
     confirmed: Option<ConfirmedServers>,
-    /// Host and port of the servers that the URL names.
-    listed: Vec<(String, u16)>,
+    /// The servers that the URL names.
+    listed: Vec<ConnectionAddr>,
     /// The masters of a cluster when all were asked last.
     masters: Mutex<BTreeSet<(String, u16)>>,
 }
@@ -152,7 +153,18 @@ impl Topology {
             Servers::Single(_) | Servers::Cluster(_) => None,
         };
         let masters = self.masters.lock().unwrap_or_else(PoisonError::into_inner);
-        self.listed.iter().chain(&*masters).cloned().chain(master).collect()
+        let listed = self.listed.iter().filter_map(address::host_and_port);
+        listed.chain(masters.iter().cloned()).chain(master).collect()
+    }
+
+    /// Why the servers of the URL, none of which was ever reached, are not Redis or let nobody in, if one of them shows that.
+    pub(crate) async fn diagnosis(&self) -> Option<StoreError> {
+        for address in &self.listed {
+            if let Some(error) = diagnosis::of(address).await {
+                return Some(error);
+            }
+        }
+        None
     }
 
     /// Whether shards can be on different servers.

@@ -13,7 +13,7 @@ use ringback_core::job::Topic;
 use serde::Deserialize;
 
 use super::{Changed, Feed, Outbox, PostgresUrl, Rows, SourceUrl, Window};
-use crate::query::{Parameter, Query};
+use crate::query::{Dialect, Parameter, Query};
 
 /// The most feeds of a file.
 const MAX_FEEDS: usize = 100;
@@ -125,9 +125,13 @@ impl Reading<'_> {
     ) -> Option<Window> {
         let others = [("channel", &table.channel), ("loaded", &table.loaded)];
         self.none_of(others, "is given for a query: it belongs to an outbox");
-        let query = self.check("query", Query::parse(query, &Parameter::ALL));
+        let dialect = match source {
+            Some(SourceUrl::Sqlite(_)) => Dialect::Sqlite,
+            Some(SourceUrl::Postgres(_)) | None => Dialect::Postgres,
+        };
+        let query = self.check("query", Query::parse(dialect, query, &Parameter::ALL));
         let changes = [Parameter::From, Parameter::After, Parameter::Limit];
-        let gone = table.gone.as_deref().map(|gone| Query::parse(gone, &changes)).transpose();
+        let gone = table.gone.as_deref().map(|gone| Query::parse(dialect, gone, &changes)).transpose();
         let gone = self.check("gone", gone);
         let ahead = self.check("window", duration(table.window.as_deref().unwrap_or("1h"), &WINDOW));
         if let (Some(ahead), Some(every)) = (ahead, every)

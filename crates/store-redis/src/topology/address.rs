@@ -63,14 +63,14 @@ impl Address {
         }
     }
 
-    /// Host and port of each server that it names.
-    pub(super) fn servers(&self) -> Vec<(String, u16)> {
+    /// Each server that it names.
+    pub(super) fn servers(&self) -> Vec<ConnectionAddr> {
         let named = match self {
             Self::Single(info) => std::slice::from_ref(&**info),
             Self::Cluster(infos) => infos,
             Self::Sentinel(watched) => &watched.sentinels,
         };
-        named.iter().filter_map(|info| host_and_port(info.addr())).collect()
+        named.iter().map(|info| info.addr().clone()).collect()
     }
 }
 
@@ -109,7 +109,8 @@ fn watched(text: &str) -> Result<Watched, String> {
     })
 }
 
-fn host_and_port(address: &ConnectionAddr) -> Option<(String, u16)> {
+/// Host and port of a server.
+pub(super) fn host_and_port(address: &ConnectionAddr) -> Option<(String, u16)> {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             Some((host.clone(), *port))
