@@ -8,6 +8,7 @@ use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 use opentelemetry::{KeyValue, Value};
 use ringback_core::contract::{Limit, SubmitResult};
 use ringback_service::http_server::Connections;
+use ringback_service::telemetry;
 
 const REQUESTS: &str = "ringback_api_requests_total";
 const REQUEST_DURATION: &str = "ringback_api_request_duration_seconds";
@@ -91,16 +92,30 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new(meter: &Meter) -> Self {
         let outcome = |name: &'static str| [KeyValue::new("result", name)];
-        let counter = |name, description| meter.u64_counter(name).with_description(description).build();
+        let counter = |name, description| telemetry::counter(meter, name, description);
+        let labelled = |name, description| meter.u64_counter(name).with_description(description).build();
         let seconds = meter.f64_histogram(REQUEST_DURATION).with_boundaries(SECONDS.to_vec());
         let batch_jobs = meter.u64_histogram(BATCH_JOBS).with_boundaries(JOBS.to_vec());
         let listeners = meter.i64_up_down_counter(LISTENERS).with_description("Open event streams");
+        let submitted: Counter<u64> = labelled(SUBMITTED, "Jobs submitted or imported");
+        let outcomes = [
+            "created",
+            "repeated",
+            "replaced",
+            "postponed",
+            "conflict",
+            "invalid",
+            "over_quota",
+            "unavailable",
+        ]
+        .map(outcome);
+        outcomes.iter().for_each(|outcome| submitted.add(0, outcome));
         Self {
-            requests: counter(REQUESTS, "Requests answered"),
+            requests: labelled(REQUESTS, "Requests answered"),
             seconds: seconds
                 .with_description("From the head of a request to the head of its response")
                 .build(),
-            submitted: counter(SUBMITTED, "Jobs submitted or imported"),
+            submitted,
             pulled: counter(PULLED, "Jobs that consumers have reserved"),
             unlogged: counter(UNLOGGED, "Failed attempts of consumers that are missing in the attempt log"),
             listeners: listeners.build(),
@@ -111,17 +126,7 @@ impl Metrics {
                 "Entries of the audit log that are in the log of the process alone",
             ),
             batch_jobs: batch_jobs.with_description("Jobs per store call").build(),
-            outcomes: [
-                "created",
-                "repeated",
-                "replaced",
-                "postponed",
-                "conflict",
-                "invalid",
-                "over_quota",
-                "unavailable",
-            ]
-            .map(outcome),
+            outcomes,
         }
     }
 

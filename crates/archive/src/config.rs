@@ -1,9 +1,11 @@
 //! The settings of the archive.
 
+use std::fmt::{self, Debug};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use ringback_core::connection_url::PostgresUrl;
 use ringback_core::contract::{EndKind, EndKinds, WhenFull};
 use ringback_core::duration::parse_duration;
 use ringback_service::{Lookup, Setting};
@@ -123,9 +125,9 @@ fn keep(text: &str) -> Result<Option<Duration>, String> {
 }
 
 /// Where the archive is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum ArchiveUrl {
-    /// The URL of a PostgreSQL database. It may have a password.
+    /// The URL of a PostgreSQL database, which can be read. It may have a password, so it is not shown.
     Postgres(String),
     /// The file of a SQLite database.
     Sqlite(PathBuf),
@@ -142,14 +144,24 @@ impl ArchiveUrl {
     }
 }
 
+impl Debug for ArchiveUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Postgres(_) => f.write_str("postgres://***"),
+            Self::Sqlite(file) => write!(f, "sqlite:{}", file.display()),
+        }
+    }
+}
+
 impl FromStr for ArchiveUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_postgres = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
         match text.strip_prefix("sqlite:") {
             Some(path) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
-            None if is_postgres => Ok(Self::Postgres(text.to_owned())),
+            None if PostgresUrl::has_scheme(text) => {
+                PostgresUrl::parse(text).map(|_| Self::Postgres(text.to_owned()))
+            }
             _ => Err("must be postgres://user:password@host/database, or sqlite: and the path of a file"
                 .to_owned()),
         }
@@ -195,6 +207,15 @@ mod tests {
         ]);
         assert_eq!(mistakes.len(), 6, "{mistakes:?}");
         assert!(mistakes.iter().all(|line| !line.contains("s3cret")), "{mistakes:?}");
+    }
+
+    #[test]
+    fn a_url_is_read_at_once_and_is_not_shown() {
+        let (_, mistakes) = load(&[("ARCHIVE", "postgres://h/d?password=s3cret&sslmod=require")]);
+        assert!(mistakes.len() == 1 && mistakes[0].contains("sslmod"), "{mistakes:?}");
+        assert!(!mistakes[0].contains("s3cret"), "{mistakes:?}");
+        let (config, _) = load(&[("ARCHIVE", "postgres://h/d?password=s3cret")]);
+        assert!(!format!("{config:?}").contains("s3cret"));
     }
 
     #[test]

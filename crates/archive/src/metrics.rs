@@ -1,6 +1,7 @@
 //! The metrics of an archiver. Each appears on `/metrics` under the name given here.
 
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
+use ringback_service::telemetry;
 
 /// The instruments of an archiver; their descriptions are in [`Metrics::new`].
 #[derive(Clone)]
@@ -19,7 +20,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Creates the instruments.
     pub(crate) fn new(meter: &Meter) -> Self {
-        let counter = |name, about| meter.u64_counter(name).with_description(about).build();
+        let counter = |name, about| telemetry::counter(meter, name, about);
         let write = meter.f64_histogram("ringback_archiver_write_duration_seconds");
         let write =
             write.with_boundaries(vec![0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 20.0]);

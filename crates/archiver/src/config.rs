@@ -75,10 +75,12 @@ impl Config {
         }
         let is_named = !lookup.text("ARCHIVE").is_empty();
         let archive = ringback_archive::Config::load(lookup);
+        let file = lookup.text("CA_FILE");
+        let authorities: Option<PathBuf> = (!file.is_empty()).then(|| file.into());
         if let Some(ArchiveUrl::Postgres(url)) = archive.as_ref().map(|archive| &archive.url)
-            && let Err(why) = Server::check(url)
+            && let Err(why) = Server::new(url, authorities.as_deref(), "ringback-archiver")
         {
-            lookup.reject("ARCHIVE", format!("cannot be read: {why}"));
+            lookup.reject("ARCHIVE", why);
         }
         if !is_named {
             lookup.reject(
@@ -86,11 +88,10 @@ impl Config {
                 "must name the database: postgres://user:password@host/database, or sqlite: and a file",
             );
         }
-        let file = lookup.text("CA_FILE");
         Self {
             store,
             archive: archive.unwrap_or_else(ringback_archive::Config::nowhere),
-            authorities: (!file.is_empty()).then(|| file.into()),
+            authorities,
             source,
         }
     }

@@ -28,8 +28,6 @@ const WRITE: Duration = Duration::from_secs(20);
 const LIMITS: Limits = Limits { statement: WRITE, lock: LOCK };
 /// What the server shows of connections.
 const NAME: &str = "ringback-archiver";
-/// What has the URL.
-const SETTING: &str = "RINGBACK_ARCHIVE";
 
 /// A PostgreSQL database.
 pub(crate) struct Postgres {
@@ -52,7 +50,7 @@ impl Postgres {
         keep: Option<Duration>,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
-        let server = Server::new(url, authorities, NAME, SETTING)?;
+        let server = Server::new(url, authorities, NAME).map_err(anyhow::Error::msg)?;
         Ok(Self { server, keep, clock, connection: None, partitions: BTreeSet::new() })
     }
 

@@ -30,7 +30,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::bulk::Bulks;
 pub use crate::config::Config;
 use crate::gauges::{HeldShards, gauges};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, show_eviction};
 use crate::shards::Shards;
 use crate::wake::DeadlineSignals;
 
@@ -59,6 +59,7 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
     let wakes = store.wakes(random::generator());
     tasks.spawn("carrier's wakes", Arc::clone(&signals).listen(wakes, context.shutdown.clone()));
     let metrics = Metrics::new(&context.meter);
+    show_eviction(&context.meter, store.clone());
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));

@@ -1,6 +1,8 @@
 //! The metrics of a carrier. Each appears on `/metrics` under the name given here.
 
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
+use ringback_service::telemetry;
+use ringback_store::Store;
 
 /// Gauges that are read from the store when metrics are asked for. Their sums and maxima over all carriers are
 /// those of the installation.
@@ -44,7 +46,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new(meter: &Meter) -> Self {
-        let counter = |name, about| meter.u64_counter(name).with_description(about).build();
+        let counter = |name, about| telemetry::counter(meter, name, about);
         let seconds = vec![0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0];
         let pass =
             meter.f64_histogram("ringback_carrier_pass_duration_seconds").with_boundaries(seconds.clone());
@@ -67,10 +69,10 @@ impl Metrics {
             lost: counter("ringback_carrier_lost_jobs_total", "Jobs dead after too many lost leases"),
             evicted: counter("ringback_carrier_evicted_jobs_total", "Dead jobs removed after retention"),
             redriven: counter("ringback_carrier_redriven_jobs_total", "Dead jobs made ready by redrives"),
-            changed: counter(
-                "ringback_carrier_changed_jobs_total",
-                "Jobs changed by bulk operations on a filter",
-            ),
+            changed: meter
+                .u64_counter("ringback_carrier_changed_jobs_total")
+                .with_description("Jobs changed by bulk operations on a filter")
+                .build(),
             published_notices: counter(
                 "ringback_carrier_published_dead_letter_notices_total",
                 "Notices submitted as jobs",
@@ -110,4 +112,13 @@ impl Metrics {
                 .build(),
         }
     }
+}
+
+/// Shows whether the store removes jobs when its memory is short.
+pub(crate) fn show_eviction(meter: &Meter, store: Store) {
+    meter
+        .u64_observable_gauge("ringback_store_evicts_keys")
+        .with_description("1 if the maxmemory-policy of the store removes jobs when memory is short, else 0")
+        .with_callback(move |gauge| gauge.observe(u64::from(store.evicts()), &[]))
+        .build();
 }

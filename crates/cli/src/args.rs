@@ -17,7 +17,7 @@ pub(crate) use self::filter::Filter;
 pub(crate) struct Remote {
     /// URL of the API; `RINGBACK_KEY` has the key for it, and on https `RINGBACK_SERVER_CA_FILE` and
     /// `RINGBACK_CLIENT_CERT` name files (PEM)
-    #[arg(long, global = true, env = "RINGBACK_URL", value_name = "URL",
+    #[arg(long, global = true, env = "RINGBACK_URL", hide_env_values = true, value_name = "URL",
         default_value = "http://127.0.0.1:7411", value_parser = values::server)]
     pub(crate) server: Url,
     /// Tenant whose topics and jobs the command is about; only the root key can choose one

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use reqwest::{Certificate, Identity, Response, Url};
+use ringback_core::connection_url::shown;
 use ringback_core::job::{JobKey, Tenant};
 use ringback_core::wire::Problem;
 use serde_json::Value;
@@ -230,7 +231,7 @@ impl Client {
 
     /// The URL of the server, for messages.
     fn server_url(&self) -> String {
-        self.server.as_str().trim_end_matches('/').to_owned()
+        shown(self.server.as_str()).trim_end_matches('/').to_owned()
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ClientError {

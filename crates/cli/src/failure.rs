@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::Command;
 use ringback_core::wire::Problem;
-use ringback_service::USAGE;
+use ringback_service::{USAGE, flags};
 
 use crate::args::Format;
 use crate::client::ClientError;
@@ -46,7 +46,7 @@ pub(crate) struct Unfinished {
 
 /// Prints help that was asked for, or an error of the command line.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    error.print().ok();
+    flags::print_usage(error);
     if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE) }
 }
 

@@ -17,6 +17,7 @@
 pub mod access;
 pub mod backoff;
 pub mod clock;
+pub mod connection_url;
 pub mod contract;
 pub mod credential;
 pub mod destination;

@@ -48,6 +48,16 @@ pub(crate) enum RowResult {
 }
 
 impl RowResult {
+    const ALL: [Self; 7] = [
+        Self::Submitted,
+        Self::Replaced,
+        Self::Kept,
+        Self::Unchanged,
+        Self::Cancelled,
+        Self::Postponed,
+        Self::Refused,
+    ];
+
     const fn name(self) -> &'static str {
         match self {
             Self::Submitted => "submitted",
@@ -78,6 +88,14 @@ impl Metrics {
             ),
             pass: pass.with_description("How long a complete pass over the rows of a feed takes").build(),
             states,
+        }
+    }
+
+    /// Shows the counters of a feed, which are 0.
+    pub(crate) fn begin(&self, feed: &FeedName) {
+        self.failures.add(0, &[of(feed)]);
+        for result in RowResult::ALL {
+            self.rows.add(0, &[of(feed), KeyValue::new("result", result.name())]);
         }
     }
 

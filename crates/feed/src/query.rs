@@ -1,6 +1,18 @@
-//! `Query`: a SELECT of the user's own with the parameters `:from`, `:to`, `:after` and `:limit`.
+//! `Query`: a SELECT of the user's own with the parameters `:from`, `:to`, `:after` and `:limit`. `tokens` knows where SQL has
+//! a name behind a colon; all else is passed on as it is.
+
+mod tokens;
 
 use std::fmt::{self, Display};
+
+use self::tokens::{Token, tokens};
+
+/// Whose SQL a query is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Postgres,
+    Sqlite,
+}
 
 /// A parameter of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +51,8 @@ impl Display for Parameter {
 /// A query whose parameters are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Query {
-    /// As it was written.
-    pub(crate) text: String,
-    /// With `$1`, `$2` and so on in place of the names, for PostgreSQL.
-    pub(crate) numbered: String,
+    /// As it was written; for PostgreSQL with `$1`, `$2` and so on in place of the names.
+    pub(crate) sql: String,
     /// The parameters, by these numbers.
     pub(crate) parameters: Vec<Parameter>,
 }
@@ -52,13 +62,16 @@ impl Query {
     ///
     /// # Errors
     /// Which parameter is missing or unknown.
-    pub(crate) fn parse(text: &str, required: &[Parameter]) -> Result<Self, String> {
-        let (mut numbered, mut parameters, mut rest) = (String::with_capacity(text.len()), Vec::new(), text);
-        while !rest.is_empty() {
-            let skipped = not_a_parameter(rest);
-            numbered.push_str(&rest[..skipped]);
-            rest = &rest[skipped..];
-            let Some(name) = parameter(rest) else { continue };
+    pub(crate) fn parse(dialect: Dialect, text: &str, required: &[Parameter]) -> Result<Self, String> {
+        let (mut sql, mut parameters) = (String::with_capacity(text.len()), Vec::new());
+        for token in tokens(dialect, text) {
+            let name = match token {
+                Token::Text(text) => {
+                    sql.push_str(text);
+                    continue;
+                }
+                Token::Parameter(name) => name,
+            };
             let known = Parameter::ALL.into_iter().find(|known| known.name() == name);
             let known = known.ok_or_else(|| {
                 format!("has the parameter {name}: the parameters are :from, :to, :after and :limit")
@@ -67,55 +80,19 @@ impl Query {
                 parameters.push(known);
                 parameters.len() - 1
             });
-            numbered.push_str(&format!("${}", number + 1));
-            rest = &rest[name.len()..];
+            match dialect {
+                Dialect::Postgres => sql.push_str(&format!("${}", number + 1)),
+                // It binds names itself.
+                Dialect::Sqlite => sql.push_str(name),
+            }
         }
         let missing: Vec<_> =
             required.iter().filter(|parameter| !parameters.contains(parameter)).map(|p| p.name()).collect();
         if !missing.is_empty() {
             return Err(format!("has no {}", missing.join(" and no ")));
         }
-        Ok(Self { text: text.to_owned(), numbered, parameters })
+        Ok(Self { sql, parameters })
     }
-}
-
-/// The parameter with which a text begins.
-fn parameter(text: &str) -> Option<&str> {
-    let name = text.strip_prefix(':')?;
-    let length = name.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
-    let is_name = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-    is_name.then(|| &text[..=length])
-}
-
-/// How many bytes at the beginning of a text that is not empty are no parameter: a literal, a quoted name, a comment, a cast,
-/// or what comes before any of these and before a parameter.
-fn not_a_parameter(text: &str) -> usize {
-    let until =
-        |end: &str, from: usize| text[from..].find(end).map_or(text.len(), |at| from + at + end.len());
-    match text.as_bytes() {
-        [b'\'', ..] => until("'", 1),
-        [b'"', ..] => until("\"", 1),
-        [b'-', b'-', ..] => until("\n", 2),
-        [b'/', b'*', ..] => until("*/", 2),
-        [b':', b':', ..] | [b':', b'=', ..] => 2,
-        [b'$', ..] => dollar_quoted(text).unwrap_or(1),
-        [b':', ..] if parameter(text).is_some() => 0,
-        _ => {
-            let first = text.chars().next().map_or(1, char::len_utf8);
-            let next = text[first..].find(['\'', '"', '-', '/', ':', '$']);
-            next.map_or(text.len(), |at| first + at)
-        }
-    }
-}
-
-/// The length of a literal such as `$$…$$` or `$tag$…$tag$`.
-fn dollar_quoted(text: &str) -> Option<usize> {
-    let end = text[1..].find('$')? + 2;
-    let tag = &text[..end];
-    let is_tag = tag[1..end - 1].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    let close =
-        text[end..].find(tag).filter(|_| is_tag && !tag[1..].starts_with(|c: char| c.is_ascii_digit()))?;
-    Some(end + close + tag.len())
 }
 
 #[cfg(test)]
@@ -124,37 +101,70 @@ mod tests {
 
     #[test]
     fn names_become_numbers_and_the_same_name_the_same_number() {
-        let query = Query::parse(
-            "select id from o where due_at >= :from and due_at < :to and id > :after and :from < :to limit :limit",
-            &Parameter::ALL,
-        )
-        .unwrap();
+        let text = "select id from o where due_at >= :from and due_at < :to and id > :after and :from < :to limit :limit";
+        let query = Query::parse(Dialect::Postgres, text, &Parameter::ALL).unwrap();
         assert_eq!(
-            query.numbered,
+            query.sql,
             "select id from o where due_at >= $1 and due_at < $2 and id > $3 and $1 < $2 limit $4"
         );
         assert_eq!(query.parameters, Parameter::ALL);
+        let query = Query::parse(Dialect::Sqlite, text, &Parameter::ALL).unwrap();
+        assert_eq!((query.sql.as_str(), query.parameters.len()), (text, 4));
     }
 
     #[test]
     fn what_only_looks_like_a_parameter_stays() {
-        for text in [
-            "select ':from', \"a:to\" -- :after\n",
-            "select /* :limit */ now()::text, a[1:2], 'it''s :x', x := 1",
-            "select $$ :from $$, $q$ :to $$ $q$, $1",
-            "select 'open :from",
-            "select é:",
+        const BOTH: [Dialect; 2] = [Dialect::Postgres, Dialect::Sqlite];
+        for (text, dialects) in [
+            ("select ':from', 'it''s :x' -- :after\n", &BOTH[..]),
+            ("select \"a:to\", \"q\"\"r:x\" /* :limit */ from o", &BOTH),
+            ("select 'open :from", &BOTH),
+            ("select 1 /* open :from", &BOTH),
+            ("select j -> 'a', j ->> '$.b:c' from o", &BOTH),
+            ("select é:", &BOTH),
+            ("select /* a /* nested */ :from */ 1", &BOTH[..1]),
+            ("select now()::text, x := 1, a[1:2], a[lo:hi], a[(1):\"to\"], a[f(1):after]", &BOTH[..1]),
+            ("select e'it\\'s :from', E'\\\\', U&'d:to', b'1', 'c:\\'", &BOTH[..1]),
+            ("select $$ :from $$, $q$ :to $$ $q$, $1, a$b$c, 1 as x$", &BOTH[..1]),
+            ("select json_object('k':after, name:v, 'n': 1), j @? '$.a', j #>> '{a:b}'", &BOTH[..1]),
+            ("select [a:from], `b:to`, \"c\" from [t:x] /* not /* nested */", &BOTH[1..]),
         ] {
-            let query = Query::parse(text, &[]).unwrap();
-            assert_eq!((query.numbered.as_str(), query.parameters.len()), (text, 0));
+            for dialect in dialects {
+                let query = Query::parse(*dialect, text, &[]).unwrap_or_else(|why| panic!("{text}: {why}"));
+                assert_eq!((query.sql.as_str(), query.parameters.len()), (text, 0), "{dialect:?}");
+            }
         }
     }
 
     #[test]
+    fn parameters_are_found_beside_all_of_that() {
+        for (text, expected) in [
+            ("select e'\\'' || ':x' where a = :after", "select e'\\'' || ':x' where a = $1"),
+            (
+                "select :from::timestamptz, (:to)::text, a[:limit]",
+                "select $1::timestamptz, ($2)::text, a[$3]",
+            ),
+            ("where x in (:after,:limit)/*:x*/and y>:from--:x", "where x in ($1,$2)/*:x*/and y>$3--:x"),
+            (
+                "select json_object(key 'a' value :after), $$'$$, :to",
+                "select json_object(key 'a' value $1), $$'$$, $2",
+            ),
+            ("select a[1:2] || array[:after] offset:limit", "select a[1:2] || array[$1] offset$2"),
+        ] {
+            assert_eq!(Query::parse(Dialect::Postgres, text, &[]).unwrap().sql, expected);
+        }
+        let text = "select [it's] from o where a = :after and b = `:x`";
+        assert_eq!(Query::parse(Dialect::Sqlite, text, &[]).unwrap().parameters, [Parameter::After]);
+        let text = "select /* a /* */ :from, 'c:\\', :to";
+        assert_eq!(Query::parse(Dialect::Sqlite, text, &[]).unwrap().parameters.len(), 2);
+    }
+
+    #[test]
     fn missing_and_unknown_parameters_are_named() {
-        let error = Query::parse("select id from o where id > :after", &Parameter::ALL).unwrap_err();
+        let parse = |text, required| Query::parse(Dialect::Postgres, text, required).unwrap_err();
+        let error = parse("select id from o where id > :after", &Parameter::ALL);
         assert_eq!(error, "has no :from and no :to and no :limit");
-        let error = Query::parse("select :form", &[]).unwrap_err();
+        let error = parse("select :form", &[]);
         assert!(error.contains(":form") && error.contains(":from"), "{error}");
     }
 }

@@ -23,12 +23,16 @@ use crate::metrics::Metrics;
 use crate::outbox::{OutboxFeed, Progress};
 use crate::pass::{Pass, PassError, Passed};
 use crate::seen::Seen;
-use crate::source::{Postgres, Source};
+use crate::source::{Asked, Postgres, Source};
 
 /// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "feed's policies";
 /// The pause after an error of the database, unless the feed reads it more often.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// After so long without an answer of its database a feed is not ready. The answer is waited for on.
+const SILENT: Duration = Duration::from_secs(5);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 /// How long a process that has feeds waits before it takes another one, so that processes that have fewer come first.
 const SHARE: Duration = Duration::from_millis(50);
 const MAX_SHARE: Duration = Duration::from_millis(200);
@@ -61,6 +65,7 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     });
     for feed in shared.config.feeds.clone() {
         let work = Work::new(&feed, &shared.config)?;
+        shared.metrics.begin(&feed.name);
         let (shared, shutdown) = (Arc::clone(&shared), context.shutdown.clone());
         let name = format!("feed {}", feed.name);
         tasks.spawn(
@@ -159,11 +164,13 @@ impl FeedTask {
                 } => stored,
             };
             info!(feed = %self.feed.name, "this process loads the feed now");
+            let asked = Asked::default();
             let is_stopping = tokio::select! {
                 biased;
                 () = shutdown.stopping() => true,
                 () = lease.keep() => false,
-                () = self.work(&lease, &mut work, stored) => false,
+                () = asked.note(self.work(&lease, &mut work, stored)) => false,
+                () = self.watch(&asked) => false,
             };
             self.shared.held.fetch_sub(1, Ordering::Relaxed);
             metrics.lost(&self.feed.name);
@@ -180,6 +187,24 @@ impl FeedTask {
                 biased;
                 () = shutdown.stopping() => return drop(lease.disturb().await),
                 () = note_disturbance(&lease, config.store.call_timeout) => {}
+            }
+        }
+    }
+
+    /// Says, for ever, when the database does not answer. The end of the pass or the error that follows says what is then.
+    async fn watch(&self, asked: &Asked) {
+        let mut is_silent = false;
+        loop {
+            sleep(LOOK).await;
+            match asked.since() {
+                Some(since) if since.elapsed() >= SILENT => {
+                    if !std::mem::replace(&mut is_silent, true) {
+                        warn!(feed = %self.feed.name, "the database of the feed does not answer");
+                    }
+                    let seconds = since.elapsed().as_secs();
+                    self.report(false, &format!("its database has not answered for {seconds} s"));
+                }
+                _ => is_silent = false,
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The database that a feed reads: PostgreSQL or SQLite. Pages of rows, with values of a few types.
 
+mod asked;
 mod postgres;
 mod postgres_values;
 mod sqlite;
@@ -8,6 +9,7 @@ use std::path::Path;
 
 use ringback_core::clock::Timestamp;
 
+pub(crate) use self::asked::Asked;
 pub(crate) use self::postgres::{Postgres, query, wait};
 use self::sqlite::Sqlite;
 use crate::config::SourceUrl;

@@ -3,6 +3,7 @@
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 use ringback_core::is_planted;
+use ringback_service::telemetry;
 
 /// The label `result` of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new(meter: &Meter) -> Self {
-        let counter = |name, about| meter.u64_counter(name).with_description(about).build();
+        let counter = |name, about| telemetry::counter(meter, name, about);
         let jobs = |name, about| {
             let bounds = vec![0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
             meter.u64_histogram(name).with_description(about).with_boundaries(bounds).build()
@@ -60,9 +61,13 @@ impl Metrics {
             meter.f64_histogram(name).with_description(about).with_boundaries(bounds).build()
         };
         let in_flight = meter.u64_gauge("ringback_notifier_in_flight_jobs");
+        let attempts = meter.u64_counter("ringback_notifier_attempts_total");
+        let attempts = attempts.with_description("Delivery attempts, by result").build();
+        let labels = AttemptResult::ALL.map(|result| [KeyValue::new("result", result.name())]);
+        labels.iter().for_each(|label| attempts.add(0, label));
         Self {
-            attempts: counter("ringback_notifier_attempts_total", "Delivery attempts, by result"),
-            labels: AttemptResult::ALL.map(|result| [KeyValue::new("result", result.name())]),
+            attempts,
+            labels,
             attempt: seconds("ringback_notifier_attempt_duration_seconds", "Duration of delivery attempts"),
             lateness: seconds("ringback_notifier_lateness_seconds", "Time from due to sent"),
             in_flight: in_flight.with_description("Jobs reserved and not settled yet").build(),

@@ -7,7 +7,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use ringback_core::connection_url::{PostgresUrl, SslMode as UrlSslMode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -53,31 +53,33 @@ impl Connection {
 }
 
 impl Server {
-    /// Reads the URL, and does not connect. `name` is the name of the process, which the server shows, and `setting` that of
-    /// what has the URL.
+    /// Reads the URL, and does not connect. `name` is the name of the process, which the server shows unless the URL has
+    /// another one; `authorities` are those of the process, unless the URL has others.
     ///
     /// # Errors
-    /// If the URL or the file of authorities cannot be read. The message does not have the URL.
-    pub fn new(url: &str, authorities: Option<&Path>, name: &str, setting: &str) -> anyhow::Result<Self> {
-        // The error of the parser may name a part of the URL, but not the password.
-        let config = tokio_postgres::Config::from_str(url);
-        let mut config = config.with_context(|| format!("{setting} cannot be read"))?;
-        config.connect_timeout(CONNECT).application_name(name);
-        let tls = match config.get_ssl_mode() {
-            SslMode::Disable => None,
-            _ => Some(tls::connector(authorities)?),
+    /// If the URL or a file of certificates cannot be read. The message has no secrets.
+    pub fn new(url: &str, authorities: Option<&Path>, name: &str) -> Result<Self, String> {
+        let url = PostgresUrl::parse(url)?;
+        // The client has no other way to set most of them by name.
+        let settings = url.settings.iter().map(|(name, value)| format!("{name}={} ", quoted(value)));
+        let config = tokio_postgres::Config::from_str(&settings.collect::<String>());
+        let mut config = config.map_err(|_| "cannot be read".to_owned())?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name(name);
+        }
+        config.ssl_mode(match url.ssl_mode {
+            UrlSslMode::Disable => SslMode::Disable,
+            UrlSslMode::Prefer => SslMode::Prefer,
+            UrlSslMode::VerifyFull | UrlSslMode::VerifyCa => SslMode::Require,
+        });
+        let tls = match url.ssl_mode {
+            UrlSslMode::Disable => None,
+            _ => Some(tls::connector(&url, authorities)?),
         };
         Ok(Self { config, tls })
-    }
-
-    /// Checks a URL.
-    ///
-    /// # Errors
-    /// What is wrong with it, without the password.
-    pub fn check(url: &str) -> Result<(), String> {
-        let Err(error) = tokio_postgres::Config::from_str(url) else { return Ok(()) };
-        let cause = error.source().map(ToString::to_string);
-        Err(cause.unwrap_or_else(|| error.to_string()))
     }
 
     /// Connects. A statement ends before this process gives up on it. The time zone is UTC.
@@ -108,6 +110,11 @@ impl Server {
     }
 }
 
+/// A value as the client reads it behind the name of a setting.
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
+}
+
 /// An error as text: the message and the code of the server, or what has kept it from answering.
 #[must_use]
 pub fn describe(error: &tokio_postgres::Error) -> String {
@@ -131,4 +138,38 @@ where
         }
     }
     notified.notify_one();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_a_url_reach_the_client_as_they_are() {
+        let url = "postgres://u:it's%5C%20%23@a,b:6543/d?options=-c%20x%3D1&application_name=mine&connect_timeout=3";
+        let server = Server::new(url, None, "ringback").unwrap();
+        assert_eq!(server.config.get_password(), Some(&b"it's\\ #"[..]));
+        assert_eq!(server.config.get_ports(), [5432, 6543]);
+        assert_eq!(server.config.get_options(), Some("-c x=1"));
+        assert_eq!(server.config.get_application_name(), Some("mine"));
+        assert_eq!(server.config.get_connect_timeout(), Some(&Duration::from_secs(3)));
+        let server = Server::new("postgres://u@h/d", None, "ringback").unwrap();
+        assert_eq!(server.config.get_application_name(), Some("ringback"));
+    }
+
+    #[test]
+    fn a_file_of_certificates_that_cannot_be_read_is_named() {
+        for (options, named) in [
+            ("sslmode=verify-full&sslrootcert=/nowhere/ca.pem", "/nowhere/ca.pem (sslrootcert)"),
+            ("sslcert=/nowhere/c.pem&sslkey=/nowhere/k.pem", "/nowhere/c.pem (sslcert)"),
+        ] {
+            let why = Server::new(&format!("postgres://u:s3cret@h/d?{options}"), None, "ringback").err();
+            assert!(
+                why.as_ref().is_some_and(|why| why.contains(named) && !why.contains("s3cret")),
+                "{why:?}"
+            );
+        }
+        let why = Server::new("postgres://u@h/d", Some(Path::new("/dev/null")), "ringback").err();
+        assert!(why.is_some_and(|why| why.contains("RINGBACK_CA_FILE") && why.contains("no certificate")));
+    }
 }

@@ -14,9 +14,9 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+use ringback_core::connection_url::shown_in_text;
 use ringback_core::duration::{DurationError, format_duration, parse_duration};
 
-use self::setting::without_passwords;
 pub use self::setting::{ALL_NAMES, Exposure, PREFIX, Setting, distinct};
 
 /// A setting whose value is not valid. Displays as one line without secrets.
@@ -117,7 +117,7 @@ impl Lookup {
         let shown = setting.shown(value);
         let why = if value.is_empty() { why.to_string() } else { why.to_string().replace(value, &shown) };
         let or_flag = setting.flag().map(|flag| format!(" (or {flag})")).unwrap_or_default();
-        let line = format!("{}{or_flag} is \"{shown}\": {}", setting.env(), without_passwords(&why));
+        let line = format!("{}{or_flag} is \"{shown}\": {}", setting.env(), shown_in_text(&why));
         let mistake = Mistake { name: setting.name, line };
         if !self.mistakes.contains(&mistake) {
             self.mistakes.push(mistake);

@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 
 use clap::{Arg, ArgAction, Command};
+
+use ringback_core::connection_url::shown_in_text;
 
 use crate::config::Setting;
 
@@ -37,6 +40,18 @@ pub(crate) fn parse(
         values: settings.iter().filter_map(value).collect(),
         print_config: matches.get_flag(PRINT_CONFIG),
     })
+}
+
+/// Prints help, which was asked for, to standard output, and an error of the command line to standard error. An error
+/// quotes what it is about, and that may be a URL with a password. A closed end is not an error.
+pub fn print_usage(error: &clap::Error) {
+    let text = error.render().to_string();
+    let shown = shown_in_text(&text);
+    if error.use_stderr() && shown != text {
+        io::stderr().write_all(shown.as_bytes()).ok();
+    } else {
+        error.print().ok();
+    }
 }
 
 /// Creates the flag `--print-config`.

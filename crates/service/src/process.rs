@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use ringback_core::clock::{Clock as _, EARLIEST, SystemClock};
+use ringback_core::connection_url::shown_in_text;
 use tokio::runtime;
 
 use crate::admin::{self, Health};
@@ -93,12 +94,18 @@ impl Process {
         let telemetry = match Telemetry::start(&options, log) {
             Ok(telemetry) => telemetry,
             Err(error) => {
-                print_refusal(&format!("{error:#}"));
+                print_refusal(&shown_in_text(&format!("{error:#}")));
                 return Ok(USAGE);
             }
         };
         for variable in &self.unknown_variables {
             tracing::warn!("{variable} is set, but no Ringback process reads it; see --help for the names");
+        }
+        if !self.settings.not_honoured.is_empty() {
+            let names = self.settings.not_honoured.join(", ");
+            tracing::warn!(
+                "these variables are set and have no effect here, or not with their value: {names}; docs/configuration.md has those that are honoured"
+            );
         }
         files::raise();
         let shutdown = Shutdown::new(self.settings.drain);

@@ -87,8 +87,7 @@ impl<C: 'static> Service<C> {
             None => command,
         };
         let flags = flags::parse(command, &config::distinct(&groups), args).map_err(|error| {
-            // Goes to stdout for --help and --version; a closed stdout is no error.
-            error.print().ok();
+            flags::print_usage(&error);
             ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
         })?;
         let mut lookup = Lookup::new(&groups, flags.values, env.clone());

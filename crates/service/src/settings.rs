@@ -9,7 +9,7 @@ use tracing_subscriber::filter::Targets;
 
 use crate::config::{Lookup, PREFIX, Setting};
 use crate::http_server::{Tls, tls};
-use crate::telemetry::LogFormat;
+use crate::telemetry::{self, LogFormat};
 
 /// Settings that are added to every [`Service`](crate::Service). `ADMIN_LISTEN` is read here too, but
 /// each role lists it with a default of its own.
@@ -37,6 +37,8 @@ pub(crate) struct ProcessSettings {
     pub(crate) format: LogFormat,
     pub(crate) drain: Duration,
     pub(crate) export_traces: bool,
+    /// The standard variables that are set and have no effect.
+    pub(crate) not_honoured: Vec<String>,
 }
 
 impl ProcessSettings {
@@ -47,7 +49,8 @@ impl ProcessSettings {
             filter: filter(lookup),
             format: lookup.parse("LOG_FORMAT"),
             drain: drain(lookup),
-            export_traces: exports_traces(env),
+            export_traces: telemetry::exports_traces(env),
+            not_honoured: telemetry::not_honoured(env),
         }
     }
 }
@@ -96,12 +99,6 @@ fn filter(lookup: &mut Lookup) -> Targets {
     lookup.parse("LOG")
 }
 
-fn exports_traces(env: &BTreeMap<String, String>) -> bool {
-    let set = |name: &str| env.get(name).is_some_and(|value| !value.is_empty());
-    let disabled = env.get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    !disabled && (set("OTEL_EXPORTER_OTLP_ENDPOINT") || set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,18 +136,5 @@ mod tests {
     fn no_grace_at_all_is_allowed() {
         let (own, mistakes) = load(&[("RINGBACK_DRAIN", "0s")]);
         assert_eq!((own.drain, mistakes.len()), (Duration::ZERO, 0));
-    }
-
-    #[test]
-    fn either_endpoint_turns_the_export_on_and_the_standard_switch_turns_it_off() {
-        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318");
-        assert!(load(&[endpoint]).0.export_traces);
-        assert!(
-            load(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://localhost:4318/v1/traces")])
-                .0
-                .export_traces
-        );
-        assert!(!load(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]).0.export_traces);
-        assert!(!load(&[endpoint, ("OTEL_SDK_DISABLED", "true")]).0.export_traces);
     }
 }

@@ -15,6 +15,7 @@ mod limited;
 mod log_format;
 mod log_queue;
 mod panics;
+mod variables;
 
 use std::error::Error;
 use std::io::{self, IsTerminal as _};
@@ -23,7 +24,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Meter, MeterProvider as _};
+use opentelemetry::metrics::{Counter, Meter, MeterProvider as _};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -40,6 +41,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::limited::Limited;
 pub use self::log_format::LogFormat;
 pub(crate) use self::log_queue::LogQueue;
+pub(crate) use self::variables::{exports_traces, not_honoured};
 
 /// The target of the lines of the audit log. None of them is suppressed, however many there are.
 pub const AUDIT_LOG: &str = "ringback_api::audit_log";
@@ -107,6 +109,15 @@ impl Telemetry {
             tracing::warn!("cannot export the last traces");
         }
     }
+}
+
+/// Creates a counter without labels. It is on `/metrics` from the start: the increase of a counter that appears with its
+/// first event has no beginning, so no alarm would see that event.
+#[must_use]
+pub fn counter(meter: &Meter, name: &'static str, about: &'static str) -> Counter<u64> {
+    let counter = meter.u64_counter(name).with_description(about).build();
+    counter.add(0, &[]);
+    counter
 }
 
 /// Creates the registry that `/metrics` reads and the provider whose instruments fill it.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 use ringback_core::clock::{Clock, ManualClock, SystemClock, Timestamp};
-use ringback_core::contract::{Options, Repair, Shard, StoreError, SubmitResult, Wake};
+use ringback_core::contract::{Options, Repair, Shard, StoreError, StoreTls, SubmitResult, Wake};
 use ringback_core::job::{
     Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob,
 };
@@ -64,6 +64,7 @@ impl StorageBackend for Small {
 fn options() -> Options {
     Options {
         url: String::new(),
+        tls: StoreTls::default(),
         prefix: "ringback".to_owned(),
         shards: 1,
         keep_done: Duration::from_secs(3600),

@@ -3,6 +3,7 @@
 //! Servers that would lose jobs are refused. What might lose jobs is returned as [`Findings`].
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use super::topology::{Node, Topology};
 /// What the servers are like.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Findings {
+    /// What removes jobs when memory is short, if a server does.
+    pub(crate) eviction: Option<Eviction>,
     /// How the servers keep data.
     pub(crate) durability: Vec<Durability>,
     /// What an operator should know, for all servers together.
@@ -70,8 +73,8 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError>
     let all = info::read(topology, &["everything"]).await?;
     for info in &all {
         version(info)?;
-        eviction(info)?;
     }
+    let eviction = all.iter().find_map(Eviction::of);
     let mut risks = BTreeSet::new();
     if all.iter().any(|info| info.get("maxmemory") == Some("0")) {
         risks.insert(Risk::NoMemoryLimit);
@@ -84,7 +87,7 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError>
     }
     let (run_ids, replication) = (run_ids(&all), all.iter().map(Replication::of).collect());
     let can_wait_for_sync = all.iter().all(has_waitaof) && durability::least(&durability) == Profile::Disk;
-    Ok(Findings { durability, risks, run_ids, rewritten, replication, can_wait_for_sync })
+    Ok(Findings { eviction, durability, risks, run_ids, rewritten, replication, can_wait_for_sync })
 }
 
 /// How servers are while they are used.
@@ -142,17 +145,18 @@ fn has_waitaof(info: &Info) -> bool {
     info.version().0 == "Valkey" || info.version_numbers() >= [7, 2, 0]
 }
 
-/// The share of its memory limit that the fullest server uses.
-pub(crate) async fn memory_share(topology: &Topology) -> Result<f64, StoreError> {
+/// The share of its memory limit that the fullest server uses, and what removes jobs when memory is short.
+pub(crate) async fn memory(topology: &Topology) -> Result<(f64, Option<Eviction>), StoreError> {
     let mut fullest = 0.0_f64;
-    for info in info::read(topology, &["memory"]).await? {
+    let all = info::read(topology, &["memory"]).await?;
+    for info in &all {
         let bytes = |name| info.get(name).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);
         let limit = bytes("maxmemory");
         if limit > 0.0 {
             fullest = fullest.max(bytes("used_memory") / limit);
         }
     }
-    Ok(fullest)
+    Ok((fullest, all.iter().find_map(Eviction::of)))
 }
 
 fn version(info: &Info) -> Result<(), StoreError> {
@@ -164,12 +168,27 @@ fn version(info: &Info) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn eviction(info: &Info) -> Result<(), StoreError> {
-    match info.get("maxmemory_policy") {
-        Some("noeviction") | None => Ok(()),
-        Some(other) => Err(StoreError::Unfit(format!(
-            "the store's maxmemory-policy is {other}, which removes jobs when memory is short; set it to noeviction"
-        ))),
+/// The `maxmemory-policy` of a server that removes keys when memory is short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Eviction {
+    node: Node,
+    policy: String,
+}
+
+impl Eviction {
+    fn of(info: &Info) -> Option<Self> {
+        let policy = info.get("maxmemory_policy").filter(|policy| *policy != "noeviction")?;
+        Some(Self { node: info.node.clone(), policy: policy.to_owned() })
+    }
+}
+
+impl fmt::Display for Eviction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, policy } = self;
+        write!(
+            f,
+            "the maxmemory-policy of the store{node} is {policy}, which removes jobs when memory is short; set it to noeviction"
+        )
     }
 }
 
@@ -193,9 +212,10 @@ mod tests {
     #[test]
     fn only_noeviction_keeps_jobs() {
         for policy in ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl"] {
-            assert!(eviction(&info(&format!("maxmemory_policy:{policy}"))).is_err(), "{policy}");
+            let found = Eviction::of(&info(&format!("maxmemory_policy:{policy}")));
+            assert!(found.is_some_and(|found| found.to_string().contains(policy)), "{policy}");
         }
-        assert!(eviction(&info("maxmemory_policy:noeviction")).is_ok());
+        assert_eq!(Eviction::of(&info("maxmemory_policy:noeviction")), None);
     }
 
     #[test]

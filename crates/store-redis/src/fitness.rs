@@ -8,13 +8,15 @@ use std::time::Duration;
 use ringback_core::contract::{Profile, Shard, StoreError};
 use tokio::time::Instant;
 
-use crate::check::{self, Findings};
+use crate::check::{self, Eviction, Findings};
 use crate::durability::{self, Durability};
 use crate::keys::Place;
 use crate::redis_store::{Fitness, RedisStore};
 use crate::risk::Risk;
 use crate::witness::{Known, SeenRow};
 
+/// How often it is looked whether servers remove jobs when memory is short. They were found not to at the start.
+const LOOK_AT_EVICTION: Duration = Duration::from_secs(3);
 /// How often it is tried whether replicas sync in time, while they do not. Confirmed calls wait meanwhile.
 const TRY_SYNC: Duration = Duration::from_secs(10);
 
@@ -55,11 +57,23 @@ impl RedisStore {
         let findings = if was_prepared && self.loss().is_some() {
             None
         } else {
-            Some(check::servers(&self.topology).await?)
+            let checked = check::servers(&self.topology).await;
+            Some(match checked {
+                Err(StoreError::Away(why)) if !was_prepared => {
+                    return Err(self.topology.diagnosis().await.unwrap_or(StoreError::Away(why)));
+                }
+                checked => checked?,
+            })
         };
         let is_asked = findings.as_ref().map_or(Ok(()), |found| self.check_durability(&found.durability));
         if matches!(is_asked, Err(StoreError::Weaker(_))) && !was_prepared {
             return is_asked;
+        }
+        if let Some(findings) = &findings {
+            match &findings.eviction {
+                Some(eviction) if !was_prepared => return Err(StoreError::Unfit(eviction.to_string())),
+                eviction => self.note_eviction(eviction.clone()),
+            }
         }
         self.look_at_installation().await?;
         self.note_losses(findings.as_ref()).await?;
@@ -85,6 +99,7 @@ impl RedisStore {
         self.topology.look().await;
         // First, because it frees the masters that take writes.
         let replicas = self.check_replicas().await;
+        self.look_at_eviction().await?;
         let SeenRow { is_another, run_id } = self.look_at_installation().await?;
         let has_several = self.topology.has_several_servers();
         if has_several {
@@ -114,6 +129,35 @@ impl RedisStore {
         }
         self.try_sync_again().await;
         self.check_no_loss()
+    }
+
+    /// Looks, now and then, whether servers remove jobs when memory is short.
+    async fn look_at_eviction(&self) -> Result<(), StoreError> {
+        let looked = self.eviction.read().unwrap_or_else(PoisonError::into_inner).1;
+        if looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_EVICTION) {
+            self.memory_share().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of what removes jobs when memory is short, or that nothing does. Jobs are delivered all the same, and no
+    /// new ones are taken.
+    pub(crate) fn note_eviction(&self, found: Option<Eviction>) {
+        let mut known = self.eviction.write().unwrap_or_else(PoisonError::into_inner);
+        known.1 = Some(Instant::now());
+        if known.0 == found {
+            return;
+        }
+        match &found {
+            Some(eviction) => tracing::error!("{eviction}; submits are refused until then"),
+            None => tracing::info!("the store removes no jobs when memory is short; submits are accepted"),
+        }
+        known.0 = found;
+    }
+
+    /// Whether a server removes jobs when memory is short, as far as was looked.
+    pub fn evicts(&self) -> bool {
+        self.eviction.read().unwrap_or_else(PoisonError::into_inner).0.is_some()
     }
 
     /// Whether servers keep data as they did, and as is asked.
@@ -192,6 +236,9 @@ impl RedisStore {
 
     /// Fails while the store is weaker than asked.
     fn check_strength(&self) -> Result<(), StoreError> {
+        if let Some(eviction) = &self.eviction.read().unwrap_or_else(PoisonError::into_inner).0 {
+            return Err(StoreError::Weaker(eviction.to_string()));
+        }
         self.weakness.read().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 

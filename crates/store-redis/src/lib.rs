@@ -38,3 +38,7 @@ pub use self::edges::topics::PolicyChanges;
 pub use self::events::Events;
 pub use self::redis_store::RedisStore;
 pub use self::topology::Address;
+/// The files of certificates and keys for TLS to a server.
+pub mod tls_files {
+    pub use super::topology::{authorities, certificate, fit, key};
+}

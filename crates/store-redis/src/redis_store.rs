@@ -11,6 +11,7 @@ use ringback_core::{crash_point, is_cut, is_planted};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::check::Eviction;
 use super::clock_watch::ClockWatch;
 use super::keys::{Keys, Place};
 use super::lane_ids::{LaneIds, LaneKey};
@@ -36,6 +37,8 @@ pub struct RedisStore {
     pub(crate) preparing: Mutex<()>,
     /// Set when the store was found fit.
     pub(crate) fitness: RwLock<Option<Fitness>>,
+    /// What removes jobs when memory is short, since it was set while the store was used; and when that was looked at last.
+    pub(crate) eviction: RwLock<(Option<Eviction>, Option<Instant>)>,
     /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
     pub(crate) weakness: RwLock<Option<StoreError>>,
     /// The key of lane ids, if the installation has none yet.
@@ -61,10 +64,10 @@ impl RedisStore {
             Some(Profile::Replicated) => Confirmation::ByReplicas,
             _ => Confirmation::None,
         };
-        let topology = Topology::open(&options.url, options.call_timeout, &keys, confirmation)?;
+        let topology = Topology::open(&options.url, &options.tls, options.call_timeout, &keys, confirmation)?;
         let witness = Witness::new(options.shards);
         let (moving, preparing) = (Moving::new(&keys), Mutex::default());
-        let (fitness, weakness) = (RwLock::default(), RwLock::default());
+        let (fitness, weakness, eviction) = (RwLock::default(), RwLock::default(), RwLock::default());
         let new_lane_key = LaneKey::generate()?;
         let clock = ClockWatch::default();
         Ok(Self {
@@ -75,6 +78,7 @@ impl RedisStore {
             moving,
             preparing,
             fitness,
+            eviction,
             weakness,
             new_lane_key,
             clock,
@@ -139,7 +143,9 @@ impl RedisStore {
     }
 
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
-        check::memory_share(&self.topology).await
+        let (share, eviction) = check::memory(&self.topology).await?;
+        self.note_eviction(eviction);
+        Ok(share)
     }
 
     /// Runs a script on a shard, and reads its answer.

@@ -9,9 +9,11 @@ mod cluster_node;
 mod confirm;
 mod confirm_nodes;
 mod connection;
+mod diagnosis;
 mod error;
 mod sentinel;
 mod single;
+mod tls;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,8 +24,8 @@ use futures_util::future::BoxFuture;
 use rand::SeedableRng as _;
 use rand::rngs::{StdRng, SysRng};
 use redis::aio::PubSub;
-use redis::{Client, Cmd, RedisError, Value};
-use ringback_core::contract::StoreError;
+use redis::{Client, Cmd, ConnectionAddr, RedisError, Value};
+use ringback_core::contract::{StoreError, StoreTls};
 use tokio::time::timeout;
 
 pub use self::address::Address;
@@ -34,6 +36,7 @@ use self::error::classify;
 pub(crate) use self::error::{is_not_loaded, is_under_way};
 use self::sentinel::Sentinel;
 use self::single::Single;
+pub use self::tls::{authorities, certificate, fit, key};
 use crate::keys::{Keys, Place};
 
 /// How long a connection may take to be made.
@@ -44,8 +47,8 @@ pub(crate) struct Topology {
     servers: Servers,
     /// For changes that are waited for until replicas have them; `None` if none is.
     confirmed: Option<ConfirmedServers>,
-    /// Host and port of the servers that the URL names.
-    listed: Vec<(String, u16)>,
+    /// The servers that the URL names.
+    listed: Vec<ConnectionAddr>,
     /// The masters of a cluster when all were asked last.
     masters: Mutex<BTreeSet<(String, u16)>>,
 }
@@ -97,6 +100,7 @@ impl Topology {
     /// Parses the URL. Connects on the first call.
     pub(crate) fn open(
         url: &str,
+        tls: &StoreTls,
         call_timeout: Duration,
         keys: &Keys,
         confirmation: Confirmation,
@@ -110,7 +114,8 @@ impl Topology {
         };
         let (servers, confirmed) = match address {
             Address::Single(info) => {
-                let single = || Single::open((*info).clone(), call_timeout, rng()?);
+                let info = tls::with(*info, tls)?;
+                let single = || Single::open(info.clone(), call_timeout, rng()?);
                 let confirmed = is_confirmed.then(single).transpose()?;
                 (Servers::Single(Box::new(single()?)), confirmed.map(|single| on_one(Server::Single(single))))
             }
@@ -148,7 +153,18 @@ impl Topology {
             Servers::Single(_) | Servers::Cluster(_) => None,
         };
         let masters = self.masters.lock().unwrap_or_else(PoisonError::into_inner);
-        self.listed.iter().chain(&*masters).cloned().chain(master).collect()
+        let listed = self.listed.iter().filter_map(address::host_and_port);
+        listed.chain(masters.iter().cloned()).chain(master).collect()
+    }
+
+    /// Why the servers of the URL, none of which was ever reached, are not Redis or let nobody in, if one of them shows that.
+    pub(crate) async fn diagnosis(&self) -> Option<StoreError> {
+        for address in &self.listed {
+            if let Some(error) = diagnosis::of(address).await {
+                return Some(error);
+            }
+        }
+        None
     }
 
     /// Whether shards can be on different servers.

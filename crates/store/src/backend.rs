@@ -186,6 +186,14 @@ impl Store {
         }
     }
 
+    /// Whether the store removes jobs when its memory is short, as far as was looked.
+    pub fn evicts(&self) -> bool {
+        match &self.backend {
+            Backend::Redis(store) => store.evicts(),
+            Backend::Embedded(_) => false,
+        }
+    }
+
     /// What the store has too little of, if it is nearly full: then submits should be refused, and attempts
     /// are not logged. Reads the share of memory or the room on the disk at most once a second.
     pub async fn shortage(&self) -> Option<Shortage> {

@@ -6,18 +6,25 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::contract::{MAX_SHARDS, Options, Profile};
+use ringback_core::contract::{MAX_SHARDS, Options, Profile, StoreTls};
 use ringback_core::duration::parse_duration;
 use ringback_store_embedded::SCHEME;
-use ringback_store_redis::Address;
+use ringback_store_redis::{Address, tls_files};
 
 /// Name, default and meaning of each setting.
-pub const NAMES: [(&str, &str, &str); 11] = [
+pub const NAMES: [(&str, &str, &str); 14] = [
     (
         "STORE",
         "redis://127.0.0.1:6379",
         "Where jobs are kept: redis://, rediss://, redis-cluster://a:1,b:2,c:3, redis-sentinel://a,b,c/name, or embedded:./directory",
     ),
+    (
+        "STORE_CA_FILE",
+        "",
+        "File in the PEM form with the authorities that a rediss:// server is trusted by; those of the system if empty",
+    ),
+    ("STORE_CERT", "", "File in the PEM form with the certificate of this process for a rediss:// server"),
+    ("STORE_KEY", "", "File in the PEM form with the key of that certificate"),
     (
         "PREFIX",
         "ringback",
@@ -62,6 +69,7 @@ pub fn parse(
     let found = &mut mistakes;
     let options = Options {
         url: read("STORE", &mut get, found, store),
+        tls: tls(&mut get, found),
         prefix: read("PREFIX", &mut get, found, prefix),
         shards: read("SHARDS", &mut get, found, |text| number(text, &(1..=MAX_SHARDS))),
         keep_done: read("KEEP_DONE", &mut get, found, at_least_a_minute),
@@ -74,6 +82,11 @@ pub fn parse(
         durability: read("DURABILITY", &mut get, found, durability),
         call_timeout,
     };
+    if options.tls != StoreTls::default() && !uses_tls(&options.url) {
+        let why = "is for rediss://, and RINGBACK_STORE has no TLS";
+        let names = ["STORE_CA_FILE", "STORE_CERT"].into_iter().filter(|name| !get(name).is_empty());
+        mistakes.extend(names.map(|name| (name, why.to_owned())));
+    }
     if options.durability == Some(Profile::Replicated) && options.url.starts_with(SCHEME) {
         mistakes.push(("DURABILITY", "an embedded store has no replicas; use disk".to_owned()));
     }
@@ -105,6 +118,33 @@ fn store(text: &str) -> Result<String, String> {
         Some(_) => Ok(text.to_owned()),
         None => Address::parse(text).map(|_| text.to_owned()),
     }
+}
+
+/// Whether what is set for TLS makes a difference. With an embedded store there is no server, and the settings may be those
+/// of all processes.
+fn uses_tls(url: &str) -> bool {
+    url.starts_with("rediss://") || url.starts_with(SCHEME)
+}
+
+/// Reads the files for TLS.
+fn tls(get: &mut impl FnMut(&'static str) -> String, mistakes: &mut Vec<(&'static str, String)>) -> StoreTls {
+    let file = |read: fn(&str) -> Result<Vec<u8>, String>| {
+        move |path: &str| if path.is_empty() { Ok(None) } else { read(path).map(Some) }
+    };
+    let authorities = read("STORE_CA_FILE", &mut *get, mistakes, file(tls_files::authorities));
+    let certificate = read("STORE_CERT", &mut *get, mistakes, file(tls_files::certificate));
+    let key = read("STORE_KEY", &mut *get, mistakes, file(tls_files::key));
+    let is_set = [get("STORE_CERT"), get("STORE_KEY")].map(|path| !path.is_empty());
+    match is_set {
+        [true, false] => mistakes.push(("STORE_CERT", "needs RINGBACK_STORE_KEY, which is empty".to_owned())),
+        [false, true] => mistakes.push(("STORE_KEY", "needs RINGBACK_STORE_CERT, which is empty".to_owned())),
+        [true, true] | [false, false] => {}
+    }
+    let identity = certificate.zip(key);
+    if let Some(Err(why)) = identity.as_ref().map(|(certificate, key)| tls_files::fit(certificate, key)) {
+        mistakes.push(("STORE_KEY", why));
+    }
+    StoreTls { authorities, identity }
 }
 
 fn durability(text: &str) -> Result<Option<Profile>, String> {
@@ -164,6 +204,7 @@ mod tests {
     fn all_mistakes_are_found_at_once() {
         let wrong = |name| match name {
             "STORE" => "mysql://a".to_owned(),
+            "STORE_CA_FILE" | "STORE_CERT" | "STORE_KEY" => "/nowhere".to_owned(),
             "PREFIX" => "a b".to_owned(),
             "SHARDS" => "0".to_owned(),
             "KEEP_DONE" => "10s".to_owned(),

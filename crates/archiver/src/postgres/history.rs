@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use super::{Failed, NAME, SETTING, erase, migrations, too_slow};
+use super::{Failed, NAME, erase, migrations, too_slow};
 use crate::select::{Argument, Dialect, Statement, select};
 
 /// How long a statement may take, and how long an answer.
@@ -34,7 +34,8 @@ impl PostgresHistory {
     /// # Errors
     /// If the URL or the file of authorities cannot be read. The message does not have the URL.
     pub(crate) fn new(url: &str, authorities: Option<&Path>) -> anyhow::Result<Self> {
-        Ok(Self { server: Server::new(url, authorities, NAME, SETTING)?, connection: None })
+        let server = Server::new(url, authorities, NAME).map_err(anyhow::Error::msg)?;
+        Ok(Self { server, connection: None })
     }
 
     /// The connection, which is made if there is none.

@@ -1,18 +1,22 @@
 //! Options of a store: its address, and what it keeps for how long.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::attempts::AttemptRetention;
 use super::error::StoreError;
 use super::stats::Profile;
 use crate::clock::millis_up;
+use crate::connection_url::shown;
 use crate::policy::Logging;
 
 /// The address of a store, and the settings of its installation.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// `redis://`, `rediss://`, `redis-cluster://`, `redis-sentinel://`, or `embedded:` and a directory.
     pub url: String,
+    /// TLS to a `rediss://` server.
+    pub tls: StoreTls,
     /// Prefix of all keys, or name of the embedded store's file: `[A-Za-z0-9._-]{1,32}`.
     pub prefix: String,
     /// Number of shards, fixed at the first start.
@@ -36,6 +40,22 @@ pub struct Options {
     pub durability: Option<Profile>,
     /// How long one store call may take.
     pub call_timeout: Duration,
+}
+
+/// What is set for TLS to a store, in PEM form.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct StoreTls {
+    /// The authorities that the server is trusted by; `None` for those of the system.
+    pub authorities: Option<Vec<u8>>,
+    /// The certificate of this process, and its key.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (url, prefix) = (shown(&self.url), &self.prefix);
+        f.debug_struct("Options").field("url", &url).field("prefix", prefix).finish_non_exhaustive()
+    }
 }
 
 impl Options {

@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ringback_core::connection_url::{self, shown_in_text};
 use ringback_core::contract::is_notice_topic;
 use ringback_core::duration::{format_duration, parse_duration};
 use ringback_core::job::Topic;
-use ringback_postgres::Server;
 use serde::Deserialize;
 
 use super::{Changed, Feed, Outbox, PostgresUrl, Rows, SourceUrl, Window};
-use crate::query::{Parameter, Query};
+use crate::query::{Dialect, Parameter, Query};
 
 /// The most feeds of a file.
 const MAX_FEEDS: usize = 100;
@@ -125,9 +125,13 @@ impl Reading<'_> {
     ) -> Option<Window> {
         let others = [("channel", &table.channel), ("loaded", &table.loaded)];
         self.none_of(others, "is given for a query: it belongs to an outbox");
-        let query = self.check("query", Query::parse(query, &Parameter::ALL));
+        let dialect = match source {
+            Some(SourceUrl::Sqlite(_)) => Dialect::Sqlite,
+            Some(SourceUrl::Postgres(_)) | None => Dialect::Postgres,
+        };
+        let query = self.check("query", Query::parse(dialect, query, &Parameter::ALL));
         let changes = [Parameter::From, Parameter::After, Parameter::Limit];
-        let gone = table.gone.as_deref().map(|gone| Query::parse(gone, &changes)).transpose();
+        let gone = table.gone.as_deref().map(|gone| Query::parse(dialect, gone, &changes)).transpose();
         let gone = self.check("gone", gone);
         let ahead = self.check("window", duration(table.window.as_deref().unwrap_or("1h"), &WINDOW));
         if let (Some(ahead), Some(every)) = (ahead, every)
@@ -174,7 +178,9 @@ impl Reading<'_> {
 
     /// Notes what is wrong with a field.
     fn check<T>(&mut self, field: &str, read: Result<T, String>) -> Option<T> {
-        read.map_err(|why| self.mistakes.push(format!("feed {}: {field} {why}", self.feed))).ok()
+        let noted =
+            |why: String| self.mistakes.push(format!("feed {}: {field} {}", self.feed, shown_in_text(&why)));
+        read.map_err(noted).ok()
     }
 }
 
@@ -195,9 +201,8 @@ fn source(text: &str) -> Result<SourceUrl, String> {
     if let Some(file) = url.strip_prefix("sqlite:").filter(|file| !file.is_empty()) {
         return Ok(SourceUrl::Sqlite(PathBuf::from(file)));
     }
-    if ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
-        let checked = Server::check(&url).map_err(|why| format!("cannot be read: {why}"));
-        return checked.map(|()| SourceUrl::Postgres(PostgresUrl(url)));
+    if connection_url::PostgresUrl::has_scheme(&url) {
+        return connection_url::PostgresUrl::parse(&url).map(|_| SourceUrl::Postgres(PostgresUrl(url)));
     }
     Err(format!(
         "must be postgres://user:password@host/database, sqlite: and a file, or {ENV} and an environment variable with one of them"

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{GenericClient, Statement};
 
+use super::asked::answered;
 use super::postgres_values::{Argument, read_row, unreadable_column};
 use super::{PAGE_BYTES, Page, PageAsk, SourceError, Value};
 use crate::config::PostgresUrl;
@@ -37,7 +38,7 @@ impl Postgres {
     /// # Errors
     /// If the URL or the file of authorities cannot be read.
     pub(crate) fn new(url: &PostgresUrl, authorities: Option<&Path>) -> anyhow::Result<Self> {
-        let server = Server::new(&url.0, authorities, NAME, "source")?;
+        let server = Server::new(&url.0, authorities, NAME).map_err(anyhow::Error::msg)?;
         Ok(Self { server, connection: None, prepared: Vec::new() })
     }
 
@@ -72,12 +73,12 @@ impl Postgres {
         let Self { connection, prepared, .. } = self;
         let connected = connection.as_ref().map(|connection| &connection.client);
         let client = connected.ok_or_else(|| SourceError("it is not connected".to_owned()))?;
-        let known = prepared.iter().position(|(text, _)| *text == query.numbered);
+        let known = prepared.iter().position(|(text, _)| *text == query.sql);
         let known = match known {
             Some(known) => known,
             None => {
-                let statement = prepare(client, &query.numbered).await?;
-                prepared.push((query.numbered.clone(), statement));
+                let statement = prepare(client, &query.sql).await?;
+                prepared.push((query.sql.clone(), statement));
                 prepared.len() - 1
             }
         };
@@ -145,7 +146,7 @@ async fn run(
 pub(crate) async fn wait<T>(
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, SourceError> {
-    match timeout(STATEMENT + ANSWER, answer).await {
+    match timeout(STATEMENT + ANSWER, answered(answer)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(SourceError(format!("PostgreSQL: {}", describe(&error)))),
         Err(_elapsed) => {

@@ -1,5 +1,6 @@
 //! A SQLite file as the database of a feed, opened to read.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use rusqlite::types::{Null, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, InterruptHandle, OpenFlags, ToSql};
 use tokio::time::timeout;
 
+use super::asked::answered;
 use super::{PAGE_BYTES, Page, PageAsk, SourceError, Value};
 use crate::query::{Parameter, Query};
 
@@ -25,9 +27,16 @@ pub(crate) struct Sqlite {
 /// What the threads share that queries run on. One runs at a time.
 #[derive(Default)]
 struct Shared {
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<Opened>>,
     /// Ends the query that runs.
     running: Mutex<Option<InterruptHandle>>,
+}
+
+/// An open file.
+struct Opened {
+    connection: Connection,
+    /// Its device and number. Another file may get its path.
+    identity: (u64, u64),
 }
 
 impl Sqlite {
@@ -45,7 +54,7 @@ impl Sqlite {
             (self.file.clone(), Arc::clone(&self.shared), query.clone(), ask.clone());
         let _interrupts = InterruptOnDrop(Arc::clone(&self.shared));
         let work = tokio::task::spawn_blocking(move || shared.page(&file, &query, &ask));
-        let page = match timeout(QUERY, work).await {
+        let page = match timeout(QUERY, answered(work)).await {
             Ok(Ok(page)) => page,
             Ok(Err(error)) => Err(error.to_string()),
             Err(_elapsed) => Err(format!("the query took longer than {QUERY:?}")),
@@ -72,7 +81,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shared {
     fn page(&self, file: &Path, query: &Query, ask: &PageAsk) -> Result<Page, String> {
         let mut connection = lock(&self.connection);
-        let page = open(&mut connection, file).map_err(|error| message(&error)).and_then(|connection| {
+        let page = open(&mut connection, file).and_then(|connection| {
             *lock(&self.running) = Some(connection.get_interrupt_handle());
             read(connection, query, ask)
         });
@@ -94,14 +103,22 @@ fn message(error: &rusqlite::Error) -> String {
     }
 }
 
-fn open<'a>(connection: &'a mut Option<Connection>, file: &Path) -> rusqlite::Result<&'a Connection> {
-    if connection.is_none() {
+/// Opens a file, unless it is open and still what its path leads to.
+fn open<'a>(opened: &'a mut Option<Opened>, file: &Path) -> Result<&'a Connection, String> {
+    let found = std::fs::metadata(file).map_err(|error| error.to_string())?;
+    let identity = (found.dev(), found.ino());
+    opened.take_if(|opened| opened.identity != identity);
+    let connect = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(file, flags)?;
-        opened.busy_timeout(BUSY)?;
-        *connection = Some(opened);
-    }
-    connection.as_ref().ok_or(rusqlite::Error::InvalidQuery)
+        let connection = Connection::open_with_flags(file, flags)?;
+        connection.busy_timeout(BUSY)?;
+        Ok(Opened { connection, identity })
+    };
+    let current = match opened.take() {
+        Some(current) => current,
+        None => connect().map_err(|error: rusqlite::Error| message(&error))?,
+    };
+    Ok(&opened.insert(current).connection)
 }
 
 /// The first page is asked for with the least integer. Where ids are texts it is asked for again with the empty text, for an
@@ -133,7 +150,7 @@ fn read_after(
     ask: &PageAsk,
     after: &Value,
 ) -> rusqlite::Result<Page> {
-    let mut statement = connection.prepare(&query.text)?;
+    let mut statement = connection.prepare(&query.sql)?;
     for parameter in &query.parameters {
         let Some(index) = statement.parameter_index(parameter.name())? else { continue };
         match parameter {

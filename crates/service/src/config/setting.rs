@@ -1,6 +1,8 @@
 //! A setting: its name, default and help text, its environment variable and its flag. And how passwords
 //! in values are hidden.
 
+use ringback_core::connection_url::{HIDDEN, shown};
+
 /// The prefix of all environment variables of Ringback.
 pub const PREFIX: &str = "RINGBACK_";
 
@@ -8,6 +10,9 @@ pub const PREFIX: &str = "RINGBACK_";
 /// is meant for another process.
 pub const ALL_NAMES: &[&str] = &[
     "STORE",
+    "STORE_CA_FILE",
+    "STORE_CERT",
+    "STORE_KEY",
     "API_LISTEN",
     "ADMIN_LISTEN",
     "SHARDS",
@@ -67,6 +72,9 @@ pub const ALL_NAMES: &[&str] = &[
     "LOG",
     "LOG_FORMAT",
 ];
+
+/// The settings that are URLs of stores and databases. What cannot be read of them may be a part of a password.
+const URLS: [&str; 2] = ["STORE", "ARCHIVE"];
 
 /// A setting.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +139,7 @@ impl Setting {
     /// Its value as it may be shown.
     pub(crate) fn shown(&self, value: &str) -> String {
         match self.exposure {
-            Exposure::Shown => without_passwords(value),
+            Exposure::Shown => without_secrets(self.name, value),
             Exposure::Secret if value.is_empty() => String::new(),
             Exposure::Secret => HIDDEN.to_owned(),
         }
@@ -150,66 +158,27 @@ pub fn distinct(groups: &[&'static [Setting]]) -> Vec<Setting> {
     settings
 }
 
-/// The option of a store's URL with the login of sentinels.
-const SENTINEL_LOGIN: &str = "sentinel_login=";
-/// Replaces a secret.
-const HIDDEN: &str = "***";
-
-/// Hides the password of a `scheme://user:password@…` in `text`.
-///
-/// Everything up to the last `@` is hidden, because a password that is not percent-encoded may
-/// contain any character.
-pub(crate) fn without_passwords(text: &str) -> String {
-    let hidden = text.split_once("://").and_then(|(scheme, rest)| {
-        let (userinfo, host) = rest.rsplit_once('@')?;
-        let (user, _password) = userinfo.split_once(':')?;
-        Some(format!("{scheme}://{user}:{HIDDEN}@{host}"))
-    });
-    without_sentinel_login(&hidden.unwrap_or_else(|| text.to_owned()))
-}
-
-/// Hides the value of `sentinel_login=…`, which is behind the host.
-fn without_sentinel_login(text: &str) -> String {
-    let Some((before, value)) = text.split_once(SENTINEL_LOGIN) else { return text.to_owned() };
-    let after = value.find('&').map_or("", |end| &value[end..]);
-    format!("{before}{SENTINEL_LOGIN}{HIDDEN}{after}")
+/// Shows a value, without the passwords of a URL.
+fn without_secrets(name: &str, value: &str) -> String {
+    if URLS.contains(&name) || value.contains("://") { shown(value) } else { value.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::without_passwords;
+    use super::Setting;
 
     #[test]
-    fn a_password_is_hidden_with_and_without_a_user() {
-        assert_eq!(without_passwords("redis://app:s3cret@db:6379/0"), "redis://app:***@db:6379/0");
-        assert_eq!(without_passwords("rediss://:s3cret@db"), "rediss://:***@db");
-    }
-
-    #[test]
-    fn a_password_that_is_not_encoded_is_hidden_whole() {
-        assert_eq!(without_passwords("redis://app:a/b@c, d@db"), "redis://app:***@db");
-    }
-
-    #[test]
-    fn the_login_of_sentinels_is_hidden_too() {
-        let url = "redis-sentinel://:s3cret@a,b/jobs?sentinel_login=:s3cret&db=1";
-        assert_eq!(without_passwords(url), "redis-sentinel://:***@a,b/jobs?sentinel_login=***&db=1");
-        assert_eq!(
-            without_passwords("redis-sentinel://a/m?sentinel_login=u:p@x"),
-            "redis-sentinel://a/m?sentinel_login=***"
-        );
-    }
-
-    #[test]
-    fn of_several_urls_no_password_is_left() {
-        assert_eq!(without_passwords("redis://a:b@c or redis://d:e@f"), "redis://a:***@f");
-    }
-
-    #[test]
-    fn what_holds_no_password_stays_as_it_is() {
-        for text in ["", "info,ringback=debug", "redis://db:6379", "https://example.com/a?b=c", "15s 3m  10m"]
-        {
-            assert_eq!(without_passwords(text), text);
+    fn a_url_is_shown_without_secrets_wherever_it_is_set() {
+        for (name, value, expected) in [
+            ("STORE", "redis://app:s3cret@db:6379/0", "redis://app:***@db:6379/0"),
+            ("STORE", "app:s3cret@db", "***"),
+            ("ARCHIVE", "host=db password=s3cret", "***"),
+            ("LOG", "redis://app:s3cret@db", "redis://app:***@db"),
+            ("LOG", "info,ringback=debug", "info,ringback=debug"),
+            ("RETRY", "15s 3m  10m", "15s 3m  10m"),
+            ("CA_FILE", "", ""),
+        ] {
+            assert_eq!(Setting::new(name, "", "").shown(value), expected, "{name}={value}");
         }
     }
 }

@@ -11,6 +11,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::runtime::Tokio;
 use opentelemetry_sdk::trace::span_processor_with_async_runtime::BatchSpanProcessor;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
+use ringback_core::connection_url::shown_in_text;
 
 /// Creates a provider that exports in batches on the current runtime.
 pub(super) fn provider(resource: Resource) -> anyhow::Result<SdkTracerProvider> {
@@ -48,7 +49,9 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
             match &result {
                 Ok(()) => tracing::info!("trace export succeeds again"),
                 Err(error) => {
-                    tracing::warn!(error = %error, "cannot export traces; dropping them until an export succeeds");
+                    // It has the URL of the collector.
+                    let error = shown_in_text(&error.to_string());
+                    tracing::warn!(error, "cannot export traces; dropping them until an export succeeds");
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisError};
+use ringback_core::connection_url::check_login;
 
 /// How long sent data may stay unacknowledged before the connection counts as broken.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
@@ -35,7 +36,14 @@ impl Address {
     /// Parses a store's URL; the error says what is allowed.
     pub fn parse(url: &str) -> Result<Self, String> {
         const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,..., redis-sentinel://host:port,host:port,.../name or embedded:directory";
-        let wrong = |e: RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
+        let wrong = |why: String| format!("not a store's URL ({why}); allowed are {ALLOWED}");
+        check_login(url)?;
+        if let Some((_, fragment)) = url.split_once('#') {
+            return Err(match fragment {
+                "insecure" => "has #insecure, which is not supported: certificates are always verified; name their authority in RINGBACK_STORE_CA_FILE".to_owned(),
+                _ => "has a #, which ends a URL: in a user or a password write %23".to_owned(),
+            });
+        }
         match url.split_once("://") {
             Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),
             Some(("redis-cluster", hosts)) => {
@@ -55,20 +63,20 @@ impl Address {
         }
     }
 
-    /// Host and port of each server that it names.
-    pub(super) fn servers(&self) -> Vec<(String, u16)> {
+    /// Each server that it names.
+    pub(super) fn servers(&self) -> Vec<ConnectionAddr> {
         let named = match self {
             Self::Single(info) => std::slice::from_ref(&**info),
             Self::Cluster(infos) => infos,
             Self::Sentinel(watched) => &watched.sentinels,
         };
-        named.iter().filter_map(|info| host_and_port(info.addr())).collect()
+        named.iter().map(|info| info.addr().clone()).collect()
     }
 }
 
 /// Reads `[login@]host[:port],…/name[?db=…&sentinel_login=…]`. The login is that of the master.
 fn watched(text: &str) -> Result<Watched, String> {
-    let wrong = |e: RedisError| format!("not a store's URL ({e})");
+    let wrong = |why: String| format!("not a store's URL ({why})");
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     let (hosts, name) = path.rsplit_once('/').unwrap_or((path, ""));
     if name.is_empty() {
@@ -101,7 +109,8 @@ fn watched(text: &str) -> Result<Watched, String> {
     })
 }
 
-fn host_and_port(address: &ConnectionAddr) -> Option<(String, u16)> {
+/// Host and port of a server.
+pub(super) fn host_and_port(address: &ConnectionAddr) -> Option<(String, u16)> {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             Some((host.clone(), *port))
@@ -110,8 +119,13 @@ fn host_and_port(address: &ConnectionAddr) -> Option<(String, u16)> {
     }
 }
 
-fn info(url: &str) -> Result<ConnectionInfo, RedisError> {
-    Ok(url.into_connection_info()?.set_tcp_settings(tcp()))
+/// Reads the URL of one server. The client passes over options that it does not know.
+fn info(url: &str) -> Result<ConnectionInfo, String> {
+    if url.contains('?') {
+        return Err("no options may come after ?: user and password stand before the host, as in redis://user:password@host, and the number of the database behind it, as in redis://host/1".to_owned());
+    }
+    let info = url.into_connection_info().map_err(|error: RedisError| error.to_string())?;
+    Ok(info.set_tcp_settings(tcp()))
 }
 
 /// The settings of a socket. They find another end that has vanished, but not one that takes everything and
@@ -154,6 +168,8 @@ mod tests {
             ("redis-sentinel:///m", "not a store's URL"),
             ("redis-sentinel://a/m?tls=1", "only db and sentinel_login"),
             ("redis-sentinel://a/m?db=x", "not a store's URL"),
+            ("redis://a?password=s3cret", "before the host"),
+            ("redis-cluster://a,b?password=s3cret", "before the host"),
             ("mysql://a", "not a store's URL"),
             ("x", "not a store's URL"),
             ("redis://", "not a store's URL"),
@@ -162,6 +178,16 @@ mod tests {
             let error = Address::parse(url).err();
             let helps = |e: &String| e.contains(word) && e.contains("redis-cluster://host:port");
             assert!(error.as_ref().is_some_and(helps), "{url}: {error:?}");
+        }
+        for (url, word) in [
+            ("redis://user:1234#x@a", "%23 for #"),
+            ("redis-sentinel://:1234#x@a/m", "%23 for #"),
+            ("redis-cluster://u:a/b@a,b", "%2F for /"),
+            ("rediss://a/#insecure", "RINGBACK_STORE_CA_FILE"),
+            ("rediss://a/0#x", "%23"),
+        ] {
+            let error = Address::parse(url).err();
+            assert!(error.as_ref().is_some_and(|e| e.contains(word)), "{url}: {error:?}");
         }
         assert!(
             matches!(Address::parse("redis-cluster://a:1,b:2"), Ok(Address::Cluster(nodes)) if nodes.len() == 2)

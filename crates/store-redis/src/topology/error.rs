@@ -8,6 +8,7 @@ use redis::ServerErrorKind::{Ask, NoPerm, ReadOnly, ResponseError, TryAgain};
 use ringback_core::contract::StoreError;
 
 use super::CONNECT;
+use super::diagnosis::is_of_certificate;
 
 /// The store error for an error of the client. The client's error becomes its source.
 pub(super) fn classify(error: RedisError) -> StoreError {
@@ -17,6 +18,12 @@ pub(super) fn classify(error: RedisError) -> StoreError {
         (AuthenticationFailed, _) | (Extension, Some("NOAUTH" | "WRONGPASS")) => {
             StoreError::Unauthorized(Arc::new(error))
         }
+        // It closes the connection then.
+        _ if error.detail().is_some_and(|detail| detail.contains("max number of clients")) => {
+            StoreError::Away(Arc::new(error))
+        }
+        // A server in protected mode, asked from another machine.
+        (Extension, Some("DENIED")) => StoreError::Refused(Arc::new(error)),
         (Server(ResponseError | NoPerm), _) => StoreError::Refused(Arc::new(error)),
         // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and the like pass by
         // themselves.
@@ -30,8 +37,12 @@ pub(super) fn classify_connect(error: RedisError) -> StoreError {
     if error.is_timeout() {
         return StoreError::Slow(CONNECT);
     }
+    if is_of_certificate(&error) {
+        return StoreError::Refused(Arc::new(error));
+    }
+    let is_denied = error.code() == Some("DENIED");
     match classify(error) {
-        StoreError::Refused(source) => StoreError::Unauthorized(source),
+        StoreError::Refused(source) if !is_denied => StoreError::Unauthorized(source),
         other => other,
     }
 }

@@ -11,6 +11,7 @@ use ringback_core::contract::StoreError;
 
 use super::CONNECT;
 use super::connection::{FIRST_PAUSE, SharedConnection};
+use super::diagnosis;
 use super::error::{classify, classify_connect, unfit};
 
 /// Commands that may wait in the connection's queue.
@@ -105,5 +106,8 @@ pub(super) async fn connect(client: Client) -> Result<MultiplexedConnection, Sto
         .set_response_timeout(None)
         .set_pipeline_buffer_size(PIPELINE);
     // Checks of the server belong behind this: no call can use the connection before this function returns.
-    client.get_multiplexed_async_connection_with_config(&config).await.map_err(classify_connect)
+    match client.get_multiplexed_async_connection_with_config(&config).await {
+        Ok(connection) => Ok(connection),
+        Err(error) => Err(classify_connect(diagnosis::in_its_words(&client, error).await)),
+    }
 }
