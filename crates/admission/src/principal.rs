@@ -66,6 +66,11 @@ impl Principal {
         })
     }
 
+    /// When its key expires, if it does.
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.key()?.grant.expires
+    }
+
     /// Whether it may do everything.
     pub const fn is_operator(&self) -> bool {
         matches!(self.rights, Rights::Operator)
@@ -139,13 +144,13 @@ impl Principal {
     /// Checks that its key is for a topic.
     ///
     /// # Errors
-    /// 403 if it is for others.
+    /// 403 if it is for others. What it is refused may come from the store, so it is not named.
     pub fn check_topic(&self, topic: &Topic) -> Result<(), Problem> {
         if self.has_topic(topic) {
             return Ok(());
         }
         let names: Vec<_> = self.topics().iter().map(Topic::name).collect();
-        let detail = format!("the key is not for topic {topic}; it is for {}", names.join(", "));
+        let detail = format!("the key is not for this topic; it is for {}", names.join(", "));
         Err(Problem::new(StatusCode::FORBIDDEN, detail))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::MatchedPath;
 use axum::response::{IntoResponse as _, Response};
-use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
@@ -20,6 +20,7 @@ use super::key_uses::KeyUses;
 use super::local;
 use super::rules::{Need, need};
 use super::settings::Access;
+use super::standing;
 use crate::error::ApiError;
 
 /// What is known of callers.
@@ -56,19 +57,21 @@ impl Gate {
     pub(crate) fn admit(&self, parts: &mut Parts) -> Result<(), Box<Response>> {
         let route = parts.extensions.get::<MatchedPath>();
         let needed = route.map_or(Need::Nothing, |path| need(&parts.method, path.as_str()));
-        let refusal = match self.principal(parts, needed) {
+        match self.principal(parts, needed) {
             Ok(principal) => {
                 parts.extensions.insert(principal);
-                return Ok(());
+                Ok(())
             }
-            Err(refusal) => refusal,
-        };
-        let status = refusal.0.status;
-        let mut response = refusal.into_response();
-        if status == StatusCode::UNAUTHORIZED.as_u16() {
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            Err(refusal) => Err(Box::new(refusal.into_response())),
         }
-        Err(Box::new(response))
+    }
+
+    /// Whether a caller that was let in may still have an answer.
+    ///
+    /// # Errors
+    /// 401 if its key was deleted or has expired.
+    pub(crate) fn check_again(&self, caller: &Principal) -> Result<(), ApiError> {
+        standing::check(caller, &self.book, &*self.clock)
     }
 
     fn principal(&self, parts: &Parts, needed: Need) -> Result<Arc<Principal>, ApiError> {

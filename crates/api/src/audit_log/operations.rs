@@ -3,7 +3,7 @@
 use http::Method;
 
 /// The name, method and path of each. The name is the `operationId`, but for a path that exists twice.
-const OPERATIONS: [(&str, Method, &str); 40] = [
+const OPERATIONS: [(&str, Method, &str); 41] = [
     ("cancel", Method::DELETE, "/v1/jobs/{topic}/{id}"),
     ("reschedule", Method::PATCH, "/v1/jobs/{topic}/{id}"),
     ("run", Method::POST, "/v1/jobs/{topic}/{id}/run"),
@@ -16,6 +16,7 @@ const OPERATIONS: [(&str, Method, &str); 40] = [
     ("stop_bulk_operation", Method::DELETE, "/v1/bulk/{bulk}"),
     ("import", Method::POST, "/v1/import"),
     ("put_policy", Method::PUT, "/v1/topics/{topic}"),
+    ("patch_policy", Method::PATCH, "/v1/topics/{topic}"),
     ("delete_topic", Method::DELETE, "/v1/topics/{topic}"),
     ("pause", Method::POST, "/v1/topics/{topic}/pause"),
     ("resume", Method::POST, "/v1/topics/{topic}/resume"),

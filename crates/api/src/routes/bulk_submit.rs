@@ -1,6 +1,7 @@
 //! Shared by batches and imports: parses each item, and submits the valid ones while the rest is
 //! still being parsed.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -35,10 +36,10 @@ pub(super) struct BulkResults {
 /// Parses and submits all items.
 ///
 /// # Errors
-/// 429 if the quota of the caller allows none of them; 503 if all items are valid and the store accepted none of them.
+/// 401 if the key of the caller has ended meanwhile; 429 if the quota of the caller allows none of them; 503 if all items are valid and the store accepted none of them.
 pub(super) async fn submit_items<J: Item>(
     api: &Api,
-    caller: &Principal,
+    caller: &Arc<Principal>,
     queues: &SubmitQueues<J>,
     items: Items,
     parse: impl Fn(&[u8]) -> Result<J, Problem>,
@@ -60,6 +61,8 @@ pub(super) async fn submit_items<J: Item>(
         metrics.submitted(Outcome::OverQuota, all);
         return Err(allowed.refusal().into());
     }
+    // It has waited for its turns.
+    api.standing(caller).check()?;
     let left = AtomicUsize::new(allowed.jobs);
     let parse = |item: &[u8]| {
         let job = parse(item)?;

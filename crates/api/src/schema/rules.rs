@@ -39,6 +39,7 @@ fn values() -> Vec<Rule> {
         ("JobName", no_dots.clone()),
         ("CredentialText", no_dots.clone()),
         ("ScheduleName", no_dots),
+        ("HeaderPatch", json!({"propertyNames": {"not": {"pattern": reserved.as_str()}}})),
         ("HeaderFields", json!({"propertyNames": {"not": {"pattern": reserved}}})),
     ]
 }

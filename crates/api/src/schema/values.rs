@@ -17,7 +17,7 @@ use ringback_core::wire::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT};
 use ringback_core::written_time::MAX_TIME;
 use serde_json::Value;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaFormat, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::patterns;
@@ -199,6 +199,8 @@ values! {
     /// Headers of the delivery: at most 32 and 8 KiB together, by the grammar of RFC 9110, values in ASCII.
     /// No two names differ only in case. Those that the delivery sets itself are refused.
     HeaderFields = strings(MAX_HEADERS).examples([serde_json::json!({"x-merchant": "88231"})]);
+    /// Headers by name: a value to set, or null for one to remove.
+    HeaderPatch = texts_or_null(MAX_HEADERS).examples([serde_json::json!({"x-merchant": "88231", "x-old": null})]);
     /// Delivered as headers `ringback-context-<key>`: at most 16 entries and 4 KiB together. No two keys
     /// differ only in case.
     ContextFields = strings(MAX_CONTEXT).examples([serde_json::json!({"tenant": "a7"})]);
@@ -222,8 +224,17 @@ fn duration(min: Duration, max: Duration) -> OneOfBuilder {
 
 /// An object of strings that are names and values of headers.
 fn strings(max: usize) -> ObjectBuilder {
+    headers(max, Type::String.into())
+}
+
+/// The same, with null for some values.
+fn texts_or_null(max: usize) -> ObjectBuilder {
+    headers(max, SchemaType::from_iter([Type::String, Type::Null]))
+}
+
+fn headers(max: usize, values: SchemaType) -> ObjectBuilder {
     let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some(patterns::HEADER_NAME));
-    let value = ObjectBuilder::new().schema_type(Type::String).pattern(Some(patterns::HEADER_VALUE));
+    let value = ObjectBuilder::new().schema_type(values).pattern(Some(patterns::HEADER_VALUE));
     ObjectBuilder::new()
         .max_properties(Some(max))
         .property_names(Some(Schema::from(name.build())))
