@@ -19,7 +19,7 @@ pub(crate) use self::caller::As;
 pub(crate) use self::caller::tests as caller_tests;
 pub(crate) use self::key_uses::KeyUses;
 pub(crate) use self::layer::{Gate, is_network};
-pub(crate) use self::rules::is_for_root_alone;
+pub(crate) use self::rules::{is_for_root_alone, takes_all_tenants};
 pub use self::settings::Access;
 pub(crate) use self::settings::NAMES;
 pub(crate) use self::standing::Standing;

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::access::As;
 use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{NoBody, Query, TopicPath, TopicsQuery};
+use crate::extract::{NoBody, Query, TopicPath, TopicsQuery, cursor_of};
 use crate::limits::Deadline;
 use crate::schema::{
     EmptyRequest, FindProblems, NoBodyProblems, QueryProblems, ResumeProblems, TopicCursor, TopicParams,
@@ -46,9 +46,12 @@ pub(crate) async fn list_topics(
     let policies = api.policies.all().unwrap_or_default();
     let with_policy = policies.keys().filter(|topic| caller.owns(topic));
     add_topics(&mut page, with_policy, after.as_ref(), limit);
-    let answer = |(topic, counts)| TopicAnswer::new(&topic, &counts, policies.get(&topic).map(AsRef::as_ref));
+    let answer = |(topic, counts): (Topic, _)| TopicAnswer {
+        tenant: caller.shown_tenant(topic.tenant().as_ref()),
+        ..TopicAnswer::new(&topic, &counts, policies.get(&topic).map(AsRef::as_ref))
+    };
     let items = page.items.into_iter().map(answer).collect();
-    Ok(Json(TopicsAnswer { items, next: page.next.map(|topic| topic.to_string()) }))
+    Ok(Json(TopicsAnswer { items, next: page.next.map(|topic| cursor_of(&topic, &caller)) }))
 }
 
 /// A page of the caller's topics. Those of a key for some topics are few, and read one by one, so that the cursor names

@@ -147,7 +147,7 @@ values! {
     /// `next` of the previous page of jobs. Opaque. The embedded store refuses those from before its restart.
     JobCursor = text(patterns::JOB_CURSOR, 5, 128).examples(["0-0-0"]);
     /// `next` of the previous page of topics. Opaque.
-    TopicCursor = text(patterns::TOPIC, 1, 64).examples(["pay.notify"]);
+    TopicCursor = text(patterns::TOPIC_CURSOR, 1, 98).examples(["pay.notify"]);
     /// A host of callback URLs, or a host and a port. It is read by the rules of the URL standard: case does not matter, and an
     /// IPv6 address is in brackets. A host in other letters is to be written in its ASCII form.
     DestinationText = text(patterns::DESTINATION, 1, 259).examples(["merchant.example", "merchant.example:8443"]);
@@ -156,7 +156,7 @@ values! {
     /// Names a schedule within its tenant: 1 to 96 of `A-Z a-z 0-9 . _ -`, neither `.` nor `..`.
     ScheduleName = text(patterns::SCHEDULE_ID, 1, 96).examples(["daily-report"]);
     /// `next` of the previous page of schedules. Opaque.
-    ScheduleCursor = text(patterns::SCHEDULE_CURSOR, 3, 161).examples(["daily-report~reports"]);
+    ScheduleCursor = text(patterns::SCHEDULE_CURSOR, 3, 195).examples(["daily-report~reports"]);
     /// A cron expression: minute, hour, day of the month, month and day of the week. Each is `*`, a number, a list, a
     /// range or a step of these; months and days of the week can be names, `L` is the last day, and `MON#2` the second
     /// Monday of a month. If both days are given, either is enough. Or `@hourly`, `@daily`, `@weekly`, `@monthly` or
