@@ -114,6 +114,7 @@ mod tests {
             ("DELETE", "/v1/topics/{topic}/dead", Need::Scope(Scope::Manage)),
             ("POST", "/v1/receipts/finish", Need::Scope(Scope::Consume)),
             ("PUT", "/v1/topics/{topic}", Need::Scope(Scope::Manage)),
+            ("PATCH", "/v1/topics/{topic}", Need::Scope(Scope::Manage)),
             ("GET", "/v1/destinations", Need::Scope(Scope::Read)),
             ("POST", "/v1/destinations/{host}/pause", Need::Scope(Scope::Manage)),
             ("POST", "/v1/destinations/{host}/resume", Need::Scope(Scope::Manage)),

@@ -68,7 +68,7 @@ pub(crate) async fn put_policy(
 /// Change topic defaults
 ///
 /// Changes some fields of the policy of a topic, and leaves the others as they are (RFC 7396): a field takes the place of the
-/// stored one, and null removes it. Headers are merged one by one; `retry` and `archive` are replaced as a whole. A topic
+/// stored one, and null removes it. `headers` and `archive` are merged one by one; `retry` is replaced as a whole. A topic
 /// without a policy gets one. What is said of `PUT` holds for the policy that comes of it.
 #[utoipa::path(
     patch, path = "/v1/topics/{topic}", tag = "topics", operation_id = "patch_policy",

@@ -98,7 +98,7 @@ pub(crate) struct PolicyPatchRequest {
     on_done: Option<CallbackUrl>,
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
-    /// Which ends of the topic's jobs go to the archive, as a whole.
+    /// Which ends of the topic's jobs go to the archive; each of its two fields by itself.
     archive: Option<ArchivedEnds>,
 }
 

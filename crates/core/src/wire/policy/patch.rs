@@ -13,9 +13,10 @@ use crate::wire::fields::object::{Fields, Mistakes, open, read};
 use crate::wire::problem::Problem;
 
 const HEADERS: &str = "headers";
+const ARCHIVE: &str = "archive";
 
-/// A change of some fields of a policy (RFC 7396): a field takes the place of the stored one, and null removes it. Headers are
-/// merged one by one. The fields of other objects, such as `retry`, belong together, so those are replaced as a whole.
+/// A change of some fields of a policy (RFC 7396): a field takes the place of the stored one, and null removes it. `headers` and
+/// `archive` are merged one by one. The fields of `retry` belong together, so it is replaced as a whole.
 #[derive(Clone, Debug)]
 pub struct PolicyPatch(Vec<(String, Box<RawValue>)>);
 
@@ -47,7 +48,8 @@ impl PolicyPatch {
             }
         }
         for (name, raw) in &self.0 {
-            let both = if name == HEADERS { merged_headers(stored.get(HEADERS), raw) } else { None };
+            let is_merged = [HEADERS, ARCHIVE].contains(&name.as_str());
+            let both = if is_merged { merged_entries(name, stored.get(name), raw) } else { None };
             merged.push((name, both.map_or(raw.get().into(), Cow::Owned)));
         }
         let fields: Vec<_> = merged.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
@@ -55,23 +57,24 @@ impl PolicyPatch {
     }
 }
 
-/// The stored headers with those of a patch in place of the ones of the same names; `None` if the patch has no headers that
-/// can be merged.
-fn merged_headers(stored: Option<&RawValue>, patch: &RawValue) -> Option<String> {
-    let removed: BTreeMap<String, Option<String>> = read(patch)?;
-    // The names are checked, also of those to remove.
-    Headers::parse(removed.into_iter().map(|(name, value)| (name, value.unwrap_or_default())).collect())
-        .ok()?;
+/// The entries of a stored object with those of a patch in place of the ones of the same names, in any case; `None` if the
+/// patch has no object.
+fn merged_entries(name: &str, stored: Option<&RawValue>, patch: &RawValue) -> Option<String> {
+    if name == HEADERS {
+        // The names are checked, also of those to remove.
+        let all: BTreeMap<String, Option<String>> = read(patch)?;
+        Headers::parse(all.into_iter().map(|(name, value)| (name, value.unwrap_or_default())).collect())
+            .ok()?;
+    }
     let patch = serde_json::from_str::<Fields<'_>>(patch.get()).ok()?;
-    let stored: BTreeMap<String, String> = stored.and_then(read).unwrap_or_default();
+    let stored = serde_json::from_str::<Fields<'_>>(stored.map_or("{}", RawValue::get)).ok()?;
     let is_kept = |name: &str| patch.iter().all(|(given, _)| !given.eq_ignore_ascii_case(name));
-    let quoted = |name: &str| serde_json::to_string(name).expect("a text always serialises");
     let kept = stored.iter().filter(|(name, _)| is_kept(name));
-    let kept = kept.map(|(name, value)| format!("{}:{}", quoted(name), quoted(value)));
     let given = patch.iter().filter(|(_, raw)| raw.get() != "null");
-    let given = given.map(|(name, raw)| format!("{}:{}", quoted(name), raw.get()));
-    let all: Vec<_> = kept.chain(given).collect();
-    Some(format!("{{{}}}", all.join(",")))
+    let quoted = |name: &str| serde_json::to_string(name).expect("a text always serialises");
+    let entries: Vec<_> =
+        kept.chain(given).map(|(name, raw)| format!("{}:{}", quoted(name), raw.get())).collect();
+    Some(format!("{{{}}}", entries.join(",")))
 }
 
 /// The fields that a policy had before a change and does not have after it. Answers never show the sealed ones.
@@ -114,6 +117,16 @@ mod tests {
                 r#"{"retry":{"delays":["1s"],"max":3}}"#,
                 r#"{"retry":{"preset":"none"}}"#,
                 r#"{"retry":{"preset":"none"}}"#,
+            ),
+            (
+                r#"{"archive":{"ends":["done"]}}"#,
+                r#"{"archive":{"bodies":true}}"#,
+                r#"{"archive":{"bodies":true,"ends":["done"]}}"#,
+            ),
+            (
+                r#"{"archive":{"ends":["done"],"bodies":true}}"#,
+                r#"{"archive":{"ends":null}}"#,
+                r#"{"archive":{"bodies":true}}"#,
             ),
             ("{}", "{}", "{}"),
             ("{}", r#"{"headers":{"x-a":null}}"#, r#"{"headers":{}}"#),
