@@ -52,8 +52,17 @@ async fn a_policy_is_set_shown_and_deleted() {
     let run = ringback(&server, &["policy", "get", "t", "--output", "json"]).await;
     assert_eq!((run.code, run.json()), (Some(0), shown));
 
-    let run = ringback(&server, &["policy", "set", "t", "--retry", "none"]).await;
+    // What is not given stays.
+    let run = ringback(&server, &["policy", "set", "t", "--timeout", "6s", "--header", "x-b:3"]).await;
     assert_eq!((run.code, run.out.as_str()), (Some(0), "the topic t has another policy now\n"));
+    let mut changed = policy;
+    (changed["timeout"], changed["headers"]["x-b"]) = (json!("6s"), json!("3"));
+    assert_eq!(stack.get("/v1/topics/t").await.json()["policy"], changed);
+    let run = ringback(&server, &["policy", "set", "t", "--unset", "expect_body,on_dead"]).await;
+    assert!(run.code == Some(0) && run.err.contains("no longer set: expect_body, on_dead"), "{run:?}");
+    let run = ringback(&server, &["policy", "set", "t", "--replace", "--retry", "none"]).await;
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "the topic t has another policy now\n"));
+    assert!(run.err.contains("no longer set: timeout, ttr, url, headers"), "{run:?}");
     let run = ringback(&server, &["policy", "get", "t"]).await;
     assert_eq!((run.code, run.out.as_str()), (Some(0), "FIELD  VALUE\nretry  {\"preset\":\"none\"}\n"));
 

@@ -119,3 +119,49 @@ async fn no_log_has_a_secret() {
         assert!(!log.contains("hunter"), "{role:?}: {log}");
     }
 }
+
+#[tokio::test]
+async fn whatever_sounds_like_a_secret_is_masked_wherever_it_is_shown() {
+    let names = [
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "set-cookie",
+        "x-jwt",
+        "x-session-id",
+        "x-credential",
+        "x-pass",
+        "x-passphrase",
+        "x-bearer",
+        "x-csrf",
+        "x-xsrf",
+        "x-api-key",
+        "x-token",
+        "x-signature",
+        "client-secret",
+    ];
+    for options in StackOptions::api_on_each_store() {
+        let stack = options.start().await;
+        let headers: Value = names.iter().map(|name| ((*name).to_owned(), json!("hunter2"))).collect();
+        let answer = stack.set_policy(TOPIC, &json!({"headers": headers, "headers_to": ["*"]})).await;
+        let job = json!({"topic": TOPIC, "id": "a", "delay": "1h", "url": "http://127.0.0.1:9/", "headers": headers});
+        stack.accept(&job).await;
+        let schedule =
+            json!({"every": "7d", "job": {"topic": TOPIC, "url": "http://127.0.0.1:9/", "headers": headers}});
+        let mut shown = vec![answer, stack.put("/v1/schedules/s", &schedule).await];
+        for path in [
+            "/v1/jobs/e2e/a?include=request",
+            "/v1/jobs?include=request",
+            "/v1/topics",
+            PATH,
+            "/v1/schedules",
+            "/v1/schedules/s",
+        ] {
+            shown.push(stack.get(path).await);
+        }
+        for reply in shown {
+            let text = String::from_utf8_lossy(&reply.body).into_owned();
+            assert!(reply.status < 300 && text.contains(MASK) && !text.contains("hunter2"), "{text}");
+        }
+    }
+}

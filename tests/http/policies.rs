@@ -1,6 +1,7 @@
 //! Topic policies on running processes: each field takes effect soon, also for existing jobs.
 
 mod delete_topic;
+mod patch;
 
 use std::time::Duration;
 

@@ -1,12 +1,15 @@
 //! Tenants and keys: no operation shows or touches what belongs to another tenant, and keys allow what they say, until
 //! they are deleted or expire.
 
+mod all;
 mod bulk;
 mod failures;
 mod isolation;
 mod keys;
 mod quotas;
+mod revocation;
 mod shares;
+mod topic_keys;
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use reqwest::Client;

@@ -41,6 +41,11 @@ impl Principal {
         Self { own, reach, rights: Rights::Operator }
     }
 
+    /// The operator whose lists are about all tenants. It names no topics.
+    pub fn operator_of_all() -> Self {
+        Self { own: TenantScope::All, reach: TenantScope::All, rights: Rights::Operator }
+    }
+
     /// The caller with a key.
     pub fn with_key(key: Arc<AccessKey>) -> Self {
         let own = TenantScope::One(key.grant.tenant.clone());
@@ -64,6 +69,11 @@ impl Principal {
         keys.is_some_and(|keys| {
             keys.get(&key.hash).is_some_and(|known| known.id == key.id && known.is_valid_at(now))
         })
+    }
+
+    /// When its key expires, if it does.
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.key()?.grant.expires
     }
 
     /// Whether it may do everything.
@@ -94,6 +104,16 @@ impl Principal {
     /// Whose topics and jobs lists show, which name topics without their tenant.
     pub const fn own(&self) -> &TenantScope {
         &self.own
+    }
+
+    /// Whether its lists are about all tenants, so that each item says whose it is.
+    pub fn lists_all_tenants(&self) -> bool {
+        self.own == TenantScope::All
+    }
+
+    /// The tenant of an item, as its lists show it.
+    pub fn shown_tenant(&self, tenant: Option<&Tenant>) -> Option<String> {
+        tenant.filter(|_| self.lists_all_tenants()).map(ToString::to_string)
     }
 
     /// The topics that its key is for; empty for all of its tenant.
@@ -139,13 +159,13 @@ impl Principal {
     /// Checks that its key is for a topic.
     ///
     /// # Errors
-    /// 403 if it is for others.
+    /// 403 if it is for others. What it is refused may come from the store, so it is not named.
     pub fn check_topic(&self, topic: &Topic) -> Result<(), Problem> {
         if self.has_topic(topic) {
             return Ok(());
         }
         let names: Vec<_> = self.topics().iter().map(Topic::name).collect();
-        let detail = format!("the key is not for topic {topic}; it is for {}", names.join(", "));
+        let detail = format!("the key is not for this topic; it is for {}", names.join(", "));
         Err(Problem::new(StatusCode::FORBIDDEN, detail))
     }
 
@@ -222,6 +242,8 @@ mod tests {
         assert!(!chosen.reaches(&topic("pay")) && chosen.owns(&topic("~acme/pay")));
         let none = Principal::operator(TenantScope::One(None));
         assert!(none.reaches(&topic("pay")) && !none.reaches(&topic("~acme/pay")));
+        let all = Principal::operator_of_all();
+        assert!(all.owns(&topic("pay")) && all.owns(&topic("~acme/pay")) && all.is_operator());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use self::bus::EventBus;
 pub(crate) use self::listener::Filter;
 use self::listener::{Next, Queue, Slot};
+use crate::access::Standing;
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::metrics::Metrics;
@@ -55,12 +56,12 @@ impl Events {
 
     /// Begins to listen. The stream has every event that happens after this returns. Waits for
     /// the subscription as long as any request waits for the store.
-    /// The stream ends when `may_go_on` returns false, before anything more is sent.
+    /// The stream ends when the caller may not go on, before anything more is sent.
     pub(crate) async fn listen(
         &self,
         filter: Filter,
         claimant: Claimant,
-        may_go_on: impl Fn() -> bool + Send + Sync + 'static,
+        standing: Standing,
     ) -> Result<EventStream, ApiError> {
         let place = self.places.take(claimant).map_err(|why| match why {
             NoPlace::AllTaken => ApiError::retry_later(format_args!(
@@ -74,8 +75,8 @@ impl Events {
         let slot = Slot::new(place, &self.metrics);
         let queue = Arc::new(Queue::new(filter, Some(slot)));
         self.bus.join(Arc::clone(&queue));
-        let (bus, may_go_on) = (Arc::clone(&self.bus), Box::new(may_go_on));
-        let stream = EventStream { bus, queue: Arc::clone(&queue), may_go_on, is_over: false };
+        let bus = Arc::clone(&self.bus);
+        let stream = EventStream { bus, queue: Arc::clone(&queue), standing, is_over: false };
         if Deadline::from_now().bound(queue.ready()).await == Ok(true) {
             return Ok(stream);
         }
@@ -88,7 +89,7 @@ pub(crate) struct EventStream {
     bus: Arc<EventBus>,
     queue: Arc<Queue>,
     /// Whether the caller may still listen.
-    may_go_on: Box<dyn Fn() -> bool + Send + Sync>,
+    standing: Standing,
     /// Its last event has been sent.
     is_over: bool,
 }
@@ -107,10 +108,7 @@ impl EventStream {
         if self.is_over {
             return None;
         }
-        let next = timeout(HEARTBEAT, self.queue.next()).await;
-        if !(self.may_go_on)() {
-            return None;
-        }
+        let next = self.standing.bound(timeout(HEARTBEAT, self.queue.next())).await.ok()?;
         match next {
             Err(_elapsed) => Some(Bytes::from_static(HEARTBEAT_LINE)),
             Ok(Next::Chunk(chunk)) => Some(chunk),

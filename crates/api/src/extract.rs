@@ -15,7 +15,7 @@ pub(crate) use self::batch::MAX_ITEMS;
 pub(crate) use self::batch::{BatchBody, ImportBody, Items};
 pub(crate) use self::body::Upload;
 pub(crate) use self::idempotency::{IdempotencyKey, NoIdempotencyKey, key_and_id};
-pub(crate) use self::json::{JsonBody, MaybeJson, NoBody};
+pub(crate) use self::json::{JsonBody, MaybeJson, NoBody, PatchBody};
 pub(crate) use self::path::{
     BulkPath, CredentialPath, DestinationPath, JobPath, KeyPath, QuotaPath, ReceiptPath, RedrivePath,
     SchedulePath, SecretPath, TopicPath, check_topics_of, parse_receipt, unknown_access_key, unknown_bulk,
@@ -24,6 +24,6 @@ pub(crate) use self::path::{
 pub(crate) use self::query::{
     AuditLogFilter, AuditLogQuery, DeadPageQuery, DetachQuery, EndsQuery, ErasureQuery, ForceQuery,
     ForecastQuery, HistoryQuery, Include, IncludeOfEnds, PageQuery, PurgeQuery, PutFrom, Query,
-    SchedulesQuery, TopicsQuery, UpcomingQuery, outdated_cursor,
+    SchedulesQuery, TopicsQuery, UpcomingQuery, cursor_of, outdated_cursor,
 };
 pub(crate) use self::trace::{Caller, trace_of, trace_parent};

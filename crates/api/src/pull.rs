@@ -35,6 +35,16 @@ const SLOW: Duration = Duration::from_millis(100);
 /// The jobs of a shard, and whether it has more.
 type ShardResult = Result<(Reserved, bool), Unavailable>;
 
+/// Jobs that were found for a consumer. They are released if this is dropped before [`Self::take`].
+pub(crate) struct Found(Vec<Reserved>);
+
+impl Found {
+    /// The jobs, for a consumer who is still there.
+    pub(crate) fn take(self) -> Vec<PulledJob> {
+        self.0.into_iter().flat_map(Reserved::take).collect()
+    }
+}
+
 /// The reserves of the process.
 pub(crate) struct Pulls {
     shards: Vec<Shard>,
@@ -69,13 +79,13 @@ impl Pulls {
     }
 
     /// Reserves jobs of a topic. If there are none, waits for the first as long as the caller
-    /// asks, or until the shutdown. Its turn ends after the first look.
+    /// asks, or until the shutdown. Its turn ends after the first look. Jobs that are not taken are released.
     pub(crate) async fn reserve(
         &self,
         topic: &Topic,
         ask: ReserveAsk,
         turn: Option<Turn>,
-    ) -> Result<Vec<PulledJob>, Unavailable> {
+    ) -> Result<Found, Unavailable> {
         let until = Instant::now() + ask.wait;
         // Registered before the first look, so that no wake-up is lost in between.
         let mut waiter = self.waiters.register(topic.clone());
@@ -93,7 +103,7 @@ impl Pulls {
             let (shard, answer) = self.ask(shard, topic, ask, Deadline::from_now()).await;
             found.extend(accept(&mut waiter, shard, answer, ask.max)?);
         }
-        Ok(found.into_iter().flat_map(Reserved::take).collect())
+        Ok(Found(found))
     }
 
     /// Asks shard after shard until there are as many jobs as the caller wants. An error counts

@@ -17,6 +17,7 @@ pub(crate) mod import;
 pub(crate) mod job_actions;
 pub(crate) mod jobs;
 pub(crate) mod keys;
+pub(crate) mod policies;
 mod policy_change;
 pub(crate) mod quotas;
 pub(crate) mod receipts;
@@ -68,7 +69,10 @@ fn one_by_one() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/topics", get(topics::list_topics)),
         (
             "/v1/topics/{topic}",
-            get(topics::get_topic).put(topics::put_policy).delete(topic_deletion::delete_topic),
+            get(topics::get_topic)
+                .put(policies::put_policy)
+                .patch(policies::patch_policy)
+                .delete(topic_deletion::delete_topic),
         ),
         ("/v1/topics/{topic}/secrets", get(secrets::list_secrets).post(secrets::add_secret)),
         ("/v1/topics/{topic}/secrets/{secret}", delete(secrets::delete_secret)),

@@ -21,6 +21,7 @@ use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
 
+use crate::access::Standing;
 use crate::audit_log::{AuditLog, Queue};
 use crate::config::Config;
 use crate::error::ApiError;
@@ -181,6 +182,11 @@ impl Api {
 
     fn random(&self) -> MutexGuard<'_, StdRng> {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a caller may go on with what it has begun.
+    pub(crate) fn standing(&self, caller: &Arc<Principal>) -> Standing {
+        Standing::new(Arc::clone(caller), self.policies.clone(), Arc::clone(&self.clock))
     }
 
     /// The time of day.

@@ -28,7 +28,7 @@ impl Access {
     ///
     /// # Errors
     /// A usage error, without the key, when the variables are wrong or the key must not be sent there.
-    pub(crate) fn of_environment(server: &Url, tenant: Option<&Tenant>) -> Result<Self, clap::Error> {
+    pub(crate) fn of_environment(server: &Url, tenant: Option<&str>) -> Result<Self, clap::Error> {
         let variable = |name| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
         let is_sent_in_clear = match variable(OVER_HTTP).as_str() {
             "" | "0" => false,
@@ -46,9 +46,9 @@ impl Access {
         Ok(access)
     }
 
-    fn new(key: &str, tenant: Option<&Tenant>) -> Result<Self, clap::Error> {
+    fn new(key: &str, tenant: Option<&str>) -> Result<Self, clap::Error> {
         let key = Some(key).filter(|key| !key.is_empty()).map(bearer).transpose()?;
-        Ok(Self { key, tenant: tenant.map(|tenant| tenant_value(Some(tenant))) })
+        Ok(Self { key, tenant: tenant.map(header_value) })
     }
 
     /// Adds the headers to those of a call. One that is for a tenant already stays so.
@@ -69,8 +69,11 @@ pub(crate) const fn tenant_header() -> HeaderName {
 
 /// The value of that header for a tenant, or for what belongs to none.
 pub(crate) fn tenant_value(tenant: Option<&Tenant>) -> HeaderValue {
-    let text = tenant.map_or(TENANT_HEADER_NONE, Tenant::as_str);
-    HeaderValue::from_str(text).expect("the name of a tenant is visible ASCII")
+    header_value(tenant.map_or(TENANT_HEADER_NONE, Tenant::as_str))
+}
+
+fn header_value(tenant: &str) -> HeaderValue {
+    HeaderValue::from_str(tenant).expect("the name of a tenant is visible ASCII")
 }
 
 fn bearer(key: &str) -> Result<HeaderValue, clap::Error> {
@@ -120,8 +123,7 @@ mod tests {
 
     #[test]
     fn a_key_is_sent_and_not_shown() {
-        let tenant = "acme".parse().unwrap();
-        let access = Access::new("rbk_secret", Some(&tenant)).unwrap();
+        let access = Access::new("rbk_secret", Some("acme")).unwrap();
         assert!(!format!("{access:?}").contains("rbk_"), "{access:?}");
         let mut headers = HeaderMap::new();
         access.add_to(&mut headers);

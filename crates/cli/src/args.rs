@@ -6,10 +6,12 @@ pub(crate) mod values;
 
 use clap::{Args, ValueEnum};
 use reqwest::Url;
+use ringback_core::access::{TENANT_HEADER_ALL, TENANT_HEADER_NONE};
 use ringback_core::job::{JobKey, Tenant};
 use serde_json::{Map, Value};
 
 pub(crate) use self::filter::Filter;
+use self::values::ChosenTenant;
 
 /// The server, and how output is printed.
 #[derive(Clone, Debug, Args)]
@@ -20,9 +22,10 @@ pub(crate) struct Remote {
     #[arg(long, global = true, env = "RINGBACK_URL", hide_env_values = true, value_name = "URL",
         default_value = "http://127.0.0.1:7411", value_parser = values::server)]
     pub(crate) server: Url,
-    /// Tenant whose topics and jobs the command is about; only the root key can choose one
+    /// Tenant whose topics and jobs the command is about; ~none for those of no tenant, and ~all for lists of all; only
+    /// the root key can choose
     #[arg(long, global = true, env = "RINGBACK_TENANT", value_name = "NAME", value_parser = values::tenant)]
-    tenant: Option<values::ChosenTenant>,
+    tenant: Option<ChosenTenant>,
     /// Output format: table for people, json for scripts (the API's JSON, unchanged)
     #[arg(long, global = true, value_name = "FORMAT", default_value = "table")]
     output: Format,
@@ -42,7 +45,20 @@ impl Remote {
 
     /// The tenant that is chosen.
     pub(crate) fn tenant(&self) -> Option<&Tenant> {
-        self.tenant.as_ref().and_then(|values::ChosenTenant(tenant)| tenant.as_ref())
+        match self.tenant.as_ref()? {
+            ChosenTenant::Tenant(tenant) => Some(tenant),
+            ChosenTenant::Nothing | ChosenTenant::OfNone | ChosenTenant::OfAll => None,
+        }
+    }
+
+    /// What the header says that chooses a tenant.
+    pub(crate) fn tenant_header(&self) -> Option<&str> {
+        match self.tenant.as_ref()? {
+            ChosenTenant::Nothing => None,
+            ChosenTenant::Tenant(tenant) => Some(tenant.as_str()),
+            ChosenTenant::OfNone => Some(TENANT_HEADER_NONE),
+            ChosenTenant::OfAll => Some(TENANT_HEADER_ALL),
+        }
     }
 }
 

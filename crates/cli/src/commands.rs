@@ -325,7 +325,7 @@ fn online(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let out = output(&remote);
     let tenant = remote.tenant().cloned();
-    let access = Access::of_environment(&remote.server, tenant.as_ref())?;
+    let access = Access::of_environment(&remote.server, remote.tenant_header())?;
     let client = Client::new(remote.server, Trust::of_environment(), access)?;
     let mut session = Session { client, out, tenant };
     let verdict = runtime.block_on(async {

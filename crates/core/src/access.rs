@@ -14,6 +14,8 @@ use crate::job::{Tenant, Topic};
 pub const TENANT_HEADER: &str = "ringback-tenant";
 /// The value of [`TENANT_HEADER`] for topics and jobs without a tenant. No tenant has this name.
 pub const TENANT_HEADER_NONE: &str = "~none";
+/// The value of [`TENANT_HEADER`] for lists of what belongs to all tenants and to none. No tenant has this name.
+pub const TENANT_HEADER_ALL: &str = "~all";
 /// The most keys of an installation.
 pub const MAX_KEYS: usize = 1000;
 /// The most topics, destinations or networks of a key.

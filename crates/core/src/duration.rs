@@ -37,12 +37,32 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if text.len() > MAX_DURATION {
         return Err(DurationError::TooLong);
     }
-    let span: Span = text.parse().map_err(|_| DurationError::Unreadable)?;
+    let span = text.parse::<Span>().ok().or_else(|| with_whole_days(text)?.parse().ok());
+    let span = span.ok_or(DurationError::Unreadable)?;
     if span.get_months() != 0 || span.get_years() != 0 {
         return Err(DurationError::Calendar);
     }
     let signed = span.to_duration(SpanRelativeTo::days_are_24_hours());
     Duration::try_from(signed.map_err(|_| DurationError::Unreadable)?).map_err(|_| DurationError::Negative)
+}
+
+/// The text with a fraction of its last unit, if that is days or weeks, in nanoseconds: `1.5d` is `1d 43200000000000ns`.
+fn with_whole_days(text: &str) -> Option<String> {
+    const DAY: u64 = 86_400_000_000_000;
+    let (text, ago) = text.trim_ascii_end().strip_suffix("ago").map_or((text, ""), |text| (text, " ago"));
+    let text = text.trim_ascii_end();
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = &text[number.len()..];
+    let size = match unit {
+        "d" | "day" | "days" => DAY,
+        "w" | "wk" | "wks" | "week" | "weeks" => 7 * DAY,
+        _ => return None,
+    };
+    let (whole, fraction) = number.trim_ascii_end().rsplit_once(['.', ','])?;
+    let digits = fraction.bytes().all(|byte| byte.is_ascii_digit()) && (1..=9).contains(&fraction.len());
+    let billionths: u64 = format!("{fraction:0<9}").parse().ok().filter(|_| digits)?;
+    let nanos = u128::from(size) * u128::from(billionths) / 1_000_000_000;
+    Some(format!("{whole}{unit} {nanos}ns{ago}"))
 }
 
 /// Writes a duration as [`parse_duration`] reads it, to the nanosecond: `1h 30m`.
@@ -96,6 +116,27 @@ mod tests {
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse_duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
         assert_eq!(parse_duration("2w"), Ok(Duration::from_secs(14 * 86_400)));
+        for (text, hours) in [
+            ("0.5d", 12),
+            ("1.5 days", 36),
+            ("0,25d", 6),
+            ("+1.5d", 36),
+            ("0.5w", 84),
+            ("1w 0.5d", 180),
+            ("1w, 1.25 day ", 198),
+            ("30 minutes 90m", 0),
+            ("P1DT12H", 36),
+        ] {
+            let hours = if hours == 0 {
+                Err(DurationError::Unreadable)
+            } else {
+                Ok(Duration::from_secs(hours * 3600))
+            };
+            assert_eq!(parse_duration(text), hours, "{text}");
+        }
+        for text in ["30 minutes", "PT30M", "30m", "30 min", "0.5h", "00:30:00"] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(1800)), "{text}");
+        }
     }
 
     #[test]
@@ -105,7 +146,15 @@ mod tests {
             ("x", DurationError::Unreadable),
             ("10", DurationError::Unreadable),
             ("99999999999999d", DurationError::Unreadable),
+            (".5d", DurationError::Unreadable),
+            ("0.d", DurationError::Unreadable),
+            ("3h 0.5d", DurationError::Unreadable),
+            ("0.5d 3h", DurationError::Unreadable),
+            ("0.5.5d", DurationError::Unreadable),
+            ("0.0000000001d", DurationError::Unreadable),
             ("-5s", DurationError::Negative),
+            ("-0.5d", DurationError::Negative),
+            ("0.5d ago", DurationError::Negative),
             ("5s ago", DurationError::Negative),
             ("1 month", DurationError::Calendar),
             ("2 months 3 days", DurationError::Calendar),

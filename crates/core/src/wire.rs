@@ -34,6 +34,7 @@ mod schedules;
 mod submit;
 mod topics;
 
+pub use self::fields::due::delay_note;
 pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;

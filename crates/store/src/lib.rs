@@ -40,7 +40,7 @@ pub use ringback_store_embedded::{
 pub use self::backend::Store;
 pub use self::book_entries::{AccessKeys, Credentials, Quotas};
 pub use self::forecast::ForecastFirings;
-pub use self::policy_book::{PoliciesUnknown, PolicyBook};
+pub use self::policy_book::{BookReadings, PoliciesUnknown, PolicyBook};
 pub use self::pressure::Shortage;
 pub use self::retries::Retries;
 pub use self::streams::{Events, PolicyChanges, Stream, Wakes};

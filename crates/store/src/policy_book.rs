@@ -65,6 +65,20 @@ impl Default for PolicyBook {
     }
 }
 
+/// The readings of a [`PolicyBook`], from some moment on.
+#[derive(Debug)]
+pub struct BookReadings(watch::Receiver<Option<Known>>);
+
+impl BookReadings {
+    /// Waits until the book has been read again. Safe to cancel.
+    pub async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            // Nobody has the book any more.
+            std::future::pending().await
+        }
+    }
+}
+
 /// The policies are not loaded yet, so the policy of a topic is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the policies of the topics are not known yet")]
@@ -161,6 +175,11 @@ impl PolicyBook {
     pub async fn reached(&self, version: PolicyVersion) {
         let reached = |known: &Option<Known>| known.as_ref().is_some_and(|known| known.version >= version);
         self.0.subscribe().wait_for(reached).await.ok();
+    }
+
+    /// The readings of the book from now on.
+    pub fn readings(&self) -> BookReadings {
+        BookReadings(self.0.subscribe())
     }
 
     /// Keeps the policies up to date, for ever. Calls `known` after they were loaded for the first time.

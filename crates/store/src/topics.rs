@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     Draw, Drawn, Limit, MAX_TOPIC_PAGE, StoreError, TopicCapacity, TopicCounts, TopicPage, TopicPresence,
-    TopicShardPage, TopicSpan,
+    TopicShardPage, TopicSpan, TopicTotals,
 };
 use ringback_core::job::{Tenant, TenantLimits, TenantScope, Topic};
 
@@ -104,22 +104,28 @@ impl Store {
         try_join_all(self.shards().map(async |shard| dispatch!(self.presence(shard, topic)))).await
     }
 
-    /// How many jobs a tenant has that are delayed, ready, reserved or dead. Reads the counts of all its lanes.
+    /// The sum of the counts of all topics of a scope, over all shards. Reads the counts of all their lanes, each once.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn totals(&self, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => {
+                let shards = self.shards().map(|shard| store.totals(shard, scope));
+                let mut totals = TopicTotals::default();
+                try_join_all(shards).await?.into_iter().for_each(|of_shard| totals.add(of_shard));
+                Ok(totals)
+            }
+            Backend::Embedded(store) => store.totals(self.shards().collect(), scope).await,
+        }
+    }
+
+    /// How many jobs a tenant has that are delayed, ready, reserved or dead.
     ///
     /// # Errors
     /// Any [`StoreError`].
     pub async fn jobs_of(&self, tenant: &Tenant) -> Result<u64, StoreError> {
-        let scope = TenantScope::One(Some(tenant.clone()));
-        let (mut jobs, mut after) = (0, None);
-        loop {
-            let page = self.topics(&scope, after.as_ref(), MAX_TOPIC_PAGE).await?;
-            let of = page.items.iter().map(|(_, n)| n.delayed + n.ready + n.reserved + n.dead);
-            jobs += of.sum::<u64>();
-            after = page.next;
-            if after.is_none() {
-                return Ok(jobs);
-            }
-        }
+        Ok(self.totals(&TenantScope::One(Some(tenant.clone()))).await?.counts.jobs())
     }
 
     /// Takes a part of the jobs that a tenant may submit. `now` is the time of a store without a server.

@@ -243,6 +243,13 @@ fn topics() -> Vec<Case> {
             policy("4s"),
             json!({"before": shown("3s"), "after": shown("4s"), "count": null}),
         ),
+        case(
+            "patch_policy",
+            Method::PATCH,
+            "/v1/topics/pay",
+            json!({"timeout": "5s"}),
+            json!({"before": shown("4s"), "after": shown("5s"), "count": null}),
+        ),
         naming(
             "secret",
             case(

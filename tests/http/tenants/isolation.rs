@@ -112,7 +112,7 @@ fn body_of(operation: &str, topic: &str, id: &str, receipt: &str) -> Option<Valu
         "submit" | "import" => job,
         "submit_batch" => json!([job]),
         "reschedule" => json!({"delay": "3h"}),
-        "put_policy" => json!({"timeout": "1s"}),
+        "put_policy" | "patch_policy" => json!({"timeout": "1s"}),
         "put_schedule" => json!({"every": "7d", "job": {"topic": topic, "url": "http://127.0.0.1:9/"}}),
         "put_credential" => json!({"to": ["http://b.example"], "bearer": "t"}),
         "add_secret" | "revive_dead" | "finish" | "retry" | "bury" | "release" | "renew" | "reserve" => {

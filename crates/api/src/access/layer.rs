@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::MatchedPath;
 use axum::response::{IntoResponse as _, Response};
-use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
 use ringback_admission::{Principal, invalid_field};
-use ringback_core::access::{AccessKey, TENANT_HEADER, TENANT_HEADER_NONE};
+use ringback_core::access::{AccessKey, TENANT_HEADER, TENANT_HEADER_ALL, TENANT_HEADER_NONE};
 use ringback_core::clock::Clock;
 use ringback_core::job::{Tenant, TenantScope};
 use ringback_secrets::{CallerKey, KeyHash};
@@ -18,9 +18,13 @@ use ringback_store::PolicyBook;
 
 use super::key_uses::KeyUses;
 use super::local;
-use super::rules::{Need, need};
+use super::rules::{Need, need, takes_all_tenants};
 use super::settings::Access;
+use super::standing;
 use crate::error::ApiError;
+
+/// What a call about one tenant may choose.
+const ONE_TENANT: &str = "the name of a tenant; or ~none for what belongs to no tenant";
 
 /// What is known of callers.
 pub(crate) struct Gate {
@@ -56,25 +60,27 @@ impl Gate {
     pub(crate) fn admit(&self, parts: &mut Parts) -> Result<(), Box<Response>> {
         let route = parts.extensions.get::<MatchedPath>();
         let needed = route.map_or(Need::Nothing, |path| need(&parts.method, path.as_str()));
-        let refusal = match self.principal(parts, needed) {
+        match self.principal(parts, needed) {
             Ok(principal) => {
                 parts.extensions.insert(principal);
-                return Ok(());
+                Ok(())
             }
-            Err(refusal) => refusal,
-        };
-        let status = refusal.0.status;
-        let mut response = refusal.into_response();
-        if status == StatusCode::UNAUTHORIZED.as_u16() {
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            Err(refusal) => Err(Box::new(refusal.into_response())),
         }
-        Err(Box::new(response))
+    }
+
+    /// Whether a caller that was let in may still have an answer.
+    ///
+    /// # Errors
+    /// 401 if its key was deleted or has expired.
+    pub(crate) fn check_again(&self, caller: &Principal) -> Result<(), ApiError> {
+        standing::check(caller, &self.book, &*self.clock)
     }
 
     fn principal(&self, parts: &Parts, needed: Need) -> Result<Arc<Principal>, ApiError> {
         let Some(root) = &self.access.root else {
             local::check(parts, self.access.hosts.as_deref())?;
-            if let TenantScope::One(Some(_)) = chosen_tenant(parts)? {
+            if let Chosen::Scope(TenantScope::One(Some(_))) = chosen_tenant(parts)? {
                 let detail = "there are no tenants without a root key";
                 return Err(invalid_field(TENANT_HEADER, detail, "none; or set RINGBACK_ROOT_KEY").into());
             }
@@ -85,7 +91,10 @@ impl Gate {
         }
         let token = bearer(parts)?;
         if root.is(token) {
-            return Ok(Arc::new(Principal::operator(chosen_tenant(parts)?)));
+            return Ok(Arc::new(match chosen_tenant(parts)? {
+                Chosen::Scope(scope) => Principal::operator(scope),
+                Chosen::AllTenants => Principal::operator_of_all(),
+            }));
         }
         let key = self.find(token)?;
         check_network(&key, parts)?;
@@ -131,15 +140,33 @@ fn bearer(parts: &Parts) -> Result<&str, ApiError> {
 }
 
 /// Whose topics and jobs the operator has chosen.
-fn chosen_tenant(parts: &Parts) -> Result<TenantScope, ApiError> {
+enum Chosen {
+    /// A tenant, what belongs to none, or nothing.
+    Scope(TenantScope),
+    /// Lists of what belongs to all.
+    AllTenants,
+}
+
+fn chosen_tenant(parts: &Parts) -> Result<Chosen, ApiError> {
     let mut values = parts.headers.get_all(TENANT_HEADER).iter();
-    let Some(value) = values.next() else { return Ok(TenantScope::All) };
+    let Some(value) = values.next() else { return Ok(Chosen::Scope(TenantScope::All)) };
     let chosen = value.to_str().ok().filter(|_| values.next().is_none()).and_then(|text| match text {
-        TENANT_HEADER_NONE => Some(TenantScope::One(None)),
-        text => text.parse().ok().map(|tenant| TenantScope::One(Some(tenant))),
+        TENANT_HEADER_NONE => Some(Chosen::Scope(TenantScope::One(None))),
+        TENANT_HEADER_ALL => Some(Chosen::AllTenants),
+        text => text.parse().ok().map(|tenant| Chosen::Scope(TenantScope::One(Some(tenant)))),
     });
+    let route = parts.extensions.get::<MatchedPath>();
+    if matches!(chosen, Some(Chosen::AllTenants))
+        && route.is_some_and(|path| !takes_all_tenants(&parts.method, path.as_str()))
+    {
+        let detail = format!("{TENANT_HEADER_ALL} is for lists, and this call is about one tenant");
+        return Err(invalid_field(TENANT_HEADER, detail, ONE_TENANT).into());
+    }
     chosen.ok_or_else(|| {
-        let allowed = format!("{}; or {TENANT_HEADER_NONE} for what belongs to no tenant", Tenant::ALLOWED);
+        let allowed = format!(
+            "{}; {TENANT_HEADER_NONE} for what belongs to no tenant; {TENANT_HEADER_ALL} for lists of all",
+            Tenant::ALLOWED
+        );
         invalid_field(TENANT_HEADER, "it names no tenant", allowed).into()
     })
 }

@@ -81,6 +81,12 @@ pub(super) fn need(method: &Method, path: &str) -> Need {
     }
 }
 
+/// Whether an operation can be about all tenants at once: it reads, and names nothing that is one tenant's. The history is
+/// asked for one tenant at a time.
+pub(crate) fn takes_all_tenants(method: &Method, path: &str) -> bool {
+    method.is_safe() && !path.contains('{') && path != "/v1/history"
+}
+
 /// Whether an operation is for the root key alone.
 pub(crate) fn is_for_root_alone(method: &Method, path: &str) -> bool {
     need(method, path) == Need::Root
@@ -108,6 +114,7 @@ mod tests {
             ("DELETE", "/v1/topics/{topic}/dead", Need::Scope(Scope::Manage)),
             ("POST", "/v1/receipts/finish", Need::Scope(Scope::Consume)),
             ("PUT", "/v1/topics/{topic}", Need::Scope(Scope::Manage)),
+            ("PATCH", "/v1/topics/{topic}", Need::Scope(Scope::Manage)),
             ("GET", "/v1/destinations", Need::Scope(Scope::Read)),
             ("POST", "/v1/destinations/{host}/pause", Need::Scope(Scope::Manage)),
             ("POST", "/v1/destinations/{host}/resume", Need::Scope(Scope::Manage)),

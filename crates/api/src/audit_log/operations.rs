@@ -16,6 +16,7 @@ const OPERATIONS: [(&str, Method, &str); 41] = [
     ("stop_bulk_operation", Method::DELETE, "/v1/bulk/{bulk}"),
     ("import", Method::POST, "/v1/import"),
     ("put_policy", Method::PUT, "/v1/topics/{topic}"),
+    ("patch_policy", Method::PATCH, "/v1/topics/{topic}"),
     ("delete_topic", Method::DELETE, "/v1/topics/{topic}"),
     ("pause", Method::POST, "/v1/topics/{topic}/pause"),
     ("resume", Method::POST, "/v1/topics/{topic}/resume"),

@@ -10,7 +10,7 @@ use ringback_core::wire::{FirstItems, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, Proble
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 
-use super::body::{Upload, read};
+use super::body::{Upload, of_request};
 use super::media_type;
 use crate::error::ApiError;
 use crate::limits::{Deadline, Permit};
@@ -72,7 +72,7 @@ async fn split<F>(request: Request, api: &Api, limit: usize, split: F) -> Result
 where
     F: FnOnce(&Bytes) -> Result<Vec<(usize, Bytes)>, Problem> + Send + 'static,
 {
-    let Upload { bytes, permit, deadline } = read(request.into_body(), limit, &api.memory).await?;
+    let (_, Upload { bytes, permit, deadline }) = of_request(request, limit, api).await?;
     let Ok(Ok(turn)) = deadline.bound(Arc::clone(&api.batches).acquire_owned()).await else {
         return Err(ApiError::busy());
     };

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, HttpBody as _};
+use axum::extract::Request;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use http::StatusCode;
@@ -45,21 +46,39 @@ impl Upload {
     /// before other tenants.
     ///
     /// # Errors
-    /// 503 if there is no turn before the deadline.
+    /// 503 if there is no turn before the deadline, 401 if the caller's key has ended meanwhile.
     pub(super) async fn turn(&self, api: &Api, parts: &Parts) -> Result<Option<Turn>, ApiError> {
         if self.bytes.len() <= SMALL || api.root.is_none() {
             return Ok(None);
         }
-        let claimant = As::of(parts).claimant(Peer::of_request(parts));
-        Ok(Some(self.deadline.bound(api.parses.wait(claimant)).await?))
+        let caller = As::of(parts);
+        let claimant = caller.claimant(Peer::of_request(parts));
+        let turn = self.deadline.bound(api.parses.wait(claimant)).await?;
+        api.standing(&caller).check().map(|()| Some(turn))
     }
+}
+
+/// Reads the body of a request, of up to `limit` bytes, and checks that its caller may still go on: its key may have ended
+/// while the body was coming.
+///
+/// # Errors
+/// Those of [`read`], and 401.
+pub(super) async fn of_request(
+    request: Request,
+    limit: usize,
+    api: &Api,
+) -> Result<(Parts, Upload), ApiError> {
+    let (parts, body) = request.into_parts();
+    let upload = read(body, limit, &api.memory).await?;
+    api.standing(&As::of(&parts)).check()?;
+    Ok((parts, upload))
 }
 
 /// Reads a body of up to `limit` bytes.
 ///
 /// # Errors
 /// 400 if the body ends early, 408 if it is too slow, 413 if it is too large, 503 without memory.
-pub(super) async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Result<Upload, ApiError> {
+async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Result<Upload, ApiError> {
     let (announced, start) = (announced_length(&body), Instant::now());
     let mut frames = body.into_data_stream();
     if announced.is_some_and(|length| length > limit) {

@@ -26,7 +26,7 @@ impl FromRequest<Arc<Api>> for MaybeJson {
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         let is_json = media_type::check(request.headers(), &["application/json"]);
-        let Upload { bytes, .. } = body::read(request.into_body(), MAX_JOB_BYTES, &api.memory).await?;
+        let (_, Upload { bytes, .. }) = body::of_request(request, MAX_JOB_BYTES, api).await?;
         match is_json {
             Err(error) if !bytes.is_empty() => Err(error),
             _ => Ok(Self(bytes)),
@@ -41,11 +41,29 @@ impl FromRequest<Arc<Api>> for JsonBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
-        media_type::check(request.headers(), &["application/json"])?;
-        let (parts, body) = request.into_parts();
-        let upload = body::read(body, MAX_JOB_BYTES, &api.memory).await?;
+        Self::of_types(request, api, &["application/json"]).await
+    }
+}
+
+impl JsonBody {
+    async fn of_types(request: Request, api: &Api, types: &[&'static str]) -> Result<Self, ApiError> {
+        media_type::check(request.headers(), types)?;
+        let (parts, upload) = body::of_request(request, MAX_JOB_BYTES, api).await?;
         let turn = upload.turn(api, &parts).await?;
         Ok(Self(upload, turn))
+    }
+}
+
+/// A patch of JSON (RFC 7396), also sent as plain JSON. The handler parses it.
+pub(crate) struct PatchBody(pub(crate) Upload);
+
+impl FromRequest<Arc<Api>> for PatchBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let JsonBody(upload, _turn) =
+            JsonBody::of_types(request, api, &["application/json", "application/merge-patch+json"]).await?;
+        Ok(Self(upload))
     }
 }
 
@@ -56,8 +74,7 @@ impl FromRequest<Arc<Api>> for NoBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
-        let Upload { bytes, deadline, .. } =
-            body::read(request.into_body(), MAX_EMPTY_BYTES, &api.memory).await?;
+        let (_, Upload { bytes, deadline, .. }) = body::of_request(request, MAX_EMPTY_BYTES, api).await?;
         parse_nothing(&bytes)?;
         Ok(Self(deadline))
     }

@@ -14,7 +14,7 @@ use ringback_core::access::{KeyId, QuotaOf};
 use ringback_core::contract::{BulkId, Receipt};
 use ringback_core::credential::{CredentialKey, CredentialName};
 use ringback_core::destination::Destination;
-use ringback_core::job::{JobId, JobKey, Topic};
+use ringback_core::job::{JobId, JobKey, TenantScope, Topic};
 use ringback_core::policy::SecretId;
 use ringback_core::schedule::{ScheduleId, ScheduleKey};
 use ringback_core::wire::{FieldError, Problem};
@@ -131,10 +131,12 @@ impl FromRequestParts<Arc<Api>> for ReceiptPath {
     }
 }
 
-/// Parses a receipt. `None` if this store cannot have issued it, or not to this caller's tenant.
+/// Parses a receipt. `None` if this store cannot have issued it, or not to the caller's tenant, or to the one that the
+/// operator has chosen.
 pub(crate) fn parse_receipt(api: &Api, text: &str, caller: &Principal) -> Option<Receipt> {
     let receipt: Receipt = text.parse().ok().filter(|receipt| api.store.knows(receipt))?;
-    let is_own = |root| caller.is_operator() || ReceiptBits(receipt.lease.bits).are_of(root, caller.tenant());
+    let is_any = caller.is_operator() && *caller.reach() == TenantScope::All;
+    let is_own = |root| is_any || ReceiptBits(receipt.lease.bits).are_of(root, caller.tenant());
     api.root.as_ref().is_none_or(is_own).then_some(receipt)
 }
 

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 pub(crate) use self::audit_log::{AuditLogFilter, AuditLogQuery};
 pub(crate) use self::forecast::ForecastQuery;
 pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds};
+pub(crate) use self::parameters::cursor_of;
 use self::parameters::{Parameters, is_no, shortened};
 use crate::access::As;
 use crate::error::ApiError;
@@ -136,7 +137,7 @@ pub(crate) struct TopicsQuery {
 
 impl FromQuery for TopicsQuery {
     fn read(query: &mut Parameters) -> Self {
-        Self { after: query.topic_of("cursor", TOPICS_CURSOR), limit: query.limit() }
+        Self { after: query.topic_cursor(TOPICS_CURSOR), limit: query.limit() }
     }
 }
 
@@ -158,12 +159,14 @@ pub(crate) struct SchedulesQuery {
 
 impl FromQuery for SchedulesQuery {
     fn read(query: &mut Parameters) -> Self {
-        let tenant = query.tenant();
         let after = query.read("cursor", SCHEDULES_CURSOR, |text| {
-            let parts =
-                text.split_once('~').and_then(|(id, topic)| Some((id.parse().ok()?, topic.parse().ok()?)));
-            let (id, topic): (_, Topic) = parts.ok_or_else(|| is_no("cursor", text))?;
-            Ok((ScheduleKey { tenant: tenant.clone(), id }, topic.of_tenant(tenant.as_ref())))
+            let parts = text.split_once('~');
+            let parts = parts.and_then(|(id, topic)| Some((id.parse().ok()?, Topic::from_stored(topic)?)));
+            parts.ok_or_else(|| is_no("cursor", text))
+        });
+        let after = after.map(|(id, topic)| {
+            let topic = query.of_caller(topic);
+            (ScheduleKey { tenant: topic.tenant(), id }, topic)
         });
         Self { after, limit: query.limit() }
     }

@@ -1,9 +1,10 @@
 //! Completes the OpenAPI document: merges the rules of `schema`, describes the notices, and says
 //! which bodies may be left out and what callers need.
 
-use ringback_core::access::{TENANT_HEADER, TENANT_HEADER_NONE};
+use ringback_core::access::{TENANT_HEADER, TENANT_HEADER_ALL, TENANT_HEADER_NONE};
 use serde_json::{Value, json};
 
+use crate::access::takes_all_tenants;
 use crate::error::MEDIA_TYPE;
 use crate::schema;
 
@@ -33,12 +34,14 @@ pub(super) fn complete(mut document: Value) -> Value {
     }
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in paths {
-        for (_, operation) in item.as_object_mut().into_iter().flatten() {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
             complete_operation(operation);
             if path == OPEN {
                 operation["security"] = json!([]);
             } else {
-                refusals(operation);
+                let method =
+                    method.to_ascii_uppercase().parse().expect("the methods of a document are known");
+                refusals(operation, takes_all_tenants(&method, path));
             }
         }
     }
@@ -72,7 +75,7 @@ fn notice(tag: &str, id: &str, summary: &str, description: &str) -> Value {
 }
 
 /// The answers to a caller without a key, or with one that does not allow the operation, and the header of the operator.
-fn refusals(operation: &mut Value) {
+fn refusals(operation: &mut Value, takes_all: bool) {
     let problem = |meaning: &str| {
         let schema = json!({"$ref": "#/components/schemas/Problem"});
         json!({"description": meaning, "content": {MEDIA_TYPE: {"schema": schema}}})
@@ -81,11 +84,18 @@ fn refusals(operation: &mut Value) {
     operation["responses"]["403"] = problem(
         "The key does not allow this; or there is no root key, and the request names another host or is of another site",
     );
+    let mut chosen =
+        vec![json!({"$ref": "#/components/schemas/TenantName"}), json!({"const": TENANT_HEADER_NONE})];
+    let mut or_all = String::new();
+    if takes_all {
+        chosen.push(json!({"const": TENANT_HEADER_ALL}));
+        or_all = format!(", or `{TENANT_HEADER_ALL}` for those of all tenants, each with its tenant");
+    }
     let tenant = json!({
         "name": TENANT_HEADER, "in": "header", "required": false,
-        "schema": {"anyOf": [{"$ref": "#/components/schemas/TenantName"}, {"const": TENANT_HEADER_NONE}]},
+        "schema": {"anyOf": chosen},
         "description": format!(
-            "With the root key: the tenant whose topics and jobs the call is about, or `{TENANT_HEADER_NONE}` for those of no tenant"
+            "With the root key: the tenant whose topics and jobs the call is about, or `{TENANT_HEADER_NONE}` for those of no tenant{or_all}"
         ),
     });
     match operation["parameters"].as_array_mut() {

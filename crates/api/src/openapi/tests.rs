@@ -14,7 +14,7 @@ use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::policy::Policies;
 use ringback_core::state::State;
 use ringback_core::wire::{
-    BulkAsk, Defaults, NewSchedule, Problem, RedriveAsk, ReplayAsk, ScheduleDefaults, parse_job,
+    BulkAsk, Defaults, NewSchedule, PolicyPatch, Problem, RedriveAsk, ReplayAsk, ScheduleDefaults, parse_job,
     parse_policy, parse_quota, parse_reschedule, parse_schedule,
 };
 use serde_json::Value;
@@ -182,6 +182,7 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
         ("JobRequest", job),
         ("RescheduleRequest", reschedule),
         ("PolicyRequest", parse_policy(colour).unwrap_err()),
+        ("PolicyPatchRequest", PolicyPatch::parse(colour).unwrap_err()),
         ("QuotaRequest", parse_quota(colour).unwrap_err()),
         ("ScheduleRequest", schedule(r#"{"colour":"red"}"#).unwrap_err()),
         ("ReviveRequest", RedriveAsk::parse(colour).unwrap_err()),
@@ -206,6 +207,7 @@ fn the_examples_can_be_parsed() {
     parse(&example("JobRequest")).unwrap();
     serde_json::from_str::<JobRequest>(&example("JobRequest")).unwrap();
     parse_policy(example("PolicyRequest").as_bytes()).unwrap();
+    PolicyPatch::parse(example("PolicyPatchRequest").as_bytes()).unwrap().merged(None).unwrap();
     assert!(RedriveAsk::parse(example("ReviveRequest").as_bytes()).is_ok());
     assert!(ReplayAsk::parse(example("ReplayRequest").as_bytes()).is_ok());
     schedule(&example("ScheduleRequest")).unwrap();

@@ -1,10 +1,13 @@
 //! `POST /v1/jobs/batch`: submits many jobs and returns a result for each, in order.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::contract::Submitted;
-use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem};
+use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem, delay_note};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
@@ -39,10 +42,22 @@ pub(crate) async fn submit_batch(
     _: NoIdempotencyKey,
     BatchBody(items): BatchBody,
 ) -> JsonResult<BatchAnswer> {
-    let parse = |item: &[u8]| api.admission.parse_job(item, trace, &mut None, &caller);
+    let notes = Mutex::new(BTreeMap::new());
+    let parse = |number: usize, item: &[u8]| {
+        let job = api.admission.parse_job(item, trace, &mut None, &caller)?;
+        if let Some(note) = delay_note(item, job.due) {
+            notes.lock().unwrap_or_else(PoisonError::into_inner).insert(number, note);
+        }
+        Ok(job)
+    };
     let BulkResults { invalid, submitted } = submit_items(&api, &caller, &api.submits, items, parse).await?;
     let mut results: Vec<_> = invalid.into_iter().map(|(n, problem)| (n, refused(problem))).collect();
-    results.extend(submitted.into_iter().map(|(number, result)| (number, item_result(result))));
+    let mut notes = notes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.extend(submitted.into_iter().map(|(number, result)| {
+        let BatchResult { status, job, problem } = item_result(result);
+        let job = job.map(|job| JobAnswer { note: notes.remove(&number), ..job });
+        (number, BatchResult { status, job, problem })
+    }));
     results.sort_unstable_by_key(|(number, _)| *number);
     Ok(Json(results.into_iter().map(|(_, result)| result).collect::<Vec<_>>().into()))
 }

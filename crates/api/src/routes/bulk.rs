@@ -177,8 +177,12 @@ pub(super) async fn start(
 )]
 pub(crate) async fn list_bulk_operations(State(api): ApiState, As(caller): As) -> JsonResult<BulksAnswer> {
     let all = Deadline::from_now().bound(api.store.bulks()).await??;
-    let items = all.iter().filter(|bulk| is_shown(&caller, &bulk.target)).map(Into::into).collect();
-    Ok(Json(BulksAnswer { items }))
+    let own = all.iter().filter(|bulk| is_shown(&caller, &bulk.target));
+    let listed = |bulk: &Bulk| BulkAnswer {
+        tenant: caller.shown_tenant(bulk.target.tenant().as_ref()),
+        ..BulkAnswer::from(bulk)
+    };
+    Ok(Json(BulksAnswer { items: own.map(listed).collect() }))
 }
 
 /// Get the progress of a bulk operation

@@ -1,6 +1,7 @@
 //! Shared by batches and imports: parses each item, and submits the valid ones while the rest is
 //! still being parsed.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -35,13 +36,13 @@ pub(super) struct BulkResults {
 /// Parses and submits all items.
 ///
 /// # Errors
-/// 429 if the quota of the caller allows none of them; 503 if all items are valid and the store accepted none of them.
+/// 401 if the key of the caller has ended meanwhile; 429 if the quota of the caller allows none of them; 503 if all items are valid and the store accepted none of them.
 pub(super) async fn submit_items<J: Item>(
     api: &Api,
-    caller: &Principal,
+    caller: &Arc<Principal>,
     queues: &SubmitQueues<J>,
     items: Items,
-    parse: impl Fn(&[u8]) -> Result<J, Problem>,
+    parse: impl Fn(usize, &[u8]) -> Result<J, Problem>,
 ) -> Result<BulkResults, ApiError> {
     let Items { items, permit, deadline, turn } = items;
     let (metrics, all) = (&api.metrics, items.len());
@@ -60,9 +61,11 @@ pub(super) async fn submit_items<J: Item>(
         metrics.submitted(Outcome::OverQuota, all);
         return Err(allowed.refusal().into());
     }
+    // It has waited for its turns.
+    api.standing(caller).check()?;
     let left = AtomicUsize::new(allowed.jobs);
-    let parse = |item: &[u8]| {
-        let job = parse(item)?;
+    let parse = |number: usize, item: &[u8]| {
+        let job = parse(number, item)?;
         let taken = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
         taken.map(|_| job).map_err(|_| allowed.refusal())
     };
@@ -86,7 +89,7 @@ pub(super) async fn submit_items<J: Item>(
 /// deadline has passed, the rest is not parsed. The results are those of items that were not sent.
 async fn parse_items<J: Item>(
     items: Vec<(usize, Bytes)>,
-    parse: impl Fn(&[u8]) -> Result<J, Problem>,
+    parse: impl Fn(usize, &[u8]) -> Result<J, Problem>,
     mut spread: Spread<'_, J>,
     deadline: Deadline,
 ) -> BulkResults {
@@ -101,7 +104,7 @@ async fn parse_items<J: Item>(
             results.submitted.push((number, Err(ItemFailure::not_tried())));
             continue;
         }
-        match parse(&item) {
+        match parse(number, &item) {
             Ok(job) => spread.send(number, job, &mut results.submitted).await,
             Err(problem) => results.invalid.push((number, shortened(problem, &mut errors))),
         }
@@ -166,7 +169,7 @@ mod tests {
         let items = items.map(|item| Bytes::from_static(item.as_bytes())).into_iter().enumerate().collect();
         let results = parse_items(
             items,
-            |item| api.admission.parse_job(item, None, &mut None, &Principal::operator(TenantScope::All)),
+            |_, item| api.admission.parse_job(item, None, &mut None, &Principal::operator(TenantScope::All)),
             Spread::none(sender),
             deadline,
         )

@@ -40,10 +40,14 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn list_credentials(State(api): ApiState, As(caller): As) -> JsonResult<CredentialsAnswer> {
     let all = api.policies.credentials()?;
-    let own = all.iter().filter(|(key, _)| key.tenant.as_ref() == caller.tenant());
+    let own = all.iter().filter(|(key, _)| caller.own().has_tenant(key.tenant.as_ref()));
     let policies = api.policies.all()?;
     let own = own.filter(|(key, _)| is_seen_by(&caller, key, &policies));
-    Ok(Json(CredentialsAnswer { items: own.map(|(key, one)| CredentialAnswer::new(key, one)).collect() }))
+    let listed = |(key, credential): (&CredentialKey, &Arc<Credential>)| CredentialAnswer {
+        tenant: caller.shown_tenant(key.tenant.as_ref()),
+        ..CredentialAnswer::new(key, credential)
+    };
+    Ok(Json(CredentialsAnswer { items: own.map(listed).collect() }))
 }
 
 /// Put a credential

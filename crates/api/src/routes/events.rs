@@ -1,7 +1,5 @@
 //! `GET /v1/events`: live events as server-sent events.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -41,11 +39,8 @@ pub(crate) async fn events(
     Query(filter): Query<Filter>,
 ) -> Result<Response, ApiError> {
     let claimant = caller.claimant(peer);
-    let may_go_on = {
-        let (api, caller) = (Arc::downgrade(&api), Arc::clone(&caller));
-        move || api.upgrade().is_some_and(|api| caller.may_go_on(&api.policies, api.now()))
-    };
-    let events = api.events.listen(Filter { caller: Some(caller), ..filter }, claimant, may_go_on).await?;
+    let standing = api.standing(&caller);
+    let events = api.events.listen(Filter { caller: Some(caller), ..filter }, claimant, standing).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     // Keeps proxies from buffering the stream.
     let unbuffered = [("x-accel-buffering", "no")];

@@ -4,6 +4,7 @@
 
 pub(crate) mod topics;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, TryStreamExt as _, stream};
 use http::header;
 use ringback_admission::Principal;
 use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
@@ -19,7 +20,7 @@ use ringback_core::wire::ExportLine;
 use ringback_service::http_server::{Claimant, NoPlace, Peer, Place};
 use tokio::time::{Instant, sleep};
 
-use crate::access::As;
+use crate::access::{As, Standing};
 use crate::error::{self, ApiError};
 use crate::extract::Query;
 use crate::limits::Deadline;
@@ -60,8 +61,9 @@ pub(crate) async fn export(
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
     let next = page.next;
+    let standing = api.standing(&caller);
     let export = Export { api, caller, filter, page: page.items.into_iter(), next, lines: 0, _turn: turn };
-    let body = Body::from_stream(stream::try_unfold(export, Export::chunk));
+    let body = body(standing, stream::try_unfold(export, Export::chunk));
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
 }
 
@@ -84,9 +86,16 @@ pub(super) enum Incomplete {
     NoKey,
 }
 
-/// Checks whether a caller may still have an export.
-pub(super) fn check(api: &Api, caller: &Principal) -> Result<(), Incomplete> {
-    if caller.may_go_on(&api.policies, api.now()) { Ok(()) } else { Err(Incomplete::NoKey) }
+/// The body of an export, which is aborted when its caller may not go on.
+pub(super) fn body<S>(standing: Standing, chunks: S) -> Body
+where
+    S: Stream<Item = Result<Bytes, Incomplete>> + Send + 'static,
+{
+    let bounded = async |(mut chunks, standing): (Pin<Box<S>>, Standing)| {
+        let chunk = standing.bound(chunks.try_next()).await.map_err(|_ended| Incomplete::NoKey)??;
+        Ok::<_, Incomplete>(chunk.map(|chunk| (chunk, (chunks, standing))))
+    };
+    Body::from_stream(stream::try_unfold((Box::pin(chunks), standing), bounded))
 }
 
 /// An export in progress.
@@ -103,7 +112,6 @@ struct Export {
 impl Export {
     /// The next lines; `None` after the last.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
-        check(&self.api, &self.caller)?;
         let mut chunk = Vec::new();
         loop {
             while chunk.len() < CHUNK

@@ -35,7 +35,7 @@ pub(crate) async fn import(
     ImportBody(items): ImportBody,
 ) -> Noted<ImportAnswer> {
     let results =
-        submit_items(&api, &caller, &api.imports, items, |line| api.admission.parse_import(line, &caller))
+        submit_items(&api, &caller, &api.imports, items, |_, line| api.admission.parse_import(line, &caller))
             .await?;
     let summary = summary(results);
     let ImportAnswer { created, repeated, refused, .. } = &summary;

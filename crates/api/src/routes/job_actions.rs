@@ -6,7 +6,7 @@ use http::StatusCode;
 use ringback_core::contract::MoveResult;
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_core::wire::JobAnswer;
+use ringback_core::wire::{JobAnswer, delay_note};
 use serde_json::json;
 
 use super::jobs::unknown;
@@ -32,8 +32,11 @@ pub(crate) async fn reschedule(
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Noted<JobAnswer> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.admission.token());
+    let note = delay_note(&bytes, due);
     let moved = deadline.idempotent(is_applied, || api.store.reschedule(&key, due, token)).await;
-    answer(moved, &key, Change::default().before(json!({"state": "delayed"})), cannot_reschedule)
+    let change = Change::default().before(json!({"state": "delayed"}));
+    let (change, Json(job)) = answer(moved, &key, change, cannot_reschedule)?;
+    Ok((change, Json(JobAnswer { note, ..job })))
 }
 
 /// Run a job now

@@ -13,7 +13,7 @@ use ringback_core::job::JobKey;
 use ringback_core::policy::Policies;
 use ringback_core::state::State as JobState;
 use ringback_core::wire::{
-    AttemptsAnswer, CancelAnswer, InFlight, InspectedJob, JobAnswer, PageAnswer, Problem,
+    AttemptsAnswer, CancelAnswer, InFlight, InspectedJob, JobAnswer, PageAnswer, Problem, delay_note,
 };
 use ringback_service::http_server::Peer;
 use serde_json::json;
@@ -64,6 +64,7 @@ pub(crate) async fn submit(
     // A key that was not used is refused.
     let job = if key.is_some() { job.and(Err(key_and_id())) } else { job };
     let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
+    let note = delay_note(&bytes, job.due);
     drop(bytes);
     let allowed = api.take_quota(&caller, 1, deadline).await?;
     if allowed.jobs == 0 {
@@ -85,7 +86,9 @@ pub(crate) async fn submit(
         None
     };
     Ok(match submit_result(submitted) {
-        Ok((status, job)) => (status, [(header::LOCATION, location)], Json(job)).into_response(),
+        Ok((status, job)) => {
+            (status, [(header::LOCATION, location)], Json(JobAnswer { note, ..job })).into_response()
+        }
         Err(problem) => {
             let mut response = ApiError::from(problem).into_response();
             response.headers_mut().extend(retry_after.map(|s| (header::RETRY_AFTER, HeaderValue::from(s))));
@@ -206,7 +209,11 @@ pub(crate) async fn list(
             let read = |at, scan| api.store.page(&filter, at, scan);
             let page = paging::list_jobs(read, from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
-            Ok(Json(page_answer(jobs.into_iter().map(InspectedJob::from), next)).into_response())
+            let items = jobs.into_iter().map(|job| {
+                let tenant = caller.shown_tenant(job.key.topic.tenant().as_ref());
+                InspectedJob { tenant, ..InspectedJob::from(job) }
+            });
+            Ok(Json(page_answer(items, next)).into_response())
         }
         Include::Request => {
             let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
@@ -218,7 +225,10 @@ pub(crate) async fn list(
             let read = |at, scan| api.store.page_stored(&filter, at, scan);
             let page = paging::list_jobs(read, from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
-            let items = jobs.into_iter().map(|stored| inspected(&api, &policies, stored));
+            let items = jobs.into_iter().map(|stored| {
+                let tenant = caller.shown_tenant(stored.job.key.topic.tenant().as_ref());
+                InspectedJob { tenant, ..inspected(&api, &policies, stored) }
+            });
             Ok(Json(page_answer(items, next)).into_response())
         }
     }

@@ -44,10 +44,13 @@ pub(crate) async fn reserve(
     drop(json);
     let _place = if ask.wait.is_zero() { None } else { place_to_wait(&api.consumers, &caller)? };
     let until = Instant::now() + ask.wait.max(TURN_WITHIN);
-    let turn = timeout_at(until, api.looks.wait_for_others(caller.claimant(peer))).await;
+    let standing = api.standing(&caller);
+    // A key that ends while it waits is given no jobs.
+    let turn = standing.bound(timeout_at(until, api.looks.wait_for_others(caller.claimant(peer)))).await?;
     let turn = turn
         .map_err(|_| ApiError::retry_later("too many consumers of your tenant are looking for jobs here"))?;
-    let jobs = api.pulls.reserve(&topic, ask, turn).await.map_err(ApiError::retry_later)?;
+    let found = standing.bound(api.pulls.reserve(&topic, ask, turn)).await?;
+    let jobs = found.map_err(ApiError::retry_later)?.take();
     api.metrics.pulled(jobs.len());
     Ok(Json(ReserveAnswer { jobs: jobs.into_iter().map(PulledAnswer::from).collect() }))
 }

@@ -20,6 +20,7 @@ use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{
     IdempotencyKey, JsonBody, NoBody, PutFrom, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
+    cursor_of,
     unknown_schedule,
 };
 use crate::inspect;
@@ -107,9 +108,10 @@ pub(crate) async fn list_schedules(
         bytes += rows.iter().map(|row| row.packed.len()).sum::<usize>();
         let own: Vec<_> = rows.into_iter().filter(|row| caller.owns(&row.topic)).collect();
         let last_own = own.last().map(|row| (row.key.clone(), row.topic.clone()));
-        items.extend(
-            own.into_iter().filter_map(|row| Some(ScheduleAnswer::new(&row.key.id, readable(&row)?))),
-        );
+        items.extend(own.into_iter().filter_map(|row| {
+            let tenant = caller.shown_tenant(row.key.tenant.as_ref());
+            Some(ScheduleAnswer { tenant, ..ScheduleAnswer::new(&row.key.id, readable(&row)?) })
+        }));
         last = last_own.or(last);
         next = behind;
         // The cursor of a key for some topics names none of the others, so a page without one of its own goes on.
@@ -119,7 +121,7 @@ pub(crate) async fn list_schedules(
         }
     }
     let next = if is_for_all || next.is_none() { next } else { last };
-    let next = next.map(|(key, topic)| format!("{}~{topic}", key.id));
+    let next = next.map(|(key, topic)| format!("{}~{}", key.id, cursor_of(&topic, &caller)));
     Ok(Json(SchedulesAnswer { items, next }))
 }
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use ringback_admission::Principal;
-use ringback_core::contract::{MAX_TOPIC_PAGE, StateCounts};
+use ringback_core::contract::{StateCounts, TopicCounts, TopicTotals};
 use ringback_core::job::TenantScope;
 use ringback_core::wire::StatsAnswer;
 use ringback_service::http_server::Peer;
@@ -33,23 +33,21 @@ pub(crate) async fn stats(State(api): ApiState, As(caller): As, peer: Peer) -> J
     deadline.bound(of_topics(&api, &caller)).await?.map(Json)
 }
 
-/// The statistics of the topics that a caller reaches, from their counts.
+/// The statistics of the topics that a caller reaches, from their counts. Those of a key for some topics are few, and read
+/// one by one.
 async fn of_topics(api: &Api, caller: &Principal) -> Result<StatsAnswer, ApiError> {
-    let (mut states, mut topics, mut after) = (StateCounts::default(), 0, None);
-    loop {
-        let page = api.store.topics(caller.reach(), after.as_ref(), MAX_TOPIC_PAGE).await?;
-        for (_, counts) in page.items.iter().filter(|(topic, _)| caller.reaches(topic)) {
-            topics += 1;
-            states.delayed += counts.delayed;
-            states.ready += counts.ready;
-            states.reserved += counts.reserved;
-            states.dead += counts.dead;
-            states.done += counts.done;
-            states.cancelled += counts.cancelled;
+    let TopicTotals { topics, counts } = if caller.topics().is_empty() {
+        api.store.totals(caller.reach()).await?
+    } else {
+        let mut totals = TopicTotals::default();
+        for topic in caller.topics() {
+            if let Some(counts) = api.store.topic(topic).await? {
+                totals.add(TopicTotals { topics: [topic.clone()].into(), counts });
+            }
         }
-        after = page.next;
-        if after.is_none() {
-            return Ok(stats_cache::of_tenant(states, topics, &api.store));
-        }
-    }
+        totals
+    };
+    let TopicCounts { delayed, ready, reserved, dead, done, cancelled, .. } = counts;
+    let states = StateCounts { delayed, ready, reserved, dead, done, cancelled, ..StateCounts::default() };
+    Ok(stats_cache::of_tenant(states, topics.len() as u64, &api.store))
 }

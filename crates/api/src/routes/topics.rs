@@ -1,35 +1,25 @@
-//! Topics: list them; get one, set its policy, pause and resume it.
+//! Topics: list them; get, pause and resume one.
 
 use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use ringback_admission::{Principal, cannot_be_sent, invalid_field, limit_reached};
-use ringback_core::contract::{StoreError, TopicPage, is_notice_topic};
-use ringback_core::credential::CredentialKey;
+use ringback_admission::{Principal, limit_reached};
+use ringback_core::contract::{StoreError, TopicPage};
 use ringback_core::job::Topic;
-use ringback_core::policy::{Metrics, Policy};
-use ringback_core::wire::{
-    FieldError, PolicyAnswer, Problem, TopicAnswer, TopicsAnswer, brings_secrets, close_policy, parse_policy,
-    policy_of_notices, secret_header_values, unmask_policy, with_secrets,
-};
+use ringback_core::wire::{TopicAnswer, TopicsAnswer};
 use ringback_service::http_server::Peer;
 use serde_json::json;
 
-use super::policy_change::{applied, check_share_of_policies, shown_policy};
-use super::secrets::with_sealed;
 use crate::access::As;
 use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{JsonBody, NoBody, PutFrom, Query, TopicPath, TopicsQuery, Upload};
+use crate::extract::{NoBody, Query, TopicPath, TopicsQuery, cursor_of};
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, EmptyRequest, FindProblems, NoBodyProblems, PolicyRequest, PutSource, QueryProblems,
-    ResumeProblems, TopicCursor, TopicParams,
+    EmptyRequest, FindProblems, NoBodyProblems, QueryProblems, ResumeProblems, TopicCursor, TopicParams,
 };
-use crate::sealed_headers::{with_opened, with_sealed_values};
 use crate::state::{Api, ApiState};
 
 /// List topics
@@ -56,9 +46,12 @@ pub(crate) async fn list_topics(
     let policies = api.policies.all().unwrap_or_default();
     let with_policy = policies.keys().filter(|topic| caller.owns(topic));
     add_topics(&mut page, with_policy, after.as_ref(), limit);
-    let answer = |(topic, counts)| TopicAnswer::new(&topic, &counts, policies.get(&topic).map(AsRef::as_ref));
+    let answer = |(topic, counts): (Topic, _)| TopicAnswer {
+        tenant: caller.shown_tenant(topic.tenant().as_ref()),
+        ..TopicAnswer::new(&topic, &counts, policies.get(&topic).map(AsRef::as_ref))
+    };
     let items = page.items.into_iter().map(answer).collect();
-    Ok(Json(TopicsAnswer { items, next: page.next.map(|topic| topic.to_string()) }))
+    Ok(Json(TopicsAnswer { items, next: page.next.map(|topic| cursor_of(&topic, &caller)) }))
 }
 
 /// A page of the caller's topics. Those of a key for some topics are few, and read one by one, so that the cursor names
@@ -115,117 +108,6 @@ fn add_topics<'a>(
 )]
 pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath) -> JsonResult<TopicAnswer> {
     find(&api, topic, Deadline::from_now()).await.map(Json)
-}
-
-/// Set topic defaults
-///
-/// Sets the policy of a topic: defaults for jobs that do not set these fields themselves. The whole
-/// policy is replaced. It takes effect within a second, also for existing jobs, except `url`, which
-/// only applies to jobs submitted later. This API process nearly always applies it before it answers.
-/// A secret header whose value is `[masked by ringback]`, as answers show it, keeps its stored value. Values of secret
-/// headers are stored sealed if there is a master key. The secrets that sign callbacks stay as they are, unless the policy
-/// brings sealed ones from an export of topics.
-#[utoipa::path(
-    put, path = "/v1/topics/{topic}", tag = "topics", operation_id = "put_policy",
-    params(
-        TopicParams,
-        ("from" = Option<PutSource>, Query, description = "Take also URLs that no client can send to, as a restore does"),
-    ),
-    request_body = PolicyRequest,
-    responses(
-        (status = 200, description = "The policy replaced another", body = PolicyAnswer),
-        (status = 201, description = "The topic had no policy before", body = PolicyAnswer),
-        CreateProblems,
-    ),
-)]
-pub(crate) async fn put_policy(
-    State(api): ApiState,
-    As(caller): As,
-    TopicPath(topic): TopicPath,
-    Query(from): Query<PutFrom>,
-    JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Result<Response, ApiError> {
-    let policy = close_policy(parse_policy(&bytes)?)?;
-    check_policy(&policy, &caller, from)?;
-    check_share_of_policies(&api, &caller, &topic)?;
-    if let Some(key) = policy.credential_of(&topic) {
-        deadline.bound(check_credential(&api, &key)).await??;
-    }
-    if is_notice_topic(&topic)
-        && let Some(problem) = policy_of_notices(&policy)
-    {
-        return Err(problem.into());
-    }
-    // Also if all that it brings have expired.
-    let brings = brings_secrets(&policy);
-    let brought = with_sealed(&api, &topic, policy)?;
-    let policy = with_opened(&api, &topic, brought.clone())?;
-    // What a restore brings sealed stays as it was sealed.
-    let is_sealed = brought.sealed_headers.is_some() && secret_header_values(&brought).is_none();
-    let mut before = None;
-    let mut complete = |stored: Option<&Policy>| {
-        before = shown_policy(&topic, stored);
-        let is_masked = policy.headers.masked_names().next().is_some();
-        let policy = if is_masked {
-            let stored = stored.map(|stored| with_opened(&api, &topic, stored.clone())).transpose()?;
-            unmask_policy(&policy, stored.as_ref())?
-        } else {
-            policy.clone()
-        };
-        let policy = if is_sealed { brought.clone() } else { with_sealed_values(&api, &topic, &policy)? };
-        match stored {
-            Some(stored) if !stored.secrets.is_empty() && !brings => {
-                Ok(with_secrets(&policy, &stored.secrets))
-            }
-            _ => Ok::<_, Problem>(policy),
-        }
-    };
-    let (policy, put) = match deadline.bound(api.store.change_policy(&topic, &mut complete)).await? {
-        // Nothing is known of its secrets, so the caller has to say what becomes of them.
-        Err(StoreError::Unreadable(_)) if brings => {
-            let policy = complete(None)?;
-            let put = deadline.bound(api.store.put_policy(&topic, &policy)).await??;
-            (policy, put)
-        }
-        Err(StoreError::Unreadable(_)) => return Err(unreadable(&topic)),
-        changed => changed??,
-    };
-    let status = applied(&api, put).await?;
-    let answer = PolicyAnswer::new(&topic, Some(&policy));
-    let change = Change::default().before(before).after(&answer.policy);
-    Ok((status, change, Json(answer)).into_response())
-}
-
-/// Checks that a caller may set a policy.
-fn check_policy(policy: &Policy, caller: &Principal, from: PutFrom) -> Result<(), Problem> {
-    let urls = [("url", &policy.url), ("on_dead", &policy.on_dead), ("on_done", &policy.on_done)].into_iter();
-    let judge = |field, url| match from {
-        PutFrom::Caller => cannot_be_sent(field, url).or_else(|| caller.judge(field, url)),
-        PutFrom::Backup => caller.judge(field, url),
-    };
-    let mut errors: Vec<_> = urls.filter_map(|(field, url)| judge(field, url.as_ref()?)).collect();
-    if policy.metrics == Metrics::ByTopic && !caller.is_operator() {
-        errors.push(FieldError {
-            field: "metrics".to_owned(),
-            detail: "the topics with metrics of their own are few, and the operator chooses them".to_owned(),
-            allowed: "false, or the root key".to_owned(),
-        });
-    }
-    if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
-}
-
-/// Checks that there is a credential. This process may not know of it yet.
-async fn check_credential(api: &Api, key: &CredentialKey) -> Result<(), ApiError> {
-    if api.policies.credential(key).is_some() || api.store.credential(key).await?.is_some() {
-        return Ok(());
-    }
-    let detail = format!("there is no credential {}", key.name);
-    Err(invalid_field(
-        "credentials",
-        detail,
-        "the name of a credential, put before (ringback credential set)",
-    )
-    .into())
 }
 
 /// Pause a topic
@@ -289,13 +171,6 @@ async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswer
         return Err(unknown(&topic));
     }
     Ok(TopicAnswer::new(&topic, &counts.unwrap_or_default(), policy.as_ref()))
-}
-
-fn unreadable(topic: &Topic) -> ApiError {
-    let detail = format!(
-        "the stored policy of topic {topic} cannot be read: a later version may have written it; add \"secrets\":[] to replace it and its signing secrets"
-    );
-    ApiError::new(StatusCode::CONFLICT, detail)
 }
 
 fn unknown(topic: &Topic) -> ApiError {

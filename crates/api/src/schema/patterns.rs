@@ -136,6 +136,13 @@ macro_rules! unit {
     };
 }
 
+/// A topic in a cursor, with its tenant in a list of all tenants; the schema excludes `.` and `..` separately.
+macro_rules! topic_of_any {
+    () => {
+        "(?:~[A-Za-z0-9._-]{1,32}/)?[A-Za-z0-9._-]{1,64}"
+    };
+}
+
 /// A position in the job list.
 macro_rules! position {
     () => {
@@ -150,6 +157,8 @@ macro_rules! dead {
     };
 }
 
+/// A cursor of the list of topics.
+pub(super) const TOPIC_CURSOR: &str = concat!("^", topic_of_any!(), "$");
 /// A topic; the schema excludes `.` and `..` separately.
 pub(super) const TOPIC: &str = "^[A-Za-z0-9._-]{1,64}$";
 /// A job's id; neither `.` nor `..`.
@@ -221,7 +230,7 @@ pub(super) const DUE_TIME: &str = concat!("^", local_time!(), "(?:", offset!(), 
 pub(super) const ZONE: &str = "^[A-Za-z][A-Za-z0-9._+/-]{0,63}$";
 
 /// A duration with units: `1h 30m`, `90 minutes`, `01:30:00` or `PT1H30M`. Units come in descending order
-/// and only the last one, an hour to a microsecond, has a fraction. Months and years have no fixed length.
+/// and only the last one, a week to a microsecond, has a fraction. Months and years have no fixed length.
 pub(super) const DURATION: &str = concat!(
     "^\\+?(?:[Pp]\\B(?:[0-9]+[Ww])?(?:[0-9]+[Dd])?(?:[Tt]\\B",
     "(?:[0-9]+(?:[Hh]|",
@@ -233,8 +242,8 @@ pub(super) const DURATION: &str = concat!(
     fraction!("?"),
     "[Ss])?)?",
     "|",
-    whole!("w(?:eeks?|ks?)?"),
-    whole!("d(?:ays?)?"),
+    unit!("w(?:eeks?|ks?)?"),
+    unit!("d(?:ays?)?"),
     "(?:",
     separator!(),
     "[0-9]+:[0-9]+:[0-9]+",
@@ -301,7 +310,7 @@ pub(super) const DESTINATION_CURSOR: &str = concat!("^(?:https?)?~[0-9]{1,5}~", 
 /// The id of a schedule; the schema excludes `.` and `..` separately.
 pub(super) const SCHEDULE_ID: &str = "^[A-Za-z0-9._-]{1,96}$";
 /// A cursor of schedules.
-pub(super) const SCHEDULE_CURSOR: &str = "^[A-Za-z0-9._-]{1,96}~[A-Za-z0-9._-]{1,64}$";
+pub(super) const SCHEDULE_CURSOR: &str = concat!("^[A-Za-z0-9._-]{1,96}~", topic_of_any!(), "$");
 /// A cron expression.
 pub(super) const CRON: &str = "^[ -~]+$";
 /// A bearer token.

@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 
 use super::callback::{FinalStatus, Retry};
 use super::values::{
-    CallbackUrl, CredentialText, ExpectedBody, HeaderFields, Keep, Origin, SealedHeaders, SealedText,
-    SecretName, SecretText, Time, Timeout, Ttr,
+    CallbackUrl, CredentialText, ExpectedBody, HeaderFields, HeaderPatch, Keep, Origin, SealedHeaders,
+    SealedText, SecretName, SecretText, Time, Timeout, Ttr,
 };
 
 /// Defaults for the jobs of a topic that do not set these fields themselves. All are optional.
@@ -63,6 +63,43 @@ pub(crate) struct PolicyRequest {
     /// the topic. A policy without this field keeps them. Answers never show it.
     #[schema(max_items = 8)]
     secrets: Option<Vec<SealedSecret>>,
+}
+
+/// The fields of a policy to change. A field that is null is removed, and one that is left out stays.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"timeout": "5s", "expect_body": null}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyPatchRequest {
+    /// When failed jobs are retried, as a whole.
+    retry: Option<Retry>,
+    /// The total deadline of one attempt.
+    timeout: Option<Timeout>,
+    /// The lease of a pull job.
+    ttr: Option<Ttr>,
+    /// The callback URL of jobs that are submitted later with neither `url` nor `ttr`.
+    url: Option<CallbackUrl>,
+    /// Headers to set, each beside those that stay, and those to remove, which are null.
+    headers: Option<HeaderPatch>,
+    /// The origins whose callbacks get the headers. Stored values of secret headers go to no new one.
+    #[schema(max_items = 32)]
+    headers_to: Option<Vec<Origin>>,
+    /// The credential that callbacks carry to the origins that it names, by its name. There has to be one.
+    credentials: Option<CredentialText>,
+    /// The body that a 2xx response of the receiver must have.
+    expect_body: Option<ExpectedBody>,
+    /// The statuses of answers after which a job is dead at once.
+    #[schema(min_items = 1, max_items = 32)]
+    bury_on: Option<HashSet<FinalStatus>>,
+    /// Which attempts are logged.
+    attempts: Option<LoggedAttempts>,
+    /// The URL for dead-letter notices. Not for the topics `ringback.on-dead` and `ringback.on-done`.
+    on_dead: Option<CallbackUrl>,
+    /// The URL for notices of success. Not for the topics `ringback.on-dead` and `ringback.on-done`.
+    on_done: Option<CallbackUrl>,
+    /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
+    metrics: Option<bool>,
+    /// Which ends of the topic's jobs go to the archive; each of its two fields by itself.
+    archive: Option<ArchivedEnds>,
 }
 
 /// Which ends of jobs go to the archive.

@@ -27,6 +27,7 @@ pub(crate) fn rules() -> Vec<Rule> {
 
 fn values() -> Vec<Rule> {
     let no_dots = json!({"not": {"enum": [".", ".."]}});
+    let no_part_is_dots = json!({"not": {"pattern": "(?:^|[~/])\\.{1,2}(?:[~/]|$)"}});
     let spellings = |name: &str| in_any_case(name).replace('-', "[-_]");
     let prefixes = RESERVED_PREFIXES.map(|prefix| format!("{}.*", spellings(prefix)));
     let reserved: Vec<_> = RESERVED_HEADERS.into_iter().map(spellings).chain(prefixes).collect();
@@ -35,10 +36,12 @@ fn values() -> Vec<Rule> {
         ("TopicName", no_dots.clone()),
         ("TenantName", no_dots.clone()),
         ("QuotaName", no_dots.clone()),
-        ("TopicCursor", no_dots.clone()),
+        ("TopicCursor", no_part_is_dots.clone()),
+        ("ScheduleCursor", no_part_is_dots),
         ("JobName", no_dots.clone()),
         ("CredentialText", no_dots.clone()),
         ("ScheduleName", no_dots),
+        ("HeaderPatch", json!({"propertyNames": {"not": {"pattern": reserved.as_str()}}})),
         ("HeaderFields", json!({"propertyNames": {"not": {"pattern": reserved}}})),
     ]
 }

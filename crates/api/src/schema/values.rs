@@ -17,7 +17,7 @@ use ringback_core::wire::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT};
 use ringback_core::written_time::MAX_TIME;
 use serde_json::Value;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaFormat, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::patterns;
@@ -147,7 +147,7 @@ values! {
     /// `next` of the previous page of jobs. Opaque. The embedded store refuses those from before its restart.
     JobCursor = text(patterns::JOB_CURSOR, 5, 128).examples(["0-0-0"]);
     /// `next` of the previous page of topics. Opaque.
-    TopicCursor = text(patterns::TOPIC, 1, 64).examples(["pay.notify"]);
+    TopicCursor = text(patterns::TOPIC_CURSOR, 1, 98).examples(["pay.notify"]);
     /// A host of callback URLs, or a host and a port. It is read by the rules of the URL standard: case does not matter, and an
     /// IPv6 address is in brackets. A host in other letters is to be written in its ASCII form.
     DestinationText = text(patterns::DESTINATION, 1, 259).examples(["merchant.example", "merchant.example:8443"]);
@@ -156,7 +156,7 @@ values! {
     /// Names a schedule within its tenant: 1 to 96 of `A-Z a-z 0-9 . _ -`, neither `.` nor `..`.
     ScheduleName = text(patterns::SCHEDULE_ID, 1, 96).examples(["daily-report"]);
     /// `next` of the previous page of schedules. Opaque.
-    ScheduleCursor = text(patterns::SCHEDULE_CURSOR, 3, 161).examples(["daily-report~reports"]);
+    ScheduleCursor = text(patterns::SCHEDULE_CURSOR, 3, 195).examples(["daily-report~reports"]);
     /// A cron expression: minute, hour, day of the month, month and day of the week. Each is `*`, a number, a list, a
     /// range or a step of these; months and days of the week can be names, `L` is the last day, and `MON#2` the second
     /// Monday of a month. If both days are given, either is enough. Or `@hourly`, `@daily`, `@weekly`, `@monthly` or
@@ -199,6 +199,8 @@ values! {
     /// Headers of the delivery: at most 32 and 8 KiB together, by the grammar of RFC 9110, values in ASCII.
     /// No two names differ only in case. Those that the delivery sets itself are refused.
     HeaderFields = strings(MAX_HEADERS).examples([serde_json::json!({"x-merchant": "88231"})]);
+    /// Headers by name: a value to set, or null for one to remove.
+    HeaderPatch = texts_or_null(MAX_HEADERS).examples([serde_json::json!({"x-merchant": "88231", "x-old": null})]);
     /// Delivered as headers `ringback-context-<key>`, with `-` in place of everything in the key but letters and
     /// digits: at most 16 entries and 4 KiB together. No two keys make the same header.
     ContextFields = strings(MAX_CONTEXT).examples([serde_json::json!({"tenant": "a7"})]);
@@ -222,8 +224,17 @@ fn duration(min: Duration, max: Duration) -> OneOfBuilder {
 
 /// An object of strings that are names and values of headers.
 fn strings(max: usize) -> ObjectBuilder {
+    headers(max, Type::String.into())
+}
+
+/// The same, with null for some values.
+fn texts_or_null(max: usize) -> ObjectBuilder {
+    headers(max, SchemaType::from_iter([Type::String, Type::Null]))
+}
+
+fn headers(max: usize, values: SchemaType) -> ObjectBuilder {
     let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some(patterns::HEADER_NAME));
-    let value = ObjectBuilder::new().schema_type(Type::String).pattern(Some(patterns::HEADER_VALUE));
+    let value = ObjectBuilder::new().schema_type(values).pattern(Some(patterns::HEADER_VALUE));
     ObjectBuilder::new()
         .max_properties(Some(max))
         .property_names(Some(Schema::from(name.build())))

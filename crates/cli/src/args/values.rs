@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use http::HeaderValue;
 use reqwest::Url;
+use ringback_core::access::{TENANT_HEADER_ALL, TENANT_HEADER_NONE};
 use ringback_core::destination::Destination;
 use ringback_core::duration::{ALLOWED_DURATION, parse_duration};
 use ringback_core::job::{JobId, JobKey, Tags, Tenant, Topic};
@@ -109,13 +110,27 @@ pub(crate) fn destination(text: &str) -> Result<String, String> {
     Ok(destination.to_string())
 }
 
-/// A tenant, or none for an empty text, such as that of a variable.
+/// Whose topics and jobs a command is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChosenTenant(pub(crate) Option<Tenant>);
+pub(crate) enum ChosenTenant {
+    /// Nothing was chosen: an empty text, such as that of a variable.
+    Nothing,
+    Tenant(Tenant),
+    /// What belongs to no tenant.
+    OfNone,
+    /// What belongs to all and to none, for lists.
+    OfAll,
+}
 
 pub(crate) fn tenant(text: &str) -> Result<ChosenTenant, String> {
-    let tenant = Some(text).filter(|text| !text.is_empty()).map(str::parse).transpose();
-    tenant.map(ChosenTenant).map_err(|error| format!("a tenant is {error}"))
+    match text {
+        "" => Ok(ChosenTenant::Nothing),
+        TENANT_HEADER_NONE => Ok(ChosenTenant::OfNone),
+        TENANT_HEADER_ALL => Ok(ChosenTenant::OfAll),
+        name => name.parse().map(ChosenTenant::Tenant).map_err(|error| {
+            format!("a tenant is {error}; or {TENANT_HEADER_NONE}, or {TENANT_HEADER_ALL} for lists")
+        }),
+    }
 }
 
 pub(crate) fn id(text: &str) -> Result<String, String> {

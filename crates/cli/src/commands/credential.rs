@@ -16,7 +16,7 @@ use super::secret;
 use super::session::{Session, object};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Cell, Table, View};
+use crate::output::{Cell, Table, View, whose};
 
 /// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
@@ -151,7 +151,8 @@ fn print(session: &mut Session, body: &Bytes) -> anyhow::Result<Verdict> {
 }
 
 fn row(credential: &CredentialAnswer, view: &View) -> [Cell; 5] {
-    let CredentialAnswer { name, to, kinds, master_key, created_at } = credential;
+    let CredentialAnswer { tenant, name, to, kinds, master_key, created_at } = credential;
+    let name = whose(tenant.as_deref(), name);
     let (kinds, to, set) = (kinds.join(","), to.join(","), view.relative(created_at));
     [Cell::from(name), Cell::from(kinds), Cell::from(to), Cell::from(set), Cell::from(master_key)]
 }

@@ -8,12 +8,13 @@ use super::pages::{self, List};
 use super::session::Session;
 use crate::args::{Filter, Page};
 use crate::failure::Verdict;
-use crate::output::{JOB_COLUMNS, REQUEST_COLUMNS, Table, View, job_row, request_cells};
+use crate::output::{Cell, JOB_COLUMNS, REQUEST_COLUMNS, Table, View, job_row, request_cells, whose};
 
 const LIST_EXAMPLES: &str = "\
 Examples:
   ringback list
   ringback list --topic pay.notify --state dead --all
+  ringback list --state dead --tenant '~all'
   ringback list --all --output json | jq -r 'select(.failures > 3) | .id'
   ringback list --full --all --output json | jq -r .request.url | sort | uniq -c";
 
@@ -40,6 +41,7 @@ pub(crate) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Resul
     }
     let row = |job: &InspectedJob, view: &View| {
         let mut row = job_row(&job.job, view).to_vec();
+        row[0] = Cell::from(whose(job.tenant.as_deref(), &job.job.topic));
         if args.full {
             row.extend(request_cells(job.request.as_deref()));
         }

@@ -26,7 +26,11 @@ Examples:
   ringback policy set remind --url http://127.0.0.1:8080/hook --header x-tenant:a7 --timeout 5s
   ringback policy set pay.notify --on-dead https://shop.example/dead --metrics
 
-The new policy replaces the whole old one: defaults that are not given are unset.";
+  ringback policy set pay.notify --unset expect_body,timeout
+  ringback policy set pay.notify --replace --timeout 5s
+
+Defaults that are not given stay as they are, headers too. With --replace the new policy takes the place of the whole old \
+one, and what is unset by that is named.";
 
 const GET_EXAMPLES: &str = "\
 Examples:
@@ -47,7 +51,7 @@ are purged, and jobs in delivery are cancelled unless the delivery succeeds; whi
 /// The commands on a policy.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Set the policy of a topic, in place of the old one
+    /// Set defaults of a topic; those that are not given stay
     #[command(after_help = SET_EXAMPLES)]
     Set(Box<SetArgs>),
     /// Show the policy of a topic
@@ -115,6 +119,12 @@ pub(crate) struct SetArgs {
     /// Give this topic metrics of its own; for at most 100 topics
     #[arg(long)]
     pub(crate) metrics: bool,
+    /// Defaults to unset, by the names that `policy get` prints, such as expect_body,timeout
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "replace")]
+    pub(crate) unset: Vec<String>,
+    /// Replace the whole policy: defaults that are not given are unset
+    #[arg(long)]
+    pub(crate) replace: bool,
 }
 
 /// The topic to delete.
@@ -137,7 +147,8 @@ pub(crate) async fn run(session: &mut Session, command: PolicyCommand) -> anyhow
 
 async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
     let topic = args.of.topic.clone();
-    let call = Call::topic(Method::PUT, &topic, &[]).json(&policy(args));
+    let method = if args.replace { Method::PUT } else { Method::PATCH };
+    let call = Call::topic(method, &topic, &[]).json(&policy(args));
     let answer = session.client.ask(call, SHORT).await?;
     match session.out.format {
         Format::Json => session.json(&answer.body)?,
@@ -145,6 +156,10 @@ async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
             let is_new = answer.status == http::StatusCode::CREATED;
             let what = if is_new { "a policy now" } else { "another policy now" };
             session.out.line(format!("the topic {topic} has {what}"))?;
+            let dropped = parse::<PolicyAnswer>(&answer.body)?.dropped;
+            if !dropped.is_empty() {
+                note(&format!("no longer set: {}", dropped.join(", ")));
+            }
         }
     }
     Ok(Verdict::Done)
@@ -164,7 +179,8 @@ fn policy(args: SetArgs) -> Value {
     });
     let header = |Pair(name, value): Pair| (name, Value::from(value));
     let headers: Map<_, _> = args.header.into_iter().map(header).collect();
-    object([
+    let unset = args.unset.into_iter().map(|name| (name, Value::Null));
+    let mut fields = object([
         ("retry", retry),
         ("timeout", args.timeout.map(|Wait(value)| value)),
         ("ttr", args.ttr.map(|Wait(value)| value)),
@@ -182,7 +198,11 @@ fn policy(args: SetArgs) -> Value {
         ("on_dead", args.on_dead.map(Value::from)),
         ("on_done", args.on_done.map(Value::from)),
         ("metrics", args.metrics.then(|| true.into())),
-    ])
+    ]);
+    if let Some(fields) = fields.as_object_mut() {
+        fields.extend(unset);
+    }
+    fields
 }
 
 async fn get(session: &mut Session, TopicArgs { topic }: &TopicArgs) -> anyhow::Result<Verdict> {

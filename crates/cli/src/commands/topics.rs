@@ -14,11 +14,12 @@ use super::session::Session;
 use crate::args::{Page, TopicArgs, values};
 use crate::client::Call;
 use crate::failure::Verdict;
-use crate::output::{Cell, Colour, Table, View};
+use crate::output::{Cell, Colour, Table, View, whose};
 
 const TOPICS_EXAMPLES: &str = "\
 Examples:
   ringback topics
+  ringback topics --tenant '~all'
   ringback topics --all --output json | jq -r 'select(.states.dead > 0) | .topic'";
 
 pub(crate) const TOPIC_EXAMPLES: &str = "\
@@ -118,7 +119,7 @@ fn row(topic: &TopicAnswer, view: &View) -> [Cell; 10] {
     };
     let first_due = topic.oldest_due_at.as_ref().map_or_else(|| "-".to_owned(), |at| view.relative(at));
     [
-        Cell::from(&topic.topic),
+        Cell::from(whose(topic.tenant.as_deref(), &topic.topic)),
         Cell::from(if topic.paused { "paused" } else { "" }),
         Cell::from(states.delayed),
         Cell::from(states.ready),

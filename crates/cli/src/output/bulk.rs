@@ -3,13 +3,13 @@
 use ringback_core::wire::{BulkAnswer, DryRunAnswer, FilterAnswer};
 use serde_json::Value;
 
-use super::job::{JOB_COLUMNS, job_row, state};
+use super::job::{JOB_COLUMNS, job_row, state, whose};
 use super::{Cell, Table, View};
 
 /// The row of a bulk operation in a list.
 pub(crate) fn bulk_row(bulk: &BulkAnswer, view: &View) -> [Cell; 8] {
     [
-        Cell::from(&bulk.id),
+        Cell::from(whose(bulk.tenant.as_deref(), &bulk.id)),
         Cell::from(&bulk.action),
         state(&bulk.state),
         Cell::from(bulk.changed),
@@ -76,6 +76,7 @@ mod tests {
     fn operation() -> BulkAnswer {
         BulkAnswer {
             id: "0123456789abcdef".to_owned(),
+            tenant: None,
             action: "cancel".to_owned(),
             filter: FilterAnswer {
                 tag: Some("customer:42".to_owned()),

@@ -32,6 +32,11 @@ pub(super) fn result(status: Option<u16>, error: Option<&str>) -> String {
     }
 }
 
+/// A name in a list: with the tenant that it belongs to, if the list is of all tenants.
+pub(crate) fn whose(tenant: Option<&str>, name: &str) -> String {
+    tenant.map_or_else(|| name.to_owned(), |tenant| format!("~{tenant}/{name}"))
+}
+
 /// The columns of a list of jobs.
 pub(crate) const JOB_COLUMNS: [&str; 10] =
     ["TOPIC", "ID", "STATE", "DUE", "", ">ATTEMPTS", ">FAILURES", "REASON", "LAST FAILURE", "TAGS"];
@@ -73,6 +78,9 @@ pub(crate) fn job_details(job: &JobAnswer, view: &View) -> String {
     if !job.tags.is_empty() {
         rows.push([Cell::from("tags"), Cell::from(job.tags.join(" "))]);
     }
+    if let Some(note) = &job.note {
+        rows.push([Cell::from("note"), Cell::from(note)]);
+    }
     Table::new([""; 2], view.colour).page(&rows)
 }
 
@@ -110,6 +118,7 @@ mod tests {
             }),
             reason: Some("exhausted".to_owned()),
             tags: vec!["customer:42".to_owned(), "order:7".to_owned()],
+            note: None,
         };
         let text = job_details(&job, &View::plain(1_763_600_060_000));
         let expected = "\

@@ -1,7 +1,7 @@
 //! Topics: how many jobs each has in which state and how late they are, pages of topics, the limits of
 //! topics and lanes, and the results of reading and changing stored policies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -72,6 +72,23 @@ impl TopicCounts {
         self.cancelled += other.cancelled;
         self.oldest_due = [self.oldest_due, other.oldest_due].into_iter().flatten().min();
         self.late = self.late.max(other.late);
+    }
+}
+
+/// What many topics have together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicTotals {
+    /// The topics.
+    pub topics: HashSet<Topic>,
+    /// The sum of their counts, without times.
+    pub counts: TopicCounts,
+}
+
+impl TopicTotals {
+    /// Adds those of another shard.
+    pub fn add(&mut self, other: Self) {
+        self.topics.extend(other.topics);
+        self.counts.add(&other.counts);
     }
 }
 

@@ -39,6 +39,9 @@ pub struct JobAnswer {
     /// Its tags; absent if it has none, and once it is done or cancelled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// What the request may not have meant: a `delay` of more than a day without a unit, which is in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A failed attempt: `status` if there was a response, `error` if there was none or its body was not the
@@ -82,6 +85,7 @@ impl From<Job> for JobAnswer {
             last: job.last.map(LastAnswer::from),
             reason: job.reason,
             tags: job.tags.to_vec(),
+            note: None,
         }
     }
 }

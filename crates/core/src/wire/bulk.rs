@@ -131,6 +131,9 @@ pub struct DryRunAnswer {
 pub struct BulkAnswer {
     /// Its id.
     pub id: String,
+    /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// `cancel`, `run`, `revive`, `reschedule` or `purge`.
     pub action: String,
     /// Which jobs it changes, of those that were created before it began. Empty for all.
@@ -187,6 +190,7 @@ impl From<&Bulk> for BulkAnswer {
         };
         Self {
             id: bulk.id.to_string(),
+            tenant: None,
             action: action.name().to_owned(),
             filter,
             state: bulk.state.name().to_owned(),

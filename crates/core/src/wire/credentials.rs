@@ -159,6 +159,9 @@ fn hidden(
 /// A credential, without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialAnswer {
+    /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Its name.
     pub name: String,
     /// The origins whose callbacks carry it.
@@ -179,6 +182,7 @@ impl CredentialAnswer {
         let master_key = sealed.split('.').next().unwrap_or_default().to_owned();
         let kinds = kinds.iter().map(|kind| kind.name().to_owned()).collect();
         Self {
+            tenant: None,
             name: key.name.to_string(),
             to: to.clone(),
             kinds,

@@ -20,6 +20,9 @@ pub struct InspectedJob {
     /// The job.
     #[serde(flatten)]
     pub job: JobAnswer,
+    /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// With `include=request`: the request of the job. Absent once the job is done or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Box<RequestAnswer>>,
@@ -32,7 +35,7 @@ impl InspectedJob {
     /// A job with its request, if that is there.
     pub fn new(job: Job, inspection: Option<Inspection>) -> Self {
         let (request, effective) = Inspection::split(inspection);
-        Self { job: job.into(), request, effective }
+        Self { job: job.into(), tenant: None, request, effective }
     }
 }
 

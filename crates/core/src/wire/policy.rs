@@ -3,6 +3,7 @@
 mod archive;
 mod headers_to;
 mod mask;
+mod patch;
 mod sealed;
 mod secrets;
 
@@ -17,6 +18,7 @@ pub(super) use self::headers_to::parse_origin;
 pub(super) use self::mask::masked_policy;
 pub use self::mask::unmask_policy;
 use self::mask::without_sealed_headers;
+pub use self::patch::{PolicyPatch, dropped_fields};
 use self::sealed::sealed_headers;
 pub use self::sealed::{opened_headers, secret_header_values, with_opened_headers, with_sealed_headers};
 pub use self::secrets::{
@@ -173,13 +175,16 @@ pub struct PolicyAnswer {
     /// has none.
     #[schema(value_type = Option<serde_json::Value>)]
     pub policy: Option<Box<RawValue>>,
+    /// The fields that were set before the call and no longer are. Absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
 }
 
 impl PolicyAnswer {
     /// The answer for a topic.
     pub fn new(topic: &Topic, policy: Option<&Policy>) -> Self {
         let shown = policy.and_then(|policy| RawValue::from_string(masked_policy(policy).into_owned()).ok());
-        Self { topic: topic.to_string(), policy: shown }
+        Self { topic: topic.to_string(), policy: shown, dropped: Vec::new() }
     }
 }
 

@@ -16,6 +16,9 @@ use crate::policy::Policy;
 /// A topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopicAnswer {
+    /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Its name.
     pub topic: String,
     /// Whether it is paused: none of its jobs is delivered.
@@ -100,6 +103,7 @@ impl TopicAnswer {
         let &TopicCounts { paused, delayed, ready, reserved, dead, done, cancelled, oldest_due, late } =
             counts;
         Self {
+            tenant: None,
             topic: topic.to_string(),
             paused,
             states: TopicStates { delayed, ready, reserved, done, dead, cancelled },

@@ -1,20 +1,24 @@
 //! The counts of a shard and of its topics. A topic also shows since when its first job waits.
 
+use std::ops::Bound;
 use std::time::Duration;
 
 use redb::ReadTransaction;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
     ArchiveStatus, DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, Stats, StoreError,
-    TopicCounts, TopicPresence, TopicShardPage, TopicSpan,
+    TopicCounts, TopicPresence, TopicShardPage, TopicSpan, TopicTotals,
 };
-use ringback_core::job::Topic;
+use ringback_core::job::{TenantScope, Topic};
 use ringback_core::state::State;
 
 use crate::error::Result;
-use crate::tables::{EndedCounts, Tables};
+use crate::tables::{EndedCounts, LaneCounts, Tables};
 use crate::txn::Txn;
 use crate::{ANY_SHARD, EmbeddedStore};
+
+/// How many topics are read at a time.
+const TOPICS_AT_A_TIME: usize = 1000;
 
 impl EmbeddedStore {
     pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
@@ -48,12 +52,64 @@ impl EmbeddedStore {
         .await
     }
 
+    /// The sum of the counts of all topics of a scope, in some shards.
+    pub async fn totals(&self, shards: Vec<Shard>, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
+        let (snapshot, scope) = (self.snapshot().await?, scope.clone());
+        self.read(snapshot, move |tables| {
+            let mut totals = TopicTotals::default();
+            for shard in shards {
+                totals.add(of_scope(tables, shard.0, &scope)?);
+            }
+            Ok(totals)
+        })
+        .await
+    }
+
     /// A snapshot, and the store's time in ms. That never goes back, and it is read after the snapshot, so
     /// nothing in the snapshot is later.
     pub(crate) async fn dated_snapshot(&self) -> Result<(ReadTransaction, u64), StoreError> {
         let snapshot = self.snapshot().await?;
         let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
         Ok((snapshot, now))
+    }
+}
+
+/// The sum of the counts of all topics of a scope in a shard.
+fn of_scope(tables: &Tables<ReadTransaction>, shard: u16, scope: &TenantScope) -> Result<TopicTotals> {
+    let (least, below) = scope.bounds();
+    let (mut totals, mut from) = (TopicTotals::default(), least.clone());
+    loop {
+        let names = tables.due.topics(shard, &from, TOPICS_AT_A_TIME)?;
+        let has_more = names.len() == TOPICS_AT_A_TIME;
+        let of_scope = names.iter().take_while(|name| below.as_ref().is_none_or(|below| *name < below));
+        let mut last = None;
+        for name in of_scope {
+            let EndedCounts { done, cancelled } = tables.counts.topics.stored(shard, name)?.ended;
+            totals.counts.add(&TopicCounts { done, cancelled, ..TopicCounts::default() });
+            totals.topics.insert(Topic::from_stored(name).ok_or(StoreError::Unreadable("a topic"))?);
+            last = Some(name);
+        }
+        let Some(last) = last.filter(|last| has_more && Some(*last) == names.last()) else { break };
+        // The first possible name after a topic is the topic with a space behind it.
+        from = format!("{last} ");
+    }
+    let till =
+        below.as_deref().map_or(Bound::Excluded((shard + 1, "")), |below| Bound::Excluded((shard, below)));
+    for lane in tables.counts.lanes_between(Bound::Included((shard, &*least)), till)? {
+        totals.counts.add(&in_states(&lane?.1));
+    }
+    Ok(totals)
+}
+
+/// The jobs of a lane by their states.
+fn in_states(jobs: &LaneCounts) -> TopicCounts {
+    let count = |state| u64::try_from(jobs.of(state)).unwrap_or(0);
+    TopicCounts {
+        delayed: count(State::Delayed),
+        ready: count(State::Ready),
+        reserved: count(State::Reserved),
+        dead: count(State::Dead),
+        ..TopicCounts::default()
     }
 }
 
@@ -121,19 +177,15 @@ impl View<'_> {
         let mut oldest = None;
         for lane in self.tables.counts.stored_lanes(self.shard, topic)? {
             let (lane, jobs) = lane?;
-            let count = |state| u64::try_from(jobs.of(state)).unwrap_or(0);
-            let is_read = *lanes_left > 0 && count(State::Ready) > 0;
+            let counts = in_states(&jobs);
+            let is_read = *lanes_left > 0 && counts.ready > 0;
             *lanes_left = lanes_left.saturating_sub(1);
             let since = if is_read { self.oldest_ready(&lane)? } else { None };
             oldest = [oldest, since].into_iter().flatten().min();
             sum.add(&TopicCounts {
-                delayed: count(State::Delayed),
-                ready: count(State::Ready),
-                reserved: count(State::Reserved),
-                dead: count(State::Dead),
                 oldest_due: since.map(Timestamp::from_millis),
                 late: Duration::from_millis(since.map_or(0, |since| self.now.saturating_sub(since))),
-                ..TopicCounts::default()
+                ..counts
             });
         }
         Ok((sum, oldest))

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     MAX_LANES_SEARCHED, Shard, Stats, StoreError, TopicCounts, TopicPresence, TopicShardPage, TopicSpan,
+    TopicTotals,
 };
-use ringback_core::job::Topic;
+use ringback_core::job::{TenantScope, Topic};
 use ringback_core::state::State;
 
 use crate::redis_store::RedisStore;
@@ -71,6 +72,24 @@ impl RedisStore {
                 let is_more = found.len() > limit;
                 found.truncate(limit);
                 return Ok((found, is_more));
+            }
+            from = behind(&last);
+        }
+    }
+
+    /// The sum of the counts of all topics of a scope.
+    pub async fn totals(&self, shard: Shard, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
+        let (least, below) = scope.bounds();
+        let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}")).into_bytes();
+        let (mut from, mut totals) = (format!("[{least}").into_bytes(), TopicTotals::default());
+        loop {
+            let (last, parts) = self.part(shard, &from, &till, Look::At(COUNTED)).await?;
+            for (topic, counts) in parts {
+                totals.counts.add(&counts);
+                totals.topics.insert(topic);
+            }
+            if last.is_empty() {
+                return Ok(totals);
             }
             from = behind(&last);
         }

@@ -10,7 +10,7 @@ use http::Uri;
 use ringback_admission::Principal;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Filter;
-use ringback_core::job::{Tenant, TenantScope, Topic};
+use ringback_core::job::{TenantScope, Topic};
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 use ringback_core::written_time::parse_time;
 
@@ -48,15 +48,27 @@ impl Parameters {
 
     /// The parameter `topic`: one of the caller's.
     pub(super) fn topic(&mut self) -> Option<Topic> {
-        let topic = self.topic_of("topic", Topic::ALLOWED)?;
+        let topic: Topic = self.parse("topic", Topic::ALLOWED)?;
+        if self.caller.lists_all_tenants() {
+            let allowed = "no topic; or the tenant of the topic in ringback-tenant, or ~none";
+            self.mistake("topic", "a topic is of one tenant, and this list is about all", allowed);
+        }
+        let topic = topic.of_tenant(self.caller.tenant());
         self.refusal = self.caller.check_topic(&topic).err();
         Some(topic)
     }
 
-    /// A topic of the caller's tenant.
-    pub(super) fn topic_of(&mut self, name: &'static str, allowed: impl Display) -> Option<Topic> {
-        let topic: Topic = self.parse(name, allowed)?;
-        Some(topic.of_tenant(self.caller.tenant()))
+    /// A cursor that is a topic, as [`cursor_of`] writes it.
+    pub(super) fn topic_cursor(&mut self, allowed: impl Display) -> Option<Topic> {
+        let name = "cursor";
+        let topic =
+            self.read(name, allowed, |text| Topic::from_stored(text).ok_or_else(|| is_no(name, text)))?;
+        Some(self.of_caller(topic))
+    }
+
+    /// A topic of a cursor: of the caller's tenant, unless its lists are about all.
+    pub(super) fn of_caller(&self, topic: Topic) -> Topic {
+        if self.caller.lists_all_tenants() { topic } else { topic.of_tenant(self.caller.tenant()) }
     }
 
     /// Whose jobs lists of the caller show.
@@ -97,11 +109,6 @@ impl Parameters {
             count.filter(|count| (1..=most).contains(count)).ok_or_else(|| is_no(name, text))
         });
         count.unwrap_or(default)
-    }
-
-    /// The tenant of the caller.
-    pub(super) fn tenant(&self) -> Option<Tenant> {
-        self.caller.tenant().cloned()
     }
 
     /// Parses a parameter with `parse`, which returns what is wrong as its error. `None` if the
@@ -145,6 +152,11 @@ impl Parameters {
             (true, None) => Ok(()),
         }
     }
+}
+
+/// A topic as a cursor has it: with its tenant where the list is about all.
+pub(crate) fn cursor_of(topic: &Topic, caller: &Principal) -> String {
+    if caller.lists_all_tenants() { topic.as_str().to_owned() } else { topic.to_string() }
 }
 
 /// The message for a value that cannot be parsed.

@@ -81,7 +81,7 @@ impl Operation {
             "submit_batch" => r#"[{"topic":"t","url":"http://h/"}]"#,
             "import" => r#"{"topic":"t","url":"http://h/"}"#,
             "reschedule" => r#"{"delay":"2h"}"#,
-            "put_policy" => r#"{"timeout":"5s"}"#,
+            "put_policy" | "patch_policy" => r#"{"timeout":"5s"}"#,
             "add_secret" => SECRET,
             "add_key" => r#"{"scopes":["read"]}"#,
             "put_quota" => r#"{"jobs":5}"#,
@@ -233,10 +233,7 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
                 settle(&receipt, if operation.id == "finish" { "bury" } else { "finish" }).await;
             }
         }
-        ("put_policy", 200) => {
-            let put = operation.with(&target, "{}");
-            answer(app, put).await;
-        }
+        ("put_policy" | "patch_policy", 200) => put(app, &target, "{}").await,
         ("add_secret", 200) => drop(post(app, &target, SECRET).await),
         ("add_secret", 409) => add_all_secrets(app, &target).await,
         ("delete_secret", 200) => {
@@ -294,7 +291,7 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
             }
             let api = prepared().await;
             match (operation.id.as_str(), status) {
-                ("put_policy", 409) => put_all_policies(&api).await,
+                ("put_policy" | "patch_policy", 409) => put_all_policies(&api).await,
                 ("put_quota", 409) => put_all_quotas(&api).await,
                 ("put_credential", 409) => put_all_credentials(&api).await,
                 ("pause_destination", 409) => pause_all_destinations(&api).await,
@@ -465,6 +462,7 @@ const ALLOWED: [(&str, &[&str]); 5] = [
         "manage",
         &[
             "put_policy",
+            "patch_policy",
             "delete_topic",
             "add_secret",
             "list_secrets",

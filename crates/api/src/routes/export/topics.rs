@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -16,7 +15,7 @@ use ringback_core::policy::Policy;
 use ringback_core::wire::TopicLine;
 use ringback_service::http_server::{Peer, Place};
 
-use super::{CHUNK, Incomplete, MEDIA_TYPE, check, read_page, turn};
+use super::{CHUNK, Incomplete, MEDIA_TYPE, body, read_page, turn};
 use crate::access::As;
 use crate::error::ApiError;
 use crate::limits::Deadline;
@@ -48,6 +47,7 @@ pub(crate) async fn export_topics(
     let policies = deadline.bound(api.store.all_policies(caller.reach())).await??.into_iter();
     let policies = policies.filter(|(topic, _)| caller.reaches(topic)).collect();
     let page = deadline.bound(api.store.topics(caller.reach(), None, PAGE)).await??;
+    let standing = api.standing(&caller);
     let mut export = TopicExport {
         api,
         caller,
@@ -58,7 +58,7 @@ pub(crate) async fn export_topics(
         _turn: turn,
     };
     export.turn_to(page);
-    let body = Body::from_stream(stream::try_unfold(export, TopicExport::chunk));
+    let body = body(standing, stream::try_unfold(export, TopicExport::chunk));
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
 }
 
@@ -101,7 +101,6 @@ impl TopicExport {
 
     /// The next lines; `None` after the last.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
-        check(&self.api, &self.caller)?;
         let mut chunk = Vec::new();
         loop {
             while chunk.len() < CHUNK

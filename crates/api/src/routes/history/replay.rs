@@ -98,7 +98,7 @@ fn change(ask: &ReplayAsk, answer: &ReplayAnswer) -> Change {
 /// A replay, as far as one call makes it.
 struct Replay<'a> {
     api: &'a Arc<Api>,
-    caller: &'a Principal,
+    caller: &'a Arc<Principal>,
     ask: &'a ReplayAsk,
 }
 
@@ -200,7 +200,7 @@ impl Replay<'_> {
         let permit = self.api.memory.acquire(bytes).await.ok_or_else(ApiError::busy)?;
         let turn = deadline.bound(Arc::clone(&self.api.batches).acquire_owned()).await?;
         let turn = turn.map_err(|_closed| ApiError::busy())?;
-        let parse = |item: &[u8]| self.api.admission.parse_job(item, None, &mut None, self.caller);
+        let parse = |_: usize, item: &[u8]| self.api.admission.parse_job(item, None, &mut None, self.caller);
         let items = Items { items, permit, deadline, turn };
         let BulkResults { invalid, submitted } =
             submit_items(self.api, self.caller, &self.api.submits, items, parse).await?;

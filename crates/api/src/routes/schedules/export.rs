@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -19,7 +18,7 @@ use super::readable;
 use crate::access::As;
 use crate::error::ApiError;
 use crate::limits::Deadline;
-use crate::routes::export::{CHUNK, Incomplete, MEDIA_TYPE, check, read_page, turn};
+use crate::routes::export::{CHUNK, Incomplete, MEDIA_TYPE, body, read_page, turn};
 use crate::schema::StoreProblems;
 use crate::state::{Api, ApiState};
 
@@ -44,8 +43,9 @@ pub(crate) async fn export_schedules(
 ) -> Result<Response, ApiError> {
     let turn = turn(&api, caller.claimant(peer))?;
     let (page, next) = Deadline::from_now().bound(api.store.schedules(caller.reach(), None, PAGE)).await??;
+    let standing = api.standing(&caller);
     let export = ScheduleExport { api, caller, page: page.into_iter(), next, lines: 0, _turn: turn };
-    let body = Body::from_stream(stream::try_unfold(export, ScheduleExport::chunk));
+    let body = body(standing, stream::try_unfold(export, ScheduleExport::chunk));
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
 }
 
@@ -63,7 +63,6 @@ struct ScheduleExport {
 impl ScheduleExport {
     /// The next lines; `None` after the last.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
-        check(&self.api, &self.caller)?;
         let mut chunk = Vec::new();
         loop {
             while chunk.len() < CHUNK

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::object::{Fields, Mistakes, read, shown};
+use super::object::{Fields, Mistakes, open, read, shown};
 use super::values::{DURATION, duration, field};
 use crate::clock::Timestamp;
+use crate::duration::format_duration;
 use crate::job::{Due, MAX_AHEAD};
 use crate::written_time::{ALLOWED_TIME, TimeError, WrittenTime, Zone, parse_time};
 
@@ -15,6 +16,25 @@ const AHEAD: &str = "at most 10 years ahead";
 /// What is allowed in place of a local time without a zone.
 const NEEDS_ZONE: &str =
     "an offset, such as 2026-11-20T10:30:00+01:00, or the field time_zone beside it, such as Europe/Berlin";
+
+/// From here on a delay without a unit may be meant in milliseconds, as other systems have it.
+const LONG: Duration = Duration::from_secs(86_400);
+
+/// What to say of the `delay` of a request that was accepted: without a unit it is in seconds, which more than a day may not
+/// have been meant in.
+pub fn delay_note(json: &[u8], due: Due) -> Option<String> {
+    let Due::In(delay) = due else { return None };
+    if delay <= LONG {
+        return None;
+    }
+    let fields = open(json).ok()?;
+    let written = fields.get("delay").map(RawValue::get).filter(|text| !text.starts_with('"'))?;
+    let whole = Duration::from_secs(delay.as_secs());
+    Some(format!(
+        "the delay {written} is in seconds, which is {}; for milliseconds write \"{written}ms\"",
+        format_duration(whole)
+    ))
+}
 
 /// When a job is due: `delay`, `at` with or without `time_zone`, or now without any.
 pub(crate) fn due(fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> Due {

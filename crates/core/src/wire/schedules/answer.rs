@@ -70,6 +70,9 @@ pub struct ScheduledJobAnswer {
 pub struct ScheduleAnswer {
     /// Its id.
     pub id: String,
+    /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// The schedule.
     #[serde(flatten)]
     pub fields: ScheduleFields,
@@ -120,6 +123,7 @@ impl ScheduleAnswer {
         let Progress { created, next, last, fired, missed, overlapped, .. } = progress;
         Self {
             id: id.to_string(),
+            tenant: None,
             fields: ScheduleFields::new(state, RequestAnswer::masked),
             created_at: created.to_string(),
             next_at: next.map(|next| next.to_string()),

@@ -1,0 +1,80 @@
+//! `Standing`: whether a call that has begun may go on. A key that is deleted or expires also ends the calls that it has
+//! begun: those that wait, those whose body is still coming, and streams.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use ringback_admission::Principal;
+use ringback_core::clock::Clock;
+use ringback_store::PolicyBook;
+use tokio::time::sleep;
+
+use crate::error::ApiError;
+
+/// How often the clock is asked whether a key has expired.
+const EXPIRY_EVERY: Duration = Duration::from_millis(500);
+
+/// Whether a caller may go on, as far as this process knows.
+#[derive(Clone)]
+pub(crate) struct Standing {
+    caller: Arc<Principal>,
+    book: PolicyBook,
+    clock: Arc<dyn Clock>,
+}
+
+impl Standing {
+    pub(crate) const fn new(caller: Arc<Principal>, book: PolicyBook, clock: Arc<dyn Clock>) -> Self {
+        Self { caller, book, clock }
+    }
+
+    /// Checks that the caller may go on now.
+    ///
+    /// # Errors
+    /// 401 if its key was deleted or has expired.
+    pub(crate) fn check(&self) -> Result<(), ApiError> {
+        check(&self.caller, &self.book, &*self.clock)
+    }
+
+    /// Waits for something as long as the caller may go on. What has come is dropped if it may not any more.
+    ///
+    /// # Errors
+    /// 401 once its key is deleted or expires.
+    pub(crate) async fn bound<F: Future>(&self, wait: F) -> Result<F::Output, ApiError> {
+        tokio::select! {
+            biased;
+            () = self.end() => Err(ended()),
+            come = wait => self.check().map(|()| come),
+        }
+    }
+
+    /// Waits until the caller may not go on.
+    async fn end(&self) {
+        // Begun before the first look, so that no change is missed.
+        let mut readings = self.book.readings();
+        while self.check().is_ok() {
+            let expiry = async {
+                if self.caller.expires().is_none() {
+                    std::future::pending::<()>().await;
+                }
+                sleep(EXPIRY_EVERY).await;
+            };
+            tokio::select! {
+                () = readings.next() => {}
+                () = expiry => {}
+            }
+        }
+    }
+}
+
+/// Checks that a caller may go on now.
+///
+/// # Errors
+/// 401 if its key was deleted or has expired.
+pub(super) fn check(caller: &Principal, book: &PolicyBook, clock: &dyn Clock) -> Result<(), ApiError> {
+    if caller.may_go_on(book, clock.now()) { Ok(()) } else { Err(ended()) }
+}
+
+fn ended() -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "the key was deleted or has expired since this call began")
+}
