@@ -1,7 +1,7 @@
 //! Cron expressions of five fields, in a time zone.
 //!
 //! Hours that are numbers are those of the clock: a time that the zone skips fires once, at the end of the gap, and one
-//! that comes twice fires at the first of the two. Where the hour is `*` or a step of it such as `*/2`, time goes on while
+//! that comes twice fires at the first of the two. Where the hours begin with `*`, such as `*/2`, time goes on while
 //! the clocks change: nothing fires for a skipped hour, and an hour that comes twice fires twice.
 
 mod dates;

@@ -5,6 +5,7 @@ use super::*;
 use crate::job::{Body, Tags};
 use crate::written_time::{Zone, parse_time};
 
+mod changes;
 mod cron_texts;
 
 /// Computed by `tests/times.py`.
@@ -62,7 +63,7 @@ fn the_times_of_a_year_are_those_of_the_table() {
         cases += 1;
         times += found.len();
     }
-    assert_eq!(cases, 45);
+    assert_eq!(cases, 70);
     assert!(times > 10_000, "{times}");
 }
 
