@@ -6,6 +6,7 @@ mod files;
 mod layouts;
 mod moving;
 mod sample;
+mod schedules;
 mod tenants;
 
 use std::collections::BTreeMap;

@@ -21,6 +21,7 @@ const DROPPED: &str = "ringback_api_event_listeners_dropped_total";
 const CONNECTIONS: &str = "ringback_api_connections";
 const REFUSED_CONNECTIONS: &str = "ringback_api_refused_connections_total";
 const AUDIT_LOG_FAILURES: &str = "ringback_audit_log_failures_total";
+const MISSED_FIRINGS: &str = "ringback_api_missed_firings_total";
 const BATCH_JOBS: &str = "ringback_api_submit_batch_jobs";
 
 const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -84,6 +85,7 @@ pub(crate) struct Metrics {
     events_sent: Counter<u64>,
     dropped: Counter<u64>,
     audit_log_failures: Counter<u64>,
+    missed_firings: Counter<u64>,
     batch_jobs: Histogram<u64>,
     /// One label set per [`Outcome`], in its order.
     outcomes: [[KeyValue; 1]; 8],
@@ -124,6 +126,10 @@ impl Metrics {
             audit_log_failures: counter(
                 AUDIT_LOG_FAILURES,
                 "Entries of the audit log that are in the log of the process alone",
+            ),
+            missed_firings: counter(
+                MISSED_FIRINGS,
+                "Firings whose time had come when their schedule was paused or changed",
             ),
             batch_jobs: batch_jobs.with_description("Jobs per store call").build(),
             outcomes,
@@ -188,6 +194,13 @@ impl Metrics {
     /// An entry of the audit log was not stored.
     pub(crate) fn audit_log_failed(&self) {
         self.audit_log_failures.add(1, &[]);
+    }
+
+    /// Counts firings that a change of their schedule has left out.
+    pub(crate) fn missed_firings(&self, firings: u64) {
+        if firings > 0 {
+            self.missed_firings.add(firings, &[]);
+        }
     }
 
     /// Records the number of jobs of a store call.

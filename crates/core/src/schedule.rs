@@ -1,6 +1,7 @@
 //! Schedules: jobs that recur, by a cron expression or every so often. At each of its times a schedule fires: a
 //! job is submitted, whose id is that of the schedule with the time.
 
+mod change;
 mod cron;
 mod key;
 mod plan;
@@ -52,6 +53,21 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// Whether it means the same times as another.
+    fn means(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Cron(one), Self::Cron(other)) => one.means(other),
+            (
+                Self::Every { period: one, anchor: of_one },
+                Self::Every { period: other, anchor: of_other },
+            ) => {
+                let apart = of_one.as_millis().abs_diff(of_other.as_millis());
+                one == other && apart.is_multiple_of(millis_up(*one))
+            }
+            (Self::Cron(_), Self::Every { .. }) | (Self::Every { .. }, Self::Cron(_)) => false,
+        }
+    }
+
     /// The first time after this one; `None` if there is none.
     fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         match self {
@@ -187,9 +203,9 @@ impl Schedule {
         }
     }
 
-    /// Whether it fires at the same times as another.
+    /// Whether it fires at the same times as another, which may be written otherwise. Of some that do it is not known.
     pub fn has_times_of(&self, other: &Self) -> bool {
-        (&self.rule, self.from, self.until) == (&other.rule, other.from, other.until)
+        self.rule.means(&other.rule) && (self.from, self.until) == (other.from, other.until)
     }
 
     /// The job of a firing. `policy` is that of the topic.

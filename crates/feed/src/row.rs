@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringback_core::clock::Timestamp;
@@ -332,11 +334,16 @@ pub(crate) fn content_hash(json: &[u8]) -> u64 {
     u64::from_be_bytes(std::array::from_fn(|n| hash[n]))
 }
 
-/// The submit as a person reads it, with secret header values left out.
+/// The submit as a person reads it, with header values left out and the body as it is written.
 pub(crate) fn shown(json: &[u8]) -> String {
-    let mut job: Map<String, Json> = serde_json::from_slice(json).unwrap_or_default();
-    if let Some(headers) = job.get_mut("headers").and_then(Json::as_object_mut) {
-        headers.values_mut().for_each(|value| *value = Json::from("***"));
-    }
-    Json::from(job).to_string()
+    let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(json).unwrap_or_default();
+    let fields = fields.iter().map(|(name, raw)| {
+        let without_values = |headers: Map<String, Json>| {
+            Json::from_iter(headers.into_iter().map(|(name, _)| (name, Json::from("***")))).to_string()
+        };
+        let headers = (name == "headers").then(|| serde_json::from_str(raw.get()).ok().map(without_values));
+        let value = headers.flatten().unwrap_or_else(|| raw.get().to_owned());
+        format!("{}:{value}", Json::from(name.as_str()))
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }

@@ -13,7 +13,7 @@ use ringback_core::schedule::{ScheduleKey, ScheduleState};
 use ringback_core::wire::{AuditLogTarget, FiringAnswer, ScheduleAnswer, SchedulesAnswer, UpcomingAnswer};
 use serde_json::{Value, json};
 
-use self::change::{Changed, Put, change, put, run_now};
+use self::change::{Put, change, put, run_now};
 pub(crate) use self::export::*;
 use crate::access::As;
 use crate::audit_log::{Change, Noted};
@@ -163,7 +163,8 @@ pub(crate) async fn delete_schedule(
 
 /// Pause a schedule
 ///
-/// It does not fire until it is resumed. What it would have fired meanwhile does not count as missed.
+/// It does not fire until it is resumed. What it would have fired meanwhile does not count as missed; what should
+/// have fired before does.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/pause", tag = "schedules", operation_id = "pause_schedule",
     params(ScheduleParams),
@@ -176,13 +177,8 @@ pub(crate) async fn pause_schedule(
     SchedulePath(key): SchedulePath,
     NoBody(deadline): NoBody,
 ) -> Noted<ScheduleAnswer> {
-    let pause = change(&api, &caller, &key, |state| {
-        if state.progress.paused {
-            return Changed::Nothing;
-        }
-        (state.progress.paused, state.progress.next) = (true, None);
-        Changed::State
-    });
+    let now = api.now();
+    let pause = change(&api, &caller, &key, |state| state.pause(now));
     let (was_paused, state) = deadline.bound(pause).await??;
     let answer = ScheduleAnswer::new(&key.id, state);
     let change = change_of(&answer).before(json!({"paused": was_paused})).after(json!({"paused": true}));
@@ -205,13 +201,7 @@ pub(crate) async fn resume_schedule(
     NoBody(deadline): NoBody,
 ) -> Noted<ScheduleAnswer> {
     let now = api.now();
-    let resume = change(&api, &caller, &key, |state| {
-        if !state.progress.paused {
-            return Changed::Nothing;
-        }
-        (state.progress.paused, state.progress.next) = (false, state.schedule.next_after(now));
-        Changed::State
-    });
+    let resume = change(&api, &caller, &key, |state| state.resume(now));
     let (was_paused, state) = deadline.bound(resume).await??;
     let answer = ScheduleAnswer::new(&key.id, state);
     let change = change_of(&answer).before(json!({"paused": was_paused})).after(json!({"paused": false}));
@@ -291,7 +281,10 @@ fn change_of(schedule: &ScheduleAnswer) -> Change {
 
 /// A schedule as the audit log has it: when it fires, and where its jobs go, without what is in them.
 fn shown(schedule: &ScheduleAnswer) -> Value {
-    let mut shown = serde_json::to_value(&schedule.fields).expect("plain data always serialises");
+    let mut fields = schedule.fields.clone();
+    // Not every JSON text is a value: `1e400` is not, nor is half of a surrogate pair.
+    fields.job.request.body = None;
+    let mut shown = serde_json::to_value(&fields).expect("plain data always serialises");
     if let Some(job) = shown["job"].as_object_mut() {
         job.retain(|name, _| ["topic", "url", "method", "on_dead", "on_done"].contains(&name.as_str()));
     }

@@ -22,7 +22,7 @@ use super::values::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScheduleRequest {
     /// The times at which it fires. Hours that are numbers are those of the clock: a time that clocks skip fires once,
-    /// after the gap, and one that comes twice fires once. Where the hour is `*` or a step of it, an hour that comes twice
+    /// after the gap, and one that comes twice fires once. Where the hours begin with `*`, an hour that comes twice
     /// fires twice, and one that is skipped does not fire.
     cron: Option<CronText>,
     /// How long from one firing to the next.

@@ -158,9 +158,9 @@ values! {
     /// `next` of the previous page of schedules. Opaque.
     ScheduleCursor = text(patterns::SCHEDULE_CURSOR, 3, 195).examples(["daily-report~reports"]);
     /// A cron expression: minute, hour, day of the month, month and day of the week. Each is `*`, a number, a list, a
-    /// range or a step of these; months and days of the week can be names, `L` is the last day, and `MON#2` the second
-    /// Monday of a month. If both days are given, either is enough. Or `@hourly`, `@daily`, `@weekly`, `@monthly` or
-    /// `@yearly`.
+    /// range or a step of these; months and days of the week can be names, `L` is the last day, `15W` the weekday
+    /// nearest to the 15th, `MON#2` the second Monday and `FRIL` the last Friday of a month. If both days are given, either
+    /// is enough, unless one begins with `*`. Or `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`.
     CronText = text(patterns::CRON, 1, 256).examples(["0 8 * * MON-FRI"]);
     /// How long from one firing to the next, 1 s to 366 days: seconds as a number, or a friendly duration.
     Period = duration(MIN_EVERY, MAX_EVERY).examples(["15m"]);

@@ -11,8 +11,8 @@ use crate::clock::{MAX_DIFFERENCE, Timestamp};
 pub const ON_TIME: Duration = Duration::from_secs(60);
 /// The most missed firings that are made up for at a time.
 pub const MAX_MISSED: usize = 1000;
-/// As many missed firings are counted at a time.
-const MAX_COUNTED: usize = 1000;
+/// As many missed firings of a cron expression are counted at a time: a week of minutes, nearly.
+const MAX_COUNTED: u64 = 10_000;
 /// How far back the last firings are looked for at first, and by which factor further each time.
 const FIRST_SPAN: Duration = Duration::from_secs(3600);
 const SPAN_FACTOR: u32 = 8;
@@ -81,7 +81,7 @@ impl Plan {
 
 impl Schedule {
     /// The last times from `earliest` to `now`, and not before `due`, at most `limit`.
-    fn last_times(
+    pub(super) fn last_times(
         &self,
         due: Timestamp,
         earliest: Timestamp,
@@ -106,9 +106,12 @@ impl Schedule {
         }
     }
 
-    /// How many times there are from `from` on and before `end`, at most [`MAX_COUNTED`]. `from` is one of them.
-    fn count(&self, from: Timestamp, end: Timestamp) -> u64 {
-        let times = std::iter::successors(Some(from), |time| self.next_after(*time));
-        times.take(MAX_COUNTED).take_while(|time| *time < end).count() as u64
+    /// How many times there are from `from` on and before `end`; of a cron expression no more than [`MAX_COUNTED`] are
+    /// counted. `from` is one of them.
+    pub(super) fn count(&self, from: Timestamp, end: Timestamp) -> u64 {
+        if from >= end {
+            return 0;
+        }
+        1 + self.count_between(from.plus(Duration::from_millis(1)), end, MAX_COUNTED - 1)
     }
 }

@@ -113,7 +113,7 @@ pub fn parse_schedule(
             "less than every",
         );
     }
-    let paused = field(&fields, "paused", "is no boolean", "true or false", &mut mistakes, read::<bool>);
+    let paused = field(&fields, "paused", "is not a boolean", "true or false", &mut mistakes, read::<bool>);
     let (Some(rule), Some(job)) = (rule, job) else { return Err(mistakes.into_problem()) };
     let schedule = Schedule {
         rule,
@@ -125,9 +125,9 @@ pub fn parse_schedule(
         from,
         until,
     };
-    // One that has fired for the last time can be put again as it is.
-    let is_stored = defaults.stored == Some(&schedule);
-    if mistakes.is_empty() && !is_stored && schedule.next_after(defaults.now).is_none() {
+    // One that has fired for the last time can be put again.
+    let is_known = defaults.stored.is_some_and(|stored| stored.has_times_of(&schedule));
+    if mistakes.is_empty() && !is_known && schedule.next_after(defaults.now).is_none() {
         never(&schedule, defaults.now, &mut mistakes);
     }
     mistakes.or(NewSchedule { schedule, paused })
@@ -224,7 +224,7 @@ fn named<T: Copy>(
     name_of: fn(T) -> &'static str,
     mistakes: &mut Mistakes,
 ) -> Option<T> {
-    field(fields, name, "is none of its values", allowed, mistakes, |raw| {
+    field(fields, name, "is not one of its values", allowed, mistakes, |raw| {
         let text = read::<String>(raw)?;
         all.iter().copied().find(|one| name_of(*one) == text)
     })

@@ -85,4 +85,6 @@ fn values_of_headers_are_not_shown() {
         shown(br#"{"id":"1","headers":{"authorization":"s3cret"}}"#),
         r#"{"headers":{"authorization":"***"},"id":"1"}"#
     );
+    let body = r#"{"body":{"b":1e400,"a":"\ud800"},"id":"1"}"#;
+    assert_eq!(shown(body.as_bytes()), body);
 }

@@ -2,10 +2,11 @@
 
 use http::StatusCode;
 use ringback_admission::{Principal, limit_reached};
+use ringback_core::clock::Timestamp;
 use ringback_core::contract::{ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, is_notice_topic};
 use ringback_core::job::Topic;
 use ringback_core::schedule::{
-    Firing, MAX_SCHEDULES, MAX_TENANT_SCHEDULES, Progress, ScheduleKey, ScheduleState,
+    Firing, MAX_SCHEDULES, MAX_TENANT_SCHEDULES, Progress, Schedule, ScheduleKey, ScheduleState,
 };
 use ringback_core::wire::{
     FieldError, NewSchedule, Problem, ScheduleDefaults, parse_schedule, submit_of_notice,
@@ -19,12 +20,6 @@ use crate::state::Api;
 
 /// How often a change is tried, if others change the schedule meanwhile.
 const MAX_TRIES: usize = 8;
-
-/// What a change has changed.
-pub(super) enum Changed {
-    Nothing,
-    State,
-}
 
 /// A schedule that was put: the status of the answer, what was there before, and what is there now.
 pub(super) struct Put {
@@ -104,10 +99,8 @@ async fn add(
     if let Some(shortage) = api.store.shortage().await {
         return Err(ApiError::retry_later(shortage));
     }
-    let (now, paused) = (api.now(), paused.unwrap_or_default());
-    let next = if paused { None } else { schedule.next_after(now) };
-    let progress = Progress { created: now, paused, next, ..Progress::default() };
-    let state = ScheduleState { schedule, progress };
+    let now = api.now();
+    let state = new_state(schedule, paused, now);
     // Greater than the version of a schedule that had this key before.
     let row = ScheduleRow::new(key.clone(), now.as_millis() * 1000, &state);
     match api.store.add_schedule(&row, most(api, caller)?).await? {
@@ -119,6 +112,12 @@ async fn add(
         }
         ScheduleAdded::TooMany => Err(too_many()),
     }
+}
+
+fn new_state(schedule: Schedule, paused: Option<bool>, now: Timestamp) -> ScheduleState {
+    let paused = paused.unwrap_or_default();
+    let next = if paused { None } else { schedule.next_after(now) };
+    ScheduleState { schedule, progress: Progress { created: now, paused, next, ..Progress::default() } }
 }
 
 /// How many schedules the caller's tenant may have, if that is limited: as many as it may have jobs.
@@ -141,33 +140,41 @@ async fn replace(
         return Err(other_topic(&row.topic));
     }
     let now = api.now();
-    let before = stored.as_ref().map(|stored| stored.progress.clone());
-    let progress = before.unwrap_or(Progress { created: now, ..Progress::default() });
-    let paused = paused.unwrap_or(progress.paused);
-    // A time that has come and has not fired yet stays.
-    let keeps_next = stored.as_ref().is_some_and(|stored| stored.schedule.has_times_of(&schedule));
-    let next = match (paused, keeps_next && !progress.paused) {
-        (true, _) => None,
-        // A time may be too late, if the clock was once ahead or the rules of its zone were others.
-        (false, true) => progress.next.into_iter().chain(schedule.next_after(now)).min(),
-        (false, false) => schedule.next_after(now),
+    let state = match &stored {
+        Some(stored) => {
+            let mut state = stored.clone();
+            state.set(schedule, paused, now);
+            state
+        }
+        // One that cannot be read begins anew.
+        None => new_state(schedule, paused, now),
     };
-    let state = ScheduleState { schedule, progress: Progress { paused, next, ..progress } };
     if stored.as_ref() == Some(&state) {
         return Ok(Some(state));
     }
     if let Some(shortage) = api.store.shortage().await {
         return Err(ApiError::retry_later(shortage));
     }
-    Ok(store(api, row, &state).await?.then_some(state))
+    let missed = stored.map_or(0, |stored| stored.progress.missed);
+    Ok(store(api, row, &state, missed).await?.then_some(state))
 }
 
-/// Stores a schedule in place of what was read. False if that was changed meanwhile.
-async fn store(api: &Api, read: ScheduleRow, state: &ScheduleState) -> Result<bool, ApiError> {
+/// Stores a schedule in place of what was read, and counts the firings that were missed by the change. False if that was
+/// changed meanwhile.
+async fn store(
+    api: &Api,
+    read: ScheduleRow,
+    state: &ScheduleState,
+    missed_before: u64,
+) -> Result<bool, ApiError> {
     let (shard, expected) = (api.store.shard_of(&read.shard_key()), Some(read.version));
     let row = ScheduleRow::new(read.key, read.version + 1, state);
     let change = ScheduleChange { expected, row, jobs: Vec::new() };
-    Ok(api.store.change_schedules(shard, &[change]).await? == [ScheduleChanged::Changed])
+    let is_changed = api.store.change_schedules(shard, &[change]).await? == [ScheduleChanged::Changed];
+    if is_changed {
+        api.metrics.missed_firings(state.progress.missed - missed_before);
+    }
+    Ok(is_changed)
 }
 
 /// Changes a schedule that exists. Returns whether it was paused before, and what it is now.
@@ -175,15 +182,15 @@ pub(super) async fn change(
     api: &Api,
     caller: &Principal,
     key: &ScheduleKey,
-    make: impl Fn(&mut ScheduleState) -> Changed,
+    make: impl Fn(&mut ScheduleState),
 ) -> Result<(bool, ScheduleState), ApiError> {
     for _ in 0..MAX_TRIES {
-        let (row, mut state) = find(api, caller, key).await?;
-        let was_paused = state.progress.paused;
-        match make(&mut state) {
-            Changed::Nothing => return Ok((was_paused, state)),
-            Changed::State if store(api, row, &state).await? => return Ok((was_paused, state)),
-            Changed::State => {}
+        let (row, before) = find(api, caller, key).await?;
+        let Progress { paused, missed, .. } = before.progress;
+        let mut state = before.clone();
+        make(&mut state);
+        if state == before || store(api, row, &state, missed).await? {
+            return Ok((paused, state));
         }
     }
     Err(outdated())

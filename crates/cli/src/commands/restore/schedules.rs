@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use http::Method;
 use ringback_core::job::Tenant;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::super::retry::PatientCalls;
 use super::present::each_line;
@@ -26,7 +26,32 @@ struct ScheduleLine<'a> {
 }
 
 /// The schedules that are there, by tenant and id.
-type Present = BTreeMap<(Option<Tenant>, String), Value>;
+type Present = BTreeMap<(Option<Tenant>, String), Content>;
+
+/// What a schedule says, to compare. The body of its job is a text: not every JSON text is a value.
+#[derive(PartialEq)]
+struct Content {
+    fields: Map<String, Value>,
+    job: Map<String, Value>,
+    body: Option<Box<str>>,
+}
+
+impl Content {
+    fn read(schedule: &RawValue) -> serde_json::Result<Self> {
+        let (mut job, mut body) = (Map::new(), None);
+        let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(schedule.get())?;
+        if let Some(raw) = fields.remove("job") {
+            let mut parts: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get())?;
+            body = parts.remove("body").map(|body| body.get().into());
+            job = values(parts)?;
+        }
+        Ok(Self { fields: values(fields)?, job, body })
+    }
+}
+
+fn values(parts: BTreeMap<String, &RawValue>) -> serde_json::Result<Map<String, Value>> {
+    parts.into_iter().map(|(name, raw)| Ok((name, serde_json::from_str(raw.get())?))).collect()
+}
 
 /// Restores the schedules that a backup ends with.
 pub(super) async fn restore(
@@ -49,9 +74,7 @@ pub(super) async fn restore(
         results.lines += 1;
         let name = (line.tenant.clone(), id.clone());
         match present.as_ref().and_then(|present| present.get(&name)) {
-            Some(known) if serde_json::from_str::<Value>(schedule.get()).is_ok_and(|new| new == *known) => {
-                results.repeated += 1;
-            }
+            Some(known) if Content::read(schedule).is_ok_and(|new| new == *known) => results.repeated += 1,
             Some(_) => {
                 results.refused += 1;
                 let note = format!("line {}: schedule {id} is another one here, and stays", line.number);
@@ -88,7 +111,7 @@ async fn all_present(calls: PatientCalls<'_>, plan: &Plan) -> anyhow::Result<Pre
     for owner in &plan.owners {
         let add = |line: &[u8]| {
             let ScheduleLine { id, schedule } = serde_json::from_slice(line)?;
-            present.insert((owner.clone(), id), serde_json::from_str(schedule.get())?);
+            present.insert((owner.clone(), id), Content::read(schedule)?);
             Ok(())
         };
         each_line(calls, ("schedules", "schedules"), owner.as_ref(), add).await?;

@@ -13,6 +13,13 @@ EXPRESSIONS = [
     "30 2 * * *", "0 0 * * *", "15,45 1-3 * * SUN", "0 8 L * *", "0 9 * * MON#2", "59 23 31 12 *", "0 12 13 * FRI",
     "0 */6 * * *", "20 * 1-5 4,10,11 *",
 ]
+# Clocks that change at midnight (Cairo, Santiago, Beirut), by two hours (Troll) and around Ramadan (Casablanca).
+ZONES_OF_2025 = [
+    "Africa/Cairo", "America/Santiago", "Asia/Beirut", "Antarctica/Troll", "Africa/Casablanca",
+]
+EXPRESSIONS_OF_2025 = [
+    "30 2 * * *", "0 0 * * *", "15,45 23,0-2 5-7,21-31 2-4,9,10 *", "30 0,23 */2 * FRI", "40 */1 5-7,22-31 2-4,9,10 *",
+]
 DAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 MINUTE = timedelta(minutes=1)
 
@@ -29,7 +36,7 @@ def numbers(field, low, high):
 def matcher(expression):
     minute, hour, day, month, weekday = expression.split()
     minutes, hours, months = numbers(minute, 0, 59), numbers(hour, 0, 23), numbers(month, 1, 12)
-    name, _, nth = weekday.partition("#")
+    names, _, nth = weekday.partition("#")
 
     def is_day(at):
         if day == "L":
@@ -37,16 +44,16 @@ def matcher(expression):
         return at.day in numbers(day, 1, 31)
 
     def is_weekday(at):
-        is_named = (at.weekday() + 1) % 7 == DAYS.index(name)
+        is_named = DAYS[(at.weekday() + 1) % 7] in names.split(",")
         return is_named and (not nth or (at.day - 1) // 7 + 1 == int(nth))
 
     def matches(at):
         if at.minute not in minutes or at.hour not in hours or at.month not in months:
             return False
+        # Either day is enough, unless one begins with a star.
         if weekday == "*":
             return is_day(at)
-        # Both fields given: either of them is enough.
-        return is_weekday(at) or (day != "*" and is_day(at))
+        return is_weekday(at) and is_day(at) if day.startswith("*") else is_weekday(at) or is_day(at)
 
     return matches, hour.startswith("*")
 
@@ -60,10 +67,12 @@ def local_minutes(zone, year):
 
 
 def main():
-    for name, year in YEARS:
+    cases = [(name, year, EXPRESSIONS) for name, year in YEARS]
+    cases += [(name, 2025, EXPRESSIONS_OF_2025) for name in ZONES_OF_2025]
+    for name, year, expressions in cases:
         minutes = list(local_minutes(ZoneInfo(name), year))
         start, end = datetime(year, 1, 1, tzinfo=timezone.utc), datetime(year + 1, 1, 1, tzinfo=timezone.utc)
-        for expression in EXPRESSIONS:
+        for expression in expressions:
             matches, is_elapsed = matcher(expression)
             times, reached = [], minutes[0][1] - MINUTE
             for at, local in minutes:

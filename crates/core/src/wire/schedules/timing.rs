@@ -40,7 +40,7 @@ fn cron(fields: &Fields<'_>, zone: Zone, mistakes: &mut Mistakes) -> Option<Rule
     }
     let raw = fields.get("cron")?;
     let Some(text) = read::<String>(raw) else {
-        mistakes.add("cron", format_args!("{} is no text", shown(raw)), Cron::ALLOWED);
+        mistakes.add("cron", format_args!("{} is not a text", shown(raw)), Cron::ALLOWED);
         return None;
     };
     match Cron::parse(&text, zone) {
@@ -54,7 +54,7 @@ fn cron(fields: &Fields<'_>, zone: Zone, mistakes: &mut Mistakes) -> Option<Rule
 
 fn every(fields: &Fields<'_>, timing: &Timing<'_>, mistakes: &mut Mistakes) -> Option<Rule> {
     let range = MIN_EVERY..=MAX_EVERY;
-    let period = duration_within(fields, "every", "is no period", range, "1 s to 366 days", mistakes);
+    let period = duration_within(fields, "every", "is not a period", range, "1 s to 366 days", mistakes);
     let zone = fields.get("time_zone").map(|_| &timing.zone);
     let given = local_time(fields, "anchor", zone, mistakes);
     after_1970(fields, "anchor", given, mistakes);
