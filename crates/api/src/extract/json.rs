@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::body::HttpBody as _;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
+use http::header::EXPECT;
 use ringback_core::wire::parse_nothing;
 
 use super::body::{self, Upload};
@@ -25,11 +27,16 @@ impl FromRequest<Arc<Api>> for MaybeJson {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
-        let is_json = media_type::check(request.headers(), &["application/json"]);
-        let Upload { bytes, .. } = body::read(request.into_body(), MAX_JOB_BYTES, &api.memory).await?;
+        let (parts, body) = request.into_parts();
+        let is_json = media_type::check(&parts.headers, &["application/json"]);
+        // A client that waits for 100 Continue has a body, and is refused before it sends it.
+        let is_awaited = parts.headers.contains_key(EXPECT) && !body.is_end_stream();
         match is_json {
-            Err(error) if !bytes.is_empty() => Err(error),
-            _ => Ok(Self(bytes)),
+            Err(error) if is_awaited => Err(error),
+            is_json => {
+                let Upload { bytes, .. } = body::read(&parts, body, MAX_JOB_BYTES, &api.memory).await?;
+                if bytes.is_empty() { Ok(Self(bytes)) } else { is_json.map(|_| Self(bytes)) }
+            }
         }
     }
 }
@@ -43,7 +50,7 @@ impl FromRequest<Arc<Api>> for JsonBody {
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         media_type::check(request.headers(), &["application/json"])?;
         let (parts, body) = request.into_parts();
-        let upload = body::read(body, MAX_JOB_BYTES, &api.memory).await?;
+        let upload = body::read(&parts, body, MAX_JOB_BYTES, &api.memory).await?;
         let turn = upload.turn(api, &parts).await?;
         Ok(Self(upload, turn))
     }
@@ -56,8 +63,8 @@ impl FromRequest<Arc<Api>> for NoBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
-        let Upload { bytes, deadline, .. } =
-            body::read(request.into_body(), MAX_EMPTY_BYTES, &api.memory).await?;
+        let (parts, body) = request.into_parts();
+        let Upload { bytes, deadline, .. } = body::read(&parts, body, MAX_EMPTY_BYTES, &api.memory).await?;
         parse_nothing(&bytes)?;
         Ok(Self(deadline))
     }
