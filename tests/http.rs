@@ -8,6 +8,7 @@ mod batch;
 mod bulk;
 mod callback_fields;
 mod cancel;
+mod clients;
 mod dead_letter_notices;
 mod dead_letters;
 mod demo;

@@ -34,6 +34,81 @@ async fn rolling_restarts_under_load_lose_nothing_and_answer_no_5xx() {
 }
 
 #[tokio::test]
+async fn an_update_behind_a_balancer_that_looks_each_second_refuses_no_submit() {
+    let two = [Role::Api, Role::Notifier]
+        .into_iter()
+        .fold(Stack::options(), |options, role| options.count(role, 2));
+    // Each api works on for longer than the balancer may take to see that it is not ready.
+    let two = two.role_env(Role::Api, "RINGBACK_DRAIN_DELAY", "2500ms");
+    let (mut stack, sink) = (two.start().await, Sink::counting().await);
+    let targets: Vec<Target> = stack.apis.iter().map(Target::of).collect();
+    let (is_over, turn) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let looking = async {
+        while !is_over.load(Ordering::Relaxed) {
+            for target in &targets {
+                target.look().await;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let submitting = async |caller: usize| {
+        let (client, mut ids) = (http_client(), Vec::new());
+        while !is_over.load(Ordering::Relaxed) {
+            let ready = targets.iter().filter(|target| target.is_ready.load(Ordering::Relaxed));
+            let ready: Vec<_> = ready.collect();
+            let target = ready[turn.fetch_add(1, Ordering::Relaxed) % ready.len()];
+            let id = format!("{caller}-{}", ids.len());
+            let request =
+                client.post(format!("{}/v1/jobs", target.api)).header("content-type", "application/json");
+            let answer = request.body(job(&sink, &id).to_string()).send().await;
+            let answer = answer.unwrap_or_else(|error| panic!("{id} was refused: {error:?}"));
+            assert_eq!(answer.status(), 201, "{id}");
+            ids.push(id);
+            sleep(Duration::from_millis(10)).await;
+        }
+        ids
+    };
+    let updating = async {
+        for n in 0..2 {
+            let (api, notifier) = (&mut stack.apis[n], &mut stack.notifiers[n]);
+            for process in [api, notifier] {
+                process.term();
+                assert_eq!(process.wait_exit(SOON).await.code(), Some(0), "{}", process.log());
+                process.restart();
+                process.ready(SOON).await;
+            }
+            let is_back =
+                async || targets[n].is_ready.load(Ordering::Relaxed).then_some(()).ok_or("not seen yet");
+            eventually(SOON, "the balancer has seen it", is_back).await;
+        }
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let ((), (), one, other) = tokio::join!(looking, updating, submitting(1), submitting(2));
+    sink.wait_for_jobs(&[one, other].concat(), 1, Duration::from_secs(60)).await;
+    let twice: Vec<_> = sink.counts().into_iter().filter(|(_, count)| *count > 1).collect();
+    assert_eq!(twice, [], "delivered twice");
+}
+
+/// An API, as a balancer knows it.
+struct Target {
+    api: String,
+    readiness: String,
+    is_ready: AtomicBool,
+}
+
+impl Target {
+    fn of(process: &Process) -> Self {
+        let readiness = format!("http://{}/readyz", process.admin());
+        Self { api: api_of(process), readiness, is_ready: AtomicBool::new(true) }
+    }
+
+    async fn look(&self) {
+        let answer = http_client().get(&self.readiness).send().await;
+        self.is_ready.store(answer.is_ok_and(|answer| answer.status() == 200), Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
 async fn restarts_of_all_roles_in_one_process_lose_nothing_either() {
     let counts = roll(StackOptions::embedded(), restarts() / 6).await;
     assert_eq!(counts.delivered_twice, 0, "a process that is asked to end finishes what it has begun");

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ringback_testkit::{
-    Answer, Process, ProcessSpec, RedisServer, Role, Sink, Stack, eventually, free_port, http_client,
+    Answer, Process, ProcessSpec, RedisServer, Role, Sink, Stack, StackOptions, eventually, free_port,
+    http_client,
 };
 use serde_json::Value;
 
@@ -19,6 +20,43 @@ async fn every_role_ends_with_0_when_it_is_asked_to() {
         let status = process.wait_exit(SOON).await;
         assert_eq!(status.code(), Some(0), "{}", process.log());
     }
+}
+
+#[tokio::test]
+async fn a_process_without_a_terminal_goes_on_at_sighup_and_reads_its_certificate_again() {
+    let stack = StackOptions::api_only().start().await;
+    let tls = tempfile::tempdir().expect("a temp directory");
+    let file = |name: &str| format!("{}/tls/{name}", env!("CARGO_MANIFEST_DIR"));
+    let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| tls.path().join(name));
+    let put = |name: &str| {
+        std::fs::copy(file(&format!("{name}.pem")), &certificate).expect("a certificate");
+        std::fs::copy(file(&format!("{name}.key")), &key).expect("a key");
+    };
+    put("api");
+    let spec = stack.spec(Role::Api).without_terminal();
+    let spec = spec
+        .env("RINGBACK_TLS_CERT", &certificate.to_string_lossy())
+        .env("RINGBACK_TLS_KEY", &key.to_string_lossy());
+    let mut with_certificate = spec.start();
+    let plain =
+        [Role::Api, Role::Carrier, Role::Notifier].map(|role| stack.spec(role).without_terminal().start());
+    for mut process in plain {
+        process.ready(SOON).await;
+        process.hang_up();
+        process.hang_up();
+        eventually(SOON, "it has noticed", async || process.log().contains("SIGHUP").then_some(()).ok_or(()))
+            .await;
+        process.ready(SOON).await;
+        process.term();
+        assert_eq!(process.wait_exit(SOON).await.code(), Some(0), "{}", process.log());
+    }
+    with_certificate.ready(SOON).await;
+    put("renewed");
+    with_certificate.hang_up();
+    let is_read =
+        async || with_certificate.log().contains("the certificate was read again").then_some(()).ok_or(());
+    // Sooner than it would look by itself, and without a connection.
+    eventually(Duration::from_secs(3), "it is read", is_read).await;
 }
 
 #[tokio::test]

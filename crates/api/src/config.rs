@@ -12,6 +12,7 @@ use ringback_core::retry::{self, InstallationRetry};
 use ringback_egress::Guard;
 use ringback_secrets::MasterKeys;
 use ringback_service::http_server::Tls;
+use ringback_service::settings::DRAIN_DELAY;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
@@ -45,6 +46,7 @@ const OWN: &[Setting] = &[
         "File in the PEM form with the authorities that PostgreSQL is trusted by on TLS; those of the system if empty",
     ),
     Setting::new("UI", "on", "Whether the dashboard is served at /ui/: on or off"),
+    DRAIN_DELAY,
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
 ];
 

@@ -1,4 +1,4 @@
-//! The dashboard at `/ui/`: files that are part of the binary, served with a strict content security policy and entity
+//! The dashboard at `/ui/`, where `/` leads to: files that are part of the binary, served with a strict content security policy and entity
 //! tags. It calls the public API like any other client, so nothing here knows a job.
 
 mod assets;
@@ -74,6 +74,8 @@ impl Asset {
 /// The paths of the dashboard and their handlers.
 pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
     vec![
+        // For whoever types the address of the API into a browser.
+        ("/", get(|| async { Redirect::temporary("ui/") })),
         // A relative address, so that it also holds behind a proxy with a prefix.
         ("/ui", get(|| async { Redirect::permanent("ui/") })),
         ("/ui/", get(|headers: HeaderMap| async move { answer(INDEX, &headers).await })),

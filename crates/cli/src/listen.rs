@@ -13,10 +13,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use http::{HeaderName, HeaderValue, StatusCode};
-use ringback_service::Shutdown;
 use ringback_service::http_server::{self, Connections};
+use ringback_service::{Shutdown, Signals};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -94,7 +93,7 @@ fn response_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-/// Runs until Ctrl-C or SIGTERM.
+/// Runs until Ctrl-C, SIGTERM, or the end of its terminal.
 pub(crate) fn main(args: ListenArgs, format: Format, times: Times) -> anyhow::Result<ExitCode> {
     if args.status.len() > MAX_STATUSES {
         return Err(values::wrong(format!("--status takes at most {MAX_STATUSES} statuses")).into());
@@ -108,16 +107,14 @@ pub(crate) fn main(args: ListenArgs, format: Format, times: Times) -> anyhow::Re
 
 async fn run(args: ListenArgs, format: Format, times: Times) -> anyhow::Result<()> {
     let listener = bind(args.listen).await?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = Signals::listen()?;
     let (printer, printing) = Printer::start(Style::of_stdout(format, times));
     note(&format!("listening on http://{}; press Ctrl-C to stop", listener.local_addr()?));
     let answers = Answers::new(args.status, args.delay, args.header, args.body);
     tokio::select! {
         () = serve(listener, answers, printer.clone()) => {}
         () = printer.closed() => {}
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        _ = signals.stop() => {}
     }
     drop(printer);
     match timeout(LAST_PRINTS, printing).await {

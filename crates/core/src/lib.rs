@@ -22,6 +22,7 @@ pub mod contract;
 pub mod credential;
 pub mod destination;
 pub mod duration;
+pub mod encoding;
 pub mod fault;
 pub mod hex;
 pub mod job;

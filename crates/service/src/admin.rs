@@ -37,7 +37,7 @@ struct Check {
 }
 
 impl Health {
-    /// Creates a state without checks, which is not ready. After `shutdown` has begun it is never ready.
+    /// Creates a state without checks, which is not ready. Once `shutdown` is announced or has begun it is never ready.
     #[must_use]
     pub fn new(shutdown: &Shutdown) -> Self {
         Self { checks: Arc::default(), shutdown: shutdown.clone() }
@@ -52,7 +52,7 @@ impl Health {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let checks = self.lock();
-        !self.shutdown.is_stopping() && !checks.is_empty() && checks.values().all(|check| check.ready)
+        !self.shutdown.is_near() && !checks.is_empty() && checks.values().all(|check| check.ready)
     }
 
     fn report(&self) -> serde_json::Value {
@@ -62,7 +62,7 @@ impl Health {
             .iter()
             .map(|(name, check)| (name.clone(), json!({"ready": check.ready, "detail": check.detail})))
             .collect();
-        if self.shutdown.is_stopping() {
+        if self.shutdown.is_near() {
             checks.insert("shutdown".to_owned(), json!({"ready": false, "detail": "shutting down"}));
         }
         json!({"ready": ready, "checks": checks})
@@ -179,6 +179,15 @@ mod tests {
         let (status, body) = ready(&health).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert!(body.contains(r#""shutdown":{"detail":"shutting down","ready":false}"#), "{body}");
+    }
+
+    #[tokio::test]
+    async fn a_process_is_not_ready_from_the_moment_it_announces_its_shutdown() {
+        let (health, shutdown) = health();
+        health.set("store", true, "");
+        shutdown.announce();
+        assert_eq!(ready(&health).await.0, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(!shutdown.is_stopping(), "it works on");
     }
 
     #[tokio::test]

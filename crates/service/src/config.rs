@@ -57,6 +57,12 @@ impl Lookup {
         Self { settings: distinct(settings), flags, env, mistakes: Vec::new() }
     }
 
+    /// Whether a group lists the setting.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.settings.iter().any(|setting| setting.name == name)
+    }
+
     /// Returns the value as text.
     pub fn text(&mut self, name: &str) -> String {
         let setting = self.setting(name);
@@ -139,9 +145,7 @@ impl Lookup {
     /// Returns the variables that begin with [`PREFIX`] but that no Ringback process reads.
     #[must_use]
     pub fn unknown_variables(&self) -> Vec<&str> {
-        let known = |name: &str| {
-            ALL_NAMES.contains(&name) || self.settings.iter().any(|setting| setting.name == name)
-        };
+        let known = |name: &str| ALL_NAMES.contains(&name) || self.has(name);
         self.env
             .keys()
             .filter(|variable| variable.strip_prefix(PREFIX).is_some_and(|name| !known(name)))

@@ -4,17 +4,21 @@
 
 mod beginning;
 mod chunks;
+mod client;
 mod connections;
+mod expected_body;
 mod held_body;
 mod pace;
 mod places;
 mod requests;
 mod streams;
 pub(crate) mod tls;
+mod watched_body;
 mod write_timeout;
 
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -29,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::beginning::Beginning;
+use self::client::{Client, Protection, Socket};
 use self::connections::Accepted;
 pub use self::connections::Connections;
 pub use self::held_body::hold_until_taken;
@@ -38,6 +43,7 @@ use self::streams::Streams;
 pub use self::tls::Tls;
 use self::write_timeout::WriteTimeout;
 use crate::backoff::Outage;
+use crate::process::signals;
 use crate::shutdown::Shutdown;
 
 /// How long a client may take to send the head of a request. Also how long a kept-alive connection
@@ -78,10 +84,17 @@ pub async fn serve(
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
     let _cut_when_dropped = cut.clone().drop_guard();
     let mut outage = Outage::new();
+    let mut files_changed = signals::read_again();
     loop {
         let accepted = tokio::select! {
             biased;
             () = shutdown.stopping() => break,
+            () = signals::next(files_changed.as_mut()) => {
+                if let Some(tls) = &tls {
+                    tls.read_again().await;
+                }
+                continue;
+            }
             accepted = allowed.accept(&listener) => accepted,
         };
         match accepted {
@@ -131,6 +144,8 @@ pub async fn serve(
 }
 
 async fn connection(stream: TcpStream, requests: Requests, tls: Option<Tls>, shutdown: Shutdown) {
+    // Until the system was asked for events, nothing is known of a client that has left already.
+    yield_now().await;
     // Responses are small; without this they would be delayed.
     stream.set_nodelay(true).ok();
     let stalled_for = requests.stalled_for();
@@ -140,11 +155,14 @@ async fn connection(stream: TcpStream, requests: Requests, tls: Option<Tls>, shu
             () = shutdown.stopping() => return,
         };
         if matches!(known, Ok(Ok(()))) {
-            http(builder(stalled_for), WriteTimeout::new(stream, stalled_for), requests, shutdown).await;
+            let (socket, client) = Socket::new(stream, Protection::Plain);
+            let stream = WriteTimeout::new(socket, stalled_for);
+            http(builder(stalled_for), stream, (requests, client), shutdown).await;
         }
         return;
     };
-    let handshake = async { tls.acceptor().await.accept(stream).await };
+    let (socket, client) = Socket::new(stream, Protection::Tls);
+    let handshake = async { tls.acceptor().await.accept(socket).await };
     let stream = tokio::select! {
         ended = timeout(HANDSHAKE_WITHIN, handshake) => match ended {
             Ok(Ok(stream)) => stream,
@@ -156,17 +174,23 @@ async fn connection(stream: TcpStream, requests: Requests, tls: Option<Tls>, shu
     if stream.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
         let beginning = Beginning::new(PREFACE.len(), HEAD_WITHIN);
         let stream = WriteTimeout::new(stream, stalled_for).with_beginning(beginning);
-        http(builder(stalled_for).http2_only(), stream, requests, shutdown).await;
+        http(builder(stalled_for).http2_only(), stream, (requests, client), shutdown).await;
     } else {
         let stream = WriteTimeout::new(stream, stalled_for);
-        http(builder(stalled_for).http1_only(), stream, requests, shutdown).await;
+        http(builder(stalled_for).http1_only(), stream, (requests, client), shutdown).await;
     }
 }
 
 /// What serves a connection, with its limits.
 fn builder(stalled_for: Duration) -> Builder<Streams> {
     let mut builder = Builder::new(Streams { stalled_for });
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(MAX_HEAD as usize);
+    // A client that has closed its sending half is answered; `Client` sees whether it is gone.
+    builder
+        .http1()
+        .half_close(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(MAX_HEAD as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -177,11 +201,15 @@ fn builder(stalled_for: Duration) -> Builder<Streams> {
 }
 
 /// Serves the requests of a connection.
-async fn http<S>(builder: Builder<Streams>, stream: WriteTimeout<S>, requests: Requests, shutdown: Shutdown)
-where
+async fn http<S>(
+    builder: Builder<Streams>,
+    stream: WriteTimeout<S>,
+    (requests, client): (Requests, Arc<Client>),
+    shutdown: Shutdown,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request| requests.clone().answer(request));
+    let service = service_fn(move |request| requests.clone().answer(request, Arc::clone(&client)));
     let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,

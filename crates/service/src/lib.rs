@@ -31,7 +31,7 @@ pub use crate::config::{Lookup, Setting};
 pub use crate::context::Context;
 #[cfg(debug_assertions)]
 pub use crate::fault_plan::install as install_fault_plan;
-pub use crate::process::{USAGE, process_name};
+pub use crate::process::{Signals, USAGE, process_name};
 pub use crate::scrape::{GaugeValues, Scrapes};
 pub use crate::service::Service;
 pub use crate::shutdown::Shutdown;

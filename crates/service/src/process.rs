@@ -1,6 +1,6 @@
 //! Runs a process: runtime, telemetry, signals and admin port around its work, and the exit status.
 
-mod signals;
+pub(crate) mod signals;
 
 use std::any::Any;
 use std::future::Future;
@@ -23,7 +23,8 @@ use crate::settings::ProcessSettings;
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, LogQueue, Telemetry};
 
-use self::signals::{Caught, Signals};
+use self::signals::Caught;
+pub use self::signals::Signals;
 
 /// The exit status for a wrong configuration or command line (`EX_USAGE` of sysexits.h).
 pub const USAGE: u8 = 64;
@@ -125,7 +126,7 @@ impl Process {
                 let admin =
                     admin::serve(listener, self.settings.admin_tls, health, telemetry.registry(), scrapes);
                 let work = AssertUnwindSafe(async { work(context).await }).catch_unwind();
-                supervise(work, signals.obey(&shutdown), admin, &shutdown).await?
+                supervise(work, signals.obey(&shutdown, self.settings.drain_delay), admin, &shutdown).await?
             }
             (Err(error), _) => failed("cannot listen for signals", &error.into()),
             (_, Err(error)) => failed("cannot start", &error),

@@ -27,6 +27,15 @@ pub const SETTINGS: &[Setting] = &[
     ),
 ];
 
+/// The setting of processes that callers reach through a balancer. Each of their roles lists it; others do not wait.
+pub const DRAIN_DELAY: Setting = Setting::new(
+    "DRAIN_DELAY",
+    "0s",
+    "How long the process says that it is not ready and serves on, after the first signal and before DRAIN",
+);
+
+/// What a balancer needs to notice is far shorter.
+const LONGEST_DRAIN_DELAY: Duration = Duration::from_secs(60 * 60);
 const LONGEST_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The values of [`SETTINGS`], and whether the standard `OTEL_` variables ask for trace export.
@@ -36,6 +45,7 @@ pub(crate) struct ProcessSettings {
     pub(crate) filter: Targets,
     pub(crate) format: LogFormat,
     pub(crate) drain: Duration,
+    pub(crate) drain_delay: Duration,
     pub(crate) export_traces: bool,
     /// The standard variables that are set and have no effect.
     pub(crate) not_honoured: Vec<String>,
@@ -49,6 +59,7 @@ impl ProcessSettings {
             filter: filter(lookup),
             format: lookup.parse("LOG_FORMAT"),
             drain: drain(lookup),
+            drain_delay: drain_delay(lookup),
             export_traces: telemetry::exports_traces(env),
             not_honoured: telemetry::not_honoured(env),
         }
@@ -71,6 +82,14 @@ pub fn load_from<C>(
 /// Reads the grace period.
 fn drain(lookup: &mut Lookup) -> Duration {
     lookup.duration_in("DRAIN", Duration::ZERO..=LONGEST_DRAIN)
+}
+
+/// Reads how long the process works on after it is not ready.
+fn drain_delay(lookup: &mut Lookup) -> Duration {
+    if !lookup.has(DRAIN_DELAY.name) {
+        return Duration::ZERO;
+    }
+    lookup.duration_in(DRAIN_DELAY.name, Duration::ZERO..=LONGEST_DRAIN_DELAY)
 }
 
 /// Rejects a grace period that is shorter than one call to the store may take. `setting` is the

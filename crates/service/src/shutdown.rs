@@ -1,7 +1,8 @@
-//! The two phases of a shutdown: first accept no new work, then, after the grace period, drop the rest.
+//! The phases of a shutdown: announce it and work on, accept no new work, then, after the grace period, drop the rest.
 //!
 //! Signals and tests begin it; each role decides how it reacts.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// Signals every part of a process to stop, and by when. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
+    announced: Arc<AtomicBool>,
     soft: CancellationToken,
     hard: CancellationToken,
     grace: Duration,
@@ -23,11 +25,23 @@ impl Shutdown {
     #[must_use]
     pub fn new(grace: Duration) -> Self {
         Self {
+            announced: Arc::default(),
             soft: CancellationToken::new(),
             hard: CancellationToken::new(),
             grace,
             deadline: Arc::default(),
         }
+    }
+
+    /// Says that the shutdown is near: `/readyz` says so, and what comes is done as before.
+    pub fn announce(&self) {
+        self.announced.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if the shutdown is announced or has begun.
+    #[must_use]
+    pub fn is_near(&self) -> bool {
+        self.announced.load(Ordering::Relaxed) || self.is_stopping()
     }
 
     /// Begins the shutdown. The grace period starts at the first call.

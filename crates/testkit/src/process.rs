@@ -20,6 +20,7 @@ pub struct ProcessSpec {
     args: Vec<String>,
     env: Vec<(String, String)>,
     is_unread: bool,
+    has_terminal: bool,
     /// Where the binary is, if it is not one of this build.
     binaries: Option<PathBuf>,
 }
@@ -38,6 +39,7 @@ impl ProcessSpec {
             args: Vec::new(),
             env: everywhere.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
             is_unread: false,
+            has_terminal: true,
             binaries: None,
         }
     }
@@ -67,12 +69,23 @@ impl ProcessSpec {
         self
     }
 
+    /// Starts it in a session of its own, which has no terminal (setsid(1)).
+    pub fn without_terminal(mut self) -> Self {
+        self.has_terminal = false;
+        self
+    }
+
     /// The command that starts it, for callers that connect its input and output themselves.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(match &self.binaries {
+        let program = match &self.binaries {
             Some(directory) => directory.join(&self.binary),
             None => binary(&self.binary),
-        });
+        };
+        let mut command =
+            Command::new(if self.has_terminal { program.as_os_str() } else { "setsid".as_ref() });
+        if !self.has_terminal {
+            command.arg(program);
+        }
         for (name, _) in std::env::vars_os() {
             let ours =
                 name.to_str().is_some_and(|name| name.starts_with("RINGBACK_") || name.starts_with("OTEL_"));
@@ -109,6 +122,11 @@ impl Process {
     /// Sends SIGTERM.
     pub fn term(&mut self) {
         self.child.signal(Signal::SIGTERM);
+    }
+
+    /// Sends SIGHUP.
+    pub fn hang_up(&mut self) {
+        self.child.signal(Signal::SIGHUP);
     }
 
     /// Sends SIGKILL and waits until the process is gone.

@@ -1,6 +1,6 @@
 //! Requests that a browser on this machine was made to send. While there is no root key whoever reaches the API may do
-//! everything, so a page that somebody visits must not reach it: neither by a name that leads here (DNS rebinding) nor by
-//! a form or a script of another site.
+//! everything, so a page that somebody visits must not reach it by a name that leads here (DNS rebinding), and must change
+//! nothing by a form or a script of another site.
 
 use http::StatusCode;
 use http::header::{HOST, ORIGIN};
@@ -13,7 +13,7 @@ use crate::error::ApiError;
 /// The header in which browsers say where a request comes from (Fetch Metadata Request Headers).
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// Checks that a request names the API by one of its hosts, and was not sent for a page of another site.
+/// Checks that a request names the API by one of its hosts, and changes nothing for a page of another site.
 ///
 /// # Errors
 /// 403 if it was not.
@@ -27,6 +27,10 @@ pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiEr
         );
         return Err(ApiError::new(StatusCode::FORBIDDEN, detail));
     }
+    // A link may lead here from anywhere. What a page of another site fetches it cannot read: no answer allows that.
+    if parts.method.is_safe() {
+        return Ok(());
+    }
     let origins = parts.headers.get_all(ORIGIN).iter();
     let is_own = |origin: &[u8]| {
         let origin = String::from_utf8_lossy(origin);
@@ -36,8 +40,7 @@ pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiEr
     let is_foreign = !origins.map(|origin| origin.as_bytes()).all(is_own)
         || !sites.map(|site| site.as_bytes()).all(|site| matches!(site, b"same-origin" | b"none"));
     if is_foreign {
-        let detail =
-            "the request was sent for a page of another site; without a root key no such request is served";
+        let detail = "the request was sent for a page of another site; without a root key no such request may change anything";
         return Err(ApiError::new(StatusCode::FORBIDDEN, detail));
     }
     Ok(())
@@ -78,7 +81,18 @@ mod tests {
     }
 
     #[test]
-    fn requests_for_pages_of_other_sites_are_refused() {
+    fn a_link_from_another_site_is_followed_but_not_by_another_name() {
+        let read = |host: &str| {
+            let request =
+                http::Request::get("/ui/").header("host", host).header("sec-fetch-site", "cross-site");
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            check(&parts, Some(&["localhost".to_owned()])).map_err(|error| error.0.status)
+        };
+        assert_eq!((read("localhost:7411"), read("evil.example")), (Ok(()), Err(403)));
+    }
+
+    #[test]
+    fn changes_for_pages_of_other_sites_are_refused() {
         let host = ("host", "localhost:7411");
         for own in [
             ("origin", "http://localhost:7411"),

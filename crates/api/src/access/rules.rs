@@ -18,7 +18,7 @@ pub(super) enum Need {
 pub(super) fn need(method: &Method, path: &str) -> Need {
     let (is_read, is_write) = (*method == Method::GET || *method == Method::HEAD, *method != Method::GET);
     match path {
-        "/openapi.json" | "/ui" | "/ui/" | "/ui/{*asset}" => Need::Nothing,
+        "/" | "/openapi.json" | "/ui" | "/ui/" | "/ui/{*asset}" => Need::Nothing,
         "/v1/jobs" | "/v1/jobs/{topic}/{id}" | "/v1/bulk/{bulk}" if is_read => Need::Scope(Scope::Read),
         "/v1/jobs" | "/v1/jobs/batch" | "/v1/jobs/{topic}/{id}" | "/v1/jobs/{topic}/{id}/run" => {
             Need::Scope(Scope::Submit)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
+use ringback_core::encoding::json_error;
 use ringback_core::wire::{FirstItems, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, Problem};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
@@ -125,8 +126,8 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 /// The first items of a JSON array, up to [`MAX_ITEMS`], and the number of all.
 fn array(bytes: &[u8]) -> Result<(Vec<&[u8]>, usize), Problem> {
     let text = std::str::from_utf8(bytes).map_err(|e| Problem::unreadable(format!("not UTF-8: {e}")))?;
-    let FirstItems::<MAX_ITEMS> { first, count } =
-        serde_json::from_str(text).map_err(|e| Problem::unreadable(format!("not a JSON array: {e}")))?;
+    let FirstItems::<MAX_ITEMS> { first, count } = serde_json::from_str(text)
+        .map_err(|e| Problem::unreadable(format!("not a JSON array: {}", json_error(text, &e))))?;
     Ok((first.into_iter().map(|item| item.get().as_bytes()).collect(), count))
 }
 

@@ -8,7 +8,9 @@ use axum::extract::Request;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use http::StatusCode;
+use http::header::EXPECT;
 use http::request::Parts;
+use ringback_core::encoding::without_mark;
 use ringback_core::wire::Problem;
 use ringback_service::http_server::Peer;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -69,7 +71,7 @@ pub(super) async fn of_request(
     api: &Api,
 ) -> Result<(Parts, Upload), ApiError> {
     let (parts, body) = request.into_parts();
-    let upload = read(body, limit, &api.memory).await?;
+    let upload = read(&parts, body, limit, &api.memory).await?;
     api.standing(&As::of(&parts)).check()?;
     Ok((parts, upload))
 }
@@ -77,11 +79,20 @@ pub(super) async fn of_request(
 /// Reads a body of up to `limit` bytes.
 ///
 /// # Errors
-/// 400 if the body ends early, 408 if it is too slow, 413 if it is too large, 503 without memory.
-async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Result<Upload, ApiError> {
+/// 400 if the body ends early or is not in UTF-8, 408 if it is too slow, 413 if it is too large, 503 without memory.
+async fn read(
+    parts: &Parts,
+    body: Body,
+    limit: usize,
+    memory: &MemoryBudget,
+) -> Result<Upload, ApiError> {
     let (announced, start) = (announced_length(&body), Instant::now());
     let mut frames = body.into_data_stream();
     if announced.is_some_and(|length| length > limit) {
+        // A client that waits for 100 Continue sends nothing that would have to be read, and must not be asked for it.
+        if parts.headers.contains_key(EXPECT) {
+            return Err(too_large(limit));
+        }
         return Err(refuse(frames, too_large(limit)).await);
     }
     let mut rate = Rate { until: start + WITHIN, goal: None, part: SMALL };
@@ -108,7 +119,9 @@ async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Result<Upload,
         }
         whole = whole.and(frame, permit.bytes());
     }
-    Ok(Upload { bytes: whole.freeze(), permit, deadline: Deadline::from_now() })
+    let bytes = whole.freeze();
+    let text = without_mark(&bytes).map_err(|why| Problem::unreadable(why.to_string()))?;
+    Ok(Upload { bytes: bytes.slice_ref(text), permit, deadline: Deadline::from_now() })
 }
 
 /// The body's `Content-Length`.

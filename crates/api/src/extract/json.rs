@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::body::HttpBody as _;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
+use http::header::EXPECT;
 use ringback_core::wire::parse_nothing;
 
 use super::body::{self, Upload};
@@ -26,10 +28,14 @@ impl FromRequest<Arc<Api>> for MaybeJson {
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         let is_json = media_type::check(request.headers(), &["application/json"]);
-        let (_, Upload { bytes, .. }) = body::of_request(request, MAX_JOB_BYTES, api).await?;
+        // A client that waits for 100 Continue has a body, and is refused before it sends it.
+        let is_awaited = request.headers().contains_key(EXPECT) && !request.body().is_end_stream();
         match is_json {
-            Err(error) if !bytes.is_empty() => Err(error),
-            _ => Ok(Self(bytes)),
+            Err(error) if is_awaited => Err(error),
+            is_json => {
+                let (_, Upload { bytes, .. }) = body::of_request(request, MAX_JOB_BYTES, api).await?;
+                if bytes.is_empty() { Ok(Self(bytes)) } else { is_json.map(|_| Self(bytes)) }
+            }
         }
     }
 }

@@ -127,26 +127,31 @@ async fn status(access: Access, path: &str, headers: &[(&str, &str)]) -> StatusC
 #[tokio::test]
 async fn the_files_need_no_key_and_the_data_does() {
     let asking = || Access { root: Some("0123456789abcdef0123456789abcdef".parse().unwrap()), hosts: None };
-    for path in ["/ui", "/ui/", "/ui/main.js", "/ui/nothing.js"] {
+    for path in ["/", "/ui", "/ui/", "/ui/main.js", "/ui/nothing.js"] {
         assert_ne!(status(asking(), path, &[]).await, StatusCode::UNAUTHORIZED, "{path}");
     }
     assert_eq!(status(asking(), "/v1/stats", &[]).await, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
-async fn without_a_root_key_it_is_for_this_machine_and_no_page_of_another_site() {
+async fn without_a_root_key_it_is_for_this_machine_and_links_from_other_sites_lead_there() {
     let local = || Access { root: None, hosts: Some(vec!["localhost".to_owned()]) };
     let host = ("host", "localhost:7411");
-    for site in ["same-origin", "none"] {
+    for site in ["same-origin", "none", "same-site", "cross-site"] {
         assert_eq!(
             status(local(), "/ui/", &[host, ("sec-fetch-site", site)]).await,
             StatusCode::OK,
             "{site}"
         );
     }
-    let foreign = [host, ("sec-fetch-site", "cross-site")];
-    assert_eq!(status(local(), "/ui/", &foreign).await, StatusCode::FORBIDDEN);
     assert_eq!(status(local(), "/ui/", &[("host", "evil.example")]).await, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn the_root_leads_a_browser_there() {
+    let answer = get("/", &[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")]).await;
+    assert_eq!(answer.status(), StatusCode::TEMPORARY_REDIRECT);
+    assert_eq!(answer.headers()[header::LOCATION], "ui/");
 }
 
 #[tokio::test]
@@ -158,7 +163,7 @@ async fn what_is_no_file_is_not_found() {
 
 #[tokio::test]
 async fn nothing_is_served_where_it_is_off() {
-    for path in ["/ui", "/ui/", "/ui/main.js"] {
+    for path in ["/", "/ui", "/ui/", "/ui/main.js"] {
         let request = Request::get(path).body(Body::empty()).unwrap();
         let answer = served(Dashboard::Off).oneshot(request).await.unwrap();
         assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");

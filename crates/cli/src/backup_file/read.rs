@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read as _};
 
+use ringback_core::encoding::{OtherEncoding, without_mark};
 use ringback_core::job::Tenant;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,6 +17,8 @@ use super::format::{Counts, END, End, FORMAT, HEADER, Header, Kind, MAX_LINE, no
 pub(crate) enum Damage {
     #[error("it cannot be read")]
     Io(#[from] io::Error),
+    #[error(transparent)]
+    Encoding(#[from] OtherEncoding),
     #[error("it is not a backup: its first line is not the header of one")]
     NoHeader,
     #[error("it has format {0}, and this version reads format {FORMAT}")]
@@ -86,7 +89,10 @@ impl<R: BufRead> Lines<R> {
     ///
     /// # Errors
     /// When it is not one that this version reads.
-    pub(crate) fn open(source: R) -> Result<(Header, Self), Damage> {
+    pub(crate) fn open(mut source: R) -> Result<(Header, Self), Damage> {
+        let start = source.fill_buf()?;
+        let mark = start.len() - without_mark(start)?.len();
+        source.consume(mark);
         let mut lines = Self {
             source,
             line: Vec::new(),

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use http::StatusCode;
+use ringback_core::encoding::{json_error, without_mark};
 use ringback_core::job::{CallbackMethod, MAX_JOB};
 use ringback_core::wire::Problem;
 use serde_json::Value;
@@ -80,7 +81,7 @@ impl JobFields {
         };
         let (body, body_base64) = match (bytes, &self.content_type) {
             (Some(bytes), Some(_)) => (None, Some(STANDARD.encode(bytes))),
-            (Some(bytes), None) => (Some(parsed(bytes)?), None),
+            (Some(bytes), None) => (Some(parsed(without_mark(&bytes)?.to_vec())?), None),
             (None, _) => (None, None),
         };
         Ok(vec![
@@ -127,7 +128,10 @@ fn pairs(pairs: &[Pair]) -> Option<String> {
 /// Parses a body without a content type, which must be JSON.
 fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
     let parsed = String::from_utf8(bytes).map_err(|error| error.to_string());
-    let parsed = parsed.and_then(|text| RawValue::from_string(text).map_err(|error| error.to_string()));
+    let parsed = parsed.and_then(|text| {
+        let parsed = serde_json::from_str::<&RawValue>(&text).map(ToOwned::to_owned);
+        parsed.map_err(|error| json_error(&text, &error))
+    });
     parsed.map_err(|why| {
         let text = format!(
             "the body is not JSON: {why}\n\nWrite JSON, such as --body '{{\"status\":\"PAID\"}}' or --body '\"text\"', \
@@ -137,8 +141,14 @@ fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
     })
 }
 
+/// Reads a file or standard input with JSON.
+pub(super) fn read_json(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let bytes = read(path)?;
+    Ok(without_mark(&bytes).with_context(|| path.display().to_string())?.to_vec())
+}
+
 /// Reads a file or standard input, up to the largest job that is allowed.
-pub(super) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {

@@ -180,7 +180,8 @@ fn refusal(name: &str, damage: Damage) -> anyhow::Error {
         }
         Damage::OtherFormat(_) | Damage::UnknownKind(_) => "use the version that wrote it, or a later one",
         Damage::Io(_) => "make it readable and run the same restore again",
-        Damage::CutOff(_)
+        Damage::Encoding(_)
+        | Damage::CutOff(_)
         | Damage::NoLine(_)
         | Damage::TooLong(_)
         | Damage::WrongPlace(_)

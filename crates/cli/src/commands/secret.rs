@@ -165,9 +165,11 @@ pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     if file == Path::new("-") {
         io::stdin().lock().read_to_string(&mut text).context("cannot read the secret from standard input")?;
-        return Ok(text);
+    } else {
+        text = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read the secret from {}", file.display()))?;
     }
-    std::fs::read_to_string(file).with_context(|| format!("cannot read the secret from {}", file.display()))
+    Ok(text.strip_prefix('\u{feff}').map(ToOwned::to_owned).unwrap_or(text))
 }
 
 async fn show(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {

@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::job_fields::{JobFields, read};
+use super::job_fields::{JobFields, read_json};
 use super::session::{Session, parse};
 use crate::args::Format;
 use crate::args::values::{self, Wait};
@@ -109,7 +109,7 @@ impl Given {
 pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
     let key = args.idempotency_key.clone();
     let job: Bytes = match &args.file {
-        Some(path) => read(path)?.into(),
+        Some(path) => read_json(path)?.into(),
         None => flags::job(args)?,
     };
     let given = Given::of(&job);

@@ -98,6 +98,10 @@ pub fn parse_job_by(
     defaults: Defaults<'_>,
     policies: Option<&Policies>,
 ) -> Result<NewJob, Problem> {
+    if json.trim_ascii_start().starts_with(b"[") {
+        let detail = "not a JSON object but an array; an array of jobs goes to POST /v1/jobs/batch";
+        return Err(Problem::unreadable(detail));
+    }
     let (fields, now) = (open(json)?, defaults.now);
     let mut mistakes = Mistakes::default();
     fields.check_names("", &KNOWN, &mut mistakes);

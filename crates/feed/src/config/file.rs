@@ -9,6 +9,7 @@ use std::time::Duration;
 use ringback_core::connection_url::{self, shown_in_text};
 use ringback_core::contract::is_notice_topic;
 use ringback_core::duration::{format_duration, parse_duration};
+use ringback_core::encoding::without_mark;
 use ringback_core::job::Topic;
 use serde::Deserialize;
 
@@ -48,9 +49,8 @@ struct FeedTable {
 
 /// Reads a file. Returns its feeds and what is wrong with others.
 pub(super) fn read(path: &str) -> (Vec<Feed>, Vec<String>) {
-    let parsed = std::fs::read_to_string(path)
-        .map_err(|error| error.to_string())
-        .and_then(|text| toml::from_str::<File>(&text).map_err(|error| in_one_line(&error)));
+    let parsed =
+        content(path).and_then(|text| toml::from_str::<File>(&text).map_err(|error| in_one_line(&error)));
     let tables = match parsed {
         Ok(File { feed }) if feed.is_empty() => return one("has no [[feed]]"),
         Ok(File { feed }) if feed.len() > MAX_FEEDS => {
@@ -69,6 +69,12 @@ pub(super) fn read(path: &str) -> (Vec<Feed>, Vec<String>) {
         feeds.extend(reading.feed(&table));
     }
     (feeds, mistakes)
+}
+
+fn content(path: &str) -> Result<String, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let text = without_mark(&bytes).map_err(|error| error.to_string())?;
+    String::from_utf8(text.to_vec()).map_err(|error| format!("is not in UTF-8: {error}"))
 }
 
 fn one(why: impl Display) -> (Vec<Feed>, Vec<String>) {

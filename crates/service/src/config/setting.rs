@@ -26,6 +26,7 @@ pub const ALL_NAMES: &[&str] = &[
     "LOCK_TTL",
     "LEASE_MARGIN",
     "DRAIN",
+    "DRAIN_DELAY",
     "KEEP_DONE",
     "KEEP_DONE_MIB",
     "KEEP_DEAD",

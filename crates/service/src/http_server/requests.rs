@@ -1,7 +1,7 @@
 //! The requests of a connection: each knows its peer, and over HTTP/2 each holds a place until its answer has been
 //! taken by the client.
 
-use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,9 +15,12 @@ use hyper_util::service::TowerToHyperService;
 use ringback_core::wire::Problem;
 
 use super::ClientAddress;
+use super::client::{Client, Gone};
 use super::connections::Connections;
+use super::expected_body::Expected;
 use super::places::{NoPlace, Peer};
 use super::streams::Pieces;
+use super::watched_body::watched;
 
 /// What answers the requests of a connection.
 #[derive(Clone)]
@@ -38,7 +41,15 @@ impl Requests {
         self.allowed.stalled_for()
     }
 
-    pub(super) async fn answer(self, mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// If its client is gone. Over HTTP/2 the connection itself notices that, since it reads all the time.
+    pub(super) async fn answer(
+        self,
+        mut request: Request<Incoming>,
+        client: Arc<Client>,
+    ) -> Result<Response<Body>, Gone> {
         request.extensions_mut().insert(self.peer);
         if let Some(address) = self.address {
             request.extensions_mut().insert(address);
@@ -48,13 +59,19 @@ impl Requests {
             if request.version() == Version::HTTP_11 && hosts != 1 {
                 return Ok(no_single_host(hosts));
             }
-            return self.app.call(request).await;
+            let (expected, request) = Expected::of(request);
+            let answer = client.unless_gone(self.call(request)).await?;
+            return Ok(watched(expected.finish(answer), client));
         }
         let (answer, place) = match self.allowed.begin_request(self.peer) {
-            Ok(place) => (self.app.call(request).await?, place),
+            Ok(place) => (self.call(request.map(Body::new)).await, place),
             Err(why) => (refusal(why), None),
         };
         Ok(answer.map(|body| Body::new(Pieces::new(body, place))))
+    }
+
+    async fn call(&self, request: Request<Body>) -> Response<Body> {
+        self.app.call(request).await.unwrap_or_else(|never| match never {})
     }
 }
 

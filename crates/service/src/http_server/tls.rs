@@ -141,9 +141,17 @@ impl Tls {
     async fn renew(&self) {
         // Whoever comes meanwhile takes what there is.
         let Ok(mut last) = self.0.last.try_lock() else { return };
-        if last.at.elapsed() < READ_EVERY {
-            return;
+        if last.at.elapsed() >= READ_EVERY {
+            self.read(&mut last).await;
         }
+    }
+
+    /// Reads the files again now.
+    pub(super) async fn read_again(&self) {
+        self.read(&mut *self.0.last.lock().await).await;
+    }
+
+    async fn read(&self, last: &mut Last) {
         last.at = Instant::now();
         let files = self.0.files.clone();
         let Ok(read) = tokio::task::spawn_blocking(move || files.read()).await else { return };

@@ -8,6 +8,12 @@ use tokio::time::{Interval, interval_at};
 
 use super::*;
 
+/// Reads a body of a request without headers.
+async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Result<Upload, ApiError> {
+    let (parts, ()) = http::Request::new(()).into_parts();
+    super::read(&parts, body, limit, memory).await
+}
+
 type Frame = io::Result<Bytes>;
 
 fn frames(frames: impl IntoIterator<Item = impl Into<Bytes>>) -> impl Stream<Item = Frame> {

@@ -10,6 +10,7 @@ use http::Uri;
 use ringback_admission::Principal;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Filter;
+use ringback_core::encoding::visible;
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 use ringback_core::written_time::parse_time;
@@ -24,6 +25,8 @@ const MAX_SHOWN: usize = 80;
 /// The parameters of a query, the names of those that were read, and the mistakes found so far.
 pub(crate) struct Parameters {
     pairs: Vec<(String, String)>,
+    /// The names of those with a `+`, which means a space (application/x-www-form-urlencoded).
+    with_plus: Vec<String>,
     known: Vec<&'static str>,
     mistakes: Vec<FieldError>,
     caller: Arc<Principal>,
@@ -38,7 +41,10 @@ impl Parameters {
         if pairs.len() > MAX_PARAMETERS {
             return Err(Problem::unreadable(format!("more than {MAX_PARAMETERS} query parameters")).into());
         }
-        Ok(Self { pairs, known: Vec::new(), mistakes: Vec::new(), caller, refusal: None })
+        let raw = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+        let with_plus =
+            raw.filter(|(_, value)| value.contains('+')).map(|(name, _)| name.to_owned()).collect();
+        Ok(Self { pairs, with_plus, known: Vec::new(), mistakes: Vec::new(), caller, refusal: None })
     }
 
     /// Parses a parameter. `None` if it is absent or wrong.
@@ -129,14 +135,17 @@ impl Parameters {
     }
 
     pub(super) fn mistake(&mut self, field: &str, detail: impl Display, allowed: impl Display) {
-        let (field, detail, allowed) = (field.to_owned(), detail.to_string(), allowed.to_string());
+        let (field, detail, allowed) = (field.to_owned(), visible(detail.to_string()), allowed.to_string());
         self.mistakes.push(FieldError { field, detail, allowed });
     }
 
     /// Returns all mistakes as one problem, if there are any. Parameters that were not read, and those
     /// that are repeated, come first.
     pub(super) fn finish(mut self) -> Result<(), ApiError> {
-        let wrong_values = mem::take(&mut self.mistakes);
+        let mut wrong_values = mem::take(&mut self.mistakes);
+        for mistake in wrong_values.iter_mut().filter(|mistake| self.with_plus.contains(&mistake.field)) {
+            mistake.detail.push_str("; a + in a query means a space: write a plus sign as %2B");
+        }
         let pairs = mem::take(&mut self.pairs);
         for (n, (name, _)) in pairs.iter().enumerate() {
             if !self.known.contains(&name.as_str()) {

@@ -117,3 +117,23 @@ async fn a_flood_of_parameters_is_not_answered_one_by_one() {
     };
     assert_eq!(problem.status, 400);
 }
+
+#[tokio::test]
+async fn a_plus_that_became_a_space_is_named() {
+    let detail = async |query: &str| {
+        let problem = read::<PageQuery>(query).await.map(|_| ()).unwrap_err();
+        problem.errors[0].detail.clone()
+    };
+    for query in [
+        "?due_before=2026-11-28T10:00:00+01:00",
+        "?due_after=2026-11-28T10:00:00+01:00",
+        "?topic=a+b",
+        "?limit=+5",
+        "?cursor=a+b",
+    ] {
+        assert!(detail(query).await.contains("%2B"), "{query}: {}", detail(query).await);
+    }
+    assert!(!detail("?due_before=tomorrow%20+").await.is_empty());
+    assert!(!detail("?limit=x").await.contains("%2B"));
+    assert!(read::<PageQuery>("?due_before=2026-11-28T10:00:00%2B01:00").await.is_ok());
+}

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderValue;
+use ringback_core::encoding::without_mark;
 use ringback_core::job::MAX_JOB;
 use ringback_core::wire::Problem;
 
@@ -15,8 +16,6 @@ use super::line_id::with_id;
 pub(crate) const MAX_LINES: usize = 2_000;
 /// A batch with this many bytes is full.
 pub(crate) const FULL: usize = 4 * 1024 * 1024;
-/// The mark that some editors write at the start of a file.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Lines that are sent together.
 #[derive(Clone, Debug, Default)]
@@ -81,8 +80,10 @@ impl<R: BufRead> Batches<R> {
                 batch.refused.push((self.number, too_long()));
                 continue;
             }
-            let line = self.line.strip_prefix(BYTE_ORDER_MARK).filter(|_| self.number == 1);
-            let line = line.unwrap_or(&self.line).trim_ascii();
+            let is_first = self.number == 1;
+            let line =
+                if is_first { without_mark(&self.line).map_err(io::Error::other)? } else { &self.line };
+            let line = line.trim_ascii();
             if line.is_empty() {
                 continue;
             }

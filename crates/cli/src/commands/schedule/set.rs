@@ -10,7 +10,7 @@ use ringback_core::schedule::{Missed, Overlap};
 use super::{FEATURE, ScheduleArgs, call, details};
 use crate::args::values::{self, Wait};
 use crate::client::{Call, SHORT};
-use crate::commands::job_fields::{JobFields, object, read, text, wait};
+use crate::commands::job_fields::{JobFields, object, read_json, text, wait};
 use crate::commands::session::Session;
 use crate::failure::Verdict;
 
@@ -84,7 +84,7 @@ pub(crate) struct SetArgs {
 pub(super) async fn run(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
     let id = args.of.id.clone();
     let schedule: Bytes = match &args.file {
-        Some(path) => read(path)?.into(),
+        Some(path) => read_json(path)?.into(),
         None => schedule(args)?.into(),
     };
     let call = Call { body: Some(("application/json", schedule)), ..call(Method::PUT, &id, &[]) };

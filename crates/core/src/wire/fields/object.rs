@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::encoding::{json_error, visible};
 use crate::job::MAX_JOB;
 use crate::limits::name_start;
 use crate::wire::problem::{FieldError, Problem};
@@ -64,7 +65,7 @@ impl Mistakes {
     ) {
         self.0.push(FieldError {
             field: field.into(),
-            detail: detail.to_string(),
+            detail: visible(detail.to_string()),
             allowed: allowed.to_string(),
         });
     }
@@ -104,7 +105,8 @@ pub(crate) fn open(json: &[u8]) -> Result<Fields<'_>, Problem> {
     if text.trim_ascii_start().starts_with('"') {
         return Err(Problem::unreadable("not a JSON object: it is a string".to_owned()));
     }
-    serde_json::from_str(text).map_err(|e| Problem::unreadable(format!("not a JSON object: {e}")))
+    serde_json::from_str(text)
+        .map_err(|e| Problem::unreadable(format!("not a JSON object: {}", json_error(text, &e))))
 }
 
 /// [`open`] for a request that may be empty, which means an object without fields.
