@@ -3,7 +3,7 @@
 use http::Method;
 
 /// The name, method and path of each. The name is the `operationId`, but for a path that exists twice.
-const OPERATIONS: [(&str, Method, &str); 41] = [
+const OPERATIONS: [(&str, Method, &str); 42] = [
     ("cancel", Method::DELETE, "/v1/jobs/{topic}/{id}"),
     ("reschedule", Method::PATCH, "/v1/jobs/{topic}/{id}"),
     ("run", Method::POST, "/v1/jobs/{topic}/{id}/run"),

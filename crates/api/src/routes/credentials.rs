@@ -2,6 +2,7 @@
 //! answer shows their secrets.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;

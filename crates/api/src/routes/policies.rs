@@ -10,7 +10,7 @@ use http::StatusCode;
 use ringback_admission::{Principal, cannot_be_sent, invalid_field};
 use ringback_core::contract::{StoreError, is_notice_topic};
 use ringback_core::credential::CredentialKey;
-use ringback_core::job::Topic;
+use ringback_core::job::{Callback, Topic};
 use ringback_core::policy::{Metrics, Policy};
 use ringback_core::wire::{
     FieldError, PolicyAnswer, PolicyPatch, Problem, brings_secrets, close_policy, dropped_fields,
@@ -221,7 +221,7 @@ fn check_policy(
         before.iter().flatten().all(|(known, before)| known != field || before != url)
     };
     let new = urls(policy).into_iter().filter(is_new);
-    let judge = |field, url| match from {
+    let judge = |field: &'static str, url: &Callback| match from {
         PutFrom::Caller => cannot_be_sent(field, url).or_else(|| caller.judge(field, url)),
         PutFrom::Backup => caller.judge(field, url),
     };
