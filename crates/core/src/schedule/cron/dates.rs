@@ -63,7 +63,7 @@ struct Month {
 
 impl Dates {
     /// The first date from this one on; `None` if there is none, which is known after [`MAX_MONTHS`] months.
-    pub(super) fn from(&self, date: Date) -> Option<Date> {
+    pub(super) fn first_from(&self, date: Date) -> Option<Date> {
         let least = u32::MAX << date.day();
         let months = months_from(date).zip(std::iter::once(least).chain(std::iter::repeat(u32::MAX)));
         for (first, least) in months {

@@ -20,13 +20,13 @@ impl Times {
     pub(super) fn after(&self, local: DateTime) -> Option<DateTime> {
         // The minute after. Its seconds do not matter.
         let start = local.checked_add(SignedDuration::from_mins(1)).ok()?;
-        let date = self.dates.from(start.date())?;
+        let date = self.dates.first_from(start.date())?;
         if date > start.date() {
             return self.first_of(date);
         }
-        match self.from(start.hour().unsigned_abs(), start.minute().unsigned_abs()) {
+        match self.time_from(start.hour().unsigned_abs(), start.minute().unsigned_abs()) {
             Some((hour, minute)) => at(date, hour, minute),
-            None => self.first_of(self.dates.from(date.tomorrow().ok()?)?),
+            None => self.first_of(self.dates.first_from(date.tomorrow().ok()?)?),
         }
     }
 
@@ -35,7 +35,7 @@ impl Times {
     }
 
     /// The first hour and minute of a day from this one on.
-    fn from(&self, hour: u8, minute: u8) -> Option<(u32, u32)> {
+    fn time_from(&self, hour: u8, minute: u8) -> Option<(u32, u32)> {
         let rest = self.minutes & (u64::MAX << minute);
         if self.hours >> hour & 1 == 1 && rest != 0 {
             return Some((hour.into(), rest.trailing_zeros()));

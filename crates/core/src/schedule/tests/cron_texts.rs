@@ -1,5 +1,7 @@
 //! Tests of the text of cron expressions: what is accepted and when it fires first, and what is refused and why.
 
+use proptest::prelude::*;
+
 use super::{cron, time};
 use crate::schedule::{Cron, CronError};
 use crate::written_time::Zone;
@@ -182,5 +184,24 @@ fn texts_that_mean_the_same_are_known_to() {
         ("0 8 * * *", "0 9 * * *", false),
     ] {
         assert_eq!(parse(one).unwrap().means(&parse(other).unwrap()), is_same, "{one} {other}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_refused_or_fires_after_the_time_that_is_asked_for(
+        fields in proptest::collection::vec(
+            "(\\*|[0-9]{1,2}(-[0-9]{1,2})?|[0-9]{1,2}W|L|LW|[A-Z0-9]{1,3}(#[0-9]|L)|[ -~]{0,3})(/[0-9]{1,2})?(,[0-9]{1,2})?",
+            5,
+        ),
+        from in 0..4_000_000_000_000_u64,
+    ) {
+        if let Ok(cron) = parse(&fields.join(" ")) {
+            let from = crate::clock::Timestamp::from_millis(from);
+            let next = cron.next_after(from);
+            prop_assert!(next.is_none_or(|next| next > from && next.as_millis().is_multiple_of(60_000)));
+            let just_before = next.map(|next| crate::clock::Timestamp::from_millis(next.as_millis() - 1));
+            prop_assert_eq!(just_before.and_then(|time| cron.next_after(time)), next);
+        }
     }
 }
