@@ -48,7 +48,7 @@ static HANGUP: LazyLock<Hangup> = LazyLock::new(|| {
     }
 });
 
-/// Whether the `status` of a process (proc_pid_status(5)) shows that it ignores SIGHUP.
+/// Whether the `status` of a process (proc(5)) shows that it ignores SIGHUP.
 fn is_hangup_ignored(status: &str) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
