@@ -44,8 +44,10 @@ async fn a_process_without_a_terminal_goes_on_at_sighup_and_reads_its_certificat
         process.ready(SOON).await;
         process.hang_up();
         process.hang_up();
-        eventually(SOON, "it has noticed", async || process.log().contains("SIGHUP").then_some(()).ok_or(()))
-            .await;
+        eventually(SOON, "it has noticed", async || {
+            process.log().contains("SIGHUP").then_some(()).ok_or("not yet")
+        })
+        .await;
         process.ready(SOON).await;
         process.term();
         assert_eq!(process.wait_exit(SOON).await.code(), Some(0), "{}", process.log());
@@ -53,8 +55,9 @@ async fn a_process_without_a_terminal_goes_on_at_sighup_and_reads_its_certificat
     with_certificate.ready(SOON).await;
     put("renewed");
     with_certificate.hang_up();
-    let is_read =
-        async || with_certificate.log().contains("the certificate was read again").then_some(()).ok_or(());
+    let is_read = async || {
+        with_certificate.log().contains("the certificate was read again").then_some(()).ok_or("not yet")
+    };
     // Sooner than it would look by itself, and without a connection.
     eventually(Duration::from_secs(3), "it is read", is_read).await;
 }

@@ -43,8 +43,8 @@ use self::streams::Streams;
 pub use self::tls::Tls;
 use self::write_timeout::WriteTimeout;
 use crate::backoff::Outage;
-use crate::process::signals;
 use crate::shutdown::Shutdown;
+use crate::signals;
 
 /// How long a client may take to send the head of a request. Also how long a kept-alive connection
 /// may be idle.

@@ -2,7 +2,7 @@
 //!
 //! A binary describes itself as a [`Service`] and passes in its work; this crate does not know what
 //! that work is. In reading order: [`service`](Service), [`config`], [`settings`], [`flags`],
-//! [`process`](process_name), [`context`](Context), [`shutdown`], [`tasks`], [`http_server`],
+//! [`process`](process_name), [`context`](Context), [`shutdown`], [`signals`](Signals), [`tasks`], [`http_server`],
 //! [`admin`], [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use:
 //! [`backoff`], [`files`], [`random`].
 
@@ -22,6 +22,7 @@ mod scrape;
 mod service;
 pub mod settings;
 pub mod shutdown;
+mod signals;
 pub mod tasks;
 pub mod telemetry;
 pub mod trace;
@@ -31,8 +32,9 @@ pub use crate::config::{Lookup, Setting};
 pub use crate::context::Context;
 #[cfg(debug_assertions)]
 pub use crate::fault_plan::install as install_fault_plan;
-pub use crate::process::{Signals, USAGE, process_name};
+pub use crate::process::{USAGE, process_name};
 pub use crate::scrape::{GaugeValues, Scrapes};
 pub use crate::service::Service;
 pub use crate::shutdown::Shutdown;
+pub use crate::signals::Signals;
 pub use crate::tasks::Tasks;

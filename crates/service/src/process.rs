@@ -1,7 +1,5 @@
 //! Runs a process: runtime, telemetry, signals and admin port around its work, and the exit status.
 
-pub(crate) mod signals;
-
 use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -21,10 +19,8 @@ use crate::files;
 use crate::scrape::Scrapes;
 use crate::settings::ProcessSettings;
 use crate::shutdown::Shutdown;
+use crate::signals::{Caught, Signals};
 use crate::telemetry::{self, LogQueue, Telemetry};
-
-use self::signals::Caught;
-pub use self::signals::Signals;
 
 /// The exit status for a wrong configuration or command line (`EX_USAGE` of sysexits.h).
 pub const USAGE: u8 = 64;

@@ -15,13 +15,13 @@ use crate::shutdown::Shutdown;
 /// A signal that arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Caught {
-    pub(super) name: &'static str,
-    pub(super) number: u8,
+    pub(crate) name: &'static str,
+    pub(crate) number: u8,
 }
 
 impl Caught {
     /// The exit status that a shell reports for a process killed by this signal.
-    pub(super) fn exit_code(self) -> u8 {
+    pub(crate) fn exit_code(self) -> u8 {
         128 + self.number
     }
 }
@@ -48,7 +48,7 @@ static HANGUP: LazyLock<Hangup> = LazyLock::new(|| {
     }
 });
 
-/// Whether the `status` of a process (proc_pid_status(5)) shows that it ignores SIGHUP.
+/// Whether the `status` of a process (proc(5)) shows that it ignores SIGHUP.
 fn is_hangup_ignored(status: &str) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -95,7 +95,7 @@ impl Signals {
 
     /// Begins the shutdown at the first signal: for `delay` the process is not ready and works on, unless another
     /// signal comes. Returns at the next one.
-    pub(super) async fn obey(&mut self, shutdown: &Shutdown, delay: Duration) -> Caught {
+    pub(crate) async fn obey(&mut self, shutdown: &Shutdown, delay: Duration) -> Caught {
         let first = self.stop().await;
         if !delay.is_zero() {
             tracing::info!(signal = first.name, ?delay, "not ready from now on; working on for a while");
