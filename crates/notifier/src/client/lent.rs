@@ -50,9 +50,14 @@ impl Lent {
                 one.known.expect_head();
                 let received = one.known.received();
                 let sent = one.sender.try_send_request(request).await;
-                sent.map_err(|failed| match causes::of_request(&failed.into_error()) {
-                    PostError::Broken if one.was_used && one.known.received() == received => PostError::Ended,
-                    error => error,
+                sent.map_err(|failed| {
+                    // The request comes back if none of it was sent.
+                    let is_unsent = failed.message().is_some();
+                    let is_unanswered = is_unsent || one.known.received() == received;
+                    match causes::of_request(&failed.into_error()) {
+                        PostError::Broken if one.was_used && is_unanswered => PostError::Ended,
+                        error => error,
+                    }
                 })
             }
             Some(Used::Http2(one)) => {
