@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,18 +28,16 @@ struct Seen {
 }
 
 type Shared = Arc<Mutex<Seen>>;
+type Answering = SendResponse<bytes::Bytes>;
 
-/// A receiver that allows so many streams on a connection. `answer` handles the nth call of a job.
+/// A receiver that allows so many streams on a connection. `answer` handles the nth call of a job, and returns the stream
+/// if it is to be answered with 200.
 async fn receiver<F>(
     streams: u32,
-    answer: impl Fn(usize, Request<h2::RecvStream>, SendResponse<bytes::Bytes>) -> F
-    + Copy
-    + Send
-    + Sync
-    + 'static,
+    answer: impl Fn(usize, Request<h2::RecvStream>, Answering) -> F + Copy + Send + Sync + 'static,
 ) -> (RawReceiver, Shared)
 where
-    F: Future<Output = ()> + Send + 'static,
+    F: Future<Output = Option<Answering>> + Send + 'static,
 {
     let seen = Shared::default();
     let shared = Arc::clone(&seen);
@@ -49,9 +48,9 @@ where
             let handshake = server::Builder::new().max_concurrent_streams(streams).handshake(stream);
             let Ok(mut connection) = handshake.await else { return };
             seen.lock().expect("no panic").connections += 1;
-            let mut calls = JoinSet::new();
+            let (mut calls, active) = (JoinSet::new(), Arc::<AtomicUsize>::default());
             while let Some(Ok((request, respond))) = connection.accept().await {
-                while calls.try_join_next().is_some() {}
+                let now = active.fetch_add(1, Ordering::SeqCst) + 1;
                 let header = |name: &str| request.headers()[name].to_str().expect("a text").to_owned();
                 let nth = {
                     let mut seen = seen.lock().expect("no panic");
@@ -59,9 +58,17 @@ where
                     calls.push((header("webhook-id"), header("ringback-attempt")));
                     calls.len()
                 };
-                calls.spawn(answer(nth, request, respond));
+                let (answer, active) = (answer(nth, request, respond), Arc::clone(&active));
+                calls.spawn(async move {
+                    let answer = answer.await;
+                    active.fetch_sub(1, Ordering::SeqCst);
+                    if let Some(mut respond) = answer {
+                        // Fails if the stream has ended.
+                        let _ = respond.send_response(Response::new(()), true);
+                    }
+                });
                 let mut seen = seen.lock().expect("no panic");
-                seen.most_streams = seen.most_streams.max(calls.len());
+                seen.most_streams = seen.most_streams.max(now);
             }
         }
     });
@@ -78,9 +85,9 @@ fn job(id: &str, receiver: &RawReceiver) -> Value {
     json!({"topic": TOPIC, "id": id, "url": receiver.https_url(NAME), "body": "x", "retry": {"preset": "none"}})
 }
 
-fn ok(mut respond: SendResponse<bytes::Bytes>) {
-    // Fails if the stream has ended.
-    let _ = respond.send_response(Response::new(()), true);
+async fn reset(mut respond: Answering, reason: Reason) -> Option<Answering> {
+    respond.send_reset(reason);
+    None
 }
 
 #[tokio::test]
@@ -88,11 +95,11 @@ async fn a_stream_that_is_refused_is_sent_again_a_few_times_as_the_same_attempt(
     let names = NameServer::start(60);
     let stack = options(&names).start().await;
     let refusing = receiver(100, |nth, _request, mut respond| async move {
-        if nth <= 3 {
-            respond.send_reset(Reason::REFUSED_STREAM);
-        } else {
-            ok(respond);
+        if nth > 3 {
+            return Some(respond);
         }
+        respond.send_reset(Reason::REFUSED_STREAM);
+        None
     });
     let (receiver, seen) = refusing.await;
     stack.set_policy(TOPIC, &json!({"attempts": "all"})).await;
@@ -116,18 +123,11 @@ async fn a_receiver_that_refuses_every_stream_has_failed_and_one_that_resets_the
         ("refuses", Reason::REFUSED_STREAM, "unprocessed", 5),
         ("resets", Reason::INTERNAL_ERROR, "broken", 1),
     ] {
-        let (receiver, seen) = if reason == Reason::REFUSED_STREAM {
-            receiver(
-                100,
-                |_, _request, mut respond| async move { respond.send_reset(Reason::REFUSED_STREAM) },
-            )
-            .await
-        } else {
-            receiver(
-                100,
-                |_, _request, mut respond| async move { respond.send_reset(Reason::INTERNAL_ERROR) },
-            )
-            .await
+        let (receiver, seen) = match reason {
+            Reason::REFUSED_STREAM => {
+                receiver(100, |_, _, respond| reset(respond, Reason::REFUSED_STREAM)).await
+            }
+            _ => receiver(100, |_, _, respond| reset(respond, Reason::INTERNAL_ERROR)).await,
         };
         stack.accept(&job(id, &receiver)).await;
         let dead = stack.wait_state(TOPIC, id, "dead", SOON).await;
@@ -142,8 +142,8 @@ async fn no_connection_has_more_streams_than_the_receiver_allows_and_no_callback
     let stack = options(&names).start().await;
     for streams in [1, 3] {
         let slow = receiver(streams, |_, _request, respond| async move {
-            tokio::time::sleep(Duration::from_millis(1500)).await;
-            ok(respond);
+            tokio::time::sleep(Duration::from_millis(2500)).await;
+            Some(respond)
         });
         let (receiver, seen) = slow.await;
         let ids: Vec<_> = (0..24).map(|n| format!("{streams}-{n}")).collect();
@@ -152,7 +152,7 @@ async fn no_connection_has_more_streams_than_the_receiver_allows_and_no_callback
             .map(|id| {
                 let mut job = job(id, &receiver);
                 // A second callback after another one would take longer.
-                job["timeout"] = json!("2900ms");
+                job["timeout"] = json!("4900ms");
                 job
             })
             .collect();
@@ -176,6 +176,7 @@ async fn an_answer_that_comes_before_the_body_was_read_counts_over_http2_too() {
         let _ = respond.send_response(gone, true);
         respond.send_reset(Reason::NO_ERROR);
         drop(request);
+        None
     });
     let (receiver, _seen) = early.await;
     let ids: Vec<_> = (0..20).map(|n| format!("early-{n}")).collect();

@@ -9,9 +9,8 @@ use super::error::{PostError, is_out_of_resources};
 use super::metered::TooMuch;
 use super::tls;
 
-/// Why a request has no response.
-pub(super) fn of_send<T>(mut failed: TrySendError<T>) -> PostError {
-    // The request comes back if none of it was sent.
+/// Why a request over HTTP/2 has no response. It comes back if none of it was sent.
+pub(super) fn of_stream<T>(mut failed: TrySendError<T>) -> PostError {
     let is_unsent = failed.take_message().is_some();
     match of_request(&failed.into_error()) {
         PostError::Broken if is_unsent => PostError::Unprocessed,

@@ -45,7 +45,7 @@ pub(crate) enum Wanted {
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Shared>);
 
-pub(super) struct Shared {
+struct Shared {
     connector: Connector,
     /// How many connections of HTTP/1.1 wait at most for their next attempt, by origin.
     most_idle: usize,
@@ -140,6 +140,24 @@ impl Connections {
     }
 }
 
+impl Connections {
+    /// An attempt is over, and its response was read. Keeps a connection of HTTP/1.1 for the next one, as soon as it is
+    /// ready.
+    pub(super) fn give_back(&self, lent: Lent) {
+        let Some(mut one) = lent.finish() else { return };
+        if one.sender.is_ready() {
+            self.0.put(one);
+        } else if !one.sender.is_closed() {
+            let shared = Arc::clone(&self.0);
+            TokioExecutor::new().execute(async move {
+                if let Ok(Ok(())) = timeout(SETTLES, one.sender.ready()).await {
+                    shared.put(one);
+                }
+            });
+        }
+    }
+}
+
 impl Shared {
     fn origins(&self) -> MutexGuard<'_, Origins> {
         self.origins.lock().unwrap_or_else(PoisonError::into_inner)
@@ -157,8 +175,7 @@ impl Shared {
     }
 
     fn take(self: &Arc<Self>, name: &str) -> Option<Lent> {
-        let used = self.with(name, Origin::take)??;
-        Some(Lent::new(used, Arc::clone(self)))
+        self.with(name, Origin::take)?.map(Lent::new)
     }
 
     /// Lends a connection that was just made for this attempt.
@@ -175,7 +192,7 @@ impl Shared {
                 Used::Http2(one)
             }
         };
-        Lent::new(used, Arc::clone(self))
+        Lent::new(used)
     }
 
     /// Keeps a connection that was made for an attempt that has found another one.
@@ -189,20 +206,6 @@ impl Shared {
                     }
                 });
             }
-        }
-    }
-
-    /// Keeps a connection of HTTP/1.1 for the next attempt, as soon as it is ready.
-    pub(super) fn give_back(self: Arc<Self>, mut one: Http1) {
-        one.was_used = true;
-        if one.sender.is_ready() {
-            self.put(one);
-        } else if !one.sender.is_closed() {
-            TokioExecutor::new().execute(async move {
-                if let Ok(Ok(())) = timeout(SETTLES, one.sender.ready()).await {
-                    self.put(one);
-                }
-            });
         }
     }
 

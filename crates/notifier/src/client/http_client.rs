@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::causes;
 use super::connection::{MAX_HEAD, MAX_HEADERS};
-use super::connections::Wanted;
+use super::connections::{Connections, Wanted};
 use super::connector::{Connector, origin};
 use super::error::PostError;
 use super::gate::Gate;
@@ -81,7 +81,7 @@ impl HttpClient {
         if size(headers) > MAX_HEAD as usize || headers.len() > MAX_HEADERS {
             return Err(PostError::HeadTooLarge);
         }
-        Ok(response.map(|body| Body::Http(Box::new(HttpBody { body, lent, metered, watch }))))
+        Ok(response.map(|body| Body::Http(Box::new(HttpBody { body, lent, pool, metered, watch }))))
     }
 }
 
@@ -124,6 +124,7 @@ pub(super) enum Body {
 pub(super) struct HttpBody {
     body: Incoming,
     lent: Lent,
+    pool: Connections,
     /// Counts on while it is read.
     metered: Metered,
     watch: Watch,
@@ -137,9 +138,9 @@ impl Body {
     /// As much was read as is wanted.
     pub(super) fn finish(self) {
         if let Self::Http(http) = self {
-            let HttpBody { body, lent, metered: _, watch } = *http;
+            let HttpBody { body, lent, pool, metered: _, watch } = *http;
             drop(body);
-            lent.give_back();
+            pool.give_back(lent);
             watch.answered();
         }
     }

@@ -12,7 +12,6 @@ use hyper::body::Incoming;
 
 use super::causes;
 use super::connection::{Http1, Http2};
-use super::connections::Shared;
 use super::error::PostError;
 use super::stream::Known;
 
@@ -20,7 +19,6 @@ use super::stream::Known;
 pub(super) struct Lent {
     used: Option<Used>,
     has_answered: bool,
-    shared: Arc<Shared>,
 }
 
 pub(super) enum Used {
@@ -29,8 +27,8 @@ pub(super) enum Used {
 }
 
 impl Lent {
-    pub(super) const fn new(used: Used, shared: Arc<Shared>) -> Self {
-        Self { used: Some(used), has_answered: false, shared }
+    pub(super) const fn new(used: Used) -> Self {
+        Self { used: Some(used), has_answered: false }
     }
 
     pub(super) fn known(&self) -> Option<&Known> {
@@ -52,15 +50,20 @@ impl Lent {
                 one.known.expect_head();
                 let received = one.known.received();
                 let sent = one.sender.try_send_request(request).await;
-                sent.map_err(|failed| match causes::of_send(failed) {
-                    PostError::Broken if one.was_used && one.known.received() == received => PostError::Ended,
-                    error => error,
+                sent.map_err(|failed| {
+                    // The request comes back if none of it was sent.
+                    let is_unsent = failed.message().is_some();
+                    let is_unanswered = is_unsent || one.known.received() == received;
+                    match causes::of_request(&failed.into_error()) {
+                        PostError::Broken if one.was_used && is_unanswered => PostError::Ended,
+                        error => error,
+                    }
                 })
             }
             Some(Used::Http2(one)) => {
                 let (was_used, mut sender) = (one.was_used(), one.sender.clone());
                 let sent = sender.try_send_request(request).await;
-                let answered = sent.map_err(|failed| match causes::of_send(failed) {
+                let answered = sent.map_err(|failed| match causes::of_stream(failed) {
                     PostError::Broken if was_used => PostError::Ended,
                     error => error,
                 });
@@ -74,12 +77,11 @@ impl Lent {
         answered
     }
 
-    /// The whole response was read: the connection is free for another attempt.
-    pub(super) fn give_back(mut self) {
-        if let Some(Used::Http1(one)) = self.used.take_if(|used| matches!(used, Used::Http1(_)))
-            && !one.known.is_last()
-        {
-            Arc::clone(&self.shared).give_back(one);
+    /// The whole response was read. Returns the connection if it is free for another attempt now.
+    pub(super) fn finish(mut self) -> Option<Http1> {
+        match self.used.take_if(|used| matches!(used, Used::Http1(_))) {
+            Some(Used::Http1(one)) if !one.known.is_last() => Some(Http1 { was_used: true, ..one }),
+            Some(Used::Http1(_) | Used::Http2(_)) | None => None,
         }
     }
 }

@@ -117,7 +117,7 @@ impl Stream {
 }
 
 impl Stream {
-    /// Reads, and counts. Many servers end a TLS connection without a close_notify.
+    /// Reads, and counts. Many servers end a TLS connection without a `close_notify`.
     fn receive(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = match &mut self.kind {
