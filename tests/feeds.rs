@@ -9,4 +9,5 @@ mod million;
 mod outbox;
 mod refusals;
 mod sharing;
+mod sources;
 mod window;
