@@ -41,7 +41,8 @@ fn api(store: &str) -> ProcessSpec {
 #[tokio::test]
 async fn a_server_that_is_not_redis_or_lets_nobody_in_ends_the_start_in_its_own_words() {
     let mut tasks = JoinSet::new();
-    let secured = RedisServer::options().arg("--requirepass", "right").start().await;
+    let secured = RedisServer::start().await;
+    set(&mut secured.client().await, "requirepass", "right").await;
     let mut cases = vec![
         (format!("redis://127.0.0.1:{}", secured.port()), "NOAUTH"),
         (format!("redis://:wrong@127.0.0.1:{}", secured.port()), "WRONGPASS"),
@@ -98,9 +99,9 @@ async fn ready_text(process: &Process) -> (StatusCode, String) {
     (answer.status(), answer.text().await.expect("text"))
 }
 
-async fn set_policy(redis: &mut MultiplexedConnection, policy: &str) {
+async fn set(redis: &mut MultiplexedConnection, name: &str, value: &str) {
     let mut set = redis::cmd("CONFIG");
-    set.arg("SET").arg("maxmemory-policy").arg(policy);
+    set.arg("SET").arg(name).arg(value);
     set.exec_async(redis).await.expect("it is set");
 }
 
@@ -109,7 +110,7 @@ async fn a_store_that_begins_to_evict_is_noticed_within_seconds_and_takes_no_new
     let server = RedisServer::start().await;
     let (mut stack, sink) = (Stack::options().store(&server.url()).start().await, Sink::start().await);
     let mut redis = server.client().await;
-    set_policy(&mut redis, "allkeys-lru").await;
+    set(&mut redis, "maxmemory-policy", "allkeys-lru").await;
     eventually(SOON, "nobody is ready", async || {
         for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers) {
             let (status, text) = ready_text(process).await;
@@ -123,7 +124,7 @@ async fn a_store_that_begins_to_evict_is_noticed_within_seconds_and_takes_no_new
     assert!(!is_accepted(&stack, &job(&sink, "evicted"), "").await);
     assert!(stack.carriers[0].metrics().await.contains("\nringback_store_evicts_keys 1\n"));
     assert!(stack.apis[0].log().contains("submits are refused until then"));
-    set_policy(&mut redis, "noeviction").await;
+    set(&mut redis, "maxmemory-policy", "noeviction").await;
     stack.ready(SOON).await;
     assert!(is_accepted(&stack, &job(&sink, "kept"), "").await);
     assert!(stack.carriers[0].metrics().await.contains("\nringback_store_evicts_keys 0\n"));
