@@ -10,4 +10,5 @@ mod million;
 mod outbox;
 mod refusals;
 mod sharing;
+mod sources;
 mod window;

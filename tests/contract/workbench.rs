@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
+use ringback_core::contract::StoreTls;
 use ringback_core::contract::{
     Cancelled, Epoch, Lateness, Lease, Options, Pass, PassLimits, Reserve, Reserved, Settled, Shard, Stats,
     SubmitResult, Submitted, Token, Wake,
@@ -75,6 +76,7 @@ impl Workbench {
         let sum = name.bytes().fold(0_u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
         let options = Options {
             url: server.url(),
+            tls: StoreTls::default(),
             prefix: format!("{:.20}-{sum:08x}", name.replace('_', "-")),
             shards: SHARDS,
             keep_done: Duration::from_secs(3600),

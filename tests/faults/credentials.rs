@@ -108,7 +108,9 @@ async fn a_process_that_is_refused_at_its_start_says_why_and_ends() {
         let status = process.wait_exit(SOON).await;
         let log = process.log();
         assert!(
-            status.code() == Some(1) && log.contains("does not accept the user or the password"),
+            status.code() == Some(1)
+                && log.contains("does not accept this process")
+                && log.contains("WRONGPASS"),
             "{log}"
         );
     }

@@ -1,6 +1,8 @@
 //! The metrics of a carrier. Each appears on `/metrics` under the name given here.
 
+use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
+use ringback_core::contract::BulkVerb;
 use ringback_service::telemetry;
 use ringback_store::Store;
 
@@ -52,6 +54,11 @@ impl Metrics {
             meter.f64_histogram("ringback_carrier_pass_duration_seconds").with_boundaries(seconds.clone());
         let lateness =
             meter.f64_histogram("ringback_carrier_firing_lateness_seconds").with_boundaries(seconds);
+        let changed = meter.u64_counter("ringback_carrier_changed_jobs_total");
+        let changed = changed.with_description("Jobs changed by bulk operations on a filter").build();
+        for verb in BulkVerb::ALL {
+            changed.add(0, &[KeyValue::new("action", verb.name())]);
+        }
         Self {
             promoted: counter("ringback_carrier_promoted_jobs_total", "Jobs moved from delayed to ready"),
             recovered: counter(
@@ -69,10 +76,7 @@ impl Metrics {
             lost: counter("ringback_carrier_lost_jobs_total", "Jobs dead after too many lost leases"),
             evicted: counter("ringback_carrier_evicted_jobs_total", "Dead jobs removed after retention"),
             redriven: counter("ringback_carrier_redriven_jobs_total", "Dead jobs made ready by redrives"),
-            changed: meter
-                .u64_counter("ringback_carrier_changed_jobs_total")
-                .with_description("Jobs changed by bulk operations on a filter")
-                .build(),
+            changed,
             published_notices: counter(
                 "ringback_carrier_published_dead_letter_notices_total",
                 "Notices submitted as jobs",

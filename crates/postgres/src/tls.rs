@@ -72,7 +72,10 @@ fn certificates(file: &Path, setting: &str) -> Result<Vec<CertificateDer<'static
 }
 
 fn cannot(file: &Path, setting: &str, error: &PemError) -> String {
-    format!("{} ({setting}) cannot be read: {error}", file.display())
+    format!(
+        "{} ({setting}) cannot be read: {error}; without it RINGBACK_CA_FILE counts, and else the system",
+        file.display()
+    )
 }
 
 /// Verifies a certificate as ever, but for the name in it.

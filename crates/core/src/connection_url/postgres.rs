@@ -290,7 +290,7 @@ mod tests {
             ),
             ("postgres://u@%2Frun%2Fpostgresql/d?sslmode=allow", SslMode::Prefer, ("port", "5432")),
             (
-                "postgres://h/d?user=me@server&pass%77ord=a@b&ssl=true",
+                "postgres://h/d?user=me@server&pass%77ord=a%40b&ssl=true",
                 SslMode::VerifyFull,
                 ("password", "a@b"),
             ),

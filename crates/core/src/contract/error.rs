@@ -69,8 +69,9 @@ pub enum StoreError {
     /// The store's reply cannot be read by this version.
     #[error("the store's answer cannot be read: {0}")]
     Unreadable(&'static str),
-    /// The store does not accept the user or the password of this process. Nothing was done.
-    #[error("the store does not accept the user or the password of this process")]
+    /// The store does not accept the user, the password or the certificate of this process, or this process does not
+    /// accept the store: its certificate, or what it is at all. Nothing was done.
+    #[error("the store does not accept this process, or cannot be trusted by it")]
     Unauthorized(#[source] Source),
     /// The store refused the call.
     #[error("the store refused the call")]

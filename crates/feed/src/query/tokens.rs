@@ -20,7 +20,7 @@ enum Kind {
     /// A literal, a number, a quoted name or a closing bracket: no value can follow.
     Operand,
     /// A keyword or a name.
-    Word,
+    Name,
     Other,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn tokens(dialect: Dialect, text: &str) -> impl Iterator<Item = Token
 fn begins_value((kind, token): (Kind, &str), bracket: Option<Bracket>) -> bool {
     match kind {
         Kind::Operand => false,
-        Kind::Word => match bracket {
+        Kind::Name => match bracket {
             Some(Bracket::Square) => false,
             Some(Bracket::JsonObject) => token.eq_ignore_ascii_case("value"),
             Some(Bracket::Round) | None => true,
@@ -100,7 +100,7 @@ fn postgres(text: &str) -> (Kind, usize) {
         [b'/', b'*', ..] => (Kind::Space, nested_comment(text)),
         [b'$', ..] => (Kind::Operand, dollar_quoted(text).unwrap_or(1 + digits(&text[1..]))),
         [b'e' | b'E', b'\'', ..] => (Kind::Operand, 1 + escaped(&text[1..])),
-        [first, ..] if begins_word(*first) => (Kind::Word, word(text)),
+        [first, ..] if begins_word(*first) => (Kind::Name, word(text)),
         _ => (Kind::Other, first_char(text)),
     }
 }
@@ -114,7 +114,7 @@ fn sqlite(text: &str) -> (Kind, usize) {
         [b'/', b'*', ..] => (Kind::Space, text[2..].find("*/").map_or(text.len(), |end| end + 4)),
         [b'`', ..] => (Kind::Operand, quoted(text, '`')),
         [b'[', ..] => (Kind::Operand, text.find(']').map_or(text.len(), |end| end + 1)),
-        [first, ..] if begins_word(*first) => (Kind::Word, word(text)),
+        [first, ..] if begins_word(*first) => (Kind::Name, word(text)),
         _ => (Kind::Other, first_char(text)),
     }
 }

@@ -87,14 +87,14 @@ pub(super) async fn of(address: &ConnectionAddr) -> Option<StoreError> {
         },
         _ => format!("it is not Redis, its first words are: {}", line(&said)),
     };
-    Some(StoreError::Refused(Arc::new(io::Error::other(format!("{host}:{port}: {what}")))))
+    Some(StoreError::Unauthorized(Arc::new(io::Error::other(format!("{host}:{port}: {what}")))))
 }
 
-/// What a server says first when it is told something; nothing if it closes the connection.
-async fn first_words(host: &str, port: u16, told: &[u8]) -> Option<Vec<u8>> {
+/// What a server says first when it is asked something; nothing if it closes the connection.
+async fn first_words(host: &str, port: u16, question: &[u8]) -> Option<Vec<u8>> {
     let asked = async {
         let mut stream = TcpStream::connect((host, port)).await?;
-        stream.write_all(told).await?;
+        stream.write_all(question).await?;
         let mut said = vec![0; READ];
         let length = match timeout(FIRST_WORDS, stream.read(&mut said)).await {
             Ok(read) => read.unwrap_or(0),

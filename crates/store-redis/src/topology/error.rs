@@ -38,11 +38,10 @@ pub(super) fn classify_connect(error: RedisError) -> StoreError {
         return StoreError::Slow(CONNECT);
     }
     if is_of_certificate(&error) {
-        return StoreError::Refused(Arc::new(error));
+        return StoreError::Unauthorized(Arc::new(error));
     }
-    let is_denied = error.code() == Some("DENIED");
     match classify(error) {
-        StoreError::Refused(source) if !is_denied => StoreError::Unauthorized(source),
+        StoreError::Refused(source) => StoreError::Unauthorized(source),
         other => other,
     }
 }
