@@ -1,8 +1,9 @@
 //! The files of a store are removed or moved while a process has them open.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringback_testkit::{Reply, Sink, Stack, eventually, http_client};
+use tokio::time::Instant;
 
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 

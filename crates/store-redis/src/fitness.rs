@@ -44,6 +44,10 @@ impl RedisStore {
 
     async fn prepare_alone(&self) -> Result<(), StoreError> {
         let had_loss = self.loss().is_some();
+        if had_loss {
+            // What is back is looked at before it takes jobs.
+            self.set_weakness(Some(StoreError::Unprepared));
+        }
         let prepared = self.prepare_once().await;
         // It may be another server, whose settings were not checked while the loss had to be accepted.
         if had_loss && self.loss().is_none() { self.prepare_once().await } else { prepared }

@@ -240,3 +240,76 @@ impl RedisStore {
 fn another_server() -> StoreError {
     StoreError::Away(Arc::new(io::Error::other("another server has taken over")))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ringback_core::contract::Options;
+    use ringback_core::policy::Logging;
+
+    use super::*;
+
+    fn store() -> RedisStore {
+        let options = Options {
+            url: "redis://127.0.0.1:1".to_owned(),
+            prefix: "ringback".to_owned(),
+            shards: 1,
+            keep_done: Duration::from_secs(3600),
+            keep_done_mib: 256,
+            keep_dead: Duration::from_secs(3600),
+            attempts: Logging::Failed,
+            keep_attempts: Duration::from_secs(3600),
+            keep_attempts_mib: 64,
+            keep_free_mib: 0,
+            durability: None,
+            call_timeout: Duration::from_secs(1),
+        };
+        RedisStore::open(options).expect("the options are right")
+    }
+
+    /// Takes rows of a life, with a loss that has to be accepted or not, and its text of the last loss. Returns the lives
+    /// that are sent with the next look, and how many losses were noticed.
+    fn taken(rows: &[(&str, bool, &str)]) -> (String, String, u64) {
+        let store = store();
+        for (life, is_lost, last_loss) in rows {
+            let lost = if *is_lost { "run".to_owned() } else { String::new() };
+            let text = str::to_owned;
+            let (layout, shards) = (text("12"), text("1"));
+            let row = (
+                layout,
+                shards,
+                text(life),
+                lost,
+                0,
+                text("run"),
+                true,
+                String::new(),
+                false,
+                text(last_loss),
+            );
+            store.take_row(row);
+        }
+        let (life, sound) = store.lives();
+        (life, sound, store.losses_noticed())
+    }
+
+    #[tokio::test]
+    async fn the_life_from_before_a_loss_is_known_until_the_loss_is_accepted() {
+        for (rows, life, sound, losses) in [
+            (&[("a", false, "")][..], "a", "a", 0),
+            (&[("a", false, "x"), ("a", false, "x")], "a", "a", 0),
+            (&[("a", false, ""), ("b", true, "")], "b", "a", 1),
+            // Put back; accepted.
+            (&[("a", false, ""), ("b", true, ""), ("a", false, "")], "a", "a", 2),
+            (&[("a", false, ""), ("b", true, ""), ("b", false, "x")], "b", "b", 2),
+            // Noticed by another process, and not one that has to be accepted.
+            (&[("a", false, ""), ("a", false, "x"), ("a", false, "y")], "a", "a", 2),
+            // Started meanwhile.
+            (&[("b", true, "")], "b", "", 0),
+            (&[("b", true, ""), ("a", false, "")], "a", "a", 1),
+        ] {
+            assert_eq!(taken(rows), (life.to_owned(), sound.to_owned(), losses), "{rows:?}");
+        }
+    }
+}
