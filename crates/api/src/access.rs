@@ -12,7 +12,7 @@ mod layer;
 mod local;
 mod rules;
 mod settings;
-mod standing;
+pub(crate) mod standing;
 
 pub(crate) use self::caller::As;
 #[cfg(test)]

@@ -21,7 +21,7 @@ use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
 
-use crate::access::Standing;
+use crate::access::{Standing, standing};
 use crate::audit_log::{AuditLog, Queue};
 use crate::config::Config;
 use crate::error::ApiError;
@@ -184,7 +184,15 @@ impl Api {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a caller may go on with what it has begun.
+    /// Checks that a caller may go on with what it has begun.
+    ///
+    /// # Errors
+    /// 401 if its key was deleted or has expired.
+    pub(crate) fn check_standing(&self, caller: &Principal) -> Result<(), ApiError> {
+        standing::check(caller, &self.policies, &*self.clock)
+    }
+
+    /// What says whether a caller may go on with what it has begun.
     pub(crate) fn standing(&self, caller: &Arc<Principal>) -> Standing {
         Standing::new(Arc::clone(caller), self.policies.clone(), Arc::clone(&self.clock))
     }

@@ -56,7 +56,7 @@ impl Upload {
         let caller = As::of(parts);
         let claimant = caller.claimant(Peer::of_request(parts));
         let turn = self.deadline.bound(api.parses.wait(claimant)).await?;
-        api.standing(&caller).check().map(|()| Some(turn))
+        api.check_standing(&caller).map(|()| Some(turn))
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn of_request(
 ) -> Result<(Parts, Upload), ApiError> {
     let (parts, body) = request.into_parts();
     let upload = read(&parts, body, limit, &api.memory).await?;
-    api.standing(&As::of(&parts)).check()?;
+    api.check_standing(&As::of(&parts))?;
     Ok((parts, upload))
 }
 

@@ -1,7 +1,6 @@
 //! Shared by batches and imports: parses each item, and submits the valid ones while the rest is
 //! still being parsed.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -39,7 +38,7 @@ pub(super) struct BulkResults {
 /// 401 if the key of the caller has ended meanwhile; 429 if the quota of the caller allows none of them; 503 if all items are valid and the store accepted none of them.
 pub(super) async fn submit_items<J: Item>(
     api: &Api,
-    caller: &Arc<Principal>,
+    caller: &Principal,
     queues: &SubmitQueues<J>,
     items: Items,
     parse: impl Fn(usize, &[u8]) -> Result<J, Problem>,
@@ -62,7 +61,7 @@ pub(super) async fn submit_items<J: Item>(
         return Err(allowed.refusal().into());
     }
     // It has waited for its turns.
-    api.standing(caller).check()?;
+    api.check_standing(caller)?;
     let left = AtomicUsize::new(allowed.jobs);
     let parse = |number: usize, item: &[u8]| {
         let job = parse(number, item)?;

@@ -83,10 +83,12 @@ impl RedisStore {
         let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}")).into_bytes();
         let (mut from, mut totals) = (format!("[{least}").into_bytes(), TopicTotals::default());
         loop {
-            let (last, parts) = self.part(shard, &from, &till, Look::At(COUNTED)).await?;
-            for (topic, counts) in parts {
-                totals.counts.add(&counts);
-                totals.topics.insert(topic);
+            let (last, topics, counts): (Bytes, String, Vec<i64>) =
+                self.ask(&script::TOPICS, shard, (&from, &till, COUNTED, "sum")).await?;
+            let unreadable = || StoreError::Unreadable("the counts of topics");
+            totals.counts.add(&topic_counts(&counts).ok_or_else(unreadable)?);
+            for topic in topics.split_ascii_whitespace() {
+                totals.topics.insert(Topic::from_stored(topic).ok_or_else(unreadable)?);
             }
             if last.is_empty() {
                 return Ok(totals);

@@ -98,7 +98,7 @@ fn change(ask: &ReplayAsk, answer: &ReplayAnswer) -> Change {
 /// A replay, as far as one call makes it.
 struct Replay<'a> {
     api: &'a Arc<Api>,
-    caller: &'a Arc<Principal>,
+    caller: &'a Principal,
     ask: &'a ReplayAsk,
 }
 

@@ -1,10 +1,11 @@
 -- topics: counts of topics in the order of their names, a part at a time.
 -- KEYS  shard
--- ARGV  from where in `index`, to where, how many members to look at, 1 to look at the lanes' first jobs too
+-- ARGV  from where in `index`, to where, how many members to look at, 1 to look at the lanes' first jobs too, or
+--   `sum` to add up all topics
 -- Returns {the last member if there may be more, else '', {{topic, {1 if it is paused, delayed, ready,
 --   reserved, dead, done, cancelled, when the first job is due that is ready or due soon (ms, 0 for none),
 --   for how long the first ready job has been due (ms)}}, ...}}. The first and the last topic may be
---   counted in part.
+--   counted in part. With `sum` {the last member as above, the topics with spaces between them, the counts of all}.
 local DUE, LATE = 8, 9
 
 -- When the first delayed job of a lane is due, if that is within the time of a slot.
@@ -35,21 +36,24 @@ function edges.topics(args)
     names[#names + 1] = lane_ids[i] == '' and topics.field(topic) or lane_ids[i]
   end
   shard.load_rows(names)
+  local is_sum = args[4] == 'sum'
   local last, counts
   for i, member in ipairs(members) do
     local topic = lanes.topic(member)
     if last ~= topic then
-      last, counts = topic, {0, 0, 0, 0, 0, 0, 0, 0, 0}
-      found[#found + 1] = {topic, counts}
+      last, counts = topic, is_sum and counts or {0, 0, 0, 0, 0, 0, 0, 0, 0}
+      found[#found + 1] = is_sum and topic or {topic, counts}
     end
     local row = rows[names[i]]
     if lane_ids[i] == '' then
       local _, _, paused, done, cancelled = topics.row(names[i])
-      counts[1] = paused > 0 and 1 or 0
+      counts[1] = paused > 0 and 1 or counts[1]
       counts[6], counts[7] = counts[6] + done, counts[7] + cancelled
     elseif row then
       add_lane(counts, lane_ids[i], row, args[4] == '1')
     end
   end
-  return {#members == most and members[most] or '', found}
+  local behind = #members == most and members[most] or ''
+  if is_sum then return {behind, concat(found, ' '), counts or {0, 0, 0, 0, 0, 0, 0, 0, 0}} end
+  return {behind, found}
 end
