@@ -1,6 +1,7 @@
 //! Tests that need a disk that fails: a store in memory whose size can be limited, and files with a
 //! log that fails or waits.
 
+mod clock;
 mod creation;
 mod growth;
 mod open_files;

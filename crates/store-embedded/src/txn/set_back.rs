@@ -38,7 +38,11 @@ impl SetBack {
     fn is_touched(&self, job: &Record) -> bool {
         let became_due = match job.stage {
             Stage::Ready { .. } | Stage::Reserved { .. } => job.due > self.now(),
-            Stage::Delayed | Stage::Dead { .. } | Stage::Done { .. } | Stage::Cancelled { .. } => false,
+            // It has waited again since, which `move_job_back` has noted.
+            Stage::Delayed => {
+                job.first_due == Some(job.due) && job.due > self.now() && job.due <= self.from_us / 1000
+            }
+            Stage::Dead { .. } | Stage::Done { .. } | Stage::Cancelled { .. } => false,
         };
         let is_waiting = matches!(job.state(), State::Delayed | State::Ready | State::Reserved);
         became_due || is_waiting && (job.arrived() > self.now() || self.was_tried_meanwhile(job))
@@ -117,8 +121,10 @@ impl Txn<'_> {
         let Some(to) = step.enters(&job) else { return self.end_now(job, step.now()) };
         let was_cancelled = matches!(job.stage, Stage::Reserved { cancel: true, .. });
         let lane = (job.state() == State::Ready).then(|| job.lane().name());
-        if let To::Ready(_) = to {
-            job.set_due(step.now());
+        match to {
+            To::Ready(_) => job.set_due(step.now()),
+            To::Delayed(due) if due == job.due => job.first_due = job.first_due.or(Some(due)),
+            To::Delayed(_) | To::Reserved(..) | To::Dead(_) => {}
         }
         self.enter(&mut job, to)?;
         if let Some(lane) = lane {
