@@ -59,7 +59,7 @@ impl Race<'_> {
             tokio::select! {
                 Some(connected) = connecting.next() => match connected {
                     Ok(connected) => return Ok(connected),
-                    Err(error) => failed = Some(more_telling(failed, error)),
+                    Err(error) => failed = Some(clearer(failed, error)),
                 },
                 found = &mut later, if is_later => {
                     is_later = false;
@@ -159,7 +159,7 @@ fn in_turn(addresses: Vec<IpAddr>) -> VecDeque<IpAddr> {
 
 /// Of two errors the one that says more: what is temporary and of this machine, then that a receiver refuses, then what
 /// may only say that this machine has no way to one of the families; else the first.
-fn more_telling(first: Option<Failed>, second: Failed) -> Failed {
+fn clearer(first: Option<Failed>, second: Failed) -> Failed {
     let rank = |(kind, _): &Failed| match kind {
         PostError::Ports | PostError::Local => 2,
         PostError::Refused => 1,
@@ -184,16 +184,41 @@ fn kind(error: &io::Error, address: SocketAddr) -> PostError {
 mod tests {
     use super::*;
 
+    fn parsed(text: &str) -> Vec<IpAddr> {
+        text.split(' ').map(|one| one.parse().unwrap()).collect()
+    }
+
     #[test]
-    fn families_take_turns_and_no_more_than_eight_addresses_are_tried() {
-        let parsed = |text: &str| text.split(' ').map(|one| one.parse().unwrap()).collect::<Vec<IpAddr>>();
+    fn families_take_turns_and_those_that_come_later_too() {
         assert_eq!(
-            in_turn(&parsed("10.0.0.1 10.0.0.2 10.0.0.3 ::1")),
+            in_turn(parsed("10.0.0.1 10.0.0.2 10.0.0.3 ::1")),
             parsed("10.0.0.1 ::1 10.0.0.2 10.0.0.3")
         );
-        assert_eq!(in_turn(&parsed("::1 10.0.0.1 ::2")), parsed("::1 10.0.0.1 ::2"));
-        assert_eq!(in_turn(&[]), [] as [IpAddr; 0]);
-        assert_eq!(in_turn(&vec![IpAddr::from([10, 0, 0, 1]); 20]).len(), MAX_ADDRESSES);
+        assert_eq!(in_turn(parsed("::1 10.0.0.1 ::2")), parsed("::1 10.0.0.1 ::2"));
+        assert_eq!(in_turn(Vec::new()), [] as [IpAddr; 0]);
+        let mut entrants =
+            Entrants { left: parsed("10.0.0.2 10.0.0.3").into(), begun: MAX_ADDRESSES - 1, crowded: None };
+        entrants.add(parsed("::1 ::2"));
+        assert_eq!(entrants.left, parsed("::1 10.0.0.2 ::2 10.0.0.3"));
+        assert!(entrants.has_more());
+        entrants.begun += 1;
+        assert!(!entrants.has_more(), "eight are tried at most");
+    }
+
+    #[test]
+    fn of_several_errors_the_one_that_says_most_is_kept() {
+        let of = |kinds: &[PostError]| {
+            let failed = kinds.iter().fold(None, |failed, kind| Some(clearer(failed, (*kind, None))));
+            failed.map(|(kind, _)| kind)
+        };
+        for (kinds, expected) in [
+            ([PostError::Connect, PostError::Refused], PostError::Refused),
+            ([PostError::Refused, PostError::Connect], PostError::Refused),
+            ([PostError::Refused, PostError::Local], PostError::Local),
+            ([PostError::Ports, PostError::Local], PostError::Ports),
+        ] {
+            assert_eq!(of(&kinds), Some(expected), "{kinds:?}");
+        }
     }
 
     #[test]
