@@ -1,5 +1,5 @@
 //! A healthy receiver behind nginx as it comes: it ends connections after some requests, and takes new settings while it
-//! works. No callback has failed because of that. RINGBACK_TEST_CALLBACKS says how many there are.
+//! works. No callback has failed because of that. `RINGBACK_TEST_CALLBACKS` says how many there are.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
