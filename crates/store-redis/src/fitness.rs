@@ -63,8 +63,9 @@ impl RedisStore {
         } else {
             let checked = check::servers(&self.topology).await;
             Some(match checked {
-                Err(StoreError::Away(why)) if !was_prepared => {
-                    return Err(self.topology.diagnosis().await.unwrap_or(StoreError::Away(why)));
+                // A server without TLS waits for the end of a line when it is spoken to in TLS.
+                Err(error @ (StoreError::Away(_) | StoreError::Slow(_))) if !was_prepared => {
+                    return Err(self.topology.diagnosis().await.unwrap_or(error));
                 }
                 checked => checked?,
             })

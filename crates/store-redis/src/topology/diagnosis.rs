@@ -85,7 +85,7 @@ pub(super) async fn of(address: &ConnectionAddr) -> Option<StoreError> {
             [b'S' | b'N', ..] => "it is not Redis, it is PostgreSQL".to_owned(),
             _ => return None,
         },
-        _ => format!("it is not Redis, its first words are: {}", line(&said)),
+        _ => format!("it is not Redis, its first words are: {}", shown(&said)),
     };
     Some(StoreError::Unauthorized(Arc::new(io::Error::other(format!("{host}:{port}: {what}")))))
 }
@@ -109,5 +109,9 @@ async fn first_words(host: &str, port: u16, question: &[u8]) -> Option<Vec<u8>> 
 /// The first line of what a server said, as text.
 fn line(said: &[u8]) -> String {
     let first = said.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
-    first[..first.len().min(SHOWN)].escape_ascii().to_string()
+    shown(first)
+}
+
+fn shown(said: &[u8]) -> String {
+    said[..said.len().min(SHOWN)].escape_ascii().to_string()
 }
