@@ -25,19 +25,20 @@ impl Files {
         store
     }
 
-    /// Copies all files of one directory to another one.
+    /// Copies the files from one directory to another one. The log comes first, so that a checkpoint in between does no
+    /// harm.
     fn copy(&self, from: &str, to: &str) {
         fs::create_dir_all(self.path(to)).unwrap();
-        for file in fs::read_dir(self.path(from)).unwrap() {
-            let file = file.unwrap();
-            fs::copy(file.path(), self.path(to).join(file.file_name())).unwrap();
+        for file in ["ringback.redo", "ringback.redb"] {
+            fs::copy(self.path(from).join(file), self.path(to).join(file)).unwrap();
         }
     }
 }
 
-/// Waits out the time between two looks at the files.
-async fn pass() {
-    tokio::time::sleep(Duration::from_millis(150)).await;
+/// Waits until it is noticed that a file is gone, or another one.
+async fn is_noticed(store: &EmbeddedStore) {
+    let noticed = async { while store.ping().await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(10), noticed).await.expect("it is noticed");
 }
 
 async fn is_refused(store: &EmbeddedStore, n: usize) {
@@ -59,8 +60,8 @@ async fn nothing_is_accepted_for_files_that_were_removed_and_no_empty_store_take
     for remove in remove {
         let files = Files::new();
         let store = files.open().await;
-        pass().await;
         remove(&files);
+        is_noticed(&store).await;
         // None of them makes an empty store in its place, which would take jobs.
         for n in 1..4 {
             let error = store.submit(Shard(0), &[job(n)]).await.expect_err("its file is gone");
@@ -75,8 +76,8 @@ async fn nothing_is_accepted_for_files_that_were_removed_and_no_empty_store_take
 async fn files_that_were_moved_away_are_taken_back_once_they_are_there_again() {
     let files = Files::new();
     let store = files.open().await;
-    pass().await;
     fs::rename(files.path("data"), files.path("away")).unwrap();
+    is_noticed(&store).await;
     is_refused(&store, 1).await;
     is_refused(&store, 1).await;
     fs::rename(files.path("away"), files.path("data")).unwrap();
@@ -92,11 +93,10 @@ async fn an_older_copy_is_not_taken_for_the_files_that_were_removed() {
     let store = files.open().await;
     files.copy("data", "older");
     store.submit(Shard(0), &[job(1)]).await.unwrap();
-    pass().await;
     files.copy("data", "right");
     for (copy, is_right) in [("older", false), ("right", true)] {
         fs::remove_dir_all(files.path("data")).unwrap();
-        pass().await;
+        is_noticed(&store).await;
         is_refused(&store, 2).await;
         files.copy(copy, "data");
         if is_right {
