@@ -74,7 +74,7 @@ impl BookReadings {
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             // Nobody has the book any more.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Keys that are for some topics of their tenant: what they may not put into use, and what they are not told.
+//! Keys that are for some topics of their tenant: what they may not put into use, and that messages name no other topic.
 
 use http::Method;
 use ringback_testkit::StackOptions;

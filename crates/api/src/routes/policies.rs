@@ -64,7 +64,7 @@ pub(crate) async fn put_policy(
     let opened = with_opened(&api, &topic, brought.clone())?;
     // What a restore brings sealed stays as it was sealed.
     let is_sealed = brought.sealed_headers.is_some() && secret_header_values(&brought).is_none();
-    let sealed = is_sealed.then_some(brought);
+    let (opened, sealed) = (Box::new(opened), is_sealed.then(|| Box::new(brought)));
     let wanted = Wanted::Whole { opened, sealed, brings_secrets, from };
     set(&api, &caller, &topic, &wanted, deadline).await
 }
@@ -99,9 +99,9 @@ enum Wanted {
     /// This one.
     Whole {
         /// With the values of its secret headers.
-        opened: Policy,
+        opened: Box<Policy>,
         /// With these sealed, as it was brought, if they were all brought so.
-        sealed: Option<Policy>,
+        sealed: Option<Box<Policy>>,
         /// Whether it brings the secrets of the topic, or says that it has none.
         brings_secrets: bool,
         from: PutFrom,
@@ -119,7 +119,7 @@ impl Wanted {
     /// What the caller gives, without what is stored.
     fn given(&self) -> Result<Cow<'_, Policy>, Problem> {
         match self {
-            Self::Whole { opened, .. } => Ok(Cow::Borrowed(opened)),
+            Self::Whole { opened, .. } => Ok(Cow::Borrowed(&**opened)),
             Self::Patch(patch) => patch.merged(None).map(Cow::Owned),
         }
     }
@@ -133,7 +133,7 @@ impl Wanted {
         stored: Option<&Policy>,
     ) -> Result<Policy, Problem> {
         let policy = match self {
-            Self::Whole { opened, .. } => Cow::Borrowed(opened),
+            Self::Whole { opened, .. } => Cow::Borrowed(&**opened),
             Self::Patch(patch) => Cow::Owned(close_policy(patch.merged(stored)?)?),
         };
         let from = match self {
@@ -151,7 +151,7 @@ impl Wanted {
             Self::Patch(_) => None,
         };
         let policy = match sealed {
-            Some(sealed) => sealed,
+            Some(sealed) => *sealed,
             None if policy.headers.masked_names().next().is_some() => {
                 let stored = stored.map(|stored| with_opened(api, topic, stored.clone())).transpose()?;
                 with_sealed_values(api, topic, &unmask_policy(&policy, stored.as_ref())?)?

@@ -119,7 +119,7 @@ pub(crate) struct SetArgs {
     /// Give this topic metrics of its own; for at most 100 topics
     #[arg(long)]
     pub(crate) metrics: bool,
-    /// Defaults to unset, by the names that `policy get` prints, such as expect_body,timeout
+    /// Defaults to unset, by the names that `policy get` prints, such as timeout,ttr
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "replace")]
     pub(crate) unset: Vec<String>,
     /// Replace the whole policy: defaults that are not given are unset
