@@ -245,7 +245,7 @@ fn another_server() -> StoreError {
 mod tests {
     use std::time::Duration;
 
-    use ringback_core::contract::Options;
+    use ringback_core::contract::{Options, StoreTls};
     use ringback_core::policy::Logging;
 
     use super::*;
@@ -253,6 +253,7 @@ mod tests {
     fn store() -> RedisStore {
         let options = Options {
             url: "redis://127.0.0.1:1".to_owned(),
+            tls: StoreTls::default(),
             prefix: "ringback".to_owned(),
             shards: 1,
             keep_done: Duration::from_secs(3600),
@@ -287,6 +288,7 @@ mod tests {
                 String::new(),
                 false,
                 text(last_loss),
+                0,
             );
             store.take_row(row);
         }

@@ -80,12 +80,7 @@ pub(super) async fn of_request(
 ///
 /// # Errors
 /// 400 if the body ends early or is not in UTF-8, 408 if it is too slow, 413 if it is too large, 503 without memory.
-async fn read(
-    parts: &Parts,
-    body: Body,
-    limit: usize,
-    memory: &MemoryBudget,
-) -> Result<Upload, ApiError> {
+async fn read(parts: &Parts, body: Body, limit: usize, memory: &MemoryBudget) -> Result<Upload, ApiError> {
     let (announced, start) = (announced_length(&body), Instant::now());
     let mut frames = body.into_data_stream();
     if announced.is_some_and(|length| length > limit) {

@@ -20,8 +20,7 @@ use crate::audit_log::{Change, Noted};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{
     IdempotencyKey, JsonBody, NoBody, PutFrom, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
-    cursor_of,
-    unknown_schedule,
+    cursor_of, unknown_schedule,
 };
 use crate::inspect;
 use crate::limits::Deadline;
