@@ -49,7 +49,7 @@ pub(crate) fn now() -> Timestamp {
 
 /// A time of an answer, which must be RFC 3339 in UTC with milliseconds.
 pub(crate) fn time(value: &Value) -> Timestamp {
-    let text = value.as_str().unwrap_or_else(|| panic!("{value} is no time"));
+    let text = value.as_str().unwrap_or_else(|| panic!("{value} is not a time"));
     assert!(
         text.len() == 24 && text.ends_with('Z') && &text[19..20] == ".",
         "{text} has no milliseconds or is not UTC"

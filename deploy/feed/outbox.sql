@@ -10,7 +10,7 @@ create table ringback_outbox (
   headers jsonb,
   context jsonb,
   tags text[],
-  -- Why a row is no job. Set it to null once the row is mended.
+  -- Why a row is not a job. Set it to null once the row is mended.
   error text,
   -- When a row was loaded, if the feed marks rows instead of deleting them.
   loaded_at timestamptz

@@ -141,7 +141,7 @@ async fn an_entry_that_comes_late_and_one_that_cannot_be_read_hold_up_nothing() 
     pause(&stack, "a").await;
     is_archived(&stack, &database, 1).await;
     let [shown] = &entries(&stack).await[..] else { panic!("one entry") };
-    // As an API writes it that could not reach the store for 25 s; and one with a NUL, and one that is no entry.
+    // As an API writes it that could not reach the store for 25 s; and one with a NUL, and one that is not an entry.
     let store = Store::open(Options { url: stack.store_url(), ..settings::defaults(SOON) }).expect("a store");
     store.prepare().await.expect("it answers");
     let mut late = shown.clone();

@@ -58,7 +58,7 @@ async fn a_bad_line_is_reported_by_number_and_the_rest_is_imported() {
     let errors: Vec<_> = run.err.lines().collect();
     assert!(errors[0].starts_with("line 3: 400 not a JSON object"), "{run:?}");
     assert!(errors[1].starts_with("line 4: 422 wrong: topic, url"), "{run:?}");
-    assert!(errors[2].starts_with("  topic: \"a b\" is no topic; allowed: 1 to 64"), "{run:?}");
+    assert!(errors[2].starts_with("  topic: \"a b\" is not a topic; allowed: 1 to 64"), "{run:?}");
     assert!(errors[3].starts_with("  url: neither http:// nor https://; allowed: "), "{run:?}");
     assert!(errors[4].starts_with("line 5: 413 the line is longer than"), "{run:?}");
     assert!(errors[5].starts_with("line 7: 409 another job"), "{run:?}");

@@ -55,7 +55,7 @@ pub(crate) async fn the_same_content_again_returns_the_state_of_the_job(bench: &
         // Written differently in time only: what counts is the hash of the content.
         for again in [job.clone(), job.after(LONG)] {
             let answer = bench.submit(&[again]).await.remove(0);
-            // A job that was cancelled is never sent, so that is no repetition.
+            // A job that was cancelled is never sent, so that is not a repetition.
             let wanted =
                 if state == State::Cancelled { SubmitResult::Cancelled } else { SubmitResult::Repeated };
             assert_eq!((answer.answer, &answer.job), (wanted, &known), "{state}");

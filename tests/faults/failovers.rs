@@ -139,7 +139,7 @@ async fn kill_masters(kills: usize, durability: &str) -> (usize, usize) {
         around.extend(load.end().await);
     }
     let lost = lost(&mut stack, &sink, &safe, &around).await;
-    assert!(around.len() > kills * 20, "{} jobs are no load", around.len());
+    assert!(around.len() > kills * 20, "{} jobs are not a load", around.len());
     show(&format!(
         "{durability}: {kills} kills, {} jobs on replicas, {} around kills, {lost} of them lost",
         safe.len(),
@@ -192,7 +192,7 @@ async fn with_replicated_nothing_accepted_is_lost_when_one_of_two_replicas_is_be
         [master, behind, ahead] = [behind, ahead, master];
     }
     let lost = lost(&mut stack, &sink, &[], &accepted).await;
-    assert!(accepted.len() > kills * 20, "{} jobs are no load", accepted.len());
+    assert!(accepted.len() > kills * 20, "{} jobs are not a load", accepted.len());
     show(&format!("two replicas: {kills} kills, {} jobs, {lost} of them lost", accepted.len()));
     assert_eq!(lost, 0, "of {} jobs", accepted.len());
 }

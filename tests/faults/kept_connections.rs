@@ -1,5 +1,5 @@
 //! Connections that are kept for the next callback, and that the receiver ends just as that comes: the callback is sent
-//! once more at once, which is no failure.
+//! once more at once, which is not a failure.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};

@@ -63,7 +63,7 @@ async fn a_master_that_is_killed_under_load_is_replaced_for_all_processes() {
     sink.wait_for_jobs(&safe, 1, RECOVERY).await;
     let lost = lost(&stack, &sink, &around).await;
     assert!(lost <= CALLERS, "{lost} of {} jobs are lost", around.len());
-    assert!(around.len() > 100, "{} jobs are no load", around.len());
+    assert!(around.len() > 100, "{} jobs are not a load", around.len());
 }
 
 /// The former master takes writes for seconds after a fail-over by hand, unless it is paused.
@@ -81,7 +81,7 @@ async fn a_master_that_is_paused_and_replaced_by_hand_under_load_loses_nothing()
     stack.sentinel_mut().another_master(0, 0).await;
     works_again(&mut stack, &sink, "after").await;
     let load = load.end().await;
-    assert!(load.len() > 100, "{} jobs are no load", load.len());
+    assert!(load.len() > 100, "{} jobs are not a load", load.len());
     sink.wait_for_jobs(&load, 1, RECOVERY).await;
 }
 

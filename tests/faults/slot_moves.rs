@@ -109,7 +109,7 @@ async fn a_shard_whose_slot_moves_key_by_key_under_load_is_refused_until_it_is_w
         .await;
     }
     ids.extend(load.end().await);
-    assert!(ids.len() > 200, "{} jobs are no load", ids.len());
+    assert!(ids.len() > 200, "{} jobs are not a load", ids.len());
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
     for arrival in sink.arrivals() {
         assert!(arrival.due_at().is_some_and(|due| arrival.at >= due), "{} is early", arrival.job_id());
@@ -173,7 +173,7 @@ async fn a_shard_whose_slot_moves_as_a_whole_under_load_goes_on() {
         .await;
     }
     ids.extend(load.end().await);
-    assert!(ids.len() > 200, "{} jobs are no load", ids.len());
+    assert!(ids.len() > 200, "{} jobs are not a load", ids.len());
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
     for state in ["delayed", "ready", "reserved"] {
         stack.wait_count(state, 0, RECOVERY).await;

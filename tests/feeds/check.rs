@@ -38,7 +38,7 @@ async fn ten_jobs_of_each_query_are_shown_and_nothing_is_submitted() {
             "{text}"
         );
         assert_eq!(stack.get("/v1/jobs").await.expect(200)["items"].as_array().map(Vec::len), Some(0));
-        // A row that is no job, and the status that says so.
+        // A row that is not a job, and the status that says so.
         business.database.execute("update orders set url = 'ftp://x/' where id = 'o-03'").await;
         let (output, text) = check(&stack, &file).await;
         assert_eq!(output.status.code(), Some(1), "{text}");

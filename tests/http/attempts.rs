@@ -122,7 +122,7 @@ async fn settles_by_consumers_and_expired_leases_are_logged() {
     settle(&stack, "release", json!({})).await;
     settle(&stack, "bury", json!({"reason": "unwanted", "error": "no printer"})).await;
     let items = attempts(&stack, "pull").await;
-    assert_eq!(each(&items, "attempt"), [1, 2, 4], "a release is no failure: {items:?}");
+    assert_eq!(each(&items, "attempt"), [1, 2, 4], "a release is not a failure: {items:?}");
     assert_eq!(each(&items, "error"), ["out of paper", "lease ran out", "no printer"]);
     assert_eq!(each(&items, "by"), ["consumer"; 3]);
     assert!(items[1]["duration_ms"].as_u64().is_some_and(|ms| ms >= 1_000), "{items:?}");

@@ -19,7 +19,7 @@ use crate::sample_jobs::SOON;
 
 const MASTER_KEY: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
 
-/// Operations that are no reads and leave no entry, each with the reason.
+/// Operations that are not reads and leave no entry, each with the reason.
 const WITHOUT: [(&str, &str); 9] = [
     ("submit", "jobs are submitted all the time, and the job is there"),
     ("submit_batch", "as submit"),

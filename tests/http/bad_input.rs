@@ -14,7 +14,7 @@ fn job(field: &str, value: impl Into<Value>) -> Value {
     job
 }
 
-/// The same job with a field replaced by a text that is no value of `serde_json`.
+/// The same job with a field replaced by a text that is not a value of `serde_json`.
 fn raw(field: &str, value: &str) -> String {
     job(field, "\u{1}replaced").to_string().replace("\"\\u0001replaced\"", value)
 }

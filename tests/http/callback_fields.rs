@@ -44,8 +44,8 @@ async fn a_callback_has_the_method_of_its_job_and_a_body_where_the_method_has_on
 
         for (job, detail) in [
             (with(job(&sink, "x"), "method", "GET"), "GET, which has no body"),
-            (with(job(&sink, "x"), "method", "get"), "is no method"),
-            (with(job(&sink, "x"), "method", "HEAD"), "is no method"),
+            (with(job(&sink, "x"), "method", "get"), "is not a method"),
+            (with(job(&sink, "x"), "method", "HEAD"), "is not a method"),
             (json!({"topic": "pulled", "id": "x", "method": "POST"}), "without a url"),
         ] {
             let problem = stack.post("/v1/jobs", &job).await.expect(422);

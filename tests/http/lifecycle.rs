@@ -308,7 +308,7 @@ async fn a_call_longer_than_its_lease_is_renewed_and_delivered_once() {
 
 /// The fields that every answer with a job has, and none that is unknown.
 fn shows_a_job(shown: &Value, id: &str) {
-    let fields = shown.as_object().unwrap_or_else(|| panic!("{shown} is no object"));
+    let fields = shown.as_object().unwrap_or_else(|| panic!("{shown} is not an object"));
     let always = ["topic", "id", "state", "due_at", "created_at", "attempts", "failures"];
     for name in always {
         assert!(fields.contains_key(name), "no {name} in {shown}");

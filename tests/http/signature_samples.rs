@@ -116,7 +116,7 @@ fn refused() -> Vec<Case> {
         Case { secrets: empty_key, signatures: Some(by_nobody), ..invalid("an empty secret") },
         Case { now: TIMESTAMP + SIX_MINUTES, ..invalid("six minutes old") },
         Case { now: TIMESTAMP - SIX_MINUTES, ..invalid("six minutes ahead") },
-        Case { timestamp: "yesterday".to_owned(), ..invalid("a timestamp that is no number") },
+        Case { timestamp: "yesterday".to_owned(), ..invalid("a timestamp that is not a number") },
         Case { timestamp: "9".repeat(30), ..invalid("a timestamp that is too large") },
         Case { signatures: None, ..invalid("no signature header") },
         Case { signatures: Some("v1,*not base64*".to_owned()), ..invalid("a signature that is not base64") },

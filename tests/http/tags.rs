@@ -112,15 +112,15 @@ async fn tags_that_are_not_allowed_are_refused_and_nothing_is_accepted() {
     let accepted = stack.accept(&with_all(job(&sink, "most"), &json!({"tags": most, "delay": "1h"}))).await;
     assert_eq!(accepted["tags"], most);
     for (tags, detail) in [
-        (json!("a"), "is no list"),
-        (json!(["a", 1]), "1 is no text"),
+        (json!("a"), "is not a list"),
+        (json!(["a", 1]), "1 is not a string"),
         (json!(["a", "a"]), "a is there twice"),
         (json!(["a b"]), "in place 1 is not allowed"),
         (json!(["a", "é"]), "in place 2 is not allowed"),
         (json!([""]), "in place 1 is not allowed"),
         (json!([longest + "x"]), "in place 1 is not allowed"),
         (json!(["a", "b", "c", "d", "e"]), "5 tags"),
-        (json!({"a": "b"}), "is no list"),
+        (json!({"a": "b"}), "is not a list"),
     ] {
         let refused = stack.post("/v1/jobs", &with(job(&sink, "i"), "tags", tags.clone())).await.expect(422);
         let error = &refused["errors"][0];

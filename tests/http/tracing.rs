@@ -136,7 +136,7 @@ fn traceparent(arrival: &Arrival) -> [String; 3] {
     let text = arrival.header("traceparent").unwrap_or_else(|| panic!("none in {:?}", arrival.headers));
     match text.split('-').collect::<Vec<_>>().as_slice() {
         ["00", trace, span, flags] => [trace, span, flags].map(|part| (*part).to_owned()),
-        _ => panic!("{text} is no traceparent"),
+        _ => panic!("{text} is not a traceparent"),
     }
 }
 

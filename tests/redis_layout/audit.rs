@@ -130,7 +130,7 @@ async fn archive(redis: &mut MultiplexedConnection, base: &str, archived: &mut H
     assert_eq!(counted.unwrap_or(0), bytes, "bytes of the archive outbox of {base}");
 }
 
-/// The shard's next notice time is no later than the first outbox entry.
+/// The shard's next notice time is not later than the first outbox entry.
 async fn outbox(redis: &mut MultiplexedConnection, base: &str) {
     let first: Vec<(Vec<u8>, f64)> =
         ask(redis, cmd("ZRANGE").arg(format!("{base}:outbox")).arg(&[0, 0]).arg("WITHSCORES")).await;

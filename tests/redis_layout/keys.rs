@@ -51,7 +51,7 @@ pub(crate) async fn key(redis: &mut MultiplexedConnection, name: &str) -> String
     shards[0].replace(":shard", &format!(":{name}"))
 }
 
-/// A key of a lane, or of anything else that is no text.
+/// A key of a lane, or of anything else that is not a string.
 pub(crate) async fn key_of(redis: &mut MultiplexedConnection, name: &str, end: &[u8]) -> Vec<u8> {
     [key(redis, name).await.as_bytes(), end].concat()
 }

@@ -3,7 +3,7 @@
 //! Each tenant with a quota has an account here. It draws from the store a little more than is needed, so that most
 //! submits wait for no draw; what is left expires after a second. Which jobs a tenant has is counted again once that is a
 //! second old, or later if counting takes long. Refusals hold for a moment, so that a tenant that goes on all the
-//! same is no load for the store.
+//! same is not a load for the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};

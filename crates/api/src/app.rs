@@ -94,7 +94,7 @@ pub(crate) fn open(api: Arc<Api>) -> Router {
     app(api, gate, Dashboard::On)
 }
 
-/// Every path of the API and its handlers. The dashboard is beside it: it is no part of the API.
+/// Every path of the API and its handlers. The dashboard is beside it: it is not a part of the API.
 pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
     let mut table = routes::table();
     table.push(("/openapi.json", get(openapi::serve)));

@@ -68,6 +68,13 @@ pub(crate) struct Relay<S> {
     pub(crate) audit_log: Option<AuditLogReader>,
 }
 
+/// What came of an attempt to remove what is old.
+enum Maintained {
+    /// The store was not there to say what time it is.
+    StoreAway,
+    Tried(Result<(), SinkError>),
+}
+
 impl<S: Sink> Relay<S> {
     /// Runs until the shutdown. May be dropped at any time.
     pub(crate) async fn run(mut self) {
@@ -92,15 +99,16 @@ impl<S: Sink> Relay<S> {
             };
             let error = loop {
                 if maintained.is_none_or(|at: Instant| at.elapsed() >= MAINTAIN) {
-                    // If it fails it is not tried again soon, so that ends are archived meanwhile.
-                    maintained = Some(Instant::now());
-                    if !self.is_time_sure().await {
-                        warn!(
-                            "nothing is removed from the archive while it is not sure what time it is; trying later"
-                        );
-                    } else if let Err(error) = self.sink.maintain().await {
-                        warn!(%error, "what was kept long enough cannot be removed from the archive; trying later");
-                        break Some(error);
+                    match self.maintain().await {
+                        // Its time is asked for again in the next round.
+                        Maintained::StoreAway => {}
+                        // If it fails it is not tried again soon, so that ends are archived meanwhile.
+                        Maintained::Tried(result) => {
+                            maintained = Some(Instant::now());
+                            if let Err(error) = result {
+                                break Some(error);
+                            }
+                        }
                     }
                 }
                 let rows = match self.round().await {
@@ -225,9 +233,21 @@ impl<S: Sink> Relay<S> {
         Ok(total)
     }
 
-    /// Whether the store's time is that of this machine, so that what is old by it may be removed.
-    async fn is_time_sure(&self) -> bool {
-        self.store.is_time_sure(Shard(0)).await.unwrap_or(false)
+    /// Removes what was kept long enough, if the store's time is that of this machine: by a wrong clock all is old.
+    async fn maintain(&mut self) -> Maintained {
+        match self.store.is_time_sure(Shard(0)).await {
+            Err(_) => return Maintained::StoreAway,
+            Ok(false) => {
+                warn!("nothing is removed from the archive while it is not sure what time it is; trying later");
+                return Maintained::Tried(Ok(()));
+            }
+            Ok(true) => {}
+        }
+        let result = self.sink.maintain().await;
+        if let Err(error) = &result {
+            warn!(%error, "what was kept long enough cannot be removed from the archive; trying later");
+        }
+        Maintained::Tried(result)
     }
 
     /// Archives what is new in the audit log, if it is time to look. Returns false if the database does not take it.

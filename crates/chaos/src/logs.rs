@@ -38,7 +38,7 @@ impl LogReader {
         self.offset += complete;
         secret::scan(&rest[..complete], history);
         for text in rest[..complete].lines() {
-            // What a killed process has left of a line is no JSON.
+            // What a killed process has left of a line is not JSON.
             match serde_json::from_str::<Value>(text) {
                 Ok(line) => self.line(text, &line, history),
                 Err(_) if text.contains("panicked at") => {

@@ -84,13 +84,13 @@ fn number<T: std::str::FromStr>(arg: &str, text: &str) -> Result<T, String> {
 
 fn store(name: &str) -> Result<StoreKind, String> {
     let found = StoreKind::ALL.into_iter().find(|store| store.name() == name);
-    found.ok_or_else(|| format!("{name} is no store\n\n{}", help()))
+    found.ok_or_else(|| format!("{name} is not a store\n\n{}", help()))
 }
 
 fn kinds(names: &str) -> Result<Vec<Kind>, String> {
     let kind = |name: &str| {
         let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
-        found.ok_or_else(|| format!("{name} is no kind of fault\n\n{}", help()))
+        found.ok_or_else(|| format!("{name} is not a kind of fault\n\n{}", help()))
     };
     names.split([',', ' ']).filter(|name| !name.is_empty()).map(kind).collect()
 }

@@ -63,13 +63,14 @@ async fn run(
         config.api.master_keys = master_keys::of_store(&config.api.store.url)?;
         config.notifier.signing.keys = config.api.master_keys.clone();
     }
-    let greeting = Greeting::of(&config, demo.as_ref().map(|demo| demo.address));
-    let greeting = Arc::new(greeting);
     let store = Store::open(config.api.store.clone())?;
     let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
     let context = context.on_store(clock, move || of.clock_ahead_seconds());
     let listener = ringback_api::bind(&config.api).await?;
-    config.notifier.outgoing.listeners.push(listener.local_addr().unwrap_or(config.api.listen));
+    // With port 0 the system has chosen one.
+    config.api.listen = listener.local_addr().unwrap_or(config.api.listen);
+    config.notifier.outgoing.listeners.push(config.api.listen);
+    let greeting = Arc::new(Greeting::of(&config, demo.as_ref().map(|demo| demo.address)));
     let mut tasks = Tasks::new();
     ringback_api::start(listener, &config.api, &store, &context, &mut tasks);
     ringback_carrier::start(&config.carrier, &store, &context, &mut tasks);

@@ -34,7 +34,7 @@ impl Backoff {
     }
 
     /// Returns the wait before the next attempt and doubles the step.
-    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
+    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is not an iterator")]
     pub fn next(&mut self) -> Duration {
         let step = self.step;
         self.step = (step * 2).min(self.longest);

@@ -40,12 +40,12 @@ impl Destination {
             None => None,
             Some(port) => match port.parse().ok().filter(|number| *number > 0 && is_number(port)) {
                 Some(number) => Some(number),
-                None => return no(format!("{port:?} is no port")),
+                None => return no(format!("{port:?} is not a port")),
             },
         };
         let host = match Host::parse(host) {
             Ok(host) => without_root(&host.to_string()).to_owned(),
-            Err(error) => return no(format!("{host:?} is no host: {error}")),
+            Err(error) => return no(format!("{host:?} is not a host: {error}")),
         };
         if host.is_empty() || host.len() > MAX_HOST {
             return no(format!("the host is {} bytes long", host.len()));

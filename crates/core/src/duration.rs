@@ -23,7 +23,7 @@ pub enum DurationError {
     /// It is negative.
     #[error("it is negative")]
     Negative,
-    /// It is no number with a known unit, or too large to count with.
+    /// It is not a number with a known unit, or too large to count with.
     #[error("it is not a number with a unit")]
     Unreadable,
 }

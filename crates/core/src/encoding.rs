@@ -24,7 +24,7 @@ pub fn without_mark(text: &[u8]) -> Result<&[u8], OtherEncoding> {
     }
 }
 
-/// Why a text is not JSON. A byte order mark cannot be seen, so the message names it.
+/// Why a text is not JSON, in words for a caller. A byte order mark cannot be seen, so the message names it.
 #[must_use]
 pub fn json_error(text: &str, error: &serde_json::Error) -> String {
     let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default().as_bytes();
@@ -33,7 +33,8 @@ pub fn json_error(text: &str, error: &serde_json::Error) -> String {
     if (column..column + 3).any(is_mark) {
         return format!("{error}: there is a byte order mark (U+FEFF), which may only be at the very start");
     }
-    error.to_string()
+    // The parser's word for true, false and null.
+    error.to_string().replace("expected ident", "expected true, false or null (a string needs quotes)")
 }
 
 /// A message in which a byte order mark can be seen.

@@ -63,7 +63,7 @@ pub enum PolicyError {
     #[error("a jitter of {0}; allowed are 0 to 1")]
     Jitter(String),
     /// A tier cannot be read.
-    #[error("{tier:?} is no duration: {why}")]
+    #[error("{tier:?} is not a duration: {why}")]
     Unreadable {
         /// The tier.
         tier: String,

@@ -37,12 +37,15 @@ pub enum Forbidden {
 impl Forbidden {
     /// What is allowed, and which setting allows more.
     #[must_use]
-    pub const fn allowed(&self) -> &'static str {
+    pub fn allowed(&self) -> &'static str {
         match self {
             Self::Address { .. } => {
                 "public addresses, and those in the networks of RINGBACK_EGRESS_ALLOW, such as 127.0.0.0/8"
             }
             Self::Denied { .. } => "addresses that RINGBACK_EGRESS_DENY does not have",
+            Self::Name(name) if name == "localhost" => {
+                "names of the public DNS; receivers on this machine with both RINGBACK_EGRESS_HOSTS=localhost and RINGBACK_EGRESS_ALLOW=127.0.0.0/8,::1"
+            }
             Self::Name(_) => {
                 "names with a dot that are not of localhost, .local, .internal, .home.arpa or .onion, and those of RINGBACK_EGRESS_HOSTS"
             }

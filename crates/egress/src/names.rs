@@ -1,6 +1,6 @@
 //! Names that callbacks may go to.
 
-/// Names that are no names of the public DNS, with all below them: RFC 6761, RFC 6762, RFC 7686, RFC 8375, and
+/// Names that are not names of the public DNS, with all below them: RFC 6761, RFC 6762, RFC 7686, RFC 8375, and
 /// `internal`, which is reserved for private use.
 const SPECIAL: [&str; 5] = ["localhost", "local", "internal", "home.arpa", "onion"];
 
@@ -25,7 +25,7 @@ impl Pattern {
         match () {
             () if text == "*" => Ok(Self::All),
             () if !is_name => Err(format!(
-                "{text} is no pattern of names: such as receiver,*.internal; a name that is not ASCII in its form for the DNS (xn--)"
+                "{text} is not a pattern of names: such as receiver,*.internal; a name that is not ASCII in its form for the DNS (xn--)"
             )),
             () if name.len() < text.len() => Ok(Self::Below(plain(name))),
             () => Ok(Self::Name(plain(name))),

@@ -37,7 +37,7 @@ impl Ports {
             let (first, last) = item.split_once('-').unwrap_or((item, item));
             match (first.parse(), last.parse()) {
                 (Ok(first @ 1..), Ok(last)) if first <= last => Ok(first..=last),
-                _ => Err(format!("{item} is no port and no range of ports: such as 80,443,1024-65535")),
+                _ => Err(format!("{item} is not a port or a range of ports: such as 80,443,1024-65535")),
             }
         });
         ranges.collect::<Result<_, _>>().map(Self::These)

@@ -83,7 +83,7 @@ fn network(text: &str) -> Result<IpNet, String> {
         Ok(network) => {
             Err(format!("{text} is one address in a network: write {} or its address alone", network.trunc()))
         }
-        Err(_) => Err(format!("{text} is no network: such as 10.1.0.0/16, fd00::/8 or 10.1.2.3")),
+        Err(_) => Err(format!("{text} is not a network: such as 10.1.0.0/16, fd00::/8 or 10.1.2.3")),
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) enum Loaded {
     InFlight,
     /// There are too many topics or origins. Which limit that is.
     Full(String),
-    /// It is no job. Why.
+    /// It is not a job. Why.
     Refused(String),
 }
 
@@ -142,7 +142,7 @@ impl Loader<'_> {
             }
             error = failure.map(LoadError::from).or(error);
         }
-        // Rows that are submitted again, by a process that does not remember them, are no new jobs of the tenant.
+        // Rows that are submitted again, by a process that does not remember them, are not new jobs of the tenant.
         self.admission.quotas.give_back(&self.caller, unused).await;
         error.map_or(Ok(()), Err)
     }

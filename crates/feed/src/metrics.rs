@@ -43,7 +43,7 @@ pub(crate) enum RowResult {
     Cancelled,
     /// It can be loaded later.
     Postponed,
-    /// It is no job.
+    /// It is not a job.
     Refused,
 }
 

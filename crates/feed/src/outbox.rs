@@ -58,7 +58,7 @@ impl Outbox {
         format!("listen {}", self.channel)
     }
 
-    /// Notes in a row why it is no job.
+    /// Notes in a row why it is not a job.
     fn note(&self) -> String {
         format!("update {} set error = $2 where seq = $1", self.table)
     }
@@ -227,7 +227,7 @@ impl OutboxFeed<'_> {
         self.metrics.rows(&self.feed.name, RowResult::Postponed, 1);
     }
 
-    /// Deletes or marks the rows that were loaded, and notes in the others why they are no jobs.
+    /// Deletes or marks the rows that were loaded, and notes in the others why they are not jobs.
     async fn finish(
         &self,
         txn: &mut Transaction<'_>,
@@ -239,7 +239,7 @@ impl OutboxFeed<'_> {
         }
         for (seq, BadRow { id, why }) in bad {
             self.metrics.rows(&self.feed.name, RowResult::Refused, 1);
-            warn!(feed = %self.feed.name, row.id = id, row.seq = seq, why, "a row is no job and stays in the outbox");
+            warn!(feed = %self.feed.name, row.id = id, row.seq = seq, why, "a row is not a job and stays in the outbox");
             let why = storable(why);
             let arguments: [&(dyn ToSql + Sync); 2] = [seq, &why];
             // So that a reason that the table does not take is not the end of the others.

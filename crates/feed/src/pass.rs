@@ -198,14 +198,14 @@ impl Pass<'_> {
         waiting.due = waiting.due.min(due);
     }
 
-    /// Counts a row that is no job, and logs it if that is new.
+    /// Counts a row that is not a job, and logs it if that is new.
     fn refuse(&mut self, bad: &BadRow, content: u64) {
         self.metrics.rows(&self.feed.name, RowResult::Refused, 1);
         let why = content_hash(bad.why.as_bytes());
         let id = id_hash(&bad.id) ^ u128::from(why);
         if !self.seen.refused.knows(id, content) {
             self.seen.refused.note(id, content);
-            warn!(feed = %self.feed.name, row.id = bad.id, why = bad.why, "a row is no job and is left out");
+            warn!(feed = %self.feed.name, row.id = bad.id, why = bad.why, "a row is not a job and is left out");
         }
     }
 

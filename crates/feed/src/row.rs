@@ -25,7 +25,7 @@ pub(crate) const OUTBOX_COLUMNS: [&str; 4] = ["seq", "error", "loaded_at", "crea
 /// The largest row, in bytes. No job is nearly as large.
 const MAX_ROW: usize = 4 * 1024 * 1024;
 
-const NOT_UTF8: &str = "is no UTF-8";
+const NOT_UTF8: &str = "is not UTF-8";
 
 /// What a column is of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(crate) struct Candidate {
     pub(crate) json: Vec<u8>,
 }
 
-/// A row that is no job.
+/// A row that is not a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadRow {
     /// Its id, as far as it has one.
@@ -247,7 +247,7 @@ fn due_at(value: &Value) -> Result<Timestamp, String> {
         | Value::Float(_)
         | Value::Json(_)
         | Value::Bytes(_)
-        | Value::List(_) => Err(format!("due_at is no time: {ALLOWED}")),
+        | Value::List(_) => Err(format!("due_at is not a time: {ALLOWED}")),
     }
 }
 
@@ -256,7 +256,7 @@ fn body(submit: &mut Submit, value: &Value, content_type: Option<&Value>) -> Res
     let content_type = match content_type {
         None | Some(Value::Null) => None,
         Some(Value::Text(name)) => Some(name.as_str()),
-        Some(_) => return Err("content_type is no text".to_owned()),
+        Some(_) => return Err("content_type is not a string".to_owned()),
     };
     let (bytes, content_type) = match value {
         Value::Json(json) => {
@@ -290,13 +290,13 @@ fn json(name: &str, value: &Value) -> Result<String, String> {
         Value::Json(json) => Ok(json.clone()),
         Value::Text(text) => match serde_json::from_str::<&RawValue>(text) {
             Ok(json) => Ok(json.get().to_owned()),
-            Err(error) => Err(format!("{name} is no JSON: {error}")),
+            Err(error) => Err(format!("{name} is not JSON: {error}")),
         },
         Value::List(texts) => Ok(Json::from(texts.iter().flatten().cloned().collect::<Vec<_>>()).to_string()),
         Value::NotUtf8(_) => Err(format!("{name} {NOT_UTF8}")),
         Value::Unreadable(why) => Err(format!("{name} {why}")),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) | Value::Time(_) => {
-            Err(format!("{name} is no JSON"))
+            Err(format!("{name} is not JSON"))
         }
     }
 }

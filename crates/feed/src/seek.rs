@@ -23,7 +23,7 @@ pub(crate) async fn run(config: Config, feed: &str, time: &str) -> anyhow::Resul
         bail!("feed {feed} is an outbox, which has no position: all rows that wait are loaded");
     }
     let at = parse_time(time)
-        .with_context(|| format!("\"{time}\" is no time by RFC 3339, such as 2026-11-20T10:00:00Z"))?;
+        .with_context(|| format!("\"{time}\" is not a time by RFC 3339, such as 2026-11-20T10:00:00Z"))?;
     let store = Store::open(config.store.clone())?;
     store.prepare().await?;
     let former = store.feed(&found.name).await?.position;

@@ -11,7 +11,7 @@ const MAX_ROWS: usize = 2_000_000;
 pub(crate) struct Seen {
     /// The rows that were loaded.
     pub(crate) loaded: Memory,
-    /// Those that are no jobs.
+    /// Those that are not jobs.
     pub(crate) refused: Memory,
     /// Those that went, and whose jobs are cancelled.
     pub(crate) gone: Memory,

@@ -39,7 +39,7 @@ pub(crate) enum Value {
     Time(Timestamp),
     /// An array of texts.
     List(Vec<Option<String>>),
-    /// A text of SQLite that is no UTF-8.
+    /// A text of SQLite that is not UTF-8.
     NotUtf8(Vec<u8>),
     /// Why a value cannot be read.
     Unreadable(String),

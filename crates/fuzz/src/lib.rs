@@ -35,7 +35,7 @@ pub fn run<S: AsRef<[u8]>>(samples: &[S], mut check: impl FnMut(&[u8])) {
     show(&format!("{} inputs, seeds {first} to {seed}", seed.wrapping_sub(first)));
 }
 
-/// Like [`run`], with texts. Bytes that are no UTF-8 become replacement characters.
+/// Like [`run`], with texts. Bytes that are not UTF-8 become replacement characters.
 pub fn run_texts(samples: &[&str], mut check: impl FnMut(&str)) {
     run(samples, |bytes| check(&String::from_utf8_lossy(bytes)));
 }
@@ -97,7 +97,7 @@ fn fresh_seed() -> u64 {
 fn variable(name: &str) -> Option<u64> {
     let text = std::env::var_os(name)?;
     let number = text.to_str().and_then(|text| text.parse().ok());
-    Some(number.unwrap_or_else(|| panic!("{name} is no number: {}", text.display())))
+    Some(number.unwrap_or_else(|| panic!("{name} is not a number: {}", text.display())))
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no runtime whose time could be paused")]

@@ -25,7 +25,7 @@ pub struct Budget {
     pub fail_overs: u8,
     /// Times that the clock of the store steps back by a tick.
     pub steps_back: u8,
-    /// Claims of the shard. These are no faults: carriers come and go.
+    /// Claims of the shard. These are not faults: carriers come and go.
     pub claims: u8,
     /// Jobs that are cancelled.
     pub cancels: u8,

@@ -81,7 +81,7 @@ fn a_clock_that_steps_back_does_no_harm() {
 
 #[test]
 fn all_faults_together_break_nothing() {
-    #[expect(clippy::disallowed_methods, reason = "a variable of the tests, which are no service")]
+    #[expect(clippy::disallowed_methods, reason = "a variable of the tests, which are not a service")]
     let wanted = std::env::var("RINGBACK_MODEL_STATES").ok();
     let wanted = wanted.map(|states| states.parse().expect("RINGBACK_MODEL_STATES is a number"));
     let limit = wanted.unwrap_or(STATES);

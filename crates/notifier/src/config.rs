@@ -148,7 +148,7 @@ impl Outgoing {
                 Ok(address) => name_servers.push(address),
                 Err(_) => lookup.reject(
                     "NAME_SERVERS",
-                    format!("{server} is no IP address with a port: such as 10.0.0.2:53,[fd00::2]:53"),
+                    format!("{server} is not an IP address with a port: such as 10.0.0.2:53,[fd00::2]:53"),
                 ),
             }
         }

@@ -248,7 +248,7 @@ mod tests {
                     assert!(delay <= MAX_RETRY_AFTER + Duration::from_secs(1), "{delay:?}");
                     assert!(delay >= retry_after.unwrap_or_default().min(MAX_RETRY_AFTER), "{delay:?}");
                 }
-                Verdict::Release(_) => panic!("an answer is no release"),
+                Verdict::Release(_) => panic!("an answer is not a release"),
             }
         });
     }

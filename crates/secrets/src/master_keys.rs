@@ -40,7 +40,7 @@ pub enum OpenError {
     /// It was changed, sealed for another name, or sealed with another key of the same id.
     #[error("it is not what the master key {0} has sealed for this topic")]
     Altered(String),
-    /// It is no sealed text.
+    /// It is not a sealed text.
     #[error("it is not a sealed text: the id of a master key, a dot and base64")]
     Malformed,
 }
@@ -152,7 +152,7 @@ fn is_key_id(id: &str) -> bool {
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
 }
 
-/// The id of the key and the rest; `None` if it is no sealed text.
+/// The id of the key and the rest; `None` if it is not a sealed text.
 fn split(sealed: &str) -> Option<(&str, &str)> {
     sealed.split_once('.').filter(|(id, rest)| is_key_id(id) && rest.len() <= MAX_SEALED)
 }

@@ -47,7 +47,7 @@ impl TlsIdentity<'_> {
         let Some((chain, key)) = self.client else { return Ok(builder.with_no_client_auth()) };
         let chain = certificates(chain).map_err(TlsIdentityError::Certificate)?;
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
-            .map_err(|_| TlsIdentityError::Key("it is no private key in the PEM form"))?;
+            .map_err(|_| TlsIdentityError::Key("it is not a private key in the PEM form"))?;
         builder.with_client_auth_cert(chain, key).map_err(|error| match error {
             rustls::Error::InconsistentKeys(_) => {
                 TlsIdentityError::Key("it is not the key of the certificate")

@@ -75,7 +75,7 @@ impl Lookup {
         T: FromStr,
         T::Err: Display,
     {
-        self.read(name, |text| text.parse().map_err(|error: T::Err| error.to_string()))
+        self.read(name, |text| text.parse().map_err(|error: T::Err| in_words(&error.to_string())))
     }
 
     /// Parses a duration within `range`.
@@ -173,6 +173,11 @@ impl Lookup {
         let variable = || self.env.get(&setting.env()).filter(|value| !value.is_empty());
         self.flags.get(setting.name).or_else(variable).map_or(setting.default, String::as_str)
     }
+}
+
+/// An error with what the standard library says of a number in words for a user.
+pub(crate) fn in_words(error: &str) -> String {
+    error.replace("invalid digit found in string", "it is not a whole number, or less than 0")
 }
 
 fn duration_within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, String> {

@@ -6,10 +6,9 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 
 use clap::{Arg, ArgAction, Command};
-
 use ringback_core::connection_url::shown_in_text;
 
-use crate::config::Setting;
+use crate::config::{Setting, in_words};
 
 /// The name of the flag that [`print_config`] creates.
 pub const PRINT_CONFIG: &str = "print-config";
@@ -46,7 +45,7 @@ pub(crate) fn parse(
 /// quotes what it is about, and that may be a URL with a password. A closed end is not an error.
 pub fn print_usage(error: &clap::Error) {
     let text = error.render().to_string();
-    let shown = shown_in_text(&text);
+    let shown = in_words(&shown_in_text(&text));
     if error.use_stderr() && shown != text {
         io::stderr().write_all(shown.as_bytes()).ok();
     } else {

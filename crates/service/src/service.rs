@@ -113,7 +113,7 @@ impl<C: 'static> Service<C> {
 fn print_config(lookup: &Lookup) {
     let lines: String =
         lookup.effective().iter().map(|(variable, value)| format!("{variable}={value}\n")).collect();
-    // A closed pipe is no error.
+    // A closed pipe is not an error.
     io::stdout().write_all(lines.as_bytes()).ok();
 }
 

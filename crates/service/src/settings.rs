@@ -105,7 +105,7 @@ pub fn check_drain(lookup: &mut Lookup, call_timeout: Duration, setting: &str, p
     }
 }
 
-/// Reads the log filter. A single word that is no level is rejected, because the filter would take it
+/// Reads the log filter. A single word that is not a level is rejected, because the filter would take it
 /// for a target and drop everything else.
 fn filter(lookup: &mut Lookup) -> Targets {
     let text = lookup.text("LOG");

@@ -260,7 +260,7 @@ impl RedisStore {
     }
 }
 
-/// A check changes nothing, so what is not confirmed is no unknown outcome.
+/// A check changes nothing, so what is not confirmed is not an unknown outcome.
 pub(crate) fn no_replica<T>(checked: Result<T, StoreError>) -> Result<T, StoreError> {
     checked.map_err(|error| match error {
         StoreError::Unreplicated => StoreError::NoReplica,

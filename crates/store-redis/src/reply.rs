@@ -24,19 +24,19 @@ pub(crate) mod take {
     pub(crate) fn list(value: Value) -> Result<Vec<Value>, StoreError> {
         match value {
             Value::Array(items) => Ok(items),
-            _ => Err(StoreError::Unreadable("a reply that is no list")),
+            _ => Err(StoreError::Unreadable("a reply that is not a list")),
         }
     }
 
     pub(crate) fn int(value: &Value) -> Result<i64, StoreError> {
         match value {
             Value::Int(n) => Ok(*n),
-            _ => Err(StoreError::Unreadable("a reply that is no number")),
+            _ => Err(StoreError::Unreadable("a reply that is not a number")),
         }
     }
 
     pub(crate) fn bytes(value: Value) -> Result<Bytes, StoreError> {
-        read(value, "a reply that is no string")
+        read(value, "a reply that is not a string")
     }
 }
 

@@ -8,7 +8,7 @@ use crate::time::now;
 /// The value of a variable such as `RINGBACK_TEST_PAUSES`, if it is set. One that cannot be read panics.
 pub fn variable<T: FromStr<Err: Debug>>(name: &str) -> Option<T> {
     let text = std::env::var_os(name)?;
-    let text = text.to_str().unwrap_or_else(|| panic!("{name} is no text"));
+    let text = text.to_str().unwrap_or_else(|| panic!("{name} is not a string"));
     Some(text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error:?}")))
 }
 

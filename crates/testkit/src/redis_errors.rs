@@ -23,7 +23,7 @@ pub enum RedisFault {
     Close,
     /// The end of the connection. The call reaches the server.
     CloseAfter,
-    /// Bytes that are no answer, and the end of the connection. The call reaches the server.
+    /// Bytes that are not an answer, and the end of the connection. The call reaches the server.
     Garbage,
     /// Half of the answer, and the end of the connection.
     Half,

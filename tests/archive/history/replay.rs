@@ -30,7 +30,7 @@ async fn a_replay_submits_each_job_once_as_it_was_and_says_what_it_cannot_submit
             (&arrival.body[..], arrival.header("ringback-context-k")),
             (&br#"{"of":"a"}"#[..], Some("a"))
         );
-        // The same again: what it has submitted ends too, and is no part of it.
+        // The same again: what it has submitted ends too, and is not a part of it.
         let answer = replay(json!({"filter": {"tag": "customer:1"}, "rate": 1000})).await;
         assert_eq!(counts(&answer), [0, 4, 0], "{answer}");
         let answer = replay(json!({"filter": {"id": "a"}, "name": "second"})).await;

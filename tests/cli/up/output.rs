@@ -34,7 +34,10 @@ impl Up {
     }
 
     fn start_by(spec: ProcessSpec, ip: &str, flags: &[&str]) -> Self {
-        let (api, admin) = (free_port(), free_port());
+        Self::start_at(spec, ip, [free_port(), free_port()], flags)
+    }
+
+    fn start_at(spec: ProcessSpec, ip: &str, [api, admin]: [u16; 2], flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let spec = spec.arg("up").arg("--store=embedded:./data");
         let spec = spec.arg(&format!("--api-listen={ip}:{api}")).arg(&format!("--admin-listen={ip}:{admin}"));
@@ -168,10 +171,21 @@ async fn where_callbacks_to_this_machine_are_refused_it_says_how_to_allow_them()
     assert!(greeting.contains("  API    http://127.0.0.1:"), "{greeting}");
     assert!(!greeting.contains("curl"), "{greeting}");
     let mut line = String::new();
-    while !line.trim_end().ends_with(" up --egress-allow=127.0.0.0/8") {
+    while !line.trim_end().ends_with(" up --egress-allow=127.0.0.0/8,::1 --egress-hosts=localhost") {
         line.clear();
         assert!(up.out.read_line(&mut line).expect("text") > 0, "it ended: {:?}", up.end());
     }
+}
+
+#[tokio::test]
+async fn with_port_0_it_prints_the_port_that_the_system_chose() {
+    let spec = ProcessSpec::new("ringback").guarded();
+    let mut up = Up::start_at(spec, "127.0.0.1", [0, free_port()], &["--egress-allow=127.0.0.0/8"]);
+    let greeting = up.greeting();
+    let url = greeting.lines().find_map(|line| line.trim().strip_prefix("API    http://127.0.0.1:"));
+    let port = url.and_then(|rest| rest.strip_suffix("/v1")?.parse::<u16>().ok());
+    assert!(port.is_some_and(|port| port > 0), "{greeting}");
+    assert!(greeting.contains(&format!("curl -i http://127.0.0.1:{}/v1", port.unwrap_or_default())), "{greeting}");
 }
 
 #[tokio::test]

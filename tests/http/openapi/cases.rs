@@ -192,7 +192,7 @@ fn in_few_lists(values: Vec<Value>) -> Vec<Value> {
     lists
 }
 
-/// Bodies that are no JSON, or JSON that no operation takes.
+/// Bodies that are not JSON, or JSON that no operation takes.
 fn broken() -> Vec<Vec<u8>> {
     let texts: [&[u8]; 20] = [
         b"{",

@@ -114,7 +114,7 @@ fn resolved(document: &Value, schema: &Value, depth: usize) -> Value {
     match schema {
         Value::Object(fields) => {
             let fields = fields.iter().map(|(name, value)| {
-                // An example is no schema, whatever its fields are called.
+                // An example is not a schema, whatever its fields are called.
                 let is_example = name.starts_with("example");
                 let value = if is_example { value.clone() } else { resolved(document, value, depth + 1) };
                 (name.clone(), value)

@@ -144,5 +144,5 @@ fn compile(pattern: &str) -> DFA<Vec<u32>> {
     // Word boundaries are those of ASCII, as in ECMA-262.
     let pattern = pattern.replace("\\b", "(?-u:\\b)").replace("\\B", "(?-u:\\B)");
     let compiled = DFA::builder().syntax(syntax::Config::new()).build(&pattern);
-    compiled.unwrap_or_else(|error| panic!("{pattern} is no pattern: {error}"))
+    compiled.unwrap_or_else(|error| panic!("{pattern} is not a pattern: {error}"))
 }

@@ -1,6 +1,6 @@
 //! Damage to topic rows, their counts and the lists that show them.
 //!
-//! Paused topics, policies and redrives are no damage.
+//! Paused topics, policies and redrives are not damage.
 
 use ringback_core::contract::{BulkStart, BulkTarget, DamageKind, DeadFilter, Limit, Repair, SubmitResult};
 use ringback_core::job::{NewJob, TenantLimits, TenantScope, Topic};

@@ -192,7 +192,7 @@ async fn nothing_is_found_while_everything_moves(store: &Store, repair: Repair) 
         checked
     };
     let (submitted, checked) = tokio::join!(work(store, &is_over), audits);
-    assert!(submitted > 100 && checked > 1000, "{submitted} jobs, looked at {checked} times, are no load");
+    assert!(submitted > 100 && checked > 1000, "{submitted} jobs, looked at {checked} times, are not a load");
     crate::contract::audit::own(store).await;
 }
 
@@ -260,7 +260,7 @@ async fn no_count_is_wrong_while_a_job_is_replaced_there_and_back() {
         store.submit(shard, &[new]).await.expect("submit");
     };
     let replaced = audited(&store, 60, replace).await;
-    assert!(replaced > 100, "{replaced} times are no load");
+    assert!(replaced > 100, "{replaced} times are not a load");
 }
 
 /// A cleaning moves entries in lists that an audit reads in several calls.
@@ -293,7 +293,7 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
     let mut redis = server.client().await;
     let shards: Vec<String> = keys::all(&mut redis, "shard").await;
     let cleanings: u64 = keys::ask(&mut redis, &[b"HGET", shards[0].as_bytes(), b"unqueued"]).await;
-    assert!(cleanings > 50, "{cleanings} cleanings are no load");
+    assert!(cleanings > 50, "{cleanings} cleanings are not a load");
 }
 
 /// Each reading of the lists meets a cleaning, so none of them shows that an entry is missing.

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::openapi::Document;
 
-    /// The operations that leave no entry, although they are no reads.
+    /// The operations that leave no entry, although they are not reads.
     const WITHOUT: [(&str, &str); 9] = [
         ("submit", "jobs are submitted all the time; the job itself says when"),
         ("submit_batch", "as submit"),

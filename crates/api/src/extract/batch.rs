@@ -50,7 +50,7 @@ impl FromRequest<Arc<Api>> for BatchBody {
 
     /// # Errors
     /// Those of the media type and of reading the body; 503 while too many batches are processed,
-    /// 400 if the body is no JSON array, 413 for more than [`MAX_ITEMS`].
+    /// 400 if the body is not JSON array, 413 for more than [`MAX_ITEMS`].
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         let format = media_type::check(request.headers(), &[JSON, NDJSON])?;
         split(request, api, MAX_BYTES, move |bytes| items(format, bytes)).await.map(Self)

@@ -24,7 +24,7 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
         let mut values = parts.headers.get_all(NAME).iter();
         let Some(value) = values.next() else { return Ok(Self(None)) };
         let key = value.to_str().ok().and_then(unquoted).filter(|_| values.next().is_none());
-        let key = key.ok_or_else(|| invalid_field(NAME, format!("{value:?} is no key"), ALLOWED))?;
+        let key = key.ok_or_else(|| invalid_field(NAME, format!("{value:?} is not a key"), ALLOWED))?;
         Ok(Self(Some(key).filter(|_| !is_planted!("idempotency-key-ignored"))))
     }
 }

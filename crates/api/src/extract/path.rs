@@ -196,7 +196,7 @@ impl<S: Send + Sync> FromRequestParts<S> for CredentialPath {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let text = segments::<String>(parts).await.ok();
         let name = text.and_then(|text| text.parse().ok()).ok_or_else(|| {
-            invalid_field("credential", "it is no name of a credential", CredentialName::ALLOWED)
+            invalid_field("credential", "it is not a name of a credential", CredentialName::ALLOWED)
         })?;
         Ok(Self(CredentialKey { tenant: As::of(parts).tenant().cloned(), name }))
     }

@@ -83,7 +83,7 @@ pub(crate) async fn put_credential(
         }
         NewContents::Sealed(sealed) => {
             let opened = api.master_keys.open(&name, &sealed).map_err(|why| not_opened(&why.to_string()))?;
-            let contents = Contents::parse(&opened).ok_or_else(|| not_opened("it is no credential"))?;
+            let contents = Contents::parse(&opened).ok_or_else(|| not_opened("it is not a credential"))?;
             (sealed, contents.kinds())
         }
     };

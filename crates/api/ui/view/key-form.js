@@ -21,6 +21,6 @@ export function keyForm() {
 function submit(event) {
   event.preventDefault();
   const key = String(new FormData(/** @type {HTMLFormElement} */ (event.target)).get('key')).trim();
-  // What is no header value would fail as if the API did not answer.
+  // What is not a header value would fail as if the API did not answer.
   session.setKey(key.replace(/[^\x21-\x7e]/g, ''));
 }

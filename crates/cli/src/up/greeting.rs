@@ -80,7 +80,7 @@ Ringback is up; press Ctrl-C to stop it.
         format!(
             r"Callbacks to this machine are refused. To try receivers here, start it with one of these:
 
-  {program} up --egress-allow=127.0.0.0/8
+  {program} up --egress-allow=127.0.0.0/8,::1 --egress-hosts=localhost
   {program} up --demo
 "
         )

@@ -26,7 +26,7 @@ const OF_TIME: usize = 10;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AuditLogId(Box<str>);
 
-/// The text is no id of an entry.
+/// The text is not an id of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be {LENGTH} of 0-9 A-H J K M N P-T V-Z")]
 pub struct InvalidAuditLogId;

@@ -19,7 +19,7 @@ const MAX_NAME: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FeedName(String);
 
-/// The text is no name of a feed.
+/// The text is not a name of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to {MAX_NAME} of A-Z a-z 0-9 . _ -")]
 pub struct InvalidFeedName;

@@ -154,7 +154,7 @@ impl Headers {
         let mut headers: Vec<(String, String)> = Vec::with_capacity(entries.len());
         for (name, value) in entries {
             let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
-                return no(format!("{name:?} is no header name"));
+                return no(format!("{name:?} is not a header name"));
             };
             let name = parsed.as_str();
             if is_reserved(name) {

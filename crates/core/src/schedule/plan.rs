@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Missed, Schedule, ScheduleState};
 use crate::clock::{MAX_DIFFERENCE, Timestamp};
 
-/// A firing that is no later than this counts as on time: a carrier whose work another one takes over is away for some
+/// A firing that is not later than this counts as on time: a carrier whose work another one takes over is away for some
 /// seconds.
 pub const ON_TIME: Duration = Duration::from_secs(60);
 /// The most missed firings that are made up for at a time.

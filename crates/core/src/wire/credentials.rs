@@ -46,7 +46,7 @@ pub enum NewContents {
 /// Parses the request to put a credential. `check_tls` says what is wrong with its certificates, by the name of a field.
 ///
 /// # Errors
-/// A 400 problem if it is not a JSON object, or 422 with all wrong fields. They show no secret.
+/// A 400 problem if it is not JSON object, or 422 with all wrong fields. They show no secret.
 pub fn parse_credential(
     json: &[u8],
     check_tls: impl Fn(&Contents) -> Result<(), (&'static str, String)>,
@@ -59,7 +59,7 @@ pub fn parse_credential(
     if let Some(raw) = fields.get("sealed") {
         let sealed = read::<String>(raw).filter(|text| text.len() <= MAX_SEALED);
         if known[1..6].iter().any(|name| fields.get(name).is_some()) || sealed.is_none() {
-            mistakes.add("sealed", "it is no sealed credential, or given together with its contents", SEALED);
+            mistakes.add("sealed", "it is not a sealed credential, or given together with its contents", SEALED);
         }
         let sealed = NewContents::Sealed(sealed.unwrap_or_default().into());
         return mistakes.or(NewCredential { to, contents: sealed });

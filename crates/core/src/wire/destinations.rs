@@ -38,7 +38,7 @@ pub struct DestinationAnswer {
 }
 
 /// How callbacks to an origin fail: from the first failed attempt on, until one succeeds and none has failed for ten
-/// seconds, or until a week after the last attempt. An answer of 410 is no failure of the destination. With the key of a
+/// seconds, or until a week after the last attempt. An answer of 410 is not a failure of the destination. With the key of a
 /// tenant, these are the attempts for its jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailingAnswer {
@@ -184,7 +184,7 @@ impl fmt::Display for DestinationPlace {
     }
 }
 
-/// A text that is no cursor.
+/// A text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no cursor of destinations")]
 pub struct NoDestinationCursor;

@@ -83,7 +83,7 @@ pub fn set_filter_field(filter: &mut Filter, name: &str, text: &str) -> Result<(
     Ok(())
 }
 
-/// Whether ids can begin so. A single dot is no id, and begins some.
+/// Whether ids can begin so. A single dot is not an id, and begins some.
 fn is_start_of_id(text: &str) -> bool {
     text.parse::<JobId>().is_ok() || [".", ".."].contains(&text)
 }

@@ -37,7 +37,7 @@ impl ReserveAsk {
     /// Parses a body. An empty one asks for one job, without waiting.
     ///
     /// # Errors
-    /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
+    /// A 400 problem if it is not JSON object, 422 with all wrong fields.
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
         read_or_empty(json, &["max", "ttr", "wait"], |fields, mistakes| {
             let max = parsed(fields, "max", &format!("1 to {MAX_PULL}"), mistakes, |raw| {
@@ -45,7 +45,7 @@ impl ReserveAsk {
             });
             let ttr = ttr(fields, mistakes);
             let range = Duration::ZERO..=MAX_WAIT;
-            let wait = duration_within(fields, "wait", "is no wait", range, "0 to 60 s", mistakes);
+            let wait = duration_within(fields, "wait", "is not a wait", range, "0 to 60 s", mistakes);
             Self { max: max.unwrap_or(1), ttr, wait: wait.unwrap_or_default() }
         })
     }

@@ -90,7 +90,7 @@ pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem>
 /// one. `policies` is `None` while they are not loaded yet.
 ///
 /// # Errors
-/// A 400 problem if it is not a JSON object in UTF-8, 413 for a body over
+/// A 400 problem if it is not JSON object in UTF-8, 413 for a body over
 /// [`MAX_BODY`](crate::job::MAX_BODY), 422 with all wrong fields, 503 if the policies are needed and not
 /// loaded.
 pub fn parse_job_by(
@@ -187,14 +187,14 @@ fn topic(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Topic> {
     if fields.get("topic").is_none() {
         mistakes.add("topic", "missing", Topic::ALLOWED);
     }
-    field(fields, "topic", "is no topic", Topic::ALLOWED, mistakes, parse_text)
+    field(fields, "topic", "is not a topic", Topic::ALLOWED, mistakes, parse_text)
 }
 
 fn id(fields: &Fields<'_>, make: &mut dyn FnMut() -> JobId, mistakes: &mut Mistakes) -> Option<JobId> {
     if fields.get("id").is_none() {
         return Some(make());
     }
-    field(fields, "id", "is no id", JobId::ALLOWED, mistakes, parse_text)
+    field(fields, "id", "is not an id", JobId::ALLOWED, mistakes, parse_text)
 }
 
 /// Refuses a field of a job that is for pull.
@@ -207,7 +207,7 @@ fn only_with_url(fields: &Fields<'_>, field: &str, mistakes: &mut Mistakes) {
 
 /// The field `method`.
 fn method(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> CallbackMethod {
-    let method = field(fields, "method", "is no method", CallbackMethod::ALLOWED, mistakes, |raw| {
+    let method = field(fields, "method", "is not a method", CallbackMethod::ALLOWED, mistakes, |raw| {
         CallbackMethod::from_name(&read::<String>(raw)?)
     });
     if !is_push {
@@ -240,14 +240,14 @@ fn expires(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Expires> {
 fn tags(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Tags {
     let Some(raw) = fields.get("tags") else { return Tags::default() };
     let Ok(FirstItems::<MAX_TAGS> { first, count }) = serde_json::from_str(raw.get()) else {
-        mistakes.add("tags", format!("{} is no list", shown(raw)), Tags::ALLOWED);
+        mistakes.add("tags", format!("{} is not a list", shown(raw)), Tags::ALLOWED);
         return Tags::default();
     };
     if count > MAX_TAGS {
         mistakes.add("tags", format!("{count} tags"), Tags::ALLOWED);
         return Tags::default();
     }
-    let texts = first.into_iter().map(|raw| read(raw).ok_or_else(|| format!("{} is no text", shown(raw))));
+    let texts = first.into_iter().map(|raw| read(raw).ok_or_else(|| format!("{} is not a string", shown(raw))));
     let tags = texts.collect::<Result<Vec<String>, _>>().and_then(|texts| Tags::parse(&texts));
     tags.unwrap_or_else(|detail| {
         mistakes.add("tags", detail, Tags::ALLOWED);

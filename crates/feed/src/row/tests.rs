@@ -1,4 +1,4 @@
-//! Submits of rows: values of each type, and rows that are no jobs.
+//! Submits of rows: values of each type, and rows that are not jobs.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn json_columns_hold_json_and_arrays_are_lists() {
     assert_eq!(headers, format!(r#"{HEAD},"headers":{{"x-a":"1"}}}}"#));
     let tags = with("tags", Value::List(vec![Some("a".to_owned()), None])).unwrap();
     assert_eq!(tags, format!(r#"{HEAD},"tags":["a"]}}"#));
-    assert!(with("context", text("{")).unwrap_err().contains("context is no JSON"));
+    assert!(with("context", text("{")).unwrap_err().contains("context is not JSON"));
     assert_eq!(with("timeout", text("5s")).unwrap(), format!(r#"{HEAD},"timeout":"5s"}}"#));
 }
 

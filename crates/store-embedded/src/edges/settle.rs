@@ -170,7 +170,7 @@ fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Resu
 
 fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bool) -> Result<()> {
     let attempt = settlement.attempt(txn);
-    // A consumer whose lease expired has not settled it, so its own settlement is no repetition.
+    // A consumer whose lease expired has not settled it, so its own settlement is not a repetition.
     if !settlement.is_for_expired() {
         job.settled = settlement.receipt.lease.number;
     }

@@ -1,6 +1,6 @@
 //! Due times that lead to no delayed job. No edge leaves one behind; half an edge can, if the server was killed in the
 //! middle of a write and has replayed the half. A promote counts each as a job, so a repair removes them before it
-//! counts. They are no findings: until they are due they do no harm, and an audit counts them as stale.
+//! counts. They are not findings: until they are due they do no harm, and an audit counts them as stale.
 
 use ringback_core::contract::StoreError;
 

@@ -94,7 +94,7 @@ impl Replicas {
             Candidates::Named(named) => {
                 named.len() + self.ready.keys().filter(|address| !named.contains(*address)).count()
             }
-            // Those that have come since are no candidates yet, so they count beside these.
+            // Those that have come since are not candidates yet, so they count beside these.
             Candidates::Counted(count) => {
                 let newcomers = self.ready.keys().filter(|address| !self.listed.contains(*address)).count();
                 (*count).max(self.ready.len() - newcomers) + newcomers
@@ -301,7 +301,7 @@ mod tests {
                      g 127.0.0.1:13@14 master - 0 6000 1 connected 5461-10922\n";
         let begin = Instant::now();
         let OfCluster { candidates, possible } = of_cluster(nodes, &[at(3, false)], NODE_TIMEOUT);
-        // The last one is no node: it reads along.
+        // The last one is not a node: it reads along.
         let ready = [at(3, false), at(5, false), at(7, false), at(13, false), at(99, false)];
         let known = Replicas::new(Candidates::Counted(0), &ready, begin);
         let again = |after| {
@@ -340,7 +340,7 @@ mod tests {
         let mut replicas = Replicas::new(Candidates::Counted(2), &[one(1, 2), one(2, 2)], Instant::now());
         replicas.see(&[one(1, 0), one(2, 0)], Instant::now());
         assert_eq!(replicas.required(), 2);
-        // One that was loading is no candidate yet.
+        // One that was loading is not a candidate yet.
         let mut replicas = Replicas::new(Candidates::Counted(1), &[one(1, 0), loading], Instant::now());
         assert_eq!(replicas.required(), 1);
         replicas.see(&[one(1, 0), one(2, 0)], Instant::now());

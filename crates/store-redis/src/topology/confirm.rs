@@ -190,7 +190,7 @@ impl Confirmed {
         if number == connection { Ok(required) } else { Err(StoreError::Unreplicated) }
     }
 
-    /// Forgets the replicas of a server that is no master. When it is one again they are looked at first.
+    /// Forgets the replicas of a server that is not a master. When it is one again they are looked at first.
     pub(super) fn forget_replicas(&self) {
         *self.replicas() = None;
     }

@@ -77,6 +77,6 @@ async fn json(request: RequestBuilder) -> anyhow::Result<(u16, Value)> {
     let status = answer.status().as_u16();
     let text = answer.text().await.context(lost)?;
     let value =
-        serde_json::from_str(&text).with_context(|| format!("an answer {status} is no JSON: {text}"))?;
+        serde_json::from_str(&text).with_context(|| format!("an answer {status} is not JSON: {text}"))?;
     Ok((status, value))
 }

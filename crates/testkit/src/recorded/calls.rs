@@ -223,6 +223,6 @@ pub(super) fn state(name: &str) -> Option<JobState> {
 
 /// A time of the API in milliseconds since 1970.
 pub(super) fn millis(text: &str) -> u64 {
-    let time: Timestamp = text.parse().unwrap_or_else(|error| panic!("{text} is no time: {error}"));
+    let time: Timestamp = text.parse().unwrap_or_else(|error| panic!("{text} is not a time: {error}"));
     u64::try_from(time.as_millisecond()).expect("it is after 1970")
 }

@@ -68,7 +68,7 @@ pub(crate) async fn replay_history(
     }
     let cursor = match &ask.cursor {
         Some(text) => text.parse().map_err(|_| {
-            invalid_field("cursor", "is no cursor of a replay", "`next` of the previous answer, or none")
+            invalid_field("cursor", "is not a cursor of a replay", "`next` of the previous answer, or none")
         })?,
         None => ReplayCursor { before: api.now(), after: None },
     };
@@ -179,7 +179,7 @@ impl Replay<'_> {
         let (mut items, mut results, mut error) = (Vec::new(), vec![None; rows.len()], None);
         for (number, row) in rows.iter().enumerate() {
             let id = match self.ask.ids {
-                // What this replay has submitted is no part of it, also if it is begun again.
+                // What this replay has submitted is not a part of it, also if it is begun again.
                 ReplayIds::New if row.is_of_replay(&self.ask.name) => {
                     results[number] = Some(Replayed::Existing);
                     continue;

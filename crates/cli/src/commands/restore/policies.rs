@@ -49,7 +49,7 @@ pub(super) enum Fate {
 }
 
 impl Policy {
-    /// Parses a policy. One that is no object is left to the server to refuse.
+    /// Parses a policy. One that is not an object is left to the server to refuse.
     pub(super) fn parse(json: &str, secrets: Secrets) -> Option<Self> {
         Self::at(json, secrets, SystemClock.now())
     }

@@ -56,5 +56,5 @@ fn mode(raw: &RawValue) -> Option<Mode> {
 
 fn max_delay(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
     let range = Duration::from_millis(1)..=MAX_AHEAD;
-    duration_within(fields, "max_delay", "is no longest delay", range, MAX_DELAY, mistakes)
+    duration_within(fields, "max_delay", "is not a longest delay", range, MAX_DELAY, mistakes)
 }

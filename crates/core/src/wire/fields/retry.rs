@@ -16,10 +16,10 @@ pub(crate) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Retr
     const DELAYS: &str = "1 to 50 durations, each 10 ms to 30 days: seconds as a number, or \"15s\", \"3m\", \"1h 30m\", \"1d\" with the units w, d, h, m, s and ms";
     let policy = object(fields, "retry", ALLOWED, mistakes)?;
     policy.check_names("retry.", &["delays", "preset", "backoff", "max", "jitter"], mistakes);
-    let jitter = field(&policy, "retry.jitter", "is no share", "0 to 1", mistakes, |raw| {
+    let jitter = field(&policy, "retry.jitter", "is not a share", "0 to 1", mistakes, |raw| {
         read::<f64>(raw).filter(|jitter| (0.0..=1.0).contains(jitter)).map(|jitter| jitter as f32)
     });
-    let max = field(&policy, "retry.max", "is no bound", "1 to 4294967295, or -1 for ever", mistakes, max);
+    let max = field(&policy, "retry.max", "is not a bound", "1 to 4294967295, or -1 for ever", mistakes, max);
     let tiers = match (policy.get("delays"), policy.get("preset"), policy.get("backoff")) {
         (Some(raw), None, None) => {
             delays(raw).map_err(|detail| mistakes.add("retry.delays", detail, DELAYS)).ok()
@@ -50,16 +50,16 @@ fn backoff(policy: &Fields<'_>, mistakes: &mut Mistakes) -> Option<RetryPolicy> 
         }
     }
     let delay = |name, mistakes: &mut Mistakes| {
-        field(&fields, name, "is no delay", "10 ms to 30 days", mistakes, |raw| {
+        field(&fields, name, "is not a delay", "10 ms to 30 days", mistakes, |raw| {
             duration(raw).ok().filter(|delay| (MIN_TIER..=MAX_TIER).contains(delay))
         })
     };
     let base = delay("retry.backoff.base", mistakes);
     let max = delay("retry.backoff.max", mistakes);
-    let factor = field(&fields, "retry.backoff.factor", "is no factor", "1 to 100", mistakes, |raw| {
+    let factor = field(&fields, "retry.backoff.factor", "is not a factor", "1 to 100", mistakes, |raw| {
         read::<f64>(raw).filter(|factor| (1.0..=MAX_FACTOR).contains(factor))
     });
-    let count = field(&fields, "retry.backoff.count", "is no count", "1 to 50", mistakes, |raw| {
+    let count = field(&fields, "retry.backoff.count", "is not a count", "1 to 50", mistakes, |raw| {
         read::<usize>(raw).filter(|count| (1..=MAX_TIERS).contains(count))
     });
     let policy =
@@ -69,11 +69,11 @@ fn backoff(policy: &Fields<'_>, mistakes: &mut Mistakes) -> Option<RetryPolicy> 
 
 fn delays(raw: &RawValue) -> Result<RetryPolicy, String> {
     let list: FirstItems<'_, MAX_TIERS> =
-        serde_json::from_str(raw.get()).map_err(|_| format!("{} is no list", shown(raw)))?;
+        serde_json::from_str(raw.get()).map_err(|_| format!("{} is not a list", shown(raw)))?;
     if list.count > MAX_TIERS {
         return Err(PolicyError::Count(list.count).to_string());
     }
-    let delay = |raw| duration(raw).map_err(|why| format!("{} is no delay: {why}", shown(raw)));
+    let delay = |raw| duration(raw).map_err(|why| format!("{} is not a delay: {why}", shown(raw)));
     let delays = list.first.into_iter().map(delay).collect::<Result<Vec<_>, _>>()?;
     RetryPolicy::new(delays, Max::Tiers, DEFAULT_JITTER).map_err(|e| e.to_string())
 }

@@ -35,7 +35,7 @@ pub(crate) fn duration(raw: &RawValue) -> Result<Duration, String> {
 }
 
 /// A duration that lies in a range. Otherwise the mistake is the value followed by `wrong`, such as "is no
-/// timeout", and the reason if it is no duration at all.
+/// timeout", and the reason if it is not a duration at all.
 pub(crate) fn duration_within(
     fields: &Fields<'_>,
     name: &str,
@@ -59,18 +59,18 @@ pub(crate) fn duration_within(
 /// The field `delay` of a retry or release.
 pub(crate) fn delay(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
     let range = Duration::ZERO..=MAX_AHEAD;
-    duration_within(fields, "delay", "is no delay", range, "at most 10 years", mistakes)
+    duration_within(fields, "delay", "is not a delay", range, "at most 10 years", mistakes)
 }
 
 /// The field `ttr`: how long a consumer may keep a job.
 pub(crate) fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    duration_within(fields, "ttr", "is no time to run", MIN_TTR..=MAX_TTR, "100 ms to 12 h", mistakes)
+    duration_within(fields, "ttr", "is not a time to run", MIN_TTR..=MAX_TTR, "100 ms to 12 h", mistakes)
 }
 
 /// The field `timeout`: the deadline of one attempt.
 pub(crate) fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
     let range = MIN_TIMEOUT..=MAX_TIMEOUT;
-    duration_within(fields, "timeout", "is no timeout", range, "100 ms to 10 min", mistakes)
+    duration_within(fields, "timeout", "is not a timeout", range, "100 ms to 10 min", mistakes)
 }
 
 /// A URL.
@@ -153,11 +153,11 @@ pub(crate) fn parsed<'a, T>(
     mistakes: &mut Mistakes,
     parse: impl FnOnce(&'a RawValue) -> Option<T>,
 ) -> Option<T> {
-    field(fields, path, "cannot be it", allowed, mistakes, parse)
+    field(fields, path, "is not valid", allowed, mistakes, parse)
 }
 
 /// The value of a field, if it is there and allowed. Otherwise the mistake is the value followed by
-/// `wrong`, such as "is no timeout". The last part of `path` is the field's name.
+/// `wrong`, such as "is not a timeout". The last part of `path` is the field's name.
 pub(crate) fn field<'a, T>(
     fields: &Fields<'a>,
     path: &str,

@@ -15,7 +15,7 @@ pub(super) fn archive(fields: &Fields<'_>, mistakes: &mut Mistakes) -> ArchivePo
     let Some(archive) = object(fields, "archive", ALLOWED, mistakes) else { return ArchivePolicy::default() };
     archive.check_names("archive.", &["ends", "bodies"], mistakes);
     ArchivePolicy {
-        ends: field(&archive, "archive.ends", "is no list of ends", ENDS, mistakes, |raw| {
+        ends: field(&archive, "archive.ends", "is not a list of ends", ENDS, mistakes, |raw| {
             let names = read::<Vec<String>>(raw)?;
             let kinds: BTreeSet<_> =
                 names.iter().map(|name| name.parse::<EndKind>().ok()).collect::<Option<_>>()?;

@@ -36,7 +36,7 @@ pub(in crate::wire) fn parse_origin(text: &str) -> Option<String> {
 }
 
 /// A policy as a caller puts it, with the origins that its headers go to. By default these are the origin of its own
-/// URL; without one, headers that are no secrets go to all.
+/// URL; without one, headers that are not secrets go to all.
 ///
 /// # Errors
 /// 422 if it has a secret header and says nowhere where that goes.

@@ -17,7 +17,7 @@ pub(super) fn sealed_headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Op
     let raw = fields.get(SEALED_HEADERS)?;
     let sealed = read::<String>(raw).filter(|text| text.len() <= MAX_SEALED_HEADERS);
     if sealed.is_none() {
-        mistakes.add(SEALED_HEADERS, "they are no sealed headers", ALLOWED);
+        mistakes.add(SEALED_HEADERS, "they are not sealed headers", ALLOWED);
     }
     sealed.map(Into::into)
 }

@@ -23,7 +23,7 @@ const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 pub const MAX_KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The longest sealed secret, in bytes. So the most secrets stay within [`MAX_SECRETS_JSON`].
 const MAX_SEALED: usize = 256;
-const NOT_SEALED: &str = "they are no sealed secrets";
+const NOT_SEALED: &str = "they are not sealed secrets";
 const ALLOWED: &str =
     "at most 8 sealed secrets, as GET /v1/export/topics prints them; leave it out to keep those of the topic";
 
@@ -129,13 +129,13 @@ pub struct NewSecret {
 /// Parses a request to add a secret. Whether the text is a secret is up to the caller.
 ///
 /// # Errors
-/// A 400 problem if it is not a JSON object, or 422 with all wrong fields, which does not show the secret.
+/// A 400 problem if it is not JSON object, or 422 with all wrong fields, which does not show the secret.
 pub fn parse_new_secret(json: &[u8]) -> Result<NewSecret, Problem> {
     read_or_empty(json, &["secret", "keep"], |fields, mistakes| {
         let secret = fields.get("secret").and_then(|raw| {
             let text = read::<String>(raw);
             if text.is_none() {
-                mistakes.add("secret", "it is no text", "whsec_ and the base64 of 24 to 64 random bytes");
+                mistakes.add("secret", "it is not a string", "whsec_ and the base64 of 24 to 64 random bytes");
             }
             text
         });

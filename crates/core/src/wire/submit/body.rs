@@ -44,7 +44,7 @@ pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body,
         (None, None) => Bytes::new(),
     };
     let allowed = "a media type such as text/plain, at most 255 bytes";
-    let content_type = field(fields, "content_type", "is no content type", allowed, mistakes, |raw| {
+    let content_type = field(fields, "content_type", "is not a content type", allowed, mistakes, |raw| {
         read::<String>(raw).filter(|name| is_content_type(name))
     });
     let content_type = content_type.unwrap_or_else(|| DEFAULT_CONTENT_TYPE.to_owned());

@@ -7,7 +7,7 @@
 --
 -- An entry is the time of the end (6 bytes), the lane's name and the job state (each behind its length, 2
 -- bytes), and the record without the body, which a notice does not carry. That of a success has the answer of the
--- receiver behind the time, as the client has packed it: it begins with what is no length of a name.
+-- receiver behind the time, as the client has packed it: it begins with what is not a length of a name.
 local outbox = {
   FIELDS = {'tell_at'},
   -- How long a notice that was not accepted waits at most (ms).

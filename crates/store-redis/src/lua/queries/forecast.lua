@@ -72,7 +72,7 @@ local function read_part(n, most, range)
   end
   local entries, draws = {}, min(most, max(64, floor(MOST_WORK / n)))
   for i = 0, draws - 1 do
-    -- Each entry is as likely as any other, also where n is no multiple of the number of stretches.
+    -- Each entry is as likely as any other, also where n is not a multiple of the number of stretches.
     local at = min(n - 1, floor((i + math.random()) * n / draws))
     entries[i + 1] = range(at, at)[1]
   end
