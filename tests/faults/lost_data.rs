@@ -215,9 +215,10 @@ async fn older_files_that_are_put_back_do_not_bring_submits_back() {
     stack.redis_mut().restart_empty().await;
     loses(&stack, &sink).await;
     stack.redis_mut().restart_with(&older).await;
-    eventually(RECOVERY, "so many are missing", async || match stack.audit().await.loss {
-        Some(loss) if loss.jobs == 20 => Ok(()),
-        loss => Err(format!("{loss:?}")),
+    // Until the API has connected again it answers 503.
+    eventually(RECOVERY, "so many are missing", async || match stack.get("/v1/audit").await {
+        Ok(audit) if audit["loss"]["jobs"] == 20 => Ok(()),
+        other => Err(format!("{other:?}")),
     })
     .await;
     loses(&stack, &sink).await;

@@ -52,6 +52,8 @@ function recurring.save(changes)
   -- A pass tells the carrier when the first one fires.
   if first > 0 and (fields.fires_at == 0 or first < fields.fires_at) then shard.wake_at(NOW) end
   if first ~= fields.fires_at then shard.set('fires_at', first) end
+  -- Where the clock was ahead for less than the time between two passes, the next pass sees by this that it was.
+  if fields.next < NOW then shard.set('next', NOW) end
 end
 
 -- Makes all schedules due: the clock was set back, and their times may be too far ahead. A carrier looks at each, and lets
