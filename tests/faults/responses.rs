@@ -2,7 +2,9 @@
 
 use ringback_testkit::{Answer, Sink, Stack, free_port};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::raw_receiver::RawReceiver;
 use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
 
 const INTERIM: &str = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -49,15 +51,21 @@ async fn what_a_receiver_sends_too_much_of_ends_the_attempt_and_is_named() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_there_that_hangs_up_or_that_is_no_tls_server_is_named_in_the_error() {
+async fn a_receiver_that_is_not_there_that_hangs_up_or_that_does_not_speak_tls_is_named_in_the_error() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer_job("closes", Answer::close());
     sink.answer_job("nonsense", Answer::raw("what?\r\n\r\n"));
     sink.answer_job("half", Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"));
+    let plain = RawReceiver::start(|mut stream, _| async move {
+        // As web servers answer what is not HTTP.
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
+        let _ = stream.read(&mut [0; 4096]).await;
+    });
+    let plain = plain.await;
     let with_url = |id: &str, url: String| with(job(&sink, id), "url", url);
     for (job, expected) in [
         (with_url("refused", format!("http://127.0.0.1:{}/", free_port())), "refused"),
-        (with_url("no-tls", sink.url("/hook").replace("http://", "https://")), "not-tls"),
+        (with_url("plain", plain.https_url("127.0.0.1")), "not-tls"),
         (job(&sink, "closes"), "broken"),
         (job(&sink, "nonsense"), "not-http"),
         (job(&sink, "half"), "body"),

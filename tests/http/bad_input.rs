@@ -257,7 +257,8 @@ async fn unknown_paths_and_methods_are_problems_too() {
     let stack = StackOptions::api_only().start().await;
     for (method, path, status) in [
         (http::Method::GET, "/v1/nothing", 404),
-        (http::Method::GET, "/", 404),
+        (http::Method::POST, "/", 405),
+        (http::Method::GET, "/nothing", 404),
         (http::Method::PUT, "/v1/jobs", 405),
         (http::Method::DELETE, "/v1/stats", 405),
     ] {

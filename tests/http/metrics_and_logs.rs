@@ -168,7 +168,8 @@ fn documented_metrics(text: &str) -> BTreeSet<String> {
             "jobs",
             "missing_jobs",
             "tombstones_",
-            "store_memory_",
+            "store_",
+            "audit_log_",
             "oldest_ready",
             "topic_",
         ]

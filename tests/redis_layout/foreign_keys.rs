@@ -166,7 +166,7 @@ async fn an_exchange_that_cannot_reserve_has_settled_and_counted_all_the_same() 
     let items = vec![(lease, Outcome::Complete)];
     let unsettled = bench.store().exchange(bench.shard(), items, &lateness, &ask).await;
     let unsettled = unsettled.expect_err("nothing can be reserved");
-    assert!(matches!(unsettled.error, StoreError::Refused(_)), "{:?}", unsettled.error);
+    assert!(matches!(unsettled.error, StoreError::Away(_)), "{:?}", unsettled.error);
     assert_eq!(unsettled.items.len(), 1);
     run(&mut redis, &[b"DEL", lanes.as_bytes()]).await;
     bench.audit().await;

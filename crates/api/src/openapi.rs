@@ -153,6 +153,7 @@ use crate::{routes, schema};
         schema::IncludedPart,
         schema::PendingState,
         schema::Included,
+        schema::PutSource,
         schema::EventKinds,
         schema::EventKindName,
     )),

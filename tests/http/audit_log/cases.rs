@@ -286,7 +286,7 @@ fn topics() -> Vec<Case> {
             Method::DELETE,
             "/v1/topics/pay?force=true",
             none(),
-            json!({"target": {"topic": "pay"}, "before": shown("4s"), "after": {"deleted": true}, "count": 3}),
+            json!({"target": {"topic": "pay"}, "before": shown("5s"), "after": {"deleted": true}, "count": 3}),
         ),
     ]
 }

@@ -64,7 +64,11 @@ impl Lent {
                 let (was_used, mut sender) = (one.was_used(), one.sender.clone());
                 let sent = sender.try_send_request(request).await;
                 let answered = sent.map_err(|failed| match causes::of_stream(failed) {
-                    PostError::Broken if was_used => PostError::Ended,
+                    PostError::Broken => match one.known.refused() {
+                        Some(refused) => refused,
+                        None if was_used => PostError::Ended,
+                        None => PostError::Broken,
+                    },
                     error => error,
                 });
                 if answered.is_ok() {

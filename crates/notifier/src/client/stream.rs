@@ -4,15 +4,17 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
+use super::error::PostError;
 use super::metered::{Meter, MeteredStream};
 use super::status_line::{self, Start};
+use super::tls;
 
 /// What is known of a connection.
 #[derive(Clone)]
@@ -21,6 +23,8 @@ pub(super) struct Known {
     pub(super) peer: SocketAddr,
     received: Arc<AtomicU64>,
     head: Arc<Head>,
+    /// Why TLS failed after the handshake, which ends all that the connection carries.
+    refused: Arc<OnceLock<PostError>>,
 }
 
 /// What is known of the head of a response of HTTP/1.
@@ -46,7 +50,13 @@ impl Known {
             peer: stream.peer(),
             received: Arc::default(),
             head: Arc::default(),
+            refused: Arc::default(),
         }
+    }
+
+    /// Why TLS failed after the handshake, if it did. HTTP/2 does not pass that on.
+    pub(super) fn refused(&self) -> Option<PostError> {
+        self.refused.get().copied()
     }
 
     /// How many bytes have come, those of TLS not counted.
@@ -124,7 +134,13 @@ impl Stream {
             Kind::Plain(stream) => ready!(Pin::new(stream).poll_read(cx, buf)),
             Kind::Tls(stream) => match ready!(Pin::new(stream).poll_read(cx, buf)) {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
-                read => read,
+                Err(error) => {
+                    if let Some(refused) = tls::refused(&error) {
+                        self.known.refused.get_or_init(|| refused);
+                    }
+                    Err(error)
+                }
+                Ok(()) => Ok(()),
             },
         };
         self.known.received.fetch_add((buf.filled().len() - before) as u64, Ordering::Release);
