@@ -21,7 +21,10 @@ async fn the_attempts_of_a_job_are_shown_as_a_table_and_as_the_json_of_the_api()
     assert_eq!((run.code, lines.len()), (Some(0), 3), "{run:?}");
     let heading: Vec<&str> = lines[0].split_whitespace().collect();
     assert_eq!(heading, ["ATTEMPT", "AT", "MS", "RESULT", "BY", "ANSWER"]);
-    assert!(lines[2].trim_start().starts_with("2  ") && lines[2].ends_with(r"out of\n\u{1b}[31mink"), "{run:?}");
+    assert!(
+        lines[2].trim_start().starts_with("2  ") && lines[2].ends_with(r"out of\n\u{1b}[31mink"),
+        "{run:?}"
+    );
     assert!(lines[2].contains("  500  "), "{run:?}");
 
     let run = ringback(&server, &["attempts", TOPIC, "dies", "--output", "json"]).await;

@@ -106,7 +106,11 @@ async fn jobs_are_read_from_standard_input() {
         assert_eq!((run.code, run.out.lines().count()), (Some(1), 2), "{run:?}");
         assert_eq!(run.err, "error: line 2: \"nonsense\" is not a job; write TOPIC/ID or TOPIC ID\n");
         let run = fed(&server, &["get", "-"], Vec::new()).await;
-        assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", ""), "an empty list is not an error");
+        assert_eq!(
+            (run.code, run.out.as_str(), run.err.as_str()),
+            (Some(0), "", ""),
+            "an empty list is not an error"
+        );
     }
 }
 

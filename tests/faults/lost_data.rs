@@ -216,9 +216,10 @@ async fn older_files_that_are_put_back_do_not_bring_submits_back() {
     loses(&stack, &sink).await;
     stack.redis_mut().restart_with(&older).await;
     // Until the API has connected again it answers 503.
-    eventually(RECOVERY, "so many are missing", async || match stack.get("/v1/audit").await {
-        Ok(audit) if audit["loss"]["jobs"] == 20 => Ok(()),
-        other => Err(format!("{other:?}")),
+    eventually(RECOVERY, "so many are missing", async || {
+        let reply = stack.get("/v1/audit").await;
+        let is_right = reply.status == 200 && reply.json()["loss"]["jobs"] == 20;
+        if is_right { Ok(()) } else { Err(format!("{} {:?}", reply.status, reply.body)) }
     })
     .await;
     loses(&stack, &sink).await;

@@ -77,7 +77,7 @@ const START: [&str; 14] = [
     "ringback_jobs",
     "ringback_missing_jobs",
     "ringback_tombstones_",
-    "ringback_store_memory_",
+    "ringback_store_",
     "ringback_oldest_ready",
     "ringback_topic_",
 ];

@@ -238,7 +238,9 @@ impl<S: Sink> Relay<S> {
         match self.store.is_time_sure(Shard(0)).await {
             Err(_) => return Maintained::StoreAway,
             Ok(false) => {
-                warn!("nothing is removed from the archive while it is not sure what time it is; trying later");
+                warn!(
+                    "nothing is removed from the archive while it is not sure what time it is; trying later"
+                );
                 return Maintained::Tried(Ok(()));
             }
             Ok(true) => {}

@@ -28,7 +28,7 @@ use ringback_core::job::Tenant;
 use ringback_core::policy::Policy;
 use ringback_store::Store;
 
-pub(crate) use self::connections::Wanted;
+pub(crate) use self::connections::ConnectionChoice;
 pub(crate) use self::error::PostError;
 use self::http_client::{Body, HttpClient};
 use crate::config::Outgoing;
@@ -60,7 +60,7 @@ impl Client {
         request: Request<Bytes>,
         tenant: Option<Tenant>,
         identity: Option<Arc<Identity>>,
-        wanted: Wanted,
+        wanted: ConnectionChoice,
     ) -> Result<Response<Body>, PostError> {
         match self {
             Self::Http(client) => client.execute(request, tenant, identity, wanted).await,
@@ -84,7 +84,7 @@ pub(crate) struct PostRequest {
     pub(crate) tenant: Option<Tenant>,
     /// What they use for TLS.
     pub(crate) identity: Option<Arc<Identity>>,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ConnectionChoice,
 }
 
 /// A response: a complete head, and a body read to its end or to 64 KiB.

@@ -10,7 +10,7 @@ use ringback_core::contract::Lease;
 use ringback_core::job::{CallbackMethod, Context, Trace, USER_AGENT};
 use ringback_core::policy::Policy;
 
-use crate::client::{PostRequest, Wanted};
+use crate::client::{ConnectionChoice, PostRequest};
 use crate::credentials::Credentials;
 use crate::signer::{CannotOpen, Signer};
 
@@ -83,7 +83,7 @@ pub(crate) fn build(
         CallbackMethod::Patch => http::Method::PATCH,
         CallbackMethod::Delete => http::Method::DELETE,
     };
-    Ok(PostRequest { policy, method, url, headers, body, tenant, identity, wanted: Wanted::Any })
+    Ok(PostRequest { policy, method, url, headers, body, tenant, identity, wanted: ConnectionChoice::Any })
 }
 
 fn insert_named(headers: &mut HeaderMap, name: &str, value: &str) {

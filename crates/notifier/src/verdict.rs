@@ -66,9 +66,15 @@ fn split(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(value);
     std::iter::from_fn(move || {
         let text = rest?;
-        let day = text.trim_start();
-        let is_date = day.starts_with(|first: char| first.is_ascii_alphabetic());
-        let from = if is_date { text.find(',').map_or(0, |comma| comma + 1) } else { 0 };
+        let word =
+            text.trim_start().split(|sign: char| !sign.is_ascii_alphabetic()).next().unwrap_or_default();
+        let is_day =
+            word.ends_with("day") || ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].contains(&word);
+        let from = if is_day && text.trim_start()[word.len()..].starts_with(',') {
+            text.find(',').map_or(0, |comma| comma + 1)
+        } else {
+            0
+        };
         let end = text[from..].find(',').map(|comma| from + comma);
         rest = end.map(|end| &text[end + 1..]);
         Some(end.map_or(text, |end| &text[..end]).trim())

@@ -7,7 +7,7 @@
 mod answers;
 mod audit;
 mod call_faults;
-mod clock_word;
+mod clock_consent;
 mod compact;
 mod edges;
 mod error;

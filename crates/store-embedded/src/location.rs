@@ -16,7 +16,7 @@ use ringback_core::contract::{Profile, StoreError, Wake};
 use ringback_core::crash_point;
 use tokio::sync::{broadcast, watch};
 
-use super::clock_word::ClockWord;
+use super::clock_consent::ClockWord;
 use super::error::{Error, Result};
 use super::files::{private_file, sync_directory};
 use super::open_files::{self, OpenFiles};

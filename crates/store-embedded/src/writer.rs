@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use self::queue::{Member, Next, Queue, Reply, Request};
 use self::time::Time;
-use super::clock_word::{Ahead, Word};
+use super::clock_consent::{Ahead, ClockConsent};
 use super::error::{Error, Result};
 use super::location::StoreLocation;
 use super::tables::{Fixed, Journal, Shards, Writing};
@@ -212,13 +212,13 @@ impl Writer {
     /// was done by that time stays known, and is shown, until it makes no difference.
     fn follow_clock(&mut self, txn: &mut Txn<'_>) -> Result<()> {
         let (word, known) = (self.location.clock_word.take(), self.location.clock_word.ahead());
-        let accepted = known.filter(|_| word == Word::Given).map(|ahead| ahead.time_us);
+        let accepted = known.filter(|_| word == ClockConsent::Given).map(|ahead| ahead.time_us);
         let Some(from_us) = self.time.is_to_go_back_from().or(accepted) else { return Ok(()) };
         let (shards, to_us) = (self.fixed.shards, self.time.go_back());
         let from_us = known.map_or(from_us, |ahead| ahead.time_us.max(from_us));
         let jobs = txn.set_back(&SetBack { shards, from_us, to_us, word })?;
         let gap = ClockGap::ahead(Duration::from_micros(from_us.saturating_sub(to_us)), jobs);
-        let ahead = (jobs > 0 && word == Word::Awaited).then_some(Ahead { time_us: from_us, jobs });
+        let ahead = (jobs > 0 && word == ClockConsent::Awaited).then_some(Ahead { time_us: from_us, jobs });
         if ahead.is_some() {
             tracing::warn!(
                 jobs,

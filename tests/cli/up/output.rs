@@ -185,7 +185,10 @@ async fn with_port_0_it_prints_the_port_that_the_system_chose() {
     let url = greeting.lines().find_map(|line| line.trim().strip_prefix("API    http://127.0.0.1:"));
     let port = url.and_then(|rest| rest.strip_suffix("/v1")?.parse::<u16>().ok());
     assert!(port.is_some_and(|port| port > 0), "{greeting}");
-    assert!(greeting.contains(&format!("curl -i http://127.0.0.1:{}/v1", port.unwrap_or_default())), "{greeting}");
+    assert!(
+        greeting.contains(&format!("curl -i http://127.0.0.1:{}/v1", port.unwrap_or_default())),
+        "{greeting}"
+    );
 }
 
 #[tokio::test]

@@ -123,7 +123,9 @@ pub(crate) const REPEATED: [&str; 48] = [
 ];
 
 /// Calls that nothing here leads to, each with the reason.
-pub(crate) const ELSEWHERE: [(&str, &str); 13] = [
+pub(crate) const ELSEWHERE: [(&str, &str); 15] = [
+    ("AUTH", "to find out why a connection was refused: tests of the words of a store"),
+    ("TIME", "before something old is removed: tests of clocks"),
     ("take_back", "when jobs that were missing are there again: tests of lost data"),
     ("note_forgotten", "after a loss that was accepted or need not be: tests of lost data"),
     ("change_feed", "when a process has lost the lease of a feed, and by hand: tests of feeds"),

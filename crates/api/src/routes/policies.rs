@@ -65,7 +65,7 @@ pub(crate) async fn put_policy(
     // What a restore brings sealed stays as it was sealed.
     let is_sealed = brought.sealed_headers.is_some() && secret_header_values(&brought).is_none();
     let (opened, sealed) = (Box::new(opened), is_sealed.then(|| Box::new(brought)));
-    let wanted = Wanted::Whole { opened, sealed, brings_secrets, from };
+    let wanted = NewPolicy::Whole { opened, sealed, brings_secrets, from };
     set(&api, &caller, &topic, &wanted, deadline).await
 }
 
@@ -90,12 +90,12 @@ pub(crate) async fn patch_policy(
     TopicPath(topic): TopicPath,
     PatchBody(Upload { bytes, deadline, .. }): PatchBody,
 ) -> Result<Response, ApiError> {
-    let wanted = Wanted::Patch(PolicyPatch::parse(&bytes)?);
+    let wanted = NewPolicy::Patch(PolicyPatch::parse(&bytes)?);
     set(&api, &caller, &topic, &wanted, deadline).await
 }
 
 /// What a call makes of the policy of a topic.
-enum Wanted {
+enum NewPolicy {
     /// This one.
     Whole {
         /// With the values of its secret headers.
@@ -110,7 +110,7 @@ enum Wanted {
     Patch(PolicyPatch),
 }
 
-impl Wanted {
+impl NewPolicy {
     /// Whether nothing of what is stored is needed.
     const fn is_complete(&self) -> bool {
         matches!(self, Self::Whole { brings_secrets: true, .. })
@@ -172,7 +172,7 @@ async fn set(
     api: &Api,
     caller: &Principal,
     topic: &Topic,
-    wanted: &Wanted,
+    wanted: &NewPolicy,
     deadline: Deadline,
 ) -> Result<Response, ApiError> {
     check_share_of_policies(api, caller, topic)?;

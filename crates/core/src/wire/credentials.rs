@@ -59,7 +59,11 @@ pub fn parse_credential(
     if let Some(raw) = fields.get("sealed") {
         let sealed = read::<String>(raw).filter(|text| text.len() <= MAX_SEALED);
         if known[1..6].iter().any(|name| fields.get(name).is_some()) || sealed.is_none() {
-            mistakes.add("sealed", "it is not a sealed credential, or given together with its contents", SEALED);
+            mistakes.add(
+                "sealed",
+                "it is not a sealed credential, or given together with its contents",
+                SEALED,
+            );
         }
         let sealed = NewContents::Sealed(sealed.unwrap_or_default().into());
         return mistakes.or(NewCredential { to, contents: sealed });

@@ -247,7 +247,8 @@ fn tags(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Tags {
         mistakes.add("tags", format!("{count} tags"), Tags::ALLOWED);
         return Tags::default();
     }
-    let texts = first.into_iter().map(|raw| read(raw).ok_or_else(|| format!("{} is not a string", shown(raw))));
+    let texts =
+        first.into_iter().map(|raw| read(raw).ok_or_else(|| format!("{} is not a string", shown(raw))));
     let tags = texts.collect::<Result<Vec<String>, _>>().and_then(|texts| Tags::parse(&texts));
     tags.unwrap_or_else(|detail| {
         mistakes.add("tags", detail, Tags::ALLOWED);

@@ -186,11 +186,10 @@ fn nested_comment(text: &str) -> usize {
 fn dollar_quoted(text: &str) -> Option<usize> {
     let end = text[1..].find('$')? + 2;
     let tag = &text[..end];
-    let inner = tag[1..end - 1].as_bytes();
+    let inner = &tag.as_bytes()[1..end - 1];
     let is_tag =
         inner.iter().all(|b| is_word(*b) && *b != b'$') && inner.first().is_none_or(|b| begins_word(*b));
-    let close = is_tag.then(|| text[end..].find(tag).map_or(text.len(), |at| end + at + tag.len()));
-    close
+    is_tag.then(|| text[end..].find(tag).map_or(text.len(), |at| end + at + tag.len()))
 }
 
 fn digits(text: &str) -> usize {

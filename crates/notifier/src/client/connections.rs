@@ -34,7 +34,7 @@ const EXPECTED_STREAMS: usize = 100;
 
 /// Which connection an attempt is sent on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ConnectionChoice {
     #[default]
     Any,
     /// One on which nothing was sent before.
@@ -112,8 +112,13 @@ impl Connections {
     }
 
     /// Returns a connection for one attempt.
-    pub(super) async fn lend(&self, uri: &Uri, name: &str, wanted: Wanted) -> Result<Lent, PostError> {
-        let take = || (wanted == Wanted::Any).then(|| self.0.take(name)).flatten();
+    pub(super) async fn lend(
+        &self,
+        uri: &Uri,
+        name: &str,
+        wanted: ConnectionChoice,
+    ) -> Result<Lent, PostError> {
+        let take = || (wanted == ConnectionChoice::Any).then(|| self.0.take(name)).flatten();
         if let Some(lent) = take() {
             return Ok(lent);
         }
@@ -126,7 +131,7 @@ impl Connections {
                 place.leave();
                 return Ok(lent);
             }
-            let is_alone = wanted == Wanted::New || Instant::now() >= until;
+            let is_alone = wanted == ConnectionChoice::New || Instant::now() >= until;
             if place.making.is_none() && (is_alone || place.needs_one_more()) {
                 place.make(uri.clone());
             }

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::causes;
 use super::connection::{MAX_HEAD, MAX_HEADERS};
-use super::connections::{Connections, Wanted};
+use super::connections::{ConnectionChoice, Connections};
 use super::connector::{Connector, origin};
 use super::error::PostError;
 use super::gate::Gate;
@@ -58,7 +58,7 @@ impl HttpClient {
         request: Request<Bytes>,
         tenant: Option<Tenant>,
         identity: Option<Arc<Identity>>,
-        wanted: Wanted,
+        wanted: ConnectionChoice,
     ) -> Result<Response<Body>, PostError> {
         let pool = self.pools.of(tenant, identity.as_ref())?;
         let mut request = request.map(Full::new);

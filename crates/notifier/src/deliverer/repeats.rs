@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::attempted::Ending;
-use crate::client::{PostError, Wanted};
+use crate::client::{ConnectionChoice, PostError};
 
 /// The pauses before a call is sent again that was not processed, which a receiver says over HTTP/2. One that goes on
 /// saying so has failed.
@@ -14,7 +14,7 @@ const PAUSES: [Duration; 4] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sending {
     pub(super) pause: Duration,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: ConnectionChoice,
 }
 
 /// The calls of one attempt.
@@ -32,12 +32,13 @@ impl Repeats {
         match ending {
             Ending::Answered(Err(PostError::Ended)) if !self.has_ended => {
                 self.has_ended = true;
-                Some(Sending { pause: Duration::ZERO, wanted: Wanted::New })
+                Some(Sending { pause: Duration::ZERO, wanted: ConnectionChoice::New })
             }
             Ending::Answered(Err(PostError::Unprocessed)) => {
                 let pause = *PAUSES.get(self.unprocessed)?;
                 // The first new connection is for all that the last one has left over.
-                let wanted = if self.unprocessed == 0 { Wanted::Any } else { Wanted::New };
+                let wanted =
+                    if self.unprocessed == 0 { ConnectionChoice::Any } else { ConnectionChoice::New };
                 self.unprocessed += 1;
                 Some(Sending { pause, wanted })
             }
@@ -54,7 +55,7 @@ mod tests {
     fn a_call_is_repeated_once_when_a_kept_connection_ends_and_a_few_times_when_it_was_not_processed() {
         let mut repeats = Repeats::default();
         let mut after = |error| repeats.after(&Ending::Answered(Err(error)));
-        let at_once = Sending { pause: Duration::ZERO, wanted: Wanted::New };
+        let at_once = Sending { pause: Duration::ZERO, wanted: ConnectionChoice::New };
         assert_eq!(after(PostError::Ended), Some(at_once));
         assert_eq!(after(PostError::Ended), None);
         assert_eq!(after(PostError::Unprocessed), Some(Sending::default()));

@@ -76,7 +76,10 @@ fn a_duration_outside_its_range_is_a_mistake_that_names_the_range() {
 fn the_error_of_a_parser_is_shown() {
     let mut lookup = lookup(&[("SHARDS", "-1")], &[]);
     assert_eq!(lookup.parse::<u16>("SHARDS"), 8);
-    assert_eq!(lines(&lookup), ["RINGBACK_SHARDS (or --shards) is \"-1\": it is not a whole number, or less than 0"]);
+    assert_eq!(
+        lines(&lookup),
+        ["RINGBACK_SHARDS (or --shards) is \"-1\": it is not a whole number, or less than 0"]
+    );
 }
 
 #[test]

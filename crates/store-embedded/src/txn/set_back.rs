@@ -9,7 +9,7 @@ use ringback_core::state::State;
 
 use super::Txn;
 use super::transitions::To;
-use crate::clock_word::Word;
+use crate::clock_consent::ClockConsent;
 use crate::error::Result;
 use crate::tables::{QueueEnd, Record, Stage};
 
@@ -19,7 +19,7 @@ pub(crate) struct SetBack {
     pub(crate) shards: u16,
     pub(crate) from_us: u64,
     pub(crate) to_us: u64,
-    pub(crate) word: Word,
+    pub(crate) word: ClockConsent,
 }
 
 impl SetBack {
@@ -54,7 +54,7 @@ impl SetBack {
 
     /// The state that a job enters now, if it has to change. A retry counts from its attempt.
     fn enters(&self, job: &Record) -> Option<To> {
-        let (now, is_given) = (self.now(), self.word == Word::Given);
+        let (now, is_given) = (self.now(), self.word == ClockConsent::Given);
         let is_retry = is_given && self.was_tried_meanwhile(job);
         let longest = now.saturating_add(millis_up(MAX_LEASE)).min(self.from_us / 1000);
         match &job.stage {
@@ -84,7 +84,7 @@ impl Txn<'_> {
             if let Some(job) = job {
                 touched += u64::from(step.is_touched(&job));
                 let is_late_tombstone =
-                    step.word == Word::Given && job.ended().is_some_and(|at| at > step.now());
+                    step.word == ClockConsent::Given && job.ended().is_some_and(|at| at > step.now());
                 if is_late_tombstone || step.enters(&job).is_some() {
                     changed.push((job.shard, number));
                 }

@@ -134,9 +134,13 @@ fn bodies() -> impl Strategy<Value = Body> {
     ]
 }
 
+/// Names of headers.
+const NAMES: &str = "[a-z0-9!#$%&'*+.^_`|~-]{1,12}";
+/// Keys of the context of which no two make the same header.
+const KEYS: &str = "[a-z0-9]{1,12}";
+
 /// Names that differ and values that a header can have.
-fn entries(most: usize) -> impl Strategy<Value = Vec<(String, String)>> {
-    let name = "[a-z0-9!#$%&'*+.^_`|~-]{1,12}";
+fn entries(name: &'static str, most: usize) -> impl Strategy<Value = Vec<(String, String)>> {
     proptest::collection::btree_map(name, "([!-~]([ -~]{0,20}[!-~])?)?", 0..=most)
         .prop_map(|map| map.into_iter().map(|(name, value)| (format!("x-{name}"), value)).rev().collect())
 }
@@ -160,7 +164,7 @@ fn deliveries() -> impl Strategy<Value = Delivery> {
     let on_dead = "[a-z]{1,9}"
         .prop_map(|path| Box::new(Callback::parse(&format!("https://m.example/{path}")).unwrap()));
     let ways = (option::of(policies()), option::of(timeout), option::of(trace), option::of(on_dead));
-    let parts = (bodies(), entries(32), entries(16), ways);
+    let parts = (bodies(), entries(NAMES, 32), entries(KEYS, 16), ways);
     parts.prop_map(|(body, headers, context, (retry, timeout, trace, on_dead))| Delivery {
         method: [CallbackMethod::Post, CallbackMethod::Put, CallbackMethod::Patch][body.bytes.len() % 3],
         headers: Headers::parse(headers).unwrap(),

@@ -135,7 +135,11 @@ pub fn parse_new_secret(json: &[u8]) -> Result<NewSecret, Problem> {
         let secret = fields.get("secret").and_then(|raw| {
             let text = read::<String>(raw);
             if text.is_none() {
-                mistakes.add("secret", "it is not a string", "whsec_ and the base64 of 24 to 64 random bytes");
+                mistakes.add(
+                    "secret",
+                    "it is not a string",
+                    "whsec_ and the base64 of 24 to 64 random bytes",
+                );
             }
             text
         });

@@ -211,7 +211,7 @@ fn headers_and_context_may_have_32_and_16_entries() {
     for (extra, detail) in [
         (r#""headers":{"a":1}"#, "not an object of strings"),
         (r#""headers":["a","b"]"#, "not an object of strings"),
-        (r#""context":{"a":"1","A":"2"}"#, "A is given twice"),
+        (r#""context":{"a":"1","A":"2"}"#, "a and A would both be sent as the header ringback-context-a"),
     ] {
         assert_eq!(with(extra).unwrap_err().errors[0].detail, detail);
     }

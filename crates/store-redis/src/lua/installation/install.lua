@@ -96,6 +96,7 @@ end
 
 -- note_forgotten: notes that a process has taken note of lost jobs that nobody has to accept.
 -- KEYS  installation
+-- ARGV  none
 -- Returns what install returns
 function edges.note_forgotten()
   tick()

@@ -10,7 +10,7 @@ use ringback_core::contract::ClockGap;
 
 /// Whether somebody has said that the clock is right, and not the time before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum ClockConsent {
     Awaited,
     Given,
 }
@@ -44,10 +44,10 @@ impl ClockWord {
     }
 
     /// The word, which counts once.
-    pub(crate) fn take(&self) -> Word {
+    pub(crate) fn take(&self) -> ClockConsent {
         // Most often it was not given, and reading is cheaper.
         let is_given = self.is_given.load(Ordering::Acquire) && self.is_given.swap(false, Ordering::AcqRel);
-        if is_given { Word::Given } else { Word::Awaited }
+        if is_given { ClockConsent::Given } else { ClockConsent::Awaited }
     }
 
     /// How far the time is still ahead of a clock, if that is far.
