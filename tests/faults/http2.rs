@@ -93,7 +93,7 @@ async fn reset(mut respond: Answering, reason: Reason) -> Option<Answering> {
 #[tokio::test]
 async fn a_stream_that_is_refused_is_sent_again_a_few_times_as_the_same_attempt() {
     let names = NameServer::start(60);
-    let stack = options(&names).start().await;
+    let stack = options(&names).env("RINGBACK_ATTEMPTS", "all").start().await;
     let refusing = receiver(100, |nth, _request, mut respond| async move {
         if nth > 3 {
             return Some(respond);
@@ -102,7 +102,6 @@ async fn a_stream_that_is_refused_is_sent_again_a_few_times_as_the_same_attempt(
         None
     });
     let (receiver, seen) = refusing.await;
-    stack.set_policy(TOPIC, &json!({"attempts": "all"})).await;
     let ids: Vec<_> = (0..5).map(|n| format!("refused-{n}")).collect();
     for id in &ids {
         stack.accept(&job(id, &receiver)).await;
@@ -174,7 +173,7 @@ async fn an_answer_that_comes_before_the_body_was_read_counts_over_http2_too() {
         let mut gone = Response::new(());
         *gone.status_mut() = http::StatusCode::GONE;
         let _ = respond.send_response(gone, true);
-        respond.send_reset(Reason::NO_ERROR);
+        // The library resets the stream with NO_ERROR then, once the response is sent (RFC 9113, section 8.1).
         drop(request);
         None
     });

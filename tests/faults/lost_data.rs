@@ -218,7 +218,7 @@ async fn older_files_that_are_put_back_do_not_bring_submits_back() {
     // Until the API has connected again it answers 503.
     eventually(RECOVERY, "so many are missing", async || {
         let reply = stack.get("/v1/audit").await;
-        let is_right = reply.status == 200 && reply.json()["loss"]["jobs"] == 20;
+        let is_right = reply.status == 200 && reply.json()["loss"]["jobs"].as_u64() >= Some(20);
         if is_right { Ok(()) } else { Err(format!("{} {:?}", reply.status, reply.body)) }
     })
     .await;

@@ -68,6 +68,8 @@ fn each_panel_is_on_metrics_of_the_code_and_every_gauge_of_jobs_is_on_one() {
         "ringback_archiver_failures_total",
         "ringback_archiver_lag_seconds",
         "ringback_carrier_unlogged_attempts_total",
+        "ringback_store_clock_ahead_seconds",
+        "ringback_store_evicts_keys",
     ];
     let missing: Vec<_> =
         missing.into_iter().filter(|metric| !elsewhere.contains(&metric.as_str())).collect();

@@ -63,14 +63,16 @@ fn check_body(document: &Value, operation: &Operation, case: &Case, answer: &Ans
     let schema = |media_type: &str| operation.bodies.iter().find(|(name, _)| name == media_type);
     let Some((media_type, schema)) = case.media_type().and_then(schema) else { return Ok(()) };
     let reply: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    let value = serde_json::from_slice::<Value>(&case.body);
+    // A byte order mark before the text is ignored.
+    let body = case.body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&case.body);
+    let value = serde_json::from_slice::<Value>(body);
     let has_items = value.as_ref().is_ok_and(|value| value.as_array().is_some_and(|items| items.len() > 1));
     if media_type.ends_with("ndjson") || (schema["type"] == "array" && (answer.status == 200 || has_items)) {
-        return check_items(document, media_type, schema, &case.body, &reply);
+        return check_items(document, media_type, schema, body, &reply);
     }
     let is_valid = match value {
         Ok(value) => validate(document, schema, &value),
-        Err(_) if case.body.trim_ascii().is_empty() && operation.body_is_optional => Ok(()),
+        Err(_) if body.trim_ascii().is_empty() && operation.body_is_optional => Ok(()),
         Err(error) => Err(error.to_string()),
     };
     agree(&is_valid, answer.status.into(), &reply, || case.body.clone())
