@@ -33,6 +33,8 @@ PY
 apt() {
   local own=$tools/debian archive
   # The archive that this machine takes its packages from.
+  # apt-get puts the value in its place.
+  # shellcheck disable=SC2016
   archive=$(apt-get indextargets --format '$(REPO_URI)' | grep '/debian/*$' | head -n 1) || return 1
   mkdir -p "$own/lists/partial" "$own/archives/partial"
   local suite

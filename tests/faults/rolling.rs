@@ -69,7 +69,7 @@ async fn an_update_behind_a_balancer_that_looks_each_second_refuses_no_submit() 
         ids
     };
     let updating = async {
-        for n in 0..2 {
+        for (n, target) in targets.iter().enumerate() {
             let (api, notifier) = (&mut stack.apis[n], &mut stack.notifiers[n]);
             for process in [api, notifier] {
                 process.term();
@@ -78,7 +78,7 @@ async fn an_update_behind_a_balancer_that_looks_each_second_refuses_no_submit() 
                 process.ready(SOON).await;
             }
             let is_back =
-                async || targets[n].is_ready.load(Ordering::Relaxed).then_some(()).ok_or("not seen yet");
+                async || target.is_ready.load(Ordering::Relaxed).then_some(()).ok_or("not seen yet");
             eventually(SOON, "the balancer has seen it", is_back).await;
         }
         is_over.store(true, Ordering::Relaxed);

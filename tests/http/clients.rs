@@ -4,13 +4,13 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringback_testkit::{Child, Stack, StackOptions, eventually, free_port};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::http::events::listener::Listener;
 use crate::sample_jobs::SOON;
@@ -139,6 +139,7 @@ async fn a_byte_order_mark_is_ignored_at_the_start_of_a_body_and_named_elsewhere
 }
 
 /// An nginx with its defaults before the API. `None`, and a line that says so, where there is no nginx.
+#[expect(clippy::print_stdout, reason = "what is left out is said")]
 fn nginx(api: SocketAddr, directory: &std::path::Path) -> Option<(Child, u16)> {
     let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]
         .into_iter()

@@ -58,7 +58,7 @@ async fn what_is_imported_or_restored_is_taken_and_the_notifier_says_so() {
     let schedule = json!({"every": "30d", "job": {"topic": TOPIC, "url": TEMPLATE, "body": 1}});
     stack.put("/v1/schedules/s?from=backup", &schedule).await.expect(201);
     let imported = json!({"topic": TOPIC, "id": "imported", "delay": "30d", "url": TEMPLATE, "body": 1});
-    stack.import(&[imported.clone()]).await;
+    stack.import(std::slice::from_ref(&imported)).await;
 
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("backup").to_string_lossy().into_owned();

@@ -124,7 +124,7 @@ async fn the_statistics_of_a_tenant_with_many_topics_are_answered() {
             assert_eq!(answer["accepted"], 10_000, "{}", answer["results"][0]);
         }
         for caller in [&root, &Caller::of(&stack, "acme").await] {
-            let begun = std::time::Instant::now();
+            let begun = tokio::time::Instant::now();
             let stats = caller.get(&stack, "/v1/stats").await.expect(200);
             eprintln!("stats after {:?}", begun.elapsed());
             assert_eq!((&stats["topics"], &stats["states"]["delayed"]), (&json!(20_000), &json!(20_000)));

@@ -9,6 +9,7 @@ use ringback_testkit::{Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::{ALL, Caller, ROOT, stacks};
@@ -32,18 +33,20 @@ async fn a_consumer_that_waits_with_a_deleted_key_is_given_no_job() {
     for options in stacks() {
         let stack = options.start().await;
         let (caller, key) = made(&stack).await;
-        let reserve = {
+        let mut reserve = JoinSet::new();
+        {
             let (caller, url) = (caller.clone(), stack.url("/v1/topics/t/reserve"));
             let ask = json!({"wait": "30s"});
-            tokio::spawn(async move { caller.send_to(&url, Method::POST, Some(&ask)).await })
-        };
+            reserve.spawn(async move { caller.send_to(&url, Method::POST, Some(&ask)).await });
+        }
         // It waits: another that comes after it is served after it.
         let first = json!({"topic": "seen"});
         caller.post(&stack, "/v1/jobs", &first).await.expect(201);
         caller.post(&stack, "/v1/topics/seen/reserve", &json!({"wait": "5s"})).await.expect(200);
         let deleted = Instant::now();
         delete(&stack, &key).await;
-        let reply = timeout(WITHIN, reserve).await.expect("it ends").expect("an answer");
+        let reply = timeout(WITHIN, reserve.join_next()).await.expect("it ends");
+        let reply = reply.expect("it was spawned").expect("an answer");
         reply.expect(401);
         assert!(deleted.elapsed() < WITHIN);
         // The job that comes then is for others, at once and as new.
