@@ -182,7 +182,7 @@ async fn mistakes_in_a_job_are_reported_field_by_field() {
     let lines: Vec<_> = run.err.lines().collect();
     assert!(lines[0].starts_with("error: 422 Unprocessable Entity: wrong: colour, topic, url"), "{run:?}");
     assert!(lines[1].starts_with("  colour: unknown field; allowed: topic, id"), "{run:?}");
-    assert!(lines[2].starts_with("  topic: \"a b\" is no topic; allowed: 1 to 64"), "{run:?}");
+    assert!(lines[2].starts_with("  topic: \"a b\" is not a topic; allowed: 1 to 64"), "{run:?}");
     assert!(lines[4].starts_with("next: "), "{run:?}");
 
     let run = fed(&server, &["submit", "-"], vec![b'x'; 2_000_000]).await;
