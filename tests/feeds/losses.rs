@@ -28,10 +28,16 @@ async fn rows_whose_jobs_an_older_copy_of_the_store_does_not_have_are_submitted_
 
         stack.redis_mut().restart_with(&copy).await;
         if persistence == Persistence::Always {
-            let loss =
-                eventually(RECOVERY, "the loss is noticed", async || stack.audit().await.loss.ok_or("none"))
-                    .await;
-            stack.post("/v1/audit/accept-loss", &json!({"run_id": loss.run_id})).await.expect(200);
+            let loss = eventually(RECOVERY, "the loss is noticed", async || {
+                // Until the API has connected again it answers 503.
+                let reply = stack.get("/v1/audit").await;
+                match (reply.status, reply.json()["loss"]["run_id"].as_str()) {
+                    (200, Some(run_id)) => Ok(run_id.to_owned()),
+                    _ => Err(format!("{} {:?}", reply.status, reply.body)),
+                }
+            })
+            .await;
+            stack.post("/v1/audit/accept-loss", &json!({"run_id": loss})).await.expect(200);
         }
         for id in ["kept", "lost-1", "lost-2"] {
             eventually(RECOVERY, &format!("{id} is there again"), async || {

@@ -29,7 +29,7 @@ async fn rows_that_are_no_jobs_are_left_out_and_the_others_loaded() {
         let log = stack.feeds[0].log();
         for (id, why) in [("b b", "id"), ("no-url", "url"), ("no-host", "url")] {
             let lines: Vec<_> =
-                log.lines().filter(|line| line.contains(id) && line.contains("no job")).collect();
+                log.lines().filter(|line| line.contains(id) && line.contains("not a job")).collect();
             assert!(lines.len() == 1 && lines[0].contains(why), "{id}: {lines:?}\n{log}");
         }
         // Once it is mended it is loaded.

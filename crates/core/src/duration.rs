@@ -59,6 +59,7 @@ fn with_whole_days(text: &str) -> Option<String> {
         _ => return None,
     };
     let (whole, fraction) = number.trim_ascii_end().rsplit_once(['.', ','])?;
+    whole.ends_with(|digit: char| digit.is_ascii_digit()).then_some(())?;
     let digits = fraction.bytes().all(|byte| byte.is_ascii_digit()) && (1..=9).contains(&fraction.len());
     let billionths: u64 = format!("{fraction:0<9}").parse().ok().filter(|_| digits)?;
     let nanos = u128::from(size) * u128::from(billionths) / 1_000_000_000;
@@ -147,6 +148,7 @@ mod tests {
             ("10", DurationError::Unreadable),
             ("99999999999999d", DurationError::Unreadable),
             (".5d", DurationError::Unreadable),
+            ("0 .5d", DurationError::Unreadable),
             ("0.d", DurationError::Unreadable),
             ("3h 0.5d", DurationError::Unreadable),
             ("0.5d 3h", DurationError::Unreadable),
