@@ -29,7 +29,7 @@ impl Default for Authorities {
 }
 
 impl Authorities {
-    /// Those of the system. What cannot be used of them is left out.
+    /// The certificate authorities of the system. A certificate that cannot be used is left out.
     #[must_use]
     pub fn of_system(certificates: Vec<CertificateDer<'static>>) -> Self {
         let mut roots = RootCertStore::empty();

@@ -64,7 +64,7 @@ impl Upload {
 /// while the body was coming.
 ///
 /// # Errors
-/// Those of [`read`], and 401.
+/// The errors of [`read`], and 401 if the key has ended.
 pub(super) async fn of_request(
     request: Request,
     limit: usize,

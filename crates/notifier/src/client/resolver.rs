@@ -43,7 +43,7 @@ pub(super) struct Resolver {
 pub(super) struct Found<'a> {
     /// At least one.
     pub(super) addresses: Vec<IpAddr>,
-    /// Those of the other family, if a name server has still not answered.
+    /// The addresses of the other family, if a name server has still not answered.
     pub(super) later: Option<Addresses<'a>>,
 }
 
