@@ -91,6 +91,8 @@ async fn what_other_clients_take_as_a_head_is_taken_and_what_is_not_http_is_name
         ("length-twice", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok"),
         ("odd-name", "HTTP/1.1 200 OK\r\nx(y)@z: 1\r\na b: 1\r\ncontent-length: 2\r\n\r\nok"),
         ("until-the-end", "HTTP/1.1 200 OK\r\n\r\nok"),
+        ("no-empty-line", "HTTP/1.1 200 OK\r\nx: 1\r\n"),
+        ("half-a-header", "HTTP/1.1 200 OK\r\nx: 1\r\ny"),
     ] {
         sink.answer_job(id, Answer::raw(answer));
         last(&stack, job(&sink, id), "done").await;

@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use ringback_testkit::{NameServer, Role, Sink, Stack, StackOptions};
+use ringback_testkit::{NameServer, Role, Sink, Stack, StackOptions, eventually};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -165,6 +165,37 @@ async fn a_certificate_that_is_named_as_an_authority_may_be_the_receivers_own_an
         let ended = stack.wait_state(TOPIC, &id, if error.is_none() { "done" } else { "dead" }, SOON).await;
         assert_eq!(ended["last"]["error"].as_str(), error, "{ended}");
     }
+}
+
+#[tokio::test]
+async fn the_authorities_of_receivers_are_read_again_at_sighup_unless_they_cannot_be() {
+    let (names, receiver) = (NameServer::start(60), Receiver::start(&["http/1.1"]).await);
+    let stack = asking(&names).count(Role::Notifier, 0).start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let ca = directory.path().join("ca.pem");
+    let copy = |name: &str| std::fs::copy(file(name), &ca).expect("a file");
+    copy("other.pem");
+    let spec = stack.spec(Role::Notifier).without_terminal();
+    let mut notifier = spec.env("RINGBACK_CA_FILE", ca.to_str().expect("a path")).start();
+    notifier.ready(SOON).await;
+    let sent = async |id: &str, state: &str| {
+        stack.accept(&job(id, &receiver.url(NAME))).await;
+        stack.wait_state(TOPIC, id, state, SOON).await
+    };
+    assert_eq!(sent("before", "dead").await["last"]["error"], "tls-unknown-issuer");
+    let mut says = async |text: &str| {
+        notifier.hang_up();
+        eventually(SOON, "it has read", async || {
+            notifier.log().contains(text).then_some(()).ok_or("not yet")
+        })
+        .await;
+    };
+    copy("authority.pem");
+    says("were read again").await;
+    sent("after", "done").await;
+    std::fs::write(&ca, "nonsense").expect("a file");
+    says("the certificate authorities from before are used").await;
+    sent("later", "done").await;
 }
 
 #[tokio::test]

@@ -65,12 +65,10 @@ async fn every_sslmode_of_a_url_does_what_its_name_says() {
     let url = database.url().split('?').next().unwrap_or_default().to_owned();
     database.execute("create table orders (id text primary key, due_at timestamptz, url text, body jsonb, paid_at timestamptz)").await;
     let Database::Postgres(server) = &mut database else { panic!("it is PostgreSQL") };
-    // Its certificate has another name.
-    server.require_tls(&file("receiver.pem"), &file("receiver.key"));
-    server.restart().await;
     let (stack, dir) = (Stack::start().await, tempfile::tempdir().expect("a directory"));
-    let authority = shown("authority.pem");
-    for (options, said) in [
+    let (authority, itself) = (shown("authority.pem"), shown("itself.pem"));
+    // The server's certificates have another name; the second one is its own authority.
+    let of_authority = [
         (format!("sslmode=verify-ca&sslrootcert={authority}"), None),
         (format!("sslmode=verify-ca&sslrootcert={}", shown("other.pem")), Some("UnknownIssuer")),
         (format!("sslmode=verify-full&sslrootcert={authority}"), Some("not valid for name")),
@@ -78,7 +76,21 @@ async fn every_sslmode_of_a_url_does_what_its_name_says() {
         ("sslmode=verify-ca&sslrootcert=system".to_owned(), Some("UnknownIssuer")),
         ("sslmode=disable".to_owned(), Some("no pg_hba.conf entry")),
         ("sslmode=verify-ca&sslrootcert=/nowhere.pem".to_owned(), Some("RINGBACK_CA_FILE")),
-    ] {
+    ];
+    let of_itself = [
+        (format!("sslmode=verify-ca&sslrootcert={itself}"), None),
+        (format!("sslmode=verify-full&sslrootcert={itself}"), Some("not valid for name")),
+        (format!("sslmode=verify-ca&sslrootcert={authority}"), Some("CaUsedAsEndEntity")),
+    ];
+    let of_authority = of_authority.into_iter().map(|(options, said)| ("receiver", options, said));
+    let of_itself = of_itself.into_iter().map(|(options, said)| ("itself", options, said));
+    let mut presented = "";
+    for (certificate, options, said) in of_authority.chain(of_itself) {
+        if std::mem::replace(&mut presented, certificate) != certificate {
+            let [certificate, key] = ["pem", "key"].map(|kind| file(&format!("{certificate}.{kind}")));
+            server.require_tls(&certificate, &key);
+            server.restart().await;
+        }
         let feeds = dir.path().join("feeds.toml");
         let text = format!(
             "[[feed]]\nname = \"a\"\nsource = \"{url}?{options}\"\ntopic = \"t\"\nquery = \"{UNPAID}\"\n"

@@ -9,7 +9,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
     ("core", &[]),
     ("egress", &[]),
     ("secrets", &[]),
-    ("postgres", &["core"]),
+    ("postgres", &["core", "secrets"]),
     ("store-redis", &["core"]),
     ("store-embedded", &["core"]),
     ("store", &["core", "store-redis", "store-embedded"]),

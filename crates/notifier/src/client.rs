@@ -8,6 +8,7 @@ mod connections;
 mod connector;
 mod error;
 mod gate;
+mod head_end;
 mod http_client;
 mod lent;
 mod metered;
@@ -30,7 +31,8 @@ use ringback_store::Store;
 
 pub(crate) use self::connections::ConnectionChoice;
 pub(crate) use self::error::PostError;
-use self::http_client::{Body, HttpClient};
+use self::http_client::Body;
+pub(crate) use self::http_client::HttpClient;
 use crate::config::Outgoing;
 use crate::credentials::Identity;
 use crate::metrics::Metrics;
@@ -41,7 +43,7 @@ const MAX_BODY: usize = 64 * 1024;
 
 /// Where requests are sent.
 pub(crate) enum Client {
-    Http(Box<HttpClient>),
+    Http(Arc<HttpClient>),
     Local(Arc<dyn Receiver>),
 }
 
@@ -113,7 +115,7 @@ pub(crate) fn build(
     slow_calls: SlowCalls,
     metrics: &Metrics,
 ) -> anyhow::Result<Client> {
-    Ok(Client::Http(Box::new(HttpClient::new(outgoing, idle, store, slow_calls, metrics)?)))
+    Ok(Client::Http(Arc::new(HttpClient::new(outgoing, idle, store, slow_calls, metrics)?)))
 }
 
 /// Sends a request and reads the response. The caller sets the time limit. `is_logged` decides by the status

@@ -80,6 +80,10 @@ pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks
     let client = client::build(config.outgoing.clone(), idle, store, slow_calls.clone(), &metrics)?;
     #[cfg(debug_assertions)]
     let client = planted::client().unwrap_or(client);
+    if let Client::Http(client) = &client {
+        let following = Arc::clone(client).follow_authorities(context.shutdown.clone());
+        tasks.spawn("certificate authorities", following);
+    }
     start_with(client, slow_calls, metrics, config, store, context, tasks);
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ringback_core::connection_url::{PostgresUrl, RootCertificates, SslMode};
-use rustls::client::WebPkiServerVerifier;
+use ringback_secrets::{Authorities, AuthoritiesFileError};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::pem::{Error as PemError, PemObject as _};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A connector that trusts the authorities of the URL, else those of the file of the process, else those of the system.
@@ -16,26 +16,30 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// # Errors
 /// Which file cannot be read.
 pub(crate) fn connector(url: &PostgresUrl, authorities: Option<&Path>) -> Result<MakeRustlsConnect, String> {
-    let roots = Arc::new(match (&url.roots, authorities) {
-        (Some(RootCertificates::File(file)), _) => of_file(file, "sslrootcert")?,
+    let authorities = match (&url.roots, authorities) {
+        (Some(RootCertificates::File(file)), _) => of_file(file, "sslrootcert").map_err(|why| {
+            format!("{why}; without it RINGBACK_CA_FILE counts, and without that the system's authorities")
+        })?,
         (None, Some(file)) => of_file(file, "RINGBACK_CA_FILE")?,
-        (Some(RootCertificates::System), _) | (None, None) => of_system(),
-    });
+        (Some(RootCertificates::System), _) | (None, None) => {
+            Authorities::of_system(rustls_native_certs::load_native_certs().certs)
+        }
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider));
     let config = config.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
     let config = if url.ssl_mode == SslMode::VerifyCa {
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider).build();
-        let verifier = verifier.map_err(|error| error.to_string())?;
+        let verifier = authorities.verifier(provider).map_err(|error| error.to_string())?;
         config.dangerous().with_custom_certificate_verifier(Arc::new(AnyName(verifier)))
     } else {
-        config.with_root_certificates(roots)
+        authorities.verify(config, provider)
     };
     let config = match &url.identity {
         None => config.with_no_client_auth(),
         Some((certificate, key)) => {
             let chain = certificates(certificate, "sslcert")?;
-            let read = PrivateKeyDer::from_pem_file(key).map_err(|error| cannot(key, "sslkey", &error))?;
+            let read = PrivateKeyDer::from_pem_file(key)
+                .map_err(|error| cannot(key, "sslkey", AuthoritiesFileError::Unreadable(error)))?;
             let config = config.with_client_auth_cert(chain, read);
             config.map_err(|error| {
                 format!("{} and {} (sslkey) do not fit: {error}", certificate.display(), key.display())
@@ -45,42 +49,26 @@ pub(crate) fn connector(url: &PostgresUrl, authorities: Option<&Path>) -> Result
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn of_system() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
-}
-
-fn of_file(file: &Path, setting: &str) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(file, setting)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| {
-            format!("{} ({setting}) has a certificate that cannot be used: {error}", file.display())
-        })?;
-    }
-    Ok(roots)
+fn of_file(file: &Path, setting: &str) -> Result<Authorities, String> {
+    Authorities::of_file(file).map_err(|why| cannot(file, setting, why))
 }
 
 fn certificates(file: &Path, setting: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let read = read.map_err(|error| cannot(file, setting, &error))?;
-    if read.is_empty() {
-        return Err(format!("{} ({setting}) has no certificate in PEM form", file.display()));
+    match read {
+        Ok(chain) if chain.is_empty() => Err(cannot(file, setting, AuthoritiesFileError::Empty)),
+        Ok(chain) => Ok(chain),
+        Err(error) => Err(cannot(file, setting, AuthoritiesFileError::Unreadable(error))),
     }
-    Ok(read)
 }
 
-fn cannot(file: &Path, setting: &str, error: &PemError) -> String {
-    format!(
-        "{} ({setting}) cannot be read: {error}; without it RINGBACK_CA_FILE counts, and else the system",
-        file.display()
-    )
+fn cannot(file: &Path, setting: &str, why: AuthoritiesFileError) -> String {
+    format!("{} ({setting}) {why}", file.display())
 }
 
 /// Verifies a certificate as ever, but for the name in it.
 #[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
+struct AnyName(Arc<dyn ServerCertVerifier>);
 
 impl ServerCertVerifier for AnyName {
     fn verify_server_cert(

@@ -1,12 +1,13 @@
-//! The certificate authorities that receivers are trusted by. A certificate that is named as one may also be that of the
-//! receiver itself, as self-signed ones are.
+//! The certificate authorities that servers are trusted by: receivers and databases. A certificate that is named as one may
+//! also be that of the server itself, as self-signed ones are.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WantsClientCert, verify_server_name};
+use rustls::client::{VerifierBuilderError, WantsClientCert, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
@@ -18,8 +19,22 @@ use rustls::{
 #[derive(Clone, Debug)]
 pub struct Authorities {
     roots: Arc<RootCertStore>,
-    /// Those that may be of a receiver itself.
+    /// Those that may be of a server itself.
     named: Vec<CertificateDer<'static>>,
+}
+
+/// Why a file has no certificate authorities.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthoritiesFileError {
+    /// It is not there, or not in the PEM form (RFC 7468).
+    #[error("cannot be read: {0}")]
+    Unreadable(PemError),
+    /// One of its certificates.
+    #[error("has a certificate that cannot be used: {0}")]
+    Unusable(Error),
+    /// It has none.
+    #[error("has no certificate in the PEM form")]
+    Empty,
 }
 
 impl Default for Authorities {
@@ -35,6 +50,19 @@ impl Authorities {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(certificates);
         Self { roots: Arc::new(roots), named: Vec::new() }
+    }
+
+    /// Those of a file in the PEM form.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has none.
+    pub fn of_file(file: &Path) -> Result<Self, AuthoritiesFileError> {
+        let mut authorities = Self::default();
+        for certificate in CertificateDer::pem_file_iter(file).map_err(AuthoritiesFileError::Unreadable)? {
+            let certificate = certificate.map_err(AuthoritiesFileError::Unreadable)?;
+            authorities.add(certificate).map_err(AuthoritiesFileError::Unusable)?;
+        }
+        if authorities.is_empty() { Err(AuthoritiesFileError::Empty) } else { Ok(authorities) }
     }
 
     /// Adds one that somebody has named.
@@ -53,25 +81,36 @@ impl Authorities {
         self.roots.is_empty()
     }
 
-    /// Has the certificates of receivers checked against these.
-    pub(crate) fn verify(
+    /// What checks the certificates of servers against these.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn verifier(
+        &self,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, VerifierBuilderError> {
+        let roots = Arc::clone(&self.roots);
+        let usual = WebPkiServerVerifier::builder_with_provider(roots, provider).build()?;
+        if self.named.is_empty() {
+            return Ok(usual);
+        }
+        Ok(Arc::new(NamedVerifier { usual, named: self.named.clone() }))
+    }
+
+    /// Has the certificates of servers checked against these. Without any, none is trusted.
+    pub fn verify(
         &self,
         builder: ConfigBuilder<ClientConfig, WantsVerifier>,
         provider: Arc<CryptoProvider>,
     ) -> ConfigBuilder<ClientConfig, WantsClientCert> {
-        let roots = Arc::clone(&self.roots);
-        let usual = WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider).build();
-        match usual {
-            Ok(usual) if !self.named.is_empty() => {
-                let verifier = NamedVerifier { usual, named: self.named.clone() };
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
-            }
-            Ok(_) | Err(_) => builder.with_root_certificates(roots),
+        match self.verifier(provider) {
+            Ok(verifier) => builder.dangerous().with_custom_certificate_verifier(verifier),
+            Err(_) => builder.with_root_certificates(RootCertStore::empty()),
         }
     }
 }
 
-/// Trusts what the usual verifier trusts, and a receiver whose own certificate is named.
+/// Trusts what the usual verifier trusts, and a server whose own certificate is named.
 #[derive(Debug)]
 struct NamedVerifier {
     usual: Arc<WebPkiServerVerifier>,

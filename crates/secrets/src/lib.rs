@@ -13,7 +13,7 @@ mod signature;
 mod signing_secret;
 mod tls_identity;
 
-pub use self::authorities::Authorities;
+pub use self::authorities::{Authorities, AuthoritiesFileError};
 pub use self::caller_key::{CallerKey, KeyHash, RootKey};
 pub use self::headers::WebhookHeaders;
 pub use self::master_keys::{KEY_BYTES, MasterKeys, OpenError};

@@ -36,5 +36,5 @@ pub use crate::process::{USAGE, process_name};
 pub use crate::scrape::{GaugeValues, Scrapes};
 pub use crate::service::Service;
 pub use crate::shutdown::Shutdown;
-pub use crate::signals::Signals;
+pub use crate::signals::{ReadAgain, Signals};
 pub use crate::tasks::Tasks;

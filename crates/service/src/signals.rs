@@ -122,16 +122,27 @@ async fn asked(interrupt: &mut Signal, terminate: &mut Signal) -> Caught {
 }
 
 /// Waits for the next of some signals; for ever if there are none.
-pub(crate) async fn next(signals: Option<&mut Signal>) {
+async fn next(signals: Option<&mut Signal>) {
     match signals {
         Some(signals) => drop(signals.recv().await),
         None => pending().await,
     }
 }
 
-/// The signals at which files are to be read again; `None` if there are none.
-pub(crate) fn read_again() -> Option<Signal> {
-    if *HANGUP == Hangup::GoOn { signal(SignalKind::hangup()).ok() } else { None }
+/// The signals at which certificates are to be read again, if there are any.
+pub struct ReadAgain(Option<Signal>);
+
+impl ReadAgain {
+    /// Begins to listen.
+    #[must_use]
+    pub fn listen() -> Self {
+        Self((*HANGUP == Hangup::GoOn).then(|| signal(SignalKind::hangup()).ok()).flatten())
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        next(self.0.as_mut()).await;
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One connection to a receiver: HTTP/1.1, which serves one attempt at a time, or HTTP/2, which serves as many as the
 //! receiver allows. Which connection serves which attempt is up to `connections`.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,13 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::Uri;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::{Instant, timeout};
 use tower::Service as _;
 
 use super::causes;
@@ -24,6 +26,8 @@ use super::stream::{Known, Stream};
 
 /// A connection that is older takes no further request, so that a change of a receiver's addresses is followed.
 const OLDEST: Duration = Duration::from_secs(60);
+/// How long a connection may go on when nobody has it any more: what is still to be sent may never be taken.
+pub(super) const SETTLES: Duration = Duration::from_secs(1);
 /// How often a connection of HTTP/2 with requests is asked whether it is alive, and how long it may take to answer.
 const ASKED: Duration = Duration::from_secs(15);
 /// The largest head of a response.
@@ -46,8 +50,9 @@ pub(super) struct Http1 {
     /// The origin that it leads to.
     pub(super) name: Arc<str>,
     pub(super) known: Known,
-    /// Whether an attempt was answered on it.
-    pub(super) was_used: bool,
+    /// Whether it was kept for this attempt, so that the receiver may have closed it meanwhile.
+    pub(super) was_kept: bool,
+    _held: oneshot::Sender<Infallible>,
 }
 
 /// A connection of HTTP/2.
@@ -57,10 +62,13 @@ pub(super) struct Http2 {
     pub(super) name: Arc<str>,
     pub(super) known: Known,
     has_answered: AtomicBool,
+    /// Whether it was made for an attempt that has found another one.
+    pub(super) was_kept: bool,
     /// Whether attempts may not begin on it any more.
     is_left: AtomicBool,
     load: Mutex<Load>,
     streams: Arc<Streams>,
+    _held: watch::Sender<()>,
 }
 
 struct Load {
@@ -77,16 +85,32 @@ pub(super) async fn open(
     changed: Arc<Notify>,
 ) -> Result<Opened, PostError> {
     let io = connector.call(uri).await.map_err(|error| error.kind)?;
-    let known = io.inner().known().clone();
     if io.inner().is_http2() {
-        let polled = Arc::<Notify>::default();
-        let (sender, connection) = http2(Spawner(Some(Arc::clone(&polled))), io).await?;
+        let known = io.inner().known().clone();
+        let (polled, (held, left)) = (Arc::<Notify>::default(), watch::channel(()));
+        let spawner = Spawner { polled: Arc::clone(&polled), left: left.clone() };
+        let (sender, connection) = http2(spawner, io).await?;
         let streams = Arc::new(Streams { limit: AtomicUsize::new(1), changed });
-        Spawner(None).execute(serve(connection, polled, Arc::clone(&streams)));
+        let serving = serve(connection, polled, Arc::clone(&streams));
+        TokioExecutor::new().execute(while_held(dropped(left), serving));
         let load = Mutex::new(Load { streams: 0, since: Instant::now() });
-        let (has_answered, is_left) = (AtomicBool::new(false), AtomicBool::new(false));
-        return Ok(Opened::Http2(Http2 { sender, name, known, has_answered, is_left, load, streams }));
+        return Ok(Opened::Http2(Http2 {
+            sender,
+            name,
+            known,
+            has_answered: AtomicBool::new(false),
+            was_kept: false,
+            is_left: AtomicBool::new(false),
+            load,
+            streams,
+            _held: held,
+        }));
     }
+    Ok(Opened::Http1(http1(io, name).await?))
+}
+
+async fn http1(io: TokioIo<Stream>, name: Arc<str>) -> Result<Http1, PostError> {
+    let known = io.inner().known().clone();
     let handshake = http1::Builder::new()
         .max_buf_size(MAX_HEAD as usize)
         .max_headers(MAX_HEADERS)
@@ -96,8 +120,25 @@ pub(super) async fn open(
         .ignore_invalid_headers_in_responses(true)
         .handshake(io);
     let (sender, connection) = handshake.await.map_err(|error| causes::of_request(&error))?;
-    Spawner(None).execute(async move { drop(connection.await) });
-    Ok(Opened::Http1(Http1 { sender, name, known, was_used: false }))
+    let (held, left) = oneshot::channel();
+    TokioExecutor::new().execute(while_held(left.map(drop), connection.map(drop)));
+    Ok(Http1 { sender, name, known, was_kept: false, _held: held })
+}
+
+/// Runs a task of a connection, and ends it soon after the connection is left.
+async fn while_held(left: impl Future<Output = ()>, task: impl Future<Output = ()>) {
+    let mut task = pin!(task);
+    tokio::select! {
+        biased;
+        () = &mut task => return,
+        () = left => {}
+    }
+    let _ = timeout(SETTLES, task).await;
+}
+
+/// Waits until the other side is dropped.
+async fn dropped(mut left: watch::Receiver<()>) {
+    while left.changed().await.is_ok() {}
 }
 
 type Http2Connection = http2::Connection<TokioIo<Stream>, Full<Bytes>, Spawner>;
@@ -163,6 +204,11 @@ impl Http2 {
         is_allowed
     }
 
+    /// Begins the attempt that it was made for, which waits if the receiver allows none.
+    pub(super) fn begin_first(&self) {
+        self.load().streams += 1;
+    }
+
     /// Ends an attempt.
     pub(super) fn end(&self) {
         let mut load = self.load();
@@ -179,8 +225,13 @@ impl Http2 {
     }
 
     /// Whether an attempt was answered on it.
-    pub(super) fn was_used(&self) -> bool {
+    fn was_used(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
+    }
+
+    /// Whether the receiver may have closed it before this attempt.
+    pub(super) fn was_kept(&self) -> bool {
+        self.was_kept || self.was_used()
     }
 
     pub(super) fn answered(&self) {
@@ -203,17 +254,20 @@ struct Streams {
     changed: Arc<Notify>,
 }
 
-/// Runs the tasks of connections, and says each time when one has run.
+/// Runs the tasks of a connection until that is left, and says each time when one has run.
 #[derive(Clone)]
-struct Spawner(Option<Arc<Notify>>);
+struct Spawner {
+    polled: Arc<Notify>,
+    left: watch::Receiver<()>,
+}
 
 impl<F> Executor<F> for Spawner
 where
     F: Future<Output: Send> + Send + 'static,
 {
     fn execute(&self, future: F) {
-        let Some(polled) = self.0.clone() else { return TokioExecutor::new().execute(future) };
-        TokioExecutor::new().execute(async move {
+        let polled = Arc::clone(&self.polled);
+        let task = async move {
             let mut future = pin!(future);
             poll_fn(|context| {
                 let result = future.as_mut().poll(context);
@@ -221,6 +275,80 @@ where
                 result
             })
             .await;
-        });
+        };
+        TokioExecutor::new().execute(while_held(dropped(self.left.clone()), task));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpSocket, TcpStream};
+    use tokio::runtime::Handle;
+    use tokio::time::sleep;
+
+    use super::super::metered::MeteredStream;
+    use super::*;
+
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
+    /// A connection whose buffers take little of a request, and the receiver's side.
+    async fn pair() -> (Http1, TcpStream) {
+        let (socket, own) = (TcpSocket::new_v4().unwrap(), TcpSocket::new_v4().unwrap());
+        socket.set_recv_buffer_size(4096).unwrap();
+        own.set_send_buffer_size(4096).unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (own, accepted) = tokio::join!(own.connect(address), listener.accept());
+        let stream = Stream::plain(MeteredStream::new(own.unwrap(), address));
+        (http1(TokioIo::new(stream), "http://a".into()).await.unwrap(), accepted.unwrap().0)
+    }
+
+    /// Sends a request that the buffers do not take, and returns the status that comes at once.
+    async fn sent(one: &mut Http1) -> Option<u16> {
+        one.known.expect_head();
+        let request = Request::post("/").body(Full::from(vec![b'x'; 250_000])).unwrap();
+        let answered = timeout(SETTLES / 2, one.sender.send_request(request)).await;
+        answered.ok().map(|answered| answered.unwrap().status().as_u16())
+    }
+
+    async fn no_task_is_left() {
+        for _ in 0..50 {
+            if Handle::current().metrics().num_alive_tasks() == 0 {
+                return;
+            }
+            sleep(SETTLES / 10).await;
+        }
+        panic!("a task serves the connection for ever");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_left_ends_though_the_receiver_reads_nothing() {
+        for is_answered in [false, true] {
+            let (mut one, mut receiver) = pair().await;
+            if is_answered {
+                receiver.write_all(ANSWER).await.unwrap();
+            }
+            one.known.meter.begin();
+            assert_eq!(sent(&mut one).await, is_answered.then_some(200));
+            assert!(one.known.meter.is_blocked(), "no other request may follow on it");
+            drop(one);
+            no_task_is_left().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_the_receiver_resets_after_its_answer_ends_by_itself() {
+        let (mut one, mut receiver) = pair().await;
+        let receiving = async move {
+            receiver.read_exact(&mut [0; 100]).await.unwrap();
+            receiver.write_all(ANSWER).await.unwrap();
+        };
+        let (status, ()) = tokio::join!(sent(&mut one), receiving);
+        assert_eq!(status, Some(200));
+        no_task_is_left().await;
+        drop(one);
     }
 }

@@ -17,7 +17,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::connection::{Http1, Http2, Opened, open};
+use super::connection::{Http1, Http2, Opened, SETTLES, open};
 use super::connector::Connector;
 use super::error::PostError;
 use super::lent::{Lent, Used};
@@ -27,10 +27,10 @@ use super::lent::{Lent, Used};
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long an attempt waits at most for a connection that another one makes.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
-/// How long a connection has after a response to be ready for the next request.
-const SETTLES: Duration = Duration::from_secs(1);
 /// How many streams a receiver probably allows, until it says so (RFC 9113, section 6.5.2).
 const EXPECTED_STREAMS: usize = 100;
+/// How many connections to an origin are made on, or kept, for the next attempts when theirs have found others.
+const SPARE: usize = 2;
 
 /// Which connection an attempt is sent on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +65,8 @@ struct Origin {
     /// The attempts that make a connection, and those that wait for one.
     connecting: usize,
     waiting: usize,
+    /// How many of `connecting` are for the next attempts.
+    spare: usize,
     /// How many attempts at a time a new connection probably serves.
     streams: usize,
     changed: Arc<Notify>,
@@ -74,7 +76,7 @@ impl Origin {
     fn new(is_tls: bool) -> Self {
         let streams = if is_tls { EXPECTED_STREAMS } else { 1 };
         let (idle, http2, changed) = (Vec::new(), Vec::new(), Arc::default());
-        Self { idle, http2, connecting: 0, waiting: 0, streams, changed }
+        Self { idle, http2, connecting: 0, waiting: 0, spare: 0, streams, changed }
     }
 
     fn take(&mut self) -> Option<Used> {
@@ -101,6 +103,13 @@ impl Origin {
         self.waiting > unknown.saturating_mul(self.streams - 1)
     }
 
+    /// Counts one more connection for the next attempts, unless there are enough.
+    fn adds_spare(&mut self) -> bool {
+        let is_added = self.spare + self.idle.len() < SPARE;
+        self.spare += usize::from(is_added);
+        is_added
+    }
+
     fn is_empty(&self) -> bool {
         self.idle.is_empty() && self.http2.is_empty() && self.connecting == 0 && self.waiting == 0
     }
@@ -118,7 +127,8 @@ impl Connections {
         name: &str,
         wanted: ConnectionChoice,
     ) -> Result<Lent, PostError> {
-        let take = || (wanted == ConnectionChoice::Any).then(|| self.0.take(name)).flatten();
+        let may_share = wanted == ConnectionChoice::Any;
+        let take = || may_share.then(|| self.0.take(name)).flatten();
         if let Some(lent) = take() {
             return Ok(lent);
         }
@@ -126,19 +136,22 @@ impl Connections {
         let (changed, until) = (Arc::clone(&place.changed), Instant::now() + LONGEST_WAIT);
         loop {
             let mut changed = pin!(changed.notified());
-            changed.as_mut().enable();
+            if may_share {
+                changed.as_mut().enable();
+            }
             if let Some(lent) = take() {
                 place.leave();
                 return Ok(lent);
             }
-            let is_alone = wanted == ConnectionChoice::New || Instant::now() >= until;
+            let is_alone = !may_share || Instant::now() >= until;
             if place.making.is_none() && (is_alone || place.needs_one_more()) {
                 place.make(uri.clone());
             }
             tokio::select! {
                 biased;
                 opened = place.made() => return opened.map(|opened| self.0.first(opened)),
-                () = changed => {}
+                // Would take it from one that can use what has changed.
+                () = changed, if may_share => {}
                 () = sleep_until(until), if place.making.is_none() => {}
             }
         }
@@ -191,7 +204,7 @@ impl Shared {
                 Used::Http1(one)
             }
             Opened::Http2(one) => {
-                one.begin();
+                one.begin_first();
                 let one = Arc::new(one);
                 self.with(&one.name, |origin| origin.http2.push(Arc::clone(&one)));
                 Used::Http2(one)
@@ -204,7 +217,8 @@ impl Shared {
     fn keep(self: &Arc<Self>, opened: Opened) {
         match opened {
             Opened::Http1(one) => self.put(one),
-            Opened::Http2(one) => {
+            Opened::Http2(mut one) => {
+                one.was_kept = true;
                 self.with(&one.name.clone(), |origin| {
                     if origin.http2.is_empty() {
                         origin.http2.push(Arc::new(one));
@@ -214,10 +228,11 @@ impl Shared {
         }
     }
 
-    fn put(self: &Arc<Self>, one: Http1) {
+    fn put(self: &Arc<Self>, mut one: Http1) {
         if !one.is_usable() {
             return;
         }
+        one.was_kept = true;
         let mut origins = self.origins();
         let name = Arc::clone(&one.name);
         let origin = origins.by_name.entry(name).or_insert_with(|| Origin::new(false));
@@ -260,6 +275,7 @@ struct Place {
     name: Arc<str>,
     changed: Arc<Notify>,
     making: Option<BoxFuture<'static, Result<Opened, PostError>>>,
+    is_spare: bool,
 }
 
 impl Place {
@@ -271,7 +287,7 @@ impl Place {
         let changed = Arc::clone(&origin.changed);
         shared.clean(&mut origins);
         drop(origins);
-        Self { shared: Arc::clone(shared), name, changed, making: None }
+        Self { shared: Arc::clone(shared), name, changed, making: None, is_spare: false }
     }
 
     fn needs_one_more(&self) -> bool {
@@ -295,9 +311,11 @@ impl Place {
         }
     }
 
-    /// It has found another connection. The one that it makes is for the next attempt.
+    /// It has found another connection. The one that it makes is for the next attempt, if there are not enough.
     fn leave(mut self) {
-        if self.making.is_some() {
+        self.is_spare =
+            self.making.is_some() && self.shared.with(&self.name, Origin::adds_spare) == Some(true);
+        if self.is_spare {
             TokioExecutor::new().execute(async move {
                 if let Ok(opened) = self.made().await {
                     self.shared.keep(opened);
@@ -313,6 +331,7 @@ impl Drop for Place {
         self.shared.with(&self.name, |origin| {
             let count = if was_making { &mut origin.connecting } else { &mut origin.waiting };
             *count -= 1;
+            origin.spare -= usize::from(self.is_spare);
         });
         if was_making {
             self.changed.notify_waiters();

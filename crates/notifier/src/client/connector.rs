@@ -55,6 +55,11 @@ impl Connector {
         Self { parts: Arc::new(Parts { resolver, gate, slow_calls }), tls: Arc::new(tls) }
     }
 
+    /// One with other certificate authorities.
+    pub(super) fn with_tls(&self, tls: Tls) -> Self {
+        Self { parts: Arc::clone(&self.parts), tls: Arc::new(tls) }
+    }
+
     /// One whose TLS connections use an identity.
     ///
     /// # Errors
@@ -64,7 +69,7 @@ impl Connector {
             tracing::warn!(%error, "the certificates of a credential cannot be used, so its callbacks wait");
             PostError::Unsigned
         })?;
-        Ok(Self { parts: Arc::clone(&self.parts), tls: Arc::new(tls) })
+        Ok(self.with_tls(tls))
     }
 }
 

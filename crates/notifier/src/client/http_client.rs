@@ -1,5 +1,6 @@
 //! Sends requests to servers, over connections that are kept for the next request to the same one.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,6 +10,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::ext::on_informational;
 use ringback_core::job::Tenant;
+use ringback_service::{ReadAgain, Shutdown};
 use ringback_store::Store;
 use tokio::sync::Notify;
 
@@ -34,6 +36,8 @@ const MAX_INTERIM: usize = 20;
 pub(crate) struct HttpClient {
     pools: Pools,
     slow_calls: SlowCalls,
+    /// The file with the certificate authorities; without one those of the system.
+    authorities: Option<PathBuf>,
 }
 
 impl HttpClient {
@@ -45,12 +49,29 @@ impl HttpClient {
         slow_calls: SlowCalls,
         metrics: &Metrics,
     ) -> anyhow::Result<Self> {
-        let tls =
-            outgoing.authorities.as_deref().map_or_else(|| Ok(Tls::of_system()), Tls::with_authorities)?;
+        let tls = trusted(outgoing.authorities.as_deref())?;
         let resolver = Resolver::new(&outgoing.name_servers)?;
         let gate = Gate::new(outgoing.guard, outgoing.listeners, store.clone(), metrics.clone());
         let connector = Connector::new(resolver, gate, tls, slow_calls.clone());
-        Ok(Self { pools: Pools::new(connector, idle), slow_calls })
+        Ok(Self { pools: Pools::new(connector, idle), slow_calls, authorities: outgoing.authorities })
+    }
+
+    /// Reads the certificate authorities again when a signal asks for that, until the shutdown.
+    pub(crate) async fn follow_authorities(self: Arc<Self>, shutdown: Shutdown) {
+        let mut read_again = ReadAgain::listen();
+        loop {
+            tokio::select! {
+                () = shutdown.stopping() => return,
+                () = read_again.next() => {}
+            }
+            match trusted(self.authorities.as_deref()) {
+                Ok(tls) => {
+                    self.pools.trust(tls);
+                    tracing::info!("the certificate authorities of receivers were read again");
+                }
+                Err(error) => tracing::warn!("{error}; the certificate authorities from before are used"),
+            }
+        }
     }
 
     pub(super) async fn execute(
@@ -83,6 +104,10 @@ impl HttpClient {
         }
         Ok(response.map(|body| Body::Http(Box::new(HttpBody { body, lent, pool, metered, watch }))))
     }
+}
+
+fn trusted(authorities: Option<&Path>) -> anyhow::Result<Tls> {
+    authorities.map_or_else(|| Ok(Tls::of_system()), Tls::with_authorities)
 }
 
 impl PostError {

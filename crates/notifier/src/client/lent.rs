@@ -55,18 +55,18 @@ impl Lent {
                     let is_unsent = failed.message().is_some();
                     let is_unanswered = is_unsent || one.known.received() == received;
                     match causes::of_request(&failed.into_error()) {
-                        PostError::Broken if one.was_used && is_unanswered => PostError::Ended,
+                        PostError::Broken if one.was_kept && is_unanswered => PostError::Ended,
                         error => error,
                     }
                 })
             }
             Some(Used::Http2(one)) => {
-                let (was_used, mut sender) = (one.was_used(), one.sender.clone());
+                let (was_kept, mut sender) = (one.was_kept(), one.sender.clone());
                 let sent = sender.try_send_request(request).await;
                 let answered = sent.map_err(|failed| match causes::of_stream(failed) {
                     PostError::Broken => match one.known.refused() {
                         Some(refused) => refused,
-                        None if was_used => PostError::Ended,
+                        None if was_kept => PostError::Ended,
                         None => PostError::Broken,
                     },
                     error => error,
@@ -84,7 +84,8 @@ impl Lent {
     /// The whole response was read. Returns the connection if it is free for another attempt now.
     pub(super) fn finish(mut self) -> Option<Http1> {
         match self.used.take_if(|used| matches!(used, Used::Http1(_))) {
-            Some(Used::Http1(one)) if !one.known.is_last() => Some(Http1 { was_used: true, ..one }),
+            // What is left of this request would stand before the next one.
+            Some(Used::Http1(one)) if !one.known.is_last() && !one.known.meter.is_blocked() => Some(one),
             Some(Used::Http1(_) | Used::Http2(_)) | None => None,
         }
     }

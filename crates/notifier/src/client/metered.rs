@@ -5,6 +5,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub(super) struct TooMuch;
 pub(super) struct Meter {
     count: Mutex<Count>,
     since: Instant,
+    /// Whether the receiver has yet to take some of what was written.
+    is_blocked: AtomicBool,
 }
 
 struct Count {
@@ -41,7 +44,7 @@ impl Meter {
     pub(super) fn new() -> Arc<Self> {
         // For the handshake, and for the first attempt until it begins.
         let count = Count { received: 0, allowed: PER_ATTEMPT, attempts: 0 };
-        Arc::new(Self { count: Mutex::new(count), since: Instant::now() })
+        Arc::new(Self { count: Mutex::new(count), since: Instant::now(), is_blocked: AtomicBool::new(false) })
     }
 
     /// An attempt begins on this connection. It ends when the result is dropped.
@@ -54,6 +57,11 @@ impl Meter {
         // Some of it was sent to the attempts that are under way.
         count.allowed = if count.attempts == 1 { allowed } else { allowed.max(count.allowed) };
         Metered(Arc::clone(self))
+    }
+
+    /// Whether part of a request waits until the receiver takes more.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked.load(Ordering::Relaxed)
     }
 
     /// How old the connection is.
@@ -114,16 +122,16 @@ impl MeteredStream {
         &self.meter
     }
 
-    /// If the receiver takes nothing more, has the rest read. The library would end without a look at what has been
-    /// received: an answer may be there, and after it the end. So it never hears of this.
-    fn read_on(&mut self, cx: &mut Context<'_>, written: io::Result<usize>) -> Poll<io::Result<usize>> {
+    /// If the receiver takes nothing more, the rest of `length` bytes is for nobody, and counts as written: by the
+    /// error, the library would end without a look at what has been received. An answer may be there, and after it the end.
+    fn read_on(&mut self, length: usize, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.meter.is_blocked.store(written.is_pending(), Ordering::Relaxed);
         match written {
-            Err(error) if is_cut_off(&error) => {
+            Poll::Ready(Err(error)) if is_cut_off(&error) => {
                 self.is_cut_off = true;
-                cx.waker().wake_by_ref();
-                Poll::Pending
+                Poll::Ready(Ok(length))
             }
-            written => Poll::Ready(written),
+            written => written,
         }
     }
 }
@@ -152,10 +160,10 @@ impl AsyncRead for MeteredStream {
 impl AsyncWrite for MeteredStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         if self.is_cut_off {
-            return Poll::Pending;
+            return Poll::Ready(Ok(buf.len()));
         }
-        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, buf));
-        self.read_on(cx, written)
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.read_on(buf.len(), written)
     }
 
     fn poll_write_vectored(
@@ -163,11 +171,12 @@ impl AsyncWrite for MeteredStream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let length = bufs.iter().map(|buf| buf.len()).sum();
         if self.is_cut_off {
-            return Poll::Pending;
+            return Poll::Ready(Ok(length));
         }
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bufs));
-        self.read_on(cx, written)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.read_on(length, written)
     }
 
     fn is_write_vectored(&self) -> bool {

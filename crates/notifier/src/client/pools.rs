@@ -2,7 +2,7 @@
 //! a connection that another tenant, or another certificate, has opened.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ringback_core::job::Tenant;
 use tokio::time::Instant;
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::connections::Connections;
 use super::connector::Connector;
 use super::error::PostError;
+use super::tls::Tls;
 use crate::credentials::Identity;
 
 /// How many pools there may be beside the one of callbacks without a tenant and an identity. The one that was not used for
@@ -18,12 +19,23 @@ const MAX_POOLS: usize = 1_024;
 
 /// All connections that are kept.
 pub(super) struct Pools {
-    connector: Connector,
     /// How many connections are kept at most, by origin.
     idle: usize,
-    /// Of callbacks without a tenant and an identity.
-    plain: Connections,
+    usual: RwLock<Usual>,
     others: Mutex<HashMap<PoolKey, Used>>,
+}
+
+/// What callbacks without a tenant and an identity use.
+struct Usual {
+    connector: Connector,
+    pool: Connections,
+}
+
+impl Usual {
+    fn new(connector: Connector, idle: usize) -> Self {
+        let pool = Connections::new(connector.clone(), idle);
+        Self { connector, pool }
+    }
 }
 
 /// Whose connections they are, and what they use for TLS.
@@ -41,8 +53,15 @@ struct Used {
 impl Pools {
     /// Keeps at most `idle` idle connections per origin.
     pub(super) fn new(connector: Connector, idle: usize) -> Self {
-        let plain = Connections::new(connector.clone(), idle);
-        Self { connector, idle, plain, others: Mutex::default() }
+        Self { idle, usual: RwLock::new(Usual::new(connector, idle)), others: Mutex::default() }
+    }
+
+    /// Has new connections made with other certificate authorities. Attempts on those that are there go on.
+    pub(super) fn trust(&self, tls: Tls) {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut usual = self.usual.write().unwrap_or_else(PoisonError::into_inner);
+        *usual = Usual::new(usual.connector.with_tls(tls), self.idle);
+        others.clear();
     }
 
     /// The connections of a tenant, or of none, with an identity, or with none.
@@ -55,7 +74,7 @@ impl Pools {
         identity: Option<&Arc<Identity>>,
     ) -> Result<Connections, PostError> {
         if tenant.is_none() && identity.is_none() {
-            return Ok(self.plain.clone());
+            return Ok(self.usual.read().unwrap_or_else(PoisonError::into_inner).pool.clone());
         }
         let key = PoolKey { tenant, identity: identity.map(|identity| identity.number) };
         let (mut others, now) = (self.others.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
@@ -63,9 +82,10 @@ impl Pools {
             used.last = now;
             return Ok(used.pool.clone());
         }
+        let connector = self.usual.read().unwrap_or_else(PoisonError::into_inner).connector.clone();
         let connector = match identity {
-            Some(identity) => self.connector.with_identity(identity)?,
-            None => self.connector.clone(),
+            Some(identity) => connector.with_identity(identity)?,
+            None => connector,
         };
         if others.len() >= MAX_POOLS {
             let oldest = others.iter().min_by_key(|(_, used)| used.last).map(|(key, _)| key.clone());

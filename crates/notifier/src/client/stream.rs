@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
 use super::error::PostError;
+use super::head_end::HeadEnd;
 use super::metered::{Meter, MeteredStream};
 use super::status_line::{self, Start};
 use super::tls;
@@ -82,6 +83,7 @@ pub(super) struct Stream {
     is_http2: bool,
     /// The start of a response, of which more must come first; afterwards what stands in its place.
     start: Vec<u8>,
+    head_end: HeadEnd,
 }
 
 enum Kind {
@@ -108,12 +110,19 @@ macro_rules! inner {
 impl Stream {
     pub(super) fn plain(stream: MeteredStream) -> Self {
         let known = Known::of(&stream);
-        Self { kind: Kind::Plain(stream), known, is_http2: false, start: Vec::new() }
+        Self {
+            kind: Kind::Plain(stream),
+            known,
+            is_http2: false,
+            start: Vec::new(),
+            head_end: HeadEnd::Behind,
+        }
     }
 
     pub(super) fn tls(stream: TlsStream<MeteredStream>, is_http2: bool) -> Self {
         let known = Known::of(stream.get_ref().0);
-        Self { kind: Kind::Tls(Box::new(stream)), known, is_http2, start: Vec::new() }
+        let kind = Kind::Tls(Box::new(stream));
+        Self { kind, known, is_http2, start: Vec::new(), head_end: HeadEnd::Behind }
     }
 
     pub(super) const fn known(&self) -> &Known {
@@ -147,6 +156,13 @@ impl Stream {
         Poll::Ready(read)
     }
 
+    /// A response begins with these bytes.
+    fn found(&mut self, start: &[u8]) {
+        self.known.head.found(start);
+        self.head_end = HeadEnd::InStatus;
+        self.head_end.see(start);
+    }
+
     /// Gives out what stands in place of the start of a response.
     fn give(&mut self, buf: &mut ReadBuf<'_>) {
         let most = self.start.len().min(buf.remaining());
@@ -168,7 +184,7 @@ impl AsyncRead for Stream {
             let read = &buf.filled()[before..];
             let is_end = read.is_empty();
             if this.start.is_empty() && status_line::look(read) == Start::Usual {
-                this.known.head.found(read);
+                this.found(read);
                 return Poll::Ready(Ok(()));
             }
             this.start.extend_from_slice(&buf.filled()[before..]);
@@ -177,19 +193,24 @@ impl AsyncRead for Stream {
                 buf.set_filled(before);
                 continue;
             }
-            this.known.head.found(&this.start);
+            let first = std::mem::take(&mut this.start);
+            this.found(&first);
             buf.set_filled(before);
-            if let Start::Other(other) = start {
-                this.start = other;
+            this.start = if let Start::Other(other) = start { other } else { first };
+            this.give(buf);
+            return Poll::Ready(Ok(()));
+        }
+        if this.start.is_empty() {
+            ready!(this.receive(cx, buf))?;
+            let read = &buf.filled()[before..];
+            if !read.is_empty() {
+                this.head_end.see(read);
+                return Poll::Ready(Ok(()));
             }
-            this.give(buf);
-            return Poll::Ready(Ok(()));
+            this.start.extend_from_slice(this.head_end.missing());
         }
-        if !this.start.is_empty() {
-            this.give(buf);
-            return Poll::Ready(Ok(()));
-        }
-        this.receive(cx, buf)
+        this.give(buf);
+        Poll::Ready(Ok(()))
     }
 }
 

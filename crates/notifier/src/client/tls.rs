@@ -5,10 +5,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, ensure};
+use anyhow::anyhow;
 use ringback_secrets::{Authorities, TlsIdentity, TlsIdentityError};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, ClientConfig, InvalidMessage, PeerIncompatible};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -44,17 +43,8 @@ impl Tls {
 
     /// With the certificate authorities of this file instead of the system's.
     pub(super) fn with_authorities(file: &Path) -> anyhow::Result<Self> {
-        let name = file.display();
-        let read = CertificateDer::pem_file_iter(file).with_context(|| format!("cannot read {name}"))?;
-        let mut roots = Authorities::default();
-        for certificate in read {
-            let certificate = certificate.with_context(|| format!("{name} is not in the PEM form"))?;
-            roots
-                .add(certificate)
-                .with_context(|| format!("{name} has a certificate that cannot be used"))?;
-        }
-        ensure!(!roots.is_empty(), "{name} has no certificate");
-        Ok(Self::with(roots))
+        let read = Authorities::of_file(file);
+        Ok(Self::with(read.map_err(|why| anyhow!("{} (RINGBACK_CA_FILE) {why}", file.display()))?))
     }
 
     fn with(roots: Authorities) -> Self {

@@ -81,17 +81,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        // What was written may wait in the buffers of TLS.
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.check(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let closed = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.check(cx, closed)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter, duplex};
     use tokio::time::{Instant, interval, timeout};
 
     use super::*;
@@ -104,6 +107,15 @@ mod tests {
         let (mut ours, start) = (WriteTimeout::new(ours, STALLED_FOR), Instant::now());
         let error = ours.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!((error.kind(), start.elapsed()), (ErrorKind::TimedOut, STALLED_FOR));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_hangs_times_out_also_where_writes_are_buffered() {
+        let (ours, _theirs) = duplex(8);
+        let mut ours = WriteTimeout::new(BufWriter::new(ours), STALLED_FOR);
+        ours.write_all(&[0; 100]).await.unwrap();
+        let ended = timeout(STALLED_FOR * 2, ours.flush()).await;
+        assert_eq!(ended.unwrap().unwrap_err().kind(), ErrorKind::TimedOut);
     }
 
     #[tokio::test(start_paused = true)]

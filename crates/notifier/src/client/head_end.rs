@@ -1,0 +1,66 @@
+//! Where the head of a response of HTTP/1 ends, and what is missing where the connection has ended before: servers that
+//! close early send a status and no empty line, which other clients take. Pure.
+
+/// How much of a head has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum HeadEnd {
+    /// There is no head, or it has come.
+    #[default]
+    Behind,
+    /// The first line is not whole.
+    InStatus,
+    /// Within a later line.
+    InLine,
+    /// A line has ended.
+    AtLine,
+}
+
+impl HeadEnd {
+    /// Looks at bytes that come next.
+    pub(super) fn see(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            *self = match (*self, byte) {
+                (Self::Behind, _) | (Self::AtLine, b'\n') => return *self = Self::Behind,
+                (Self::InStatus | Self::InLine, b'\n') | (Self::AtLine, b'\r') => Self::AtLine,
+                (Self::InStatus, _) => Self::InStatus,
+                (Self::InLine | Self::AtLine, _) => Self::InLine,
+            };
+        }
+    }
+
+    /// The connection has ended. Returns what the head lacks; nothing is added to a status that is not whole.
+    pub(super) fn missing(&mut self) -> &'static [u8] {
+        match std::mem::take(self) {
+            Self::Behind | Self::InStatus => b"",
+            Self::InLine => b"\r\n\r\n",
+            Self::AtLine => b"\r\n",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_that_ends_early_lacks_its_end_and_a_whole_one_nothing() {
+        for (text, missing) in [
+            ("HTTP/1.1 200 O", ""),
+            ("HTTP/1.1 200 OK\r\n", "\r\n"),
+            ("HTTP/1.1 200 OK\r\n\r", "\r\n"),
+            ("HTTP/1.1 200 OK\nx: 1", "\r\n\r\n"),
+            ("HTTP/1.1 200 OK\nx: 1\r\n", "\r\n"),
+            ("HTTP/1.1 200 OK\r\nx: 1\r\n\r\nbody\r\n", ""),
+            ("HTTP/1.1 200 OK\n\nbody", ""),
+        ] {
+            for cut in 0..=text.len() {
+                let (first, second) = text.as_bytes().split_at(cut);
+                let mut end = HeadEnd::InStatus;
+                end.see(first);
+                end.see(second);
+                assert_eq!(end.missing(), missing.as_bytes(), "{text:?} at {cut}");
+                assert_eq!(end.missing(), b"", "{text:?}: it is added once");
+            }
+        }
+    }
+}
