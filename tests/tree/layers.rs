@@ -8,7 +8,7 @@ use crate::files::{crates, read};
 const ALLOWED: [(&str, &[&str]); 22] = [
     ("core", &[]),
     ("egress", &[]),
-    ("secrets", &[]),
+    ("secrets", &["core"]),
     ("postgres", &["core", "secrets"]),
     ("store-redis", &["core"]),
     ("store-embedded", &["core"]),

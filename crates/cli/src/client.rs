@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use reqwest::{Certificate, Identity, Response, Url};
 use ringback_core::connection_url::shown;
+use ringback_core::encoding::without_mark;
 use ringback_core::job::{JobKey, Tenant};
 use ringback_core::wire::Problem;
 use serde_json::Value;
@@ -284,7 +285,11 @@ fn builder(server: &Url, trust: &Trust) -> anyhow::Result<reqwest::ClientBuilder
 }
 
 fn with_trust(builder: reqwest::ClientBuilder, trust: &Trust) -> anyhow::Result<reqwest::ClientBuilder> {
-    let read = |file: &Path| std::fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+    let read = |file: &Path| {
+        let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = without_mark(&text).with_context(|| format!("cannot use {}", file.display()))?;
+        anyhow::Ok(text.to_vec())
+    };
     let builder = match &trust.authorities {
         None => builder,
         Some(file) => {

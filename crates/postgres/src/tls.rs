@@ -1,9 +1,11 @@
 //! TLS to PostgreSQL.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use ringback_core::connection_url::{PostgresUrl, RootCertificates, SslMode};
+use ringback_core::encoding::without_mark;
 use ringback_secrets::{Authorities, AuthoritiesFileError};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject as _;
@@ -38,8 +40,8 @@ pub(crate) fn connector(url: &PostgresUrl, authorities: Option<&Path>) -> Result
         None => config.with_no_client_auth(),
         Some((certificate, key)) => {
             let chain = certificates(certificate, "sslcert")?;
-            let read = PrivateKeyDer::from_pem_file(key)
-                .map_err(|error| cannot(key, "sslkey", AuthoritiesFileError::Unreadable(error)))?;
+            let read = PrivateKeyDer::from_pem_slice(&text(key, "sslkey")?)
+                .map_err(|error| cannot(key, "sslkey", AuthoritiesFileError::NotPem(error)))?;
             let config = config.with_client_auth_cert(chain, read);
             config.map_err(|error| {
                 format!("{} and {} (sslkey) do not fit: {error}", certificate.display(), key.display())
@@ -54,12 +56,20 @@ fn of_file(file: &Path, setting: &str) -> Result<Authorities, String> {
 }
 
 fn certificates(file: &Path, setting: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let read = CertificateDer::pem_slice_iter(&text(file, setting)?).collect::<Result<Vec<_>, _>>();
     match read {
         Ok(chain) if chain.is_empty() => Err(cannot(file, setting, AuthoritiesFileError::Empty)),
         Ok(chain) => Ok(chain),
-        Err(error) => Err(cannot(file, setting, AuthoritiesFileError::Unreadable(error))),
+        Err(error) => Err(cannot(file, setting, AuthoritiesFileError::NotPem(error))),
     }
+}
+
+fn text(file: &Path, setting: &str) -> Result<Vec<u8>, String> {
+    let text =
+        fs::read(file).map_err(|error| cannot(file, setting, AuthoritiesFileError::Unreadable(error)))?;
+    let text =
+        without_mark(&text).map_err(|error| cannot(file, setting, AuthoritiesFileError::Encoding(error)))?;
+    Ok(text.to_vec())
 }
 
 fn cannot(file: &Path, setting: &str, why: AuthoritiesFileError) -> String {

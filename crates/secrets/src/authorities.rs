@@ -3,7 +3,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
+use ringback_core::encoding::{OtherEncoding, without_mark};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{VerifierBuilderError, WantsClientCert, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
@@ -26,9 +28,15 @@ pub struct Authorities {
 /// Why a file has no certificate authorities.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthoritiesFileError {
-    /// It is not there, or not in the PEM form (RFC 7468).
+    /// It is not there, or may not be read.
     #[error("cannot be read: {0}")]
-    Unreadable(PemError),
+    Unreadable(io::Error),
+    /// It is not in UTF-8.
+    #[error("cannot be used: {0}")]
+    Encoding(OtherEncoding),
+    /// It is not in the PEM form (RFC 7468).
+    #[error("is not in the PEM form: {0}")]
+    NotPem(PemError),
     /// One of its certificates.
     #[error("has a certificate that cannot be used: {0}")]
     Unusable(Error),
@@ -57,9 +65,11 @@ impl Authorities {
     /// # Errors
     /// When it cannot be read, or has none.
     pub fn of_file(file: &Path) -> Result<Self, AuthoritiesFileError> {
+        let text = fs::read(file).map_err(AuthoritiesFileError::Unreadable)?;
+        let text = without_mark(&text).map_err(AuthoritiesFileError::Encoding)?;
         let mut authorities = Self::default();
-        for certificate in CertificateDer::pem_file_iter(file).map_err(AuthoritiesFileError::Unreadable)? {
-            let certificate = certificate.map_err(AuthoritiesFileError::Unreadable)?;
+        for certificate in CertificateDer::pem_slice_iter(text) {
+            let certificate = certificate.map_err(AuthoritiesFileError::NotPem)?;
             authorities.add(certificate).map_err(AuthoritiesFileError::Unusable)?;
         }
         if authorities.is_empty() { Err(AuthoritiesFileError::Empty) } else { Ok(authorities) }

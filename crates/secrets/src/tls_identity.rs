@@ -46,7 +46,7 @@ impl TlsIdentity<'_> {
         let builder = own.as_ref().unwrap_or(usual).verify(builder, provider);
         let Some((chain, key)) = self.client else { return Ok(builder.with_no_client_auth()) };
         let chain = certificates(chain).map_err(TlsIdentityError::Certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
+        let key = PrivateKeyDer::from_pem_slice(unmarked(key))
             .map_err(|_| TlsIdentityError::Key("it is not a private key in the PEM form"))?;
         builder.with_client_auth_cert(chain, key).map_err(|error| match error {
             rustls::Error::InconsistentKeys(_) => {
@@ -66,8 +66,13 @@ fn authorities(pem: &str) -> Result<Authorities, TlsIdentityError> {
     Ok(authorities)
 }
 
+/// The text without a byte order mark, which would hide its first line.
+fn unmarked(pem: &str) -> &[u8] {
+    pem.strip_prefix('\u{feff}').unwrap_or(pem).as_bytes()
+}
+
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let all = CertificateDer::pem_slice_iter(unmarked(pem)).collect::<Result<Vec<_>, _>>();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
         Ok(_) => Err("it has no certificate in the PEM form".to_owned()),

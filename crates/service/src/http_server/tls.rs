@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use ringback_core::encoding::without_mark;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -194,7 +195,11 @@ type Mistake = (&'static str, String);
 
 impl Files {
     fn read(&self) -> Result<Content, Mistake> {
-        let read = |name, path: &Path| fs::read(path).map_err(|why| (name, format!("cannot be read: {why}")));
+        let read = |name, path: &Path| {
+            let text = fs::read(path).map_err(|why| (name, format!("cannot be read: {why}")))?;
+            let text = without_mark(&text).map_err(|why| (name, format!("cannot be used: {why}")))?;
+            Ok(text.to_vec())
+        };
         let authorities = self.authorities.as_deref().map(|path| read("TLS_CLIENT_CA", path)).transpose()?;
         Ok(Content {
             certificate: read("TLS_CERT", &self.certificate)?,
@@ -278,5 +283,19 @@ mod tests {
             assert_eq!(found.len(), 1, "{found:?}");
             assert!(found[0].contains(&format!("RINGBACK_{name}")) && found[0].contains(why), "{found:?}");
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_ignored_and_another_encoding_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let [marked, key, wide] = ["cert", "key", "wide"].map(|name| directory.path().join(name));
+        let with_mark = |name: &str| [&b"\xef\xbb\xbf"[..], &fs::read(file(name)).unwrap()].concat();
+        fs::write(&marked, with_mark("api.pem")).unwrap();
+        fs::write(&key, with_mark("api.key")).unwrap();
+        fs::write(&wide, b"\xff\xfe-\0-\0").unwrap();
+        let [marked, key, wide] = [&marked, &key, &wide].map(|path| path.to_str().unwrap());
+        assert_eq!(mistakes(&[("TLS_CERT", marked), ("TLS_KEY", key)]), [""; 0]);
+        let found = mistakes(&[("TLS_CERT", wide), ("TLS_KEY", key)]);
+        assert!(found[0].contains("UTF-16"), "{found:?}");
     }
 }

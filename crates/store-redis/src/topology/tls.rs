@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, TlsCertificates};
 use ringback_core::contract::{StoreError, StoreTls};
+use ringback_core::encoding::without_mark;
 use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -74,7 +75,8 @@ pub(super) fn with(info: ConnectionInfo, tls: &StoreTls) -> Result<ConnectionInf
 }
 
 fn read(file: &str) -> Result<Vec<u8>, String> {
-    fs::read(file).map_err(|error| format!("cannot be read: {error}"))
+    let text = fs::read(file).map_err(|error| format!("cannot be read: {error}"))?;
+    without_mark(&text).map(<[u8]>::to_vec).map_err(|error| format!("cannot be used: {error}"))
 }
 
 fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
