@@ -65,7 +65,7 @@ async fn a_topic_is_paused_and_resumed() {
     // It is known by its jobs, or by its policy.
     stack.accept(&json!({"topic": "b", "delay": "1h", "url": "http://127.0.0.1:9/"})).await;
     let put = stack.put("/v1/topics/c", &json!({"timeout": "5s"})).await;
-    assert_eq!(put.status(), 201);
+    assert_eq!(put.status, 201);
     for used in ["b", "c"] {
         let run = ringback(&server, &["pause", used]).await;
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");

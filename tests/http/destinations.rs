@@ -90,8 +90,8 @@ async fn a_job_that_waits_says_what_pauses_hold_it() {
         stack.accept(&json!({"topic": TOPIC, "id": "pull"})).await;
         let held = async |id: &str| {
             let path = format!("/v1/jobs/{TOPIC}/{id}");
-            let (short, whole) = (stack.get(&path), stack.get(&format!("{path}?include=request")));
-            let (short, whole) = (short.await.expect(200), whole.await.expect(200));
+            let short = stack.get(&path).await.expect(200);
+            let whole = stack.get(&format!("{path}?include=request")).await.expect(200);
             assert_eq!(short["paused_by"], whole["paused_by"], "{short} {whole}");
             short["paused_by"].clone()
         };

@@ -290,6 +290,7 @@ mod tests {
                 false,
                 text(last_loss),
                 0,
+                0,
             );
             store.take_row(row);
         }
