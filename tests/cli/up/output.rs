@@ -174,8 +174,8 @@ async fn beside_another_that_runs_it_says_so_and_what_to_do() {
         [("API", &api, api.clone(), free()), ("admin port", &admin, free(), admin.clone())]
     {
         let second = ProcessSpec::new("ringback").arg("up").arg("--demo=0");
-        let second = second.arg("--api-listen").arg(&api).arg("--admin-listen").arg(&admin);
-        let mut second = second.start();
+        let second = second.arg(&format!("--store=embedded:{}", up.dir.path().join("second").display()));
+        let mut second = second.arg("--api-listen").arg(&api).arg("--admin-listen").arg(&admin).start();
         assert_eq!(second.wait_exit(SOON).await.code(), Some(1), "{what}");
         let log = second.log();
         let said = format!("another Ringback runs on this machine: it has the {what} address {taken}");

@@ -8,8 +8,8 @@ use super::config::Config;
 
 /// How long the other side may take to accept, to read and to answer.
 const WITHIN: Duration = Duration::from_millis(500);
-/// How much of an answer is read. What tells a Ringback stands at its beginning.
-const READ: u64 = 8 * 1024;
+/// How much of an answer is read: the description of the API is the longest.
+const READ: u64 = 2 * 1024 * 1024;
 
 /// Refuses to start if a Ringback answers at the address of the API or at the admin port. What else may have them is left
 /// to the process, which cannot listen there then.
