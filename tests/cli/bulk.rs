@@ -1,6 +1,6 @@
 //! Changes of many jobs from the command line: `cancel`, `run`, `revive`, `reschedule` and `purge` with a filter, and `bulk`.
 
-use ringback_testkit::StackOptions;
+use ringback_testkit::{Answer, Sink, StackOptions};
 use serde_json::{Value, json};
 
 use super::ringback;
@@ -81,4 +81,45 @@ async fn jobs_of_a_filter_are_counted_and_changed() {
     // A filter without a flag is refused by the API, which says what to do.
     let refused = run(&["cancel", "--dry-run"]).await;
     assert!(refused.code == Some(1) && refused.err.contains("all"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_revive_that_follows_its_jobs_says_how_many_ended_and_how() {
+    for options in StackOptions::each_store() {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        sink.answer_job("gone", Answer::status(410));
+        sink.answer_job("waits", Answer::status(503));
+        let jobs: Vec<_> = ["done-1", "done-2", "gone", "waits"]
+            .map(|id| {
+                let mut job = dead(id, 503);
+                job["url"] = sink.url("/hook").into();
+                job["retry"] = json!({"delays": ["1h"]});
+                job
+            })
+            .into();
+        stack.import(&jobs).await;
+        stack.import(&[dead("other", 404)]).await;
+        let server = stack.url("");
+        let run = ringback(&server, &["revive", "--status", "503", "--follow", "3s"]).await;
+        let said = "of 4 revived jobs: 2 done, 1 dead again, 1 not ended yet\n";
+        assert!(run.code == Some(1) && run.out.ends_with(said), "{run:?}");
+        assert!(run.out.contains("changed    4\n") && !run.err.contains("not followed"), "{run:?}");
+
+        // All that are left are done before the time is over.
+        sink.answer(Answer::status(200));
+        sink.answer_job("gone", Answer::status(200));
+        let follow = ["revive", "--reason", "gone", "--follow", "10m", "--json"];
+        let run = ringback(&server, &follow).await;
+        let line: Value = serde_json::from_str(run.out.lines().last().expect("a line")).expect("JSON");
+        let done = json!({"followed": 1, "done": 1, "dead": 0, "cancelled": 0, "pending": 0, "forgotten": 0});
+        assert_eq!((run.code, &line["outcomes"]), (Some(0), &done), "{run:?}");
+        for wrong in [
+            &["revive", "--follow", "1m"][..],
+            &["revive", "t/a", "--follow", "1m"],
+            &["revive", "--all", "--follow", "1m", "--no-wait"],
+            &["revive", "--all", "--follow", "soon"],
+        ] {
+            assert_eq!(ringback(&server, wrong).await.code, Some(64), "{wrong:?}");
+        }
+    }
 }

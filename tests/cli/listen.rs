@@ -136,7 +136,6 @@ async fn a_body_that_ends_early_is_printed_as_incomplete() {
         let mut client = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
         let request = format!("POST / HTTP/1.1\r\nhost: h\r\n{length}\r\n\r\n5\r\nhel");
         client.write_all(request.as_bytes()).expect("it reads");
-        // One that is gone altogether leaves nothing to answer, and its request is not printed.
         client.shutdown(Shutdown::Write).expect("it is connected");
         let requests = receiver.requests(count).await;
         let shown = &requests[count - 1];
@@ -144,6 +143,25 @@ async fn a_body_that_ends_early_is_printed_as_incomplete() {
             (&shown["body_missing"], &shown["status"]),
             (&json!("the body is incomplete"), &json!(400))
         );
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_sender_is_gone_before_it_is_whole_is_printed_without_an_answer() {
+    let receiver = Receiver::start(&["--json"]).await;
+    for (count, length) in [(1, "content-length: 10"), (2, "transfer-encoding: chunked")] {
+        let mut client = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
+        // An interim answer that nobody reads makes the end of the connection a reset.
+        let expect = "expect: 100-continue";
+        let request = format!("POST /gone HTTP/1.1\r\nhost: h\r\n{expect}\r\n{length}\r\n\r\n5\r\nhel");
+        client.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = [0; 1];
+        client.peek(&mut answer).expect("an interim answer");
+        drop(client);
+        let shown = &receiver.requests(count).await[count - 1];
+        let why = "the connection ended before the request was whole";
+        assert_eq!((&shown["body_missing"], &shown["status"]), (&json!(why), &Value::Null), "{shown}");
+        assert_eq!((&shown["method"], &shown["path"]), (&json!("POST"), &json!("/gone")), "{shown}");
     }
 }
 

@@ -3,8 +3,21 @@
 use ringback_testkit::StackOptions;
 use serde_json::{Value, json};
 
-use super::Run;
 use super::keys::{ROOT, keyed};
+use super::{Run, ringback};
+
+#[tokio::test]
+async fn where_nobody_has_a_key_it_says_that_a_quota_limits_nobody() {
+    let stack = StackOptions::api_only().start().await;
+    for format in [&[][..], &["--json"]] {
+        let words = [&["quota", "set", "acme", "--jobs", "7"], format].concat();
+        let run = ringback(&stack.url(""), &words).await;
+        assert!(run.code == Some(0) && run.out.contains("acme"), "{run:?}");
+        assert!(run.err.starts_with("the quota limits nobody so far"), "{run:?}");
+        assert!(run.err.contains("RINGBACK_ROOT_KEY"), "{run:?}");
+        assert_eq!(run.out.contains("limits nobody"), !format.is_empty(), "{run:?}");
+    }
+}
 
 fn items(run: &Run) -> Vec<Value> {
     assert_eq!(run.code, Some(0), "{run:?}");

@@ -54,10 +54,22 @@ async fn a_topic_is_paused_and_resumed() {
         run.code == Some(0) && run.out.lines().any(|line| line.starts_with("a") && line.contains("paused")),
         "{run:?}"
     );
+    let note = "topic a has no jobs and no policy so far: the pause holds for the jobs to come";
+    assert_eq!(run.err.trim_end(), note, "{run:?}");
     let run = ringback(&server, &["topic", "a", "--output", "json"]).await;
-    assert_eq!(run.json()["paused"], true);
+    assert_eq!((&run.json()["paused"], &run.json()["note"]), (&json!(true), &Value::Null));
+    let run = ringback(&server, &["pause", "a", "--output", "json"]).await;
+    assert_eq!((&run.json()["note"], run.err.trim_end()), (&json!(note), note), "{run:?}");
     let run = ringback(&server, &["resume", "a", "--output", "json"]).await;
     assert_eq!((run.code, &run.json()["paused"]), (Some(0), &json!(false)), "{run:?}");
+    // It is known by its jobs, or by its policy.
+    stack.accept(&json!({"topic": "b", "delay": "1h", "url": "http://127.0.0.1:9/"})).await;
+    let put = stack.put("/v1/topics/c", &json!({"timeout": "5s"})).await;
+    assert_eq!(put.status, 201);
+    for used in ["b", "c"] {
+        let run = ringback(&server, &["pause", used]).await;
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
+    }
 }
 
 #[tokio::test]
@@ -116,6 +128,24 @@ async fn a_host_is_paused_and_resumed_and_destinations_are_listed() {
     }
     let run = ringback(&server, &["pause", "--host", "http://a"]).await;
     assert!(run.code == Some(64) && run.err.contains("the host of a callback URL"), "{run:?}");
+}
+
+#[tokio::test]
+async fn get_says_what_holds_a_job_that_waits() {
+    let stack = StackOptions::api_only().start().await;
+    let server = stack.url("");
+    stack.accept(&json!({"topic": "a", "id": "i", "url": "http://merchant.example/"})).await;
+    let run = ringback(&server, &["get", "a/i"]).await;
+    assert!(run.code == Some(0) && !run.out.contains("paused"), "{run:?}");
+    ringback(&server, &["pause", "a"]).await;
+    let run = ringback(&server, &["get", "a/i"]).await;
+    let line = |what: &str| format!("\npaused    {what} paused; until that is resumed it is not delivered\n");
+    assert!(run.out.contains(&line("its topic is")), "{run:?}");
+    ringback(&server, &["pause", "--host", "merchant.example"]).await;
+    let run = ringback(&server, &["get", "a/i", "--full"]).await;
+    assert!(run.out.contains(&line("its topic and its destination are")), "{run:?}");
+    let run = ringback(&server, &["get", "a/i", "--json"]).await;
+    assert_eq!(run.json()["paused_by"], json!(["topic", "destination"]), "{run:?}");
 }
 
 #[tokio::test]

@@ -125,7 +125,8 @@ pub(super) async fn wait_rows(stack: &Stack, result: &str, count: u64) {
 
 /// Sets the position of the feed `orders` in the store, as a pass that began then would have.
 pub(super) async fn set_position(stack: &Stack, at: Timestamp) {
-    let options = Options { url: stack.store_url(), ..settings::defaults(SOON) };
+    let keep_done = Duration::from_secs(2 * 3600);
+    let options = Options { url: stack.store_url(), keep_done, ..settings::defaults(SOON) };
     let store = Store::open(options).expect("a store");
     store.prepare().await.expect("it answers");
     let name = "orders".parse().expect("a name");

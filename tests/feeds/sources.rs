@@ -11,7 +11,7 @@ use crate::sample_jobs::SOON;
 
 const LONG: Duration = Duration::from_secs(600);
 
-async fn says(process: &Process, status: u16, part: &str) {
+pub(super) async fn says(process: &Process, status: u16, part: &str) {
     eventually(SOON, &format!("it says {part}"), async || {
         let url = format!("http://{}/readyz", process.admin());
         let answer = http_client().get(url).send().await.map_err(|error| error.to_string())?;

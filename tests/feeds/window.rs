@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Sink, eventually};
+use ringback_testkit::{Role, Sink, eventually};
 use serde_json::json;
 
 use super::business::{Business, TOPIC, UNPAID, ago, feeding, rows, set_position, wait_rows, within};
+use super::sources::says;
 use crate::archive::database::Database;
 use crate::sample_jobs::SOON;
 
 const LONG: Duration = Duration::from_secs(600);
+/// How long it may take until it is noticed that a process is gone.
+const GONE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn orders_are_delivered_at_their_times_as_they_are_then() {
@@ -90,6 +93,30 @@ async fn a_job_that_has_ended_is_not_delivered_again_whatever_becomes_of_its_row
         assert_eq!(stack.job(TOPIC, id).await.1["state"], json!(id));
     }
     assert_eq!(sink.arrivals().len(), 1);
+}
+
+#[tokio::test]
+async fn a_process_that_forgets_ended_jobs_too_early_is_noticed_until_it_is_gone() {
+    let (business, sink) = (Business::in_postgres().await, Sink::start().await);
+    let stack = feeding(&business.orders(), 1).start().await;
+    let shorter = stack.spec(Role::Carrier).env("RINGBACK_KEEP_DONE", "20m").start();
+    says(&stack.feeds[0], 503, "another process of the installation has RINGBACK_KEEP_DONE=20m").await;
+    let log = stack.feeds[0].log();
+    assert!(log.contains("jobs of the feed may be forgotten too early"), "{log}");
+    // It loads its rows all the same.
+    business.insert(&sink, &[("a", within(LONG))]).await;
+    wait_rows(&stack, "submitted", 1).await;
+    drop(shorter);
+    eventually(GONE, "nothing is forgotten early any more", async || {
+        let log = stack.feeds[0].log();
+        if log.contains("all processes keep ended jobs for as long as the feed needs") {
+            Ok(())
+        } else {
+            Err(log)
+        }
+    })
+    .await;
+    says(&stack.feeds[0], 200, "this process loads it").await;
 }
 
 #[tokio::test]

@@ -80,6 +80,47 @@ async fn a_pause_of_a_port_and_one_of_a_topic_hold_each_by_itself() {
 }
 
 #[tokio::test]
+async fn a_job_that_waits_says_what_pauses_hold_it() {
+    for options in StackOptions::api_on_each_store() {
+        let stack = options.start().await;
+        for (id, delay) in [("due", "0s"), ("later", "1h")] {
+            let url = "http://held.example:8080/hook";
+            stack.accept(&json!({"topic": TOPIC, "id": id, "url": url, "delay": delay})).await;
+        }
+        stack.accept(&json!({"topic": TOPIC, "id": "pull"})).await;
+        let held = async |id: &str| {
+            let path = format!("/v1/jobs/{TOPIC}/{id}");
+            let short = stack.get(&path).await.expect(200);
+            let whole = stack.get(&format!("{path}?include=request")).await.expect(200);
+            assert_eq!(short["paused_by"], whole["paused_by"], "{short} {whole}");
+            short["paused_by"].clone()
+        };
+        let topic = |verb: &str| format!("/v1/topics/{TOPIC}/{verb}");
+        assert_eq!(
+            [held("due").await, held("later").await, held("pull").await],
+            [(); 3].map(|()| Value::Null)
+        );
+        change(&stack, "held.example:8080", "pause").await;
+        change(&stack, "other.example", "pause").await;
+        let destination = json!(["destination"]);
+        assert_eq!([held("due").await, held("later").await], [destination.clone(), destination.clone()]);
+        assert_eq!(held("pull").await, Value::Null, "it has no destination");
+        stack.post_empty(&topic("pause")).await.expect(200);
+        assert_eq!(
+            [held("due").await, held("later").await],
+            [(); 2].map(|()| json!(["topic", "destination"]))
+        );
+        assert_eq!(held("pull").await, json!(["topic"]));
+        change(&stack, "held.example:8080", "resume").await;
+        assert_eq!(held("due").await, json!(["topic"]));
+        stack.delete(&format!("/v1/jobs/{TOPIC}/later")).await.expect(200);
+        assert_eq!(held("later").await, Value::Null, "it has ended");
+        stack.post_empty(&topic("resume")).await.expect(200);
+        assert_eq!([held("due").await, held("pull").await], [(); 2].map(|()| Value::Null));
+    }
+}
+
+#[tokio::test]
 async fn destinations_are_listed_page_by_page_and_what_is_none_is_refused() {
     for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;

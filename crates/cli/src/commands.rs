@@ -21,6 +21,7 @@ mod job;
 mod job_fields;
 mod key;
 mod list;
+mod outcomes;
 mod pages;
 mod policy;
 mod pull;
@@ -108,7 +109,7 @@ pub(crate) enum Command {
     Run(bulk::NamedOrFiltered),
     /// Make dead jobs due again: named ones, or all that a filter fits
     #[command(after_help = job::REVIVE_EXAMPLES)]
-    Revive(bulk::NamedOrFiltered),
+    Revive(job::ReviveArgs),
     /// Cancel jobs: named ones, or all that a filter fits
     #[command(after_help = job::CANCEL_EXAMPLES)]
     Cancel(bulk::NamedOrFiltered),

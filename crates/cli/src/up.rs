@@ -6,6 +6,7 @@ mod args;
 mod config;
 mod greeting;
 mod master_keys;
+mod running;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -38,7 +39,8 @@ pub(crate) fn main(args: UpArgs, format: Format, times: Times) -> ExitCode {
     };
     let UpArgs { settings, demo } = args;
     let flags = [OsString::from("ringback up")].into_iter().chain(settings);
-    service.main_with(flags, move |config, context| run(config, context, demo, format, times))
+    let run = move |config, context| run(config, context, demo, format, times);
+    service.main_unless(flags, running::refuse_second, run)
 }
 
 async fn run(

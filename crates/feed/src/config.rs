@@ -186,7 +186,7 @@ impl Config {
 
 impl Feed {
     /// Why jobs of this feed could be delivered again, if tombstones are kept for so long.
-    fn is_forgotten_early(&self, keep_done: Duration) -> Option<String> {
+    pub(crate) fn is_forgotten_early(&self, keep_done: Duration) -> Option<String> {
         let Rows::Window(Window { ahead, .. }) = &self.rows else { return None };
         let needed = *ahead + READ_BACK + self.every + AWAY;
         (keep_done <= needed).then(|| {

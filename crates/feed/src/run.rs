@@ -8,6 +8,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use ringback_admission::{Admission, Principal};
 use ringback_core::contract::{FeedPosition, StoreError, StoredFeed, WorkerId};
+use ringback_core::duration::format_duration;
 use ringback_service::backoff::Outage;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Shutdown, Tasks, random};
@@ -263,7 +264,7 @@ impl FeedTask {
         loader: &Loader<'_>,
         mut stored: StoredFeed,
     ) {
-        let Shared { store, metrics, context, config, .. } = &*self.shared;
+        let Shared { store, metrics, context, .. } = &*self.shared;
         let (name, clock) = (&self.feed.name, &context.clock);
         let mut losses = store.losses_noticed();
         if stored.position.is_none() {
@@ -274,6 +275,7 @@ impl FeedTask {
             }
         }
         let (mut seen, mut trouble, mut is_doubtful) = (Seen::default(), Trouble::default(), false);
+        let mut is_forgotten_early = false;
         metrics.complete(name, stored.position.map_or_else(|| clock.now(), |position| position.at), 0);
         loop {
             let begun = Instant::now();
@@ -291,7 +293,7 @@ impl FeedTask {
                 seen: &mut seen,
                 metrics,
                 clock,
-                keep_done: config.store.keep_done,
+                keep_done: store.shortest_keep_done(),
                 quota_deadline: begun + self.feed.every,
                 waiting: None,
             };
@@ -308,6 +310,7 @@ impl FeedTask {
                         None => self.recovered(&mut trouble),
                         Some(waiting) => self.waits(&waiting.why, &mut trouble),
                     }
+                    self.look_at_others(&mut is_forgotten_early);
                     sleep_until(begun + self.feed.every).await;
                 }
                 Err(PassError::Lease(Lost::Taken)) => return,
@@ -346,6 +349,24 @@ impl FeedTask {
             info!(feed = %self.feed.name, "the feed goes on");
         }
         self.report(true, "this process loads it");
+    }
+
+    /// Looks whether another process forgets jobs so early that rows would be loaded twice. `is_known` is what the last look
+    /// has shown.
+    fn look_at_others(&self, is_known: &mut bool) {
+        let shortest = self.shared.store.shortest_keep_done();
+        let Some(why) = self.feed.is_forgotten_early(shortest) else {
+            if std::mem::take(is_known) {
+                info!(feed = %self.feed.name, "all processes keep ended jobs for as long as the feed needs");
+            }
+            return;
+        };
+        let shortest = format_duration(shortest);
+        let why = format!("another process of the installation has RINGBACK_KEEP_DONE={shortest}: {why}");
+        if !std::mem::replace(is_known, true) {
+            warn!(feed = %self.feed.name, why, "jobs of the feed may be forgotten too early, and its rows loaded again");
+        }
+        self.report(false, &why);
     }
 
     /// Some rows wait, and all others are loaded.

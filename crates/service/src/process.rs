@@ -24,7 +24,8 @@ use crate::telemetry::{self, LogQueue, Telemetry};
 
 /// The exit status for a wrong configuration or command line (`EX_USAGE` of sysexits.h).
 pub const USAGE: u8 = 64;
-const FAILURE: u8 = 1;
+/// The exit status for a process that cannot do its work.
+pub(crate) const FAILURE: u8 = 1;
 /// How long work may take to stop after the grace period.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the last log lines may take to be written.

@@ -11,7 +11,7 @@ use clap::Command;
 use crate::config::{self, Lookup, Setting};
 use crate::context::Context;
 use crate::flags;
-use crate::process::{self, Process, USAGE};
+use crate::process::{self, FAILURE, Process, USAGE};
 use crate::settings::{self, ProcessSettings};
 
 /// A binary: its name, its settings, and the function that reads them.
@@ -52,10 +52,28 @@ impl<C: 'static> Service<C> {
         F: FnOnce(C, Context) -> Fut + 'static,
         Fut: Future<Output = anyhow::Result<()>> + 'static,
     {
+        self.main_unless(args, |_| Ok(()), run)
+    }
+
+    /// Like [`main_with`](Self::main_with), after a check of the configuration: its error is printed, and the exit status
+    /// is 1. Nothing is open by then.
+    pub fn main_unless<F, Fut>(
+        self,
+        args: impl IntoIterator<Item = OsString>,
+        check: impl FnOnce(&C) -> Result<(), String>,
+        run: F,
+    ) -> ExitCode
+    where
+        F: FnOnce(C, Context) -> Fut + 'static,
+        Fut: Future<Output = anyhow::Result<()>> + 'static,
+    {
         #[cfg(debug_assertions)]
         crate::fault_plan::install();
         match self.prepare(args, &config::environment()) {
-            Ok((config, process)) => process.run(Box::new(move |context| Box::pin(run(config, context)))),
+            Ok((config, process)) => match check(&config) {
+                Ok(()) => process.run(Box::new(move |context| Box::pin(run(config, context)))),
+                Err(why) => process::refuse(&why, FAILURE),
+            },
             Err(code) => code,
         }
     }

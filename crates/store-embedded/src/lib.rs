@@ -183,6 +183,11 @@ impl EmbeddedStore {
         Ok(self.shared.run_blocking(move || read(&Tables::open(&snapshot)?)).await??)
     }
 
+    /// How long tombstones are kept.
+    pub const fn keep_done(&self) -> Duration {
+        self.options.keep_done
+    }
+
     fn keep_tombstones(&self) -> KeepTombstones {
         KeepTombstones {
             time: millis_up(self.options.keep_done),

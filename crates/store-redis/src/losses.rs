@@ -104,7 +104,8 @@ impl RedisStore {
 
     /// Takes the row as it is now.
     pub(crate) fn take_row(&self, row: Row) -> SeenRow {
-        let (_, _, life, lost_run_id, jobs, run_id, is_guarded, lane_key, may_be_unkeyed, last_loss, _) = row;
+        let (_, _, life, lost_run_id, jobs, run_id, is_guarded, lane_key, may_be_unkeyed, last_loss, _, _) =
+            row;
         let mut known = self.witness.installation();
         let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
         let (is_first, is_another) = (known.life.is_empty(), known.life != life);
@@ -288,6 +289,7 @@ mod tests {
                 String::new(),
                 false,
                 text(last_loss),
+                0,
                 0,
             );
             store.take_row(row);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
@@ -44,6 +46,8 @@ pub struct RedisStore {
     /// The key of lane ids, if the installation has none yet.
     new_lane_key: LaneKey,
     clock: ClockWatch,
+    /// The shortest time for which a process keeps tombstones, in ms; 0 before that was looked at.
+    shortest_keep_done: AtomicU64,
 }
 
 /// What was found when the store was found fit.
@@ -82,12 +86,21 @@ impl RedisStore {
             weakness,
             new_lane_key,
             clock,
+            shortest_keep_done: AtomicU64::default(),
         })
     }
 
     /// How far the server's clock is ahead of this machine's.
     pub fn clock_gap(&self) -> ClockGap {
         self.clock.gap()
+    }
+
+    /// The shortest time for which a process that was seen within half a minute keeps tombstones: this one or another.
+    pub fn shortest_keep_done(&self) -> Duration {
+        match self.shortest_keep_done.load(Ordering::Relaxed) {
+            0 => self.options.keep_done,
+            ms => Duration::from_millis(ms).min(self.options.keep_done),
+        }
     }
 
     /// Whether the clock of a shard's server is within a minute of this machine's.
@@ -120,10 +133,12 @@ impl RedisStore {
         let (version, earliest, shards) = (record::VERSION, record::EARLIEST, self.options.shards);
         let key = self.new_lane_key.to_hex();
         let (life, sound_life) = self.lives();
-        let args = (version, shards, earliest, life, has_to_be_accepted, key, sound_life);
+        let keep_done = millis_up(self.options.keep_done);
+        let args = (version, shards, earliest, life, has_to_be_accepted, key, sound_life, keep_done);
         let asked = Instant::now();
         let row: Row = self.ask_unprepared(&script::INSTALL, args).await?;
         self.clock.saw(row.10, asked.elapsed());
+        self.shortest_keep_done.store(row.11, Ordering::Relaxed);
         let (version, shards) = (&row.0, &row.1);
         if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
             let (earliest, ours) = (record::EARLIEST, record::VERSION);

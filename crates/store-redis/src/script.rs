@@ -260,6 +260,7 @@ scripts! {
     AUDIT_SCHEDULES: "audit_schedules", Reads;
     GET: "get", Reads;
     GET_STORED: "get_stored", Reads;
+    PAUSED_BY: "paused_by", Reads;
     PAGE: "page", Reads;
     INDEXED: "indexed", Reads;
     DEAD: "dead", Reads;
@@ -327,6 +328,7 @@ mod tests {
                 | "fire" | "list_schedule" => Kind::Fills,
                 "get"
                 | "get_stored"
+                | "paused_by"
                 | "page"
                 | "indexed"
                 | "stats"

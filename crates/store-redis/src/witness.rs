@@ -12,9 +12,9 @@ use crate::lane_ids::LaneIds;
 
 /// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs. Then
 /// the `run_id` of its server, whether a version that guards destinations made it, the key of lane ids, whether
-/// there may be lanes from before the key, a text that changes with each loss that was taken note of, and the server's
-/// time in µs.
-pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool, String, u64);
+/// there may be lanes from before the key, a text that changes with each loss that was taken note of, the server's
+/// time in µs, and the shortest time for which a process keeps tombstones, in ms.
+pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool, String, u64, u64);
 
 /// What a look at the row shows.
 pub(crate) struct SeenRow {

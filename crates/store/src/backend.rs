@@ -174,6 +174,15 @@ impl Store {
         }
     }
 
+    /// The shortest time for which a process of the installation keeps tombstones, as far as the last look at the store
+    /// showed: of this one and of those that were seen within half a minute.
+    pub fn shortest_keep_done(&self) -> Duration {
+        match &self.backend {
+            Backend::Redis(store) => store.shortest_keep_done(),
+            Backend::Embedded(store) => store.keep_done(),
+        }
+    }
+
     /// The share of its memory limit that the store uses: from 0 to 1, or beyond. The fullest server
     /// counts. 0 without a limit.
     ///

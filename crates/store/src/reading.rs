@@ -1,7 +1,9 @@
 //! Reading the store: one job, pages of jobs, statistics, and the audit. Only an audit that repairs
 //! changes anything.
 
-use ringback_core::contract::{Audit, Cursor, Filter, FoundJob, Page, Repair, Stats, StoreError, StoredJob};
+use ringback_core::contract::{
+    Audit, Cursor, Filter, FoundJob, JobPauses, Page, Repair, Stats, StoreError, StoredJob,
+};
 use ringback_core::job::{Job, JobKey};
 
 use crate::backend::{Store, dispatch};
@@ -21,6 +23,14 @@ impl Store {
     /// Any [`StoreError`].
     pub async fn get_stored(&self, key: &JobKey) -> Result<Option<FoundJob>, StoreError> {
         dispatch!(self.get_stored(self.shard_of(key), key))
+    }
+
+    /// The pauses that hold a job that has not ended; none if it has, or is not known.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn paused_by(&self, key: &JobKey) -> Result<JobPauses, StoreError> {
+        dispatch!(self.paused_by(self.shard_of(key), key))
     }
 
     /// A page of jobs that have not ended, from the beginning without a cursor. Reads about `look` jobs, at

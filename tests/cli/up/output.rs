@@ -165,6 +165,27 @@ async fn with_the_demo_receiver_the_suggested_job_arrives() {
 }
 
 #[tokio::test]
+async fn beside_another_that_runs_it_says_so_and_what_to_do() {
+    let mut up = Up::start_with("127.0.0.1", &[]);
+    up.greeting_to("Callbacks to this machine are refused.");
+    let (api, admin) = (format!("127.0.0.1:{}", up.api), format!("127.0.0.1:{}", up.admin));
+    let free = || format!("127.0.0.1:{}", free_port());
+    for (what, taken, api, admin) in
+        [("API", &api, api.clone(), free()), ("admin port", &admin, free(), admin.clone())]
+    {
+        let second = ProcessSpec::new("ringback").arg("up").arg("--demo=0");
+        let second = second.arg(&format!("--store=embedded:{}", up.dir.path().join("second").display()));
+        let mut second = second.arg("--api-listen").arg(&api).arg("--admin-listen").arg(&admin).start();
+        assert_eq!(second.wait_exit(SOON).await.code(), Some(1), "{what}");
+        let log = second.log();
+        let said = format!("another Ringback runs on this machine: it has the {what} address {taken}");
+        assert!(log.contains(&said) && log.contains("--store embedded:./"), "{log}");
+        assert!(!log.contains("Address already in use"), "{log}");
+    }
+    up.end();
+}
+
+#[tokio::test]
 async fn where_callbacks_to_this_machine_are_refused_it_says_how_to_allow_them() {
     let mut up = Up::start_with("127.0.0.1", &[]);
     let greeting = up.greeting_to("Callbacks to this machine are refused.");

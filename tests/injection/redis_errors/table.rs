@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 58] = [
+pub(crate) const ANSWERED: [&str; 59] = [
     "submit",
     "replace",
     "import",
@@ -31,6 +31,7 @@ pub(crate) const ANSWERED: [&str; 58] = [
     "bulks",
     "get",
     "get_stored",
+    "paused_by",
     "page",
     "indexed",
     "dead",

@@ -7,7 +7,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_admission::limit_reached;
-use ringback_core::contract::{Cancelled, FoundJob, StoreError, StoredJob, SubmitResult, Submitted};
+use ringback_core::contract::{
+    Cancelled, FoundJob, JobPauses, StoreError, StoredJob, SubmitResult, Submitted,
+};
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::policy::Policies;
@@ -133,7 +135,8 @@ pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobAnsw
 
 /// Get a job
 ///
-/// Returns the job. A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`. With
+/// Returns the job. A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`. One that is delayed or ready has
+/// `paused_by` if its topic or its destination is paused. With
 /// `include=request` a job that has not ended has `request`, what was submitted, and `effective`, the
 /// settings that apply to it.
 #[utoipa::path(
@@ -150,22 +153,25 @@ pub(crate) async fn get_job(
     Query(include): Query<Include>,
 ) -> Result<Response, ApiError> {
     let deadline = Deadline::from_now();
-    match include {
+    let job = match include {
         Include::Nothing => {
             let job = deadline.bound(api.store.get(&key)).await??.ok_or_else(|| unknown(&key))?;
-            Ok(Json(InspectedJob::from(job)).into_response())
+            InspectedJob::from(job)
         }
         Include::Request => {
             let _permit = api.acquire_for_whole_jobs(inspect::ONE_JOB).await?;
             let policies = api.policies.all()?;
             let found = deadline.bound(api.store.get_stored(&key)).await??.ok_or_else(|| unknown(&key))?;
-            let job = match found {
+            match found {
                 FoundJob::Stored(stored) => inspected(&api, &policies, *stored),
                 FoundJob::Ended(job) => job.into(),
-            };
-            Ok(Json(job).into_response())
+            }
         }
-    }
+    };
+    let is_waiting = [JobState::Delayed, JobState::Ready].map(JobState::name).contains(&&*job.job.state);
+    let pauses =
+        if is_waiting { deadline.bound(api.store.paused_by(&key)).await?? } else { JobPauses::default() };
+    Ok(Json(InspectedJob { job: job.job.with_pauses(pauses), ..job }).into_response())
 }
 
 fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob {

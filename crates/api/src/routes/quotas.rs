@@ -14,6 +14,9 @@ use crate::limits::Deadline;
 use crate::schema::{CreateProblems, QuotaParams, QuotaProblems, QuotaRequest, StoreProblems};
 use crate::state::ApiState;
 
+/// What a quota does at an API without a root key.
+const WITHOUT_KEYS: &str = "the quota limits nobody so far: it holds for callers with a key of the tenant, and without RINGBACK_ROOT_KEY there are no keys";
+
 /// List quotas
 ///
 /// Lists the quotas of tenants, that of all others first.
@@ -31,7 +34,8 @@ pub(crate) async fn list_quotas(State(api): ApiState) -> JsonResult<QuotasAnswer
 ///
 /// Limits what a tenant may submit, in place of any other quota; `*` is each tenant that has none of its own. It holds
 /// for callers with a key of the tenant, at all APIs together and within a second. Beyond it they are answered 429. The
-/// operator has no quota, and neither have callers without a tenant.
+/// operator has no quota, and neither have callers without a tenant. Without a root key there are no keys, so the quota is
+/// stored and limits nobody; `note` says so.
 #[utoipa::path(
     put, path = "/v1/quotas/{tenant}", tag = "keys", operation_id = "put_quota",
     params(QuotaParams), request_body = QuotaRequest,
@@ -59,7 +63,9 @@ pub(crate) async fn put_quota(
     let status = entry_applied(&api, put, outdated).await?;
     let (before, answer) =
         (known.get(&of).map(|quota| QuotaAnswer::new(&of, *quota)), QuotaAnswer::new(&of, quota));
-    Ok((status, Change::default().before(before).after(&answer), Json(answer)))
+    let change = Change::default().before(before).after(&answer);
+    let note = api.root.is_none().then(|| WITHOUT_KEYS.to_owned());
+    Ok((status, change, Json(QuotaAnswer { note, ..answer })))
 }
 
 /// Delete a quota

@@ -114,7 +114,8 @@ pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath)
 ///
 /// Stops delivering the topic: after the answer none of its jobs is sent to its callbacks or given to
 /// consumers. Jobs can still be submitted, cancelled and so on, and deliveries that have begun are
-/// settled. A topic without jobs can be paused too. Pausing it again changes nothing.
+/// settled. A topic without jobs can be paused too, before its first one; where it has no policy either, `note` says so.
+/// Pausing it again changes nothing.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/pause", tag = "topics", operation_id = "pause",
     params(TopicParams),
@@ -133,7 +134,12 @@ pub(crate) async fn pause(
         .await??
         .map_err(limit_reached)?;
     let change = Change::default().before(json!({"paused": was_paused})).after(json!({"paused": true}));
-    Ok((change, Json(find(&api, topic, deadline).await?)))
+    let answer = find(&api, topic, deadline).await?;
+    let note = answer.is_unused().then(|| {
+        let topic = &answer.topic;
+        format!("topic {topic} has no jobs and no policy so far: the pause holds for the jobs to come")
+    });
+    Ok((change, Json(TopicAnswer { note, ..answer })))
 }
 
 /// Resume a topic

@@ -143,7 +143,7 @@ pub(crate) async fn run(session: &mut Session, command: BulkCommand) -> anyhow::
     match command {
         BulkCommand::List => list(session).await,
         BulkCommand::Get(BulkArgs { id }) => session.show(of(Method::GET, &id), bulk_details).await,
-        BulkCommand::Watch(BulkArgs { id }) => watch(session, &id, None).await,
+        BulkCommand::Watch(BulkArgs { id }) => watch(session, &id, None).await.map(|_| Verdict::Done),
         BulkCommand::Stop(BulkArgs { id }) => session.show(of(Method::DELETE, &id), bulk_details).await,
     }
 }
@@ -161,6 +161,31 @@ pub(crate) async fn start(
     flags: &BulkFlags,
     fields: Map<String, Value>,
 ) -> anyhow::Result<Verdict> {
+    let call = call(action, filter, flags, fields);
+    if flags.dry_run {
+        return session.show(call, |answer: &DryRunAnswer, view| dry_run(action, answer, view)).await;
+    }
+    let answer = session.client.ask(call, SHORT).await?.body;
+    if flags.no_wait {
+        return session.print(&answer, bulk_details);
+    }
+    wait(session, &answer).await.map(|_| Verdict::Done)
+}
+
+/// Starts a bulk operation, shows its progress and returns how it ended.
+pub(crate) async fn start_and_wait(
+    session: &mut Session,
+    action: &str,
+    filter: &Filter,
+    flags: &BulkFlags,
+    fields: Map<String, Value>,
+) -> anyhow::Result<BulkAnswer> {
+    let answer = session.client.ask(call(action, filter, flags, fields), SHORT).await?.body;
+    wait(session, &answer).await
+}
+
+/// The call that starts a bulk operation.
+fn call(action: &str, filter: &Filter, flags: &BulkFlags, fields: Map<String, Value>) -> Call {
     let mut body = fields;
     if !filter.is_empty() {
         body.insert("filter".to_owned(), filter.json());
@@ -171,16 +196,15 @@ pub(crate) async fn start(
     if let Some(rate) = flags.rate {
         body.insert("rate".to_owned(), rate.into());
     }
-    let call = |body: Map<String, Value>| Call::new(Method::POST, &["v1", "jobs", action]).json(&body.into());
     if flags.dry_run {
         body.insert("dry_run".to_owned(), json!(true));
-        return session.show(call(body), |answer: &DryRunAnswer, view| dry_run(action, answer, view)).await;
     }
-    let answer = session.client.ask(call(body), SHORT).await?.body;
-    if flags.no_wait {
-        return session.print(&answer, bulk_details);
-    }
-    let BulkAnswer { id, .. } = parse(&answer)?;
+    Call::new(Method::POST, &["v1", "jobs", action]).json(&body.into())
+}
+
+/// Shows the progress of an operation that has begun.
+async fn wait(session: &mut Session, started: &Bytes) -> anyhow::Result<BulkAnswer> {
+    let BulkAnswer { id, .. } = parse(started)?;
     note(&format!("bulk operation {id}; to stop it: ringback bulk stop {id}"));
     watch(session, &id, Some(0)).await
 }
@@ -189,12 +213,14 @@ fn of(method: Method, id: &str) -> Call {
     Call::new(method, &["v1", "bulk", id])
 }
 
-async fn watch(session: &mut Session, id: &str, before: Option<u64>) -> anyhow::Result<Verdict> {
+async fn watch(session: &mut Session, id: &str, before: Option<u64>) -> anyhow::Result<BulkAnswer> {
     let progress = Progress::new("changed", None);
     let changed = |bulk: &BulkAnswer| (bulk.changed, bulk.state == "running");
     let body = follow(session, &of(Method::GET, id), &progress, before, changed).await;
     progress.clear();
-    session.print(&body?, bulk_details)
+    let body = body?;
+    session.print(&body, bulk_details)?;
+    Ok(parse(&body)?)
 }
 
 /// Asks for an operation until it has ended, shows its progress, and returns the last answer. `before` is the number of

@@ -1,5 +1,7 @@
 //! The commands on jobs: `ringback get`, `reschedule`, `run`, `revive` and `cancel`.
 
+use std::time::Duration;
+
 use clap::{ArgGroup, Args};
 use http::Method;
 use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer};
@@ -8,6 +10,7 @@ use serde_json::Map;
 use super::bulk::{self, BulkFlags, NamedOrFiltered};
 use super::each_job;
 use super::inspect::{self, InspectArgs};
+use super::outcomes::Followed;
 use super::session::Session;
 use crate::args::values::{self, Wait};
 use crate::args::{Filter, JobsArgs, MaybeJobArgs};
@@ -37,6 +40,7 @@ pub(crate) const REVIVE_EXAMPLES: &str = "\
 Examples:
   ringback revive pay.notify/order-1
   ringback revive --host merchant.example --status 503 --failed-after 2h --rate 50
+  ringback revive --host merchant.example --follow 10m   # and say then how many are done, and how many dead again
 
 Its failures count from 0 again, and its attempts go on counting.";
 
@@ -68,6 +72,16 @@ pub(crate) struct GetArgs {
     pub(crate) jobs: JobsArgs,
     #[command(flatten)]
     pub(crate) inspect: InspectArgs,
+}
+
+/// Dead jobs, and whether to follow them.
+#[derive(Debug, Args)]
+pub(crate) struct ReviveArgs {
+    #[command(flatten)]
+    pub(crate) which: NamedOrFiltered,
+    /// Follow the jobs of a filter for this long, or until all have ended, and say how many ended and how
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, conflicts_with_all = ["dry_run", "no_wait", "names"], help_heading = "Many jobs")]
+    pub(crate) follow: Option<Duration>,
 }
 
 /// A job and its new due time.
@@ -123,7 +137,13 @@ pub(crate) async fn run(session: &mut Session, args: &NamedOrFiltered) -> anyhow
     each_job::run(session, &args.jobs.named(), call, |_, job: &JobAnswer, view| moved(job, view)).await
 }
 
-pub(crate) async fn revive(session: &mut Session, args: &NamedOrFiltered) -> anyhow::Result<Verdict> {
+pub(crate) async fn revive(session: &mut Session, args: &ReviveArgs) -> anyhow::Result<Verdict> {
+    let ReviveArgs { which: args, follow } = args;
+    if let (true, Some(most)) = (args.is_filtered()?, follow) {
+        let jobs = Followed::list(session, &args.filter).await?;
+        let operation = bulk::start_and_wait(session, "revive", &args.filter, &args.bulk, Map::new()).await?;
+        return jobs.follow(session, operation.changed, *most).await;
+    }
     if args.is_filtered()? {
         return bulk::start(session, "revive", &args.filter, &args.bulk, Map::new()).await;
     }

@@ -119,7 +119,11 @@ async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
     ]);
     let call = Call::new(Method::PUT, &["v1", "quotas", &of]).json(&quota);
     let body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("quotas"))?.body;
-    session.print(&body, |quota, view| Table::new(COLUMNS, view.colour).page(&[row(quota)]))
+    let verdict = session.print(&body, |quota, view| Table::new(COLUMNS, view.colour).page(&[row(quota)]))?;
+    if let QuotaAnswer { note: Some(note), .. } = parse(&body)? {
+        session.out.note(&note)?;
+    }
+    Ok(verdict)
 }
 
 /// Prints all quotas, or the one that holds for the chosen tenant.
@@ -143,7 +147,7 @@ fn print(session: &mut Session, body: &Bytes) -> anyhow::Result<Verdict> {
 }
 
 fn row(quota: &QuotaAnswer) -> [Cell; 6] {
-    let QuotaAnswer { tenant, jobs_per_second, jobs, topics, lanes, body_bytes } = quota;
+    let QuotaAnswer { tenant, jobs_per_second, jobs, topics, lanes, body_bytes, note: _ } = quota;
     let limit = |limit: Option<u64>| limit.map_or_else(|| "any".to_owned(), |limit| limit.to_string());
     let [jobs_per_second, topics, lanes, body_bytes] =
         [jobs_per_second, topics, lanes, body_bytes].map(|n| Cell::from(limit(n.map(u64::from))));

@@ -10,9 +10,9 @@ use ringback_core::wire::TopicAnswer;
 
 use super::destinations;
 use super::pages::{self, List};
-use super::session::Session;
+use super::session::{Session, parse};
 use crate::args::{Page, TopicArgs, values};
-use crate::client::Call;
+use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Cell, Colour, Table, View, whose};
 
@@ -84,7 +84,12 @@ pub(crate) async fn resume(session: &mut Session, args: &PauseArgs) -> anyhow::R
 
 async fn change(session: &mut Session, args: &PauseArgs, verb: &str) -> anyhow::Result<Verdict> {
     if let Some(topic) = &args.topic {
-        return ask(session, Call::topic(Method::POST, topic, &[verb])).await;
+        let body = session.client.ask(Call::topic(Method::POST, topic, &[verb]), SHORT).await?.body;
+        let verdict = session.print(&body, details)?;
+        if let TopicAnswer { note: Some(note), .. } = parse(&body)? {
+            session.out.note(&note)?;
+        }
+        return Ok(verdict);
     }
     let host = args.host.as_deref().expect("one of the two is required");
     destinations::change(session, host, verb).await
@@ -92,7 +97,11 @@ async fn change(session: &mut Session, args: &PauseArgs, verb: &str) -> anyhow::
 
 /// Makes the call and prints the topic of the response.
 async fn ask(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
-    session.show(call, |topic: &TopicAnswer, view| table(view.colour).page(&[row(topic, view)])).await
+    session.show(call, details).await
+}
+
+fn details(topic: &TopicAnswer, view: &View) -> String {
+    table(view.colour).page(&[row(topic, view)])
 }
 
 fn table(colour: Colour) -> Table {

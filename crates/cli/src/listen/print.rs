@@ -22,7 +22,7 @@ const SHOWN: usize = 16 * 1024;
 /// The most requests that wait to be printed. More wait before they are answered.
 const WAITING: usize = 16;
 
-/// A request as it arrived, and the status that it is answered with.
+/// A request as it arrived, and the status that it is answered with; `None` if its sender was gone before.
 pub(super) struct Received {
     /// RFC 3339 with milliseconds, UTC.
     pub(super) at: String,
@@ -32,7 +32,7 @@ pub(super) struct Received {
     pub(super) headers: HeaderMap,
     /// The body, or why it was not read.
     pub(super) body: Result<Bytes, &'static str>,
-    pub(super) status: StatusCode,
+    pub(super) status: Option<StatusCode>,
 }
 
 /// How requests are printed.
@@ -66,6 +66,11 @@ impl Printer {
         self.0.send(received).await.ok();
     }
 
+    /// Prints a request without waiting, unless as many wait to be printed as may.
+    pub(super) fn print_soon(&self, received: Received) {
+        self.0.try_send(received).ok();
+    }
+
     /// Waits until nothing can be printed any more.
     pub(super) async fn closed(&self) {
         self.0.closed().await;
@@ -85,7 +90,8 @@ struct Line<'a> {
     body_base64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body_missing: Option<&'static str>,
-    status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
 }
 
 impl Style {
@@ -105,7 +111,10 @@ impl Style {
         let Received { at, method, path, headers, body, status } = received;
         let heading = format!("{} {}", escape_text(method), escape_text(path));
         let heading = self.colour.paint(&heading, Colours::new().bold());
-        let answer = self.colour.paint(status.as_str(), colours_of(*status));
+        let answer = match status {
+            Some(status) => self.colour.paint(status.as_str(), colours_of(*status)),
+            None => self.colour.paint("no answer", AnsiColor::Yellow.on_default()),
+        };
         let mut text = format!("{heading} -> {answer}  {}\n", self.times.show(at));
         for (name, value) in headers {
             let name = self.colour.paint(name.as_str(), AnsiColor::Cyan.on_default());
@@ -169,7 +178,7 @@ fn json(received: &Received) -> String {
         body: text,
         body_base64: whole.filter(|_| text.is_none()).map(|body| STANDARD.encode(body)),
         body_missing: body.as_ref().err().copied(),
-        status: status.as_u16(),
+        status: status.map(|status| status.as_u16()),
     };
     escape_json(&serde_json::to_string(&line).expect("plain data always serialises")) + "\n"
 }
@@ -188,7 +197,7 @@ mod tests {
             path: "/hook?a=1".to_owned(),
             headers: [("x-b".parse().unwrap(), hostile)].into_iter().collect(),
             body: body.map(Bytes::copy_from_slice),
-            status: StatusCode::OK,
+            status: Some(StatusCode::OK),
         }
     }
 
@@ -205,6 +214,9 @@ mod tests {
         assert!(shown(Format::Table, Ok(b"\xff\0")).ends_with("\n\n  (base64) /wA=\n\n"));
         assert!(shown(Format::Table, Ok(b"")).ends_with("\\t\n\n"));
         assert!(shown(Format::Table, Err("larger")).ends_with("\n\n  (larger)\n\n"));
+        let gone = Received { status: None, ..received(Err("gone")) };
+        let text = Style { format: Format::Table, colour: Colour::No, times: Times::Utc }.print(&gone);
+        assert!(text.starts_with("POST /hook?a=1 -> no answer  2026-11-22T06:17:47.733Z\n"), "{text}");
     }
 
     #[test]

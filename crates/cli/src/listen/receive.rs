@@ -1,4 +1,4 @@
-//! Takes a request: reads its body within bounds, prints it, and answers.
+//! Takes a request: reads its body within bounds, prints it, and answers, unless the sender is gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_service::http_server::Connections;
@@ -34,6 +35,8 @@ type Refusal = (StatusCode, &'static str);
 const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 512 KiB");
 const TOO_SLOW: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body did not arrive within 30 s");
 const INCOMPLETE: Refusal = (StatusCode::BAD_REQUEST, "the body is incomplete");
+/// Why there is no body and no answer.
+const GONE: &str = "the connection ended before the request was whole";
 
 struct Receiver {
     answers: Answers,
@@ -49,13 +52,13 @@ pub(super) fn receiver(answers: Answers, printer: Printer, connections: Connecti
 async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Response {
     let Receiver { answers, printer, connections } = &*receiver;
     let (head, body) = request.into_parts();
+    let mut cut_off = CutOff { printer, head: Some(head) };
     let body = timeout(BODY_WITHIN, read(body)).await.unwrap_or(Err(TOO_SLOW));
+    let head = cut_off.head.take().expect("it is taken once");
     let refused = body.as_ref().err().map(|(status, _)| *status);
     let body = body.map_err(|(_, reason)| reason);
     let status = refused.unwrap_or_else(|| answers.next_status(head.headers.get(WEBHOOK_ID)));
-    let path = head.uri.path_and_query().map_or_else(|| head.uri.to_string(), ToString::to_string);
-    let (at, method) = (SystemClock.now().to_string(), head.method.to_string());
-    printer.print(Received { at, method, path, headers: head.headers, body, status }).await;
+    printer.print(received(head, body, Some(status))).await;
     sleep(answers.delay).await;
     let mut response = Response::new(Body::from(answers.body(status)));
     *response.status_mut() = status;
@@ -65,6 +68,28 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// Prints a request whose connection ends before its body is whole. The server drops its handler then, because there is
+/// nobody to answer.
+struct CutOff<'a> {
+    printer: &'a Printer,
+    /// The head, until the body was read.
+    head: Option<Parts>,
+}
+
+impl Drop for CutOff<'_> {
+    fn drop(&mut self) {
+        if let Some(head) = self.head.take() {
+            self.printer.print_soon(received(head, Err(GONE), None));
+        }
+    }
+}
+
+fn received(head: Parts, body: Result<Bytes, &'static str>, status: Option<StatusCode>) -> Received {
+    let path = head.uri.path_and_query().map_or_else(|| head.uri.to_string(), ToString::to_string);
+    let (at, method) = (SystemClock.now().to_string(), head.method.to_string());
+    Received { at, method, path, headers: head.headers, body, status }
 }
 
 async fn read(body: Body) -> Result<Bytes, Refusal> {

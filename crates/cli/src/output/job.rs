@@ -78,10 +78,19 @@ pub(crate) fn job_details(job: &JobAnswer, view: &View) -> String {
     if !job.tags.is_empty() {
         rows.push([Cell::from("tags"), Cell::from(job.tags.join(" "))]);
     }
+    if !job.paused_by.is_empty() {
+        rows.push([Cell::from("paused"), Cell::from(pauses(&job.paused_by))]);
+    }
     if let Some(note) = &job.note {
         rows.push([Cell::from("note"), Cell::from(note)]);
     }
     Table::new([""; 2], view.colour).page(&rows)
+}
+
+/// What holds a job, as a sentence.
+fn pauses(paused_by: &[String]) -> String {
+    let verb = if paused_by.len() == 1 { "is" } else { "are" };
+    format!("its {} {verb} paused; until that is resumed it is not delivered", paused_by.join(" and its "))
 }
 
 #[cfg(test)]
@@ -98,6 +107,14 @@ mod tests {
         ] {
             assert_eq!(result(status, error), expected);
         }
+    }
+
+    #[test]
+    fn what_holds_a_job_is_a_sentence() {
+        let sentence = |by: &[&str]| pauses(&by.iter().map(|by| (*by).to_owned()).collect::<Vec<_>>());
+        let end = "paused; until that is resumed it is not delivered";
+        assert_eq!(sentence(&["topic"]), format!("its topic is {end}"));
+        assert_eq!(sentence(&["topic", "destination"]), format!("its topic and its destination are {end}"));
     }
 
     #[test]
@@ -118,6 +135,7 @@ mod tests {
             }),
             reason: Some("exhausted".to_owned()),
             tags: vec!["customer:42".to_owned(), "order:7".to_owned()],
+            paused_by: Vec::new(),
             note: None,
         };
         let text = job_details(&job, &View::plain(1_763_600_060_000));

@@ -101,6 +101,15 @@ pub enum TopicSpan {
     After(TenantScope, Option<Topic>, usize),
 }
 
+/// The pauses that keep a job from being delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobPauses {
+    /// Its topic is paused.
+    pub topic: bool,
+    /// Its destination is paused, for all jobs or for those of its tenant.
+    pub destination: bool,
+}
+
 /// Whether a known topic has jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicPresence {

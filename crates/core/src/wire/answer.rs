@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::archive::ArchiveAnswer;
 use super::problem::Problem;
 use crate::clock::millis;
-use crate::contract::StateCounts;
+use crate::contract::{JobPauses, StateCounts};
 use crate::job::Job;
 use crate::outcome::LastAttempt;
 
@@ -39,6 +39,10 @@ pub struct JobAnswer {
     /// Its tags; absent if it has none, and once it is done or cancelled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// In the answer to a look at one job that is delayed or ready: the pauses that hold it, `topic`, `destination` or both.
+    /// Absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paused_by: Vec<String>,
     /// What the request may not have meant: a `delay` of more than a day without a unit, which is in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -85,8 +89,19 @@ impl From<Job> for JobAnswer {
             last: job.last.map(LastAnswer::from),
             reason: job.reason,
             tags: job.tags.to_vec(),
+            paused_by: Vec::new(),
             note: None,
         }
+    }
+}
+
+impl JobAnswer {
+    /// The job with the pauses that hold it.
+    #[must_use]
+    pub fn with_pauses(self, JobPauses { topic, destination }: JobPauses) -> Self {
+        let held = [(topic, "topic"), (destination, "destination")];
+        let paused_by = held.into_iter().filter(|(is_paused, _)| *is_paused);
+        Self { paused_by: paused_by.map(|(_, by)| by.to_owned()).collect(), ..self }
     }
 }
 

@@ -57,13 +57,16 @@ pub struct QuotaAnswer {
     pub lanes: Option<u32>,
     /// How many bytes the body of a job may have; null for as many as any body may have.
     pub body_bytes: Option<u32>,
+    /// Set where the quota limits nobody: the API has no root key, so no caller has a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl QuotaAnswer {
     /// The quota of a tenant.
     pub fn new(of: &QuotaOf, quota: Quota) -> Self {
         let Quota { jobs_per_second, jobs, topics, lanes, body_bytes } = quota;
-        Self { tenant: of.to_string(), jobs_per_second, jobs, topics, lanes, body_bytes }
+        Self { tenant: of.to_string(), jobs_per_second, jobs, topics, lanes, body_bytes, note: None }
     }
 }
 

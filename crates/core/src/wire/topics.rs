@@ -36,6 +36,9 @@ pub struct TopicAnswer {
     /// Its policy, each field as it was written, with secret header values masked; null if it has none.
     #[schema(value_type = Option<Object>)]
     pub policy: Option<Value>,
+    /// What a pause may not have meant: the topic has no jobs and no policy, so that its name may be a mistake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A topic's jobs per state.
@@ -110,7 +113,13 @@ impl TopicAnswer {
             oldest_due_at: oldest_due.map(|at| at.to_string()),
             late_ms: millis(late),
             policy: policy.and_then(|policy| serde_json::from_str(&masked_policy(policy)).ok()),
+            note: None,
         }
+    }
+
+    /// Whether the topic has no jobs, had none since it became known, and has no policy.
+    pub fn is_unused(&self) -> bool {
+        self.states == TopicStates::default() && self.policy.is_none()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use redb::ReadTransaction;
 use ringback_core::contract::{
-    Cursor, Filter, FilterIndex, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload,
+    Cursor, Filter, FilterIndex, FoundJob, JobPauses, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload,
 };
 use ringback_core::job::{ContentHash, Job, JobKey};
 
@@ -36,6 +36,19 @@ impl EmbeddedStore {
         let stored = body.and_then(|body| stored(record, &body));
         let stored = stored.ok_or(StoreError::Unreadable("a job's body"))?;
         Ok(Some(FoundJob::Stored(Box::new(stored))))
+    }
+
+    /// The pauses that hold a job that has not ended.
+    pub async fn paused_by(&self, shard: Shard, key: &JobKey) -> Result<JobPauses, StoreError> {
+        let (locator, keep) = (key.locator().0, self.keep_tombstones());
+        self.call(shard, 0, move |txn| {
+            let Some(record) = txn.find(locator, keep)? else { return Ok(JobPauses::default()) };
+            let (shard, lane) = (txn.shard(), record.lane().name());
+            let topic = txn.tables.counts.is_lane_paused(shard, &lane)?;
+            let destination = txn.tables.destinations.holder(shard, &lane)?.is_some();
+            Ok(JobPauses { topic, destination })
+        })
+        .await
     }
 
     pub async fn page(

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use redis::Value;
 use ringback_core::contract::attempt_log::shown;
-use ringback_core::contract::{Attempt, FoundJob, Shard, StoreError, StoredJob};
+use ringback_core::contract::{Attempt, FoundJob, JobPauses, Shard, StoreError, StoredJob};
 use ringback_core::job::{Job, JobKey};
 
 use crate::record::{Head, Tail, number, parse_tombstone};
@@ -60,6 +60,11 @@ impl RedisStore {
         let content = head.content;
         let stored = StoredJob { job: head.into_job(key, delivery.tags.clone()), delivery, content };
         Ok(Found::Known(Some(FoundJob::Stored(Box::new(stored)))))
+    }
+
+    pub async fn paused_by(&self, shard: Shard, key: &JobKey) -> Result<JobPauses, StoreError> {
+        let (topic, destination): (u8, u8) = self.ask(&script::PAUSED_BY, shard, &key.locator().0).await?;
+        Ok(JobPauses { topic: topic == 1, destination: destination == 1 })
     }
 
     pub async fn attempts(&self, shard: Shard, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {

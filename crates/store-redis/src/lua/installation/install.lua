@@ -7,6 +7,10 @@
 -- The life is a text that is made with the row and is not repeated: a process that knows another one has been
 -- prepared for data that is gone. A loss has the name of the server's life in which it was noticed, its run_id.
 
+-- Beside the row, `keep_done` has for how long the processes keep tombstones (ms), by when one was last seen with that.
+
+-- For how long a process counts as seen (ms), and how often it is noted.
+local SEEN_FOR, NOTED_EVERY = 30000, 5000
 -- How many accepted losses are remembered, so that accepting one can be repeated.
 local ACCEPTED = 16
 -- The fields of the row.
@@ -32,13 +36,34 @@ end
 -- A text that is not repeated.
 local function unique() return string.format('%s%.0f', server_life(), NOW_US) end
 
+local function keep_done() return K .. ':keep_done' end
+
+-- Notes that a process keeps tombstones for so long.
+local function note_keep_done(keep)
+  local noted = tonumber(call('ZSCORE', keep_done(), keep) or 0)
+  if noted <= NOW and noted + NOTED_EVERY > NOW then return end
+  call('ZADD', keep_done(), NOW, keep)
+  call('ZREMRANGEBYSCORE', keep_done(), '-inf', NOW - SEEN_FOR)
+  -- Noted before the clock was set back.
+  call('ZREMRANGEBYSCORE', keep_done(), string.format('(%.0f', NOW), '+inf')
+end
+
+-- For how long the process keeps tombstones that keeps them for the shortest time; 0 if none was seen.
+local function shortest_keep_done()
+  local shortest
+  for _, keep in ipairs(call('ZRANGE', keep_done(), NOW - SEEN_FOR, '+inf', 'BYSCORE')) do
+    shortest = min(shortest or tonumber(keep), tonumber(keep))
+  end
+  return shortest or 0
+end
+
 -- What every process has to know of the row.
 local function described()
   if not NOW_US then tick() end
   local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, GUARDED, LANE_KEY, UNKEYED, LAST_LOSS)
   local guarded, unkeyed = stored[6] and 1 or 0, stored[8] and 1 or 0
   return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0), run_id(), guarded,
-    stored[7] or '', unkeyed, stored[9] or '', NOW_US}
+    stored[7] or '', unkeyed, stored[9] or '', NOW_US, shortest_keep_done()}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
@@ -47,12 +72,14 @@ end
 -- KEYS  installation
 -- ARGV  layout version, shard count, the earliest layout that this version reads, the life that the caller saw last or
 --   '', 1 if a loss has to be accepted by hand, a random key for lane ids if there is none, the last life that the
---   caller saw without a loss that had to be accepted, or ''
+--   caller saw without a loss that had to be accepted, or '', for how long the caller keeps tombstones (ms)
 -- Returns {layout version, shard count, life, run_id of a loss that is not accepted or '', its
 --   jobs, run_id of the server, 1 if the row was made by a version that guards destinations, key of lane ids, 1 if
---   there may be lanes from before it, a text that changes with each loss that was taken note of, the server's time in us}
+--   there may be lanes from before it, a text that changes with each loss that was taken note of, the server's time in us, the
+--   shortest time for which a process keeps tombstones (ms)}
 function edges.install(args)
   tick()
+  note_keep_done(args[8])
   local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LANE_KEY)
   local layout = tonumber(stored[1])
   if not layout then call('HSET', row(), GUARDED, '1') end

@@ -24,18 +24,29 @@ do
     if fields.paused_hosts > 0 then destinations.load(names) end
   end
 
+  local function is_topic_paused(topic)
+    if fields.paused == 0 then return false end
+    local _, _, paused = topics.row(topics.field(topic))
+    return paused == topics.PAUSED
+  end
+
   -- What holds a lane, as its member of `parked` begins: its topic, or the pause of its destination; nil if it may
   -- deliver. What is under `ended` does not count.
   local function holder(lane, ended)
     local name = lanes.name(lane)
     if not name then return nil end
     local topic = lanes.topic(name)
-    if fields.paused > 0 and topic ~= ended then
-      local _, _, paused = topics.row(topics.field(topic))
-      if paused == topics.PAUSED then return topic end
-    end
+    if topic ~= ended and is_topic_paused(topic) then return topic end
     local pause = fields.paused_hosts > 0 and destinations.holder(name, ended and string.match(ended, '^!(.*)$'))
     return pause and '!' .. pause or nil
+  end
+
+  -- Whether the topic of a lane is paused, and whether its destination is. Its row and FIELDS must have been read.
+  function parking.pauses(lane)
+    load({lane})
+    local name = lanes.name(lane)
+    if not name then return false, false end
+    return is_topic_paused(lanes.topic(name)), fields.paused_hosts > 0 and destinations.holder(name) ~= nil
   end
 
   -- Splits lanes into those that may deliver and those to be parked. Their rows and FIELDS must have been read.

@@ -28,6 +28,20 @@ function edges.get_stored(args)
   return {schedule.code(loc, raw, s), s or '', lanes.name(lane) or '', raw}
 end
 
+-- paused_by: the pauses that hold a job.
+-- KEYS  shard
+-- ARGV  locator
+-- Returns {1 if its topic is paused, 1 if its destination is}
+function edges.paused_by(args)
+  shard.begin(parking.FIELDS)
+  local raw = jobs.get(args[1])
+  local lane = raw and record.lane(raw)
+  if not lane then return {0, 0} end
+  shard.load_rows({lane})
+  local is_topic, is_destination = parking.pauses(lane)
+  return {is_topic and 1 or 0, is_destination and 1 or 0}
+end
+
 -- attempts: the log of a job's attempts.
 -- KEYS  shard
 -- ARGV  locator
