@@ -1,7 +1,9 @@
 //! Reading the store: one job, pages of jobs, statistics, and the audit. Only an audit that repairs
 //! changes anything.
 
-use ringback_core::contract::{Audit, Cursor, Filter, FoundJob, ListedJob, Page, Repair, Stats, StoreError, StoredJob};
+use ringback_core::contract::{
+    Audit, Cursor, Filter, FoundJob, ListedJob, Page, Repair, Stats, StoreError, StoredJob,
+};
 use ringback_core::job::{Job, JobKey};
 
 use crate::backend::{Store, dispatch};
