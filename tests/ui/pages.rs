@@ -94,7 +94,7 @@ async fn each_page_shows_its_data_on_any_screen_to_everybody() {
             }
         }
         ui.browser.prefer_colours("light").await;
-        ui.browser.resize(390, 844).await;
+        ui.browser.resize(390, 1600).await;
         save(&ui, &format!("{page}-narrow")).await;
         for (script, fault) in [
             (WIDER, "is too wide for 390 px"),

@@ -28,7 +28,7 @@ async fn the_root_key_finds_the_dead_jobs_of_all_tenants_and_acts_for_the_one_of
 
     ui.open("", "key-form").await;
     use_key(browser, ROOT).await;
-    browser.wait_text(&id("panel-states"), "3\ndead").await;
+    browser.wait_text(&id("panel-states"), "3 dead").await;
     browser.wait_for(&format!("{} option[value='globex']", id("tenant-select"))).await;
     let options = browser.text(&id("tenant-select")).await.expect("a select");
     assert_eq!(options.split_whitespace().collect::<Vec<_>>(), ["all", "none", "acme", "globex", "another…"]);

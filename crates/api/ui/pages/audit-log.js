@@ -65,5 +65,5 @@ function targetView(target, tenant) {
 
 /** @param {any} value */
 function valueView(value) {
-  return value === null || value === undefined ? html`<span class="none">–</span>` : html`<code class="value">${JSON.stringify(value)}</code>`;
+  return value === null || value === undefined ? html`<span class="none">–</span>` : html`<code class="value">${JSON.stringify(value, null, 1)}</code>`;
 }
