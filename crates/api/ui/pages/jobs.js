@@ -94,8 +94,8 @@ const columns = (scope, given) => [
   { title: 'tags', cell: ({ tags }) => (tags ?? []).map((/** @type {string} */ tag) => html`<a class="tag" href=${href('jobs', { tag, tenant: given })}>${tag}</a> `) },
 ];
 
-/** @param {Record<string, string>} fields @param {string} scope @param {() => void} after */
-function actions(fields, scope, after) {
+/** @param {Record<string, string>} fields @param {string} tenant whose jobs @param {() => void} after */
+function actions(fields, tenant, after) {
   const verbs = /** @type {import('../view/bulk-dialog.js').Verb[]} */ (Object.keys(VERBS));
   const isAll = Object.keys(fields).length === 0;
   return html`<div class="buttons start" role="group" aria-label="Change all jobs that the filter fits">
@@ -103,9 +103,9 @@ function actions(fields, scope, after) {
     ${verbs.map((verb) => {
       const { scope, states } = VERBS[verb];
       const unless = isAll ? 'Filter first: this changes all jobs that the filter fits'
-        : scope === ALL ? 'Choose a tenant first: this changes jobs of one tenant, or of none'
+        : tenant === ALL ? 'Choose a tenant first: this changes jobs of one tenant, or of none'
         : fields.state && !states.includes(fields.state) ? `This changes jobs that are ${states.join(' or ')}` : null;
-      return actionButton({ name: verb, label: `${verb[0].toUpperCase()}${verb.slice(1)}…`, scope, unless, onClick: () => changeJobs({ verb, filter: filterOf(fields), words: wordsOf(fields), tenant: scope, after }) });
+      return actionButton({ name: verb, label: `${verb[0].toUpperCase()}${verb.slice(1)}…`, scope, unless, onClick: () => changeJobs({ verb, filter: filterOf(fields), words: wordsOf(fields), tenant, after }) });
     })}
   </div>`;
 }
