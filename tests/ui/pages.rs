@@ -41,14 +41,16 @@ const WIDER: &str = "
         .filter((element) => element.getBoundingClientRect().right > innerWidth + 1)
         .slice(0, 5).map((element) => element.outerHTML.slice(0, 200));";
 
-/// Words that are broken although they would fit, with the width of their element.
+/// Short words that are broken over lines, each with its element.
 const BROKEN: &str = r"
     const found = [];
     const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
         if (node.parentElement.closest('.unseen, thead, details:not([open]), option')) continue;
         for (const { 0: word, index } of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
-            if (word.length > 12) continue;
+            // An id or an address may be longer than a line.
+            const run = node.data.slice(0, index).match(/\S*$/)[0].length + node.data.slice(index).match(/^\S*/)[0].length;
+            if (word.length > 12 || run > 24) continue;
             const range = document.createRange();
             range.setStart(node, index);
             range.setEnd(node, index + word.length);
