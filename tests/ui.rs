@@ -10,3 +10,6 @@ mod keyboard;
 mod keys;
 mod live;
 mod pages;
+mod tenants;
+mod times;
+mod wrong;

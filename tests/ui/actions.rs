@@ -26,6 +26,11 @@ async fn topics_destinations_and_schedules_are_paused_resumed_and_run() {
     ui.open("#/topics", "page-topics").await;
     let done = ui.confirm(&in_row(TOPIC, "action-pause"), &format!("POST /v1/topics/{TOPIC}/pause")).await;
     assert!(done.contains("is paused"), "{done}");
+    let below = "return innerHeight - document.querySelector('footer').getBoundingClientRect().bottom";
+    assert_eq!(ui.browser.run(below, &[]).await, 0, "it is said at the lower edge, also of a short page");
+    ui.browser.click(&id("status-close")).await;
+    let height = "return document.querySelector('footer').getBoundingClientRect().height";
+    assert_eq!(ui.browser.run(height, &[]).await, 0, "what was read takes no room");
     assert_eq!(stack.topic(TOPIC).await["paused"], true);
     ui.confirm(&in_row(TOPIC, "action-resume"), &format!("POST /v1/topics/{TOPIC}/resume")).await;
     assert_eq!(stack.topic(TOPIC).await["paused"], false);

@@ -38,7 +38,7 @@ async fn a_key_is_asked_for_and_says_what_its_caller_may_do() {
     browser.wait_for(&id("panel-states")).await;
     ui.open(&job_page, "page-job").await;
     browser.wait_for(&format!("{}:enabled", id("action-cancel"))).await;
-    browser.wait_for(&id("tenant-input")).await;
+    browser.wait_for(&id("tenant-select")).await;
 
     browser.click(&id("key-forget")).await;
     use_key(browser, &reader).await;
@@ -77,7 +77,7 @@ async fn a_key_is_asked_for_and_says_what_its_caller_may_do() {
     assert!(!kept[2].as_str().expect("an address").contains(&reader), "{kept}");
 }
 
-async fn use_key(browser: &Browser, key: &str) {
+pub(super) async fn use_key(browser: &Browser, key: &str) {
     browser.write(&id("key-input"), key).await;
     browser.click(&id("key-submit")).await;
 }

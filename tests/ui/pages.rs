@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use ringback_testkit::{Answer, Sink, Stack, StackOptions};
+use ringback_testkit::{Answer, Script, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
 
 use super::dashboard::{Dashboard, id};
 use crate::sample_jobs::SOON;
 
 /// Each page: its fragment, its test id, and texts of the data that it has to show.
-const PAGES: [(&str, &str, &[&str]); 11] = [
+const PAGES: [(&str, &str, &[&str]); 13] = [
     ("#/", "page-overview", &["127.0.0.1:9 (refused, for ", "1 pull job is dead:"]),
     ("#/topics", "page-topics", &["mail"]),
     ("#/topic?topic=mail", "page-topic", &["retry"]),
     ("#/destinations", "page-destinations", &["refused, "]),
-    ("#/jobs?tag=customer:42", "page-jobs", &["later-3"]),
+    ("#/jobs?tag=customer:42", "page-jobs", &["later-3", "127.0.0.1:"]),
     ("#/job?topic=mail&id=fails", "page-job", &["the queue is full"]),
+    ("#/job?topic=mail&id=arrives", "page-job", &["RINGBACK_ATTEMPTS=all"]),
+    ("#/job?topic=mail&id=second", "page-job", &["answered 200 after "]),
     ("#/dead", "page-dead", &["exhausted", "buried", "Complete: 2 dead jobs."]),
     ("#/schedules", "page-schedules", &["daily-report"]),
     ("#/schedule?id=daily-report", "page-schedule", &["Europe/Berlin"]),
@@ -38,6 +40,31 @@ const WIDER: &str = "
     return [...document.querySelectorAll('body *')]
         .filter((element) => element.getBoundingClientRect().right > innerWidth + 1)
         .slice(0, 5).map((element) => element.outerHTML.slice(0, 200));";
+
+/// Short words that are broken over lines, each with its element.
+const BROKEN: &str = r"
+    const found = [];
+    const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        if (node.parentElement.closest('.unseen, thead, details:not([open]), option')) continue;
+        for (const { 0: word, index } of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+            // An id or an address may be longer than a line.
+            const run = node.data.slice(0, index).match(/\S*$/)[0].length + node.data.slice(index).match(/^\S*/)[0].length;
+            if (word.length > 12 || run > 24) continue;
+            const range = document.createRange();
+            range.setStart(node, index);
+            range.setEnd(node, index + word.length);
+            const lines = new Set([...range.getClientRects()].filter(({ width }) => width > 0).map(({ top }) => Math.round(top)));
+            if (lines.size > 1) found.push(`${word} in ${node.parentElement.outerHTML.slice(0, 120)}`);
+        }
+    }
+    return found.slice(0, 5);";
+
+/// Buttons of rows that a finger does not reach without scrolling to the side.
+const OUT_OF_REACH: &str = "
+    return [...document.querySelectorAll('td.actions button')]
+        .filter((button) => { const { left, right, width } = button.getBoundingClientRect(); return left < 0 || right > innerWidth || width === 0; })
+        .slice(0, 5).map((button) => button.outerHTML.slice(0, 200));";
 
 #[tokio::test]
 async fn each_page_shows_its_data_on_any_screen_to_everybody() {
@@ -69,10 +96,20 @@ async fn each_page_shows_its_data_on_any_screen_to_everybody() {
             }
         }
         ui.browser.prefer_colours("light").await;
-        ui.browser.resize(375, 812).await;
+        ui.browser.resize(390, 1600).await;
         save(&ui, &format!("{page}-narrow")).await;
-        let wider = ui.browser.run(WIDER, &[]).await;
-        faults.extend(strings(&wider).map(|element| format!("{page} is too wide for 375 px: {element}")));
+        for (script, fault) in [
+            (WIDER, "is too wide for 390 px"),
+            (BROKEN, "breaks a word at 390 px"),
+            (OUT_OF_REACH, "has buttons out of reach at 390 px"),
+        ] {
+            let found = ui.browser.run(script, &[]).await;
+            faults.extend(strings(&found).map(|element| format!("{page} {fault}: {element}")));
+        }
+        if axe.is_some() {
+            let found = ui.browser.run_async(AXE, &[]).await;
+            faults.extend(strings(&found).map(|fault| format!("{page} at 390 px: {fault}")));
+        }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     ui.has_no_complaints().await;
@@ -92,9 +129,15 @@ async fn fill(stack: &Stack, sink: &Sink) {
             "body": {"to": "someone@example.com", "n": 1.0}, "headers": {"x-shop": "north"}})
     };
     let later = (0..20).map(|n| job(&format!("later-{n}"), "1h"));
-    stack.batch(&later.chain([job("fails", "0s"), job("arrives", "0s")]).collect::<Vec<_>>()).await;
+    sink.answer_job("second", Script::first(1, Answer::status(503)));
+    stack
+        .batch(
+            &later.chain([job("fails", "0s"), job("arrives", "0s"), job("second", "0s")]).collect::<Vec<_>>(),
+        )
+        .await;
     stack.wait_state("mail", "fails", "dead", SOON).await;
     stack.wait_state("mail", "arrives", "done", SOON).await;
+    stack.wait_state("mail", "second", "done", SOON).await;
     stack.accept(&json!({"topic": "print", "id": "unprintable"})).await;
     let reserved = stack.reserve_one("print", &json!({"ttr": "10s", "wait": "10s"})).await;
     stack.settle(&reserved, "bury", &json!({"reason": "buried", "error": "no printer"})).await.expect(200);

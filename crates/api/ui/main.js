@@ -9,6 +9,8 @@ import { drawBy, redraw } from './core/redraw.js';
 import { currentRoute } from './core/route.js';
 import { session } from './core/session.js';
 import { restartStats } from './core/stats.js';
+import { learnTenants } from './core/tenant.js';
+import { announce } from './view/announce.js';
 import { closeDialog, showDialog } from './view/dialog.js';
 import { keyForm } from './view/key-form.js';
 import { shell } from './view/shell.js';
@@ -75,6 +77,7 @@ function open() {
 
 /** Moves the focus to the heading of the page that was opened, so that screen readers begin there. */
 function navigate() {
+  announce('');
   open();
   requestAnimationFrame(() => {
     window.scrollTo(0, 0);
@@ -93,6 +96,7 @@ session.watch(() => {
   restartStats();
   open();
   learnScopes();
+  learnTenants();
 });
 countEvents();
 live.start();
@@ -100,4 +104,5 @@ shareKey();
 restartStats();
 open();
 learnScopes();
+learnTenants();
 drawBy(draw);

@@ -2,7 +2,7 @@
 //! changes anything.
 
 use ringback_core::contract::{
-    Audit, Cursor, Filter, FoundJob, JobPauses, Page, Repair, Stats, StoreError, StoredJob,
+    Audit, Cursor, Filter, FoundJob, JobPauses, ListedJob, Page, Repair, Stats, StoreError, StoredJob,
 };
 use ringback_core::job::{Job, JobKey};
 
@@ -45,7 +45,21 @@ impl Store {
         from: Option<Cursor>,
         look: usize,
     ) -> Result<Page<Job>, StoreError> {
-        dispatch!(self.page(filter, from, look))
+        let Page { items, next, examined } = self.page_listed(filter, from, look).await?;
+        Ok(Page { items: items.into_iter().map(|listed| listed.job).collect(), next, examined })
+    }
+
+    /// [`Store::page`] with the origin that each job is delivered to.
+    ///
+    /// # Errors
+    /// Those of [`Store::page`].
+    pub async fn page_listed(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        look: usize,
+    ) -> Result<Page<ListedJob>, StoreError> {
+        dispatch!(self.page_listed(filter, from, look))
     }
 
     /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. There

@@ -183,6 +183,11 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &json!({"features": [feature]})).await;
     }
 
+    /// Sets the time zone of pages that are opened from now on.
+    pub async fn set_time_zone(&self, zone: &str) {
+        self.devtools("Emulation.setTimezoneOverride", &json!({"timezoneId": zone})).await;
+    }
+
     /// Whether an alert, a confirmation or a prompt of a script is open.
     pub async fn has_alert(&self) -> bool {
         self.call(Method::GET, "/alert/text", &Value::Null).await.is_ok()

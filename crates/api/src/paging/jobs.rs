@@ -9,8 +9,8 @@ use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::contract::{Cursor, InvalidCursor, Page, StoreError, StoredJob};
-use ringback_core::job::{Job, JobKey};
+use ringback_core::contract::{Cursor, InvalidCursor, ListedJob, Page, StoreError, StoredJob};
+use ringback_core::job::JobKey;
 use tokio::time::Instant;
 
 use super::MAX_PAGE_BYTES;
@@ -84,9 +84,9 @@ pub(crate) trait Listed {
     fn key(&self) -> &JobKey;
 }
 
-impl Listed for Job {
+impl Listed for ListedJob {
     fn key(&self) -> &JobKey {
-        &self.key
+        &self.job.key
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct PageLimits<W> {
     weigh: W,
 }
 
-impl PageLimits<fn(&Job) -> usize> {
+impl PageLimits<fn(&ListedJob) -> usize> {
     /// The limits of a page of small jobs.
     pub(crate) fn of_jobs(jobs: usize) -> Self {
         Self { jobs, scan: SCAN, weigh: |_| 0 }

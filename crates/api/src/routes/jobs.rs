@@ -15,7 +15,7 @@ use ringback_core::job::JobKey;
 use ringback_core::policy::Policies;
 use ringback_core::state::State as JobState;
 use ringback_core::wire::{
-    AttemptsAnswer, CancelAnswer, InFlight, InspectedJob, JobAnswer, PageAnswer, Problem, delay_note,
+    AttemptsAnswer, CancelAnswer, InFlight, InspectedJob, JobAnswer, PageAnswer, Problem, delay_note, host_of,
 };
 use ringback_service::http_server::Peer;
 use serde_json::json;
@@ -212,12 +212,12 @@ pub(crate) async fn list(
         Include::Nothing => {
             let limits = PageLimits::of_jobs(limit);
             let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
-            let read = |at, scan| api.store.page(&filter, at, scan);
+            let read = |at, scan| api.store.page_listed(&filter, at, scan);
             let page = paging::list_jobs(read, from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
-            let items = jobs.into_iter().map(|job| {
-                let tenant = caller.shown_tenant(job.key.topic.tenant().as_ref());
-                InspectedJob { tenant, ..InspectedJob::from(job) }
+            let items = jobs.into_iter().map(|listed| {
+                let tenant = caller.shown_tenant(listed.job.key.topic.tenant().as_ref());
+                InspectedJob { tenant, ..InspectedJob::from(listed) }
             });
             Ok(Json(page_answer(items, next)).into_response())
         }
@@ -233,7 +233,8 @@ pub(crate) async fn list(
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
             let items = jobs.into_iter().map(|stored| {
                 let tenant = caller.shown_tenant(stored.job.key.topic.tenant().as_ref());
-                InspectedJob { tenant, ..inspected(&api, &policies, stored) }
+                let host = host_of(stored.delivery.callback.origin());
+                InspectedJob { tenant, host, ..inspected(&api, &policies, stored) }
             });
             Ok(Json(page_answer(items, next)).into_response())
         }

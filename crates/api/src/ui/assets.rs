@@ -26,6 +26,7 @@ pub(super) const ASSETS: &[(&str, &[u8])] = assets![
     "core/session.js",
     "core/sse.js",
     "core/stats.js",
+    "core/tenant.js",
     "icon.svg",
     "index.html",
     "main.js",
@@ -34,6 +35,7 @@ pub(super) const ASSETS: &[(&str, &[u8])] = assets![
     "pages/curl.js",
     "pages/dead-sample.js",
     "pages/dead.js",
+    "pages/delivered.js",
     "pages/destinations.js",
     "pages/filter.js",
     "pages/job-actions.js",
@@ -61,4 +63,5 @@ pub(super) const ASSETS: &[(&str, &[u8])] = assets![
     "view/shell.js",
     "view/state.js",
     "view/table.js",
+    "view/tenant.js",
 ];

@@ -39,13 +39,14 @@ export function path(texts, ...parts) {
 /**
  * Calls the API, and returns what it answers.
  * @param {string} method @param {string} target a path of the API with its query
- * @param {{body?: unknown, signal?: AbortSignal, parse?: (text: string) => any}} [options] `parse` reads the answer
+ * @param {{body?: unknown, tenant?: string, signal?: AbortSignal, parse?: (text: string) => any}} [options] `tenant` is
+ * another one than was chosen; `parse` reads the answer
  * @returns {Promise<any>}
  */
 export async function call(method, target, options = {}) {
   const signals = [AbortSignal.timeout(TIMEOUT_MS)];
   if (options.signal) signals.push(options.signal);
-  const headers = session.headers();
+  const headers = session.headers(options.tenant);
   if (options.body !== undefined) headers['content-type'] = 'application/json';
   const body = options.body === undefined ? undefined : JSON.stringify(options.body);
   const answer = await send(target, { method, headers, body, signal: AbortSignal.any(signals) }, options.signal);

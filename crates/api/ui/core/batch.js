@@ -4,7 +4,7 @@
 const MAX_EVENTS = 300;
 
 /** @typedef {{submitted: number, done: number, failed: number, dead: number}} Counts */
-/** @typedef {{kind: string, topic: string, id: string, at: string, due_at?: string, outcome?: string, status?: number, error?: string, reason?: string, attempt?: number}} JobEvent */
+/** @typedef {{kind: string, tenant?: string, topic: string, id: string, at: string, due_at?: string, outcome?: string, status?: number, error?: string, duration_ms?: number, reason?: string, attempt?: number}} JobEvent */
 /** @typedef {{counts: [number, Counts][], events: JobEvent[], isIncomplete: boolean}} Batch */
 
 /** @returns {Counts} */

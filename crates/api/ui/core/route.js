@@ -21,6 +21,12 @@ export function href(name, params = {}) {
   return `#/${name}${query ? `?${query}` : ''}`;
 }
 
+/** Changes parameters of the address without opening its page again. @param {Record<string, string | null>} changed null takes one away */
+export function replaceParams(changed) {
+  const route = currentRoute();
+  if (route) history.replaceState(null, '', href(route.name, { ...Object.fromEntries(route.params), ...changed }));
+}
+
 /** @param {string} text @returns {[string, string]} */
 function split(text) {
   const mark = text.indexOf('?');

@@ -29,11 +29,11 @@ export const session = {
     return asked;
   },
 
-  /** The headers by which the API knows the caller. @returns {Record<string, string>} */
-  headers() {
+  /** The headers by which the API knows the caller. @param {string} [tenant] another one than was chosen; empty for none @returns {Record<string, string>} */
+  headers(tenant = session.tenant) {
     const headers = /** @type {Record<string, string>} */ ({});
     if (session.key) headers['authorization'] = `Bearer ${session.key}`;
-    if (session.key && session.tenant) headers['ringback-tenant'] = session.tenant;
+    if (session.key && tenant) headers['ringback-tenant'] = tenant;
     return headers;
   },
 

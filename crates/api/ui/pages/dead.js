@@ -3,33 +3,37 @@
 import { html } from '../vendor/lit-html.js';
 import { resource } from '../core/resource.js';
 import { href } from '../core/route.js';
+import { ALL, NONE, ownerOfItem, scopeOf } from '../core/tenant.js';
 import { changeJobs } from '../view/bulk-dialog.js';
 import { actionButton } from '../view/confirm.js';
 import { ago, count, plural } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { failure } from '../view/state.js';
 import { table } from '../view/table.js';
+import { ownerNote, tenantColumn } from '../view/tenant.js';
 import { sampleOf } from './dead-sample.js';
 import { wordsOf } from './filter.js';
 
 /** The longest text of an error that a filter takes. */
 const MAX_ERROR = 128;
 
-/** @typedef {{reason: string, host: string | null, status?: number, error?: string, jobs: number, first: string, last: string, topics: Set<string>}} Group */
+/** @typedef {{tenant?: string, reason: string, host: string | null, status?: number, error?: string, jobs: number, first: string, last: string, topics: Set<string>}} Group */
 
 /** @type {import('../main.js').MakePage} */
 export function deadPage(params, signal) {
-  const topic = params.get('topic') ?? '';
+  const [topic, given] = [params.get('topic') ?? '', params.get('tenant')];
+  // A topic is of one tenant, or of none.
+  const scope = topic && scopeOf(params) === ALL ? NONE : scopeOf(params);
   const of = resource(async (signal) => {
-    const { jobs, total } = await sampleOf(topic, signal);
+    const { jobs, total } = await sampleOf(topic, scope, signal);
     return { groups: grouped(jobs), looked: jobs.length, total };
   }, { signal });
   const view = () => html`<div data-testid="page-dead">
-    <h1 tabindex="-1">Dead letters${topic ? html` of <a href=${href('topic', { topic })}>${topic}</a>` : ''}</h1>
-    <p><a href=${href('jobs', { state: 'dead', topic })}>List them</a>${topic ? html`, or see <a href=${href('dead')}>those of all topics</a>` : ''}.</p>
+    <h1 tabindex="-1">Dead letters${topic ? html` of <a href=${href('topic', { topic, tenant: scope })}>${topic}</a>` : ''}${ownerNote(scope)}</h1>
+    <p><a href=${href('jobs', { state: 'dead', topic, tenant: topic ? scope : given })}>List them</a>${topic ? html`, or see <a href=${href('dead', { tenant: given })}>those of all topics</a>` : ''}.</p>
     ${panel({ name: 'dead', of }, ({ groups, looked, total }) => html`
       <p data-testid="dead-sample">${looked >= total ? `Complete: ${plural(looked, 'dead job')}.` : `A sample: ${count(looked)} of ${plural(total, 'dead job')}. There may be groups that it does not show.`}</p>
-      ${table({ name: 'dead', caption: 'Dead jobs by reason, host and last answer', items: groups, key: keyOf, columns: columns(topic, of.refresh), empty: total === 0 ? 'No job is dead.' : 'None was found in the time that there was: list them.' })}
+      ${table({ name: 'dead', caption: 'Dead jobs by reason, host and last answer', items: groups, key: keyOf, columns: columns(topic, scope, of.refresh), empty: total === 0 ? 'No job is dead.' : 'None was found in the time that there was: list them.' })}
       <div class="pager"><button type="button" data-testid="refresh" @click=${of.refresh}>Refresh</button></div>`)}
   </div>`;
   return { title: 'Dead letters', view };
@@ -39,8 +43,8 @@ export function deadPage(params, signal) {
 function grouped(jobs) {
   /** @type {Map<string, Group>} */
   const groups = new Map();
-  for (const { topic, reason, last, request } of jobs) {
-    const group = { reason, host: hostOf(request?.url), status: last?.status, error: last?.status === undefined ? last?.error : undefined };
+  for (const { tenant, topic, reason, last, request } of jobs) {
+    const group = { tenant, reason, host: hostOf(request?.url), status: last?.status, error: last?.status === undefined ? last?.error : undefined };
     const at = last?.at ?? '';
     const known = groups.get(keyOf(group));
     if (known) {
@@ -60,9 +64,9 @@ function hostOf(url) {
   return url ? new URL(url).host : null;
 }
 
-/** @param {{reason: string, host: string | null, status?: number, error?: string}} group */
-function keyOf({ reason, host, status, error }) {
-  return `${reason}|${host ?? ''}|${status ?? error ?? ''}`;
+/** @param {{tenant?: string, reason: string, host: string | null, status?: number, error?: string}} group */
+function keyOf({ tenant, reason, host, status, error }) {
+  return `${tenant ? `${tenant}/` : ''}${reason}|${host ?? ''}|${status ?? error ?? ''}`;
 }
 
 /** The filter that fits a group. A group without a host or an answer is wider: a filter cannot ask for what is not there. @param {string} topic @param {Group} group */
@@ -71,18 +75,19 @@ function filterOf(topic, { reason, host, status, error }) {
   return Object.fromEntries(given);
 }
 
-/** @param {string} topic @param {() => void} after @returns {import('../view/table.js').Column<Group>[]} */
-function columns(topic, after) {
+/** @param {string} topic @param {string} scope @param {() => void} after @returns {import('../view/table.js').Column<Group>[]} */
+function columns(topic, scope, after) {
   const change = (/** @type {'revive' | 'purge'} */ verb, /** @type {Group} */ group) => {
     const filter = filterOf(topic, group);
-    changeJobs(verb, filter, wordsOf(filter), after);
+    changeJobs({ verb, filter, words: wordsOf(filter), tenant: ownerOfItem(group, scope), after });
   };
   const about = (/** @type {Group} */ { reason, host }) => `${reason} at ${host ?? 'consumers'}`;
   return [
     { title: 'reason', cell: ({ reason }) => reason },
+    ...tenantColumn(scope),
     { title: 'host', cell: ({ host }) => host ?? html`<span class="soft">pull jobs</span>` },
     { title: 'last answer', cell: ({ status, error }) => failure({ status, error }) },
-    { title: 'jobs', kind: 'number', cell: (group) => html`<a href=${href('jobs', filterOf(topic, group))}>${count(group.jobs)}</a>` },
+    { title: 'jobs', kind: 'number', cell: (group) => html`<a href=${href('jobs', { ...filterOf(topic, group), tenant: ownerOfItem(group, scope) })}>${count(group.jobs)}</a>` },
     { title: 'topics', cell: ({ topics }) => [...topics].slice(0, 3).join(', ') + (topics.size > 3 ? ` and ${topics.size - 3} more` : '') },
     { title: 'failed', cell: ({ first, last }) => html`${ago(first)}${last !== first ? html` to ${ago(last)}` : ''}` },
     { title: 'actions', kind: 'actions', cell: (group) => html`

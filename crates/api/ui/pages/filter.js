@@ -2,7 +2,8 @@
 
 import { html } from '../vendor/lit-html.js';
 import { now } from '../core/api.js';
-import { milliseconds } from '../view/format.js';
+import { tenants } from '../core/tenant.js';
+import { exact, instant, milliseconds } from '../view/format.js';
 
 /** @typedef {{name: string, label: string, hint: string, options?: string[], kind?: 'past' | 'future' | 'number'}} Field */
 
@@ -39,23 +40,26 @@ export function filterOf(fields) {
 /** The filter as people read it. @param {Record<string, unknown>} fields */
 export function wordsOf(fields) {
   const named = FIELDS.filter(({ name }) => fields[name] !== undefined);
-  return named.map(({ name, label }) => `${label} ${fields[name]}`).join(', ');
+  return named.map(({ name, label, kind }) => `${label} ${isTime(kind) ? exact(String(fields[name])) : fields[name]}`).join(', ');
 }
 
 /**
- * The form, in which times may be written as durations before or after now.
- * @param {Record<string, string>} fields @param {(fields: Record<string, string>) => void} onApply
+ * The form, in which times may be written as durations before or after now, or as times where the browser is. With the root
+ * key it asks for a tenant too.
+ * @param {Record<string, string>} fields @param {string} tenant @param {(fields: Record<string, string>) => void} onApply
  */
-export function filterForm(fields, onApply) {
+export function filterForm(fields, tenant, onApply) {
   /** @param {SubmitEvent} event */
   const apply = (event) => {
     event.preventDefault();
     const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
     const values = FIELDS.map((field) => [field.name, timeOf(field, String(data.get(field.name) ?? '').trim())]);
+    values.push(['tenant', String(data.get('tenant') ?? '').trim()]);
     onApply(Object.fromEntries(values.filter(([, value]) => value !== '')));
   };
   return html`<form class="filter" data-testid="filter-form" @submit=${apply} aria-label="Filter">
     ${FIELDS.map((field) => html`<label>${field.label} ${input(field, fields[field.name] ?? '')}</label>`)}
+    ${tenants.isRoot ? html`<label>tenant ${input({ name: 'tenant', label: 'tenant', hint: 'as chosen above' }, tenant)}</label>` : ''}
     <div class="buttons start">
       <button type="submit" class="primary" data-testid="filter-apply">Find</button>
       <button type="button" data-testid="filter-clear" @click=${() => onApply({})}>Clear</button>
@@ -73,9 +77,15 @@ function input({ name, hint, options }, value) {
     : html`<input name=${name} data-testid="filter-${name}" .value=${value} placeholder=${hint} autocomplete="off" spellcheck="false">`;
 }
 
-/** A time by RFC 3339, if the text is a duration. @param {Field} field @param {string} text */
+/** @param {Field['kind']} kind */
+function isTime(kind) {
+  return kind === 'past' || kind === 'future';
+}
+
+/** A time by RFC 3339, if the text is a duration or a time without an offset. @param {Field} field @param {string} text */
 function timeOf({ kind }, text) {
-  const ms = kind === 'past' || kind === 'future' ? milliseconds(text) : NaN;
-  if (Number.isNaN(ms)) return text;
+  if (!isTime(kind)) return text;
+  const ms = milliseconds(text);
+  if (Number.isNaN(ms)) return instant(text);
   return new Date(now() + (kind === 'past' ? -ms : ms)).toISOString();
 }

@@ -6,14 +6,14 @@ import { actionButton, confirm } from '../view/confirm.js';
 import { DUE, dueOf } from '../view/due.js';
 import { exact } from '../view/format.js';
 
-/** @param {any} job @param {() => void} after loads the job again */
-export function jobActions(job, after) {
+/** @param {any} job @param {string} tenant whose it is @param {() => void} after loads the job again */
+export function jobActions(job, tenant, after) {
   const { topic, id, state } = job;
   const name = `${topic}/${id}`;
   const at = path`/v1/jobs/${topic}/${id}`;
   const isNow = (/** @type {any} */ answer) => `${name} is ${answer.state} now.`;
   const only = (/** @type {string[]} */ states) => (states.includes(state) ? null : `Only a job that is ${states.join(' or ')}; this one is ${state}`);
-  const common = { after };
+  const common = { tenant, after };
 
   const run = () => confirm({ ...common, title: `Run ${name}`, verb: 'Run', method: 'POST', path: `${at}/run`, words: `It is due now instead of ${exact(job.due_at)}, and is delivered after the jobs of its lane that are ready already.`, done: isNow });
   const cancel = () => confirm({

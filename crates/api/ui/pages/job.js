@@ -7,12 +7,15 @@ import { rawAt } from '../core/raw-json.js';
 import { redraw } from '../core/redraw.js';
 import { resource } from '../core/resource.js';
 import { href } from '../core/route.js';
+import { isEventOf, ownerOf } from '../core/tenant.js';
 import { announce } from '../view/announce.js';
 import { closeDialog, openDialog } from '../view/dialog.js';
 import { count, moment } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { failure, stateLabel } from '../view/state.js';
+import { ownerNote } from '../view/tenant.js';
 import { curlOf } from './curl.js';
+import { deliveredView, deliveryOfArchive, deliveryOfEvent, deliveryOfLog } from './delivered.js';
 import { jobActions } from './job-actions.js';
 import { requestView } from './request.js';
 import { timelineView } from './timeline.js';
@@ -24,17 +27,30 @@ const AFTER_EVENT_MS = 1000;
 
 /** @type {import('../main.js').MakePage} */
 export function jobPage(params, signal) {
-  const [topic, id] = [params.get('topic') ?? '', params.get('id') ?? ''];
+  const [topic, id, tenant] = [params.get('topic') ?? '', params.get('id') ?? '', ownerOf(params)];
   const at = path`/v1/jobs/${topic}/${id}`;
-  const job = resource((signal) => call('GET', `${at}?include=request`, { signal, parse }), { signal, every: EVERY_MS });
-  const attempts = resource((signal) => loadAttempts(at, signal), { signal, every: EVERY_MS });
+  const job = resource((signal) => call('GET', `${at}?include=request`, { tenant, signal, parse }), { signal, every: EVERY_MS });
+  const attempts = resource((signal) => loadAttempts(at, tenant, signal), { signal, every: EVERY_MS });
+  /** What the events say of its success, and what the archive does. @type {import('./delivered.js').Delivery | null} */
+  let seen = null;
+  /** @type {import('../core/resource.js').Resource<import('./delivered.js').Delivery | null> | null} */
+  let archived = null;
+  /** @param {any} job */
+  const deliveryOf = (job) => {
+    if (job.state !== 'done') return null;
+    const known = deliveryOfLog(job, attempts.value?.items ?? []) ?? seen;
+    if (!known && attempts.value) archived ??= resource((signal) => deliveryOfArchive(job, tenant, signal), { signal });
+    return known ?? archived?.value ?? null;
+  };
   const refresh = () => {
     job.refresh();
     attempts.refresh();
   };
   let timer = 0;
   live.listen(({ events }) => {
-    if (timer !== 0 || !events.some((event) => event.topic === topic && event.id === id)) return;
+    const own = events.filter((event) => event.topic === topic && event.id === id && isEventOf(event, tenant));
+    seen = own.map(deliveryOfEvent).findLast((delivery) => delivery !== null) ?? seen;
+    if (timer !== 0 || own.length === 0) return;
     timer = setTimeout(() => {
       timer = 0;
       if (!signal.aborted) refresh();
@@ -42,13 +58,13 @@ export function jobPage(params, signal) {
   }, signal);
 
   const view = () => html`<div data-testid="page-job">
-    <h1 tabindex="-1"><a href=${href('topic', { topic })}>${topic}</a>/${id}</h1>
+    <h1 tabindex="-1"><a href=${href('topic', { topic, tenant })}>${topic}</a>/${id}${ownerNote(tenant)}</h1>
     ${panel({ name: 'job', of: job }, (answer) => html`
-      <div class="buttons start">${jobActions(answer, refresh)}
+      <div class="buttons start">${jobActions(answer, tenant, refresh)}
         <button type="button" data-testid="action-curl" @click=${() => showCurl(answer)} ?disabled=${!answer.request?.url}
           title=${answer.request?.url ? '' : 'Only jobs with a URL that have not ended'}>Copy as curl…</button>
         <button type="button" data-testid="refresh" @click=${refresh}>Refresh</button></div>
-      ${factsView(answer)}`)}
+      ${factsView(answer, tenant, deliveryOf(answer))}`)}
     ${panel({ name: 'timeline', title: 'Attempts', of: attempts }, ({ items }) => timelineView(job.value ?? {}, items))}
     ${job.value?.request ? html`<section class="panel" data-testid="panel-request"><h2>Request</h2>${requestView(job.value)}</section>`
       : job.value ? html`<p class="soft">What was submitted is not kept once a job has ended.</p>` : nothing}
@@ -61,25 +77,26 @@ function parse(text) {
   return { ...JSON.parse(text), rawBody: rawAt(text, 'request', 'body') };
 }
 
-/** @param {string} at @param {AbortSignal} signal */
-async function loadAttempts(at, signal) {
+/** @param {string} at @param {string} tenant @param {AbortSignal} signal */
+async function loadAttempts(at, tenant, signal) {
   try {
-    return await call('GET', `${at}/attempts`, { signal });
+    return await call('GET', `${at}/attempts`, { tenant, signal });
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return { items: [] };
     throw error;
   }
 }
 
-/** @param {any} job */
-function factsView(job) {
+/** @param {any} job @param {string} tenant @param {import('./delivered.js').Delivery | null} delivery */
+function factsView(job, tenant, delivery) {
   return html`<dl>
     <dt>state</dt><dd>${stateLabel(job.state, 'job-state')}${job.reason ? html` ${job.reason}` : nothing}</dd>
+    ${deliveredView(job, delivery)}
     <dt>due</dt><dd>${moment(job.due_at)}</dd>
     <dt>created</dt><dd>${moment(job.created_at)}</dd>
     <dt>attempts</dt><dd>${count(job.attempts)}, of which ${count(job.failures)} failed</dd>
     ${job.last ? html`<dt>last failure</dt><dd>${failure(job.last)} <span class="soft">${moment(job.last.at)}, after ${job.last.duration_ms} ms</span></dd>` : nothing}
-    ${job.tags ? html`<dt>tags</dt><dd>${job.tags.map((/** @type {string} */ tag) => html`<a class="tag" href=${href('jobs', { tag })}>${tag}</a> `)}</dd>` : nothing}
+    ${job.tags ? html`<dt>tags</dt><dd>${job.tags.map((/** @type {string} */ tag) => html`<a class="tag" href=${href('jobs', { tag, tenant })}>${tag}</a> `)}</dd>` : nothing}
   </dl>`;
 }
 

@@ -6,12 +6,14 @@ import { live } from '../core/events.js';
 import { pages } from '../core/pages.js';
 import { redraw, redrawSoon } from '../core/redraw.js';
 import { href } from '../core/route.js';
+import { ALL, isEventOf, NONE, ownerOfItem, scopeOf } from '../core/tenant.js';
 import { changeJobs, VERBS } from '../view/bulk-dialog.js';
 import { actionButton } from '../view/confirm.js';
 import { ago, count } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { failure, stateLabel } from '../view/state.js';
 import { pager, table } from '../view/table.js';
+import { ownerNote, tenantColumn } from '../view/tenant.js';
 import { fieldsOf, filterForm, filterOf, wordsOf } from './filter.js';
 
 const LIMIT = 100;
@@ -21,10 +23,13 @@ const LOOK_MS = 4000;
 /** @type {import('../main.js').MakePage} */
 export function jobsPage(params, signal) {
   const fields = fieldsOf(params);
+  const given = params.get('tenant') ?? '';
+  // A topic is of one tenant, or of none.
+  const scope = fields.topic && scopeOf(params) === ALL ? NONE : scopeOf(params);
   /** How many jobs were found so far by a search that goes on. @type {number | null} */
   let foundSoFar = null;
   const list = pages(async (cursor, signal) => {
-    const found = await search(fields, cursor, signal, (count) => {
+    const found = await search({ fields, scope }, cursor, signal, (count) => {
       foundSoFar = count;
       redraw();
     });
@@ -36,7 +41,7 @@ export function jobsPage(params, signal) {
   let isStale = false;
   live.listen((batch) => {
     isStale ||= batch.isIncomplete;
-    if (batch.events.filter((event) => apply(event, list.items)).length > 0) redrawSoon();
+    if (batch.events.filter((event) => apply(event, list.items, scope)).length > 0) redrawSoon();
   }, signal);
   const find = (/** @type {Record<string, string>} */ next) => {
     const to = href('jobs', next);
@@ -44,12 +49,12 @@ export function jobsPage(params, signal) {
     else location.hash = to;
   };
   const view = () => html`<div data-testid="page-jobs">
-    <h1 tabindex="-1">Jobs</h1>
-    ${filterForm(fields, find)}
-    ${actions(fields, list.refresh)}
+    <h1 tabindex="-1">Jobs${ownerNote(scope)}</h1>
+    ${filterForm(fields, given, find)}
+    ${actions(fields, scope, list.refresh)}
     ${foundSoFar === null ? nothing : html`<p class="soft" role="status">Looking through the jobs: ${count(foundSoFar)} found so far…</p>`}
     ${panel({ name: 'jobs', of: list.of }, ({ items, next }) => html`
-      ${table({ name: 'jobs', caption: Object.keys(fields).length ? `Jobs with ${wordsOf(fields)}` : 'Jobs', items, columns: COLUMNS, key: ({ topic, id }) => `${topic}/${id}`, empty: next ? 'None among those that were looked at so far; the next page looks on.' : 'No pending or dead job fits. Done and cancelled jobs are not listed.' })}
+      ${table({ name: 'jobs', caption: Object.keys(fields).length ? `Jobs with ${wordsOf(fields)}` : 'Jobs', items, columns: columns(scope, given), key: ({ tenant, topic, id }) => `${tenant ? `${tenant}/` : ''}${topic}/${id}`, empty: next ? 'None among those that were looked at so far; the next page looks on.' : 'No pending or dead job fits. Done and cancelled jobs are not listed.' })}
       ${items.length > 0 && items.length < LIMIT && next ? html`<p class="soft">These were found in ${LOOK_MS / 1000} seconds; the next page looks on.</p>` : nothing}
       ${isStale ? html`<p class="soft">More happened than can be followed: rows may be older than they look. Refresh to see them as they are.</p>` : nothing}
       ${pager(list)}`)}
@@ -59,16 +64,16 @@ export function jobsPage(params, signal) {
 
 /**
  * Reads a page of jobs: answers of the API with few jobs are put together, for a while.
- * @param {Record<string, string>} fields @param {string | null} cursor @param {AbortSignal} signal
+ * @param {{fields: Record<string, string>, scope: string}} of @param {string | null} cursor @param {AbortSignal} signal
  * @param {(count: number) => void} onFound
  */
-async function search(fields, cursor, signal, onFound) {
+async function search({ fields, scope }, cursor, signal, onFound) {
   const deadline = performance.now() + LOOK_MS;
   const items = [];
   let next = cursor;
   do {
     const query = new URLSearchParams({ ...fields, limit: String(LIMIT - items.length), ...(next ? { cursor: next } : {}) });
-    const answer = await call('GET', `/v1/jobs?${query}`, { signal });
+    const answer = await call('GET', `/v1/jobs?${query}`, { tenant: scope, signal });
     items.push(...answer.items);
     next = answer.next;
     if (next) onFound(items.length);
@@ -76,19 +81,21 @@ async function search(fields, cursor, signal, onFound) {
   return { items, next };
 }
 
-/** @type {import('../view/table.js').Column<any>[]} */
-const COLUMNS = [
-  { title: 'job', cell: ({ topic, id }) => html`<a href=${href('job', { topic, id })}><span class="soft">${topic}/</span>${id}</a>` },
+/** @param {string} scope @param {string} given the tenant of the address @returns {import('../view/table.js').Column<any>[]} */
+const columns = (scope, given) => [
+  { title: 'job', cell: (job) => html`<a href=${href('job', { topic: job.topic, id: job.id, tenant: ownerOfItem(job, scope) })}><span class="soft">${job.topic}/</span>${job.id}</a>` },
+  ...tenantColumn(scope),
   { title: 'state', cell: ({ state, reason }) => html`${stateLabel(state)}${reason ? html` <span class="soft">${reason}</span>` : nothing}` },
+  { title: 'host', cell: ({ host }) => (host ? html`<a href=${href('jobs', { host, tenant: given })}>${host}</a>` : html`<span class="soft">pull job</span>`) },
   { title: 'due', cell: ({ due_at: due }) => ago(due) },
   { title: 'created', cell: ({ created_at: created }) => ago(created) },
   { title: 'attempts', kind: 'number', cell: ({ attempts }) => count(attempts) },
   { title: 'last failure', cell: ({ last }) => failure(last) },
-  { title: 'tags', cell: ({ tags }) => (tags ?? []).map((/** @type {string} */ tag) => html`<a class="tag" href=${href('jobs', { tag })}>${tag}</a> `) },
+  { title: 'tags', cell: ({ tags }) => (tags ?? []).map((/** @type {string} */ tag) => html`<a class="tag" href=${href('jobs', { tag, tenant: given })}>${tag}</a> `) },
 ];
 
-/** @param {Record<string, string>} fields @param {() => void} after */
-function actions(fields, after) {
+/** @param {Record<string, string>} fields @param {string} tenant whose jobs @param {() => void} after */
+function actions(fields, tenant, after) {
   const verbs = /** @type {import('../view/bulk-dialog.js').Verb[]} */ (Object.keys(VERBS));
   const isAll = Object.keys(fields).length === 0;
   return html`<div class="buttons start" role="group" aria-label="Change all jobs that the filter fits">
@@ -96,15 +103,16 @@ function actions(fields, after) {
     ${verbs.map((verb) => {
       const { scope, states } = VERBS[verb];
       const unless = isAll ? 'Filter first: this changes all jobs that the filter fits'
+        : tenant === ALL ? 'Choose a tenant first: this changes jobs of one tenant, or of none'
         : fields.state && !states.includes(fields.state) ? `This changes jobs that are ${states.join(' or ')}` : null;
-      return actionButton({ name: verb, label: `${verb[0].toUpperCase()}${verb.slice(1)}…`, scope, unless, onClick: () => changeJobs(verb, filterOf(fields), wordsOf(fields), after) });
+      return actionButton({ name: verb, label: `${verb[0].toUpperCase()}${verb.slice(1)}…`, scope, unless, onClick: () => changeJobs({ verb, filter: filterOf(fields), words: wordsOf(fields), tenant, after }) });
     })}
   </div>`;
 }
 
-/** Changes the row of the job that an event is about. @param {import('../core/batch.js').JobEvent} event @param {any[]} items */
-function apply(event, items) {
-  const job = items.find(({ topic, id }) => topic === event.topic && id === event.id);
+/** Changes the row of the job that an event is about. @param {import('../core/batch.js').JobEvent} event @param {any[]} items @param {string} scope */
+function apply(event, items, scope) {
+  const job = items.find((item) => item.topic === event.topic && item.id === event.id && isEventOf(event, ownerOfItem(item, scope)));
   if (!job) return false;
   if (event.kind === 'promoted') job.state = 'ready';
   else if (event.kind === 'submitted') Object.assign(job, { state: 'delayed', due_at: event.due_at });

@@ -8,6 +8,7 @@ import { lately, SECONDS } from '../core/rates.js';
 import { redrawSoon } from '../core/redraw.js';
 import { resource } from '../core/resource.js';
 import { href } from '../core/route.js';
+import { session } from '../core/session.js';
 import { stats } from '../core/stats.js';
 import { bars, figures, legend, lines, partsBar } from '../view/charts.js';
 import { count, duration, exact, plural, rate, relative } from '../view/format.js';
@@ -30,7 +31,7 @@ export function overviewPage(_params, signal) {
     <h1 tabindex="-1">Overview</h1>
     ${panel({ name: 'wrong', title: 'What is wrong now', of: lists }, (lists) => {
       const counts = stats().value;
-      return counts ? wrongView(whatIsWrong(counts, lists, now()), isPartial(lists)) : nothing;
+      return counts ? wrongView(whatIsWrong(counts, lists, { now: now(), scope: session.tenant }), isPartial(lists)) : nothing;
     })}
     <div class="columns">
       ${panel({ name: 'states', title: 'Jobs', of: stats() }, statesView)}
@@ -65,13 +66,20 @@ function isPartial({ topics, destinations }) {
 
 /** @param {import('./wrong.js').Wrong[]} found @param {boolean} isPartial */
 function wrongView(found, isPartial) {
-  return html`${found.length === 0
-    ? html`<p data-testid="wrong-none">Nothing that can be seen from here.</p>`
-    : html`<ul class="wrong" data-testid="wrong-list">${found.map(({ kind, text, links }) => html`<li class=${kind} data-testid="wrong-item">
-        <strong>${kind === 'bad' ? 'Wrong: ' : 'Note: '}</strong>${text}
-        ${links.map(({ text, to }, index) => html`${index ? ', ' : ' '}<a href=${to}>${text}</a>`)}
-      </li>`)}</ul>`}
+  const [wrong, notes] = [found.filter(({ kind }) => kind === 'bad'), found.filter(({ kind }) => kind === 'note')];
+  return html`${wrong.length === 0
+    ? html`<p class="good" data-testid="wrong-none">Nothing is wrong, as far as can be seen from here.</p>`
+    : html`<ul class="wrong" data-testid="wrong-list">${wrong.map(sentence)}</ul>`}
+    ${notes.length === 0 ? nothing : html`<h3>To know</h3><ul class="wrong" data-testid="notes-list">${notes.map(sentence)}</ul>`}
     ${isPartial ? html`<p class="soft">Looked at: the first ${count(LOOKED_AT)} topics and destinations.</p>` : nothing}`;
+}
+
+/** @param {import('./wrong.js').Wrong} found */
+function sentence({ kind, text, links }) {
+  return html`<li class=${kind} data-testid="wrong-item">
+    <strong>${kind === 'bad' ? 'Wrong: ' : 'Note: '}</strong>${text}
+    ${links.map(({ text, to }, index) => html`${index ? ', ' : ' '}<a href=${to}>${text}</a>`)}
+  </li>`;
 }
 
 /** @param {any} answer */

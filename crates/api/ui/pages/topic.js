@@ -4,30 +4,32 @@ import { html } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';
 import { resource } from '../core/resource.js';
 import { href } from '../core/route.js';
+import { ownerOf } from '../core/tenant.js';
 import { count, duration, moment } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { STATES } from '../view/state.js';
+import { ownerNote } from '../view/tenant.js';
 import { pauseButton } from './topics.js';
 
 const EVERY_MS = 5000;
 
 /** @type {import('../main.js').MakePage} */
 export function topicPage(params, signal) {
-  const topic = params.get('topic') ?? '';
-  const of = resource((signal) => call('GET', path`/v1/topics/${topic}`, { signal }), { signal, every: EVERY_MS });
+  const [topic, tenant] = [params.get('topic') ?? '', ownerOf(params)];
+  const of = resource((signal) => call('GET', path`/v1/topics/${topic}`, { tenant, signal }), { signal, every: EVERY_MS });
   const view = () => html`<div data-testid="page-topic">
-    <h1 tabindex="-1">Topic ${topic}</h1>
-    ${panel({ name: 'topic', of }, (answer) => topicView(answer, of.refresh))}
+    <h1 tabindex="-1">Topic ${topic}${ownerNote(tenant)}</h1>
+    ${panel({ name: 'topic', of }, (answer) => topicView(answer, tenant, of.refresh))}
   </div>`;
   return { title: `Topic ${topic}`, view };
 }
 
-/** @param {any} answer @param {() => void} after */
-function topicView(answer, after) {
+/** @param {any} answer @param {string} tenant @param {() => void} after */
+function topicView(answer, tenant, after) {
   const { topic, paused, states, oldest_due_at: due, late_ms: late, policy } = answer;
   return html`
-    <div class="buttons start">${pauseButton(answer, after)}
-      <a class="button" href=${href('jobs', { topic })}>Jobs</a> <a class="button" href=${href('dead', { topic })}>Dead letters</a></div>
+    <div class="buttons start">${pauseButton(answer, tenant, after)}
+      <a class="button" href=${href('jobs', { topic, tenant })}>Jobs</a> <a class="button" href=${href('dead', { topic, tenant })}>Dead letters</a></div>
     <ul class="counts">${STATES.map((state) => html`<li class="state-${state}"><strong>${count(states[state])}</strong> <span>${state}</span></li>`)}</ul>
     <dl>
       <dt>paused</dt><dd>${paused ? 'yes' : 'no'}</dd>

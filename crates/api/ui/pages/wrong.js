@@ -1,10 +1,13 @@
 // What is wrong now, in words, read from counts that the API gives: each with links to the jobs that it speaks of.
 
 import { href } from '../core/route.js';
+import { ownerOfItem } from '../core/tenant.js';
 import { count, duration, lastFailure, plural } from '../view/format.js';
 
 /** How long a job may wait before that is worth a word. */
 const LATE_MS = 10_000;
+/** How many attempts must have failed until a destination counts as failing: one failure is what retries are for. */
+const FAILED = 2;
 /** How many topics or destinations are named. */
 const NAMED = 5;
 
@@ -12,11 +15,12 @@ const NAMED = 5;
 
 /** @typedef {{topics: {items: any[], next: string | null}, destinations: {items: any[], next: string | null}, failing: any[], bulk: any[]}} Lists */
 
-/** @param {any} stats @param {Lists} lists @param {number} now @returns {Wrong[]} */
-export function whatIsWrong(stats, { topics: { items: topics }, destinations, failing, bulk }, now) {
+/** @param {any} stats @param {Lists} lists @param {{now: number, scope: string}} at `scope` is whose the lists are @returns {Wrong[]} */
+export function whatIsWrong(stats, { topics: { items }, destinations, failing, bulk }, { now, scope }) {
+  const topics = items.map((topic) => ({ ...topic, owner: ownerOfItem(topic, scope) }));
   return [
     ...ofStore(stats), ...failingDestinations(failing, now), ...deadByHost(destinations.items), ...deadWithoutHost(topics, destinations),
-    ...late(topics), ...overdue(topics, now), ...lateness(stats), ...pausedTopics(topics), ...pausedDestinations(destinations.items),
+    ...late(topics, destinations.items), ...overdue(topics, now), ...lateness(stats), ...pausedTopics(topics), ...pausedDestinations(destinations.items),
     ...running(bulk),
   ];
 }
@@ -33,15 +37,16 @@ function ofStore({ states, tombstones, archive, store }) {
   return found;
 }
 
-/** @param {any[]} failing @param {number} now @returns {Wrong[]} */
-function failingDestinations(failing, now) {
+/** @param {any[]} all those that fail @param {number} now @returns {Wrong[]} */
+function failingDestinations(all, now) {
+  const failing = all.filter(({ paused, failing }) => !paused && failing.attempts >= FAILED);
   if (failing.length === 0) return [];
   const longest = [...failing].sort((a, b) => Date.parse(a.failing.since) - Date.parse(b.failing.since));
   const links = longest.slice(0, NAMED).map(({ host, port, failing }) => ({
     text: `${host}:${port} (${lastFailure(failing)}, for ${duration(Math.max(0, now - Date.parse(failing.since)))})`, to: href('jobs', { host: `${host}:${port}` }),
   }));
-  const all = failing.length > NAMED ? [{ text: 'all of them', to: href('destinations', { failing: 'true' }) }] : [];
-  return [{ kind: 'bad', text: `${plural(failing.length, 'destination fails', 'destinations fail')}:`, links: [...links, ...all] }];
+  const others = failing.length > NAMED ? [{ text: 'all of them', to: href('destinations', { failing: 'true' }) }] : [];
+  return [{ kind: 'bad', text: `${plural(failing.length, 'destination fails', 'destinations fail')}:`, links: [...links, ...others] }];
 }
 
 /** @param {any[]} destinations @returns {Wrong[]} */
@@ -59,16 +64,17 @@ function deadWithoutHost(topics, { items, next }) {
   if (jobs <= 0 || next !== null) return [];
   // Which topics they are of is known where none has another dead job.
   const dead = byHost > 0 ? [] : topics.filter(({ states }) => states.dead > 0).sort((a, b) => b.states.dead - a.states.dead);
-  const named = dead.slice(0, NAMED).map(({ topic, states }) => ({ text: `${topic} (${count(states.dead)})`, to: href('jobs', { state: 'dead', topic }) }));
+  const named = dead.slice(0, NAMED).map(({ topic, owner, states }) => ({ text: `${topic} (${count(states.dead)})`, to: href('jobs', { state: 'dead', topic, tenant: owner }) }));
   const links = named.length > 0 ? named : [{ text: 'dead letters', to: href('dead') }];
   return [{ kind: 'bad', text: `${plural(jobs, 'pull job is', 'pull jobs are')} dead:`, links }];
 }
 
-/** @param {any[]} topics @returns {Wrong[]} */
-function late(topics) {
-  const late = topics.filter(({ paused, late_ms }) => !paused && late_ms > LATE_MS).sort((a, b) => b.late_ms - a.late_ms);
+/** A topic all of whose ready jobs may wait for paused destinations is not late. @param {any[]} topics @param {any[]} destinations @returns {Wrong[]} */
+function late(topics, destinations) {
+  const held = destinations.filter(({ paused }) => paused).reduce((sum, { waiting }) => sum + waiting, 0);
+  const late = topics.filter(({ paused, late_ms, states }) => !paused && late_ms > LATE_MS && states.ready > held).sort((a, b) => b.late_ms - a.late_ms);
   if (late.length === 0) return [];
-  const links = late.slice(0, NAMED).map(({ topic, states }) => ({ text: `${topic} (${count(states.ready)} ready)`, to: href('jobs', { state: 'ready', topic }) }));
+  const links = late.slice(0, NAMED).map(({ topic, owner, states }) => ({ text: `${topic} (${count(states.ready)} ready)`, to: href('jobs', { state: 'ready', topic, tenant: owner }) }));
   return [{ kind: 'bad', text: `The oldest ready job has waited ${duration(late[0].late_ms)}. ${late.length === 1 ? 'Its topic' : `${plural(late.length, 'topic')} with jobs that wait`}:`, links }];
 }
 
@@ -76,7 +82,7 @@ function late(topics) {
 function overdue(topics, now) {
   const overdue = topics.filter(({ states, oldest_due_at: due }) => due && states.ready === 0 && states.delayed > 0 && now - Date.parse(due) > LATE_MS);
   if (overdue.length === 0) return [];
-  const links = overdue.slice(0, NAMED).map(({ topic }) => ({ text: topic, to: href('jobs', { state: 'delayed', topic }) }));
+  const links = overdue.slice(0, NAMED).map(({ topic, owner }) => ({ text: topic, to: href('jobs', { state: 'delayed', topic, tenant: owner }) }));
   return [{ kind: 'bad', text: 'Delayed jobs are overdue, so no carrier seems to run for their shards:', links }];
 }
 
@@ -89,10 +95,10 @@ function lateness({ lateness_ms: late }) {
 /** @param {any[]} topics @returns {Wrong[]} */
 function pausedTopics(topics) {
   const paused = topics.filter((topic) => topic.paused).sort((a, b) => b.states.ready - a.states.ready);
-  return paused.slice(0, NAMED).map(({ topic, states }) => ({
-    kind: states.ready > 0 ? 'bad' : 'note',
+  return paused.slice(0, NAMED).map(({ topic, owner, states }) => ({
+    kind: 'note',
     text: `The topic ${topic} is paused, with ${plural(states.ready, 'ready job')}:`,
-    links: [{ text: 'its ready jobs', to: href('jobs', { state: 'ready', topic }) }, { text: 'topics', to: href('topics') }],
+    links: [{ text: 'its ready jobs', to: href('jobs', { state: 'ready', topic, tenant: owner }) }, { text: 'topics', to: href('topics') }],
   }));
 }
 
@@ -100,7 +106,7 @@ function pausedTopics(topics) {
 function pausedDestinations(destinations) {
   const paused = destinations.filter(({ paused }) => paused).sort((a, b) => b.waiting - a.waiting);
   return paused.slice(0, NAMED).map(({ host, port, waiting }) => ({
-    kind: waiting > 0 ? 'bad' : 'note',
+    kind: 'note',
     text: `The destination ${host}${port === null ? '' : `:${port}`} is paused, with ${plural(waiting, 'job')} that ${waiting === 1 ? 'waits' : 'wait'}:`,
     links: [{ text: 'its jobs', to: href('jobs', { host: port === null ? host : `${host}:${port}` }) }, { text: 'destinations', to: href('destinations') }],
   }));

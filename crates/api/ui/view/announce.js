@@ -1,6 +1,6 @@
-// What an action did, in a line that screen readers read out.
+// What an action did, in a line that screen readers read out: until it is closed or another page is opened.
 
-import { html } from '../vendor/lit-html.js';
+import { html, nothing } from '../vendor/lit-html.js';
 import { redraw } from '../core/redraw.js';
 
 let text = '';
@@ -12,5 +12,8 @@ export function announce(next) {
 }
 
 export function announcement() {
-  return html`<p class="status" role="status" aria-live="polite" data-testid="status">${text}</p>`;
+  return html`<div class=${text ? 'status' : 'unseen'}>
+    <p role="status" aria-live="polite" data-testid="status">${text}</p>
+    ${text ? html`<button type="button" data-testid="status-close" @click=${() => announce('')}>Close</button>` : nothing}
+  </div>`;
 }

@@ -27,10 +27,10 @@ export const VERBS = /** @type {Record<Verb, {words: string, scope: import('../c
 const label = (verb) => verb[0].toUpperCase() + verb.slice(1);
 
 /**
- * @param {Verb} verb @param {Record<string, unknown>} filter @param {string} words the filter as people read it
- * @param {() => void} after loads again what has changed
+ * @param {{verb: Verb, filter: Record<string, unknown>, words: string, tenant: string, after: () => void}} options
+ * `words` are the filter as people read it; `tenant` is whose jobs; `after` loads again what has changed
  */
-export function changeJobs(verb, filter, words, after) {
+export function changeJobs({ verb, filter, words, tenant, after }) {
   const { states, isFinal } = VERBS[verb];
   const target = `/v1/jobs/${verb}`;
   const ending = new AbortController();
@@ -61,7 +61,7 @@ export function changeJobs(verb, filter, words, after) {
   }
 
   const dryRun = () => attempt(async () => {
-    counted = await call('POST', target, { body: { ...body(), dry_run: true }, signal });
+    counted = await call('POST', target, { body: { ...body(), dry_run: true }, tenant, signal });
   });
 
   /** @param {Event} event */
@@ -69,7 +69,7 @@ export function changeJobs(verb, filter, words, after) {
     event.preventDefault();
     if (isBusy || !counted || operation) return;
     attempt(async () => {
-      operation = await call('POST', target, { body: body() });
+      operation = await call('POST', target, { body: body(), tenant });
       announce(`Bulk operation ${operation.id} has begun: ${verb}, ${words}.`);
       follow();
     });
@@ -78,14 +78,14 @@ export function changeJobs(verb, filter, words, after) {
   async function follow() {
     while (operation.state === 'running' && !signal.aborted) {
       await new Promise((resolve) => setTimeout(resolve, PROGRESS_MS));
-      operation = await call('GET', path`/v1/bulk/${operation.id}`, { signal }).catch(() => operation);
+      operation = await call('GET', path`/v1/bulk/${operation.id}`, { tenant, signal }).catch(() => operation);
       redraw();
     }
     if (!signal.aborted) finished();
   }
 
   const stop = () => attempt(async () => {
-    operation = await call('DELETE', path`/v1/bulk/${operation.id}`);
+    operation = await call('DELETE', path`/v1/bulk/${operation.id}`, { tenant });
     finished();
   });
 
@@ -96,10 +96,10 @@ export function changeJobs(verb, filter, words, after) {
 
   const question = () => html`<form @submit=${start}>
     <p>${label(verb)} all jobs with ${words}${filter.state ? '' : ` that are ${states.join(' or ')}`}. ${VERBS[verb].words} Jobs that are created from now on are left alone.</p>
-    ${countView(counted, verb, error)}
+    ${countView(counted, verb, tenant, error)}
     ${verb === 'reschedule' ? textField(DUE, due, (text) => (due = text)) : nothing}
     ${textField({ name: 'rate', label: 'Jobs a second', hint: '1 to 100000' }, rate, (text) => (rate = text))}
-    ${callText('POST', target, body())}
+    ${callText('POST', target, body(), tenant)}
     ${problem(error)}
     <div class="buttons">
       <button type="button" data-testid="dialog-dismiss" @click=${closeDialog}>Do nothing</button>
@@ -127,13 +127,13 @@ export function changeJobs(verb, filter, words, after) {
   dryRun();
 }
 
-/** @param {any} counted @param {Verb} verb @param {string} error */
-function countView(counted, verb, error) {
+/** @param {any} counted @param {Verb} verb @param {string} tenant @param {string} error */
+function countView(counted, verb, tenant, error) {
   if (!counted) return error ? nothing : html`<p class="soft" role="status">Counting…</p>`;
   return html`<p data-testid="dry-run-count" role="status"><strong>${counted.exact ? '' : 'About '}${plural(counted.count, 'job')}</strong> fit now.
       ${counted.exact ? nothing : html`The number is estimated from the jobs that could be looked at in two seconds.`}</p>
     ${counted.examples.length ? html`<details open><summary>Examples</summary><ul data-testid="dry-run-examples">
-      ${counted.examples.map((/** @type {any} */ job) => html`<li><a href=${href('job', { topic: job.topic, id: job.id })} target="_blank" rel="noopener">${job.topic}/${job.id}</a> <span class="soft">${job.state}</span></li>`)}
+      ${counted.examples.map((/** @type {any} */ job) => html`<li><a href=${href('job', { topic: job.topic, id: job.id, tenant })} target="_blank" rel="noopener">${job.topic}/${job.id}</a> <span class="soft">${job.state}</span></li>`)}
     </ul></details>` : html`<p class="soft">There is nothing to ${verb}.</p>`}`;
 }
 

@@ -13,6 +13,7 @@ import { closeDialog, openDialog } from './dialog.js';
  * @property {string} words what that means
  * @property {string} method
  * @property {string} path
+ * @property {string} [tenant] whose thing it is, if that is not the tenant that was chosen; empty for a call without one
  * @property {string} verb the text of the button
  * @property {boolean} [isFinal] whether it cannot be undone
  * @property {{name: string, label: string, value: string, hint: string, body: (text: string) => unknown}} [field] a text, and the body that it makes
@@ -36,7 +37,7 @@ export function confirm(action) {
     error = '';
     redraw();
     try {
-      const answer = await call(action.method, action.path, { body: body() });
+      const answer = await call(action.method, action.path, { body: body(), tenant: action.tenant });
       closeDialog();
       announce(action.done(answer));
       action.after();
@@ -52,7 +53,7 @@ export function confirm(action) {
     content: () => html`<form @submit=${run}>
       <p>${action.words}</p>
       ${action.field ? textField(action.field, value, (text) => (value = text)) : nothing}
-      ${callText(action.method, action.path, body())}
+      ${callText(action.method, action.path, body(), action.tenant)}
       ${error ? html`<p class="problem" role="alert" data-testid="dialog-error">${error}</p>` : nothing}
       <div class="buttons">
         <button type="button" data-testid="dialog-dismiss" @click=${closeDialog}>Do nothing</button>
@@ -78,10 +79,11 @@ export function textField({ name, label, hint }, value, onInput) {
   </label>`;
 }
 
-/** The call that will be made, as it is written in the documentation. @param {string} method @param {string} path @param {unknown} [body] */
-export function callText(method, path, body) {
+/** The call that will be made, as it is written in the documentation. @param {string} method @param {string} path @param {unknown} [body] @param {string} [tenant] */
+export function callText(method, path, body, tenant) {
+  const header = session.headers(tenant)['ringback-tenant'];
   const text = body === undefined ? '' : ` ${JSON.stringify(body)}`;
-  return html`<p class="call"><span class="soft">The call:</span> <code data-testid="dialog-call">${method} ${path}${text}</code></p>`;
+  return html`<p class="call"><span class="soft">The call:</span> <code data-testid="dialog-call">${method} ${path}${text}</code>${header ? html` <span class="soft">with</span> <code>ringback-tenant: ${header}</code>` : nothing}</p>`;
 }
 
 /**

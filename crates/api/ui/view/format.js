@@ -3,6 +3,11 @@
 import { html } from '../vendor/lit-html.js';
 import { now } from '../core/api.js';
 
+/** The time zone of the browser. */
+const OWN_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone ?? 'UTC';
+/** What writes times, by time zone. @type {Map<string, {format: Intl.DateTimeFormat, name: string}>} */
+const clocks = new Map();
+
 const UNITS = /** @type {const} */ ([['d', 86_400_000], ['h', 3_600_000], ['min', 60_000], ['s', 1000]]);
 
 /** A whole number in groups of three. @param {number} value */
@@ -38,20 +43,47 @@ export function relative(time) {
   return ms > 0 ? `in ${duration(ms)}` : `${duration(-ms)} ago`;
 }
 
-/** A time in UTC, to the second. @param {string} time */
-export function exact(time) {
-  return `${time.slice(0, 10)} ${time.slice(11, 19)} UTC`;
+/** A time to the second in a time zone, that of the browser by default, with the name of the zone. @param {string} time @param {string} [zone] */
+export function exact(time, zone = OWN_ZONE) {
+  const at = new Date(time);
+  if (Number.isNaN(at.getTime())) return time;
+  const { format, name } = clockOf(zone);
+  const part = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]));
+  return `${part.year}-${part.month}-${part.day} ${part.hour}:${part.minute}:${part.second} ${name}`;
 }
 
-/** A time relative to now, with the time itself as its title. @param {string | null | undefined} time */
-export function ago(time) {
-  return time ? html`<time datetime=${time} title=${exact(time)}>${relative(time)}</time>` : html`<span class="none">–</span>`;
+/** What writes times in a zone; in UTC if the browser does not know the zone. @param {string} zone @returns {{format: Intl.DateTimeFormat, name: string}} */
+function clockOf(zone) {
+  const known = clocks.get(zone);
+  if (known) return known;
+  const two = /** @type {const} */ ('2-digit');
+  const fields = { year: /** @type {const} */ ('numeric'), month: two, day: two, hour: two, minute: two, second: two, hourCycle: /** @type {const} */ ('h23') };
+  let clock;
+  try {
+    clock = { format: new Intl.DateTimeFormat('en-GB', { ...fields, timeZone: zone }), name: zone };
+  } catch {
+    clock = clockOf('UTC');
+  }
+  clocks.set(zone, clock);
+  return clock;
 }
 
-/** The time itself, with how long ago. @param {string | null | undefined} time */
-export function moment(time) {
+/** A time as the API takes it: one without an offset is a time in the zone of the browser. @param {string} text */
+export function instant(text) {
+  const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/.exec(text);
+  const at = parts ? new Date(`${parts[1]}T${parts[2] ?? '00:00'}`) : null;
+  return at && !Number.isNaN(at.getTime()) ? at.toISOString() : text;
+}
+
+/** A time relative to now, with the time itself as its title. @param {string | null | undefined} time @param {string} [zone] */
+export function ago(time, zone) {
+  return time ? html`<time datetime=${time} title=${exact(time, zone)}>${relative(time)}</time>` : html`<span class="none">–</span>`;
+}
+
+/** The time itself, with how long ago; its title is the time in UTC. @param {string | null | undefined} time @param {string} [zone] */
+export function moment(time, zone) {
   return time
-    ? html`<time datetime=${time}>${exact(time)}</time> <span class="soft">${relative(time)}</span>`
+    ? html`<time datetime=${time} title=${time}>${exact(time, zone)}</time> <span class="soft">${relative(time)}</span>`
     : html`<span class="none">–</span>`;
 }
 

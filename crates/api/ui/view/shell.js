@@ -6,8 +6,10 @@ import { live } from '../core/events.js';
 import { forgetKey } from '../core/key-sharing.js';
 import { href } from '../core/route.js';
 import { session } from '../core/session.js';
+import { tenants } from '../core/tenant.js';
 import { announcement } from './announce.js';
 import { dialogView } from './dialog.js';
+import { tenantPicker } from './tenant.js';
 
 const NAVIGATION = [
   ['', 'overview', 'Overview'], ['topics', 'topics', 'Topics'], ['destinations', 'destinations', 'Destinations'],
@@ -43,12 +45,7 @@ export function shell(section, page) {
 }
 
 function caller() {
-  // The root key alone chooses a tenant, and it lacks nothing.
-  const mayBeRoot = session.refusal('manage') === null && session.refusal('submit') === null;
-  return html`${mayBeRoot ? html`<form class="tenant" @submit=${chooseTenant}>
-      <label>Tenant <input name="tenant" data-testid="tenant-input" .value=${session.tenant} placeholder="all" size="10" autocomplete="off" title="With the root key: a tenant, ~none for what belongs to none, or nothing for all"></label>
-      <button type="submit" data-testid="tenant-apply">Choose</button>
-    </form>` : nothing}
+  return html`${tenants.isRoot ? tenantPicker() : nothing}
     ${limits()}
     <button type="button" data-testid="key-forget" @click=${forgetKey}>Forget the key</button>`;
 }
@@ -58,13 +55,6 @@ function limits() {
   const lacks = /** @type {const} */ (['submit', 'manage']).filter((scope) => session.refusal(scope) !== null);
   if (lacks.length === 0) return nothing;
   return html`<span class="soft" data-testid="key-limits">${lacks.length === 2 ? 'This key may only read' : `This key lacks the scope ${lacks[0]}`}</span>`;
-}
-
-/** @param {SubmitEvent} event */
-function chooseTenant(event) {
-  event.preventDefault();
-  const tenant = String(new FormData(/** @type {HTMLFormElement} */ (event.target)).get('tenant')).trim();
-  session.setTenant(tenant.replace(/[^\x21-\x7e]/g, ''));
 }
 
 /** @param {Event} event */

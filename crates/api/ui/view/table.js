@@ -1,4 +1,5 @@
-// Tables with a caption, of at most 200 rows, and the buttons to page through them.
+// Tables with a caption, of at most 200 rows, and the buttons to page through them. On a narrow screen each row is a card:
+// `data-title` is what its cells are called there, and the roles are kept though they are not laid out as a table.
 
 import { html, nothing } from '../vendor/lit-html.js';
 
@@ -18,11 +19,11 @@ export function table({ name, caption, columns, items, key, empty }) {
   const shown = items.slice(0, MAX_ROWS);
   if (shown.length === 0) return html`<p class="soft" data-testid="empty-${name}">${empty}</p>`;
   return html`<div class="scroll" tabindex="0" role="group" aria-label=${caption}>
-    <table data-testid="table-${name}">
+    <table class="cards" role="table" data-testid="table-${name}">
       <caption>${caption}</caption>
-      <thead><tr>${columns.map(({ title, kind }) => html`<th scope="col" class=${kind ?? ''}>${title}</th>`)}</tr></thead>
-      <tbody>
-        ${shown.map((item) => html`<tr data-testid="row" data-key=${key(item)}>
+      <thead role="rowgroup"><tr role="row">${columns.map(({ title, kind }) => html`<th scope="col" role="columnheader" class=${kind ?? ''}>${title}</th>`)}</tr></thead>
+      <tbody role="rowgroup">
+        ${shown.map((item) => html`<tr role="row" data-testid="row" data-key=${key(item)}>
           ${columns.map((column, index) => cell(column, item, index))}
         </tr>`)}
       </tbody>
@@ -32,11 +33,11 @@ export function table({ name, caption, columns, items, key, empty }) {
 }
 
 /** @template T @param {Column<T>} column @param {T} item @param {number} index */
-function cell({ cell, kind }, item, index) {
+function cell({ title, cell, kind }, item, index) {
   const content = cell(item);
   return index === 0
-    ? html`<th scope="row" class=${kind ?? ''}>${content}</th>`
-    : html`<td class=${kind ?? ''}>${content}</td>`;
+    ? html`<th scope="row" role="rowheader" class=${kind ?? ''} data-title=${title}>${content}</th>`
+    : html`<td role="cell" class=${kind ?? ''} data-title=${title}><div class="content">${content}</div></td>`;
 }
 
 /**

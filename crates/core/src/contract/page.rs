@@ -63,6 +63,15 @@ pub struct Page<T> {
     pub examined: usize,
 }
 
+/// A job that has not ended, and where it is delivered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedJob {
+    /// The job.
+    pub job: Job,
+    /// Scheme and authority of its callback; empty for a pull job.
+    pub origin: Box<str>,
+}
+
 /// A job that has not ended, with everything that is stored of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredJob {

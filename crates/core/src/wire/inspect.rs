@@ -7,6 +7,8 @@ use utoipa::ToSchema;
 use super::answer::JobAnswer;
 use super::effective::EffectiveAnswer;
 use super::request::RequestAnswer;
+use crate::contract::ListedJob;
+use crate::destination::Origin;
 use crate::job::{Delivery, Job, Topic};
 use crate::policy::Policy;
 use crate::retry::InstallationRetry;
@@ -23,6 +25,9 @@ pub struct InspectedJob {
     /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
+    /// In a list: where it is delivered, as `host:port`; absent for a pull job, and in other answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// With `include=request`: the request of the job. Absent once the job is done or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Box<RequestAnswer>>,
@@ -35,7 +40,13 @@ impl InspectedJob {
     /// A job with its request, if that is there.
     pub fn new(job: Job, inspection: Option<Inspection>) -> Self {
         let (request, effective) = Inspection::split(inspection);
-        Self { job: job.into(), tenant: None, request, effective }
+        Self { job: job.into(), tenant: None, host: None, request, effective }
+    }
+}
+
+impl From<ListedJob> for InspectedJob {
+    fn from(ListedJob { job, origin }: ListedJob) -> Self {
+        Self { host: host_of(&origin), ..job.into() }
     }
 }
 
@@ -43,6 +54,11 @@ impl From<Job> for InspectedJob {
     fn from(job: Job) -> Self {
         Self::new(job, None)
     }
+}
+
+/// Host and port of an origin; `None` for that of pull jobs.
+pub fn host_of(origin: &str) -> Option<String> {
+    Origin::parse(origin).map(|Origin { host, port, .. }| format!("{host}:{port}"))
 }
 
 /// What `include=request` adds to a job.
@@ -106,6 +122,14 @@ mod tests {
             serde_json::to_string(&InspectedJob::from(job())),
         ];
         assert_eq!(plain.unwrap(), shown.unwrap());
+    }
+
+    #[test]
+    fn a_listed_job_has_the_host_and_the_port_that_it_is_delivered_to() {
+        let shown = |origin: &str| InspectedJob::from(ListedJob { job: job(), origin: origin.into() }).host;
+        assert_eq!(shown("https://shop.example").as_deref(), Some("shop.example:443"));
+        assert_eq!(shown("http://[::1]:8080").as_deref(), Some("[::1]:8080"));
+        assert_eq!(shown(""), None, "a pull job");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use redb::ReadTransaction;
 use ringback_core::contract::{
-    Cursor, Filter, FilterIndex, FoundJob, JobPauses, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload,
+    Cursor, Filter, FilterIndex, FoundJob, JobPauses, ListedJob, MAX_PAGE, Page, Shard, StoreError,
+    StoredJob, payload,
 };
 use ringback_core::job::{ContentHash, Job, JobKey};
 
@@ -51,15 +52,16 @@ impl EmbeddedStore {
         .await
     }
 
-    pub async fn page(
+    pub async fn page_listed(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
         limit: usize,
-    ) -> Result<Page<Job>, StoreError> {
+    ) -> Result<Page<ListedJob>, StoreError> {
         self.read_page(filter, from, limit, |(record, body)| {
             let (key, origin) = (answers::key(&record, &body)?, record.origin.clone());
-            Some(answers::job(record, key)).filter(|job| filter.matches(job, &origin))
+            let job = answers::job(record, key);
+            Some(ListedJob { job, origin }).filter(|listed| filter.matches(&listed.job, &listed.origin))
         })
         .await
     }

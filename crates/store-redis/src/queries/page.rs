@@ -9,10 +9,10 @@ use futures_util::future::{join_all, try_join_all};
 use redis::Value;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, TimeRange,
+    Cursor, Filter, FoundJob, ListedJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, TimeRange,
 };
 use ringback_core::destination::Destination;
-use ringback_core::job::{Job, JobKey, Locator, Tenant, TenantScope};
+use ringback_core::job::{JobKey, Locator, Tenant, TenantScope};
 
 use crate::record::{Head, Tail};
 use crate::redis_store::RedisStore;
@@ -55,9 +55,8 @@ struct Found {
 }
 
 impl Found {
-    /// The job, and the origin that it is delivered to.
-    fn into_job(self) -> (Job, String) {
-        (self.head.into_job(self.tail.key, self.tail.tags), self.tail.origin)
+    fn into_job(self) -> ListedJob {
+        ListedJob { job: self.head.into_job(self.tail.key, self.tail.tags), origin: self.tail.origin.into() }
     }
 
     fn parse(answer: Value) -> Result<Self, StoreError> {
@@ -69,15 +68,15 @@ impl Found {
 }
 
 impl RedisStore {
-    pub async fn page(
+    pub async fn page_listed(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
         look: usize,
-    ) -> Result<Page<Job>, StoreError> {
+    ) -> Result<Page<ListedJob>, StoreError> {
         let (_, Page { items, next, examined }) = self.read_on(Extent::Known, filter, from, look).await?;
         let items = items.into_iter().map(Found::into_job);
-        let items = items.filter(|(job, origin)| filter.matches(job, origin)).map(|(job, _)| job).collect();
+        let items = items.filter(|listed| filter.matches(&listed.job, &listed.origin)).collect();
         Ok(Page { items, next, examined })
     }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::job::{JobKey, Tags};
+use ringback_core::job::{Job, JobKey, Tags};
 use ringback_core::state::State;
 
 use super::*;
@@ -22,10 +22,10 @@ fn buckets(sizes: impl IntoIterator<Item = usize>, wanted: usize) -> Buckets {
     Buckets { buckets, wanted, calls: Cell::new(0) }
 }
 
-fn job(number: usize) -> Job {
+fn job(number: usize) -> ListedJob {
     let key = JobKey { topic: "t".parse().unwrap(), id: number.to_string().parse().unwrap() };
     let (due, created) = (Timestamp::default(), Timestamp::default());
-    Job {
+    let job = Job {
         key,
         state: State::Ready,
         due,
@@ -35,7 +35,8 @@ fn job(number: usize) -> Job {
         last: None,
         reason: None,
         tags: Tags::default(),
-    }
+    };
+    ListedJob { job, origin: Box::default() }
 }
 
 fn cursor(bucket: usize) -> Cursor {
@@ -48,7 +49,7 @@ fn bucket(cursor: Cursor) -> usize {
 }
 
 impl Buckets {
-    fn page(&self, at: Option<Cursor>, look: usize) -> Page<Job> {
+    fn page(&self, at: Option<Cursor>, look: usize) -> Page<ListedJob> {
         self.calls.set(self.calls.get() + 1);
         let (mut at, mut seen, mut items) = (at.map_or(0, bucket), 0, Vec::new());
         while seen < look && at < self.buckets.len() {
@@ -64,7 +65,7 @@ impl Buckets {
         let page = async |at, look| Ok(self.page(at, look));
         let (jobs, next) = list_jobs(page, from, PageLimits::of_jobs(limit)).await.unwrap();
         assert!(jobs.len() <= limit, "{} jobs", jobs.len());
-        (jobs.iter().map(|job| job.key.id.to_string()).collect(), next)
+        (jobs.iter().map(|job| job.job.key.id.to_string()).collect(), next)
     }
 
     /// All pages, by the written form of their cursors.
@@ -137,10 +138,10 @@ async fn a_page_ends_once_its_jobs_are_heavy_enough() {
     let (mut found, mut from, mut pages) = (BTreeSet::new(), None, 0);
     loop {
         let page = async |at, look| Ok(store.page(at, look));
-        let limits = PageLimits { jobs: 1000, scan: 10, weigh: |_: &Job| MAX_PAGE_BYTES / 25 + 1 };
+        let limits = PageLimits { jobs: 1000, scan: 10, weigh: |_: &ListedJob| MAX_PAGE_BYTES / 25 + 1 };
         let (jobs, next) = list_jobs(page, from, limits).await.unwrap();
         assert!(jobs.len() <= 30, "{} jobs: 25 weigh enough, and a scan has 10", jobs.len());
-        found.extend(jobs.iter().map(|job| job.key.id.to_string()));
+        found.extend(jobs.iter().map(|job| job.job.key.id.to_string()));
         pages += 1;
         from = next;
         if from.is_none() {
