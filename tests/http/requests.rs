@@ -44,8 +44,9 @@ async fn a_job_has_its_request_where_that_is_asked_for() {
             text.contains(r#""body":{"b": 1.0e5,  "a":"\u00e9"},"#),
             "the body is as it was sent: {text}"
         );
-        assert_eq!(stack.get("/v1/jobs?include=request").await.expect(200)["items"], json!([whole]));
-        assert_eq!(stack.get("/v1/jobs").await.expect(200)["items"], json!([plain]));
+        let listed = |job: Value| json!([with(job, "host", "127.0.0.1:9")]);
+        assert_eq!(stack.get("/v1/jobs?include=request").await.expect(200)["items"], listed(whole));
+        assert_eq!(stack.get("/v1/jobs").await.expect(200)["items"], listed(plain));
         assert_eq!(stack.cancel(TOPIC, "rich").await.0, 200);
         assert_eq!(inspect(&stack, TOPIC, "rich").await, stack.job(TOPIC, "rich").await.1, "it has ended");
         assert_eq!(stack.get("/v1/jobs/e2e/nobody?include=request").await.status, 404);

@@ -41,7 +41,7 @@ pub(crate) fn connector(url: &PostgresUrl, authorities: Option<&Path>) -> Result
         Some((certificate, key)) => {
             let chain = certificates(certificate, "sslcert")?;
             let read = PrivateKeyDer::from_pem_slice(&text(key, "sslkey")?)
-                .map_err(|error| cannot(key, "sslkey", AuthoritiesFileError::NotPem(error)))?;
+                .map_err(|error| cannot(key, "sslkey", &AuthoritiesFileError::NotPem(error)))?;
             let config = config.with_client_auth_cert(chain, read);
             config.map_err(|error| {
                 format!("{} and {} (sslkey) do not fit: {error}", certificate.display(), key.display())
@@ -52,27 +52,27 @@ pub(crate) fn connector(url: &PostgresUrl, authorities: Option<&Path>) -> Result
 }
 
 fn of_file(file: &Path, setting: &str) -> Result<Authorities, String> {
-    Authorities::of_file(file).map_err(|why| cannot(file, setting, why))
+    Authorities::of_file(file).map_err(|why| cannot(file, setting, &why))
 }
 
 fn certificates(file: &Path, setting: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let read = CertificateDer::pem_slice_iter(&text(file, setting)?).collect::<Result<Vec<_>, _>>();
     match read {
-        Ok(chain) if chain.is_empty() => Err(cannot(file, setting, AuthoritiesFileError::Empty)),
+        Ok(chain) if chain.is_empty() => Err(cannot(file, setting, &AuthoritiesFileError::Empty)),
         Ok(chain) => Ok(chain),
-        Err(error) => Err(cannot(file, setting, AuthoritiesFileError::NotPem(error))),
+        Err(error) => Err(cannot(file, setting, &AuthoritiesFileError::NotPem(error))),
     }
 }
 
 fn text(file: &Path, setting: &str) -> Result<Vec<u8>, String> {
     let text =
-        fs::read(file).map_err(|error| cannot(file, setting, AuthoritiesFileError::Unreadable(error)))?;
+        fs::read(file).map_err(|error| cannot(file, setting, &AuthoritiesFileError::Unreadable(error)))?;
     let text =
-        without_mark(&text).map_err(|error| cannot(file, setting, AuthoritiesFileError::Encoding(error)))?;
+        without_mark(&text).map_err(|error| cannot(file, setting, &AuthoritiesFileError::Encoding(error)))?;
     Ok(text.to_vec())
 }
 
-fn cannot(file: &Path, setting: &str, why: AuthoritiesFileError) -> String {
+fn cannot(file: &Path, setting: &str, why: &AuthoritiesFileError) -> String {
     format!("{} ({setting}) {why}", file.display())
 }
 

@@ -201,11 +201,7 @@ pub(crate) fn outcome(call: &str, fault: RedisFault) -> Outcome {
         Error(NOT_FOUND) => Outcome::Served,
         _ if call.starts_with("audit_") || call == "unlisted_schedules" => Outcome::Either,
         // Would fail again.
-        Error(line)
-            if ["OOM", "READONLY", "NOAUTH", "NOPERM", "WRONGTYPE"]
-                .iter()
-                .any(|code| line.starts_with(code)) =>
-        {
+        Error(line) if ["OOM", "READONLY", "NOAUTH", "NOPERM"].iter().any(|code| line.starts_with(code)) => {
             Outcome::Unavailable
         }
         Error(_) | Close | CloseAfter | Garbage | Half if WITH_TOKEN.contains(&call) => Outcome::Served,

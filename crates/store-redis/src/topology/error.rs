@@ -22,9 +22,8 @@ pub(super) fn classify(error: RedisError) -> StoreError {
         _ if error.detail().is_some_and(|detail| detail.contains("max number of clients")) => {
             StoreError::Away(Arc::new(error))
         }
-        // DENIED is the word of a server in protected mode, asked from another machine. WRONGTYPE: a key of this store is
-        // something else's.
-        (Extension, Some("DENIED" | "WRONGTYPE")) | (Server(ResponseError | NoPerm), _) => {
+        // DENIED is the word of a server in protected mode, asked from another machine.
+        (Extension, Some("DENIED")) | (Server(ResponseError | NoPerm), _) => {
             StoreError::Refused(Arc::new(error))
         }
         // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and the like pass by
