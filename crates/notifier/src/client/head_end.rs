@@ -28,7 +28,7 @@ impl HeadEnd {
         }
     }
 
-    /// The connection has ended. Returns what the head lacks; nothing is added to a status that is not whole.
+    /// The connection has ended. Returns what the head needs; nothing is added to a status that is not whole.
     pub(super) fn missing(&mut self) -> &'static [u8] {
         match std::mem::take(self) {
             Self::Behind | Self::InStatus => b"",
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_that_ends_early_lacks_its_end_and_a_whole_one_nothing() {
+    fn a_head_that_ends_early_needs_its_end_and_a_whole_one_nothing() {
         for (text, missing) in [
             ("HTTP/1.1 200 O", ""),
             ("HTTP/1.1 200 OK\r\n", "\r\n"),
