@@ -13,7 +13,7 @@ async fn where_nobody_has_a_key_it_says_that_a_quota_limits_nobody() {
         let words = [&["quota", "set", "acme", "--jobs", "7"], format].concat();
         let run = ringback(&stack.url(""), &words).await;
         assert!(run.code == Some(0) && run.out.contains("acme"), "{run:?}");
-        assert!(run.err.starts_with("the quota limits nobody so far"), "{run:?}");
+        assert!(run.err.starts_with("the quota has no effect yet"), "{run:?}");
         assert!(run.err.contains("RINGBACK_ROOT_KEY"), "{run:?}");
         assert_eq!(run.out.contains("limits nobody"), !format.is_empty(), "{run:?}");
     }

@@ -20,6 +20,7 @@ mod run;
 mod seek;
 mod seen;
 mod source;
+mod trouble;
 
 pub use self::config::Config;
 pub use self::run::run;

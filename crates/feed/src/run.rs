@@ -1,6 +1,5 @@
 //! Runs the feeds of a file: each waits for its lease, works while it has it, and gives it back at the shutdown.
 
-use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -25,6 +24,7 @@ use crate::outbox::{OutboxFeed, Progress};
 use crate::pass::{Pass, PassError, Passed};
 use crate::seen::Seen;
 use crate::source::{Asked, Postgres, Source};
+use crate::trouble::Trouble;
 
 /// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "feed's policies";
@@ -121,32 +121,6 @@ struct FeedTask {
     shared: Arc<Shared>,
     /// Whether a call that loads rows is under way.
     is_calling: AtomicBool,
-}
-
-/// What keeps a feed from being loaded, as far as it was logged.
-#[derive(Default)]
-struct Trouble {
-    outage: Outage,
-    kind: Option<Discriminant<PassError>>,
-}
-
-impl Trouble {
-    /// Notes an error. Returns whether it is to be logged: the first one, and each of another kind.
-    fn is_new(&mut self, error: &PassError) -> bool {
-        let (begins, kind) = (self.outage.begins(), discriminant(error));
-        self.kind.replace(kind) != Some(kind) || begins
-    }
-
-    /// Notes that rows wait. Returns whether that is to be logged.
-    fn begins_to_wait(&mut self) -> bool {
-        self.kind = None;
-        self.outage.begins()
-    }
-
-    fn ends(&mut self) -> bool {
-        self.kind = None;
-        self.outage.ends()
-    }
 }
 
 impl FeedTask {

@@ -37,7 +37,7 @@ pub enum AuthoritiesFileError {
     /// It is not in the PEM form (RFC 7468).
     #[error("is not in the PEM form: {0}")]
     NotPem(PemError),
-    /// One of its certificates.
+    /// A certificate in the file is not valid as an authority.
     #[error("has a certificate that cannot be used: {0}")]
     Unusable(Error),
     /// It has none.
@@ -60,7 +60,7 @@ impl Authorities {
         Self { roots: Arc::new(roots), named: Vec::new() }
     }
 
-    /// Those of a file in the PEM form.
+    /// Reads the certificate authorities of a file in the PEM form.
     ///
     /// # Errors
     /// When it cannot be read, or has none.

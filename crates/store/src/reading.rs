@@ -52,7 +52,7 @@ impl Store {
     /// [`Store::page`] with the origin that each job is delivered to.
     ///
     /// # Errors
-    /// Those of [`Store::page`].
+    /// The same as [`Store::page`].
     pub async fn page_listed(
         &self,
         filter: &Filter,

@@ -15,7 +15,7 @@ use crate::schema::{CreateProblems, QuotaParams, QuotaProblems, QuotaRequest, St
 use crate::state::ApiState;
 
 /// What a quota does at an API without a root key.
-const WITHOUT_KEYS: &str = "the quota limits nobody so far: it holds for callers with a key of the tenant, and without RINGBACK_ROOT_KEY there are no keys";
+const WITHOUT_KEYS: &str = "the quota has no effect yet: it limits callers with a key of the tenant, and keys can only be created once RINGBACK_ROOT_KEY is set";
 
 /// List quotas
 ///
@@ -34,8 +34,8 @@ pub(crate) async fn list_quotas(State(api): ApiState) -> JsonResult<QuotasAnswer
 ///
 /// Limits what a tenant may submit, in place of any other quota; `*` is each tenant that has none of its own. It holds
 /// for callers with a key of the tenant, at all APIs together and within a second. Beyond it they are answered 429. The
-/// operator has no quota, and neither have callers without a tenant. Without a root key there are no keys, so the quota is
-/// stored and limits nobody; `note` says so.
+/// operator has no quota, and neither have callers without a tenant. Keys can only be created once a root key is set; until
+/// then the quota is stored without effect, and `note` says so.
 #[utoipa::path(
     put, path = "/v1/quotas/{tenant}", tag = "keys", operation_id = "put_quota",
     params(QuotaParams), request_body = QuotaRequest,

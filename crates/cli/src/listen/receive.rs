@@ -35,7 +35,7 @@ type Refusal = (StatusCode, &'static str);
 const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 512 KiB");
 const TOO_SLOW: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body did not arrive within 30 s");
 const INCOMPLETE: Refusal = (StatusCode::BAD_REQUEST, "the body is incomplete");
-/// Why there is no body and no answer.
+/// The error of a request whose sender has closed the connection early. It is printed and not answered.
 const GONE: &str = "the connection ended before the request was whole";
 
 struct Receiver {

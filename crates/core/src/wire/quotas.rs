@@ -57,7 +57,7 @@ pub struct QuotaAnswer {
     pub lanes: Option<u32>,
     /// How many bytes the body of a job may have; null for as many as any body may have.
     pub body_bytes: Option<u32>,
-    /// Set where the quota limits nobody: the API has no root key, so no caller has a key.
+    /// A warning that the quota has no effect yet, because the API has no root key and so no caller has a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -4,7 +4,7 @@
 /// How much of a head has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum HeadEnd {
-    /// There is no head, or it has come.
+    /// No head is expected, or all of it has been received.
     #[default]
     Behind,
     /// The first line is not whole.
