@@ -2,15 +2,13 @@
 //! may use (the tenant) and what for (the scopes). Without one every caller may do everything, so that only callers on
 //! this machine are served.
 //!
-//! `layer` finds out who calls before a handler runs, `rules` knows what each operation needs, and handlers learn
-//! through `caller` who it is, and ask the `Principal` which topics it has. `standing` says whether a call that has begun may
+//! `layer` finds out who calls before a handler runs, and handlers learn through `caller` who it is, and ask the `Principal` which topics it has. `standing` says whether a call that has begun may
 //! go on. `key_uses` notes when keys are used.
 
 mod caller;
 mod key_uses;
 mod layer;
 mod local;
-mod rules;
 mod settings;
 pub(crate) mod standing;
 
@@ -19,7 +17,6 @@ pub(crate) use self::caller::As;
 pub(crate) use self::caller::tests as caller_tests;
 pub(crate) use self::key_uses::KeyUses;
 pub(crate) use self::layer::{Gate, is_network};
-pub(crate) use self::rules::{is_for_root_alone, takes_all_tenants};
 pub use self::settings::Access;
 pub(crate) use self::settings::NAMES;
 pub(crate) use self::standing::Standing;

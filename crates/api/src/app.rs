@@ -9,7 +9,6 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, get};
 use futures_util::FutureExt as _;
 use ringback_service::http_server::Peer;
 
@@ -19,13 +18,15 @@ use crate::audit_log::AuditLog;
 use crate::config::Dashboard;
 use crate::extract::trace_of;
 use crate::limits::{Activity, AnswerMemory};
+use crate::operation::Operations;
+use crate::route::Route;
 use crate::state::Api;
-use crate::ui;
-use crate::{error, openapi, routes};
+use crate::{error, openapi, ui};
 
 /// What each request passes.
 struct Around {
     observer: Observer,
+    operations: Arc<Operations>,
     gate: Gate,
     answers: AnswerMemory,
     audit_log: Arc<AuditLog>,
@@ -34,21 +35,18 @@ struct Around {
 }
 
 /// The whole API as a service, without a listener.
-pub(crate) fn app(api: Arc<Api>, gate: Gate, dashboard: Dashboard) -> Router {
-    let mut table = table();
-    if dashboard == Dashboard::On {
-        table.extend(ui::table());
-    }
-    let paths = table.iter().map(|(path, _)| *path).collect();
+pub(crate) fn app(api: Arc<Api>, gate: Gate, table: Vec<Route>) -> Router {
     let around = Around {
-        observer: Observer { metrics: Arc::clone(&api.metrics), paths },
+        observer: Observer { metrics: Arc::clone(&api.metrics) },
+        operations: Arc::clone(&api.operations),
         gate,
         answers: AnswerMemory::default(),
         audit_log: Arc::clone(&api.audit_log),
         activity: api.root.is_some().then(|| Arc::clone(&api.activity)),
     };
-    let router = table.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
-    router
+    let routes = table.into_iter();
+    routes
+        .fold(Router::new(), |router, route| router.route(&route.operation.path, route.handler))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(from_fn_with_state(Arc::new(around), pass))
@@ -58,10 +56,11 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate, dashboard: Dashboard) -> Router {
 /// Middleware: observes a request, answers it if the caller may make it, notes in the audit log what it has changed, and
 /// counts its answer until that is read. All in one, since each layer costs every request two allocations. It runs inside the router, so that it knows the route.
 async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
-    let Around { observer, gate, answers, audit_log, activity } = &*around;
+    let Around { observer, operations, gate, answers, audit_log, activity } = &*around;
+    let operation = operations.of(&request);
     let answer = async |request: Request| {
         let (mut parts, body) = request.into_parts();
-        if let Err(refusal) = gate.admit(&mut parts) {
+        if let Err(refusal) = gate.admit(&mut parts, operation) {
             return *refusal;
         }
         let (caller, peer, is_read) = (As::of(&parts), Peer::of_request(&parts), parts.method.is_safe());
@@ -72,7 +71,7 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
         if !is_read && let Err(refusal) = answers.check(claimant) {
             return refusal.into_response();
         }
-        let noted = audit_log.begin(&mut parts, trace_of).await;
+        let noted = audit_log.begin(&mut parts, operation, trace_of).await;
         let answer = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
         let mut answer = answer.catch_unwind().await.unwrap_or_else(error::panicked);
         // What a call that changes something has changed is said.
@@ -84,19 +83,21 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
         }
         answers.hold(answer, claimant, is_read)
     };
-    observer.observe(request, answer).await
+    observer.observe(operation, request, answer).await
 }
 
 /// The API without authentication, for tests.
 #[cfg(test)]
 pub(crate) fn open(api: Arc<Api>) -> Router {
     let gate = Gate::open(&api);
-    app(api, gate, Dashboard::On)
+    app(api, gate, table(Dashboard::On))
 }
 
-/// Every path of the API and its handlers. The dashboard is beside it: it is not a part of the API.
-pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
-    let mut table = routes::table();
-    table.push(("/openapi.json", get(openapi::serve)));
+/// All operations with their handlers.
+pub(crate) fn table(dashboard: Dashboard) -> Vec<Route> {
+    let mut table = openapi::table();
+    if dashboard == Dashboard::On {
+        table.extend(ui::table());
+    }
     table
 }

@@ -24,6 +24,6 @@ pub(crate) use self::path::{
 pub(crate) use self::query::{
     AuditLogFilter, AuditLogQuery, DeadPageQuery, DetachQuery, EndsQuery, ErasureQuery, ForceQuery,
     ForecastQuery, HistoryQuery, Include, IncludeOfEnds, PageQuery, PurgeQuery, PutFrom, Query,
-    SchedulesQuery, TopicsQuery, UpcomingQuery, cursor_of, outdated_cursor,
+    SchedulesQuery, TopicsQuery, UpcomingQuery, cursor_of, is_no, outdated_cursor,
 };
 pub(crate) use self::trace::{Caller, trace_of, trace_parent};

@@ -19,9 +19,11 @@ mod inspect;
 mod limits;
 mod metrics;
 pub mod openapi;
+mod operation;
 mod paging;
 mod pull;
 mod resealing;
+mod route;
 mod routes;
 mod schema;
 mod sealed_headers;
@@ -139,6 +141,8 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
             () = shutdown.stopping() => {}
         }
     });
-    let api = Api::new(config, store, retries, random::generator(), context, tasks);
-    app::app(Arc::new(api), gate, config.dashboard)
+    let table = app::table(config.dashboard);
+    let operations = table.iter().map(|route| route.operation.clone()).collect();
+    let api = Api::new(config, store, retries, random::generator(), context, tasks, operations);
+    app::app(Arc::new(api), gate, table)
 }

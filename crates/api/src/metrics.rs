@@ -1,6 +1,7 @@
 //! The metrics of the API. Labels are bounded: routes come from the route table, methods and statuses
 //! from the HTTP standard.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -23,6 +24,9 @@ const REFUSED_CONNECTIONS: &str = "ringback_api_refused_connections_total";
 const AUDIT_LOG_FAILURES: &str = "ringback_audit_log_failures_total";
 const MISSED_FIRINGS: &str = "ringback_api_missed_firings_total";
 const BATCH_JOBS: &str = "ringback_api_submit_batch_jobs";
+
+/// The route of a request that matches none.
+pub(crate) const UNMATCHED: &str = "unmatched";
 
 const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 const JOBS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
@@ -137,9 +141,15 @@ impl Metrics {
     }
 
     /// Counts and times an answered request.
-    pub(crate) fn request(&self, route: &'static str, method: &Method, status: StatusCode, took: Duration) {
+    pub(crate) fn request(
+        &self,
+        route: Option<Arc<str>>,
+        method: &Method,
+        status: StatusCode,
+        took: Duration,
+    ) {
         let [route, rest @ ..] = [
-            KeyValue::new("route", route),
+            KeyValue::new("route", route.map_or(Value::from(UNMATCHED), Value::from)),
             KeyValue::new("method", method_label(method)),
             KeyValue::new("status", Value::I64(status.as_u16().into())),
         ];

@@ -11,9 +11,11 @@ use http::header;
 use utoipa::OpenApi;
 
 use self::complete::complete;
+use crate::operation::Need;
+use crate::route::Route;
 use crate::{routes, schema};
 
-/// The root of the document.
+/// The root of the document, without the operations of `routes`.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -29,91 +31,7 @@ use crate::{routes, schema};
             ("port" = (default = "7411", description = "The port of RINGBACK_API_LISTEN")),
         ),
     )),
-    paths(
-        routes::jobs::submit,
-        routes::batch::submit_batch,
-        routes::jobs::list,
-        routes::jobs::get_job,
-        routes::jobs::cancel,
-        routes::job_actions::reschedule,
-        routes::job_actions::run,
-        routes::job_actions::revive,
-        routes::policies::put_policy,
-        routes::policies::patch_policy,
-        routes::topic_deletion::delete_topic,
-        routes::reserve::reserve,
-        routes::receipts::finish,
-        routes::receipts::retry,
-        routes::receipts::bury,
-        routes::receipts::release,
-        routes::receipts::renew,
-        routes::receipts::finish_all,
-        routes::export::export,
-        routes::export::topics::export_topics,
-        routes::import::import,
-        routes::stats::stats,
-        routes::topics::list_topics,
-        routes::topics::get_topic,
-        routes::topics::pause,
-        routes::topics::resume,
-        routes::forecast::forecast,
-        routes::destinations::list_destinations,
-        routes::destinations::pause_destination,
-        routes::destinations::resume_destination,
-        routes::destinations::export_destinations,
-        routes::secrets::add_secret,
-        routes::secrets::list_secrets,
-        routes::secrets::delete_secret,
-        routes::credentials::list_credentials,
-        routes::credentials::put_credential,
-        routes::credentials::delete_credential,
-        routes::credentials::export_credentials,
-        routes::schedules::put_schedule,
-        routes::schedules::get_schedule,
-        routes::schedules::list_schedules,
-        routes::schedules::delete_schedule,
-        routes::schedules::pause_schedule,
-        routes::schedules::resume_schedule,
-        routes::schedules::run_schedule,
-        routes::schedules::next_firings,
-        routes::schedules::export_schedules,
-        routes::keys::add_key,
-        routes::keys::list_keys,
-        routes::keys::delete_key,
-        routes::archive::archive,
-        routes::archive::detach_archive,
-        routes::history::list_history,
-        routes::history::get_history,
-        routes::history::erase_history,
-        routes::history::replay_history,
-        routes::quotas::list_quotas,
-        routes::quotas::put_quota,
-        routes::quotas::delete_quota,
-        routes::bulk::cancel_jobs,
-        routes::bulk::run_jobs,
-        routes::bulk::revive_jobs,
-        routes::bulk::reschedule_jobs,
-        routes::bulk::purge_jobs,
-        routes::bulk::list_bulk_operations,
-        routes::bulk::get_bulk_operation,
-        routes::bulk::stop_bulk_operation,
-        routes::dead::list,
-        routes::dead::purge_all,
-        routes::dead::purge,
-        routes::dead::purge_job_named_revive,
-        routes::redrives::begin,
-        routes::redrives::list,
-        routes::redrives::get,
-        routes::redrives::stop,
-        routes::audit_log::list_audit_log,
-        routes::consistency_audit::audit,
-        routes::consistency_audit::repair,
-        routes::consistency_audit::accept_loss,
-        routes::consistency_audit::accept_clock,
-        routes::jobs::attempts,
-        routes::events::events,
-        serve,
-    ),
+    paths(serve),
     components(schemas(
         ringback_core::wire::Problem,
         ringback_core::wire::NoticeBody,
@@ -173,12 +91,22 @@ use crate::{routes, schema};
         (name = "document", description = "This document"),
     ),
 )]
-pub struct Document;
+struct Document;
 
 static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
-    let document = serde_json::to_value(Document::openapi()).expect("plain data always serialises");
-    complete(document).to_string().into()
+    let table = table();
+    let document = Document::openapi().merge_from(routes::Documented::openapi());
+    let document = serde_json::to_value(document).expect("plain data always serialises");
+    let operations = table.into_iter().map(|route| route.operation).collect();
+    complete(document, &operations).to_string().into()
 });
+
+/// All operations of the API with their handlers. The dashboard is beside them: it is not a part of the API.
+pub(crate) fn table() -> Vec<Route> {
+    let mut table = routes::table();
+    table.push(Route::new::<__path_serve, _>(Need::Nothing, serve));
+    table
+}
 
 /// This document
 #[utoipa::path(

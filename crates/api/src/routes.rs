@@ -1,129 +1,151 @@
-//! The table of routes and the handlers behind them.
+//! The table of routes, which says of each operation who may call it and whether the audit log has it, and the handlers
+//! behind it. Name, method, path and answers of an operation stand at its handler.
 
-pub(crate) mod archive;
-pub(crate) mod audit_log;
-pub(crate) mod batch;
-pub(crate) mod bulk;
+mod archive;
+mod audit_log;
+mod batch;
+mod bulk;
 mod bulk_submit;
-pub(crate) mod consistency_audit;
-pub(crate) mod credentials;
-pub(crate) mod dead;
-pub(crate) mod destinations;
-pub(crate) mod events;
-pub(crate) mod export;
-pub(crate) mod forecast;
-pub(crate) mod history;
-pub(crate) mod import;
-pub(crate) mod job_actions;
-pub(crate) mod jobs;
-pub(crate) mod keys;
-pub(crate) mod policies;
+mod consistency_audit;
+mod credentials;
+mod dead;
+mod destinations;
+mod events;
+mod export;
+mod forecast;
+mod history;
+mod import;
+mod job_actions;
+mod jobs;
+mod keys;
+mod policies;
 mod policy_change;
-pub(crate) mod quotas;
-pub(crate) mod receipts;
-pub(crate) mod redrives;
-pub(crate) mod reserve;
-pub(crate) mod schedules;
-pub(crate) mod secrets;
-pub(crate) mod stats;
-pub(crate) mod topic_deletion;
-pub(crate) mod topics;
+mod quotas;
+mod receipts;
+mod redrives;
+mod reserve;
+mod schedules;
+mod secrets;
+mod stats;
+mod topic_deletion;
+mod topics;
 
-use std::sync::Arc;
+use axum::routing::delete;
+use http::Method;
+use ringback_core::access::Scope::{Consume, Import, Manage, Read, Submit};
+use utoipa::OpenApi;
 
-use axum::routing::{MethodRouter, delete, get, post, put};
+use self::export::topics as export_topics;
+use crate::operation::Need::Root;
+use crate::route::Route;
 
-use crate::state::Api;
+/// Declares the operations: who may call each, whether the audit log has it, and its handler.
+macro_rules! operations {
+    ($($need:ident $($audited:ident)?: $module:ident::$handler:ident;)+) => {
+        /// The part of all operations in the OpenAPI document.
+        #[derive(OpenApi)]
+        #[openapi(paths($($module::$handler),+))]
+        pub(crate) struct Documented;
 
-/// Each path with its handlers. A path is also a label of the metrics.
-pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
-    let mut all = one_by_one();
-    all.extend([
-        ("/v1/jobs/cancel", post(bulk::cancel_jobs)),
-        ("/v1/jobs/run", post(bulk::run_jobs)),
-        ("/v1/jobs/revive", post(bulk::revive_jobs)),
-        ("/v1/jobs/reschedule", post(bulk::reschedule_jobs)),
-        ("/v1/jobs/purge", post(bulk::purge_jobs)),
-        ("/v1/bulk", get(bulk::list_bulk_operations)),
-        ("/v1/bulk/{bulk}", get(bulk::get_bulk_operation).delete(bulk::stop_bulk_operation)),
-    ]);
-    all
+        fn documented() -> Vec<Route> {
+            pastey::paste! {
+                vec![$(Route::new::<$module::[<__path_ $handler>], _>($need, $module::$handler)$(.$audited())?),+]
+            }
+        }
+    };
 }
 
-/// All but those of bulk operations.
-#[expect(clippy::too_many_lines, reason = "a table, with a line for each path")]
-fn one_by_one() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
-    vec![
-        ("/v1/jobs", post(jobs::submit).get(jobs::list)),
-        ("/v1/jobs/batch", post(batch::submit_batch)),
-        ("/v1/jobs/{topic}/{id}", get(jobs::get_job).delete(jobs::cancel).patch(job_actions::reschedule)),
-        ("/v1/jobs/{topic}/{id}/attempts", get(jobs::attempts)),
-        ("/v1/jobs/{topic}/{id}/run", post(job_actions::run)),
-        ("/v1/jobs/{topic}/{id}/revive", post(job_actions::revive)),
-        ("/v1/topics/{topic}/reserve", post(reserve::reserve)),
-        ("/v1/receipts/{receipt}/finish", post(receipts::finish)),
-        ("/v1/receipts/{receipt}/retry", post(receipts::retry)),
-        ("/v1/receipts/{receipt}/bury", post(receipts::bury)),
-        ("/v1/receipts/{receipt}/release", post(receipts::release)),
-        ("/v1/receipts/{receipt}/renew", post(receipts::renew)),
-        ("/v1/receipts/finish", post(receipts::finish_all)),
-        ("/v1/topics", get(topics::list_topics)),
-        (
-            "/v1/topics/{topic}",
-            get(topics::get_topic)
-                .put(policies::put_policy)
-                .patch(policies::patch_policy)
-                .delete(topic_deletion::delete_topic),
-        ),
-        ("/v1/topics/{topic}/secrets", get(secrets::list_secrets).post(secrets::add_secret)),
-        ("/v1/topics/{topic}/secrets/{secret}", delete(secrets::delete_secret)),
-        ("/v1/credentials", get(credentials::list_credentials)),
-        (
-            "/v1/credentials/{credential}",
-            put(credentials::put_credential).delete(credentials::delete_credential),
-        ),
-        ("/v1/topics/{topic}/pause", post(topics::pause)),
-        ("/v1/topics/{topic}/resume", post(topics::resume)),
-        ("/v1/destinations", get(destinations::list_destinations)),
-        ("/v1/destinations/{host}/pause", post(destinations::pause_destination)),
-        ("/v1/destinations/{host}/resume", post(destinations::resume_destination)),
-        ("/v1/topics/{topic}/dead", get(dead::list).delete(dead::purge_all)),
-        ("/v1/topics/{topic}/dead/{id}", delete(dead::purge)),
-        ("/v1/topics/{topic}/dead/revive", post(redrives::begin).delete(dead::purge_job_named_revive)),
-        ("/v1/topics/{topic}/revivals", get(redrives::list)),
-        ("/v1/topics/{topic}/revivals/{revival}", get(redrives::get).delete(redrives::stop)),
-        ("/v1/schedules", get(schedules::list_schedules)),
-        (
-            "/v1/schedules/{id}",
-            put(schedules::put_schedule).get(schedules::get_schedule).delete(schedules::delete_schedule),
-        ),
-        ("/v1/schedules/{id}/pause", post(schedules::pause_schedule)),
-        ("/v1/schedules/{id}/resume", post(schedules::resume_schedule)),
-        ("/v1/schedules/{id}/run", post(schedules::run_schedule)),
-        ("/v1/schedules/{id}/next", get(schedules::next_firings)),
-        ("/v1/events", get(events::events)),
-        ("/v1/export", get(export::export)),
-        ("/v1/export/topics", get(export::topics::export_topics)),
-        ("/v1/export/credentials", get(credentials::export_credentials)),
-        ("/v1/export/destinations", get(destinations::export_destinations)),
-        ("/v1/export/schedules", get(schedules::export_schedules)),
-        ("/v1/import", post(import::import)),
-        ("/v1/stats", get(stats::stats)),
-        ("/v1/forecast", get(forecast::forecast)),
-        ("/v1/keys", get(keys::list_keys).post(keys::add_key)),
-        ("/v1/keys/{key}", delete(keys::delete_key)),
-        ("/v1/quotas", get(quotas::list_quotas)),
-        ("/v1/quotas/{tenant}", put(quotas::put_quota).delete(quotas::delete_quota)),
-        ("/v1/archive", get(archive::archive).delete(archive::detach_archive)),
-        ("/v1/history", get(history::list_history).delete(history::erase_history)),
-        ("/v1/history/{topic}/{id}", get(history::get_history)),
-        ("/v1/history/replay", post(history::replay_history)),
-        ("/v1/audit-log", get(audit_log::list_audit_log)),
-        ("/v1/audit", get(consistency_audit::audit)),
-        ("/v1/audit/repair", post(consistency_audit::repair)),
-        ("/v1/audit/accept-loss", post(consistency_audit::accept_loss)),
-        ("/v1/audit/accept-clock", post(consistency_audit::accept_clock)),
-    ]
+operations! {
+    Submit: jobs::submit;
+    Read: jobs::list;
+    Submit: batch::submit_batch;
+    Read: jobs::get_job;
+    Submit audited: jobs::cancel;
+    Submit audited: job_actions::reschedule;
+    Read: jobs::attempts;
+    Submit audited: job_actions::run;
+    Manage audited: job_actions::revive;
+    Submit audited: bulk::cancel_jobs;
+    Submit audited: bulk::run_jobs;
+    Manage audited: bulk::revive_jobs;
+    Submit audited: bulk::reschedule_jobs;
+    Manage audited: bulk::purge_jobs;
+    Read: bulk::list_bulk_operations;
+    Read: bulk::get_bulk_operation;
+    Submit audited: bulk::stop_bulk_operation;
+    Consume: reserve::reserve;
+    Consume: receipts::finish;
+    Consume: receipts::retry;
+    Consume: receipts::bury;
+    Consume: receipts::release;
+    Consume: receipts::renew;
+    Consume: receipts::finish_all;
+    Read: topics::list_topics;
+    Read: topics::get_topic;
+    Manage audited: policies::put_policy;
+    Manage audited: policies::patch_policy;
+    Manage audited: topic_deletion::delete_topic;
+    Manage: secrets::list_secrets;
+    Manage audited: secrets::add_secret;
+    Manage audited: secrets::delete_secret;
+    Manage: credentials::list_credentials;
+    Manage audited: credentials::put_credential;
+    Manage audited: credentials::delete_credential;
+    Manage audited: topics::pause;
+    Manage audited: topics::resume;
+    Read: destinations::list_destinations;
+    Manage audited: destinations::pause_destination;
+    Manage audited: destinations::resume_destination;
+    Read: dead::list;
+    Manage audited: dead::purge_all;
+    Manage audited: dead::purge;
+    Manage audited: redrives::begin;
+    Read: redrives::list;
+    Read: redrives::get;
+    Manage audited: redrives::stop;
+    Read: schedules::list_schedules;
+    Submit audited: schedules::put_schedule;
+    Read: schedules::get_schedule;
+    Submit audited: schedules::delete_schedule;
+    Submit audited: schedules::pause_schedule;
+    Submit audited: schedules::resume_schedule;
+    Submit audited: schedules::run_schedule;
+    Read: schedules::next_firings;
+    Read: events::events;
+    Import: export::export;
+    Import: export_topics::export_topics;
+    Import: credentials::export_credentials;
+    Import: destinations::export_destinations;
+    Import: schedules::export_schedules;
+    Import audited: import::import;
+    Read: stats::stats;
+    Read: forecast::forecast;
+    Root: keys::list_keys;
+    Root audited: keys::add_key;
+    Root audited: keys::delete_key;
+    Root: quotas::list_quotas;
+    Root audited: quotas::put_quota;
+    Root audited: quotas::delete_quota;
+    Root: archive::archive;
+    Root audited: archive::detach_archive;
+    Read: history::list_history;
+    Manage audited: history::erase_history;
+    Read: history::get_history;
+    Manage audited: history::replay_history;
+    Manage: audit_log::list_audit_log;
+    Root: consistency_audit::audit;
+    Root audited: consistency_audit::repair;
+    Root audited: consistency_audit::accept_loss;
+    Root audited: consistency_audit::accept_clock;
+}
+
+/// Each operation with its handler.
+pub(crate) fn table() -> Vec<Route> {
+    let mut table = documented();
+    // A job with this id lies at a path that has a POST of its own.
+    let purge_revive = ("purge", Method::DELETE, "/v1/topics/{topic}/dead/revive");
+    table.push(Route::undocumented(Manage, purge_revive, delete(dead::purge_job_named_revive)).audited());
+    table
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ use crate::events::Events;
 use crate::history::History;
 use crate::limits::{Activity, Deadline, MemoryBudget, StatsCache, Turns};
 use crate::metrics::Metrics;
+use crate::operation::Operations;
 use crate::pull::Pulls;
 use crate::submit::SubmitQueues;
 
@@ -89,6 +90,8 @@ pub(crate) struct Api {
     pub(crate) looks: Turns,
     /// Who is active, where callers have keys.
     pub(crate) activity: Arc<Activity>,
+    /// What its routes do.
+    pub(crate) operations: Arc<Operations>,
     /// What notes the calls that change something.
     pub(crate) audit_log: Arc<AuditLog>,
     /// The topic policies.
@@ -114,6 +117,7 @@ impl Api {
         mut rng: StdRng,
         Context { shutdown, meter, clock, .. }: &Context,
         tasks: &mut Tasks,
+        operations: Operations,
     ) -> Self {
         let metrics = Arc::new(Metrics::new(meter));
         let (policies, activity) = (retries.policies.clone(), Arc::<Activity>::default());
@@ -146,6 +150,7 @@ impl Api {
             spreads: Turns::of_small_work(MAX_SPREADS_EACH, MAX_SPREADS, Arc::clone(&activity)),
             looks: Turns::of_small_work(MAX_LOOKS_EACH, MAX_LOOKS, Arc::clone(&activity)),
             activity,
+            operations: Arc::new(operations),
             audit_log: Arc::new(audit_log),
             policies,
             audits: Semaphore::new(MAX_AUDITS),
@@ -300,7 +305,9 @@ pub(crate) mod tests {
         let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));
         let context = Context { shutdown, health, meter, scrapes: Scrapes::default(), clock };
         let retries = Retries { policies, installation: InstallationRetry::none() };
-        let api = Api::new(&config, store, retries, rng, &context, &mut tasks);
+        let table = crate::app::table(crate::config::Dashboard::On);
+        let operations = table.into_iter().map(|route| route.operation).collect();
+        let api = Api::new(&config, store, retries, rng, &context, &mut tasks, operations);
         // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

@@ -10,10 +10,12 @@ use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use self::assets::ASSETS;
 use crate::error;
+use crate::operation::Need;
+use crate::route::Route;
 use crate::state::Api;
 
 /// The page itself, relative to `/ui/`.
@@ -72,8 +74,8 @@ impl Asset {
 }
 
 /// The paths of the dashboard and their handlers.
-pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
-    vec![
+pub(crate) fn table() -> Vec<Route> {
+    let pages: [(_, MethodRouter<Arc<Api>>); 4] = [
         // For whoever types the address of the API into a browser.
         ("/", get(|| async { Redirect::temporary("ui/") })),
         // A relative address, so that it also holds behind a proxy with a prefix.
@@ -83,7 +85,9 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
             "/ui/{*asset}",
             get(|Path(name): Path<String>, headers: HeaderMap| async move { answer(&name, &headers).await }),
         ),
-    ]
+    ];
+    let route = |(path, page)| Route::undocumented(Need::Nothing, ("dashboard", Method::GET, path), page);
+    pages.into_iter().map(route).collect()
 }
 
 async fn answer(name: &str, request: &HeaderMap) -> Response {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::MatchedPath;
 use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
@@ -18,10 +17,10 @@ use ringback_store::PolicyBook;
 
 use super::key_uses::KeyUses;
 use super::local;
-use super::rules::{Need, need, takes_all_tenants};
 use super::settings::Access;
 use super::standing;
 use crate::error::ApiError;
+use crate::operation::{Need, Operation};
 
 /// What a call about one tenant may choose.
 const ONE_TENANT: &str = "the name of a tenant; or ~none for what belongs to no tenant";
@@ -57,10 +56,12 @@ impl Gate {
     ///
     /// # Errors
     /// The answer to a request that the caller may not make.
-    pub(crate) fn admit(&self, parts: &mut Parts) -> Result<(), Box<Response>> {
-        let route = parts.extensions.get::<MatchedPath>();
-        let needed = route.map_or(Need::Nothing, |path| need(&parts.method, path.as_str()));
-        match self.principal(parts, needed) {
+    pub(crate) fn admit(
+        &self,
+        parts: &mut Parts,
+        operation: Option<&Operation>,
+    ) -> Result<(), Box<Response>> {
+        match self.principal(parts, operation) {
             Ok(principal) => {
                 parts.extensions.insert(principal);
                 Ok(())
@@ -77,10 +78,12 @@ impl Gate {
         standing::check(caller, &self.book, &*self.clock)
     }
 
-    fn principal(&self, parts: &Parts, needed: Need) -> Result<Arc<Principal>, ApiError> {
+    fn principal(&self, parts: &Parts, operation: Option<&Operation>) -> Result<Arc<Principal>, ApiError> {
+        let takes_all = operation.is_none_or(Operation::takes_all_tenants);
+        let needed = operation.map_or(Need::Nothing, |operation| operation.need);
         let Some(root) = &self.access.root else {
             local::check(parts, self.access.hosts.as_deref())?;
-            if let Chosen::Scope(TenantScope::One(Some(_))) = chosen_tenant(parts)? {
+            if let Chosen::Scope(TenantScope::One(Some(_))) = chosen_tenant(parts, takes_all)? {
                 let detail = "there are no tenants without a root key";
                 return Err(invalid_field(TENANT_HEADER, detail, "none; or set RINGBACK_ROOT_KEY").into());
             }
@@ -91,7 +94,7 @@ impl Gate {
         }
         let token = bearer(parts)?;
         if root.is(token) {
-            return Ok(Arc::new(match chosen_tenant(parts)? {
+            return Ok(Arc::new(match chosen_tenant(parts, takes_all)? {
                 Chosen::Scope(scope) => Principal::operator(scope),
                 Chosen::AllTenants => Principal::operator_of_all(),
             }));
@@ -147,7 +150,7 @@ enum Chosen {
     AllTenants,
 }
 
-fn chosen_tenant(parts: &Parts) -> Result<Chosen, ApiError> {
+fn chosen_tenant(parts: &Parts, takes_all: bool) -> Result<Chosen, ApiError> {
     let mut values = parts.headers.get_all(TENANT_HEADER).iter();
     let Some(value) = values.next() else { return Ok(Chosen::Scope(TenantScope::All)) };
     let chosen = value.to_str().ok().filter(|_| values.next().is_none()).and_then(|text| match text {
@@ -155,10 +158,7 @@ fn chosen_tenant(parts: &Parts) -> Result<Chosen, ApiError> {
         TENANT_HEADER_ALL => Some(Chosen::AllTenants),
         text => text.parse().ok().map(|tenant| Chosen::Scope(TenantScope::One(Some(tenant)))),
     });
-    let route = parts.extensions.get::<MatchedPath>();
-    if matches!(chosen, Some(Chosen::AllTenants))
-        && route.is_some_and(|path| !takes_all_tenants(&parts.method, path.as_str()))
-    {
+    if matches!(chosen, Some(Chosen::AllTenants)) && !takes_all {
         let detail = format!("{TENANT_HEADER_ALL} is for lists, and this call is about one tenant");
         return Err(invalid_field(TENANT_HEADER, detail, ONE_TENANT).into());
     }

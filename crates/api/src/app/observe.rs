@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::response::Response;
 use ringback_service::telemetry::tracing_active;
 use ringback_service::trace;
@@ -11,31 +11,25 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, Span, field};
 
 use crate::extract::trace_parent;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, UNMATCHED};
+use crate::operation::Operation;
 
-/// The route of a request that matches none.
-const UNMATCHED: &str = "unmatched";
-
-/// The metrics, and the paths that are their labels.
+/// The metrics.
 pub(super) struct Observer {
     pub(super) metrics: Arc<Metrics>,
-    pub(super) paths: Vec<&'static str>,
 }
 
 impl Observer {
-    fn route(&self, request: &Request) -> &'static str {
-        let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        self.paths.iter().copied().find(|path| Some(*path) == matched).unwrap_or(UNMATCHED)
-    }
-
     /// Answers a request by `answer`, and observes it.
     pub(super) async fn observe<F: Future<Output = Response>>(
         &self,
+        operation: Option<&Operation>,
         request: Request,
         answer: impl FnOnce(Request) -> F,
     ) -> Response {
         let start = Instant::now();
-        let (route, method) = (self.route(&request), request.method().clone());
+        let route = operation.map_or(UNMATCHED, |operation| &operation.path);
+        let method = request.method().clone();
         let response = if tracing_active() {
             let span = span(&request, route);
             let response = answer(request).instrument(span.clone()).await;
@@ -45,7 +39,7 @@ impl Observer {
             answer(request).await
         };
         let (status, took) = (response.status(), start.elapsed());
-        self.metrics.request(route, &method, status, took);
+        self.metrics.request(operation.map(|operation| Arc::clone(&operation.path)), &method, status, took);
         tracing::debug!(
             http.method = %method, http.route = route, http.status = status.as_u16(),
             duration_us = took.as_micros(), "request answered"
@@ -54,7 +48,7 @@ impl Observer {
     }
 }
 
-fn span(request: &Request, route: &'static str) -> Span {
+fn span(request: &Request, route: &str) -> Span {
     let method = request.method();
     let span = tracing::info_span!(
         "request",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams};
+use axum::extract::{FromRequestParts as _, RawPathParams};
 use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
@@ -15,11 +15,11 @@ use ringback_core::wire::{AuditLogEntry, AuditLogOutcome, AuditLogTarget};
 use ringback_service::http_server::ClientAddress;
 
 use super::entry::{self, Change};
-use super::operations::operation;
 use super::queue::Queue;
-use crate::access::{As, is_for_root_alone};
+use crate::access::As;
 use crate::error::{ApiError, Effect};
 use crate::limits::Deadline;
+use crate::operation::{Need, Operation};
 
 /// The result of a handler that answers 200 with JSON, and says what it has changed.
 pub(crate) type Noted<T> = Result<(Change, Json<T>), ApiError>;
@@ -41,12 +41,13 @@ impl AuditLog {
     pub(crate) async fn begin(
         self: &Arc<Self>,
         parts: &mut Parts,
+        operation: Option<&Operation>,
         trace_of: fn(&Parts) -> Option<Trace>,
     ) -> Option<Call> {
-        let path = parts.extensions.get::<MatchedPath>()?.clone();
-        let operation = operation(&parts.method, path.as_str())?;
+        let operation =
+            operation.filter(|operation| operation.is_audited && operation.method == parts.method)?;
         let caller = As::of(parts);
-        let owner = if is_for_root_alone(&parts.method, path.as_str()) {
+        let owner = if operation.need == Need::Root {
             AuditLogOwner::Installation
         } else {
             AuditLogOwner::Tenant(caller.tenant().cloned())
@@ -61,8 +62,8 @@ impl AuditLog {
                 AuditLogOwner::Tenant(Some(tenant)) => Some(tenant.to_string()),
                 AuditLogOwner::Tenant(None) | AuditLogOwner::Installation => None,
             },
-            operation: operation.to_owned(),
-            target: target(parts, path.as_str()).await,
+            operation: operation.name.to_string(),
+            target: target(parts, &operation.path).await,
             before: None,
             after: None,
             count: None,

@@ -4,12 +4,10 @@
 use ringback_core::access::{TENANT_HEADER, TENANT_HEADER_ALL, TENANT_HEADER_NONE};
 use serde_json::{Value, json};
 
-use crate::access::takes_all_tenants;
 use crate::error::MEDIA_TYPE;
+use crate::operation::{Need, Operation, Operations};
 use crate::schema;
 
-/// The path that needs no key.
-const OPEN: &str = "/openapi.json";
 /// In the attributes of a handler: its request body may be left out.
 const MAY_BE_LEFT_OUT: &str = "x-may-be-left-out";
 
@@ -17,7 +15,7 @@ const MAY_BE_LEFT_OUT: &str = "x-may-be-left-out";
 ///
 /// # Panics
 /// If a rule names a schema or a property that does not exist.
-pub(super) fn complete(mut document: Value) -> Value {
+pub(super) fn complete(mut document: Value, operations: &Operations) -> Value {
     document["components"]["securitySchemes"] = json!({"key": {
         "type": "http", "scheme": "bearer", "bearerFormat": "rbk_…",
         "description": "A key of POST /v1/keys, or the root key. Needed where RINGBACK_ROOT_KEY is set.",
@@ -32,17 +30,15 @@ pub(super) fn complete(mut document: Value) -> Value {
         let schema = document.pointer_mut(&pointer);
         schema::merge(schema.unwrap_or_else(|| panic!("no schema {name}")), rule);
     }
-    let paths = document["paths"].as_object_mut().into_iter().flatten();
-    for (path, item) in paths {
-        for (method, operation) in item.as_object_mut().into_iter().flatten() {
-            complete_operation(operation);
-            if path == OPEN {
-                operation["security"] = json!([]);
-            } else {
-                let method =
-                    method.to_ascii_uppercase().parse().expect("the methods of a document are known");
-                refusals(operation, takes_all_tenants(&method, path));
-            }
+    document["components"]["schemas"]["AuditLogOperation"]["enum"] = operations.audited().into();
+    for operation in operations.iter() {
+        let method = operation.method.as_str().to_ascii_lowercase();
+        let Some(described) = document["paths"][&*operation.path].get_mut(method) else { continue };
+        complete_operation(described);
+        if operation.need == Need::Nothing {
+            described["security"] = json!([]);
+        } else {
+            refusals(described, operation);
         }
     }
     document
@@ -75,19 +71,19 @@ fn notice(tag: &str, id: &str, summary: &str, description: &str) -> Value {
 }
 
 /// The answers to a caller without a key, or with one that does not allow the operation, and the header of the operator.
-fn refusals(operation: &mut Value, takes_all: bool) {
+fn refusals(described: &mut Value, operation: &Operation) {
     let problem = |meaning: &str| {
         let schema = json!({"$ref": "#/components/schemas/Problem"});
         json!({"description": meaning, "content": {MEDIA_TYPE: {"schema": schema}}})
     };
-    operation["responses"]["401"] = problem("A key is needed, and there is none, or it is not valid");
-    operation["responses"]["403"] = problem(
+    described["responses"]["401"] = problem("A key is needed, and there is none, or it is not valid");
+    described["responses"]["403"] = problem(
         "The key does not allow this; or there is no root key, and the request names another host or is of another site",
     );
     let mut chosen =
         vec![json!({"$ref": "#/components/schemas/TenantName"}), json!({"const": TENANT_HEADER_NONE})];
     let mut or_all = String::new();
-    if takes_all {
+    if operation.takes_all_tenants() {
         chosen.push(json!({"const": TENANT_HEADER_ALL}));
         or_all = format!(", or `{TENANT_HEADER_ALL}` for those of all tenants, each with its tenant");
     }
@@ -98,9 +94,9 @@ fn refusals(operation: &mut Value, takes_all: bool) {
             "With the root key: the tenant whose topics and jobs the call is about, or `{TENANT_HEADER_NONE}` for those of no tenant{or_all}"
         ),
     });
-    match operation["parameters"].as_array_mut() {
+    match described["parameters"].as_array_mut() {
         Some(parameters) => parameters.push(tenant),
-        None => operation["parameters"] = json!([tenant]),
+        None => described["parameters"] = json!([tenant]),
     }
 }
 

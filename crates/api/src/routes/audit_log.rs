@@ -2,15 +2,15 @@
 
 use axum::Json;
 use axum::extract::State;
-use ringback_admission::Principal;
+use ringback_admission::{Principal, invalid_field};
 use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS};
 use ringback_core::job::Topic;
 use ringback_core::wire::{AuditLogAnswer, AuditLogEntry};
 use ringback_service::http_server::Peer;
 
 use crate::access::As;
-use crate::error::JsonResult;
-use crate::extract::{AuditLogFilter, AuditLogQuery, Query};
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{AuditLogFilter, AuditLogQuery, Query, is_no};
 use crate::limits::Deadline;
 use crate::schema::{AuditLogCursor, AuditLogOperation, CallerText, QueryProblems, Time, TopicName};
 use crate::state::{Api, ApiState};
@@ -43,9 +43,20 @@ pub(crate) async fn list_audit_log(
     peer: Peer,
     Query(query): Query<AuditLogQuery>,
 ) -> JsonResult<AuditLogAnswer> {
+    check_operation(&api, &query.filter)?;
     let deadline = Deadline::from_now();
     let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
     page(&api, &caller, query, deadline).await
+}
+
+fn check_operation(api: &Api, filter: &AuditLogFilter) -> Result<(), ApiError> {
+    let names = api.operations.audited();
+    match &filter.operation {
+        Some(name) if !names.contains(&name.as_str()) => {
+            Err(invalid_field("operation", is_no("operation", name), names.join(", ")).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn page(
@@ -101,7 +112,7 @@ fn shown(row: &AuditLogRow, filter: &AuditLogFilter, caller: &Principal) -> Opti
     };
     let is_for_caller = caller.topics().is_empty() || caller.topics().iter().any(is_of);
     let is_wanted = filter.topic.as_ref().is_none_or(is_of)
-        && filter.operation.is_none_or(|operation| entry.operation == operation)
+        && filter.operation.as_ref().is_none_or(|operation| entry.operation == *operation)
         && filter.who.as_ref().is_none_or(|who| entry.who == *who);
     if !is_for_caller || !is_wanted {
         return None;

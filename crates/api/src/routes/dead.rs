@@ -135,15 +135,7 @@ pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> Noted<
     purge_job(&api, key).await
 }
 
-/// Purge the dead job `revive`
-///
-/// Purges the dead job with the id `revive`, like any other. It is listed separately because this
-/// path also has a POST, which revives many jobs.
-#[utoipa::path(
-    delete, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "purge_job_named_revive",
-    params(TopicParams),
-    responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
-)]
+/// Purges the dead job with the id `revive`, whose path has a POST of its own.
 pub(crate) async fn purge_job_named_revive(
     State(api): ApiState,
     TopicPath(topic): TopicPath,

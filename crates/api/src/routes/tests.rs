@@ -3,11 +3,13 @@
 
 use axum::body::{Body, to_bytes};
 use http::{Method, Request, StatusCode, header};
+use ringback_core::access::Scope;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
 use crate::app::open as app;
 use crate::error::MEDIA_TYPE;
+use crate::operation::{Need, Operations};
 use crate::state::tests::unprepared;
 
 const GOOD: &str = r#"{"topic":"t","id":"i","url":"http://h/"}"#;
@@ -268,4 +270,59 @@ async fn unknown_paths_and_methods_are_problems_too() {
 #[tokio::test]
 async fn stats_need_the_store() {
     assert_eq!(status(Method::GET, "/v1/stats", None, Body::empty()).await, 503);
+}
+
+#[test]
+fn reading_needs_no_more_than_reading_and_the_check_and_the_keys_need_the_root_key() {
+    let operations: Operations = super::table().into_iter().map(|route| route.operation).collect();
+    for (name, need) in [
+        ("get_job", Need::Scope(Scope::Read)),
+        ("cancel", Need::Scope(Scope::Submit)),
+        ("reschedule", Need::Scope(Scope::Submit)),
+        ("cancel_jobs", Need::Scope(Scope::Submit)),
+        ("purge_jobs", Need::Scope(Scope::Manage)),
+        ("stop_bulk_operation", Need::Scope(Scope::Submit)),
+        ("get_bulk_operation", Need::Scope(Scope::Read)),
+        ("list_dead", Need::Scope(Scope::Read)),
+        ("purge", Need::Scope(Scope::Manage)),
+        ("finish", Need::Scope(Scope::Consume)),
+        ("put_policy", Need::Scope(Scope::Manage)),
+        ("list_destinations", Need::Scope(Scope::Read)),
+        ("pause_destination", Need::Scope(Scope::Manage)),
+        ("list_audit_log", Need::Scope(Scope::Manage)),
+        ("get_history", Need::Scope(Scope::Read)),
+        ("erase_history", Need::Scope(Scope::Manage)),
+        ("export", Need::Scope(Scope::Import)),
+    ] {
+        let mut found = operations.iter().filter(|operation| &*operation.name == name);
+        assert!(found.all(|operation| operation.need == need), "{name}");
+    }
+    let roots = ["/v1/archive", "/v1/audit", "/v1/keys", "/v1/quotas"];
+    for operation in operations.iter() {
+        let is_roots =
+            &*operation.path != "/v1/audit-log" && roots.iter().any(|root| operation.path.starts_with(root));
+        assert_eq!(operation.need == Need::Root, is_roots, "{operation:?}");
+    }
+}
+
+/// The operations that leave no entry in the audit log, although they are not reads.
+const UNAUDITED: [(&str, &str); 9] = [
+    ("submit", "jobs are submitted all the time; the job itself says when"),
+    ("submit_batch", "as submit"),
+    ("reserve", "consumers do it all the time; the attempts of the job are logged"),
+    ("finish", "as reserve"),
+    ("finish_all", "as reserve"),
+    ("retry", "as reserve"),
+    ("bury", "as reserve"),
+    ("release", "as reserve"),
+    ("renew", "as reserve"),
+];
+
+#[test]
+fn each_operation_that_changes_something_is_audited_unless_there_is_a_reason() {
+    for operation in super::table().into_iter().map(|route| route.operation) {
+        let is_exempt = UNAUDITED.iter().any(|(name, _)| *name == &*operation.name);
+        let is_audited = !operation.method.is_safe() && !is_exempt;
+        assert_eq!(operation.is_audited, is_audited, "{operation:?}");
+    }
 }

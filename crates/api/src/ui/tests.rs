@@ -18,7 +18,7 @@ use crate::state::tests::unprepared;
 fn served(dashboard: Dashboard) -> Router {
     let api = unprepared();
     let gate = Gate::open(&api);
-    app::app(api, gate, dashboard)
+    app::app(api, gate, app::table(dashboard))
 }
 
 async fn get(path: &str, headers: &[(&str, &str)]) -> Response {
@@ -121,7 +121,7 @@ async fn status(access: Access, path: &str, headers: &[(&str, &str)]) -> StatusC
     let request =
         headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
     let request = request.body(Body::empty()).unwrap();
-    app::app(api, gate, Dashboard::On).oneshot(request).await.unwrap().status()
+    app::app(api, gate, app::table(Dashboard::On)).oneshot(request).await.unwrap().status()
 }
 
 #[tokio::test]

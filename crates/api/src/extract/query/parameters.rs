@@ -169,7 +169,7 @@ pub(crate) fn cursor_of(topic: &Topic, caller: &Principal) -> String {
 }
 
 /// The message for a value that cannot be parsed.
-pub(super) fn is_no(name: &str, text: &str) -> String {
+pub(crate) fn is_no(name: &str, text: &str) -> String {
     format!("{:?} is no {name}", shortened(text))
 }
 

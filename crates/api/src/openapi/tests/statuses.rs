@@ -23,6 +23,7 @@ use tower::ServiceExt as _;
 use super::{METHODS, document};
 use crate::access::{Access, Gate};
 use crate::app::open as app;
+use crate::openapi::table;
 use crate::state::Api;
 use crate::state::tests::{prepared, prepared_with, unprepared};
 
@@ -505,7 +506,7 @@ async fn with_a_root_key_each_operation_needs_a_key_that_allows_it() {
     let api = prepared_with(ROOT).await;
     let access = Access { root: Some(ROOT.parse().unwrap()), ..Access::open() };
     let gate = Gate::with(access, &api);
-    let app = crate::app::app(api, gate, crate::config::Dashboard::Off);
+    let app = crate::app::app(api, gate, table());
     let with = |mut request: Request<Body>, key: &str| {
         request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
         request

@@ -1,0 +1,86 @@
+//! What is known of each operation of the API: its name, method and path, who may call it, and whether it leaves an entry
+//! in the audit log. `routes` has the table of all.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request};
+use http::Method;
+use ringback_core::access::Scope;
+
+/// What a caller needs for an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing: the answer is the same for all.
+    Nothing,
+    /// A key with this scope.
+    Scope(Scope),
+    /// The root key.
+    Root,
+}
+
+impl From<Scope> for Need {
+    fn from(scope: Scope) -> Self {
+        Self::Scope(scope)
+    }
+}
+
+/// An operation of the API.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    /// Its `operationId`.
+    pub(crate) name: Arc<str>,
+    /// Its method. HEAD is served as GET is.
+    pub(crate) method: Method,
+    /// The path of its route.
+    pub(crate) path: Arc<str>,
+    /// What a caller needs.
+    pub(crate) need: Need,
+    /// Whether it leaves an entry in the audit log.
+    pub(crate) is_audited: bool,
+}
+
+impl Operation {
+    /// Whether it can be about all tenants at once: it reads, and names nothing of one tenant. The history is asked for
+    /// one tenant at a time.
+    pub(crate) fn takes_all_tenants(&self) -> bool {
+        self.method.is_safe() && !self.path.contains('{') && &*self.path != "/v1/history"
+    }
+}
+
+/// All operations, by the path of their route.
+#[derive(Debug, Default)]
+pub(crate) struct Operations(HashMap<Arc<str>, Vec<Operation>>);
+
+impl Operations {
+    /// The operation of a request; `None` if no route has its path. A method that the path does not have is refused by
+    /// the router, to callers that need what the first operation of the path needs.
+    pub(crate) fn of(&self, request: &Request) -> Option<&Operation> {
+        let all = self.0.get(request.extensions().get::<MatchedPath>()?.as_str())?;
+        let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+        all.iter().find(|operation| operation.method == *method).or(all.first())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Operation> {
+        self.0.values().flatten()
+    }
+
+    /// The operations that leave entries in the audit log, by their names.
+    pub(crate) fn audited(&self) -> Vec<&str> {
+        let audited = self.0.values().flatten().filter(|operation| operation.is_audited);
+        let mut names: Vec<_> = audited.map(|operation| &*operation.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+impl FromIterator<Operation> for Operations {
+    fn from_iter<I: IntoIterator<Item = Operation>>(all: I) -> Self {
+        let mut by_path = HashMap::<Arc<str>, Vec<Operation>>::new();
+        for operation in all {
+            by_path.entry(Arc::clone(&operation.path)).or_default().push(operation);
+        }
+        Self(by_path)
+    }
+}
