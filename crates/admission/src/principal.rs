@@ -7,7 +7,7 @@ use ringback_core::access::{AccessKey, KeyId};
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Callback, Tenant, TenantScope, Topic};
 use ringback_core::wire::{FieldError, Problem};
-use ringback_service::http_server::{Claimant, Peer};
+use ringback_service::http_server::{Holder, Peer};
 use ringback_store::PolicyBook;
 
 /// Who a caller is.
@@ -170,19 +170,19 @@ impl Principal {
     }
 
     /// Who holds the places that it takes: its tenant, or else the address that it calls from.
-    pub fn claimant(&self, peer: Peer) -> Claimant {
+    pub fn holder(&self, peer: Peer) -> Holder {
         match self.tenant() {
-            Some(tenant) => Claimant::Name(tenant.as_str().into()),
+            Some(tenant) => Holder::Name(tenant.as_str().into()),
             None => peer.into(),
         }
     }
 
-    /// Whether it holds places as this claimant.
-    pub fn is_claimant(&self, peer: Peer, claimant: &Claimant) -> bool {
-        match (claimant, self.tenant()) {
-            (Claimant::Name(name), Some(tenant)) => **name == *tenant.as_str(),
-            (Claimant::Peer(known), None) => *known == peer,
-            (Claimant::Name(_), None) | (Claimant::Peer(_), Some(_)) => false,
+    /// Whether its permits are those of this holder.
+    pub fn is_holder(&self, peer: Peer, holder: &Holder) -> bool {
+        match (holder, self.tenant()) {
+            (Holder::Name(name), Some(tenant)) => **name == *tenant.as_str(),
+            (Holder::Peer(known), None) => *known == peer,
+            (Holder::Name(_), None) | (Holder::Peer(_), Some(_)) => false,
         }
     }
 

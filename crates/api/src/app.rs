@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 use ringback_service::http_server::Peer;
 
 use self::observe::Observer;
-use crate::access::{As, Gate};
+use crate::access::{Authenticated, Gate};
 use crate::audit_log::AuditLog;
 use crate::config::Dashboard;
 use crate::extract::trace_of;
@@ -63,12 +63,13 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
         if let Err(refusal) = gate.admit(&mut parts, operation) {
             return *refusal;
         }
-        let (caller, peer, is_read) = (As::of(&parts), Peer::of_request(&parts), parts.method.is_safe());
-        let claimant = || caller.claimant(peer);
+        let (caller, peer, is_read) =
+            (Authenticated::of(&parts), Peer::of_request(&parts), parts.method.is_safe());
+        let holder = || caller.holder(peer);
         if let Some(activity) = activity {
             activity.note(&caller, peer);
         }
-        if !is_read && let Err(refusal) = answers.check(claimant) {
+        if !is_read && let Err(refusal) = answers.check(holder) {
             return refusal.into_response();
         }
         let noted = audit_log.begin(&mut parts, operation, trace_of).await;
@@ -81,7 +82,7 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
         if let Some(call) = noted {
             call.end(&mut answer).await;
         }
-        answers.hold(answer, claimant, is_read)
+        answers.hold(answer, holder, is_read)
     };
     observer.observe(operation, request, answer).await
 }

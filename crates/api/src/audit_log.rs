@@ -8,6 +8,6 @@ mod call;
 mod entry;
 mod queue;
 
-pub(crate) use self::call::{AuditLog, Noted};
+pub(crate) use self::call::{AuditLog, Audited};
 pub(crate) use self::entry::Change;
 pub(crate) use self::queue::Queue;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use ringback_service::http_server::{Claimant, NoPlace, Places};
+use ringback_service::http_server::{FairLimiter, Holder, NoPermit};
 use ringback_service::{Shutdown, Tasks};
 use ringback_store::Store;
 use tokio::time::timeout;
@@ -36,7 +36,7 @@ const DROPPED: &[u8] = b"event: dropped\ndata: {}\n\n";
 /// The event streams of the process.
 pub(crate) struct Events {
     bus: Arc<EventBus>,
-    places: Places,
+    fair_limiter: FairLimiter,
     metrics: Arc<Metrics>,
 }
 
@@ -51,7 +51,7 @@ impl Events {
     ) -> Self {
         let bus = Arc::new(EventBus::new(Arc::clone(metrics)));
         tasks.spawn("events", subscription::run(Arc::clone(&bus), store.clone(), shutdown.clone()));
-        Self { bus, places: Places::new(max_listeners), metrics: Arc::clone(metrics) }
+        Self { bus, fair_limiter: FairLimiter::new(max_listeners), metrics: Arc::clone(metrics) }
     }
 
     /// Begins to listen. The stream has every event that happens after this returns. Waits for
@@ -60,19 +60,19 @@ impl Events {
     pub(crate) async fn listen(
         &self,
         filter: Filter,
-        claimant: Claimant,
+        holder: Holder,
         standing: Standing,
     ) -> Result<EventStream, ApiError> {
-        let place = self.places.take(claimant).map_err(|why| match why {
-            NoPlace::AllTaken => ApiError::retry_later(format_args!(
+        let permit = self.fair_limiter.take(holder).map_err(|why| match why {
+            NoPermit::AllTaken => ApiError::retry_later(format_args!(
                 "{} others are listening to events here, which is the limit",
-                self.places.limit()
+                self.fair_limiter.limit()
             )),
-            NoPlace::ClaimantHas(held) => ApiError::retry_later(format_args!(
+            NoPermit::HolderHas(held) => ApiError::retry_later(format_args!(
                 "{held} others of your tenant, or at your address, are listening to events here, which is all that one may have"
             )),
         })?;
-        let slot = Slot::new(place, &self.metrics);
+        let slot = Slot::new(permit, &self.metrics);
         let queue = Arc::new(Queue::new(filter, Some(slot)));
         self.bus.join(Arc::clone(&queue));
         let bus = Arc::clone(&self.bus);

@@ -26,4 +26,4 @@ pub(crate) use self::query::{
     ForecastQuery, HistoryQuery, Include, IncludeOfEnds, PageQuery, PurgeQuery, PutFrom, Query,
     SchedulesQuery, TopicsQuery, UpcomingQuery, cursor_of, is_no, outdated_cursor,
 };
-pub(crate) use self::trace::{Caller, trace_of, trace_parent};
+pub(crate) use self::trace::{RequestTrace, trace_of, trace_parent};

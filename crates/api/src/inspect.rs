@@ -7,7 +7,7 @@ use ringback_core::retry::RetryPolicy;
 use ringback_core::wire::Inspection;
 
 use crate::error::ApiError;
-use crate::limits::Permit;
+use crate::limits::MemoryPermit;
 use crate::state::Api;
 
 /// The memory for one job: its payload as it is stored, as an answer, and as JSON.
@@ -25,7 +25,7 @@ impl Api {
     ///
     /// # Errors
     /// 503 if others hold it for too long.
-    pub(crate) async fn acquire_for_whole_jobs(&self, bytes: usize) -> Result<Permit, ApiError> {
+    pub(crate) async fn acquire_for_whole_jobs(&self, bytes: usize) -> Result<MemoryPermit, ApiError> {
         let permit = self.whole_jobs.acquire(bytes).await;
         permit.ok_or_else(|| ApiError::retry_later("too many requests read whole jobs at once"))
     }

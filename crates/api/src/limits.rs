@@ -7,12 +7,12 @@ mod deadline;
 mod memory_budget;
 mod shares;
 pub(crate) mod stats_cache;
-mod turns;
+mod turn_queue;
 
 pub(crate) use self::activity::Activity;
 pub(crate) use self::answer_memory::AnswerMemory;
 pub(crate) use self::deadline::Deadline;
-pub(crate) use self::memory_budget::{MemoryBudget, Permit};
-pub(crate) use self::shares::{check_share, place_to_wait};
+pub(crate) use self::memory_budget::{MemoryBudget, MemoryPermit};
+pub(crate) use self::shares::{check_share, permit_to_wait};
 pub(crate) use self::stats_cache::StatsCache;
-pub(crate) use self::turns::{Turn, Turns};
+pub(crate) use self::turn_queue::{Turn, TurnQueue};

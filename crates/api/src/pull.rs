@@ -1,9 +1,9 @@
 //! Reserves jobs for consumers (pull jobs). A reserve that finds no job waits for a wake-up
-//! instead of polling the store. [`Pulls`] asks the shards, `caller` makes the store calls,
+//! instead of polling the store. [`Pulls`] asks the shards, `shard_reserver` makes the store calls,
 //! `waiters` knows who waits for which topic, and `wake_listener` wakes them.
 
-mod caller;
 mod receipt_bits;
+mod shard_reserver;
 mod waiters;
 mod wake_listener;
 
@@ -23,8 +23,8 @@ use ringback_store::{PolicyBook, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use self::caller::{Command, PullCaller, Request, Reserved, ShardRequest};
 pub(crate) use self::receipt_bits::ReceiptBits;
+use self::shard_reserver::{Command, Request, Reserved, ShardRequest, ShardReserver};
 use self::waiters::{Waiter, Waiters};
 use crate::error::Unavailable;
 use crate::limits::{Deadline, Turn};
@@ -50,8 +50,8 @@ pub(crate) struct Pulls {
     shards: Vec<Shard>,
     waiters: Arc<Waiters>,
     policies: PolicyBook,
-    /// The [`PullCaller`] of each shard.
-    callers: BTreeMap<Shard, mpsc::UnboundedSender<Command>>,
+    /// The [`ShardReserver`] of each shard.
+    reservers: BTreeMap<Shard, mpsc::UnboundedSender<Command>>,
     /// What makes receipts those of a tenant.
     root: Option<RootKey>,
     shutdown: Shutdown,
@@ -67,15 +67,16 @@ impl Pulls {
         shutdown: &Shutdown,
     ) -> Self {
         let shards: Vec<Shard> = store.shards().collect();
-        let callers = shards.iter().map(|shard| {
+        let reservers = shards.iter().map(|shard| {
             let (commands, inbox) = mpsc::unbounded_channel();
-            tasks.spawn("pulls", PullCaller::new(store.clone(), inbox, shards.len()).run(shutdown.clone()));
+            tasks
+                .spawn("pulls", ShardReserver::new(store.clone(), inbox, shards.len()).run(shutdown.clone()));
             (*shard, commands)
         });
-        let (callers, waiters) = (callers.collect(), Arc::new(Waiters::default()));
+        let (reservers, waiters) = (reservers.collect(), Arc::new(Waiters::default()));
         let listener = wake_listener::listen(store.clone(), Arc::clone(&waiters), shutdown.clone());
         tasks.spawn("pull wake-ups", listener);
-        Self { shards, waiters, policies, callers, root, shutdown: shutdown.clone() }
+        Self { shards, waiters, policies, reservers, root, shutdown: shutdown.clone() }
     }
 
     /// Reserves jobs of a topic. If there are none, waits for the first as long as the caller
@@ -190,12 +191,12 @@ impl Pulls {
         let ReserveAsk { max: limit, ttr, .. } = ask;
         let policy = self.policies.get(topic)?;
         let default_ttr = policy.and_then(|policy| policy.ttr).unwrap_or(DEFAULT_TTR);
-        let caller = self.callers.get(&shard).ok_or(Unavailable::GivenUp)?;
+        let reserver = self.reservers.get(&shard).ok_or(Unavailable::GivenUp)?;
         let random = random::generator().random();
         let bits = ReceiptBits::new(self.root.as_ref(), topic.tenant().as_ref(), random);
         let request = ShardRequest { shard, topic: topic.clone(), limit, ttr, default_ttr, bits };
-        let request = Request { request, release: caller.clone(), reply };
-        caller.send(Command::Reserve(request)).map_err(|_| Unavailable::GivenUp)?;
+        let request = Request { request, release: reserver.clone(), reply };
+        reserver.send(Command::Reserve(request)).map_err(|_| Unavailable::GivenUp)?;
         let answer = deadline.bound(answer).await.map_err(|_elapsed| Unavailable::TooLate)?;
         answer.map_err(|_| Unavailable::GivenUp)?
     }

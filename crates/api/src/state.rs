@@ -16,7 +16,7 @@ use ringback_core::policy::SecretId;
 use ringback_core::retry::InstallationRetry;
 use ringback_core::wire::{Problem, parse_reschedule};
 use ringback_secrets::{CallerKey, MasterKeys, RootKey, SigningSecret};
-use ringback_service::http_server::Places;
+use ringback_service::http_server::FairLimiter;
 use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
@@ -27,7 +27,7 @@ use crate::config::Config;
 use crate::error::ApiError;
 use crate::events::Events;
 use crate::history::History;
-use crate::limits::{Activity, Deadline, MemoryBudget, StatsCache, Turns};
+use crate::limits::{Activity, Deadline, MemoryBudget, StatsCache, TurnQueue};
 use crate::metrics::Metrics;
 use crate::operation::Operations;
 use crate::pull::Pulls;
@@ -73,21 +73,21 @@ pub(crate) struct Api {
     /// The memory for answers with whole jobs.
     pub(crate) whole_jobs: MemoryBudget,
     pub(crate) batches: Arc<Semaphore>,
-    pub(crate) exports: Places,
+    pub(crate) exports: FairLimiter,
     /// Consumers of tenants that wait for jobs.
-    pub(crate) consumers: Places,
-    pub(crate) scans: Turns,
+    pub(crate) consumers: FairLimiter,
+    pub(crate) scans: TurnQueue,
     pub(crate) history: History,
     /// Turns to ask the history.
-    pub(crate) histories: Turns,
+    pub(crate) histories: TurnQueue,
     /// Turns to submit again what is in the history.
-    pub(crate) replays: Turns,
+    pub(crate) replays: TurnQueue,
     /// Turns to parse large bodies, where callers have keys.
-    pub(crate) parses: Turns,
+    pub(crate) parses: TurnQueue,
     /// Turns of batches that are sent a few jobs at a time.
-    pub(crate) spreads: Turns,
+    pub(crate) spreads: TurnQueue,
     /// Turns of consumers to look for jobs, where callers have keys.
-    pub(crate) looks: Turns,
+    pub(crate) looks: TurnQueue,
     /// Who is active, where callers have keys.
     pub(crate) activity: Arc<Activity>,
     /// What its routes do.
@@ -140,15 +140,15 @@ impl Api {
             metrics,
             stats: StatsCache::default(),
             batches: Arc::new(Semaphore::new(MAX_BATCHES)),
-            exports: Places::new(MAX_EXPORTS),
-            consumers: Places::new(config.connections),
-            scans: Turns::new(MAX_SCANS, Arc::clone(&activity)),
+            exports: FairLimiter::new(MAX_EXPORTS),
+            consumers: FairLimiter::new(config.connections),
+            scans: TurnQueue::new(MAX_SCANS, Arc::clone(&activity)),
             history: History::new(config.history.clone()),
-            histories: Turns::new(MAX_HISTORIES, Arc::clone(&activity)),
-            replays: Turns::new(MAX_REPLAYS, Arc::clone(&activity)),
-            parses: Turns::new(MAX_PARSES, Arc::clone(&activity)),
-            spreads: Turns::of_small_work(MAX_SPREADS_EACH, MAX_SPREADS, Arc::clone(&activity)),
-            looks: Turns::of_small_work(MAX_LOOKS_EACH, MAX_LOOKS, Arc::clone(&activity)),
+            histories: TurnQueue::new(MAX_HISTORIES, Arc::clone(&activity)),
+            replays: TurnQueue::new(MAX_REPLAYS, Arc::clone(&activity)),
+            parses: TurnQueue::new(MAX_PARSES, Arc::clone(&activity)),
+            spreads: TurnQueue::of_small_work(MAX_SPREADS_EACH, MAX_SPREADS, Arc::clone(&activity)),
+            looks: TurnQueue::of_small_work(MAX_LOOKS_EACH, MAX_LOOKS, Arc::clone(&activity)),
             activity,
             operations: Arc::new(operations),
             audit_log: Arc::new(audit_log),

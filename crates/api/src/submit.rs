@@ -2,10 +2,10 @@
 //! and so do imports. No caller waits beyond the deadline of its request.
 
 mod batcher;
-mod item;
+mod paced_batch;
+mod queued_job;
 mod queues;
-mod spread;
 
-pub(crate) use self::item::Item;
+pub(crate) use self::paced_batch::PacedBatch;
+pub(crate) use self::queued_job::QueuedJob;
 pub(crate) use self::queues::{ItemFailure, ItemResult, SubmitQueues};
-pub(crate) use self::spread::Spread;

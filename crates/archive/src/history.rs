@@ -71,7 +71,7 @@ pub enum LastOf {
 
 /// The place of an end among those of its tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct Cursor {
     /// When it ended.
     pub finished_at: i64,
     /// The topic, without its tenant.
@@ -87,14 +87,14 @@ pub struct Place {
 }
 
 /// As a cursor.
-impl fmt::Display for Place {
+impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let packed = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
         f.write_str(&URL_SAFE_NO_PAD.encode(packed))
     }
 }
 
-impl FromStr for Place {
+impl FromStr for Cursor {
     type Err = InvalidCursor;
 
     fn from_str(text: &str) -> Result<Self, InvalidCursor> {
@@ -108,7 +108,7 @@ impl FromStr for Place {
     }
 }
 
-impl From<&EndRow> for Place {
+impl From<&EndRow> for Cursor {
     fn from(row: &EndRow) -> Self {
         let EndRow { finished_at, life, attempts, .. } = *row;
         let (topic, id, state) = (row.topic.clone(), row.id.clone(), row.state.clone());
@@ -126,7 +126,7 @@ pub struct PageAsk {
     /// Of the matching ends, only the last one of each.
     pub last_of: Option<LastOf>,
     /// The page begins after this place.
-    pub after: Option<Place>,
+    pub after: Option<Cursor>,
     /// The most ends.
     pub limit: usize,
     /// Whether to read the logs of attempts. Without, they are empty.
@@ -221,19 +221,19 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_is_written() {
-        let place = Place::from(&row());
+        let place = Cursor::from(&row());
         assert_eq!(place.to_string().parse(), Ok(place.clone()));
         let text = place.to_string();
         for other in ["", "x", "!", &text[..text.len() - 1], &format!("{text}AAAA")] {
-            assert_eq!(other.parse::<Place>(), Err(InvalidCursor), "{other}");
+            assert_eq!(other.parse::<Cursor>(), Err(InvalidCursor), "{other}");
         }
         for other in [
-            Place { topic: "a\0".to_owned(), ..place.clone() },
-            Place { state: "lost".to_owned(), ..place.clone() },
-            Place { finished_at: i64::MAX, ..place.clone() },
-            Place { life: -1, ..place },
+            Cursor { topic: "a\0".to_owned(), ..place.clone() },
+            Cursor { state: "lost".to_owned(), ..place.clone() },
+            Cursor { finished_at: i64::MAX, ..place.clone() },
+            Cursor { life: -1, ..place },
         ] {
-            assert_eq!(other.to_string().parse::<Place>(), Err(InvalidCursor), "{other:?}");
+            assert_eq!(other.to_string().parse::<Cursor>(), Err(InvalidCursor), "{other:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use ringback_archive::history::{HistoryFilter, LastOf, Order, PageAsk, Place};
+use ringback_archive::history::{Cursor, HistoryFilter, LastOf, Order, PageAsk};
 
 /// The columns of the key of an end, but for the tenant, in the order of a page.
 const RANK: [&str; 6] = ["finished_at", "topic", "id", "life", "attempts", "state"];
@@ -174,8 +174,8 @@ impl Building<'_> {
     }
 
     /// The condition of ends behind a place. The first part leads to the index.
-    fn behind(&mut self, place: &Place, than: char) -> String {
-        let Place { finished_at, topic, id, life, attempts, state } = place;
+    fn behind(&mut self, place: &Cursor, than: char) -> String {
+        let Cursor { finished_at, topic, id, life, attempts, state } = place;
         let time = self.time(*finished_at);
         let parts = [
             time.clone(),
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_page_goes_on_behind_a_place_in_either_order() {
-        let place = Place {
+        let place = Cursor {
             finished_at: 5,
             topic: "t".to_owned(),
             id: "i".to_owned(),

@@ -224,8 +224,8 @@ async fn a_paused_topic_without_jobs_a_policy_and_a_redrive_are_no_findings() {
         panic!("one is not too many")
     };
     let shard = ground.bench.shard();
-    let places = store.dead_cursors(shard, &filter, None, 10).await.expect("places").items;
-    store.revive_many(shard, revival.id, &places).await.expect("revive");
+    let fair_limiter = store.dead_cursors(shard, &filter, None, 10).await.expect("places").items;
+    store.revive_many(shard, revival.id, &fair_limiter).await.expect("revive");
     for repair in [Repair::No, Repair::Yes, Repair::No] {
         let audit = ground.audit(repair).await;
         assert_eq!((audit.total(), audit.stale, audit.compared), (0, 0, audit.shards), "{audit:#?}");

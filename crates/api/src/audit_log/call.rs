@@ -16,13 +16,13 @@ use ringback_service::http_server::ClientAddress;
 
 use super::entry::{self, Change};
 use super::queue::Queue;
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::{ApiError, Effect};
 use crate::limits::Deadline;
 use crate::operation::{Need, Operation};
 
 /// The result of a handler that answers 200 with JSON, and says what it has changed.
-pub(crate) type Noted<T> = Result<(Change, Json<T>), ApiError>;
+pub(crate) type Audited<T> = Result<(Change, Json<T>), ApiError>;
 
 /// Makes entries of calls.
 pub(crate) struct AuditLog {
@@ -46,7 +46,7 @@ impl AuditLog {
     ) -> Option<Call> {
         let operation =
             operation.filter(|operation| operation.is_audited && operation.method == parts.method)?;
-        let caller = As::of(parts);
+        let caller = Authenticated::of(parts);
         let owner = if operation.need == Need::Root {
             AuditLogOwner::Installation
         } else {

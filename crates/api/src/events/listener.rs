@@ -1,4 +1,4 @@
-//! One listener: its filter, its place among the allowed number of listeners, and its bounded queue.
+//! One listener: its filter, its permit to be one of the listeners, and its bounded queue.
 //! When the queue overflows, all of it is discarded and the listener is dropped, so that a listener
 //! that does not read takes no memory.
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ringback_admission::Principal;
 use ringback_core::contract::{Event, EventName};
 use ringback_core::job::{JobId, Topic};
-use ringback_service::http_server::Place;
+use ringback_service::http_server::Permit;
 use tokio::sync::Notify;
 
 use crate::metrics::Metrics;
@@ -38,16 +38,16 @@ impl Filter {
     }
 }
 
-/// A place among the allowed number of listeners, also counted by the metric. Dropping it frees it.
+/// A permit to be one of the listeners, also counted by the metric. Dropping it frees it.
 pub(super) struct Slot {
     metrics: Arc<Metrics>,
-    _place: Place,
+    _permit: Permit,
 }
 
 impl Slot {
-    pub(super) fn new(place: Place, metrics: &Arc<Metrics>) -> Self {
+    pub(super) fn new(permit: Permit, metrics: &Arc<Metrics>) -> Self {
         metrics.listener_came();
-        Self { metrics: Arc::clone(metrics), _place: place }
+        Self { metrics: Arc::clone(metrics), _permit: permit }
     }
 }
 

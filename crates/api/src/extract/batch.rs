@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use super::body::{Upload, of_request};
 use super::media_type;
 use crate::error::ApiError;
-use crate::limits::{Deadline, Permit};
+use crate::limits::{Deadline, MemoryPermit};
 use crate::state::Api;
 
 /// The largest batch, in bytes.
@@ -39,7 +39,7 @@ pub(crate) struct ImportBody(pub(crate) Items);
 pub(crate) struct Items {
     /// The bytes of each item with its number, in order.
     pub(crate) items: Vec<(usize, Bytes)>,
-    pub(crate) permit: Permit,
+    pub(crate) permit: MemoryPermit,
     pub(crate) deadline: Deadline,
     /// A place among the batches that may be processed at once.
     pub(crate) turn: OwnedSemaphorePermit,

@@ -15,9 +15,9 @@ use ringback_core::wire::Problem;
 use ringback_service::http_server::Peer;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::ApiError;
-use crate::limits::{Deadline, MemoryBudget, Permit, Turn};
+use crate::limits::{Deadline, MemoryBudget, MemoryPermit, Turn};
 use crate::state::Api;
 
 /// How long a body may take to arrive.
@@ -38,7 +38,7 @@ const PARTS: usize = 30;
 pub(crate) struct Upload {
     pub(crate) bytes: Bytes,
     /// Its part of the memory budget.
-    pub(crate) permit: Permit,
+    pub(crate) permit: MemoryPermit,
     /// When its request must be answered.
     pub(crate) deadline: Deadline,
 }
@@ -53,9 +53,9 @@ impl Upload {
         if self.bytes.len() <= SMALL || api.root.is_none() {
             return Ok(None);
         }
-        let caller = As::of(parts);
-        let claimant = caller.claimant(Peer::of_request(parts));
-        let turn = self.deadline.bound(api.parses.wait(claimant)).await?;
+        let caller = Authenticated::of(parts);
+        let holder = caller.holder(Peer::of_request(parts));
+        let turn = self.deadline.bound(api.parses.wait(holder)).await?;
         api.check_standing(&caller).map(|()| Some(turn))
     }
 }
@@ -72,7 +72,7 @@ pub(super) async fn of_request(
 ) -> Result<(Parts, Upload), ApiError> {
     let (parts, body) = request.into_parts();
     let upload = read(&parts, body, limit, &api.memory).await?;
-    api.check_standing(&As::of(&parts))?;
+    api.check_standing(&Authenticated::of(&parts))?;
     Ok((parts, upload))
 }
 
@@ -91,7 +91,7 @@ async fn read(parts: &Parts, body: Body, limit: usize, memory: &MemoryBudget) ->
         return Err(refuse(frames, too_large(limit)).await);
     }
     let mut rate = Rate { until: start + WITHIN, goal: None, part: SMALL };
-    let (mut whole, mut length, mut permit) = (Collected::Nothing, 0, Permit::default());
+    let (mut whole, mut length, mut permit) = (Collected::Nothing, 0, MemoryPermit::default());
     while let Some(frame) = timeout_at(rate.due(), frames.next()).await.map_err(|_| rate.too_slow())? {
         let frame = frame.map_err(|_| Problem::unreadable("the body ended too early"))?;
         length += frame.len();

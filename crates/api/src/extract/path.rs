@@ -20,7 +20,7 @@ use ringback_core::schedule::{ScheduleId, ScheduleKey};
 use ringback_core::wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
 
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::pull::ReceiptBits;
@@ -38,7 +38,7 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let (topic, id): (String, String) = segments(parts).await?;
         match (topic.parse::<Topic>(), id.parse::<JobId>()) {
-            (Ok(topic), Ok(id)) => Ok(Self(JobKey { topic: As::of(parts).topic(&topic)?, id })),
+            (Ok(topic), Ok(id)) => Ok(Self(JobKey { topic: Authenticated::of(parts).topic(&topic)?, id })),
             (no_topic, no_id) => {
                 let no_topic = no_topic.err().map(|e| invalid("topic", &topic, e.0));
                 let no_id = no_id.err().map(|e| invalid("id", &id, e.0));
@@ -57,7 +57,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let topic: String = segments(parts).await?;
         match topic.parse::<Topic>() {
-            Ok(topic) => Ok(Self(As::of(parts).topic(&topic)?)),
+            Ok(topic) => Ok(Self(Authenticated::of(parts).topic(&topic)?)),
             Err(error) => Err(Problem::fields(vec![invalid("topic", &topic, error.0)]).into()),
         }
     }
@@ -86,7 +86,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RedrivePath {
         let path = segments::<(String, String)>(parts).await.ok();
         let parsed = path.and_then(|(topic, id)| Some((topic.parse().ok()?, id.parse().ok()?)));
         let (topic, id): (Topic, _) = parsed.ok_or_else(unknown_redrive)?;
-        Ok(Self(As::of(parts).topic(&topic)?, id))
+        Ok(Self(Authenticated::of(parts).topic(&topic)?, id))
     }
 }
 
@@ -112,7 +112,7 @@ impl<S: Send + Sync> FromRequestParts<S> for SecretPath {
         let path = segments::<(String, String)>(parts).await.ok();
         let parsed = path.and_then(|(topic, id)| Some((topic.parse().ok()?, id.parse().ok()?)));
         let (topic, id): (Topic, _) = parsed.ok_or_else(unknown_secret)?;
-        Ok(Self(As::of(parts).topic(&topic)?, id))
+        Ok(Self(Authenticated::of(parts).topic(&topic)?, id))
     }
 }
 
@@ -124,7 +124,7 @@ impl FromRequestParts<Arc<Api>> for ReceiptPath {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {
         let text = segments::<String>(parts).await.ok();
-        let caller = As::of(parts);
+        let caller = Authenticated::of(parts);
         let receipt = text.and_then(|text| parse_receipt(api, &text, &caller)).ok_or_else(unknown_receipt)?;
         check_topics_of(api, iter::once(receipt), &caller).await?;
         Ok(Self(receipt))
@@ -198,7 +198,7 @@ impl<S: Send + Sync> FromRequestParts<S> for CredentialPath {
         let name = text.and_then(|text| text.parse().ok()).ok_or_else(|| {
             invalid_field("credential", "it is not a name of a credential", CredentialName::ALLOWED)
         })?;
-        Ok(Self(CredentialKey { tenant: As::of(parts).tenant().cloned(), name }))
+        Ok(Self(CredentialKey { tenant: Authenticated::of(parts).tenant().cloned(), name }))
     }
 }
 
@@ -211,7 +211,7 @@ impl<S: Send + Sync> FromRequestParts<S> for SchedulePath {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let text: String = segments(parts).await?;
         match text.parse::<ScheduleId>() {
-            Ok(id) => Ok(Self(ScheduleKey { tenant: As::of(parts).tenant().cloned(), id })),
+            Ok(id) => Ok(Self(ScheduleKey { tenant: Authenticated::of(parts).tenant().cloned(), id })),
             Err(error) => Err(Problem::fields(vec![invalid("id", &text, error.0)]).into()),
         }
     }

@@ -23,7 +23,7 @@ pub(crate) use self::forecast::ForecastQuery;
 pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds};
 use self::parameters::{Parameters, shortened};
 pub(crate) use self::parameters::{cursor_of, is_no};
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::ApiError;
 use crate::events;
 use crate::paging::{ListCursor, PurgeCursor};
@@ -52,7 +52,7 @@ impl<S: Sync, T: FromQuery> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let mut query = Parameters::new(&parts.uri, As::of(parts))?;
+        let mut query = Parameters::new(&parts.uri, Authenticated::of(parts))?;
         let read = T::read(&mut query);
         query.finish()?;
         Ok(Self(read))

@@ -9,9 +9,9 @@ use ringback_service::trace;
 use crate::error::ApiError;
 
 /// The trace of a request: our own span if traces are exported, else the caller's.
-pub(crate) struct Caller(pub(crate) Option<Trace>);
+pub(crate) struct RequestTrace(pub(crate) Option<Trace>);
 
-impl<S: Sync> FromRequestParts<S> for Caller {
+impl<S: Sync> FromRequestParts<S> for RequestTrace {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
@@ -39,7 +39,7 @@ mod tests {
     async fn caller(traceparent: &'static str) -> Option<Trace> {
         let request = Request::builder().header("traceparent", traceparent).body(Body::empty()).unwrap();
         let (mut parts, _) = request.into_parts();
-        Caller::from_request_parts(&mut parts, &()).await.unwrap().0
+        RequestTrace::from_request_parts(&mut parts, &()).await.unwrap().0
     }
 
     #[tokio::test]

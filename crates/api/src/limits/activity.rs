@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ringback_admission::Principal;
-use ringback_service::http_server::{Claimant, Peer};
+use ringback_service::http_server::{Holder, Peer};
 use tokio::time::Instant;
 
 /// How long a caller counts as active after a request.
@@ -16,9 +16,9 @@ pub(crate) struct Activity(Mutex<Latest>);
 
 #[derive(Default)]
 struct Latest {
-    last: Option<(Claimant, Instant)>,
+    last: Option<(Holder, Instant)>,
     /// The last one that was another.
-    before: Option<(Claimant, Instant)>,
+    before: Option<(Holder, Instant)>,
 }
 
 impl Activity {
@@ -26,15 +26,15 @@ impl Activity {
     pub(crate) fn note(&self, caller: &Principal, peer: Peer) {
         let (mut latest, now) = (self.lock(), Instant::now());
         match &mut latest.last {
-            Some((last, at)) if caller.is_claimant(peer, last) => *at = now,
-            _ => latest.before = latest.last.replace((caller.claimant(peer), now)),
+            Some((last, at)) if caller.is_holder(peer, last) => *at = now,
+            _ => latest.before = latest.last.replace((caller.holder(peer), now)),
         }
     }
 
     /// Whether somebody else is active.
-    pub(crate) fn has_others(&self, claimant: &Claimant) -> bool {
+    pub(crate) fn has_others(&self, holder: &Holder) -> bool {
         let latest = self.lock();
-        let is_own = |(last, _): &&(Claimant, Instant)| last == claimant;
+        let is_own = |(last, _): &&(Holder, Instant)| last == holder;
         let other = if latest.last.as_ref().is_some_and(|last| is_own(&last)) {
             &latest.before
         } else {
@@ -58,7 +58,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_caller_has_others_only_while_they_send_requests() {
         let (activity, peer) = (Activity::default(), Peer::of([127, 0, 0, 1].into()));
-        let has_others = |name: &str| activity.has_others(&Claimant::Name(name.into()));
+        let has_others = |name: &str| activity.has_others(&Holder::Name(name.into()));
         assert!(!has_others("a"));
         activity.note(&of_tenant("a"), peer);
         assert!(!has_others("a") && has_others("b"));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::body::HttpBody as _;
 use axum::response::{IntoResponse as _, Response};
 use ringback_core::contract::tenant_limit;
-use ringback_service::http_server::{Claimant, hold_until_taken};
+use ringback_service::http_server::{Holder, hold_until_taken};
 
 use crate::error::ApiError;
 
@@ -23,13 +23,13 @@ pub(crate) struct AnswerMemory(Arc<Mutex<Taken>>);
 #[derive(Default)]
 struct Taken {
     all: u64,
-    by_claimant: HashMap<Claimant, u64>,
+    by_holder: HashMap<Holder, u64>,
 }
 
 /// What an answer takes, until it is dropped.
 struct Held {
     memory: AnswerMemory,
-    claimant: Claimant,
+    holder: Holder,
     bytes: u64,
 }
 
@@ -38,42 +38,37 @@ impl AnswerMemory {
     ///
     /// # Errors
     /// 503 then.
-    pub(crate) fn check(&self, claimant: impl FnOnce() -> Claimant) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, holder: impl FnOnce() -> Holder) -> Result<(), ApiError> {
         let taken = self.lock();
         // Nearly always nothing waits.
         if taken.all == 0 {
             return Ok(());
         }
-        let (own, limit) = taken.share_of(&claimant());
+        let (own, limit) = taken.share_of(&holder());
         if own < limit { Ok(()) } else { Err(refusal(own)) }
     }
 
     /// Counts an answer until its client has taken it. One too many is refused if it only reads; others have been done.
-    pub(crate) fn hold(
-        &self,
-        answer: Response,
-        claimant: impl FnOnce() -> Claimant,
-        is_read: bool,
-    ) -> Response {
+    pub(crate) fn hold(&self, answer: Response, holder: impl FnOnce() -> Holder, is_read: bool) -> Response {
         let Some(bytes) = answer.body().size_hint().exact().filter(|bytes| *bytes > SMALL) else {
             return answer;
         };
-        match self.take(claimant(), bytes, is_read) {
+        match self.take(holder(), bytes, is_read) {
             Ok(held) => answer.map(|body| hold_until_taken(body, held)),
             Err(refusal) => refusal.into_response(),
         }
     }
 
-    fn take(&self, claimant: Claimant, bytes: u64, is_limited: bool) -> Result<Held, ApiError> {
+    fn take(&self, holder: Holder, bytes: u64, is_limited: bool) -> Result<Held, ApiError> {
         let mut taken = self.lock();
-        let (own, limit) = taken.share_of(&claimant);
+        let (own, limit) = taken.share_of(&holder);
         if is_limited && own + bytes > limit {
             return Err(refusal(own));
         }
         taken.all += bytes;
-        *taken.by_claimant.entry(claimant.clone()).or_default() += bytes;
+        *taken.by_holder.entry(holder.clone()).or_default() += bytes;
         drop(taken);
-        Ok(Held { memory: self.clone(), claimant, bytes })
+        Ok(Held { memory: self.clone(), holder, bytes })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -83,8 +78,8 @@ impl AnswerMemory {
 
 impl Taken {
     /// What a caller has, and what it may have.
-    fn share_of(&self, claimant: &Claimant) -> (u64, u64) {
-        let own = self.by_claimant.get(claimant).copied().unwrap_or_default();
+    fn share_of(&self, holder: &Holder) -> (u64, u64) {
+        let own = self.by_holder.get(holder).copied().unwrap_or_default();
         (own, tenant_limit(u32::MAX, MAX_BYTES, self.all, own))
     }
 }
@@ -93,10 +88,10 @@ impl Drop for Held {
     fn drop(&mut self) {
         let mut taken = self.memory.lock();
         taken.all -= self.bytes;
-        if let Some(own) = taken.by_claimant.get_mut(&self.claimant) {
+        if let Some(own) = taken.by_holder.get_mut(&self.holder) {
             *own -= self.bytes;
             if *own == 0 {
-                taken.by_claimant.remove(&self.claimant);
+                taken.by_holder.remove(&self.holder);
             }
         }
     }
@@ -115,9 +110,9 @@ mod tests {
 
     const PART: usize = 8 * 1024 * 1024;
 
-    fn of(name: &str) -> impl FnOnce() -> Claimant {
+    fn of(name: &str) -> impl FnOnce() -> Holder {
         let name = name.into();
-        move || Claimant::Name(name)
+        move || Holder::Name(name)
     }
 
     fn answer(bytes: usize) -> Response {
@@ -142,7 +137,7 @@ mod tests {
         let body = axum::body::to_bytes(held.remove(0).into_body(), usize::MAX).await.unwrap();
         assert_eq!((body.len(), memory.lock().all), (PART, 12 * PART as u64));
         drop((held, others));
-        assert!(memory.lock().all == 0 && memory.lock().by_claimant.is_empty());
+        assert!(memory.lock().all == 0 && memory.lock().by_holder.is_empty());
     }
 
     #[test]

@@ -16,11 +16,11 @@ pub(crate) struct MemoryBudget(Arc<Semaphore>);
 
 /// One request's part of the budget, returned when its last clone is dropped.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Permit {
+pub(crate) struct MemoryPermit {
     bytes: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-impl Permit {
+impl MemoryPermit {
     /// How many bytes it is for.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.as_ref().map_or(0, |permit| permit.num_permits())
@@ -30,19 +30,19 @@ impl Permit {
 impl MemoryBudget {
     /// Acquires `bytes`, first come, first served. Returns `None` if the deadline of a request
     /// passes first.
-    pub(crate) async fn acquire(&self, bytes: usize) -> Option<Permit> {
-        self.extend(Permit::default(), bytes).await
+    pub(crate) async fn acquire(&self, bytes: usize) -> Option<MemoryPermit> {
+        self.extend(MemoryPermit::default(), bytes).await
     }
 
     /// Extends a permit that has no clones to `bytes`. Waits and fails as [`MemoryBudget::acquire`] does.
-    pub(crate) async fn extend(&self, permit: Permit, bytes: usize) -> Option<Permit> {
+    pub(crate) async fn extend(&self, permit: MemoryPermit, bytes: usize) -> Option<MemoryPermit> {
         let more = u32::try_from(bytes.saturating_sub(permit.bytes())).ok()?;
         let acquired = Deadline::from_now().bound(Arc::clone(&self.0).acquire_many_owned(more)).await;
         let mut all = acquired.ok()?.ok()?;
         if let Some(held) = permit.bytes.and_then(Arc::into_inner) {
             all.merge(held);
         }
-        Some(Permit { bytes: Some(Arc::new(all)) })
+        Some(MemoryPermit { bytes: Some(Arc::new(all)) })
     }
 
     /// How many bytes are free.

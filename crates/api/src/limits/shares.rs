@@ -4,7 +4,7 @@ use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_core::contract::tenant_limit;
 use ringback_core::job::Tenant;
-use ringback_service::http_server::{Claimant, NoPlace, Place, Places};
+use ringback_service::http_server::{FairLimiter, Holder, NoPermit, Permit};
 
 use crate::error::ApiError;
 
@@ -33,15 +33,18 @@ pub(crate) fn check_share(
     Err(ApiError::new(StatusCode::CONFLICT, detail))
 }
 
-/// Takes the place of a consumer that waits. Callers without a tenant are limited by their connections alone.
+/// Takes the permit of a consumer that waits. Callers without a tenant are limited by their connections alone.
 ///
 /// # Errors
 /// 503 if the tenant of the caller has its share.
-pub(crate) fn place_to_wait(consumers: &Places, caller: &Principal) -> Result<Option<Place>, ApiError> {
+pub(crate) fn permit_to_wait(
+    consumers: &FairLimiter,
+    caller: &Principal,
+) -> Result<Option<Permit>, ApiError> {
     let Some(tenant) = caller.limited_tenant() else { return Ok(None) };
-    consumers.take(Claimant::Name(tenant.as_str().into())).map(Some).map_err(|why| match why {
-        NoPlace::AllTaken => ApiError::retry_later("too many consumers are waiting here"),
-        NoPlace::ClaimantHas(held) => ApiError::retry_later(format_args!(
+    consumers.take(Holder::Name(tenant.as_str().into())).map(Some).map_err(|why| match why {
+        NoPermit::AllTaken => ApiError::retry_later("too many consumers are waiting here"),
+        NoPermit::HolderHas(held) => ApiError::retry_later(format_args!(
             "{held} consumers of your tenant are waiting here, which is all that one may have"
         )),
     })

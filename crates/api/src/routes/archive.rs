@@ -6,7 +6,7 @@ use http::StatusCode;
 use ringback_core::wire::{ArchiveAnswer, ArchiveDetachedAnswer};
 use serde_json::json;
 
-use crate::audit_log::{Change, Noted};
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{DetachQuery, Query};
 use crate::limits::Deadline;
@@ -39,7 +39,7 @@ pub(crate) async fn archive(State(api): ApiState) -> JsonResult<ArchiveAnswer> {
 pub(crate) async fn detach_archive(
     State(api): ApiState,
     Query(DetachQuery { drops }): Query<DetachQuery>,
-) -> Noted<ArchiveDetachedAnswer> {
+) -> Audited<ArchiveDetachedAnswer> {
     let detach = async {
         let before = api.store.archive_status().await?;
         let was_attached = before.settings.is_some();

@@ -8,7 +8,7 @@ use ringback_core::job::Topic;
 use ringback_core::wire::{AuditLogAnswer, AuditLogEntry};
 use ringback_service::http_server::Peer;
 
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{AuditLogFilter, AuditLogQuery, Query, is_no};
 use crate::limits::Deadline;
@@ -39,13 +39,13 @@ const MAX_LOOKED_AT: usize = 2_048;
 )]
 pub(crate) async fn list_audit_log(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     Query(query): Query<AuditLogQuery>,
 ) -> JsonResult<AuditLogAnswer> {
     check_operation(&api, &query.filter)?;
     let deadline = Deadline::from_now();
-    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     page(&api, &caller, query, deadline).await
 }
 

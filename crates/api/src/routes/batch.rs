@@ -11,9 +11,9 @@ use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem, delay_no
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{BatchBody, Caller, NoIdempotencyKey};
+use crate::extract::{BatchBody, NoIdempotencyKey, RequestTrace};
 use crate::schema::{BatchProblems, BatchRequest, JobRequest};
 use crate::state::ApiState;
 use crate::submit::ItemFailure;
@@ -37,8 +37,8 @@ use crate::submit::ItemFailure;
 )]
 pub(crate) async fn submit_batch(
     State(api): ApiState,
-    As(caller): As,
-    Caller(trace): Caller,
+    Authenticated(caller): Authenticated,
+    RequestTrace(trace): RequestTrace,
     _: NoIdempotencyKey,
     BatchBody(items): BatchBody,
 ) -> JsonResult<BatchAnswer> {

@@ -15,8 +15,8 @@ use ringback_core::wire::{AuditLogTarget, BulkAnswer, BulkAsk, BulksAnswer, DryR
 use ringback_service::http_server::Peer;
 use serde_json::json;
 
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{BulkPath, MaybeJson, unknown_bulk};
 use crate::limits::{Deadline, check_share};
@@ -27,7 +27,7 @@ use crate::schema::{
 use crate::state::{Api, ApiState};
 
 /// What a call takes that starts a bulk operation.
-type Call = (ApiState, As, Peer, MaybeJson);
+type Call = (ApiState, Authenticated, Peer, MaybeJson);
 
 /// Cancel many jobs
 ///
@@ -116,7 +116,7 @@ pub(crate) async fn purge_jobs(call: Call) -> Result<Response, ApiError> {
 }
 
 async fn begin(call: Call, verb: BulkVerb) -> Result<Response, ApiError> {
-    let (State(api), As(caller), peer, MaybeJson(json)) = call;
+    let (State(api), Authenticated(caller), peer, MaybeJson(json)) = call;
     let BulkAsk { filter, action, rate, is_dry_run } = BulkAsk::parse(verb, &json, api.now())?;
     let filter = of_caller(&caller, filter)?;
     if is_dry_run {
@@ -175,7 +175,10 @@ pub(super) async fn start(
     get, path = "/v1/bulk", tag = "bulk", operation_id = "list_bulk_operations",
     responses((status = 200, description = "The bulk operations", body = BulksAnswer), StoreProblems),
 )]
-pub(crate) async fn list_bulk_operations(State(api): ApiState, As(caller): As) -> JsonResult<BulksAnswer> {
+pub(crate) async fn list_bulk_operations(
+    State(api): ApiState,
+    Authenticated(caller): Authenticated,
+) -> JsonResult<BulksAnswer> {
     let all = Deadline::from_now().bound(api.store.bulks()).await??;
     let own = all.iter().filter(|bulk| is_shown(&caller, &bulk.target));
     let listed = |bulk: &Bulk| BulkAnswer {
@@ -195,7 +198,7 @@ pub(crate) async fn list_bulk_operations(State(api): ApiState, As(caller): As) -
 )]
 pub(crate) async fn get_bulk_operation(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     BulkPath(id): BulkPath,
 ) -> JsonResult<BulkAnswer> {
     shown(&caller, Deadline::from_now().bound(api.store.bulk(id)).await??)
@@ -212,9 +215,9 @@ pub(crate) async fn get_bulk_operation(
 )]
 pub(crate) async fn stop_bulk_operation(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     BulkPath(id): BulkPath,
-) -> Noted<BulkAnswer> {
+) -> Audited<BulkAnswer> {
     let stopped = Deadline::from_now().bound(async {
         let Json(before) = shown(&caller, api.store.bulk(id).await?)?;
         let Json(answer) = shown(&caller, api.store.stop_bulk(id).await?)?;

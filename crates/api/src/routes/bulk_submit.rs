@@ -8,14 +8,14 @@ use bytes::Bytes;
 use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_core::wire::{FieldError, Problem};
-use ringback_service::http_server::Claimant;
+use ringback_service::http_server::Holder;
 
 use crate::error::{ApiError, Unavailable};
 use crate::extract::Items;
 use crate::limits::Deadline;
 use crate::metrics::{Metrics, Outcome};
 use crate::state::Api;
-use crate::submit::{Item, ItemFailure, ItemResult, Spread, SubmitQueues};
+use crate::submit::{ItemFailure, ItemResult, PacedBatch, QueuedJob, SubmitQueues};
 
 /// After parsing this many bytes the task yields to others.
 const YIELD_AFTER: usize = 16 * 1024;
@@ -36,7 +36,7 @@ pub(super) struct BulkResults {
 ///
 /// # Errors
 /// 401 if the key of the caller has ended meanwhile; 429 if the quota of the caller allows none of them; 503 if all items are valid and the store accepted none of them.
-pub(super) async fn submit_items<J: Item>(
+pub(super) async fn submit_items<J: QueuedJob>(
     api: &Api,
     caller: &Principal,
     queues: &SubmitQueues<J>,
@@ -45,7 +45,7 @@ pub(super) async fn submit_items<J: Item>(
 ) -> Result<BulkResults, ApiError> {
     let Items { items, permit, deadline, turn } = items;
     let (metrics, all) = (&api.metrics, items.len());
-    let beside = caller.limited_tenant().map(|tenant| Claimant::Name(tenant.as_str().into()));
+    let beside = caller.limited_tenant().map(|tenant| Holder::Name(tenant.as_str().into()));
     let beside = beside.filter(|tenant| api.activity.has_others(tenant));
     // Batches that take their time do not hold the places of others.
     let _turns = match &beside {
@@ -69,7 +69,7 @@ pub(super) async fn submit_items<J: Item>(
         taken.map(|_| job).map_err(|_| allowed.refusal())
     };
     let (sender, submitted) = queues.submit_all(&permit, deadline);
-    let spread = if beside.is_some() { Spread::over(sender, all) } else { Spread::none(sender) };
+    let spread = if beside.is_some() { PacedBatch::over(sender, all) } else { PacedBatch::none(sender) };
     let parsed = parse_items(items, parse, spread, deadline);
     let (mut results, submitted) = tokio::join!(parsed, submitted);
     results.submitted.extend(submitted);
@@ -86,10 +86,10 @@ pub(super) async fn submit_items<J: Item>(
 
 /// Parses the items and sends the valid ones to the queues. Once the store has failed and the
 /// deadline has passed, the rest is not parsed. The results are those of items that were not sent.
-async fn parse_items<J: Item>(
+async fn parse_items<J: QueuedJob>(
     items: Vec<(usize, Bytes)>,
     parse: impl Fn(usize, &[u8]) -> Result<J, Problem>,
-    mut spread: Spread<'_, J>,
+    mut spread: PacedBatch<'_, J>,
     deadline: Deadline,
 ) -> BulkResults {
     let (mut results, mut since_yield, mut errors) = (BulkResults::default(), 0, 0);
@@ -169,7 +169,7 @@ mod tests {
         let results = parse_items(
             items,
             |_, item| api.admission.parse_job(item, None, &mut None, &Principal::operator(TenantScope::All)),
-            Spread::none(sender),
+            PacedBatch::none(sender),
             deadline,
         )
         .await;

@@ -12,7 +12,7 @@ use ringback_core::wire::{AuditAnswer, ClockAnswer, LossAnswer, parse_accept_los
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::audit_log::{Change, Noted};
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Upload};
 use crate::schema::{
@@ -46,7 +46,7 @@ pub(crate) async fn audit(State(api): ApiState) -> JsonResult<AuditAnswer> {
         NoBodyProblems,
     ),
 )]
-pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> Noted<AuditAnswer> {
+pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> Audited<AuditAnswer> {
     let Json(answer) = run(&api, Repair::Yes).await?;
     let change = Change::default().after(json!({"repaired": answer.repaired, "missing": answer.missing}));
     Ok((change, Json(answer)))
@@ -65,7 +65,7 @@ pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> Noted<Aud
 pub(crate) async fn accept_loss(
     State(api): ApiState,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Noted<LossAnswer> {
+) -> Audited<LossAnswer> {
     let run_id = parse_accept_loss(&bytes)?;
     match deadline.bound(api.store.accept_loss(&run_id)).await?? {
         AcceptLoss::Accepted(loss) => {
@@ -94,7 +94,7 @@ pub(crate) async fn accept_loss(
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "Accepted", body = ClockAnswer), AcceptClockProblems),
 )]
-pub(crate) async fn accept_clock(State(api): ApiState, NoBody(_): NoBody) -> Noted<ClockAnswer> {
+pub(crate) async fn accept_clock(State(api): ApiState, NoBody(_): NoBody) -> Audited<ClockAnswer> {
     let detail = match api.store.accept_clock().await? {
         AcceptClock::Accepted(gap) => {
             let answer = ClockAnswer::from(gap);

@@ -21,8 +21,8 @@ use ringback_service::http_server::Peer;
 
 use super::export::{MEDIA_TYPE, turn};
 use super::policy_change::{entry_applied, wait_until_applied};
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{CredentialPath, JsonBody, Upload, unknown_credential};
 use crate::limits::{Deadline, check_share};
@@ -39,7 +39,10 @@ use crate::state::{Api, ApiState};
     get, path = "/v1/credentials", tag = "topics", operation_id = "list_credentials",
     responses((status = 200, description = "The credentials", body = CredentialsAnswer), StoreProblems),
 )]
-pub(crate) async fn list_credentials(State(api): ApiState, As(caller): As) -> JsonResult<CredentialsAnswer> {
+pub(crate) async fn list_credentials(
+    State(api): ApiState,
+    Authenticated(caller): Authenticated,
+) -> JsonResult<CredentialsAnswer> {
     let all = api.policies.credentials()?;
     let own = all.iter().filter(|(key, _)| caller.own().has_tenant(key.tenant.as_ref()));
     let policies = api.policies.all()?;
@@ -68,7 +71,7 @@ pub(crate) async fn list_credentials(State(api): ApiState, As(caller): As) -> Js
 )]
 pub(crate) async fn put_credential(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     CredentialPath(key): CredentialPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Result<(StatusCode, Json<CredentialAnswer>), ApiError> {
@@ -109,9 +112,9 @@ pub(crate) async fn put_credential(
 )]
 pub(crate) async fn delete_credential(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     CredentialPath(key): CredentialPath,
-) -> Noted<CredentialsAnswer> {
+) -> Audited<CredentialsAnswer> {
     check_whole_tenant(&caller)?;
     let deadline = Deadline::from_now();
     let policies = api.policies.all()?;
@@ -123,7 +126,7 @@ pub(crate) async fn delete_credential(
     }
     let deleted = deadline.bound(api.store.delete_credential(&key)).await??;
     wait_until_applied(&api, deleted.ok_or_else(unknown_credential)?).await;
-    Ok((Change::default(), list_credentials(State(api), As(caller)).await?))
+    Ok((Change::default(), list_credentials(State(api), Authenticated(caller)).await?))
 }
 
 /// Export credentials
@@ -139,10 +142,10 @@ pub(crate) async fn delete_credential(
 )]
 pub(crate) async fn export_credentials(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
 ) -> Result<Response, ApiError> {
-    let _turn = turn(&api, caller.claimant(peer))?;
+    let _turn = turn(&api, caller.holder(peer))?;
     // Not those that this process knows, which may be some seconds old.
     let all = Deadline::from_now().bound(api.store.credentials()).await??;
     let (mut lines, policies) = (Vec::new(), api.policies.all()?);

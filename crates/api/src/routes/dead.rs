@@ -14,8 +14,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::jobs::unknown;
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::{DeadPageQuery, Include, JobPath, PurgeQuery, Query, TopicPath};
 use crate::inspect;
@@ -52,7 +52,7 @@ const PURGE_FOR: Duration = Duration::from_secs(1);
 )]
 pub(crate) async fn list(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     TopicPath(topic): TopicPath,
     Query(DeadPageQuery { filter, from, limit, include }): Query<DeadPageQuery>,
@@ -60,7 +60,7 @@ pub(crate) async fn list(
     let (deadline, filter) = (Deadline::from_now(), filter.of(topic));
     match include {
         Include::Nothing => {
-            let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+            let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
             let page = paging::list_dead(&api.store, &filter, from, limit);
             let (jobs, next) = deadline.bound(page).await??;
             let items = jobs.into_iter().map(|dead| DeadJobAnswer::new(dead.job, dead.died, None));
@@ -71,7 +71,7 @@ pub(crate) async fn list(
             let policies = api.policies.all()?;
             let weigh = |delivery: &Delivery| inspect::weight(&policies, &filter.topic, delivery);
             // After the memory, for which others may have to wait for long.
-            let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+            let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
             let page = async {
                 let (jobs, next) = paging::list_dead(&api.store, &filter, from, limit).await?;
                 let wanted = jobs.len();
@@ -113,7 +113,7 @@ pub(crate) async fn purge_all(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
     Query(PurgeQuery { filter, from }): Query<PurgeQuery>,
-) -> Noted<PurgeAnswer> {
+) -> Audited<PurgeAnswer> {
     let change = Change::default().before(filter.shown());
     let purged = Deadline::from_now()
         .bound(paging::purge_dead(&api.store, filter.of(topic), from, Instant::now() + PURGE_FOR))
@@ -131,7 +131,7 @@ pub(crate) async fn purge_all(
     params(JobParams),
     responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
 )]
-pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> Noted<JobAnswer> {
+pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> Audited<JobAnswer> {
     purge_job(&api, key).await
 }
 
@@ -139,12 +139,12 @@ pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> Noted<
 pub(crate) async fn purge_job_named_revive(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
-) -> Noted<JobAnswer> {
+) -> Audited<JobAnswer> {
     let id = "revive".parse().expect("the text lies within the alphabet of ids");
     purge_job(&api, JobKey { topic, id }).await
 }
 
-async fn purge_job(api: &Api, key: JobKey) -> Noted<JobAnswer> {
+async fn purge_job(api: &Api, key: JobKey) -> Audited<JobAnswer> {
     let purged = Deadline::from_now().call(api.store.purge(&key)).await;
     match purged.map_err(|error| ApiError::of_repeatable(&error, &key))? {
         MoveResult::Applied(job) => {

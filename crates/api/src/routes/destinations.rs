@@ -15,8 +15,8 @@ use ringback_service::http_server::Peer;
 use serde_json::json;
 
 use super::export::{MEDIA_TYPE, turn};
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{DestinationPath, NoBody, Query};
 use crate::limits::Deadline;
@@ -43,12 +43,12 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn list_destinations(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     Query(query): Query<DestinationQuery>,
 ) -> JsonResult<DestinationsAnswer> {
     let deadline = Deadline::from_now();
-    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     let spans = spans(&caller);
     let page = api.store.destinations(&spans, caller.reach(), &query);
     let page = deadline.bound(page).await??;
@@ -72,10 +72,10 @@ pub(crate) async fn list_destinations(
 )]
 pub(crate) async fn pause_destination(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
-) -> Noted<DestinationPauseAnswer> {
+) -> Audited<DestinationPauseAnswer> {
     let pause = pause_of(&caller, destination)?;
     let made = async { deadline.bound(api.store.pause_destination(&pause)).await??.map_err(too_many) };
     change(&api, &caller, &pause.destination, deadline, made).await
@@ -96,10 +96,10 @@ pub(crate) async fn pause_destination(
 )]
 pub(crate) async fn resume_destination(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
-) -> Noted<DestinationPauseAnswer> {
+) -> Audited<DestinationPauseAnswer> {
     let pause = pause_of(&caller, destination)?;
     let made = async { Ok(deadline.bound(api.store.resume_destination(&pause)).await?.map(drop)?) };
     change(&api, &caller, &pause.destination, deadline, made).await
@@ -118,10 +118,10 @@ pub(crate) async fn resume_destination(
 )]
 pub(crate) async fn export_destinations(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
 ) -> Result<Response, ApiError> {
-    let _turn = turn(&api, caller.claimant(peer))?;
+    let _turn = turn(&api, caller.holder(peer))?;
     let pauses = Deadline::from_now().bound(api.store.paused_destinations()).await??;
     let reach = caller.reach();
     // A key for some topics ends none of them.
@@ -152,7 +152,7 @@ async fn change(
     destination: &Destination,
     deadline: Deadline,
     made: impl Future<Output = Result<(), ApiError>>,
-) -> Noted<DestinationPauseAnswer> {
+) -> Audited<DestinationPauseAnswer> {
     let before = find(api, caller, destination, deadline).await?;
     made.await?;
     let answer = find(api, caller, destination, deadline).await?;

@@ -7,7 +7,7 @@ use http::header;
 use ringback_core::wire::EventAnswer;
 use ringback_service::http_server::Peer;
 
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::ApiError;
 use crate::events::Filter;
 use crate::extract::Query;
@@ -34,13 +34,13 @@ use crate::state::ApiState;
 )]
 pub(crate) async fn events(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     Query(filter): Query<Filter>,
 ) -> Result<Response, ApiError> {
-    let claimant = caller.claimant(peer);
+    let holder = caller.holder(peer);
     let standing = api.standing(&caller);
-    let events = api.events.listen(Filter { caller: Some(caller), ..filter }, claimant, standing).await?;
+    let events = api.events.listen(Filter { caller: Some(caller), ..filter }, holder, standing).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     // Keeps proxies from buffering the stream.
     let unbuffered = [("x-accel-buffering", "no")];

@@ -17,10 +17,10 @@ use http::header;
 use ringback_admission::Principal;
 use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
 use ringback_core::wire::ExportLine;
-use ringback_service::http_server::{Claimant, NoPlace, Peer, Place};
+use ringback_service::http_server::{Holder, NoPermit, Peer, Permit};
 use tokio::time::{Instant, sleep};
 
-use crate::access::{As, Standing};
+use crate::access::{Authenticated, Standing};
 use crate::error::{self, ApiError};
 use crate::extract::Query;
 use crate::limits::Deadline;
@@ -53,11 +53,11 @@ pub(super) const MEDIA_TYPE: &str = "application/x-ndjson";
 )]
 pub(crate) async fn export(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     Query(filter): Query<Filter>,
 ) -> Result<Response, ApiError> {
-    let turn = turn(&api, caller.claimant(peer))?;
+    let turn = turn(&api, caller.holder(peer))?;
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
     let next = page.next;
@@ -68,10 +68,10 @@ pub(crate) async fn export(
 }
 
 /// Takes one of the places for exports.
-pub(super) fn turn(api: &Api, claimant: Claimant) -> Result<Place, ApiError> {
-    api.exports.take(claimant).map_err(|why| match why {
-        NoPlace::AllTaken => ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")),
-        NoPlace::ClaimantHas(held) => ApiError::retry_later(format_args!(
+pub(super) fn turn(api: &Api, holder: Holder) -> Result<Permit, ApiError> {
+    api.exports.take(holder).map_err(|why| match why {
+        NoPermit::AllTaken => ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")),
+        NoPermit::HolderHas(held) => ApiError::retry_later(format_args!(
             "{held} exports of your tenant, or of your address, are under way, which is all that one may have"
         )),
     })
@@ -106,7 +106,7 @@ struct Export {
     page: std::vec::IntoIter<StoredJob>,
     next: Option<Cursor>,
     lines: u64,
-    _turn: Place,
+    _turn: Permit,
 }
 
 impl Export {

@@ -8,7 +8,7 @@ use ringback_core::wire::ForecastAnswer;
 use ringback_service::http_server::Peer;
 
 use super::destinations::spans;
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::JsonResult;
 use crate::extract::{ForecastQuery, Query};
 use crate::limits::Deadline;
@@ -31,12 +31,12 @@ use crate::state::ApiState;
 )]
 pub(crate) async fn forecast(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     Query(ForecastQuery { topic, by, until }): Query<ForecastQuery>,
 ) -> JsonResult<ForecastAnswer> {
     let deadline = Deadline::from_now();
-    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     let spans = topic.as_ref().map_or_else(|| spans(&caller), |topic| vec![LaneSpan::Topic(topic.clone())]);
     let now = api.now();
     let slots = ForecastSlots::from(now.as_millis(), by, until);

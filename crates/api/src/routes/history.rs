@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_archive::erasure::{Erased, Erasure};
-use ringback_archive::history::{HistoryPage, Order, PageAsk, Place};
+use ringback_archive::history::{Cursor, HistoryPage, Order, PageAsk};
 use ringback_core::job::{JobId, Topic};
 use ringback_core::wire::{AuditLogTarget, ErasureAnswer, HistoryAnswer, HistoryFilter};
 use ringback_service::http_server::Peer;
@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 pub(crate) use self::replay::*;
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::audit_log::Change;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds, JobPath, Query};
@@ -56,7 +56,7 @@ const ERASE_FOR: Duration = Duration::from_secs(1);
 )]
 pub(crate) async fn list_history(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     Query(HistoryQuery { filter, page }): Query<HistoryQuery>,
 ) -> JsonResult<HistoryAnswer> {
@@ -77,7 +77,7 @@ pub(crate) async fn list_history(
 )]
 pub(crate) async fn get_history(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     JobPath(key): JobPath,
     Query(page): Query<EndsQuery>,
@@ -94,7 +94,7 @@ async fn ends(
     EndsQuery { after, limit, include }: EndsQuery,
 ) -> JsonResult<HistoryAnswer> {
     api.history.check()?;
-    let _turn = Deadline::from_now().bound(api.histories.wait(caller.claimant(peer))).await?;
+    let _turn = Deadline::from_now().bound(api.histories.wait(caller.holder(peer))).await?;
     // After the turn: those who wait for one hold no memory.
     let _permit = match include {
         IncludeOfEnds { request: false, attempts: false } => None,
@@ -110,7 +110,7 @@ async fn ends(
         with_requests: include.request,
     };
     let HistoryPage { rows, has_more } = api.history.page(ask).await?;
-    let next = rows.last().filter(|_| has_more).map(|row| Place::from(row).to_string());
+    let next = rows.last().filter(|_| has_more).map(|row| Cursor::from(row).to_string());
     let items = rows.into_iter().map(|row| row.answer(include.attempts, include.request)).collect();
     Ok(Json(HistoryAnswer { items, next }))
 }
@@ -135,12 +135,12 @@ async fn ends(
 )]
 pub(crate) async fn erase_history(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     Query(ErasureQuery { filter }): Query<ErasureQuery>,
 ) -> Result<Response, ApiError> {
     api.history.check()?;
-    let _turn = Deadline::from_now().bound(api.histories.wait(caller.claimant(peer))).await?;
+    let _turn = Deadline::from_now().bound(api.histories.wait(caller.holder(peer))).await?;
     let named = |text: Option<&str>| text.map(str::to_owned);
     let target = AuditLogTarget {
         topic: named(filter.topic.as_ref().map(Topic::name)),

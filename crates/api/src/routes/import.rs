@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::ImportBody;
 use crate::schema::{ImportLine, ImportProblems};
@@ -31,9 +31,9 @@ use crate::state::ApiState;
 )]
 pub(crate) async fn import(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     ImportBody(items): ImportBody,
-) -> Noted<ImportAnswer> {
+) -> Audited<ImportAnswer> {
     let results =
         submit_items(&api, &caller, &api.imports, items, |_, line| api.admission.parse_import(line, &caller))
             .await?;

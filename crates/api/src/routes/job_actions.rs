@@ -10,7 +10,7 @@ use ringback_core::wire::{JobAnswer, delay_note};
 use serde_json::json;
 
 use super::jobs::unknown;
-use crate::audit_log::{Change, Noted};
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, Unavailable};
 use crate::extract::{JobPath, JsonBody, NoBody, Upload};
 use crate::schema::{ChangeProblems, EmptyRequest, JobActionProblems, JobParams, RescheduleRequest};
@@ -30,7 +30,7 @@ pub(crate) async fn reschedule(
     State(api): ApiState,
     JobPath(key): JobPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Noted<JobAnswer> {
+) -> Audited<JobAnswer> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.admission.token());
     let note = delay_note(&bytes, due);
     let moved = deadline.idempotent(is_applied, || api.store.reschedule(&key, due, token)).await;
@@ -53,7 +53,7 @@ pub(crate) async fn run(
     State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> Noted<JobAnswer> {
+) -> Audited<JobAnswer> {
     let token = api.admission.token();
     let moved = deadline.idempotent(is_applied, || api.store.run(&key, token)).await;
     answer(moved, &key, Change::default(), cannot_run)
@@ -73,7 +73,7 @@ pub(crate) async fn revive(
     State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> Noted<JobAnswer> {
+) -> Audited<JobAnswer> {
     let token = api.admission.token();
     let moved = deadline.idempotent(is_applied, || api.store.revive(&key, token)).await;
     answer(moved, &key, Change::default().before(json!({"state": "dead"})), cannot_revive)
@@ -89,7 +89,7 @@ fn answer(
     key: &JobKey,
     change: Change,
     advice: fn(JobState) -> &'static str,
-) -> Noted<JobAnswer> {
+) -> Audited<JobAnswer> {
     match moved.map_err(|error| ApiError::of_job_action(&error, key))? {
         MoveResult::Applied(job) => {
             let answer = JobAnswer::from(job);

@@ -20,11 +20,12 @@ use ringback_core::wire::{
 use ringback_service::http_server::Peer;
 use serde_json::json;
 
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::audit_log::Change;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{
-    Caller, IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, Upload, key_and_id, outdated_cursor,
+    IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, RequestTrace, Upload, key_and_id,
+    outdated_cursor,
 };
 use crate::inspect;
 use crate::limits::Deadline;
@@ -56,8 +57,8 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn submit(
     State(api): ApiState,
-    As(caller): As,
-    Caller(trace): Caller,
+    Authenticated(caller): Authenticated,
+    RequestTrace(trace): RequestTrace,
     IdempotencyKey(mut key): IdempotencyKey,
     JsonBody(Upload { bytes, permit, deadline }, turn): JsonBody,
 ) -> Result<Response, ApiError> {
@@ -199,7 +200,7 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
 )]
 pub(crate) async fn list(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     Query(PageQuery { filter, from, limit, include }): Query<PageQuery>,
 ) -> Result<Response, ApiError> {
@@ -211,7 +212,7 @@ pub(crate) async fn list(
     match include {
         Include::Nothing => {
             let limits = PageLimits::of_jobs(limit);
-            let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+            let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
             let read = |at, scan| api.store.page_listed(&filter, at, scan);
             let page = paging::list_jobs(read, from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
@@ -227,7 +228,7 @@ pub(crate) async fn list(
             let weigh = |job: &StoredJob| inspect::weight(&policies, &job.job.key.topic, &job.delivery);
             let limits = PageLimits::of_whole_jobs(limit, weigh);
             // After the memory, for which others may have to wait for long.
-            let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+            let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
             let read = |at, scan| api.store.page_stored(&filter, at, scan);
             let page = paging::list_jobs(read, from, limits);
             let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;

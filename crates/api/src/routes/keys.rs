@@ -9,7 +9,7 @@ use ringback_core::wire::{AuditLogTarget, KeyAnswer, KeyCreated, KeysAnswer, par
 
 use super::policy_change::wait_until_applied;
 use crate::access::is_network;
-use crate::audit_log::{Change, Noted};
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, KeyPath, Upload, unknown_access_key};
 use crate::limits::Deadline;
@@ -76,7 +76,7 @@ pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysAnswer> {
     params(KeyParams),
     responses((status = 200, description = "The keys that are left", body = KeysAnswer), KeyProblems),
 )]
-pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> Noted<KeysAnswer> {
+pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> Audited<KeysAnswer> {
     let keys = api.policies.keys()?;
     let before = keys.values().find(|key| key.id == id).map(|key| KeyAnswer::from(&**key));
     let deleted = Deadline::from_now().bound(api.store.delete_key(&id)).await??;

@@ -19,7 +19,7 @@ use ringback_core::wire::{
 
 use super::policy_change::{applied, check_share_of_policies, shown_policy};
 use super::secrets::with_sealed;
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::audit_log::Change;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, PatchBody, PutFrom, Query, TopicPath, Upload};
@@ -52,7 +52,7 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn put_policy(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     TopicPath(topic): TopicPath,
     Query(from): Query<PutFrom>,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
@@ -86,7 +86,7 @@ pub(crate) async fn put_policy(
 )]
 pub(crate) async fn patch_policy(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     TopicPath(topic): TopicPath,
     PatchBody(Upload { bytes, deadline, .. }): PatchBody,
 ) -> Result<Response, ApiError> {

@@ -7,7 +7,7 @@ use ringback_core::access::MAX_QUOTAS;
 use ringback_core::wire::{QuotaAnswer, QuotasAnswer, parse_quota};
 
 use super::policy_change::{entry_applied, wait_until_applied};
-use crate::audit_log::{Change, Noted};
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, QuotaPath, Upload, unknown_quota};
 use crate::limits::Deadline;
@@ -76,7 +76,7 @@ pub(crate) async fn put_quota(
     params(QuotaParams),
     responses((status = 200, description = "The quotas that are left", body = QuotasAnswer), QuotaProblems),
 )]
-pub(crate) async fn delete_quota(State(api): ApiState, QuotaPath(of): QuotaPath) -> Noted<QuotasAnswer> {
+pub(crate) async fn delete_quota(State(api): ApiState, QuotaPath(of): QuotaPath) -> Audited<QuotasAnswer> {
     let before = api.policies.quotas()?.get(&of).map(|quota| QuotaAnswer::new(&of, *quota));
     let deleted = Deadline::from_now().bound(api.store.delete_quota(&of)).await??;
     wait_until_applied(&api, deleted.ok_or_else(unknown_quota)?).await;

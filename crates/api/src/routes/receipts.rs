@@ -17,7 +17,7 @@ use ringback_core::wire::{
 };
 use tokio::time::timeout;
 
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, ReceiptPath, check_topics_of, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
@@ -155,7 +155,7 @@ pub(crate) async fn renew(
 )]
 pub(crate) async fn finish_all(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptsAnswer> {
     let receipts = parse_finish_all(&json)?;

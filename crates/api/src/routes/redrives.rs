@@ -12,8 +12,8 @@ use ringback_core::wire::{AuditLogTarget, RedriveAsk, RevivalAnswer, RevivalsAns
 use serde_json::json;
 
 use super::bulk::start;
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
 use crate::limits::Deadline;
@@ -39,7 +39,7 @@ use crate::state::ApiState;
 )]
 pub(crate) async fn begin(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
@@ -95,7 +95,10 @@ pub(crate) async fn get(
     params(RedriveParams),
     responses((status = 200, description = "As it is now", body = RevivalAnswer), RedriveProblems),
 )]
-pub(crate) async fn stop(State(api): ApiState, RedrivePath(topic, id): RedrivePath) -> Noted<RevivalAnswer> {
+pub(crate) async fn stop(
+    State(api): ApiState,
+    RedrivePath(topic, id): RedrivePath,
+) -> Audited<RevivalAnswer> {
     let stopped = Deadline::from_now().bound(async {
         let Json(before) = of_topic(api.store.bulk(id).await?, &topic)?;
         let Json(answer) = of_topic(api.store.stop_bulk(id).await?, &topic)?;

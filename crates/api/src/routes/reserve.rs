@@ -8,10 +8,10 @@ use ringback_core::wire::{PulledAnswer, ReserveAnswer, ReserveAsk};
 use ringback_service::http_server::Peer;
 use tokio::time::{Instant, timeout_at};
 
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, TopicPath};
-use crate::limits::place_to_wait;
+use crate::limits::permit_to_wait;
 use crate::schema::{BodyProblems, ReserveRequest, TopicParams};
 use crate::state::ApiState;
 
@@ -34,7 +34,7 @@ const TURN_WITHIN: Duration = Duration::from_secs(2);
 )]
 pub(crate) async fn reserve(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
@@ -42,11 +42,11 @@ pub(crate) async fn reserve(
     let ask = ReserveAsk::parse(&json)?;
     // It may wait for long.
     drop(json);
-    let _place = if ask.wait.is_zero() { None } else { place_to_wait(&api.consumers, &caller)? };
+    let _permit = if ask.wait.is_zero() { None } else { permit_to_wait(&api.consumers, &caller)? };
     let until = Instant::now() + ask.wait.max(TURN_WITHIN);
     let standing = api.standing(&caller);
     // A key that ends while it waits is given no jobs.
-    let turn = standing.bound(timeout_at(until, api.looks.wait_for_others(caller.claimant(peer)))).await?;
+    let turn = standing.bound(timeout_at(until, api.looks.wait_for_others(caller.holder(peer)))).await?;
     let turn = turn
         .map_err(|_| ApiError::retry_later("too many consumers of your tenant are looking for jobs here"))?;
     let found = standing.bound(api.pulls.reserve(&topic, ask, turn)).await?;

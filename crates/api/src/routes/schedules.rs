@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use self::change::{Put, change, put, run_now};
 pub(crate) use self::export::*;
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{
     IdempotencyKey, JsonBody, NoBody, PutFrom, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
@@ -51,7 +51,7 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn put_schedule(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
     Query(from): Query<PutFrom>,
     JsonBody(Upload { bytes, deadline, .. }, turn): JsonBody,
@@ -73,7 +73,7 @@ pub(crate) async fn put_schedule(
 )]
 pub(crate) async fn get_schedule(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
 ) -> JsonResult<ScheduleAnswer> {
     let (_, state) = Deadline::from_now().bound(find(&api, &caller, &key)).await??;
@@ -94,7 +94,7 @@ pub(crate) async fn get_schedule(
 )]
 pub(crate) async fn list_schedules(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     Query(SchedulesQuery { after, limit }): Query<SchedulesQuery>,
 ) -> JsonResult<SchedulesAnswer> {
     let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
@@ -134,9 +134,9 @@ pub(crate) async fn list_schedules(
 )]
 pub(crate) async fn delete_schedule(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
-) -> Noted<ScheduleAnswer> {
+) -> Audited<ScheduleAnswer> {
     let delete = async {
         loop {
             let (row, state) = match found(&api, &caller, &key).await {
@@ -172,10 +172,10 @@ pub(crate) async fn delete_schedule(
 )]
 pub(crate) async fn pause_schedule(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
     NoBody(deadline): NoBody,
-) -> Noted<ScheduleAnswer> {
+) -> Audited<ScheduleAnswer> {
     let now = api.now();
     let pause = change(&api, &caller, &key, |state| state.pause(now));
     let (was_paused, state) = deadline.bound(pause).await??;
@@ -195,10 +195,10 @@ pub(crate) async fn pause_schedule(
 )]
 pub(crate) async fn resume_schedule(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
     NoBody(deadline): NoBody,
-) -> Noted<ScheduleAnswer> {
+) -> Audited<ScheduleAnswer> {
     let now = api.now();
     let resume = change(&api, &caller, &key, |state| state.resume(now));
     let (was_paused, state) = deadline.bound(resume).await??;
@@ -221,11 +221,11 @@ pub(crate) async fn resume_schedule(
 )]
 pub(crate) async fn run_schedule(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
     IdempotencyKey(idempotency_key): IdempotencyKey,
     NoBody(deadline): NoBody,
-) -> Noted<ScheduleAnswer> {
+) -> Audited<ScheduleAnswer> {
     let allowed = api.take_quota(&caller, 1, deadline).await?;
     if allowed.jobs == 0 {
         return Err(allowed.refusal().into());
@@ -254,7 +254,7 @@ pub(crate) async fn run_schedule(
 )]
 pub(crate) async fn next_firings(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
     Query(UpcomingQuery { count }): Query<UpcomingQuery>,
 ) -> JsonResult<UpcomingAnswer> {

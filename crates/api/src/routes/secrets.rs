@@ -17,8 +17,8 @@ use ringback_core::wire::{
 use ringback_secrets::SigningSecret;
 
 use super::policy_change::{applied, check_share_of_policies};
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, SecretPath, TopicPath, unknown_secret};
 use crate::limits::Deadline;
@@ -44,7 +44,7 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn add_secret(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
@@ -115,7 +115,7 @@ pub(crate) async fn list_secrets(
 pub(crate) async fn delete_secret(
     State(api): ApiState,
     SecretPath(topic, id): SecretPath,
-) -> Noted<SecretsAnswer> {
+) -> Audited<SecretsAnswer> {
     let now = api.now();
     let delete = |stored: Option<&Policy>| {
         let stored = stored.ok_or(())?;

@@ -8,7 +8,7 @@ use ringback_core::job::TenantScope;
 use ringback_core::wire::StatsAnswer;
 use ringback_service::http_server::Peer;
 
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};
 use crate::limits::{Deadline, stats_cache};
 use crate::schema::StoreProblems;
@@ -23,13 +23,17 @@ use crate::state::{Api, ApiState};
     get, path = "/v1/stats", tag = "stats", operation_id = "stats",
     responses((status = 200, description = "The statistics", body = StatsAnswer), StoreProblems),
 )]
-pub(crate) async fn stats(State(api): ApiState, As(caller): As, peer: Peer) -> JsonResult<StatsAnswer> {
+pub(crate) async fn stats(
+    State(api): ApiState,
+    Authenticated(caller): Authenticated,
+    peer: Peer,
+) -> JsonResult<StatsAnswer> {
     let deadline = Deadline::from_now();
     if *caller.reach() == TenantScope::All {
         let answer = deadline.bound(api.stats.get(&api.store)).await?;
         return answer.map(Json).map_err(|error| ApiError::from(&*error));
     }
-    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     deadline.bound(of_topics(&api, &caller)).await?.map(Json)
 }
 

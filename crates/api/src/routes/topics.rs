@@ -12,8 +12,8 @@ use ringback_core::wire::{TopicAnswer, TopicsAnswer};
 use ringback_service::http_server::Peer;
 use serde_json::json;
 
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{NoBody, Query, TopicPath, TopicsQuery, cursor_of};
 use crate::limits::Deadline;
@@ -36,12 +36,12 @@ use crate::state::{Api, ApiState};
 )]
 pub(crate) async fn list_topics(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     Query(TopicsQuery { after, limit }): Query<TopicsQuery>,
 ) -> JsonResult<TopicsAnswer> {
     let deadline = Deadline::from_now();
-    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     let mut page = deadline.bound(page_of(&api, &caller, after.as_ref(), limit)).await??;
     let policies = api.policies.all().unwrap_or_default();
     let with_policy = policies.keys().filter(|topic| caller.owns(topic));
@@ -124,10 +124,10 @@ pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath)
 )]
 pub(crate) async fn pause(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> Noted<TopicAnswer> {
+) -> Audited<TopicAnswer> {
     let was_paused = deadline.bound(is_paused(&api, &topic)).await??;
     deadline
         .bound(api.store.pause(&topic, api.admission.quotas.limits(&caller)))
@@ -155,7 +155,7 @@ pub(crate) async fn resume(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> Noted<TopicAnswer> {
+) -> Audited<TopicAnswer> {
     let was_paused = deadline.bound(is_paused(&api, &topic)).await??;
     if !deadline.bound(api.store.resume(&topic)).await?? {
         let why = "it has no jobs, had none recently, and is not paused";

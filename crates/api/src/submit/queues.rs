@@ -15,26 +15,26 @@ use ringback_store::Store;
 use tokio::sync::mpsc;
 
 use super::batcher::{Batcher, Limits};
-use super::item::Item;
+use super::queued_job::QueuedJob;
 use crate::error::Unavailable;
-use crate::limits::{Deadline, Permit};
+use crate::limits::{Deadline, MemoryPermit};
 use crate::metrics::Metrics;
 
 /// How many requests may wait for a shard's next call.
 const CAPACITY: usize = 512;
 
-type Outcome = Result<Vec<Submitted>, Unavailable>;
-type Queue<J> = Batcher<Part<J>, Outcome>;
+type StoreReply = Result<Vec<Submitted>, Unavailable>;
+type Queue<J> = Batcher<RequestChunk<J>, StoreReply>;
 
 /// The jobs of one request for one shard, in order. Their memory permit is held until they are
 /// in the store, even if the client disconnects.
-struct Part<J> {
+struct RequestChunk<J> {
     jobs: Vec<J>,
-    permit: Permit,
+    permit: MemoryPermit,
 }
 
 /// A job of a batch, with its number there.
-pub(super) type Numbered<J> = (usize, J);
+pub(super) type NumberedJob<J> = (usize, J);
 /// The result for the item of that number.
 pub(crate) type ItemResult = (usize, Result<Submitted, ItemFailure>);
 
@@ -63,7 +63,7 @@ pub(crate) struct SubmitQueues<J> {
     queues: Vec<Queue<J>>,
 }
 
-impl<J: Item> SubmitQueues<J> {
+impl<J: QueuedJob> SubmitQueues<J> {
     pub(crate) fn start(
         store: &Store,
         metrics: &Arc<Metrics>,
@@ -78,11 +78,11 @@ impl<J: Item> SubmitQueues<J> {
     pub(crate) async fn submit(
         &self,
         job: J,
-        permit: Permit,
+        permit: MemoryPermit,
         deadline: Deadline,
     ) -> Result<Submitted, Unavailable> {
         let queue = &self.queues[usize::from(self.store.shard_of(job.key()).number())];
-        let mut results = call(queue, Part { jobs: vec![job], permit }, deadline).await?;
+        let mut results = call(queue, RequestChunk { jobs: vec![job], permit }, deadline).await?;
         results.pop().ok_or(Unavailable::GivenUp)
     }
 
@@ -91,14 +91,14 @@ impl<J: Item> SubmitQueues<J> {
     /// once the sender is dropped.
     pub(crate) fn submit_all(
         &self,
-        permit: &Permit,
+        permit: &MemoryPermit,
         deadline: Deadline,
     ) -> (BatchSender<'_, J>, impl Future<Output = Vec<ItemResult>>) {
         let (shards, inboxes): (Vec<_>, Vec<_>) =
             self.queues.iter().map(|_| mpsc::unbounded_channel()).unzip();
         let results = async move {
             let deadlines = CallDeadlines { first: deadline, was_answered: AtomicBool::new(false) };
-            let inboxes = inboxes.into_iter().map(|jobs| Inbox { jobs, left: None });
+            let inboxes = inboxes.into_iter().map(|jobs| UnsentJobs { jobs, left: None });
             let shards = self.queues.iter().zip(inboxes);
             let shards = shards.map(|(queue, inbox)| submit_in_turn(queue, inbox, permit, &deadlines));
             join_all(shards).await.into_iter().flatten().collect()
@@ -110,10 +110,10 @@ impl<J: Item> SubmitQueues<J> {
 /// Sends the jobs of a batch to the queues of their shards.
 pub(crate) struct BatchSender<'a, J> {
     store: &'a Store,
-    shards: Vec<mpsc::UnboundedSender<Numbered<J>>>,
+    shards: Vec<mpsc::UnboundedSender<NumberedJob<J>>>,
 }
 
-impl<J: Item> BatchSender<'_, J> {
+impl<J: QueuedJob> BatchSender<'_, J> {
     /// Sends a job to its shard. Returns its result at once if that shard has failed before.
     pub(crate) fn send(&self, number: usize, job: J) -> Option<ItemResult> {
         let shard = &self.shards[self.shard_of(&job)];
@@ -136,7 +136,7 @@ impl<J: Item> BatchSender<'_, J> {
     }
 }
 
-fn queue<J: Item>(
+fn queue<J: QueuedJob>(
     store: Store,
     shard: Shard,
     metrics: &Arc<Metrics>,
@@ -147,11 +147,11 @@ fn queue<J: Item>(
     let limits = Limits {
         items: MAX_BATCH,
         weight: MAX_BATCH_BYTES,
-        weigh: |part: &Part<J>| part.jobs.iter().map(Item::weight).sum(),
+        weigh: |part: &RequestChunk<J>| part.jobs.iter().map(QueuedJob::weight).sum(),
         waiting: CAPACITY,
     };
     let name = format!("{} of shard {}", J::NAME, shard.number());
-    Batcher::start(tasks, name, shutdown, limits, move |parts: Vec<Part<J>>| {
+    Batcher::start(tasks, name, shutdown, limits, move |parts: Vec<RequestChunk<J>>| {
         let (store, metrics) = (store.clone(), Arc::clone(&metrics));
         async move {
             if let Some(shortage) = store.shortage().await {
@@ -176,7 +176,7 @@ fn queue<J: Item>(
     })
 }
 
-async fn call<J: Item>(queue: &Queue<J>, part: Part<J>, deadline: Deadline) -> Outcome {
+async fn call<J: QueuedJob>(queue: &Queue<J>, part: RequestChunk<J>, deadline: Deadline) -> StoreReply {
     match deadline.bound(queue.submit(part)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_closed)) => Err(Unavailable::GivenUp),
@@ -185,16 +185,16 @@ async fn call<J: Item>(queue: &Queue<J>, part: Part<J>, deadline: Deadline) -> O
 }
 
 /// Submits the jobs of one shard, call after call.
-async fn submit_in_turn<J: Item>(
+async fn submit_in_turn<J: QueuedJob>(
     queue: &Queue<J>,
-    mut inbox: Inbox<J>,
-    permit: &Permit,
+    mut inbox: UnsentJobs<J>,
+    permit: &MemoryPermit,
     deadlines: &CallDeadlines,
 ) -> Vec<ItemResult> {
     let mut results = Vec::new();
     while let Some((numbers, jobs)) = inbox.next_call().await {
         let keys: Vec<_> = jobs.iter().map(|job| job.key().clone()).collect();
-        match call(queue, Part { jobs, permit: permit.clone() }, deadlines.next()).await {
+        match call(queue, RequestChunk { jobs, permit: permit.clone() }, deadlines.next()).await {
             Ok(submitted) => {
                 deadlines.was_answered.store(true, Ordering::Relaxed);
                 results.extend(numbers.into_iter().zip(submitted.into_iter().map(Ok)));
@@ -226,14 +226,14 @@ impl CallDeadlines {
 }
 
 /// The jobs of one shard that have been sent and not yet submitted.
-struct Inbox<J> {
-    jobs: mpsc::UnboundedReceiver<Numbered<J>>,
+struct UnsentJobs<J> {
+    jobs: mpsc::UnboundedReceiver<NumberedJob<J>>,
     /// A job that was too heavy for the last call.
-    left: Option<Numbered<J>>,
+    left: Option<NumberedJob<J>>,
 }
 
-impl<J: Item> Inbox<J> {
-    async fn next(&mut self) -> Option<Numbered<J>> {
+impl<J: QueuedJob> UnsentJobs<J> {
+    async fn next(&mut self) -> Option<NumberedJob<J>> {
         match self.left.take() {
             Some(left) => Some(left),
             None => self.jobs.recv().await,
@@ -292,11 +292,11 @@ mod tests {
         assert!(!deadlines.next().has_passed());
     }
 
-    async fn calls(jobs: Vec<Numbered<NewJob>>) -> Vec<Vec<usize>> {
+    async fn calls(jobs: Vec<NumberedJob<NewJob>>) -> Vec<Vec<usize>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         jobs.into_iter().for_each(|job| sender.send(job).unwrap());
         drop(sender);
-        let (mut inbox, mut calls) = (Inbox { jobs: receiver, left: None }, Vec::new());
+        let (mut inbox, mut calls) = (UnsentJobs { jobs: receiver, left: None }, Vec::new());
         while let Some((numbers, _)) = inbox.next_call().await {
             calls.push(numbers);
         }
@@ -317,7 +317,7 @@ mod tests {
     #[tokio::test]
     async fn every_job_of_a_batch_has_a_result_when_the_store_fails() {
         let api = unprepared();
-        let permit = Permit::default();
+        let permit = MemoryPermit::default();
         let (sender, results) = api.submits.submit_all(&permit, Deadline::from_now());
         let send = async {
             let mut at_once = Vec::new();

@@ -10,8 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use super::fair_limiter::{FairLimiter, NoPermit, Peer, Permit};
 use super::pace::Pace;
-use super::places::{NoPlace, Peer, Place, Places};
 
 /// How often a refusal is logged.
 const LOG_EVERY: Duration = Duration::from_secs(10);
@@ -35,9 +35,9 @@ enum Limit {
 
 #[derive(Debug)]
 struct Fair {
-    connections: Places,
+    connections: FairLimiter,
     /// Requests over HTTP/2.
-    requests: Places,
+    requests: FairLimiter,
     refused: Refusals,
     /// When connections begin; `None` if each does at once.
     pace: Option<Mutex<Pace>>,
@@ -78,8 +78,8 @@ pub(super) struct Accepted {
 /// What a connection holds until it ends.
 #[derive(Debug)]
 pub(super) struct Held {
-    _permit: Option<OwnedSemaphorePermit>,
-    _place: Option<Place>,
+    _waited_for: Option<OwnedSemaphorePermit>,
+    _permit: Option<Permit>,
 }
 
 impl Connections {
@@ -89,7 +89,7 @@ impl Connections {
         Self::new(Limit::Waiting(Arc::new(Semaphore::new(limit))))
     }
 
-    /// At most `limit`, shared by addresses as [`Places`] are. More are closed at once. As many requests over HTTP/2
+    /// At most `limit`, shared by addresses as [`FairLimiter`] are. More are closed at once. As many requests over HTTP/2
     /// may be under way at a time by the same rule, so that a connection with many of them is not worth many
     /// connections; more are answered with 503.
     #[must_use]
@@ -104,7 +104,7 @@ impl Connections {
     }
 
     fn shared(limit: usize, pace: Option<Mutex<Pace>>) -> Self {
-        let (connections, requests) = (Places::new(limit), Places::new(limit));
+        let (connections, requests) = (FairLimiter::new(limit), FairLimiter::new(limit));
         let refused = Refusals::default();
         Self::new(Limit::Fair(Arc::new(Fair { connections, requests, refused, pace })))
     }
@@ -151,14 +151,14 @@ impl Connections {
             Limit::Waiting(permits) => {
                 let permit = Arc::clone(permits).acquire_owned().await.expect("it is never closed");
                 let (stream, address) = listener.accept().await?;
-                let held = Held { _permit: Some(permit), _place: None };
+                let held = Held { _waited_for: Some(permit), _permit: None };
                 Ok(Some(Accepted { stream, peer: Peer::of(address.ip()), wait: Duration::ZERO, held }))
             }
             Limit::Fair(fair) => {
                 let (stream, address) = listener.accept().await?;
                 let peer = Peer::of(address.ip());
-                if let Ok(place) = fair.connections.take(peer) {
-                    let held = Held { _permit: None, _place: Some(place) };
+                if let Ok(permit) = fair.connections.take(peer) {
+                    let held = Held { _waited_for: None, _permit: Some(permit) };
                     let wait = fair.pace.as_ref().map_or(Duration::ZERO, |pace| {
                         pace.lock().unwrap_or_else(PoisonError::into_inner).wait(peer, Instant::now())
                     });
@@ -173,8 +173,8 @@ impl Connections {
         }
     }
 
-    /// Takes the place of a request over HTTP/2; `None` if they are not limited.
-    pub(super) fn begin_request(&self, peer: Peer) -> Result<Option<Place>, NoPlace> {
+    /// Takes the permit of a request over HTTP/2; `None` if they are not limited.
+    pub(super) fn begin_request(&self, peer: Peer) -> Result<Option<Permit>, NoPermit> {
         let Limit::Fair(fair) = &self.limit else { return Ok(None) };
         fair.requests.take(peer).map(Some).inspect_err(|_| {
             if let Some(refused) = fair.refused.one() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::places::Peer;
+use super::fair_limiter::Peer;
 
 /// How many connections of an address begin at once.
 const AT_ONCE: u32 = 64;

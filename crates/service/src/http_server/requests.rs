@@ -1,4 +1,4 @@
-//! The requests of a connection: each knows its peer, and over HTTP/2 each holds a place until its answer has been
+//! The requests of a connection: each knows its peer, and over HTTP/2 each holds a permit until its answer has been
 //! taken by the client.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::ClientAddress;
 use super::client::{Client, Gone};
 use super::connections::Connections;
 use super::expected_body::Expected;
-use super::places::{NoPlace, Peer};
+use super::fair_limiter::{NoPermit, Peer};
 use super::streams::Pieces;
 use super::watched_body::watched;
 
@@ -63,11 +63,11 @@ impl Requests {
             let answer = client.unless_gone(self.call(request)).await?;
             return Ok(watched(expected.finish(answer), client));
         }
-        let (answer, place) = match self.allowed.begin_request(self.peer) {
-            Ok(place) => (self.call(request.map(Body::new)).await, place),
+        let (answer, permit) = match self.allowed.begin_request(self.peer) {
+            Ok(permit) => (self.call(request.map(Body::new)).await, permit),
             Err(why) => (refusal(why), None),
         };
-        Ok(answer.map(|body| Body::new(Pieces::new(body, place))))
+        Ok(answer.map(|body| Body::new(Pieces::new(body, permit))))
     }
 
     async fn call(&self, request: Request<Body>) -> Response<Body> {
@@ -76,10 +76,10 @@ impl Requests {
 }
 
 /// The answer to a request too many.
-fn refusal(why: NoPlace) -> Response<Body> {
+fn refusal(why: NoPermit) -> Response<Body> {
     let detail = match why {
-        NoPlace::AllTaken => "too many requests at once: nothing was done; retry later".to_owned(),
-        NoPlace::ClaimantHas(held) => format!(
+        NoPermit::AllTaken => "too many requests at once: nothing was done; retry later".to_owned(),
+        NoPermit::HolderHas(held) => format!(
             "your address has {held} requests over HTTP/2 under way, which is all that one may have: nothing was done; retry later"
         ),
     };

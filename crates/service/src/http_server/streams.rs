@@ -15,7 +15,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, sleep};
 
 use super::chunks::Chunks;
-use super::places::Place;
+use super::fair_limiter::Permit;
 
 /// The most bytes that the connection is given at a time; also the size of its frames.
 const PIECE: usize = 16 * 1024;
@@ -77,13 +77,13 @@ async fn until_stalled(stream: impl Future<Output = ()>, stalled_for: Duration) 
 /// end, and so is not out of sight, while the connection keeps data of it that the client has not asked for.
 pub(super) struct Pieces {
     chunks: Chunks,
-    _place: Option<Place>,
+    _permit: Option<Permit>,
 }
 
 impl Pieces {
-    /// The place is free when the body is dropped.
-    pub(super) fn new(body: Body, place: Option<Place>) -> Self {
-        Self { chunks: Chunks::new(body), _place: place }
+    /// The permit is free when the body is dropped.
+    pub(super) fn new(body: Body, permit: Option<Permit>) -> Self {
+        Self { chunks: Chunks::new(body), _permit: permit }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use ringback_archive::history::Place;
+use ringback_archive::history::Cursor;
 use ringback_core::job::{JobId, Tags};
 use ringback_core::wire::{END_STATES, HOST, HistoryFilter, REASON, end_state, history_host, is_reason};
 
@@ -83,7 +83,7 @@ impl FromQuery for HistoryQuery {
 /// A page of the history of one job.
 pub(crate) struct EndsQuery {
     /// The page begins after this place; `None` for the first page.
-    pub(crate) after: Option<Place>,
+    pub(crate) after: Option<Cursor>,
     pub(crate) limit: usize,
     pub(crate) include: IncludeOfEnds,
 }

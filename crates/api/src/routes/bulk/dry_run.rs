@@ -22,7 +22,7 @@ pub(super) async fn count(
     filter: Filter,
 ) -> Result<DryRunAnswer, ApiError> {
     let deadline = Deadline::from_now();
-    let _turn = deadline.bound(api.scans.wait(caller.claimant(peer))).await?;
+    let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     let counted = deadline.bound(count_until(api, &filter, deadline)).await??;
     // The number of all jobs is not for tenants.
     let examined = counted.examined.filter(|_| caller.is_operator());

@@ -13,10 +13,10 @@ use ringback_core::contract::TopicPage;
 use ringback_core::job::Topic;
 use ringback_core::policy::Policy;
 use ringback_core::wire::TopicLine;
-use ringback_service::http_server::{Peer, Place};
+use ringback_service::http_server::{Peer, Permit};
 
 use super::{CHUNK, Incomplete, MEDIA_TYPE, body, read_page, turn};
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::schema::StoreProblems;
@@ -39,10 +39,10 @@ const PAGE: usize = 500;
 )]
 pub(crate) async fn export_topics(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
 ) -> Result<Response, ApiError> {
-    let (turn, deadline) = (turn(&api, caller.claimant(peer))?, Deadline::from_now());
+    let (turn, deadline) = (turn(&api, caller.holder(peer))?, Deadline::from_now());
     // Not those that this process knows, which may be some seconds old.
     let policies = deadline.bound(api.store.all_policies(caller.reach())).await??.into_iter();
     let policies = policies.filter(|(topic, _)| caller.reaches(topic)).collect();
@@ -80,7 +80,7 @@ struct TopicExport {
     /// What is left of the last page.
     page: btree_map::IntoIter<Topic, Exported>,
     lines: u64,
-    _turn: Place,
+    _turn: Permit,
 }
 
 impl TopicExport {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use ringback_admission::{Principal, invalid_field, limit_reached};
 use ringback_archive::EndRow;
-use ringback_archive::history::{HistoryFilter, HistoryPage, LastOf, Order, PageAsk, Place};
+use ringback_archive::history::{Cursor, HistoryFilter, HistoryPage, LastOf, Order, PageAsk};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{InvalidCursor, NOTICE_TOPICS, SubmitResult, Submitted};
 use ringback_core::wire::{
@@ -23,8 +23,8 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::bulk_submit::{BulkResults, submit_items};
-use crate::access::As;
-use crate::audit_log::{Change, Noted};
+use crate::access::Authenticated;
+use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::{Items, JsonBody};
 use crate::history::filter_of;
@@ -56,10 +56,10 @@ const GROUPS: u32 = 10;
 )]
 pub(crate) async fn replay_history(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
     JsonBody(upload, turn): JsonBody,
-) -> Noted<ReplayAnswer> {
+) -> Audited<ReplayAnswer> {
     let ask = ReplayAsk::parse(&upload.bytes);
     drop((upload, turn));
     let mut ask = ask?;
@@ -73,7 +73,7 @@ pub(crate) async fn replay_history(
         None => ReplayCursor { before: api.now(), after: None },
     };
     api.history.check()?;
-    let _turn = Deadline::from_now().bound(api.replays.wait(caller.claimant(peer))).await?;
+    let _turn = Deadline::from_now().bound(api.replays.wait(caller.holder(peer))).await?;
     let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
     let replay = Replay { api: &api, caller: &caller, ask: &ask };
     let answer = replay.run(cursor).await?;
@@ -154,7 +154,7 @@ impl Replay<'_> {
                 Replayed::Refused(detail) => answer.refuse(row, detail),
             }
         }
-        cursor.after = rows[..tried].last().map(Place::from).or(cursor.after.take());
+        cursor.after = rows[..tried].last().map(Cursor::from).or(cursor.after.take());
         match error {
             Some(error) => Err(error),
             None => Ok(Step { tried: u32::try_from(tried).unwrap_or(u32::MAX), has_more }),
@@ -287,7 +287,7 @@ struct ReplayCursor {
     /// When it began: what ended later is left out.
     before: Timestamp,
     /// The last end whose job was submitted.
-    after: Option<Place>,
+    after: Option<Cursor>,
 }
 
 impl Display for ReplayCursor {
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_as_it_is_written() {
-        let place = Place {
+        let place = Cursor {
             finished_at: 5,
             topic: "t".to_owned(),
             id: "i".to_owned(),

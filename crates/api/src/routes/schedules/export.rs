@@ -12,10 +12,10 @@ use ringback_core::contract::ScheduleRow;
 use ringback_core::job::Topic;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
 use ringback_core::wire::ScheduleLine;
-use ringback_service::http_server::{Peer, Place};
+use ringback_service::http_server::{Peer, Permit};
 
 use super::readable;
-use crate::access::As;
+use crate::access::Authenticated;
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::routes::export::{CHUNK, Incomplete, MEDIA_TYPE, body, read_page, turn};
@@ -38,10 +38,10 @@ const PAGE: usize = 100;
 )]
 pub(crate) async fn export_schedules(
     State(api): ApiState,
-    As(caller): As,
+    Authenticated(caller): Authenticated,
     peer: Peer,
 ) -> Result<Response, ApiError> {
-    let turn = turn(&api, caller.claimant(peer))?;
+    let turn = turn(&api, caller.holder(peer))?;
     let (page, next) = Deadline::from_now().bound(api.store.schedules(caller.reach(), None, PAGE)).await??;
     let standing = api.standing(&caller);
     let export = ScheduleExport { api, caller, page: page.into_iter(), next, lines: 0, _turn: turn };
@@ -57,7 +57,7 @@ struct ScheduleExport {
     /// Where the next page begins; `None` after the last.
     next: Option<(ScheduleKey, Topic)>,
     lines: u64,
-    _turn: Place,
+    _turn: Permit,
 }
 
 impl ScheduleExport {

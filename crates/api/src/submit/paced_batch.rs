@@ -1,4 +1,4 @@
-//! `Spread`: sends the jobs of a batch to the store a few at a time, with pauses, where they would else be in the way of
+//! `PacedBatch`: sends the jobs of a batch to the store a few at a time, with pauses, where they would else be in the way of
 //! those of others. Each call to the store costs the others some time, however small it is, so jobs of one shard go
 //! together.
 
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::item::Item;
-use super::queues::{BatchSender, ItemResult, Numbered};
+use super::queued_job::QueuedJob;
+use super::queues::{BatchSender, ItemResult, NumberedJob};
 
 /// How many jobs of a shard go together.
 const TOGETHER: usize = 4;
@@ -19,12 +19,12 @@ const RATE: usize = 2;
 const WITHIN: usize = 200;
 
 /// Sends the jobs of a batch.
-pub(crate) struct Spread<'a, J> {
+pub(crate) struct PacedBatch<'a, J> {
     sender: BatchSender<'a, J>,
     /// The pace; `None` if each job is sent at once.
     pace: Option<Pace>,
     /// Jobs that wait for others of their shard.
-    waiting: Vec<Vec<Numbered<J>>>,
+    waiting: Vec<Vec<NumberedJob<J>>>,
 }
 
 struct Pace {
@@ -55,7 +55,7 @@ impl Pace {
     }
 }
 
-impl<'a, J: Item> Spread<'a, J> {
+impl<'a, J: QueuedJob> PacedBatch<'a, J> {
     /// Sends each job at once.
     pub(crate) fn none(sender: BatchSender<'a, J>) -> Self {
         Self { waiting: Vec::new(), sender, pace: None }
@@ -114,7 +114,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::limits::{Deadline, Permit};
+    use crate::limits::{Deadline, MemoryPermit};
     use crate::state::tests::unprepared;
 
     #[test]
@@ -141,9 +141,9 @@ mod tests {
             api.admission.parse_job(json.as_bytes(), None, &mut None, &caller).unwrap()
         };
         for (is_spread, least, most) in [(true, 14, 25), (false, 0, 0)] {
-            let (permit, began) = (Permit::default(), Instant::now());
+            let (permit, began) = (MemoryPermit::default(), Instant::now());
             let (sender, results) = api.submits.submit_all(&permit, Deadline::from_now());
-            let mut spread = if is_spread { Spread::over(sender, 40) } else { Spread::none(sender) };
+            let mut spread = if is_spread { PacedBatch::over(sender, 40) } else { PacedBatch::none(sender) };
             let send = async {
                 let mut results = Vec::new();
                 for n in 0..40 {

@@ -1,4 +1,4 @@
-//! `Item`: a job in the submit queues, submitted or imported, and the store call that saves jobs of
+//! `QueuedJob`: a job in the submit queues, submitted or imported, and the store call that saves jobs of
 //! its kind.
 
 use std::future::Future;
@@ -9,7 +9,7 @@ use ringback_core::job::{ImportJob, JobKey, NewJob};
 use ringback_store::Store;
 
 /// A job on its way to the store.
-pub(crate) trait Item: Send + Sync + Sized + 'static {
+pub(crate) trait QueuedJob: Send + Sync + Sized + 'static {
     /// The name of their queues.
     const NAME: &'static str;
 
@@ -27,7 +27,7 @@ pub(crate) trait Item: Send + Sync + Sized + 'static {
     ) -> impl Future<Output = Result<Vec<Submitted>, StoreError>> + Send;
 }
 
-impl Item for NewJob {
+impl QueuedJob for NewJob {
     const NAME: &'static str = "submits";
 
     fn key(&self) -> &JobKey {
@@ -44,7 +44,7 @@ impl Item for NewJob {
 }
 
 /// The history of an imported job is small and does not count.
-impl Item for ImportJob {
+impl QueuedJob for ImportJob {
     const NAME: &'static str = "imports";
 
     fn key(&self) -> &JobKey {

@@ -1,4 +1,4 @@
-//! `As`: the extractor through which handlers learn who calls.
+//! `Authenticated`: the extractor through which handlers learn who calls.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use ringback_core::job::TenantScope;
 use crate::error::ApiError;
 
 /// The extractor through which handlers learn who calls.
-pub(crate) struct As(pub(crate) Arc<Principal>);
+pub(crate) struct Authenticated(pub(crate) Arc<Principal>);
 
-impl As {
+impl Authenticated {
     /// Who sent a request. Requests that `admit` has not let in are those of this process, and of tests.
     pub(crate) fn of(parts: &Parts) -> Arc<Principal> {
         let known = parts.extensions.get::<Arc<Principal>>();
@@ -20,7 +20,7 @@ impl As {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for As {
+impl<S: Sync> FromRequestParts<S> for Authenticated {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {

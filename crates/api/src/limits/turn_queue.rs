@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringback_service::http_server::Claimant;
+use ringback_service::http_server::Holder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
@@ -18,7 +18,7 @@ const MAX_REST: Duration = Duration::from_secs(1);
 
 /// The turns. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Turns(Arc<Shared>);
+pub(crate) struct TurnQueue(Arc<Shared>);
 
 struct Shared {
     /// How long a caller rests, in multiples of its turn.
@@ -26,7 +26,7 @@ struct Shared {
     /// How many turns a caller has at a time.
     each: usize,
     all: Arc<Semaphore>,
-    by_claimant: Mutex<HashMap<Claimant, Own>>,
+    by_holder: Mutex<HashMap<Holder, Own>>,
     activity: Arc<Activity>,
 }
 
@@ -38,14 +38,14 @@ struct Own {
 
 /// A turn, which ends when it is dropped.
 pub(crate) struct Turn {
-    turns: Turns,
-    claimant: Claimant,
+    turns: TurnQueue,
+    holder: Holder,
     began: Instant,
     _of_all: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
 }
 
-impl Turns {
+impl TurnQueue {
     pub(crate) fn new(at_a_time: usize, activity: Arc<Activity>) -> Self {
         Self::with(REST, 1, at_a_time, activity)
     }
@@ -57,45 +57,45 @@ impl Turns {
 
     fn with(rest: u32, each: usize, at_a_time: usize, activity: Arc<Activity>) -> Self {
         let all = Arc::new(Semaphore::new(at_a_time));
-        Self(Arc::new(Shared { rest, each, all, by_claimant: Mutex::default(), activity }))
+        Self(Arc::new(Shared { rest, each, all, by_holder: Mutex::default(), activity }))
     }
 
     /// Waits for a turn if others are active, and lets the caller pass otherwise.
-    pub(crate) async fn wait_for_others(&self, claimant: Claimant) -> Option<Turn> {
-        if self.0.activity.has_others(&claimant) { Some(self.wait(claimant).await) } else { None }
+    pub(crate) async fn wait_for_others(&self, holder: Holder) -> Option<Turn> {
+        if self.0.activity.has_others(&holder) { Some(self.wait(holder).await) } else { None }
     }
 
     /// Waits for a turn. Callers are served in the order in which they have one of their own.
-    pub(crate) async fn wait(&self, claimant: Claimant) -> Turn {
+    pub(crate) async fn wait(&self, holder: Holder) -> Turn {
         let own = {
             let (mut known, now) = (self.lock(), Instant::now());
             // Nobody else waits for those that only the map has.
             known.retain(|_, own| Arc::strong_count(&own.turn) > 1 || own.rests_until > now);
-            let own = known.entry(claimant.clone());
+            let own = known.entry(holder.clone());
             Arc::clone(
                 &own.or_insert_with(|| Own { turn: Arc::new(Semaphore::new(self.0.each)), rests_until: now })
                     .turn,
             )
         };
         let own = own.acquire_owned().await.expect("it is never closed");
-        let rests_until = self.lock().get(&claimant).map(|own| own.rests_until);
+        let rests_until = self.lock().get(&holder).map(|own| own.rests_until);
         if let Some(until) = rests_until.filter(|until| *until > Instant::now()) {
             sleep_until(until).await;
         }
         let of_all = Arc::clone(&self.0.all).acquire_owned().await.expect("it is never closed");
-        Turn { turns: self.clone(), claimant, began: Instant::now(), _of_all: of_all, _own: own }
+        Turn { turns: self.clone(), holder, began: Instant::now(), _of_all: of_all, _own: own }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Claimant, Own>> {
-        self.0.by_claimant.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Own>> {
+        self.0.by_holder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         if self.turns.0.rest > 0
-            && self.turns.0.activity.has_others(&self.claimant)
-            && let Some(own) = self.turns.lock().get_mut(&self.claimant)
+            && self.turns.0.activity.has_others(&self.holder)
+            && let Some(own) = self.turns.lock().get_mut(&self.holder)
         {
             own.rests_until = Instant::now() + (self.began.elapsed() * self.turns.0.rest).min(MAX_REST);
         }
@@ -111,13 +111,13 @@ mod tests {
     use super::*;
     use crate::access::caller_tests::of_tenant;
 
-    fn named(name: &str) -> Claimant {
-        Claimant::Name(name.into())
+    fn named(name: &str) -> Holder {
+        Holder::Name(name.into())
     }
 
     #[tokio::test]
     async fn a_caller_with_many_calls_has_one_turn_and_leaves_the_others_theirs() {
-        let turns = Turns::new(2, Arc::default());
+        let turns = TurnQueue::new(2, Arc::default());
         let first = turns.wait(named("a")).await;
         let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(turns.wait(named("a")))).collect();
         assert!(waiting.iter_mut().all(|turn| turn.now_or_never().is_none()));
@@ -135,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn small_work_is_done_some_at_a_time_and_in_turns_only_beside_others() {
         let (activity, peer) = (Arc::<Activity>::default(), Peer::of([127, 0, 0, 1].into()));
-        let turns = Turns::of_small_work(2, 3, Arc::clone(&activity));
+        let turns = TurnQueue::of_small_work(2, 3, Arc::clone(&activity));
         activity.note(&of_tenant("a"), peer);
         assert!(turns.wait_for_others(named("a")).await.is_none(), "it is alone");
         activity.note(&of_tenant("b"), peer);
@@ -150,7 +150,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_caller_rests_after_its_turn_if_others_are_active() {
         let (activity, peer) = (Arc::<Activity>::default(), Peer::of([127, 0, 0, 1].into()));
-        let turns = Turns::new(2, Arc::clone(&activity));
+        let turns = TurnQueue::new(2, Arc::clone(&activity));
         let take = async |name: &str| {
             let turn = turns.wait(named(name)).await;
             advance(Duration::from_millis(10)).await;

@@ -1,4 +1,4 @@
-//! `PullCaller`: makes the reserve calls of one shard. A call is never cancelled: jobs that it
+//! `ShardReserver`: makes the reserve calls of one shard. A call is never cancelled: jobs that it
 //! reserved for a consumer who has gone are released at once. A call whose answer was lost is
 //! repeated under the same number, to release what it reserved.
 
@@ -28,7 +28,7 @@ const REPEAT_FOR: Duration = Duration::from_secs(50);
 /// others expire.
 const MAX_LOST: usize = 1000;
 
-/// A command to a [`PullCaller`].
+/// A command to a [`ShardReserver`].
 pub(super) enum Command {
     Reserve(Request),
     /// Release jobs that nobody waits for any more.
@@ -148,7 +148,7 @@ impl Call {
 }
 
 /// The task that makes the calls of one shard.
-pub(super) struct PullCaller {
+pub(super) struct ShardReserver {
     store: Store,
     max_calls: usize,
     max_lost: usize,
@@ -156,7 +156,7 @@ pub(super) struct PullCaller {
     ids: Arc<CallerIds>,
 }
 
-impl PullCaller {
+impl ShardReserver {
     /// The caller of one of `shards` shards.
     pub(super) fn new(store: Store, inbox: mpsc::UnboundedReceiver<Command>, shards: usize) -> Self {
         let ids = CallerIds { process: random::generator().random(), free: Mutex::default() };

@@ -1,4 +1,4 @@
-//! `Places`: how many of something callers may have at a time, in all and from one address, so that one address cannot
+//! `FairLimiter`: how many of something callers may have at a time, in all and from one address, so that one address cannot
 //! hold them all.
 
 use std::collections::HashMap;
@@ -55,25 +55,25 @@ impl<S: Sync> FromRequestParts<S> for Peer {
     }
 }
 
-/// Who holds places: a peer, or who calls from wherever under a name.
+/// Who holds permits: a peer, or whoever calls under a name, from any address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Claimant {
+pub enum Holder {
     /// An address.
     Peer(Peer),
     /// A name, such as that of a tenant.
     Name(Box<str>),
 }
 
-impl From<Peer> for Claimant {
+impl From<Peer> for Holder {
     fn from(peer: Peer) -> Self {
         Self::Peer(peer)
     }
 }
 
-/// A limited number of places, of which one claimant may have at most half, rounded up, of those that the others leave.
-/// So one that takes what it can get leaves half to the next one. Clones share them.
+/// A limited number of permits. One holder may have at most half, rounded up, of the permits that the others leave, so
+/// a holder that takes all it can get leaves half to the next one. Clones share the permits.
 #[derive(Clone, Debug)]
-pub struct Places(Arc<Shared>);
+pub struct FairLimiter(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -84,27 +84,27 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    by_claimant: HashMap<Claimant, usize>,
+    by_holder: HashMap<Holder, usize>,
 }
 
-/// Why there is no place for somebody.
+/// Why a permit was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoPlace {
+pub enum NoPermit {
     /// All are taken.
     AllTaken,
-    /// Who asks has this number of them, and may not have more.
-    ClaimantHas(usize),
+    /// The holder has this many, and may not have more.
+    HolderHas(usize),
 }
 
-/// One of the places, free again when it is dropped.
+/// A permit, free again when it is dropped.
 #[derive(Debug)]
-pub struct Place {
-    places: Places,
-    claimant: Claimant,
+pub struct Permit {
+    limiter: FairLimiter,
+    holder: Holder,
 }
 
-impl Places {
-    /// At most `limit` places.
+impl FairLimiter {
+    /// At most `limit` permits.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Shared { limit, taken: Mutex::default() }))
@@ -122,30 +122,30 @@ impl Places {
         self.lock().all
     }
 
-    /// Takes a place for somebody.
+    /// Takes a permit.
     ///
     /// # Errors
-    /// If all are taken, or this one has as many as it may have.
-    pub fn take(&self, claimant: impl Into<Claimant>) -> Result<Place, NoPlace> {
-        let claimant = claimant.into();
+    /// If all are taken, or the holder has as many as it may have.
+    pub fn take(&self, holder: impl Into<Holder>) -> Result<Permit, NoPermit> {
+        let holder = holder.into();
         let mut taken = self.lock();
-        let held = taken.by_claimant.get(&claimant).copied().unwrap_or_default();
+        let held = taken.by_holder.get(&holder).copied().unwrap_or_default();
         if taken.all >= self.0.limit {
-            return Err(NoPlace::AllTaken);
+            return Err(NoPermit::AllTaken);
         }
         if held >= (self.0.limit - (taken.all - held)).div_ceil(2) {
-            return Err(NoPlace::ClaimantHas(held));
+            return Err(NoPermit::HolderHas(held));
         }
         taken.all += 1;
-        *taken.by_claimant.entry(claimant.clone()).or_default() += 1;
+        *taken.by_holder.entry(holder.clone()).or_default() += 1;
         drop(taken);
-        Ok(Place { places: self.clone(), claimant })
+        Ok(Permit { limiter: self.clone(), holder })
     }
 
-    fn give_back(&self, claimant: &Claimant) {
+    fn give_back(&self, holder: &Holder) {
         let mut taken = self.lock();
         taken.all -= 1;
-        if let Entry::Occupied(mut held) = taken.by_claimant.entry(claimant.clone()) {
+        if let Entry::Occupied(mut held) = taken.by_holder.entry(holder.clone()) {
             *held.get_mut() -= 1;
             if *held.get() == 0 {
                 held.remove();
@@ -158,9 +158,9 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.places.give_back(&self.claimant);
+        self.limiter.give_back(&self.holder);
     }
 }
 
@@ -168,43 +168,43 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    /// The places that a peer gets that takes all it can.
-    fn greedy(places: &Places, address: &str) -> Vec<Place> {
+    /// The permits that a peer gets if it takes all it can.
+    fn greedy(limiter: &FairLimiter, address: &str) -> Vec<Permit> {
         let peer = Peer::of(address.parse().unwrap());
-        std::iter::from_fn(|| places.take(peer).ok()).collect()
+        std::iter::from_fn(|| limiter.take(peer).ok()).collect()
     }
 
     #[test]
     fn a_peer_gets_half_of_what_the_others_leave() {
-        let places = Places::new(100);
-        let mut got = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"].map(|peer| greedy(&places, peer));
+        let limiter = FairLimiter::new(100);
+        let mut got = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"].map(|peer| greedy(&limiter, peer));
         assert_eq!(got.each_ref().map(Vec::len), [50, 25, 13, 6]);
-        assert_eq!(places.take(Peer::of("10.0.0.1".parse().unwrap())).err(), Some(NoPlace::ClaimantHas(50)));
+        assert_eq!(limiter.take(Peer::of("10.0.0.1".parse().unwrap())).err(), Some(NoPermit::HolderHas(50)));
         got[0].clear();
-        assert_eq!(places.lock().by_claimant.len(), 3, "nothing is kept of who has none");
-        assert_eq!(greedy(&places, "10.0.0.2").len(), 41 - 25, "half of what three and four leave");
+        assert_eq!(limiter.lock().by_holder.len(), 3, "nothing is kept of who has none");
+        assert_eq!(greedy(&limiter, "10.0.0.2").len(), 41 - 25, "half of what three and four leave");
     }
 
     #[test]
     fn there_are_never_more_than_the_limit() {
-        let places = Places::new(10);
-        let all: Vec<_> = (0..100).flat_map(|n| greedy(&places, &format!("10.0.1.{n}"))).collect();
-        assert_eq!((all.len(), places.taken()), (10, 10));
-        assert_eq!(places.take(Peer::of("10.0.2.1".parse().unwrap())).err(), Some(NoPlace::AllTaken));
+        let limiter = FairLimiter::new(10);
+        let all: Vec<_> = (0..100).flat_map(|n| greedy(&limiter, &format!("10.0.1.{n}"))).collect();
+        assert_eq!((all.len(), limiter.taken()), (10, 10));
+        assert_eq!(limiter.take(Peer::of("10.0.2.1".parse().unwrap())).err(), Some(NoPermit::AllTaken));
     }
 
     #[test]
     fn one_peer_gets_half_rounded_up() {
         for (limit, half) in [(1, 1), (2, 1), (3, 2), (4, 2)] {
-            assert_eq!(greedy(&Places::new(limit), "10.0.0.1").len(), half, "{limit}");
+            assert_eq!(greedy(&FairLimiter::new(limit), "10.0.0.1").len(), half, "{limit}");
         }
     }
 
     #[test]
     fn a_network_of_ipv6_is_one_peer() {
-        let places = Places::new(100);
+        let limiter = FairLimiter::new(100);
         let got = ["2001:db8::1", "2001:db8::ffff:1", "2001:db8:0:1::1", "::ffff:10.0.0.1", "10.0.0.1"];
-        let got = got.map(|peer| greedy(&places, peer));
+        let got = got.map(|peer| greedy(&limiter, peer));
         assert_eq!(got.each_ref().map(Vec::len), [50, 0, 25, 13, 0]);
     }
 }
