@@ -82,7 +82,7 @@ async fn nothing_is_found_while_jobs_are_delivered_and_fail() {
         if (done, dead) == (1200, 300) { Ok(()) } else { Err(format!("{done} are done, {dead} dead")) }
     })
     .await;
-    assert!(audits > 5, "{audits} audits while jobs move are few");
+    assert!(audits > 1, "no audit came before the jobs had ended");
     let audit = stack.audit().await;
     assert_eq!((audit.clean, audit.checked, audit.compared), (true, 300, 4), "{audit:?}");
 }
