@@ -24,6 +24,8 @@ use super::topology::{Confirmation, Topology, is_not_loaded};
 use super::witness::{Row, SeenRow, Witness};
 use super::{check, edge_log, record, reply};
 
+/// How often a call loads the function library.
+const MAX_LOADS: u32 = 3;
 /// The memory that a tombstone with a token takes, with its share of the hash that it is in. One without takes 8
 /// bytes less.
 const TOMBSTONE_BYTES: u64 = 112;
@@ -295,7 +297,7 @@ impl RedisStore {
     }
 
     /// Calls a script as a function. The library is loaded when the server does not have it: at the first
-    /// start, after a flush, and in a new version.
+    /// start, after a flush, and in a new version. A flush may come between the load and the call.
     async fn call(
         &self,
         script: &Script,
@@ -309,7 +311,9 @@ impl RedisStore {
         }
         let mut answer = self.send(call, place, confirmation).await;
         let is_forgotten = is_planted!("library-not-loaded-again") && self.profile().is_some();
-        if answer.as_ref().is_err_and(is_not_loaded) && !is_forgotten {
+        let mut loads = 0;
+        while answer.as_ref().is_err_and(is_not_loaded) && loads < MAX_LOADS && !is_forgotten {
+            loads += 1;
             tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
             crash_point!("store.before_load");
             let loaded = self.topology.call(&script::load(), place).await;
