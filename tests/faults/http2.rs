@@ -3,20 +3,23 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, LazyLock, Mutex};
 
 use h2::Reason;
 use h2::server::{self, SendResponse};
 use http::{Request, Response};
 use ringback_testkit::{NameServer, Stack, StackOptions};
 use serde_json::{Value, json};
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::raw_receiver::{RawReceiver, acceptor, file};
 use crate::sample_jobs::{SOON, TOPIC};
 
 const NAME: &str = "shop.example";
+
+/// Where callbacks wait for each other: none goes on before all are there.
+static TOGETHER: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(24));
 
 /// What a receiver has seen.
 #[derive(Default)]
@@ -140,21 +143,14 @@ async fn no_connection_has_more_streams_than_the_receiver_allows_and_no_callback
     let names = NameServer::start(60);
     let stack = options(&names).start().await;
     for streams in [1, 3] {
+        // A callback that waited for the end of another one would keep all of them waiting, until they have failed.
         let slow = receiver(streams, |_, _request, respond| async move {
-            tokio::time::sleep(Duration::from_millis(2500)).await;
+            TOGETHER.wait().await;
             Some(respond)
         });
         let (receiver, seen) = slow.await;
         let ids: Vec<_> = (0..24).map(|n| format!("{streams}-{n}")).collect();
-        let jobs: Vec<_> = ids
-            .iter()
-            .map(|id| {
-                let mut job = job(id, &receiver);
-                // A second callback after another one would take longer.
-                job["timeout"] = json!("4900ms");
-                job
-            })
-            .collect();
+        let jobs: Vec<_> = ids.iter().map(|id| job(id, &receiver)).collect();
         assert_eq!(stack.batch(&jobs).await.1["accepted"], 24);
         for id in &ids {
             stack.wait_state(TOPIC, id, "done", SOON).await;

@@ -44,9 +44,9 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate, table: Vec<Route>) -> Router {
         audit_log: Arc::clone(&api.audit_log),
         activity: api.root.is_some().then(|| Arc::clone(&api.activity)),
     };
-    let routes = table.into_iter();
-    routes
-        .fold(Router::new(), |router, route| router.route(&route.operation.path, route.handler))
+    let add = |router: Router<_>, Route { operation, handler }| router.route(&operation.path, handler);
+    let router = table.into_iter().fold(Router::new(), add);
+    router
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(from_fn_with_state(Arc::new(around), pass))

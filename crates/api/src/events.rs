@@ -36,7 +36,7 @@ const DROPPED: &[u8] = b"event: dropped\ndata: {}\n\n";
 /// The event streams of the process.
 pub(crate) struct Events {
     bus: Arc<EventBus>,
-    fair_limiter: FairLimiter,
+    listeners: FairLimiter,
     metrics: Arc<Metrics>,
 }
 
@@ -51,7 +51,7 @@ impl Events {
     ) -> Self {
         let bus = Arc::new(EventBus::new(Arc::clone(metrics)));
         tasks.spawn("events", subscription::run(Arc::clone(&bus), store.clone(), shutdown.clone()));
-        Self { bus, fair_limiter: FairLimiter::new(max_listeners), metrics: Arc::clone(metrics) }
+        Self { bus, listeners: FairLimiter::new(max_listeners), metrics: Arc::clone(metrics) }
     }
 
     /// Begins to listen. The stream has every event that happens after this returns. Waits for
@@ -63,10 +63,10 @@ impl Events {
         holder: Holder,
         standing: Standing,
     ) -> Result<EventStream, ApiError> {
-        let permit = self.fair_limiter.take(holder).map_err(|why| match why {
+        let permit = self.listeners.take(holder).map_err(|why| match why {
             NoPermit::AllTaken => ApiError::retry_later(format_args!(
                 "{} others are listening to events here, which is the limit",
-                self.fair_limiter.limit()
+                self.listeners.limit()
             )),
             NoPermit::HolderHas(held) => ApiError::retry_later(format_args!(
                 "{held} others of your tenant, or at your address, are listening to events here, which is all that one may have"

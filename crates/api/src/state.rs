@@ -90,7 +90,7 @@ pub(crate) struct Api {
     pub(crate) looks: TurnQueue,
     /// Who is active, where callers have keys.
     pub(crate) activity: Arc<Activity>,
-    /// What its routes do.
+    /// The operations that are served.
     pub(crate) operations: Arc<Operations>,
     /// What notes the calls that change something.
     pub(crate) audit_log: Arc<AuditLog>,

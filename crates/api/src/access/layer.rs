@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::MatchedPath;
 use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
@@ -80,7 +81,11 @@ impl Gate {
 
     fn principal(&self, parts: &Parts, operation: Option<&Operation>) -> Result<Arc<Principal>, ApiError> {
         let takes_all = operation.is_none_or(Operation::takes_all_tenants);
-        let needed = operation.map_or(Need::Nothing, |operation| operation.need);
+        let needed = match operation {
+            Some(operation) => operation.need,
+            None if parts.extensions.get::<MatchedPath>().is_some() => Need::Root,
+            None => Need::Nothing,
+        };
         let Some(root) = &self.access.root else {
             local::check(parts, self.access.hosts.as_deref())?;
             if let Chosen::Scope(TenantScope::One(Some(_))) = chosen_tenant(parts, takes_all)? {

@@ -16,7 +16,7 @@ const WHO: &str = "key: and the id of a key, root or open";
 pub(crate) struct AuditLogFilter {
     /// Only those about this topic.
     pub(crate) topic: Option<Topic>,
-    /// Only those of this operation; whether there is one of this name is to be checked.
+    /// Only those of the operation with this name, which is not checked here.
     pub(crate) operation: Option<String>,
     /// Only those of this caller.
     pub(crate) who: Option<String>,

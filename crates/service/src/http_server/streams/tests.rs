@@ -55,9 +55,9 @@ async fn text(answer: Response<Incoming>) -> Result<String, axum::Error> {
 }
 
 /// Waits until so many permits are free.
-async fn free(fair_limiter: &Semaphore, permits: u32) {
-    timeout(SOON, fair_limiter.acquire_many(permits)).await.expect("the permits come back").unwrap().forget();
-    fair_limiter.add_permits(permits as usize);
+async fn free(semaphore: &Semaphore, permits: u32) {
+    timeout(SOON, semaphore.acquire_many(permits)).await.expect("the permits come back").unwrap().forget();
+    semaphore.add_permits(permits as usize);
 }
 
 /// A response without end that holds a permit.
@@ -69,8 +69,8 @@ fn endless(permit: OwnedSemaphorePermit) -> Body {
 
 #[tokio::test]
 async fn a_stream_whose_client_gives_no_window_is_reset_and_frees_what_it_holds() {
-    let fair_limiter = Arc::new(Semaphore::new(4));
-    let permits = Arc::clone(&fair_limiter);
+    let semaphore = Arc::new(Semaphore::new(4));
+    let permits = Arc::clone(&semaphore);
     let app = Router::new()
         .route("/", get(async || "here"))
         .route("/endless", get(async move || endless(permits.acquire_owned().await.unwrap())));
@@ -81,7 +81,7 @@ async fn a_stream_whose_client_gives_no_window_is_reset_and_frees_what_it_holds(
     for _ in 0..4 {
         answers.push(asked(&mut deaf, "/endless").await);
     }
-    free(&fair_limiter, 4).await;
+    free(&semaphore, 4).await;
     for answer in answers {
         assert!(timeout(SOON, text(answer)).await.expect("it ends").is_err(), "it was reset");
     }
@@ -129,8 +129,8 @@ async fn a_body_of_many_pieces_arrives_whole() {
 
 #[tokio::test]
 async fn requests_over_http_2_count_like_connections() {
-    let fair_limiter = Arc::new(Semaphore::new(100));
-    let permits = Arc::clone(&fair_limiter);
+    let semaphore = Arc::new(Semaphore::new(100));
+    let permits = Arc::clone(&semaphore);
     let app = Router::new().route("/", get(async move || endless(permits.acquire_owned().await.unwrap())));
     let (server, _serving) = served(app, Connections::fair(8)).await;
     let (mut one, mut other) = (client(server, 1, 0).await, client(server, 2, 0).await);
@@ -148,7 +148,7 @@ async fn requests_over_http_2_count_like_connections() {
         );
     }
     held.clear();
-    free(&fair_limiter, 100).await;
+    free(&semaphore, 100).await;
     assert_eq!(asked(&mut one, "/").await.status(), StatusCode::OK);
 }
 
