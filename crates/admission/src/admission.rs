@@ -40,7 +40,7 @@ impl Admission {
     ) -> Self {
         Self {
             quotas: Quotas::new(store.clone(), policies.clone(), Arc::clone(&clock)),
-            destinations: Destinations::new(guard, store.clone()),
+            destinations: Destinations::new(guard),
             policies,
             clock,
             rng: Mutex::new(rng),

@@ -4,20 +4,18 @@
 use ringback_core::job::{Callback, NewJob, Refused};
 use ringback_core::wire::{FieldError, Problem};
 use ringback_egress::Guard;
-use ringback_store::Store;
 
 use crate::principal::Principal;
 
 /// Judges the URLs of requests.
 pub struct Destinations {
     guard: Guard,
-    store: Store,
 }
 
 impl Destinations {
-    /// Judges by a guard, for a store that may be older than the guard.
-    pub const fn new(guard: Guard, store: Store) -> Self {
-        Self { guard, store }
+    /// Judges by a guard.
+    pub const fn new(guard: Guard) -> Self {
+        Self { guard }
     }
 
     /// Judges where a job goes, and where the notices of its end go. URLs that it has from the policy of its topic are
@@ -46,8 +44,7 @@ impl Destinations {
     }
 
     fn judge_by_guard(&self, field: &str, url: &Callback) -> Option<FieldError> {
-        // Where jobs are older than the guard, they and those that come go on.
-        if url.is_pull() || !self.guard.is_enforced(|| self.store.is_guarded()) {
+        if url.is_pull() {
             return None;
         }
         let forbidden = self.guard.judge_origin(url.origin()).err()?;

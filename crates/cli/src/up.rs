@@ -72,7 +72,7 @@ async fn run(
     // With port 0 the system has chosen one.
     config.api.listen = listener.local_addr().unwrap_or(config.api.listen);
     config.notifier.outgoing.listeners.push(config.api.listen);
-    let greeting = Arc::new(Greeting::of(&config, demo.as_ref().map(|demo| demo.address)));
+    let greeting: Arc<str> = Greeting::of(&config, demo.as_ref().map(|demo| demo.address)).text().into();
     let mut tasks = Tasks::new();
     ringback_api::start(listener, &config.api, &store, &context, &mut tasks);
     ringback_carrier::start(&config.carrier, &store, &context, &mut tasks);
@@ -98,10 +98,9 @@ async fn run(
         prepare: move |store: Store| {
             let (greeted, greeting) = (Arc::clone(&greeted), Arc::clone(&greeting));
             async move {
-                let found = store.clone().prepared().await?;
-                let text = greeting.text(store.is_guarded());
+                let found = store.prepared().await?;
                 // Not waited for: nobody may read standard output.
-                greeted.call_once(|| drop(tokio::task::spawn_blocking(move || print(&text))));
+                greeted.call_once(|| drop(tokio::task::spawn_blocking(move || print(&greeting))));
                 Ok(found)
             }
         },

@@ -17,29 +17,15 @@ pub struct Guard {
     pub(crate) deny: Vec<IpNet>,
     pub(crate) hosts: Vec<Pattern>,
     pub(crate) ports: Ports,
-    pub(crate) is_configured: bool,
     pub(crate) exempt: Option<SocketAddr>,
 }
 
 impl Guard {
-    /// Whether destinations that it forbids are refused. In a store that has jobs from before there was a guard they are
-    /// only counted, until one of its settings is given.
-    #[must_use]
-    pub fn is_enforced(&self, is_guarded_store: impl FnOnce() -> bool) -> bool {
-        self.is_configured || is_guarded_store()
-    }
-
     /// A guard that allows every destination.
     #[must_use]
     pub fn open() -> Self {
         let networks = [Ipv4Net::default().into(), Ipv6Net::default().into()];
-        Self {
-            allow: networks.to_vec(),
-            hosts: vec![Pattern::All],
-            ports: Ports::all(),
-            is_configured: true,
-            ..Self::default()
-        }
+        Self { allow: networks.to_vec(), hosts: vec![Pattern::All], ports: Ports::all(), ..Self::default() }
     }
 
     /// Allows one destination more, whatever the settings are.
@@ -306,13 +292,6 @@ mod tests {
         assert!(
             guard.judge_addresses(&["127.0.0.1".parse().unwrap(), "10.0.0.1".parse().unwrap()], 22).is_err()
         );
-    }
-
-    #[test]
-    fn where_jobs_are_older_than_the_guard_it_counts_until_a_setting_is_given() {
-        assert!(Guard::default().is_enforced(|| true));
-        assert!(!Guard::default().is_enforced(|| false));
-        assert!(guard(&[("EGRESS_DENY", "none")]).is_enforced(|| false));
     }
 
     #[test]

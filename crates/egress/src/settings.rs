@@ -39,14 +39,12 @@ pub fn parse(mut get: impl FnMut(&'static str) -> String) -> Result<Guard, Vec<(
     let mut mistakes = Vec::new();
     let found = &mut mistakes;
     let values = NAMES.map(|(name, ..)| (name, get(name)));
-    let is_configured = values.iter().any(|(_, value)| !value.is_empty());
     let [allow, deny, hosts, ports] = &values;
     let guard = Guard {
         allow: read(allow, found, networks),
         deny: read(deny, found, networks),
         hosts: read(hosts, found, |text| items(text).map(Pattern::parse).collect()),
         ports: read(ports, found, open_ports),
-        is_configured,
         exempt: None,
     };
     if mistakes.is_empty() { Ok(guard) } else { Err(mistakes) }
@@ -112,14 +110,13 @@ mod tests {
         ]);
         let guard = guard.unwrap();
         assert_eq!((guard.allow.len(), guard.deny.len(), guard.hosts.len()), (2, 1, 2));
-        assert!(guard.is_configured && guard.ports.contains(8500) && !guard.ports.contains(443));
+        assert!(guard.ports.contains(8500) && !guard.ports.contains(443));
     }
 
     #[test]
-    fn an_empty_list_counts_as_given() {
+    fn none_is_an_empty_list() {
         for name in ["EGRESS_ALLOW", "EGRESS_DENY", "EGRESS_HOSTS"] {
-            let guard = parsed(&[(name, "none")]).unwrap();
-            assert_eq!(guard, Guard { is_configured: true, ..Guard::default() }, "{name}");
+            assert_eq!(parsed(&[(name, "none")]).unwrap(), Guard::default(), "{name}");
         }
         let guard = parsed(&[("EGRESS_PORTS", "none")]).unwrap();
         assert!(!(0..=u16::MAX).any(|port| guard.ports.contains(port)));

@@ -91,7 +91,7 @@ impl Metrics {
             ),
             forbidden: counter(
                 "ringback_notifier_forbidden_connections_total",
-                "Connections to destinations that the address guard forbids: refused, or made where it only counts",
+                "Connections to destinations that the address guard has refused",
             ),
         }
     }

@@ -136,15 +136,6 @@ impl Store {
         }
     }
 
-    /// Whether a version that guards destinations made the installation. False before [`Store::prepare`] has succeeded,
-    /// and for one whose jobs may be older than the guard.
-    pub fn is_guarded(&self) -> bool {
-        match &self.backend {
-            Backend::Redis(store) => store.is_guarded(),
-            Backend::Embedded(store) => store.is_guarded(),
-        }
-    }
-
     /// Host and port of each of its servers that is known: those of its URL, and the masters that they name.
     pub fn addresses(&self) -> Vec<(String, u16)> {
         match &self.backend {

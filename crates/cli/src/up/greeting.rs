@@ -50,13 +50,12 @@ impl Greeting {
 }
 
 impl Greeting {
-    /// The message, over a store that was made by a version with the address guard or by an earlier one.
-    pub(crate) fn text(&self, is_guarded_store: bool) -> String {
+    /// The message.
+    pub(crate) fn text(&self) -> String {
         let Self { api, admin, data, .. } = self;
-        let is_enforced = self.guard.is_enforced(|| is_guarded_store);
         let is_allowed = self.guard.judge_origin(&format!("http://{}", self.receiver())).is_ok();
         let dashboard = self.dashboard.as_ref().map_or_else(String::new, |url| format!("  UI     {url}\n"));
-        let next = if is_enforced && !is_allowed { self.local_is_forbidden() } else { self.try_it() };
+        let next = if is_allowed { self.try_it() } else { self.local_is_forbidden() };
         format!(
             r"
 Ringback is up; press Ctrl-C to stop it.

@@ -100,12 +100,10 @@ impl Parts {
         let tls = Some(tls).filter(|_| uri.scheme() == Some(&Scheme::HTTPS));
         let host = host(uri);
         let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
-        let is_allowed = self.gate.judge_url(uri).map_err(|kind| (kind, None))?;
+        self.gate.judge_url(uri).map_err(|kind| (kind, None))?;
         // Looked up once: what is judged is what is used.
         let judged = async |addresses: Vec<IpAddr>| {
-            if is_allowed {
-                self.gate.judge_addresses(uri, &addresses, port)?;
-            }
+            self.gate.judge_addresses(uri, &addresses, port)?;
             self.gate.refuse_own(uri, &addresses, port, &self.resolver).await?;
             Ok(addresses)
         };

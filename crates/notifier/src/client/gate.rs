@@ -1,6 +1,5 @@
 //! The address guard at the place where connections are made: what the rules forbid, what this process listens on, and
-//! the store. Where jobs are older than the guard, what the rules forbid is counted and logged, and the connection is
-//! made.
+//! the store.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -32,16 +31,13 @@ impl Gate {
         Self { guard, listeners, store, metrics }
     }
 
-    /// Judges what a URL says by itself, before its name is looked up. Returns whether its addresses still have to be
-    /// judged, which would count a second time what is forbidden already.
-    pub(super) fn judge_url(&self, uri: &Uri) -> Result<bool, PostError> {
+    /// Judges what a URL says by itself, before its name is looked up.
+    pub(super) fn judge_url(&self, uri: &Uri) -> Result<(), PostError> {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(PostError::Broken);
         };
         let judged = self.guard.judge_origin(&format!("{scheme}://{authority}"));
-        let is_allowed = judged.is_ok();
-        self.enforce(judged, uri)?;
-        Ok(is_allowed)
+        judged.map_err(|why| self.refuse(&why, uri))
     }
 
     /// Judges the addresses of a host.
@@ -51,7 +47,7 @@ impl Gate {
         addresses: &[IpAddr],
         port: u16,
     ) -> Result<(), PostError> {
-        self.enforce(self.guard.judge_addresses(addresses, port), uri)
+        self.guard.judge_addresses(addresses, port).map_err(|why| self.refuse(&why, uri))
     }
 
     /// Refuses addresses of this process and of the store, whatever is allowed.
@@ -66,21 +62,6 @@ impl Gate {
             None => Ok(()),
             Some(own) => Err(self.refuse(&Forbidden::Own(own), uri)),
         }
-    }
-
-    /// Refuses what is forbidden, or counts it.
-    fn enforce(&self, judged: Result<(), Forbidden>, uri: &Uri) -> Result<(), PostError> {
-        let Err(why) = judged else { return Ok(()) };
-        if self.guard.is_enforced(|| self.store.is_guarded()) {
-            return Err(self.refuse(&why, uri));
-        }
-        self.metrics.forbidden.add(1, &[]);
-        tracing::warn!(
-            host = uri.host(),
-            %why,
-            "the address guard would forbid a destination; it only counts until one of RINGBACK_EGRESS_ALLOW, RINGBACK_EGRESS_DENY, RINGBACK_EGRESS_HOSTS and RINGBACK_EGRESS_PORTS is set, because the store is from before the guard"
-        );
-        Ok(())
     }
 
     fn refuse(&self, why: &Forbidden, uri: &Uri) -> PostError {
