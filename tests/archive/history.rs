@@ -6,13 +6,13 @@ mod replay;
 use std::os::unix::fs::PermissionsExt as _;
 
 use http::Method;
-use ringback_testkit::{Answer, PostgresServer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use super::database::{Database, attached, readable};
+use super::database::Database;
 use crate::cli::ringback;
 use crate::http::tenants::{Caller, ROOT};
-use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+use crate::sample_jobs::{SOON, TOPIC, job, with_all};
 
 /// The ends of a page: id and state, the newest first.
 fn ends(page: &Value) -> Vec<(String, String)> {
@@ -230,46 +230,6 @@ async fn a_file_of_an_archive_is_readable_by_its_owner_alone() {
     assert!(!files.is_empty());
     for file in files {
         assert_eq!(file.metadata().expect("it is there").permissions().mode() & 0o777, 0o600, "{file:?}");
-    }
-}
-
-#[tokio::test]
-async fn an_archive_of_the_first_schema_is_brought_up_with_its_rows() {
-    let postgres = Database::Postgres(Box::new(PostgresServer::start().await));
-    let sqlite = Database::Sqlite(tempfile::tempdir().expect("a directory"));
-    for database in [postgres, sqlite] {
-        let (schema, row) = match &database {
-            Database::Postgres(_) => (
-                concat!(
-                    "create table ringback_migrations (version integer primary key, applied_at timestamptz not null default now());",
-                    "insert into ringback_migrations (version) values (1);",
-                    include_str!("../../crates/archiver/src/postgres/schema/1.sql")
-                ),
-                "insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, \
-                failures, attempt_log, attempts_complete) values ('', 'old', 'a', 1, 1, 'done', now(), now(), now(), now(), 0, '[]', true)",
-            ),
-            Database::Sqlite(_) => (
-                concat!(
-                    "create table ringback_migrations (version integer primary key, applied_at integer not null);",
-                    "insert into ringback_migrations values (1, 1);",
-                    include_str!("../../crates/archiver/src/sqlite/1.sql")
-                ),
-                "insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, \
-                failures, attempt_log, attempts_complete, archived_at) values ('', 'old', 'a', 1, 1, 'done', 5, 1, 1, 1, 0, '[]', 1, 1)",
-            ),
-        };
-        database.execute(schema).await;
-        database.execute(row).await;
-        let options = Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url());
-        let stack = options.start().await;
-        attached(&stack).await;
-        readable(&stack).await;
-        let page = found(&stack, "?topic=old", 1).await;
-        assert!(page["items"][0].get("tags").is_none(), "{page}");
-        let sink = Sink::start().await;
-        stack.accept(&with(job(&sink, "new"), "tags", json!(["a:1"]))).await;
-        found(&stack, "?tag=a:1", 1).await;
-        assert_eq!(stack.delete("/v1/history?topic=old&id=a").await.expect(200)["erased"], 1);
     }
 }
 

@@ -24,5 +24,5 @@ mod start;
 pub use self::audit_entry::AuditEntryRow;
 pub use self::config::{ArchiveUrl, Config, SETTINGS};
 pub use self::row::EndRow;
-pub use self::sink::{MIGRATE, Sink, SinkError, Written};
+pub use self::sink::{Sink, SinkError, Written};
 pub use self::start::start;

@@ -1,18 +1,13 @@
 //! What the relay needs of a database.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use crate::audit_entry::AuditEntryRow;
 use crate::row::EndRow;
 
-/// How long a database may take to bring its schema up to date.
-pub const MIGRATE: Duration = Duration::from_secs(60 * 60);
-
 /// A database that keeps ends, and the audit log.
 pub trait Sink: Send {
-    /// Connects, and brings the schema up to date. Returns what was found, for the readiness check.
+    /// Connects, and makes the schema if there is none. Returns what was found, for the readiness check.
     ///
     /// # Errors
     /// If the database cannot be used now.

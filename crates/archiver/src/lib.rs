@@ -8,6 +8,7 @@
 mod config;
 mod database;
 mod postgres;
+mod schema;
 mod select;
 mod sqlite;
 

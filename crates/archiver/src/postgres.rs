@@ -4,15 +4,15 @@ mod audit_log;
 mod erase;
 mod history;
 mod insert;
-mod migrations;
 mod partitions;
+mod schema;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_archive::{AuditEntryRow, EndRow, MIGRATE, Sink, SinkError, Written};
+use ringback_archive::{AuditEntryRow, EndRow, Sink, SinkError, Written};
 use ringback_core::clock::{Clock, MAX_DIFFERENCE};
 use ringback_postgres::{Connection, Limits, Server, describe};
 use tokio::time::timeout;
@@ -20,6 +20,7 @@ use tokio_postgres::Client;
 
 pub(crate) use self::history::PostgresHistory;
 use self::partitions::Month;
+use crate::schema::VERSION;
 
 /// How long a statement waits for a lock, such as that of somebody's long query while a partition is made.
 const LOCK: Duration = Duration::from_secs(5);
@@ -54,17 +55,16 @@ impl Postgres {
         Ok(Self { server, keep, clock, connection: None, partitions: BTreeSet::new() })
     }
 
-    async fn connect_and_migrate(&mut self) -> Result<String, Failed> {
+    async fn connect(&mut self) -> Result<String, Failed> {
         // Ends a former connection.
         self.connection = None;
         self.partitions.clear();
-        let connected = timeout(WRITE, self.server.connect(LIMITS)).await;
-        let mut connection = connected.map_err(|_elapsed| too_slow(WRITE))??;
-        let version = migrations::run(&mut connection.client).await?;
+        let mut connection = self.server.connect(LIMITS).await?;
+        schema::make(&mut connection.client).await?;
         let server: String = connection.client.query_one("show server_version", &[]).await?.get(0);
         self.connection = Some(connection);
         let server = server.split(' ').next().unwrap_or_default();
-        Ok(format!("PostgreSQL {server}, schema {version}"))
+        Ok(format!("PostgreSQL {server}, schema {VERSION}"))
     }
 
     fn client(connection: &mut Option<Connection>) -> Result<&mut Client, Failed> {
@@ -129,8 +129,7 @@ impl Postgres {
 
 impl Sink for Postgres {
     async fn prepare(&mut self) -> Result<String, SinkError> {
-        // A new version of the schema may have to be made for many rows.
-        let prepared = timeout(MIGRATE, self.connect_and_migrate()).await;
+        let prepared = timeout(WRITE, self.connect()).await;
         self.done(prepared)
     }
 

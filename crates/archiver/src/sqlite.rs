@@ -15,10 +15,8 @@ use ringback_core::clock::{Clock, Timestamp, millis};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
 pub(crate) use self::history::SqliteHistory;
+use crate::schema;
 
-/// The versions of the schema, in order: what each adds.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("sqlite/1.sql"), include_str!("sqlite/2.sql"), include_str!("sqlite/3.sql")];
 /// How long another writer of the file is waited for.
 const BUSY: Duration = Duration::from_secs(10);
 /// The columns of the key of an end.
@@ -121,7 +119,7 @@ impl Sqlite {
 impl Sink for Sqlite {
     async fn prepare(&mut self) -> Result<String, SinkError> {
         self.find_file()?;
-        let (file, now) = (self.file.clone(), self.clock.now());
+        let file = self.file.clone();
         let version = self.blocking(move |connection| {
             // What another process has done with the file is seen by a new connection.
             *connection = None;
@@ -130,20 +128,15 @@ impl Sink for Sqlite {
             opened.pragma_update(None, "journal_mode", "wal")?;
             // An end leaves the store once it is committed here, so it has to survive a crash of the machine.
             opened.pragma_update(None, "synchronous", "full")?;
-            let version = migrate(&mut opened, now)?;
+            let version = make_schema(&mut opened)?;
             *connection = Some(opened);
             Ok(version)
         });
-        let version = version.await?;
-        if version > MIGRATIONS.len() as i64 {
+        schema::check(version.await?).map_err(|why| {
             *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            return Err(SinkError(format!(
-                "{} has version {version} of the schema, and this archiver knows {}: use the version that made it",
-                self.file.display(),
-                MIGRATIONS.len()
-            )));
-        }
-        Ok(format!("SQLite {}, schema {version}", rusqlite::version()))
+            SinkError(format!("{}: {why}", self.file.display()))
+        })?;
+        Ok(format!("SQLite {}, schema {}", rusqlite::version(), schema::VERSION))
     }
 
     async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
@@ -193,21 +186,25 @@ fn begin(connection: &mut Option<Connection>) -> rusqlite::Result<Transaction<'_
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-/// Brings the schema up to date, and returns its version.
-fn migrate(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<i64> {
+/// Makes the schema in a file that has none. Returns its version.
+fn make_schema(connection: &mut Connection) -> rusqlite::Result<i32> {
     // The lock of the transaction keeps other archivers out.
     let txn = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    txn.execute_batch(
-        "create table if not exists ringback_migrations (version integer primary key, applied_at integer not null)",
-    )?;
-    let version: i64 =
-        txn.query_row("select coalesce(max(version), 0) from ringback_migrations", [], |row| row.get(0))?;
-    for (number, sql) in (1_i64..).zip(MIGRATIONS).skip(usize::try_from(version).unwrap_or(usize::MAX)) {
-        txn.execute_batch(sql)?;
-        txn.execute("insert into ringback_migrations values (?1, ?2)", params![number, ms(now)])?;
+    if version(&txn)? == 0 {
+        txn.execute_batch(include_str!("sqlite/schema.sql"))?;
     }
+    let version = version(&txn)?;
     txn.commit()?;
-    Ok(version.max(MIGRATIONS.len() as i64))
+    Ok(version)
+}
+
+/// The version of the schema; 0 if there is none.
+fn version(connection: &Connection) -> rusqlite::Result<i32> {
+    let table = "select count(*) from sqlite_master where name = 'ringback_schema'";
+    if connection.query_row(table, [], |row| row.get::<_, i32>(0))? == 0 {
+        return Ok(0);
+    }
+    connection.query_row("select coalesce(max(version), 0) from ringback_schema", [], |row| row.get(0))
 }
 
 fn insert(txn: &Transaction<'_>, rows: &[EndRow], now: Timestamp) -> rusqlite::Result<Written> {

@@ -11,7 +11,7 @@ use super::message::{receive, send};
 use super::program::{ChildProgram, ended, unexpected};
 use crate::audit_entry::AuditEntryRow;
 use crate::row::EndRow;
-use crate::sink::{MIGRATE, Sink, SinkError, Written};
+use crate::sink::{Sink, SinkError, Written};
 
 /// How long an answer may take. The process bounds its own work by less.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -68,10 +68,9 @@ impl ChildSink {
     }
 
     async fn ask(&mut self, request: &Request) -> Result<Response, SinkError> {
-        let limit = if matches!(request, Request::Prepare) { MIGRATE + ANSWER } else { ANSWER };
-        let answer = match timeout(limit, self.exchange(request)).await {
+        let answer = match timeout(ANSWER, self.exchange(request)).await {
             Ok(answer) => answer,
-            Err(_elapsed) => Err(SinkError(format!("the archiver did not answer within {limit:?}"))),
+            Err(_elapsed) => Err(SinkError(format!("the archiver did not answer within {ANSWER:?}"))),
         };
         // After an error it is not known what it does, so it is ended and started again.
         if answer.is_err()

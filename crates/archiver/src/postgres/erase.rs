@@ -11,10 +11,10 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Transaction};
 
 use super::Failed;
-use super::migrations;
+use super::schema;
 
-/// The number of the advisory lock: that of migrations and one.
-const LOCK: i64 = migrations::LOCK + 1;
+/// The number of the advisory lock: that of the schema and one.
+const LOCK: i64 = schema::LOCK + 1;
 /// How many ends one statement removes.
 const REMOVED: i64 = 1_000;
 

@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use super::{Failed, NAME, erase, migrations, too_slow};
+use super::{Failed, NAME, erase, schema, too_slow};
 use crate::select::{Argument, Dialect, Statement, select};
 
 /// How long a statement may take, and how long an answer.
@@ -43,7 +43,7 @@ impl PostgresHistory {
         if self.connection.as_ref().is_none_or(|connection| connection.client.is_closed()) {
             let connected = timeout(STATEMENT, self.server.connect(LIMITS)).await;
             let connection = connected.map_err(|_elapsed| too_slow(STATEMENT))??;
-            migrations::check(&connection.client).await?;
+            schema::check(&connection.client).await?;
             self.connection = Some(connection);
         }
         let connection = self.connection.as_mut().map(|connection| &mut connection.client);

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use tokio_postgres::Client;
 
 use super::Failed;
-use super::migrations::LOCK;
+use super::schema::LOCK;
 
 /// The tables that have partitions.
 const TABLES: [&str; 2] = ["ringback_ends", "ringback_bodies"];

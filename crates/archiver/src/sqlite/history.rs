@@ -11,7 +11,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, InterruptHandle, OpenFlags, Row, params_from_iter};
 use tokio::time::timeout;
 
-use super::{MIGRATIONS, erase, id};
+use super::{erase, id, version};
+use crate::schema;
 use crate::select::{Argument, Dialect, Statement, select};
 
 /// How long a query may take.
@@ -82,22 +83,16 @@ fn failed(error: &rusqlite::Error) -> QueryError {
     }
 }
 
-/// Opens the file, if an archiver has made it and has brought its schema up to date.
+/// Opens the file, if an archiver has made it and its schema.
 fn open(file: &PathBuf) -> Result<Connection, QueryError> {
     let flags = OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE;
     let connection = Connection::open_with_flags(file, flags).map_err(|error| failed(&error))?;
     connection.busy_timeout(BUSY).map_err(|error| failed(&error))?;
     // Erased content is overwritten, and does not stay in free pages.
     connection.pragma_update(None, "secure_delete", "on").map_err(|error| failed(&error))?;
-    let version = "select coalesce(max(version), 0) from ringback_migrations";
-    let version: i64 = connection.query_row(version, [], |row| row.get(0)).map_err(|error| failed(&error))?;
-    if version == MIGRATIONS.len() as i64 {
-        return Ok(connection);
-    }
-    Err(QueryError::Unavailable(format!(
-        "it has version {version} of the schema, and this version of Ringback needs {}: an archiver of the same version brings it there",
-        MIGRATIONS.len()
-    )))
+    let version = version(&connection).map_err(|error| failed(&error))?;
+    schema::check(version).map_err(QueryError::Unavailable)?;
+    Ok(connection)
 }
 
 impl History for SqliteHistory {

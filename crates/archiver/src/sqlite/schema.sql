@@ -1,3 +1,9 @@
+-- The version of the schema.
+create table ringback_schema (
+  version integer primary key
+);
+insert into ringback_schema values (1);
+
 -- Ends of jobs. Each row is one end of one life of a job; a row is never changed. Times are in ms since 1970.
 create table ringback_ends (
   tenant text not null,
@@ -37,6 +43,8 @@ create table ringback_ends (
 ) without rowid;
 
 create index ringback_ends_by_topic on ringback_ends (tenant, topic, finished_at);
+-- For pages of ends of all topics.
+create index ringback_ends_by_tenant on ringback_ends (tenant, finished_at);
 create index ringback_ends_by_time on ringback_ends (finished_at);
 create index ringback_ends_by_id on ringback_ends (id, finished_at);
 create index ringback_ends_by_reason on ringback_ends (reason, finished_at) where reason is not null;
@@ -56,3 +64,50 @@ create table ringback_bodies (
   primary key (tenant, topic, id, life, attempts, state, finished_at)
 );
 create index ringback_bodies_by_time on ringback_bodies (finished_at);
+
+-- The tags of ends, by which they are found: a row for each tag of each end.
+create table ringback_tags (
+  tenant text not null,
+  tag text not null,
+  finished_at integer not null,
+  topic text not null,
+  id text not null,
+  life integer not null,
+  attempts integer not null,
+  state text not null,
+  primary key (tenant, tag, finished_at, topic, id, life, attempts, state)
+) without rowid;
+create index ringback_tags_by_time on ringback_tags (finished_at);
+
+-- Erasures. An end that waited in the store while it was erased is not kept when it comes. A mark is a hash in place
+-- of what was erased. Times are in ms since 1970.
+create table ringback_erasures (
+  mark blob primary key,
+  erased_at integer not null
+);
+
+-- The audit log: who has changed what by a call of the API. A row is never changed. Times are in ms since 1970.
+create table ringback_audit_log (
+  -- A ULID. Ids are in the order of their times.
+  id text primary key,
+  -- When the call was answered, by the clock of the API.
+  at integer not null,
+  -- The tenant whose topics the call was about. Null without one, and for the installation as a whole.
+  tenant text,
+  -- key: and the id of a key, root or open.
+  who text not null,
+  address text,
+  operation text not null,
+  -- What was changed, as JSON: topic, id, host, ...
+  target text not null,
+  -- JSON.
+  before text,
+  after text,
+  -- How many jobs, or ends of jobs, the call has changed, if it may change many.
+  count integer,
+  -- done, or unknown if the call may have taken effect.
+  outcome text not null,
+  trace_id text,
+  archived_at integer not null
+) without rowid;
+create index ringback_audit_log_by_time on ringback_audit_log (at);

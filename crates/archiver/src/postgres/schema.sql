@@ -1,3 +1,10 @@
+-- The version of the schema.
+create table ringback_schema (
+  version integer primary key,
+  made_at timestamptz not null default now()
+);
+insert into ringback_schema values (1);
+
 -- Ends of jobs. Each row is one end of one life of a job; a row is never changed.
 create table ringback_ends (
   -- '' without a tenant.
@@ -37,6 +44,8 @@ create table ringback_ends (
 ) partition by range (finished_at);
 
 create index ringback_ends_by_topic on ringback_ends (tenant, topic, finished_at);
+-- For pages of ends of all topics.
+create index ringback_ends_by_time on ringback_ends (tenant, finished_at);
 create index ringback_ends_by_id on ringback_ends (id, finished_at);
 create index ringback_ends_by_reason on ringback_ends (reason, finished_at) where reason is not null;
 create index ringback_ends_by_host on ringback_ends (host, finished_at) where host is not null;
@@ -59,3 +68,35 @@ create table ringback_bodies (
 -- Rows of months without a partition of their own.
 create table ringback_ends_default partition of ringback_ends default;
 create table ringback_bodies_default partition of ringback_bodies default;
+
+-- Erasures. An end that waited in the store while it was erased is not kept when it comes. A mark is a hash in place
+-- of what was erased.
+create table ringback_erasures (
+  mark bytea primary key,
+  erased_at timestamptz not null
+);
+
+-- The audit log: who has changed what by a call of the API. A row is never changed.
+create table ringback_audit_log (
+  -- A ULID. Ids are in the order of their times.
+  id text collate "C" primary key,
+  -- When the call was answered, by the clock of the API.
+  at timestamptz not null,
+  -- The tenant whose topics the call was about. Null without one, and for the installation as a whole.
+  tenant text collate "C",
+  -- key: and the id of a key, root or open.
+  who text collate "C" not null,
+  address text,
+  operation text collate "C" not null,
+  -- What was changed: topic, id, host, ...
+  target jsonb not null,
+  before jsonb,
+  after jsonb,
+  -- How many jobs, or ends of jobs, the call has changed, if it may change many.
+  count bigint,
+  -- done, or unknown if the call may have taken effect.
+  outcome text collate "C" not null,
+  trace_id text,
+  archived_at timestamptz not null default now()
+);
+create index ringback_audit_log_by_time on ringback_audit_log (at);
