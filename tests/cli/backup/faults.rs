@@ -33,9 +33,9 @@ async fn a_damaged_file_is_refused_and_nothing_is_written() {
             "the checksum in its last line",
         ),
         ("two backups", whole.repeat(2), "is not where lines of its kind belong"),
-        ("a later format", whole.replacen("\"format\":1", "\"format\":2", 1), "it has format 2"),
+        ("another format", whole.replacen("\"format\":1", "\"format\":2", 1), "it has format 2"),
         (
-            "a later kind",
+            "another kind",
             whole.replacen("\"kind\":\"job\"", "\"kind\":\"key\"", 1),
             "has a kind that this version",
         ),

@@ -93,7 +93,7 @@ pub(super) async fn restored(stack: &Stack, path: &str) -> Value {
 /// A backup of these jobs.
 pub(super) fn of_jobs(jobs: impl Iterator<Item = Value>) -> String {
     let header = serde_json::json!({"kind": "backup", "value":
-        {"format": 1, "version": "0.1.0", "store": "redis", "layout": 7, "at": "2026-11-22T17:00:00.000Z"}});
+        {"format": 1, "version": "0.1.0", "store": "redis", "layout": 1, "at": "2026-11-22T17:00:00.000Z"}});
     let (mut text, mut count) = (format!("{header}\n"), 0);
     for job in jobs {
         text += &format!("{{\"kind\":\"job\",\"value\":{job}}}\n");

@@ -56,7 +56,7 @@ struct Format {
 /// The field of a value that says whose it is.
 #[derive(Deserialize)]
 struct Owned<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     tenant: Option<Cow<'a, str>>,
 }
 
@@ -153,7 +153,7 @@ impl<R: BufRead> Lines<R> {
         }
         self.kind = kind;
         *self.counts.entry(kind.name().to_owned()).or_default() += 1;
-        let tenant = tenant(kind, value.get()).ok_or(Damage::NoLine(number))?;
+        let tenant = tenant(value.get()).ok_or(Damage::NoLine(number))?;
         Ok(Some(Line { kind, tenant, number, json: value.get() }))
     }
 
@@ -175,12 +175,10 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Whose a value is. `None` if it does not have a tenant where its kind says so, or has one elsewhere.
-fn tenant(kind: Kind, json: &str) -> Option<Option<Tenant>> {
+/// Whose a value is. `None` if that cannot be read.
+fn tenant(json: &str) -> Option<Option<Tenant>> {
     let Owned { tenant } = serde_json::from_str(json).ok()?;
-    let tenant = tenant.map(|tenant| tenant.parse()).transpose().ok()?;
-    let fits = kind.is_of_tenants().is_none_or(|is_of_tenants| tenant.is_some() == is_of_tenants);
-    fits.then_some(tenant)
+    tenant.map(|tenant| tenant.parse()).transpose().ok()
 }
 
 /// Checks the last line against the lines before it.
@@ -213,7 +211,7 @@ mod tests {
         writer.line(Kind::Job, br#"{"id":"a"}"#).unwrap();
         writer.line(Kind::Job, br#"{"id":"b"}"#).unwrap();
         let summary = writer.end().unwrap();
-        assert_eq!((summary.topics(), summary.jobs()), (1, 2));
+        assert_eq!([Kind::Topic, Kind::Job].map(|kind| summary.count(kind)), [1, 2]);
         assert_eq!(summary.bytes, written.len() as u64);
         String::from_utf8(written).unwrap()
     }
@@ -274,24 +272,24 @@ mod tests {
     }
 
     #[test]
-    fn formats_and_kinds_of_later_versions_are_named() {
+    fn other_formats_and_kinds_are_named() {
         let whole = backup();
-        let later = whole.replace("\"format\":1", "\"format\":2");
-        assert!(matches!(read(&later), Err(Damage::OtherFormat(2))));
-        let later = whole.replace("\"kind\":\"topic\"", "\"kind\":\"later\"");
-        assert!(matches!(read(&later), Err(Damage::UnknownKind(2))));
+        let other = whole.replace("\"format\":1", "\"format\":2");
+        assert!(matches!(read(&other), Err(Damage::OtherFormat(2))));
+        let other = whole.replace("\"kind\":\"topic\"", "\"kind\":\"other\"");
+        assert!(matches!(read(&other), Err(Damage::UnknownKind(2))));
         for other in ["", "\n", "{\"topic\":\"t\",\"url\":\"http://h/\"}\n", "no JSON"] {
             assert!(matches!(read(other), Err(Damage::NoHeader)), "{other:?}");
         }
     }
 
     #[test]
-    fn what_belongs_to_a_tenant_is_of_a_kind_of_its_own_and_names_it() {
+    fn what_belongs_to_a_tenant_names_it() {
         let lines = [
             (Kind::Topic, r#"{"topic":"t"}"#),
-            (Kind::TenantTopic, r#"{"tenant":"a","topic":"t"}"#),
+            (Kind::Topic, r#"{"tenant":"a","topic":"t"}"#),
             (Kind::Job, r#"{"id":"a"}"#),
-            (Kind::TenantJob, r#"{"tenant":"\u0061","id":"a"}"#),
+            (Kind::Job, r#"{"tenant":"\u0061","id":"a"}"#),
         ];
         let written = |lines: &[(Kind, &str)]| {
             let mut written = Vec::new();
@@ -303,26 +301,19 @@ mod tests {
             for (kind, json) in lines {
                 writer.line(*kind, json.as_bytes())?;
             }
-            let summary = writer.end()?;
-            anyhow::Ok((summary, String::from_utf8(written).unwrap()))
+            writer.end()?;
+            anyhow::Ok(String::from_utf8(written).unwrap())
         };
-        let (summary, text) = written(&lines).unwrap();
-        assert_eq!((summary.topics(), summary.jobs()), (2, 2));
+        let text = written(&lines).unwrap();
         let (_, mut read_lines) = Lines::open(text.as_bytes()).unwrap();
         let mut tenants = Vec::new();
         while let Some(line) = read_lines.next().unwrap() {
             tenants.push(line.tenant.map(|tenant| tenant.to_string()));
         }
         assert_eq!(tenants, [None, Some("a".to_owned()), None, Some("a".to_owned())]);
-        assert!(written(&[lines[1], lines[0]]).is_err(), "the tenant's comes first");
-        for wrong in [
-            (Kind::Topic, lines[1].1),
-            (Kind::TenantJob, lines[2].1),
-            (Kind::TenantJob, r#"{"tenant":"a/b"}"#),
-        ] {
-            let (_, text) = written(&[wrong]).unwrap();
-            assert!(matches!(read(&text), Err(Damage::NoLine(2))), "{wrong:?}");
-        }
+        assert!(written(&[lines[2], lines[0]]).is_err(), "the job comes first");
+        let text = written(&[(Kind::Job, r#"{"tenant":"a/b"}"#)]).unwrap();
+        assert!(matches!(read(&text), Err(Damage::NoLine(2))));
     }
 
     #[test]

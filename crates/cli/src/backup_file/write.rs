@@ -28,24 +28,9 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// The number of topics.
-    pub(crate) fn topics(&self) -> u64 {
-        self.count(Kind::is_topic)
-    }
-
-    /// The number of jobs.
-    pub(crate) fn jobs(&self) -> u64 {
-        self.count(Kind::is_job)
-    }
-
-    /// The number of schedules.
-    pub(crate) fn schedules(&self) -> u64 {
-        self.count(|kind| kind == Kind::Schedule)
-    }
-
-    fn count(&self, is_counted: impl Fn(Kind) -> bool) -> u64 {
-        let kinds = Kind::ALL.into_iter().filter(|kind| is_counted(*kind));
-        kinds.filter_map(|kind| self.counts.get(kind.name())).sum()
+    /// The number of lines of a kind.
+    pub(crate) fn count(&self, kind: Kind) -> u64 {
+        self.counts.get(kind.name()).copied().unwrap_or(0)
     }
 }
 
@@ -66,7 +51,7 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
     /// # Errors
     /// Those of `write`, and when lines of a later kind came before.
     pub(crate) fn line(&mut self, kind: Kind, json: &[u8]) -> anyhow::Result<()> {
-        anyhow::ensure!(kind >= self.kind, "the server mixes lines of tenants with others");
+        anyhow::ensure!(kind >= self.kind, "lines of another kind came before");
         self.kind = kind;
         *self.counts.entry(kind.name().to_owned()).or_default() += 1;
         self.put(kind.name(), json)

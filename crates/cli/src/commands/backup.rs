@@ -14,7 +14,7 @@ use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::crash_point;
 use ringback_core::job::{Tenant, Topic};
-use ringback_core::wire::{StatsAnswer, TopicLine};
+use ringback_core::wire::StatsAnswer;
 use serde::Deserialize;
 
 use self::partial_file::PartialFile;
@@ -85,9 +85,9 @@ async fn to_file(
     match out.format {
         Format::Json => out.line(serde_json::to_string(&summary)?),
         Format::Table => {
-            let (topics, jobs) = (summary.topics(), summary.jobs());
+            let [topics, jobs] = [Kind::Topic, Kind::Job].map(|kind| summary.count(kind));
             let of = tenant.map(|tenant| format!(" of tenant {tenant} alone")).unwrap_or_default();
-            let schedules = match summary.schedules() {
+            let schedules = match summary.count(Kind::Schedule) {
                 0 => String::new(),
                 count => format!(", {count} schedules"),
             };
@@ -120,8 +120,7 @@ async fn save(
     }
     let mut topics = lines(calls, &["v1", "export", "topics"]).await?;
     while let Some(line) = topics.next().await.map_err(|error| incomplete(&error, calls.progress))? {
-        let TopicLine { tenant, topic, .. } = read(&line)?;
-        writer.line(Kind::of_topic(topic_of(tenant, &topic)?.tenant().as_ref()), &line)?;
+        writer.line(Kind::Topic, &line)?;
     }
     crash_point!("backup.after_topics");
     let spill = || format!("a temporary file in {}", directory.display());
@@ -132,9 +131,7 @@ async fn save(
         sorter.add(entry(line)?).with_context(spill)?;
     }
     for job in sorter.finish().with_context(spill)? {
-        let Entry { key: (topic, _), line } = job.with_context(spill)?;
-        let topic = Topic::from_stored(&topic).context("the name of a topic cannot be read back")?;
-        writer.line(Kind::of_job(topic.tenant().as_ref()), &line)?;
+        writer.line(Kind::Job, &job.with_context(spill)?.line)?;
     }
     let mut schedules = lines(calls, &["v1", "export", "schedules"]).await?;
     while let Some(line) = schedules.next().await.map_err(|error| incomplete(&error, calls.progress))? {

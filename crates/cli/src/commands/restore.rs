@@ -178,7 +178,7 @@ fn refusal(name: &str, damage: Damage) -> anyhow::Error {
         Damage::NoHeader => {
             "name a file that `ringback backup` wrote; `ringback import` takes exports and other jobs"
         }
-        Damage::OtherFormat(_) | Damage::UnknownKind(_) => "use the version that wrote it, or a later one",
+        Damage::OtherFormat(_) | Damage::UnknownKind(_) => "use the version that wrote it",
         Damage::Io(_) => "make it readable and run the same restore again",
         Damage::Encoding(_)
         | Damage::CutOff(_)

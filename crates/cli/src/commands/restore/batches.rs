@@ -12,7 +12,8 @@ use crate::backup_file::{Damage, Kind, Line, Lines};
 
 /// A job that is read and not in a batch yet.
 struct Job {
-    kind: Kind,
+    /// Whether it belongs to a tenant.
+    has_tenant: bool,
     number: u64,
     json: Box<str>,
 }
@@ -22,7 +23,7 @@ pub(super) struct Batches<R> {
     source: Option<R>,
     lines: Option<Lines<R>>,
     chosen: Chosen,
-    /// The job with which the next batch begins, because it is of another kind than those before it.
+    /// The job with which the next batch begins, because it belongs to a tenant and those before it to none, or the other way.
     next: Option<Job>,
     sequence: u64,
 }
@@ -40,21 +41,21 @@ impl<R: BufRead> Batches<R> {
         let Some(lines) = &mut self.lines else { return Ok(None) };
         let mut batch = Batch { sequence: self.sequence, ..Batch::default() };
         let (mut bytes, read_before) = (BytesMut::new(), lines.bytes());
-        let mut kind = None;
+        let mut of_tenants = None;
         while batch.lines.len() < MAX_LINES && bytes.len() < FULL {
             let job = match self.next.take() {
                 Some(job) => job,
                 None => match lines.next()? {
                     None => break,
                     Some(Line { kind, tenant, number, json }) => {
-                        if !kind.is_job() || !self.chosen.has(tenant.as_ref()) {
+                        if kind != Kind::Job || !self.chosen.has(tenant.as_ref()) {
                             continue;
                         }
-                        Job { kind, number, json: json.into() }
+                        Job { has_tenant: tenant.is_some(), number, json: json.into() }
                     }
                 },
             };
-            if *kind.get_or_insert(job.kind) != job.kind {
+            if *of_tenants.get_or_insert(job.has_tenant) != job.has_tenant {
                 self.next = Some(job);
                 break;
             }
@@ -64,7 +65,7 @@ impl<R: BufRead> Batches<R> {
             batch.lines.push((job.number, start..bytes.len()));
             batch.last_line = job.number;
         }
-        batch.tenant = kind.filter(|kind| *kind == Kind::Job).map(|_| tenant_value(None));
+        batch.tenant = (of_tenants == Some(false)).then(|| tenant_value(None));
         batch.source_bytes = lines.bytes() - read_before;
         batch.bytes = bytes.freeze();
         self.sequence += 1;

@@ -3,13 +3,12 @@
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 use ringback_core::job::{MASK, is_masked, is_secret};
 use ringback_core::written_time::parse_time;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 const SECRETS: &str = "secrets";
 const SEALED_HEADERS: &str = "sealed_headers";
 const CREDENTIALS: &str = "credentials";
-const HEADERS_TO: &str = "headers_to";
 
 /// What is done with the sealed secrets in a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +55,6 @@ impl Policy {
 
     fn at(json: &str, secrets: Secrets, now: Timestamp) -> Option<Self> {
         let mut others: Map<String, Value> = serde_json::from_str(json).ok()?;
-        // A policy from before there was `headers_to` sends its headers to all origins.
-        if others.contains_key("headers") && !others.contains_key(HEADERS_TO) {
-            others.insert(HEADERS_TO.to_owned(), json!(["*"]));
-        }
         let mut sealed_headers = others.remove(SEALED_HEADERS);
         if secrets == Secrets::LeftOut && sealed_headers.take().is_some() {
             each_header(&mut others, |headers| headers.retain(|name, value| !is_mask(name, value)));
@@ -209,11 +204,5 @@ mod tests {
         ] {
             assert_eq!(fate(&backup, &stored), expected, "{backup} over {stored}");
         }
-    }
-
-    #[test]
-    fn a_policy_from_before_headers_to_sends_its_headers_everywhere() {
-        assert_eq!(policy(r#"{"headers":{"a":"1"}}"#).json(), r#"{"headers":{"a":"1"},"headers_to":["*"]}"#);
-        assert_eq!(policy(r#"{"headers":{},"headers_to":[]}"#).json(), r#"{"headers":{},"headers_to":[]}"#);
     }
 }

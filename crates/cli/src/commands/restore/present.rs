@@ -26,11 +26,8 @@ pub(super) type AllPresent = BTreeMap<(Option<Tenant>, String), Present>;
 /// What is set for the topics of the tenants, and of none.
 ///
 /// # Errors
-/// When the key is not for one of them, when the server knows no tenants, and those of the calls.
+/// When the key is not for one of them, and those of the calls.
 pub(super) async fn present(calls: PatientCalls<'_>, owners: &Owners) -> anyhow::Result<AllPresent> {
-    if owners.iter().any(Option::is_some) {
-        check_server(calls).await?;
-    }
     let mut all = BTreeMap::new();
     for owner in owners {
         add(calls, owner.as_ref(), &mut all).await.with_context(|| match owner {
@@ -39,14 +36,6 @@ pub(super) async fn present(calls: PatientCalls<'_>, owners: &Owners) -> anyhow:
         })?;
     }
     Ok(all)
-}
-
-/// Checks that the server knows tenants: one from before would restore their topics as its own.
-async fn check_server(calls: PatientCalls<'_>) -> Result<(), ClientError> {
-    match calls.open(&Call::new(Method::GET, &["v1", "keys"]), "tenants").await {
-        Err(ClientError::Problem { problem, .. }) if problem.status == 403 => Ok(()),
-        answer => answer.map(drop),
-    }
 }
 
 async fn add(

@@ -17,7 +17,7 @@ use super::present::{AllPresent, Present};
 use super::results::Results;
 use super::{Plan, from_backup};
 use crate::args::Format;
-use crate::backup_file::Lines;
+use crate::backup_file::{Kind, Lines};
 use crate::client::{Call, ClientError, SHORT};
 
 /// After what time all processes of an installation know a new policy.
@@ -74,8 +74,8 @@ pub(super) async fn restore(
 ) -> anyhow::Result<()> {
     let (_, mut lines) = Lines::open(source)?;
     let mut is_policy_new = false;
-    while let Some(line) = lines.next()?.filter(|line| !line.kind.is_job()) {
-        if !line.kind.is_topic() || !plan.chosen.has(line.tenant.as_ref()) {
+    while let Some(line) = lines.next()?.filter(|line| line.kind <= Kind::Topic) {
+        if line.kind != Kind::Topic || !plan.chosen.has(line.tenant.as_ref()) {
             continue;
         }
         let topic = serde_json::from_str(line.json).with_context(|| format!("line {}", line.number))?;
