@@ -18,5 +18,4 @@ mod server_settings;
 mod stale_entries;
 mod tags;
 mod torn_file;
-mod unknown_fields;
 mod wrong_types;

@@ -1,5 +1,6 @@
 //! Content of Redis that no edge writes: another layout, epochs and times of long ago, more topics and lanes than fit.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redis::cmd;
@@ -13,16 +14,22 @@ use ringback_store::Store;
 
 use crate::contract::jobs::{LONG, With, ms, retry};
 use crate::contract::workbench::now;
-use crate::redis_layout::keys::{self, bench, key, key_of, lane, run};
+use crate::redis_layout::keys::{self, ask, bench, key, key_of, lane, run};
 
 #[tokio::test]
-async fn a_store_of_another_layout_is_refused() {
+async fn a_store_of_another_layout_is_refused_and_left_alone() {
     let (bench, mut redis) = bench().await;
     let install = format!("{}:{{meta}}:install", bench.options().prefix);
     run(&mut redis, &[b"HSET", install.as_bytes(), b"layout", b"99"]).await;
+    // A store of another layout may know nothing of it.
+    run(&mut redis, &[b"HDEL", install.as_bytes(), b"lane_key"]).await;
+    let before: BTreeMap<String, String> = ask(&mut redis, &[b"HGETALL", install.as_bytes()]).await;
     let store = Store::open(bench.options()).expect("the options are right");
     let error = store.prepare().await.expect_err("another layout");
-    assert!(matches!(&error, StoreError::Unfit(why) if why.contains("layout 99")), "{error}");
+    let says = "the store has layout 99, and this build reads layout 1; set another RINGBACK_PREFIX, or use the build that wrote it";
+    assert!(matches!(&error, StoreError::Unfit(why) if why == says), "{error}");
+    let after: BTreeMap<String, String> = ask(&mut redis, &[b"HGETALL", install.as_bytes()]).await;
+    assert_eq!(after, before);
 }
 
 #[tokio::test]

@@ -3,13 +3,11 @@
 
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use ringback_core::contract::{FoundJob, MoveResult, Settled, StoreError, SubmitResult};
 use ringback_core::job::{Due, IfExists, Job, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::token::Token;
-use ringback_store::Store;
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, retry};
 use crate::contract::workbench::{Workbench, now};
@@ -308,32 +306,4 @@ async fn a_lease_of_a_former_life_is_stale_even_if_lease_numbers_are_ahead_of_th
     bench.settle(current, retry(LONG)).await;
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
     bench.audit().await;
-}
-
-#[tokio::test]
-async fn a_store_of_an_earlier_layout_is_taken_over_with_its_jobs() {
-    let (bench, mut redis) = bench().await;
-    let job = bench.accept(bench.job("a").after(HOURS)).await;
-    let install = format!("{}:{{meta}}:install", bench.options().prefix);
-    let layout = async |redis: &mut MultiplexedConnection| -> String {
-        ask(redis, &[b"HGET", install.as_bytes(), b"layout"]).await
-    };
-    let set = async |redis: &mut MultiplexedConnection, version: &[u8]| {
-        run(redis, &[b"HSET", install.as_bytes(), b"layout", version]).await;
-    };
-    set(&mut redis, b"5").await;
-    // A process that does not fit the installation changes nothing.
-    let mut wrong = bench.options();
-    wrong.shards += 1;
-    let error =
-        Store::open(wrong).expect("the options are right").prepare().await.expect_err("another number");
-    assert!(matches!(&error, StoreError::Unfit(why) if why.contains("shards")), "{error}");
-    assert_eq!(layout(&mut redis).await, "5");
-    for earlier in [b"5", b"6", b"7", b"8", b"9"] {
-        set(&mut redis, earlier).await;
-        let store = Store::open(bench.options()).expect("the options are right");
-        store.prepare().await.expect("an earlier layout");
-        assert_eq!(layout(&mut redis).await, "10");
-        assert_eq!(store.get(&job.key).await.expect("get").as_ref(), Some(&job));
-    }
 }

@@ -1,5 +1,4 @@
-//! The index of jobs by their tags: it has each job with tags and no other, damage to it is found and repaired, and a
-//! shard from before it is read by a scan.
+//! The index of jobs by their tags: it has each job with tags and no other, and damage to it is found and repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +15,7 @@ use crate::redis_layout::keys::{ask, bench, key, run};
 const FLAGS: usize = 12;
 const ID: usize = 33;
 const TOKEN: u8 = 4;
-const FIELDS: u8 = 16;
+const TAGGED: u8 = 16;
 /// The hexadecimal digits before the locator in a member.
 const PREFIX: usize = 12;
 
@@ -45,22 +44,13 @@ pub(super) async fn index(redis: &mut MultiplexedConnection, base: &str, pool: &
 
 /// The tags in a record.
 fn tags_in(raw: &[u8]) -> Vec<String> {
-    if raw[FLAGS] & FIELDS == 0 {
+    if raw[FLAGS] & TAGGED == 0 {
         return Vec::new();
     }
     let token = if raw[FLAGS] & TOKEN != 0 { 8 } else { 0 };
-    let mut fields = &raw[ID + 1 + usize::from(raw[ID]) + token..];
-    let length = |bytes: &[u8]| usize::from(u16::from_be_bytes([bytes[0], bytes[1]]));
-    fields = &fields[2..2 + length(fields)];
-    while let [kind, rest @ ..] = fields {
-        let (field, others) = rest[2..].split_at(length(rest));
-        if *kind == 1 {
-            let tags = std::str::from_utf8(field).expect("tags");
-            return tags.split(' ').map(str::to_owned).collect();
-        }
-        fields = others;
-    }
-    Vec::new()
+    let (length, rest) = raw[ID + 1 + usize::from(raw[ID]) + token..].split_first_chunk().expect("tags");
+    let tags = &rest[..u16::from_be_bytes(*length).into()];
+    std::str::from_utf8(tags).expect("tags").split(' ').map(str::to_owned).collect()
 }
 
 async fn member(redis: &mut MultiplexedConnection, tenant: &str, tag: &str, locator: &[u8]) -> Vec<u8> {
@@ -135,20 +125,6 @@ async fn a_cursor_of_the_index_is_refused_where_the_filter_names_no_tag() {
     let all = Filter { tag: None, ..tagged("mine") };
     let refused = bench.store().page(&all, page.next, 1).await;
     assert!(matches!(refused, Err(StoreError::Outdated)), "{refused:?}");
-}
-
-#[tokio::test]
-async fn a_shard_from_before_the_index_is_scanned() {
-    let (bench, mut redis, mine) = three_of_many().await;
-    let (shard, tags) = (key(&mut redis, "shard").await, key(&mut redis, "tags").await);
-    run(&mut redis, &[b"HDEL", shard.as_bytes(), b"tag_index"]).await;
-    run(&mut redis, &[b"DEL", tags.as_bytes()]).await;
-    let (jobs, examined) = pages(&bench, &tagged("mine"), 20).await;
-    assert_eq!((ids(&jobs), examined), (mine, 203));
-    // It stays so: later jobs alone do not make an index.
-    bench.accept(bench.job("later").tags("mine").after(LONG)).await;
-    assert_eq!(pages(&bench, &tagged("mine"), 20).await.1, 204);
-    assert!(bench.store().audit(Repair::No).await.expect("audit").is_clean());
 }
 
 #[tokio::test]

@@ -54,10 +54,9 @@ impl Bulks {
                 Err(error) => {
                     match &error {
                         StoreError::Unprepared => {}
-                        StoreError::Unreadable(_) => warn!(
-                            error = with_causes(&error),
-                            "a bulk operation cannot be read, as if a newer version had started it; retrying"
-                        ),
+                        StoreError::Unreadable(_) => {
+                            warn!(error = with_causes(&error), "a bulk operation cannot be read; retrying")
+                        }
                         _ => debug!(error = with_causes(&error), "cannot take a bulk operation; retrying"),
                     }
                     Some(backoff.next())

@@ -75,8 +75,8 @@ pub struct SettleHint {
     pub content: ContentHash,
     /// Whether the payload lies in a key of its own.
     pub is_external: bool,
-    /// Whether the record has fields that few jobs have, such as tags.
-    pub has_fields: bool,
+    /// Whether the job has tags.
+    pub has_tags: bool,
     /// The token of the submit, if it could take a job's place.
     pub token: Option<Token>,
     /// The jobs that were reserved with it.

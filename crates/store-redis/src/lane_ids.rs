@@ -2,7 +2,6 @@
 //!
 //! The key is random and never leaves the store and its processes, so a caller cannot search for two names with the same
 //! id. Should two lanes have one by chance, a submit finds the name of the other lane in its row, and takes the next id.
-//! Lanes that were made before there was a key keep their ids until they have no job left.
 
 use std::fmt;
 
@@ -41,6 +40,15 @@ impl LaneKey {
     pub(crate) fn to_hex(self) -> String {
         Hex(&self.0).to_string()
     }
+
+    /// The id of a lane after this many ids were found to be those of other lanes.
+    pub(crate) fn id(&self, lane: Lane<'_>, taken: u8) -> LaneId {
+        let hash = Sha256::new().chain_update(self.0).chain_update([taken]);
+        let digest = hash.chain_update(lane.topic).chain_update(" ").chain_update(lane.origin).finalize();
+        let mut id: [u8; 8] = *digest.first_chunk().expect("a digest has 32 bytes");
+        id[0] = if lane.is_pull() { id[0] | PULL } else { id[0] & !PULL };
+        LaneId(id)
+    }
 }
 
 /// Without the key.
@@ -50,39 +58,6 @@ impl fmt::Debug for LaneKey {
     }
 }
 
-/// How the ids of an installation's lanes are made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LaneIds {
-    /// `None` only for a row that an earlier version has made anew meanwhile.
-    pub(crate) key: Option<LaneKey>,
-    /// Whether there may be lanes from before the key.
-    pub(crate) may_be_unkeyed: bool,
-}
-
-impl LaneIds {
-    /// The id of a lane after this many ids were found to be those of other lanes.
-    pub(crate) fn id(&self, lane: Lane<'_>, taken: u8) -> LaneId {
-        match &self.key {
-            Some(LaneKey(key)) => id(lane, Sha256::new().chain_update(key).chain_update([taken])),
-            None => id(lane, Sha256::new()),
-        }
-    }
-
-    /// The ids that the lane with this name most probably has.
-    pub(crate) fn of_name<'a>(&'a self, name: &'a str) -> impl Iterator<Item = LaneId> + use<'a> {
-        let former = (self.key.is_some() && self.may_be_unkeyed).then_some(Self::default());
-        let lane = Lane::parse(name).into_iter();
-        lane.flat_map(move |lane| [Some(*self), former].into_iter().flatten().map(move |ids| ids.id(lane, 0)))
-    }
-}
-
-fn id(lane: Lane<'_>, hash: Sha256) -> LaneId {
-    let digest = hash.chain_update(lane.topic).chain_update(" ").chain_update(lane.origin).finalize();
-    let mut id: [u8; 8] = *digest.first_chunk().expect("a digest has 32 bytes");
-    id[0] = if lane.is_pull() { id[0] | PULL } else { id[0] & !PULL };
-    LaneId(id)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,49 +65,22 @@ mod tests {
     const LANE: Lane<'_> = Lane { topic: "t", origin: "https://a" };
     const PULL_LANE: Lane<'_> = Lane { topic: "t", origin: "" };
 
-    fn keyed(may_be_unkeyed: bool) -> LaneIds {
-        LaneIds { key: Some(LaneKey([7; 32])), may_be_unkeyed }
-    }
+    const KEY: LaneKey = LaneKey([7; 32]);
 
     #[test]
     fn ids_differ_by_key_and_by_how_many_were_taken() {
-        let other = LaneIds { key: Some(LaneKey([8; 32])), ..LaneIds::default() };
-        let ids = [
-            keyed(false).id(LANE, 0),
-            keyed(false).id(LANE, 1),
-            other.id(LANE, 0),
-            LaneIds::default().id(LANE, 0),
-        ];
+        let ids = [KEY.id(LANE, 0), KEY.id(LANE, 1), LaneKey([8; 32]).id(LANE, 0)];
         for (at, id) in ids.iter().enumerate() {
             assert!(!ids[at + 1..].contains(id));
         }
-        assert_eq!(keyed(true).id(LANE, 0), ids[0]);
+        assert_eq!(KEY.id(LANE, 0), ids[0]);
     }
 
     #[test]
     fn the_first_bit_is_that_of_a_pull_lane() {
         for taken in 0..8 {
-            assert!(
-                keyed(false).id(LANE, taken).0[0] < PULL && keyed(false).id(PULL_LANE, taken).0[0] >= PULL
-            );
+            assert!(KEY.id(LANE, taken).0[0] < PULL && KEY.id(PULL_LANE, taken).0[0] >= PULL);
         }
-    }
-
-    #[test]
-    fn a_lane_without_a_key_has_the_id_that_earlier_versions_gave_it() {
-        let digest = Sha256::digest("t https://a");
-        let id = LaneIds::default().id(LANE, 0);
-        assert_eq!((id.0[0], &id.0[1..]), (digest[0] & !PULL, &digest[1..8]));
-    }
-
-    #[test]
-    fn a_name_has_a_second_id_only_where_earlier_lanes_may_be() {
-        let ids = |of: LaneIds| of.of_name("t https://a").collect::<Vec<_>>();
-        assert_eq!(ids(keyed(false)), [keyed(false).id(LANE, 0)]);
-        assert_eq!(ids(keyed(true)), [keyed(true).id(LANE, 0), LaneIds::default().id(LANE, 0)]);
-        assert_eq!(ids(LaneIds::default()), [LaneIds::default().id(LANE, 0)]);
-        assert_eq!(keyed(true).of_name("no lane's name").count(), 2);
-        assert_eq!(keyed(true).of_name("noname").count(), 0);
     }
 
     #[test]

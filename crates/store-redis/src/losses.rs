@@ -18,7 +18,7 @@ use ringback_core::is_planted;
 use crate::check::Findings;
 use crate::fitness::no_replica;
 use crate::keys::Place;
-use crate::lane_ids::{LaneIds, LaneKey};
+use crate::lane_ids::LaneKey;
 use crate::redis_store::RedisStore;
 use crate::script;
 use crate::witness::{Known, Row, SeenRow};
@@ -33,11 +33,6 @@ enum Losses {
 }
 
 impl RedisStore {
-    /// Whether a version that guards destinations made the installation. False before the first look.
-    pub fn is_guarded(&self) -> bool {
-        self.witness.installation().is_guarded
-    }
-
     pub fn loss(&self) -> Option<Loss> {
         self.witness.loss()
     }
@@ -103,9 +98,9 @@ impl RedisStore {
     }
 
     /// Takes the row as it is now.
-    pub(crate) fn take_row(&self, row: Row) -> SeenRow {
-        let (_, _, life, lost_run_id, jobs, run_id, is_guarded, lane_key, may_be_unkeyed, last_loss, _, _) =
-            row;
+    pub(crate) fn take_row(&self, row: Row) -> Result<SeenRow, StoreError> {
+        let (_, _, life, lost_run_id, jobs, run_id, lane_key, last_loss, _, _) = row;
+        let lane_key = LaneKey::parse(&lane_key).ok_or(StoreError::Unreadable("the key of lane ids"))?;
         let mut known = self.witness.installation();
         let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
         let (is_first, is_another) = (known.life.is_empty(), known.life != life);
@@ -136,9 +131,9 @@ impl RedisStore {
         if loss.is_none() {
             known.sound_life.clone_from(&life);
         }
-        (known.loss, known.life, known.last_loss, known.is_guarded) = (loss, life, last_loss, is_guarded);
-        known.lane_ids = LaneIds { key: LaneKey::parse(&lane_key), may_be_unkeyed };
-        SeenRow { is_another, run_id }
+        (known.loss, known.life, known.last_loss) = (loss, life, last_loss);
+        known.lane_key = Some(lane_key);
+        Ok(SeenRow { is_another, run_id })
     }
 
     /// Looks at one shard of which something is known, all in turn, and whether it has lost jobs. Jobs that no replica has
@@ -189,7 +184,7 @@ impl RedisStore {
             let row = self.run_at(&script::TAKE_BACK, Place::Installation, |cmd| {
                 cmd.arg(&loss.run_id);
             });
-            self.take_row(row.await?);
+            self.take_row(row.await?)?;
         }
         Ok(())
     }
@@ -212,7 +207,7 @@ impl RedisStore {
             let row = self.run_at(&script::LOSE, Place::Installation, |cmd| {
                 cmd.arg(&run_id).arg(jobs).arg(&life);
             });
-            if self.take_row(row.await?).is_another {
+            if self.take_row(row.await?)?.is_another {
                 return Err(another_server());
             }
             if self.loss().is_some() {
@@ -224,7 +219,7 @@ impl RedisStore {
         }
         // First, so that it is done again if it fails.
         let row = self.run_at(&script::NOTE_FORGOTTEN, Place::Installation, |_| {});
-        self.take_row(row.await?);
+        self.take_row(row.await?)?;
         if self.witness.forget(shard, known, accepted) {
             let jobs = known.accepted - accepted;
             tracing::error!(
@@ -277,22 +272,9 @@ mod tests {
         for (life, is_lost, last_loss) in rows {
             let lost = if *is_lost { "run".to_owned() } else { String::new() };
             let text = str::to_owned;
-            let (layout, shards) = (text("12"), text("1"));
-            let row = (
-                layout,
-                shards,
-                text(life),
-                lost,
-                0,
-                text("run"),
-                true,
-                String::new(),
-                false,
-                text(last_loss),
-                0,
-                0,
-            );
-            store.take_row(row);
+            let (layout, shards, lane_key) = (text("1"), text("1"), "07".repeat(32));
+            let row = (layout, shards, text(life), lost, 0, text("run"), lane_key, text(last_loss), 0, 0);
+            store.take_row(row).unwrap();
         }
         let (life, sound) = store.lives();
         (life, sound, store.losses_noticed())

@@ -17,20 +17,12 @@ use ringback_core::token::Token;
 
 pub(crate) use self::tombstone::{parse_tombstone, tombstone};
 
-/// The version of the layout of keys and records.
-pub(crate) const VERSION: u16 = 10;
-/// The earliest layout that this version reads. It has no submit tokens, does not record where a new life begins,
-/// has no fronts of ready queues, and no key of lane ids.
-pub(crate) const EARLIEST: u16 = 5;
 /// Larger payloads have a key of their own, so that scripts read little.
 const INLINE: usize = 2048;
 const EXTERNAL: u8 = 2;
 const TOKEN: u8 = 4;
-/// The flag of a record with fields before its payload that few have: their length (2), and each behind its kind (1) and its
-/// length (2).
-const FIELDS: u8 = 16;
-/// The kind of the tags.
-const TAGS: u8 = 1;
+/// The flag of a record with tags: behind their length (2), before the payload.
+const TAGGED: u8 = 16;
 /// The bytes of a record before the id.
 pub(crate) const RECORD: usize = 34;
 /// The place of the flags in a record.
@@ -55,20 +47,21 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     let is_external = payload.len() > INLINE;
     let token = job.if_exists.token().map(|token| token.0);
     let token = token.as_ref().map_or(&[][..], |token| token);
-    let fields = fields(&job.delivery.tags);
-    let size = RECORD + id.len() + token.len() + fields.len() + if is_external { 4 } else { payload.len() };
+    let tags = job.delivery.tags.as_str();
+    let size = RECORD + id.len() + token.len() + 2 + tags.len() + if is_external { 4 } else { payload.len() };
     let mut rest = Vec::with_capacity(size);
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-    rest.push(
-        flag(is_external, EXTERNAL) | flag(!token.is_empty(), TOKEN) | flag(!fields.is_empty(), FIELDS),
-    );
+    rest.push(flag(is_external, EXTERNAL) | flag(!token.is_empty(), TOKEN) | flag(!tags.is_empty(), TAGGED));
     rest.extend_from_slice(&u32::try_from(timeout).unwrap_or(u32::MAX).to_be_bytes());
     rest.extend_from_slice(&job.content.0);
     rest.extend_from_slice(&lane.0);
     rest.push(u8::try_from(id.len()).expect("an id has at most 128 bytes"));
     rest.extend_from_slice(id.as_bytes());
     rest.extend_from_slice(token);
-    rest.extend_from_slice(&fields);
+    if !tags.is_empty() {
+        rest.extend_from_slice(&u16::try_from(tags.len()).expect("tags are short").to_be_bytes());
+        rest.extend_from_slice(tags.as_bytes());
+    }
     if !is_external {
         rest.extend_from_slice(&payload);
         return Packed { rest, external: Vec::new() };
@@ -80,33 +73,6 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     // The token shows a reader whether the payload is still that of the record.
     payload.extend_from_slice(token);
     Packed { rest, external: payload }
-}
-
-/// The fields that few records have, behind their length; nothing if there are none.
-fn fields(tags: &Tags) -> Vec<u8> {
-    let mut fields = Vec::new();
-    if !tags.is_empty() {
-        let length = |bytes: usize| u16::try_from(bytes).expect("tags are short").to_be_bytes();
-        let tags = tags.as_str().as_bytes();
-        fields.extend(length(3 + tags.len()));
-        fields.push(TAGS);
-        fields.extend(length(tags.len()));
-        fields.extend_from_slice(tags);
-    }
-    fields
-}
-
-/// The tags among the fields that few records have. What this version does not know or cannot read is skipped: without
-/// tags the job is delivered all the same.
-fn tags(mut fields: Bytes) -> Tags {
-    while fields.remaining() > 3 {
-        let (kind, length) = (fields.get_u8(), usize::from(fields.get_u16()));
-        let value = fields.split_to(length.min(fields.remaining()));
-        if kind == TAGS {
-            return std::str::from_utf8(&value).ok().and_then(Tags::from_stored).unwrap_or_default();
-        }
-    }
-    Tags::default()
 }
 
 /// What a record has before its payload, after the fixed part, beginning with the length of the id.
@@ -124,11 +90,10 @@ impl Names {
         let id = text(raw, id)?.parse().map_err(|_| UNREADABLE)?;
         let token = if flags & TOKEN != 0 { Some(token(raw)?) } else { None };
         let mut tags = Tags::default();
-        if flags & FIELDS != 0 {
+        if flags & TAGGED != 0 {
             need(raw, 2)?;
             let length = usize::from(raw.get_u16());
-            need(raw, length)?;
-            tags = self::tags(raw.split_to(length));
+            tags = Tags::from_stored(&text(raw, length)?).ok_or(UNREADABLE)?;
         }
         Ok(Self { id, token, tags })
     }
@@ -137,7 +102,7 @@ impl Names {
 /// The tags of a record, of which the payload may be missing.
 pub(crate) fn tags_of(record: &[u8]) -> Result<Tags, StoreError> {
     match record.get(FLAGS) {
-        Some(flags) if flags & FIELDS != 0 => {
+        Some(flags) if flags & TAGGED != 0 => {
             let mut rest = Bytes::copy_from_slice(record);
             need(&rest, RECORD)?;
             rest.advance(RECORD - 1);
@@ -285,8 +250,8 @@ impl Head {
     }
 
     pub(crate) fn settle_hint(&self, token: Option<Token>, batch: Arc<GrantedBatch>) -> SettleHint {
-        let (is_external, has_fields) = (self.is_external(), self.flags & FIELDS != 0);
-        SettleHint { lane: self.lane, content: self.content, is_external, has_fields, token, batch }
+        let (is_external, has_tags) = (self.is_external(), self.flags & TAGGED != 0);
+        SettleHint { lane: self.lane, content: self.content, is_external, has_tags, token, batch }
     }
 
     pub(crate) fn into_job(self, key: JobKey, tags: Tags) -> Job {

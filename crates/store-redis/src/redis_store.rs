@@ -16,13 +16,13 @@ use tokio::time::Instant;
 use super::check::Eviction;
 use super::clock_watch::ClockWatch;
 use super::keys::{Keys, Place};
-use super::lane_ids::{LaneIds, LaneKey};
+use super::lane_ids::LaneKey;
 use super::moving::Moving;
 use super::risk::Risk;
 use super::script::{self, Returns, Script};
 use super::topology::{Confirmation, Topology, is_not_loaded};
 use super::witness::{Row, SeenRow, Witness};
-use super::{check, edge_log, record, reply};
+use super::{check, edge_log, reply};
 
 /// How often a call loads the function library.
 const MAX_LOADS: u32 = 3;
@@ -45,7 +45,7 @@ pub struct RedisStore {
     pub(crate) eviction: RwLock<(Option<Eviction>, Option<Instant>)>,
     /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
     pub(crate) weakness: RwLock<Option<StoreError>>,
-    /// The key of lane ids, if the installation has none yet.
+    /// The key of lane ids for an installation that this process makes.
     new_lane_key: LaneKey,
     clock: ClockWatch,
     /// The shortest time for which a process keeps tombstones, in ms; 0 before that was looked at.
@@ -115,7 +115,7 @@ impl RedisStore {
     }
 
     /// The version of the layout of keys and records.
-    pub const LAYOUT: u16 = record::VERSION;
+    pub const LAYOUT: u64 = 1;
 
     pub fn kind(&self) -> &'static str {
         self.topology.kind()
@@ -132,31 +132,28 @@ impl RedisStore {
     /// Makes or checks the row of the installation.
     pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
         let has_to_be_accepted = u8::from(self.keeps_all());
-        let (version, earliest, shards) = (record::VERSION, record::EARLIEST, self.options.shards);
         let key = self.new_lane_key.to_hex();
         let (life, sound_life) = self.lives();
         let keep_done = millis_up(self.options.keep_done);
-        let args = (version, shards, earliest, life, has_to_be_accepted, key, sound_life, keep_done);
+        let shards = self.options.shards;
+        let args = (Self::LAYOUT, shards, life, has_to_be_accepted, key, sound_life, keep_done);
         let asked = Instant::now();
         let row: Row = self.ask_unprepared(&script::INSTALL, args).await?;
-        self.clock.saw(row.10, asked.elapsed());
-        self.shortest_keep_done.store(row.11, Ordering::Relaxed);
-        let (version, shards) = (&row.0, &row.1);
-        if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
-            let (earliest, ours) = (record::EARLIEST, record::VERSION);
-            return Err(StoreError::Unfit(format!(
-                "the store has layout {version}; this version reads layouts {earliest} to {ours}; use the version that wrote it, or `ringback export` with that version and `ringback import` with this one under another RINGBACK_PREFIX"
-            )));
+        self.clock.saw(row.8, asked.elapsed());
+        self.shortest_keep_done.store(row.9, Ordering::Relaxed);
+        let (layout, stored_shards) = (&row.0, &row.1);
+        if *layout != Self::LAYOUT.to_string() {
+            return Err(StoreError::other_layout(layout, Self::LAYOUT));
         }
-        if *shards != self.options.shards.to_string() {
-            return Err(self.options.shard_mismatch(shards));
+        if *stored_shards != shards.to_string() {
+            return Err(self.options.shard_mismatch(stored_shards));
         }
-        Ok(self.take_row(row))
+        self.take_row(row)
     }
 
-    /// How the ids of lanes are made.
-    pub(crate) fn lane_ids(&self) -> LaneIds {
-        self.witness.installation().lane_ids
+    /// The key of the ids of lanes.
+    pub(crate) fn lane_key(&self) -> Result<LaneKey, StoreError> {
+        self.witness.installation().lane_key.ok_or(StoreError::Unprepared)
     }
 
     pub async fn memory_share(&self) -> Result<f64, StoreError> {

@@ -8,13 +8,12 @@ use ringback_core::contract::{Loss, Shard};
 use ringback_core::is_planted;
 use tokio::time::Instant;
 
-use crate::lane_ids::LaneIds;
+use crate::lane_ids::LaneKey;
 
 /// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs. Then
-/// the `run_id` of its server, whether a version that guards destinations made it, the key of lane ids, whether
-/// there may be lanes from before the key, a text that changes with each loss that was taken note of, the server's
-/// time in µs, and the shortest time for which a process keeps tombstones, in ms.
-pub(crate) type Row = (String, String, String, String, u64, String, bool, String, bool, String, u64, u64);
+/// the `run_id` of its server, the key of lane ids, a text that changes with each loss that was taken note of, the
+/// server's time in µs, and the shortest time for which a process keeps tombstones, in ms.
+pub(crate) type Row = (String, String, String, String, u64, String, String, String, u64, u64);
 
 /// What a look at the row shows.
 pub(crate) struct SeenRow {
@@ -60,10 +59,8 @@ pub(crate) struct Installation {
     pub(crate) losses: u64,
     /// The loss that has to be accepted.
     pub(crate) loss: Option<Loss>,
-    /// A version that guards destinations made it.
-    pub(crate) is_guarded: bool,
-    /// How the ids of its lanes are made.
-    pub(crate) lane_ids: LaneIds,
+    /// The key of the ids of its lanes. `None` before the first look.
+    pub(crate) lane_key: Option<LaneKey>,
     /// The replication ids of the servers.
     pub(crate) replication: Vec<String>,
     /// The shard that is looked at next.

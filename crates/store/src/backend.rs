@@ -215,7 +215,7 @@ impl Store {
     /// The version of the layout in which it keeps jobs. Each kind counts for itself.
     pub fn layout(&self) -> u64 {
         match &self.backend {
-            Backend::Redis(_) => u64::from(RedisStore::LAYOUT),
+            Backend::Redis(_) => RedisStore::LAYOUT,
             Backend::Embedded(_) => EmbeddedStore::LAYOUT,
         }
     }

@@ -9,7 +9,6 @@ use ringback_core::wire::parse_policy;
 use super::{Ground, LATE, lane, named, pull_lane, row};
 use crate::contract::destinations::pause_of;
 use crate::contract::jobs::{LONG, TOPIC, With, bury};
-use crate::redis_layout::keys::ask;
 
 fn topic() -> Topic {
     TOPIC.parse().expect("a topic")
@@ -79,9 +78,8 @@ async fn what_is_counted_of_tenants_is_found_wrong_and_put_right() {
     }
     ground.run(&[b"HSET", &shard, b"tenant:~gone", &[0, 0, 0, 1, 0, 0, 0, 1]]).await;
     ground.mended("a tenant without topics", &[DamageKind::Topic]).await;
-    // As a store of layout 8 has it.
     ground.run(&[b"HDEL", &shard, b"tenant:~a"]).await;
-    ground.bench.audit().await;
+    ground.mended("a tenant without a row", &[DamageKind::Topic]).await;
     let limits = Some(TenantLimits { topics: 2, lanes: 9 });
     let new = |topic: &str| NewJob { limits, ..ground.bench.job_of(topic, "2").after(LONG) };
     let answers = ground.bench.submit(&[new("~a/one"), new("~a/three"), new("~b/two")]).await;
@@ -89,8 +87,6 @@ async fn what_is_counted_of_tenants_is_found_wrong_and_put_right() {
     let full = SubmitResult::Full(Limit::TenantTopics);
     assert_eq!(answers, [SubmitResult::Created, full, SubmitResult::Created]);
     ground.bench.audit().await;
-    let row: Vec<u8> = ask(&mut ground.redis, &[b"HGET", &shard, b"tenant:~a"]).await;
-    assert_eq!(row, [0, 0, 0, 2, 0, 0, 0, 2], "it is counted");
 }
 
 #[tokio::test]

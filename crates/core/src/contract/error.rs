@@ -79,6 +79,13 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The error for a store with another layout than this build reads.
+    pub fn other_layout(stored: impl std::fmt::Display, ours: u64) -> Self {
+        Self::Unfit(format!(
+            "the store has layout {stored}, and this build reads layout {ours}; set another RINGBACK_PREFIX, or use the build that wrote it"
+        ))
+    }
+
     /// Whether the same call may succeed later without anybody changing a setting of this process. This includes
     /// [`Self::Unauthorized`], because a password is not changed everywhere at once, and [`Self::Weaker`].
     pub const fn is_transient(&self) -> bool {

@@ -62,9 +62,6 @@ impl EndedJob {
     }
 }
 
-/// What an entry of a success has where that of a death has a length of 2 bytes, which is never so large.
-const IS_DONE: [u8; 2] = [0xff, 0xff];
-
 /// The answer of a receiver that has accepted a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Success {
@@ -75,23 +72,24 @@ pub struct Success {
 }
 
 impl Success {
-    /// As the entries of both backends have it: a mark, the status, the length of the answer (2 bytes each), and the answer.
-    pub fn pack(&self) -> Vec<u8> {
-        let length =
-            u16::try_from(self.answer.len()).expect("the start of an answer has a limit below 64 KiB");
-        [&IS_DONE[..], &self.status.to_be_bytes(), &length.to_be_bytes(), &self.answer].concat()
+    /// As the entries of both backends have it: the status, and unless that is 0, which stands for a death, the length of
+    /// the answer (2 bytes each) and the answer.
+    pub fn pack(success: Option<&Self>) -> Vec<u8> {
+        let Some(Self { status, answer }) = success else { return vec![0; 2] };
+        let length = u16::try_from(answer.len()).expect("the start of an answer has a limit below 64 KiB");
+        [&status.to_be_bytes()[..], &length.to_be_bytes(), answer].concat()
     }
 
-    /// Takes what [`pack`](Self::pack) has made from the front; `None` without its mark.
+    /// Takes what [`pack`](Self::pack) has made from the front.
     ///
     /// # Errors
     /// If it is cut off.
     pub fn take(entry: &mut impl Buf) -> Result<Option<Self>, TryGetError> {
-        if !entry.chunk().starts_with(&IS_DONE) {
+        let status = entry.try_get_u16()?;
+        if status == 0 {
             return Ok(None);
         }
-        entry.advance(IS_DONE.len());
-        let (status, requested) = (entry.try_get_u16()?, usize::from(entry.try_get_u16()?));
+        let requested = usize::from(entry.try_get_u16()?);
         let available = entry.remaining();
         if available < requested {
             return Err(TryGetError { requested, available });

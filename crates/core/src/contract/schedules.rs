@@ -56,7 +56,7 @@ impl ScheduleRow {
     /// The schedule.
     ///
     /// # Errors
-    /// A later version may have written it.
+    /// It is damaged.
     pub fn state(&self) -> Result<ScheduleState, UnreadableSchedule> {
         ScheduleState::unpack(&self.packed)
     }

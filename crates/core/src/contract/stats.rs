@@ -77,7 +77,6 @@ pub struct StateCounts {
     /// Dead and then removed.
     pub purged: u64,
     /// Accepted, and found by a repair to have no record and no end: they will not be delivered.
-    #[serde(default)]
     pub missing: u64,
 }
 

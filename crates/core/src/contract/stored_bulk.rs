@@ -11,22 +11,30 @@ use super::filter::{Filter, StoredFilter};
 use crate::clock::{Timestamp, millis_up};
 use crate::job::{Due, Topic};
 
-/// Target and rate of a bulk operation as both backends store them, packed with postcard. Times are in ms. An operation
-/// on a filter of jobs has no topic, and filter and action as JSON in the place of the reason. A version that knows only
-/// redrives cannot read it, and so does nothing.
+/// Target and rate of a bulk operation as both backends store them, packed with postcard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BulkWork {
-    topic: String,
-    reason: Option<String>,
-    after: Option<u64>,
-    before: Option<u64>,
+    target: StoredTarget,
     /// Jobs a second.
     pub rate: u32,
 }
 
-/// A filter of jobs and what to do to them, as JSON.
+/// Which jobs it changes. Times are in ms.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum StoredTarget {
+    Dead {
+        topic: String,
+        reason: Option<String>,
+        after: Option<u64>,
+        before: Option<u64>,
+    },
+    /// [`StoredJobs`] as JSON.
+    Jobs(String),
+}
+
+/// A filter of jobs and what to do to them.
 #[derive(Serialize, Deserialize)]
-struct StoredTarget {
+struct StoredJobs {
     action: BulkVerb,
     /// Of a reschedule: how long after the change the jobs are due, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +47,7 @@ struct StoredTarget {
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a bulk operation");
 
-impl StoredTarget {
+impl StoredJobs {
     fn new(filter: &Filter, action: BulkAction) -> Self {
         let (delay, at) = match action {
             BulkAction::Reschedule(Due::In(delay)) => (Some(millis_up(delay)), None),
@@ -70,37 +78,37 @@ impl StoredTarget {
 impl BulkWork {
     /// The stored form of a target and a rate.
     pub fn new(target: &BulkTarget, rate: u32) -> Self {
-        match target {
-            BulkTarget::Dead(filter) => Self {
+        let target = match target {
+            BulkTarget::Dead(filter) => StoredTarget::Dead {
                 topic: filter.topic.as_str().to_owned(),
                 reason: filter.reason.clone(),
                 after: filter.after.map(Timestamp::as_millis),
                 before: filter.before.map(Timestamp::as_millis),
-                rate,
             },
             BulkTarget::Jobs(filter, action) => {
-                let stored = serde_json::to_string(&StoredTarget::new(filter, *action));
-                let stored = stored.expect("texts and numbers always serialise");
-                Self { topic: String::new(), reason: Some(stored), after: None, before: None, rate }
+                let stored = serde_json::to_string(&StoredJobs::new(filter, *action));
+                StoredTarget::Jobs(stored.expect("texts and numbers always serialise"))
             }
-        }
+        };
+        Self { target, rate }
     }
 
     /// The target.
     ///
     /// # Errors
-    /// [`StoreError::Unreadable`] if it is none that this version writes.
+    /// [`StoreError::Unreadable`] if it is damaged.
     pub fn target(self) -> Result<BulkTarget, StoreError> {
-        if self.topic.is_empty() {
-            let stored = self.reason.ok_or(UNREADABLE)?;
-            return serde_json::from_str::<StoredTarget>(&stored).map_err(|_| UNREADABLE)?.target();
+        match self.target {
+            StoredTarget::Dead { topic, reason, after, before } => Ok(BulkTarget::Dead(DeadFilter {
+                topic: Topic::from_stored(&topic).ok_or(UNREADABLE)?,
+                reason,
+                after: after.map(Timestamp::from_millis),
+                before: before.map(Timestamp::from_millis),
+            })),
+            StoredTarget::Jobs(stored) => {
+                serde_json::from_str::<StoredJobs>(&stored).map_err(|_| UNREADABLE)?.target()
+            }
         }
-        Ok(BulkTarget::Dead(DeadFilter {
-            topic: Topic::from_stored(&self.topic).ok_or(UNREADABLE)?,
-            reason: self.reason,
-            after: self.after.map(Timestamp::from_millis),
-            before: self.before.map(Timestamp::from_millis),
-        }))
     }
 }
 
@@ -122,12 +130,9 @@ mod tests {
             let work = BulkWork::new(&target, 7);
             assert_eq!((work.rate, work.target().unwrap()), (7, target));
         }
-        let work = |reason: Option<&str>| {
-            let reason = reason.map(ToOwned::to_owned);
-            BulkWork { topic: String::new(), reason, after: None, before: None, rate: 1 }
-        };
-        for reason in [None, Some("gone"), Some(r#"{"action":"cancel","at":5,"filter":{}}"#)] {
-            assert!(work(reason).target().is_err(), "{reason:?}");
+        for stored in ["", "gone", r#"{"action":"cancel","at":5,"filter":{}}"#] {
+            let work = BulkWork { target: StoredTarget::Jobs(stored.to_owned()), rate: 1 };
+            assert!(work.target().is_err(), "{stored:?}");
         }
     }
 }

@@ -2,13 +2,16 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The most tags of a job.
 pub const MAX_TAGS: usize = 4;
 /// The longest tag, in bytes.
 pub const MAX_TAG: usize = 64;
 
 /// The tags of a job, in the order written. None is twice among them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Box<str>")]
 pub struct Tags(
     /// The tags with a space between them, which no tag has.
     Box<str>,
@@ -71,6 +74,14 @@ impl Tags {
     /// The tags as a list.
     pub fn to_vec(&self) -> Vec<String> {
         self.iter().map(ToOwned::to_owned).collect()
+    }
+}
+
+impl TryFrom<Box<str>> for Tags {
+    type Error = &'static str;
+
+    fn try_from(text: Box<str>) -> Result<Self, Self::Error> {
+        Self::from_stored(&text).ok_or("they are not tags")
     }
 }
 

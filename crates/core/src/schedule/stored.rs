@@ -10,14 +10,9 @@ use crate::clock::{Timestamp, millis_up};
 use crate::contract::payload;
 use crate::job::{Tags, Topic};
 
-/// The version of the form, which is its first byte.
-const VERSION: u8 = 1;
-/// That of a schedule whose jobs have tags: their length (2) and they come before the rest.
-const WITH_TAGS: u8 = 2;
-
 /// A packed schedule that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a schedule cannot be read: a later version may have written it")]
+#[error("a schedule cannot be read")]
 pub struct UnreadableSchedule;
 
 /// Times and durations are in ms.
@@ -27,6 +22,7 @@ struct Packed {
     topic: String,
     origin: String,
     timeout: Option<u64>,
+    tags: Tags,
     payload: Vec<u8>,
     to_url_of_topic: bool,
     missed: u8,
@@ -67,6 +63,7 @@ impl ScheduleState {
             topic: topic.as_str().to_owned(),
             origin: delivery.callback.origin().to_owned(),
             timeout: delivery.timeout.map(millis_up),
+            tags: delivery.tags.clone(),
             payload: payload::pack(delivery),
             to_url_of_topic: *to_url_of_topic,
             missed: match schedule.missed {
@@ -87,40 +84,19 @@ impl ScheduleState {
             firings_missed: progress.missed,
             overlapped: progress.overlapped,
         };
-        let tags = delivery.tags.as_str();
-        let mut bytes = vec![VERSION];
-        if !tags.is_empty() {
-            bytes[0] = WITH_TAGS;
-            bytes.extend(u16::try_from(tags.len()).expect("tags are short").to_be_bytes());
-            bytes.extend_from_slice(tags.as_bytes());
-        }
-        bytes.extend(postcard::to_stdvec(&packed).expect("plain data always serialises"));
-        bytes
+        postcard::to_stdvec(&packed).expect("plain data always serialises")
     }
 
     /// Unpacks the result of [`Self::pack`].
     ///
     /// # Errors
-    /// It is not one of this version.
+    /// It is damaged.
     pub fn unpack(bytes: &[u8]) -> Result<Self, UnreadableSchedule> {
-        let read = || {
-            let (tags, packed) = match bytes.split_first()? {
-                (&VERSION, packed) => (Tags::default(), packed),
-                (&WITH_TAGS, rest) => {
-                    let (length, rest) = rest.split_first_chunk()?;
-                    let (tags, packed) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
-                    (Tags::from_stored(std::str::from_utf8(tags).ok()?)?, packed)
-                }
-                _ => return None,
-            };
-            let packed = postcard::from_bytes(packed).ok()?;
-            unpacked(packed, tags)
-        };
-        read().ok_or(UnreadableSchedule)
+        postcard::from_bytes(bytes).ok().and_then(unpacked).ok_or(UnreadableSchedule)
     }
 }
 
-fn unpacked(packed: Packed, tags: Tags) -> Option<ScheduleState> {
+fn unpacked(packed: Packed) -> Option<ScheduleState> {
     let (time, length) = (Timestamp::from_millis, Duration::from_millis);
     let rule = match packed.rule {
         PackedRule::Cron { written, zone } => Rule::Cron(Cron::from_stored(&written, &zone)?.into()),
@@ -132,7 +108,7 @@ fn unpacked(packed: Packed, tags: Tags) -> Option<ScheduleState> {
     let timeout = packed.timeout.map(length);
     let job = ScheduledJob {
         topic: Topic::from_stored(&packed.topic)?,
-        delivery: payload::unpack(&Bytes::from(packed.payload), packed.origin, timeout, tags)?,
+        delivery: payload::unpack(&Bytes::from(packed.payload), packed.origin, timeout, packed.tags)?,
         to_url_of_topic: packed.to_url_of_topic,
     };
     let schedule = Schedule {

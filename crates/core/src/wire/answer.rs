@@ -174,7 +174,6 @@ pub struct StatsAnswer {
     /// Tombstones of ended jobs.
     pub tombstones: TombstonesAnswer,
     /// Dead-letter notices that are not published yet.
-    #[serde(default)]
     pub outbox: OutboxAnswer,
     /// The ends of jobs that wait for the archive; absent if there never was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,7 +216,6 @@ pub struct StoreAnswer {
     pub profile: String,
     /// The version of the layout in which this version keeps jobs. Redis and the embedded store have layouts of
     /// their own.
-    #[serde(default)]
     pub layout: u64,
     /// How far its time is ahead of the clock of the API, in milliseconds, if that is more than a minute; negative if it is
     /// behind. For an embedded store how far its last time was, while `ringback audit --accept-clock` is awaited.

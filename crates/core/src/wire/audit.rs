@@ -33,11 +33,9 @@ pub struct AuditAnswer {
     /// The number of shards in which no job moved meanwhile, so that the counts could be compared.
     pub compared: u16,
     /// Waiting jobs that could not be judged, because their lists moved each time they were read. Audit again.
-    #[serde(default)]
     pub unjudged: u64,
     /// Accepted jobs that repairs, this one included, have found to have no record and no end, since the installation
     /// began: they will not be delivered. The audit is clean beside them.
-    #[serde(default)]
     pub missing: u64,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,

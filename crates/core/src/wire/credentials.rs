@@ -245,7 +245,7 @@ pub fn written_credential(credential: &Credential) -> String {
     serde_json::to_string(&written).expect("plain data always serialises")
 }
 
-/// Reads what [`written_credential`] has made; `None` if it is something else, such as one of a later version.
+/// Reads what [`written_credential`] has made; `None` if it is something else.
 pub fn parse_stored_credential(written: &str) -> Option<Credential> {
     let Written { to, kinds, sealed, created_at } = serde_json::from_str(written).ok()?;
     let kinds = kinds.iter().map(|name| Kind::from_name(name)).collect::<Option<_>>()?;

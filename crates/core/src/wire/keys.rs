@@ -190,7 +190,7 @@ pub fn written_key(key: &AccessKey) -> String {
     serde_json::to_string(&written).expect("plain data always serialises")
 }
 
-/// Reads what [`written_key`] has made; `None` if it is something else, such as the key of a later version.
+/// Reads what [`written_key`] has made; `None` if it is something else.
 pub fn parse_stored_key(id: KeyId, written: &str) -> Option<AccessKey> {
     let Written { hash, tenant, scopes, topics, destinations, cidrs, created_at, expires_at, last_used_at } =
         serde_json::from_str(written).ok()?;

@@ -100,7 +100,7 @@ pub fn written_quota(quota: Quota) -> String {
     serde_json::to_string(&written).expect("plain data always serialises")
 }
 
-/// Reads what [`written_quota`] has made; `None` if it is something else, such as the quota of a later version.
+/// Reads what [`written_quota`] has made; `None` if it is something else.
 pub fn parse_stored_quota(written: &str) -> Option<Quota> {
     let Written { jobs_per_second, jobs, topics, lanes, body_bytes } = serde_json::from_str(written).ok()?;
     Some(Quota { jobs_per_second, jobs, topics, lanes, body_bytes })

@@ -25,10 +25,9 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// The time of the end (8 bytes), the success if it is one, the length of the record (2), the record, and the body.
+    /// The time of the end (8 bytes), the success if there was one, the length of the record (2), the record, and the body.
     fn pack(at: u64, success: Option<&Success>, record: &Record, body: &Body) -> Vec<u8> {
-        let success = success.map_or_else(Vec::new, Success::pack);
-        let record = record.pack();
+        let (success, record) = (Success::pack(success), record.pack());
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
         let payload = payload::without_body(&body.payload).unwrap_or_default();
         [&at.to_be_bytes()[..], &success, &length.to_be_bytes(), &record, &Body::pack(&body.id, payload)]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ringback_core::contract::{DamageKind, Finding, Shard, Uncounted};
-use ringback_core::lane::Lane as QueueLane;
+use ringback_core::lane::{Lane as QueueLane, NO_TENANT};
 use ringback_core::state::State;
 
 /// In a shard with more lanes their counts are not compared.
@@ -194,10 +194,14 @@ impl RecordedCounts {
                 topics.push(WrongTopic { topic, recorded, counted });
             }
         }
-        // A tenant without a row is counted when it submits.
-        let tenants = self.tenants.iter().map(|(tenant, recorded)| {
-            let counted = per_tenant.get(&**tenant).copied().unwrap_or_default();
-            WrongTenant { tenant, recorded: *recorded, counted }
+        for tenant in self.tenants.keys() {
+            per_tenant.entry(tenant).or_default();
+        }
+        per_tenant.remove(NO_TENANT);
+        let tenants = per_tenant.into_iter().map(|(tenant, counted)| WrongTenant {
+            tenant,
+            recorded: self.tenants.get(tenant).copied().unwrap_or_default(),
+            counted,
         });
         let tenants = tenants.filter(|tenant| tenant.recorded != tenant.counted).collect();
         let sums = (sums != all).then_some(WrongSums { recorded: sums, counted: all });

@@ -12,7 +12,7 @@ use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 
-use crate::lane_ids::LaneIds;
+use crate::lane_ids::LaneKey;
 #[cfg(debug_assertions)]
 use crate::planted;
 use crate::record::{self, Packed, number, six};
@@ -92,7 +92,7 @@ impl RedisStore {
             if numbers.is_empty() {
                 return Ok(());
             }
-            let ids = Ids { of: self.lane_ids(), taken };
+            let ids = Ids { key: self.lane_key()?, taken };
             numbers = self.arrive_with(script, arriving, numbers, ids, &push).await?;
         }
         if numbers.is_empty() { Ok(()) } else { Err(StoreError::Unreadable("the ids of lanes")) }
@@ -183,7 +183,7 @@ const SUBMITTED: ReadAnswer<Submitted> =
 /// How the ids of the lanes of a call are made.
 #[derive(Clone, Copy)]
 struct Ids {
-    of: LaneIds,
+    key: LaneKey,
     /// How many ids of each lane are those of other lanes.
     taken: u8,
 }
@@ -199,7 +199,7 @@ impl Ids {
             }
             return Some(known.id);
         }
-        let id = self.of.id(lane, self.taken);
+        let id = self.key.id(lane, self.taken);
         if lanes.iter().any(|known| known.id == id) {
             return None;
         }

@@ -88,9 +88,16 @@ mod tests {
     fn an_entry_that_is_cut_off_is_unreadable_and_never_a_panic() {
         let record = [vec![1; 33], vec![3], b"abc".to_vec(), vec![0, 9]].concat();
         let run = vec![0; 67];
-        let entry =
-            [[0, 0, 0, 0, 3, 232].to_vec(), vec![0, 11], b"t https://a".to_vec(), vec![0, 67], run, record]
-                .concat();
+        let entry = [
+            [0, 0, 0, 0, 3, 232].to_vec(),
+            vec![0, 0],
+            vec![0, 11],
+            b"t https://a".to_vec(),
+            vec![0, 67],
+            run,
+            record,
+        ]
+        .concat();
         let whole = parse(Bytes::from(entry.clone())).unwrap();
         assert_eq!((whole.job.key.to_string().as_str(), whole.at.as_millis()), ("t/abc", 1000));
         assert_eq!(whole.url, None, "the payload cannot be read");

@@ -25,7 +25,7 @@ const MAX_META: usize = 64 * 1024 + 2;
 
 impl RedisStore {
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
-        let lane = self.lane_ids().id(Lane::pull(ask.topic), 0);
+        let lane = self.lane_key()?.id(Lane::pull(ask.topic), 0);
         let answer = self.run(&script::PULL, shard, |cmd| {
             cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&lane.0).arg(ask.limit).arg(&ask.bits);
             cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);

@@ -13,13 +13,13 @@ use ringback_core::contract::{
     Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
 };
 use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, JobKey, Locator};
-use ringback_core::lane::{GrantedBatch, LaneId};
+use ringback_core::lane::{GrantedBatch, Lane, LaneId};
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
 use tokio::time::Instant;
 
 use crate::keys::Place;
-use crate::lane_ids::LaneIds;
+use crate::lane_ids::LaneKey;
 use crate::record::{self, Head, Tail};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
@@ -44,9 +44,9 @@ pub(crate) struct Order<'a> {
 
 impl<'a> Order<'a> {
     /// A lane whose id is another one, because that was taken, has the limit of all lanes.
-    pub(crate) fn of(ask: &'a Reserve<'a>, ids: LaneIds) -> Self {
+    pub(crate) fn of(ask: &'a Reserve<'a>, key: LaneKey) -> Self {
         let limits = ask.lane_limits.iter();
-        let limits = limits.flat_map(|(name, limit)| ids.of_name(name).map(|id| (id, *limit)));
+        let limits = limits.filter_map(|(name, limit)| Some((key.id(Lane::parse(name)?, 0), *limit)));
         Self { ask, lane_limits: limits.collect() }
     }
 
@@ -124,7 +124,7 @@ impl Grant {
 
 impl RedisStore {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
-        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_ids()));
+        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_key()?));
         let answer = self.run(&script::RESERVE, shard, |cmd| order.push(cmd));
         self.reserved(shard, answer.await?, asked).await
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
+use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError, Success};
 use ringback_core::lane::{GrantedBatch, LaneId, SettleHint};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ impl RedisStore {
         rounds: &mut Rounds<'_>,
         ask: &Reserve<'_>,
     ) -> Result<Reserved, StoreError> {
-        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_ids()));
+        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_key()?));
         let answer = self.run(&script::EXCHANGE, shard, |cmd| {
             order.push(cmd);
             self.push_settling(cmd, &settling, rounds);
@@ -204,7 +204,7 @@ fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec
 fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
     let plain = matches!(outcome, Outcome::Complete)
         && !lease.grant().hint.is_external
-        && !lease.grant().hint.has_fields
+        && !lease.grant().hint.has_tags
         && lease.response().is_none()
         && lease.success().is_none();
     let kind = if plain { Kind::Complete } else { Kind::Other };
@@ -224,7 +224,7 @@ fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcom
         if group.kind == Kind::Other {
             let mut packed = pack_outcome(outcome, &lease.grant().hint, lease.response());
             if let (Outcome::Complete, Some(success)) = (outcome, lease.success()) {
-                packed.extend(success.pack());
+                packed.extend(Success::pack(Some(success)));
             }
             cmd.arg(packed);
         }
@@ -247,7 +247,7 @@ pub(crate) fn pack_outcome(outcome: &Outcome, hint: &SettleHint, response: Optio
     };
     let mut packed = Vec::with_capacity(32);
     packed.push(kind);
-    packed.push(u8::from(hint.is_external) | u8::from(hint.has_fields) << 1);
+    packed.push(u8::from(hint.is_external) | u8::from(hint.has_tags) << 1);
     packed.extend_from_slice(&six(millis_up(delay)));
     record::push_last(&mut packed, last, reason);
     packed

@@ -87,12 +87,9 @@ impl RedisStore {
         }
         let (state, _, tenant, ..) = lane_args(filter);
         let tag = filter.tag.as_deref().unwrap_or_default();
-        let counts = (0..self.options.shards).map(async |shard| {
-            let count: i64 = self.ask(&script::INDEXED, Shard(shard), (state, &tenant, tag)).await?;
-            Ok::<_, StoreError>(u64::try_from(count).ok())
-        });
-        let counts = try_join_all(counts).await?;
-        Ok(counts.into_iter().sum())
+        let counts = (0..self.options.shards)
+            .map(async |shard| self.ask::<u64>(&script::INDEXED, Shard(shard), (state, &tenant, tag)).await);
+        Ok(Some(try_join_all(counts).await?.into_iter().sum()))
     }
 
     pub async fn page_stored(

@@ -21,10 +21,11 @@ fn short_records_are_unreadable_and_never_a_panic() {
     assert_eq!(Tail::parse("t https://a", Bytes::from(record)).unwrap().key.id.as_str(), "abc");
 }
 
-fn packed(body: usize, if_exists: IfExists) -> (Tail, Bytes) {
+fn packed(body: usize, if_exists: IfExists, tags: &str) -> (Tail, Bytes) {
     let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
     let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
-    let delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
+    let mut delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
+    delivery.tags = Tags::from_stored(tags).unwrap();
     let due = Due::In(Duration::ZERO);
     let job = NewJob { key, due, delivery, content: ContentHash::default(), if_exists, limits: None };
     let Packed { rest, external } = pack(&job, LaneId::default());
@@ -33,19 +34,21 @@ fn packed(body: usize, if_exists: IfExists) -> (Tail, Bytes) {
 }
 
 #[test]
-fn a_token_stands_before_the_payload_and_an_external_payload_is_that_of_its_record() {
+fn token_and_tags_stand_before_the_payload_and_an_external_payload_is_that_of_its_record() {
     let tokens = [None, Some(Token([7; 8])), Some(Token([8; 8]))];
     let if_exists =
         |token: Option<Token>| token.map_or(IfExists::Refuse, |token| IfExists::Replace { token });
-    for token in tokens {
-        let (tail, external) = packed(10, if_exists(token));
+    for (token, tags) in tokens.into_iter().flat_map(|token| [(token, ""), (token, "customer:42 b")]) {
+        let (tail, external) = packed(10, if_exists(token), tags);
         assert!(external.is_empty() && tail.token == token && tail.key.id.as_str() == "abc");
+        assert_eq!(tail.tags.as_str(), tags);
         assert!(payload::unpack(&tail.payload, "https://a".to_owned(), None, Tags::default()).is_some());
-        let (tail, external) = packed(5000, if_exists(token));
+        let (tail, external) = packed(5000, if_exists(token), tags);
+        assert_eq!(tail.tags.as_str(), tags);
         let payload = tail.external(external.clone()).unwrap();
         assert!(payload::unpack(&payload, "https://a".to_owned(), None, Tags::default()).is_some());
         for (other, size) in [(tokens[0], 4992), (tokens[1], 5001), (tokens[1], 5000), (tokens[2], 5000)] {
-            let (_, stored) = packed(size, if_exists(other));
+            let (_, stored) = packed(size, if_exists(other), tags);
             assert_eq!(tail.external(stored.clone()).is_some(), stored == external);
         }
         assert!(tail.external(Bytes::new()).is_none());
@@ -59,7 +62,7 @@ fn sizes_and_flags_are_those_of_the_prelude() {
     let records = include_str!("../lua/prelude/records.lua");
     assert!(records.contains(&format!("local RECORD, STATE = {RECORD}, {STATE}")));
     let flags = format!(
-        "local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, FIELDS = 1, {EXTERNAL}, {TOKEN}, 8, {FIELDS}"
+        "local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = 1, {EXTERNAL}, {TOKEN}, 8, {TAGGED}"
     );
     assert!(records.contains(&flags));
     let tombs = include_str!("../lua/prelude/tombs.lua");

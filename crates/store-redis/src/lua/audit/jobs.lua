@@ -10,7 +10,7 @@ local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
 --   delayed, ready, reserved and dead (4 bytes each)}, ...}, {{problem, locator, state, lane name, record's
 --   start}, ...}}}
 function edges.audit_jobs(args)
-  audit.begin({'slot', 'tag_index'})
+  audit.begin({'slot'})
   local life, at, found = audit.scan('HSCAN', KEY.pool, unpack(args))
   if not at then return {life} end
   local locs, ids, per_lane, problems = {}, {}, {}, {}
@@ -49,7 +49,7 @@ function edges.audit_jobs(args)
         list[#list + 1] = audit.waiting(loc, raw, s)
       end
       if not rows[lane] then add_problem('lane', loc, code, raw) end
-      if fields.tag_index == 1 and not tag_index.holds(loc, raw) then add_problem('tag', loc, code, raw) end
+      if not tag_index.holds(loc, raw) then add_problem('tag', loc, code, raw) end
       if record.is_external(raw) and call('EXISTS', KEY.body .. loc) == 0 then add_problem('body', loc, code, raw) end
     end
   end

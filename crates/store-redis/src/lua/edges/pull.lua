@@ -5,8 +5,7 @@
 -- Returns what grants.lua says
 -- How many entries of jobs that are gone one call skips, in addition to the entries that it takes.
 local MOST_GONE = 100
--- How many pull lanes of a topic are looked at. There is one, and one more if another lane had its id, or if it has
--- jobs from before ids had a key.
+-- How many pull lanes of a topic are looked at. There is one, and one more if another lane had its id.
 local MOST_PULL_LANES = 4
 
 -- The pull lanes of a topic: those that are listed, and the one with the id that is expected, which may have lost its

@@ -1,8 +1,6 @@
 -- The installation's row: the settings that are fixed at the first start, the life of the data, losses of
--- accepted jobs that were noticed, when one was last taken note of, whether it was made by a version that guards destinations, and the key of lane ids.
---
--- The key keeps callers from finding two lanes with one id. Lanes from before it have ids without a key, until they have
--- no job left.
+-- accepted jobs that were noticed, when one was last taken note of, and the key of lane ids, which keeps callers from
+-- finding two lanes with one id.
 --
 -- The life is a text that is made with the row and is not repeated: a process that knows another one has been
 -- prepared for data that is gone. A loss has the name of the server's life in which it was noticed, its run_id.
@@ -14,9 +12,8 @@ local SEEN_FOR, NOTED_EVERY = 30000, 5000
 -- How many accepted losses are remembered, so that accepting one can be repeated.
 local ACCEPTED = 16
 -- The fields of the row.
-local LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, LAST_LOSS, GUARDED, LANE_KEY, UNKEYED =
-  'layout', 'shards', 'life', 'lost_run', 'lost_jobs', 'accepted_losses', 'last_loss', 'guarded', 'lane_key',
-  'unkeyed_lanes'
+local LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, LAST_LOSS, LANE_KEY =
+  'layout', 'shards', 'life', 'lost_run', 'lost_jobs', 'accepted_losses', 'last_loss', 'lane_key'
 
 local function row() return K .. ':install' end
 
@@ -60,45 +57,35 @@ end
 -- What every process has to know of the row.
 local function described()
   if not NOW_US then tick() end
-  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, GUARDED, LANE_KEY, UNKEYED, LAST_LOSS)
-  local guarded, unkeyed = stored[6] and 1 or 0, stored[8] and 1 or 0
-  return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0), run_id(), guarded,
-    stored[7] or '', unkeyed, stored[9] or '', NOW_US, shortest_keep_done()}
+  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS)
+  return {stored[1], stored[2], stored[3] or '', stored[4] or '', tonumber(stored[5] or 0), run_id(), stored[6] or '',
+    stored[7] or '', NOW_US, shortest_keep_done()}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
---   starts then can drain. An earlier layout that this version reads becomes this version's, because it writes what
---   earlier versions cannot read.
+--   starts then can drain. The row of another layout stays as it is.
 -- KEYS  installation
--- ARGV  layout version, shard count, the earliest layout that this version reads, the life that the caller saw last or
---   '', 1 if a loss has to be accepted by hand, a random key for lane ids if there is none, the last life that the
---   caller saw without a loss that had to be accepted, or '', for how long the caller keeps tombstones (ms)
+-- ARGV  layout version, shard count, the life that the caller saw last or '', 1 if a loss has to be accepted by hand, a
+--   random key for lane ids if there is none, the last life that the caller saw without a loss that had to be accepted,
+--   or '', for how long the caller keeps tombstones (ms)
 -- Returns {layout version, shard count, life, run_id of a loss that is not accepted or '', its
---   jobs, run_id of the server, 1 if the row was made by a version that guards destinations, key of lane ids, 1 if
---   there may be lanes from before it, a text that changes with each loss that was taken note of, the server's time in us, the
---   shortest time for which a process keeps tombstones (ms)}
+--   jobs, run_id of the server, key of lane ids, a text that changes with each loss that was taken note of, the server's
+--   time in us, the shortest time for which a process keeps tombstones (ms)}
 function edges.install(args)
   tick()
-  note_keep_done(args[8])
-  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LANE_KEY)
-  local layout = tonumber(stored[1])
-  if not layout then call('HSET', row(), GUARDED, '1') end
-  local is_earlier = layout and layout >= tonumber(args[3]) and layout < tonumber(args[1])
-  if not stored[1] or is_earlier and stored[2] == args[2] then
-    call('HSET', row(), LAYOUT, args[1], SHARDS, args[2])
-  end
-  if not stored[4] and (not layout or stored[2] == args[2]) then
+  local stored = call('HMGET', row(), LAYOUT, LIFE)
+  local layout, life = stored[1], stored[2]
+  if layout and layout ~= args[1] then return described() end
+  note_keep_done(args[7])
+  if not layout then
+    life = unique()
     -- One command, so that no half of it is ever there.
-    if layout then call('HSET', row(), LANE_KEY, args[6], UNKEYED, '1') else call('HSET', row(), LANE_KEY, args[6]) end
+    call('HSET', row(), LAYOUT, args[1], SHARDS, args[2], LIFE, life, LANE_KEY, args[5])
   end
-  if not stored[3] then
-    stored[3] = unique()
-    call('HSET', row(), LIFE, stored[3])
-  end
-  -- The row of an earlier version has no life, and nobody knows one. While a loss has to be accepted, what was there
-  -- before may come back: whether it has all jobs is seen by what its shards have counted.
-  local is_known = args[4] == stored[3] or args[7] == stored[3] or args[7] == ''
-  if args[5] == '1' and not is_known then note_loss(run_id(), 0) end
+  -- While a loss has to be accepted, what was there before may come back: whether it has all jobs is seen by what its
+  -- shards have counted.
+  local is_known = args[3] == life or args[6] == life or args[6] == ''
+  if args[4] == '1' and not is_known then note_loss(run_id(), 0) end
   return described()
 end
 

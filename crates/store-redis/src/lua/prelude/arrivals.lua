@@ -110,7 +110,7 @@ do
       new[n + 1], new[n + 2] = loc, group.times .. rest
       if external ~= '' then call('SET', KEY.body .. loc, external) end
     end
-    if byte(rest) >= FIELDS then tag_index.enter(loc, lane_names[group.lane], rest) end
+    if byte(rest) >= TAGGED then tag_index.enter(loc, lane_names[group.lane], rest) end
     events.submitted(loc, group.lane, group.due, rest, group.code)
   end
 
@@ -146,7 +146,6 @@ do
     local save_lanes = topics.add_lanes(names)
     schedule.save()
     ready.save('RPUSH')
-    if fields.accepted == 0 then shard.set('tag_index', 1) end
     tag_index.save_added()
     save_lanes()
     sliced('HSET', KEY.pool, new)

@@ -32,8 +32,8 @@ local function until_us(at) return max(0, at * 1000 - NOW_US) end
 -- The same for a time that may be 0, which is never: -1.
 local function wait_us(at) return at > 0 and until_us(at) or -1 end
 
--- The names of a shard's keys, made once for each shard. Some stored names are older than the terms used
--- here: ':turns' is the schedule of lanes, ':void:' lists the entries cancelled in a slot.
+-- The names of a shard's keys, made once for each shard. Some differ from the terms used here: ':turns' is the
+-- schedule of lanes, ':void:' lists the entries cancelled in a slot.
 local known_keys = {}
 local function keys_of(base)
   local prefix = string.match(base, '^(.-):{')

@@ -3,8 +3,7 @@
 -- their holder's claim expires. Each shard counts its changed jobs under `revival:<id>`, in the call that changes them.
 --
 -- A bulk operation is state, started, ended (6 bytes each), the final number of changed jobs (6 bytes, NOT_KNOWN before),
--- its holder (8), and its target and rate. Its id is the token of its moves. Keys and fields are called after revivals,
--- which were the first bulk operations.
+-- its holder (8), and its target and rate. Its id is the token of its moves.
 local bulks = {
   RUNNING = 1, DONE = 2, STOPPED = 3,
   NOT_KNOWN = string.rep('\255', 6),

@@ -5,13 +5,14 @@
 -- An entry waits for LONGEST at most. One that is to be delivered later than that was stored before the clock was set
 -- back, and is due.
 --
--- An entry is the time of the end (6 bytes), the lane's name and the job state (each behind its length, 2
--- bytes), and the record without the body, which a notice does not carry. That of a success has the answer of the
--- receiver behind the time, as the client has packed it: it begins with what is not a length of a name.
+-- An entry is the time of the end (6 bytes), the answer of the receiver to a success, as the client has packed it, or
+-- NO_ANSWER, the lane's name and the job state (each behind its length, 2 bytes), and the record without the body, which a
+-- notice does not carry.
 local outbox = {
   FIELDS = {'tell_at'},
   -- How long a notice that was not accepted waits at most (ms).
   LONGEST = 60000,
+  NO_ANSWER = '\0\0',
 }
 
 -- The time (us) until a notice that is to be delivered at a time (ms, 0 for none); -1 for none.
@@ -29,7 +30,6 @@ local function payload_start(loc, raw)
   return key and call('GETRANGE', key, 0, size - 1) or sub(payload, 1, size)
 end
 
--- `answer` is empty for a job that died.
 local function entry_of(loc, lane, raw, s, answer)
   -- Without the lane's name the notice cannot be delivered, but it stays visible.
   local name = lanes.name(lane) or ''
@@ -57,7 +57,7 @@ function outbox.notices(dead, done)
   for i, entry in ipairs(dead) do
     local loc = sub(entry, 1, 12)
     local raw = records[loc]
-    if raw then notices[#notices + 1] = entry_of(loc, names[i], raw, states[loc], '') end
+    if raw then notices[#notices + 1] = entry_of(loc, names[i], raw, states[loc], outbox.NO_ANSWER) end
   end
   -- They are no longer among the records of the call.
   for i, stored in ipairs(fetch(KEY.pool, ended)) do

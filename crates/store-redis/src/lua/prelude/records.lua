@@ -4,9 +4,8 @@
 -- job's place. It is due, created (6 bytes each), flags, timeout (4), content hash (8), lane (8), the id's length,
 -- id, payload. A large payload has a key of its own; then the record has the flag EXTERNAL, and the size of the
 -- payload in its place. A submit that may take a job's place has a token: its record has the flag TOKEN, the token
--- (8) before the payload, and the flag AT_ONCE if the job was due at once. With the flag FIELDS there are fields before
--- the payload that few jobs have: their length (2), and each behind its kind (1) and its length (2). Kind 1 are the tags,
--- with a space between them; others are skipped.
+-- (8) before the payload, and the flag AT_ONCE if the job was due at once. With the flag TAGGED there are the tags before
+-- the payload, behind their length (2), with a space between them.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
 -- stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
@@ -18,7 +17,7 @@
 --
 -- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
 local RECORD, STATE = 34, 67
-local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, FIELDS = 1, 2, 4, 8, 16
+local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = 1, 2, 4, 8, 16
 -- A flag of a job state: a push lease ran out unsettled in this life of the job.
 local LEASE_LOST = 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
@@ -36,27 +35,20 @@ function record.payload_at(raw)
   local flags, at = byte(raw, 13), RECORD + byte(raw, RECORD) + 1
   if flags < TOKEN then return at end
   if bit.band(flags, TOKEN) ~= 0 then at = at + 8 end
-  if flags >= FIELDS then at = at + 2 + read('>I2', raw, at) end
+  if flags >= TAGGED then at = at + 2 + read('>I2', raw, at) end
   return at
 end
 -- The record without its payload.
 function record.head(raw) return sub(raw, 1, record.payload_at(raw) - 1) end
--- What an answer about a job has of its record: the fixed part, and all before the payload if there are fields.
-function record.start(raw) return byte(raw, 13) < FIELDS and sub(raw, 1, RECORD) or record.head(raw) end
+-- What an answer about a job has of its record: the fixed part, and all before the payload if there are tags.
+function record.start(raw) return byte(raw, 13) < TAGGED and sub(raw, 1, RECORD) or record.head(raw) end
 -- The tags, or ''. `at` is the place of the id's length, if the record is not whole.
 function record.tags(raw, at)
   at = at or RECORD
   local flags = byte(raw, at - 21)
-  if flags < FIELDS then return '' end
+  if flags < TAGGED then return '' end
   local from = at + byte(raw, at) + (bit.band(flags, TOKEN) ~= 0 and 9 or 1)
-  local till = from + 2 + read('>I2', raw, from)
-  from = from + 2
-  while from + 3 < till do
-    local last = min(from + 2 + read('>I2', raw, from + 1), till - 1)
-    if byte(raw, from) == 1 then return sub(raw, from + 3, last) end
-    from = last + 1
-  end
-  return ''
+  return sub(raw, from + 2, from + 1 + read('>I2', raw, from))
 end
 -- The token of the submit, or ''. `at` is the place of the id's length, if the record is not whole.
 function record.token(raw, at)
@@ -223,7 +215,7 @@ end
 -- Removes a job.
 function jobs.remove(loc, external)
   local raw = records[loc]
-  if raw and byte(raw, 13) >= FIELDS then tag_index.leave(loc, raw) end
+  if raw and byte(raw, 13) >= TAGGED then tag_index.leave(loc, raw) end
   gone[#gone + 1] = loc
   states[loc], records[loc] = false, false
   if external then unlinks[#unlinks + 1] = KEY.body .. loc end

@@ -3,9 +3,6 @@
 -- `tags` is a sorted set whose scores are all 0. A job has a member for each of its tags: 12 hex digits of the SHA-1 of
 -- tenant, space and tag, and then its locator. So the jobs of a tenant with a tag are a range. Two tags may share it, and
 -- a member may stay behind its job, so a reader looks at the record too.
---
--- The field `tag_index` of the shard's hash is 1 if the index has every job with tags: if the shard's first job was
--- added by a version that knows the index.
 do
   local PREFIX = 12
   -- Members with their scores, to be added; those jobs that leave, with their lanes and tags; locators of others whose

@@ -7,7 +7,7 @@
 -- lanes that is not paused stays known until there are too many.
 --
 -- A tenant has a row under `tenant:~<name>`: how many of its topics have jobs or are paused, and how many of its lanes
--- have jobs (4 bytes each). A row that is missing is counted from the others when a tenant submits.
+-- have jobs (4 bytes each).
 --
 -- No job of a paused topic is delivered: its lanes are parked (parking.lua).
 topics.PAUSED, topics.RESUMING = 1, 2
@@ -17,8 +17,6 @@ do
   local TOPIC, TENANT, MOST_KNOWN, A_FEW = '>I4I4BI6I6', '>I4I4', 10000, 16
   -- Limits of topics and lanes with jobs. A paused topic without jobs counts as one with jobs.
   local MOST_TOPICS, MOST_LANES = 10000, 100000
-  -- How many members of `index` one command reads.
-  local PAGE = 1000
   -- Answers of `refuse` in this call by lane, and the lanes and topics that it has let in, in all and by tenant.
   local judged, new_lanes, new_topics, n_new_topics, new_of
 
@@ -50,43 +48,23 @@ do
     if byte(topic) == 126 then return 'tenant:' .. lanes.tenant(topic) end
   end
 
-  -- Adds to the row of a topic's tenant, if it is there.
+  -- How many topics and lanes the tenant with this row uses.
+  local function used_by(field)
+    shard.load_rows({field})
+    if not rows[field] then return 0, 0 end
+    return read(TENANT, rows[field])
+  end
+
+  -- Adds to the row of a topic's tenant.
   local function count_of_tenant(topic, more_topics, more_lanes)
     local field = tenant_field(topic)
     if not field then return end
-    shard.load_rows({field})
-    if not rows[field] then return end
-    local n_topics, n_lanes = read(TENANT, rows[field])
+    local n_topics, n_lanes = used_by(field)
     rows[field] = pack(TENANT, max(0, n_topics + more_topics), max(0, n_lanes + more_lanes))
     shard.set(field, rows[field])
   end
 
-  -- How many topics and lanes the tenant with this row uses. A missing row is counted.
-  local function used_by(field)
-    shard.load_rows({field})
-    if rows[field] then return read(TENANT, rows[field]) end
-    local tenant, n_topics, n_lanes = sub(field, 8), 0, 0
-    local from, members = '[' .. tenant .. '/', nil
-    repeat
-      members = call('ZRANGE', KEY.index, from, '(' .. tenant .. '0', 'BYLEX', 'LIMIT', 0, PAGE)
-      local names = {}
-      for _, name in ipairs(members) do
-        if sub(name, -1) == ' ' then names[#names + 1] = topics.field(sub(name, 1, -2)) end
-      end
-      shard.load_rows(names)
-      for _, name in ipairs(names) do
-        local n, _, paused = topics.row(name)
-        n_lanes = n_lanes + n
-        if n > 0 or paused > 0 then n_topics = n_topics + 1 end
-      end
-      if #members > 0 then from = '(' .. members[#members] end
-    until #members < PAGE
-    rows[field] = pack(TENANT, n_topics, n_lanes)
-    shard.set(field, rows[field])
-    return n_topics, n_lanes
-  end
-
-  -- How many lanes a tenant has; nil for another group of lanes, or if it was not counted yet.
+  -- How many lanes a tenant has; nil for another group of lanes.
   function topics.n_lanes_of(group)
     local field = 'tenant:' .. group
     shard.load_rows({field})

@@ -50,10 +50,9 @@ local function job_filter(args, base)
   end
 end
 
--- The index that serves a filter: that of tags, if it has all jobs and the filter names a tenant or none; the dead jobs;
--- nil for none.
+-- The index that serves a filter: that of tags, if the filter names a tenant or none; the dead jobs; nil for none.
 local function index_of(wanted, tenant, tag)
-  if fields.tag_index == 1 and tag ~= '' and tenant ~= '' then return 'tags' end
+  if tag ~= '' and tenant ~= '' then return 'tags' end
   return wanted == DEAD and 'dead' or nil
 end
 
@@ -72,17 +71,15 @@ end
 
 -- The life in which a page of an index is read: it can be read on in any.
 local ANY_LIFE = '00000000'
-local FIELDS = union(schedule.FIELDS, {'tag_index'})
 
 function edges.page(args)
-  shard.begin(FIELDS)
+  shard.begin(schedule.FIELDS)
   local at, most, step = args[1], tonumber(args[3]), tonumber(args[4])
   local whole, budget, left = args[5] == '1', tonumber(args[6]), most
   local wanted, fits = tonumber(args[7]), job_filter(args, 12)
   local fits_lane = lane_filter(args[8], args[9], args[10], args[11])
   local tenant, tag = args[9], args[12]
-  -- What a scan has begun, it ends.
-  local index = (at == '0' or args[2] == ANY_LIFE) and index_of(wanted, tenant, tag) or nil
+  local index = index_of(wanted, tenant, tag)
   local life = index and ANY_LIFE or server_life()
   if at ~= '0' and args[2] ~= life then return {life} end
 
@@ -127,15 +124,11 @@ function edges.page(args)
   return {life, at, {most - left, found}}
 end
 
--- indexed: how many jobs the pages of a filter look at in all, by the index that serves it.
+-- indexed: how many jobs the pages of a filter look at in all that an index serves.
 -- KEYS  shard
 -- ARGV  of the filter: state or 0, `~tenant`, `~` for no tenant or '' for all, tag or ''
--- Returns how many; -1 if no index serves it
+-- Returns how many
 function edges.indexed(args)
-  shard.begin({'tag_index'})
-  -- A shard without jobs has no index of tags yet.
-  if call('HLEN', KEY.pool) == 0 then return 0 end
-  local index = index_of(tonumber(args[1]), args[2], args[3])
-  if index == 'tags' then return tag_index.count(args[2], args[3]) end
-  return index and call('ZCARD', KEY.dead) or -1
+  if index_of(tonumber(args[1]), args[2], args[3]) == 'tags' then return tag_index.count(args[2], args[3]) end
+  return call('ZCARD', KEY.dead)
 end
