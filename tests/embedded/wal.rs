@@ -6,26 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redb::{Database, ReadableDatabase as _, TableDefinition};
-use ringback_core::contract::{ArchiveStatus, Cancelled, Filter, StoredFeed, SubmitResult};
-use ringback_core::job::{JobKey, TenantScope};
+use ringback_core::contract::{Cancelled, SubmitResult};
+use ringback_core::job::JobKey;
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 use tempfile::{TempDir, tempdir};
 
 use super::{Filler, audit, job, open, refused, submit};
-use crate::contract::jobs::{LONG, With as _};
 
-const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
-const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
-const SCHEDULES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("schedules");
-const TIMES: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("schedule_times");
-const ARCHIVE: TableDefinition<'static, (u16, u64), &[u8]> = TableDefinition::new("archive");
-const FEEDS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("feeds");
-const AUDIT_LOG: TableDefinition<'static, &str, (&str, &str)> = TableDefinition::new("audit_log");
-const AUDIT_LOG_OWNERS: TableDefinition<'static, (&str, &str), ()> = TableDefinition::new("audit_log_owners");
-const AUDIT_LOG_WEIGHTS: TableDefinition<'static, &str, u64> = TableDefinition::new("audit_log_weights");
-const FAILING: TableDefinition<'static, &str, &str> = TableDefinition::new("failing");
-const TAGS: TableDefinition<'static, (&str, u64), ()> = TableDefinition::new("tags");
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 const BLOCK: usize = 4096;
 
@@ -96,22 +84,6 @@ fn format_number(file: &Path, name: &str) -> Option<u64> {
     let read = database.begin_read().expect("a transaction");
     let format = read.open_table(FORMAT).expect("the table");
     format.get(name).expect("it is read").map(|value| value.value())
-}
-
-fn change(file: &Path, change: impl FnOnce(&mut redb::Table<'_, &'static str, u64>)) {
-    let database = Database::open(file).expect("it opens");
-    let write = database.begin_write().expect("a transaction");
-    change(&mut write.open_table(FORMAT).expect("the table"));
-    write.commit().expect("it commits");
-}
-
-/// As in a file from before jobs were counted by lane.
-fn forget_counts(file: &Path) {
-    let rows = [COUNTS, KNOWN];
-    let database = Database::open(file).expect("it opens");
-    let write = database.begin_write().expect("a transaction");
-    assert!(rows.into_iter().all(|rows| write.delete_table(rows).expect("it goes")));
-    write.commit().expect("it commits");
 }
 
 /// How many jobs a store has; nothing about them is wrong.
@@ -298,106 +270,6 @@ async fn in_the_tables(directory: &Path, frames: u64) {
         }
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_file_from_before_there_was_an_archive_or_feeds_or_an_audit_log_or_failing_destinations_is_taken_over()
- {
-    let directory = tempdir().expect("a directory");
-    let store = open(directory.path()).await;
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
-    drop(store);
-    let file = database(directory.path());
-    change(&file, |format| drop(format.insert("version", 7).expect("it takes it")));
-    let database = Database::open(&file).expect("it opens");
-    let write = database.begin_write().expect("a transaction");
-    assert!(write.delete_table(ARCHIVE).expect("it goes"));
-    assert!(write.delete_table(FEEDS).expect("it goes"));
-    assert!(write.delete_table(AUDIT_LOG).expect("it goes"));
-    assert!(write.delete_table(AUDIT_LOG_OWNERS).expect("it goes"));
-    assert!(write.delete_table(AUDIT_LOG_WEIGHTS).expect("it goes"));
-    assert!(write.delete_table(FAILING).expect("it goes") && write.delete_table(TAGS).expect("it goes"));
-    write.commit().expect("it commits");
-    drop(database);
-    let store = open(directory.path()).await;
-    assert_eq!(store.archive_status().await.expect("status"), ArchiveStatus::default());
-    let orders = "orders".parse().expect("a name");
-    assert_eq!(store.feed(&orders).await.expect("feed"), StoredFeed::default());
-    assert_eq!(store.audit_log(None, None, 10).await.expect("audit log"), []);
-    assert_eq!(store.failing_destinations(&TenantScope::All).await.expect("destinations"), []);
-    drop(store);
-    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(12)));
-}
-
-#[tokio::test]
-async fn jobs_of_a_file_from_before_the_index_of_tags_are_indexed() {
-    let directory = tempdir().expect("a directory");
-    let store = open(directory.path()).await;
-    let tagged = job("tagged").tags("customer:42 order:7").after(LONG);
-    for job in
-        [tagged.clone(), job("other").tags("third").after(LONG), job("gone").tags("customer:42").after(LONG)]
-    {
-        assert_eq!(submit(&store, job).await.expect("submit"), SubmitResult::Created);
-    }
-    store.cancel(&job("gone").key).await.expect("cancel");
-    drop(store);
-    let file = database(directory.path());
-    change(&file, |format| {
-        format.insert("version", 11).expect("it takes it");
-        format.insert("counted", 2).expect("it takes it");
-    });
-    let database = Database::open(&file).expect("it opens");
-    let write = database.begin_write().expect("a transaction");
-    assert!(write.delete_table(TAGS).expect("it goes"));
-    write.commit().expect("it commits");
-    drop(database);
-    let store = open(directory.path()).await;
-    audit::tables(&store).await;
-    for tag in ["customer:42", "order:7"] {
-        let scope = TenantScope::One(None);
-        let filter = Filter { scope, tag: Some(tag.to_owned()), ..Filter::default() };
-        let page = store.page(&filter, None, 10).await.expect("a page");
-        let found: Vec<_> = page.items.iter().map(|job| &job.key).collect();
-        assert_eq!((found, page.examined), (vec![&tagged.key], 1), "{tag}");
-    }
-    drop(store);
-    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (3, Some(12)));
-}
-
-#[tokio::test]
-async fn a_file_from_before_there_was_a_log_is_taken_over() {
-    let directory = tempdir().expect("a directory");
-    let store = open(directory.path()).await;
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
-    drop(store);
-    let file = database(directory.path());
-    change(&file, |format| {
-        format.insert("version", 1).expect("it takes it");
-        format.retain(|name, _| ["version", "shards"].contains(&name)).expect("it drops the others");
-    });
-    forget_counts(&file);
-    assert_eq!(accepted(directory.path()).await, 1);
-    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(12), Some(0)));
-}
-
-#[tokio::test]
-async fn a_file_from_before_there_were_schedules_is_taken_over() {
-    let directory = tempdir().expect("a directory");
-    let store = open(directory.path()).await;
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
-    drop(store);
-    let file = database(directory.path());
-    change(&file, |format| drop(format.insert("version", 6).expect("it takes it")));
-    let database = Database::open(&file).expect("it opens");
-    let write = database.begin_write().expect("a transaction");
-    assert!(write.delete_table(SCHEDULES).expect("it goes") && write.delete_table(TIMES).expect("it goes"));
-    write.commit().expect("it commits");
-    drop(database);
-    let store = open(directory.path()).await;
-    audit::tables(&store).await;
-    assert_eq!(store.schedules(&TenantScope::All, None, 10).await.expect("schedules"), (Vec::new(), None));
-    drop(store);
-    assert_eq!((accepted(directory.path()).await, format_number(&file, "version")), (1, Some(12)));
 }
 
 #[tokio::test]

@@ -77,11 +77,6 @@ impl EmbeddedStore {
         Self { shared, options, writer: OnceLock::new(), faults: None }
     }
 
-    /// Whether a version that guards destinations made the file. False before it is open.
-    pub fn is_guarded(&self) -> bool {
-        self.writer.get().is_some_and(|writer| writer.fixed.is_guarded)
-    }
-
     pub fn profile(&self) -> Profile {
         self.shared.location.profile()
     }
@@ -100,8 +95,8 @@ impl EmbeddedStore {
         }
         let (shared, shards) = (Arc::clone(&self.shared), self.options.shards);
         let writer = self.shared.run_blocking(move || shared.handle(shards)).await??;
-        if writer.fixed.shards != shards {
-            return Err(self.options.shard_mismatch(writer.fixed.shards));
+        if writer.shards != shards {
+            return Err(self.options.shard_mismatch(writer.shards));
         }
         // A concurrent call may have set the same writer.
         let _ = self.writer.set(writer);

@@ -40,7 +40,7 @@ pub(crate) use self::destinations::PauseRow;
 use self::failing::Failing;
 pub(crate) use self::feeds::FeedRow;
 use self::feeds::Feeds;
-pub(crate) use self::format::{Checkpoint, Derived, Fixed, Format};
+pub(crate) use self::format::{Checkpoint, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;

@@ -23,7 +23,7 @@ use self::time::Time;
 use super::clock_consent::{Ahead, ClockConsent};
 use super::error::{Error, Result};
 use super::location::StoreLocation;
-use super::tables::{Fixed, Journal, Shards, Writing};
+use super::tables::{Journal, Shards, Writing};
 use super::txn::set_back::SetBack;
 use super::txn::{PassTimes, Sealed, Txn};
 use super::wal::checkpoint::CheckpointedDb;
@@ -31,25 +31,25 @@ use super::wal::checkpoint::CheckpointedDb;
 /// How many calls may wait.
 const WAITING: usize = 1024;
 
-/// Opens a location and starts its writer. Returns the writer's queue and thread, and what is fixed in
-/// the file.
+/// Opens a location and starts its writer. Returns the writer's queue and thread, and the number of
+/// shards.
 pub(crate) fn start(
     location: &Arc<StoreLocation>,
     shards: u16,
-) -> Result<(mpsc::Sender<Request>, JoinHandle<()>, Fixed)> {
+) -> Result<(mpsc::Sender<Request>, JoinHandle<()>, u16)> {
     let (sender, requests) = mpsc::channel(WAITING);
     let queue = Queue::new(requests)?;
     let writer = Writer { queue: Some(queue), ..Writer::open(location, shards)? };
-    let fixed = writer.fixed;
+    let shards = writer.shards;
     let thread = std::thread::Builder::new().name("ringback-store".to_owned()).spawn(|| writer.run())?;
-    Ok((sender, thread, fixed))
+    Ok((sender, thread, shards))
 }
 
 pub(crate) struct Writer {
     location: Arc<StoreLocation>,
     /// `None` after a failure, until it is opened again.
     db: Option<CheckpointedDb>,
-    pub(crate) fixed: Fixed,
+    pub(crate) shards: u16,
     time: Time,
     passes: PassTimes,
     /// `None` if each caller runs its call itself.
@@ -76,12 +76,12 @@ impl From<Error> for Failed {
 impl Writer {
     /// Opens a location. The writer has no queue.
     pub(crate) fn open(location: &Arc<StoreLocation>, shards: u16) -> Result<Self> {
-        let (db, fixed) = CheckpointedDb::open(location, shards)?;
+        let (db, shards) = CheckpointedDb::open(location, shards)?;
         let last_time = last_time(&db)?;
         Ok(Self {
             location: Arc::clone(location),
             db: Some(db),
-            fixed,
+            shards,
             time: Time::new(Arc::clone(&location.clock), last_time),
             passes: PassTimes::default(),
             queue: None,
@@ -156,7 +156,7 @@ impl Writer {
             return Ok(db);
         }
         self.location.check_is_there()?;
-        let (db, _) = CheckpointedDb::open(&self.location, self.fixed.shards)?;
+        let (db, _) = CheckpointedDb::open(&self.location, self.shards)?;
         if db.acknowledged() < self.acknowledged {
             return Err(self.location.is_older().into());
         }
@@ -214,7 +214,7 @@ impl Writer {
         let (word, known) = (self.location.clock_word.take(), self.location.clock_word.ahead());
         let accepted = known.filter(|_| word == ClockConsent::Given).map(|ahead| ahead.time_us);
         let Some(from_us) = self.time.is_to_go_back_from().or(accepted) else { return Ok(()) };
-        let (shards, to_us) = (self.fixed.shards, self.time.go_back());
+        let (shards, to_us) = (self.shards, self.time.go_back());
         let from_us = known.map_or(from_us, |ahead| ahead.time_us.max(from_us));
         let jobs = txn.set_back(&SetBack { shards, from_us, to_us, word })?;
         let gap = ClockGap::ahead(Duration::from_micros(from_us.saturating_sub(to_us)), jobs);

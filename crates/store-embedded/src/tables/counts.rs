@@ -19,7 +19,6 @@ use self::cache::{Cache, unpack};
 pub(crate) use self::rows::{EndedCounts, LaneCounts, Pause, Sums, TopicRow};
 use super::list::{LANE_COUNTS, TOPIC_COUNTS};
 use super::record::Record;
-use super::records::Records;
 use super::rows::{Access, Writing};
 use super::times::LAST;
 use crate::error::Result;
@@ -285,40 +284,6 @@ impl Counts<Writing<'_>> {
     pub(crate) fn save(&mut self) -> Result<()> {
         self.lanes.save()?;
         self.topics.save()
-    }
-
-    /// Counts all jobs anew from their records, for a file from before they were counted.
-    pub(crate) fn recount(&mut self, records: &Records<Writing<'_>>) -> Result<()> {
-        for (shard, lane) in self.lanes.all()?.into_keys() {
-            self.lanes.stored.remove((shard, &*lane))?;
-        }
-        for (shard, topic) in self.topics.all()?.into_keys().filter(|(_, topic)| !is_sum(topic)) {
-            self.shift_topic(shard, &topic, i64::MIN)?;
-        }
-        let mut found: ByName<LaneCounts> = BTreeMap::new();
-        records.each(|_, record| {
-            if let Some(record) = record.filter(|record| !record.state().is_terminal()) {
-                found.entry((record.shard, record.lane().name())).or_default().count(record.state(), 1);
-            }
-            Ok(())
-        })?;
-        for ((shard, lane), jobs) in found {
-            self.edge.moved.insert(lane.into(), jobs);
-            self.end(shard);
-        }
-        self.save()
-    }
-
-    /// Counts the topics and lanes of tenants, for a file from before they were counted.
-    pub(crate) fn count_tenants(&mut self) -> Result<()> {
-        for ((shard, topic), row) in self.topics.all()? {
-            if let Some(tenant) = tenant_of(&topic).filter(|_| !is_sum(&topic)) {
-                let mut sums = Sums::default();
-                sums.add(row);
-                self.shift_sums(shard, tenant, sums)?;
-            }
-        }
-        self.save()
     }
 }
 

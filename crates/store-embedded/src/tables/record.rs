@@ -1,8 +1,6 @@
 //! How a job is stored: its record, with its state and counters, and its body. The record of an ended
 //! job is its tombstone.
 
-mod tail;
-
 use std::time::Duration;
 
 use ringback_core::clock::millis;
@@ -14,9 +12,10 @@ use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::tail::Life;
-use self::tail::{TOKEN, Tail};
 use super::rows::pack;
+
+/// The length of a stored token.
+const TOKEN: usize = 8;
 
 /// The part of a job that edges change, with the data that they check. Packed with postcard. Times
 /// are in ms.
@@ -46,28 +45,27 @@ pub(crate) struct Record {
     pub(crate) settled: u64,
     pub(crate) last: Option<Last>,
     pub(crate) stage: Stage,
-    /// The token of the last call that moved this job by its name, or of the bulk operation that did. This and
-    /// what follows is packed after the rest.
-    #[serde(skip)]
+    /// The token of the last call that moved this job by its name, or of the bulk operation that did.
     pub(crate) token: Option<[u8; TOKEN]>,
     /// The token of the last submit, if that had one. A tombstone keeps it.
-    #[serde(skip)]
     pub(crate) submitted: Option<[u8; TOKEN]>,
     /// The beginning of this life, unless it is the first one of its key.
-    #[serde(skip)]
     pub(crate) life: Option<Life>,
     /// Whether a push lease expired without an outcome, in this life.
-    #[serde(skip)]
     pub(crate) lease_lost: bool,
     /// The due time with which the job came, if it has another one now.
-    #[serde(skip)]
     pub(crate) first_due: Option<u64>,
     /// Its tags; none once the job has ended.
-    #[serde(skip)]
     pub(crate) tags: Tags,
-    /// Fields of a later version, which are kept as they are.
-    #[serde(skip)]
-    pub(crate) fields: Box<[u8]>,
+}
+
+/// The beginning of a life of a job that had another one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Life {
+    /// The last lease of the shard before. Leases up to it do not belong to this life.
+    pub(crate) lease: u64,
+    /// How many attempts there were before.
+    pub(crate) attempts: u32,
 }
 
 /// The last failed attempt. Times are in ms.
@@ -107,8 +105,7 @@ pub(crate) enum Stage {
         /// A cancel was requested; the settle cancels the job.
         cancel: bool,
         /// How long after the deadline the lease is checked again, for an expired lease that waits
-        /// to be settled. Stored after the others, and only if not zero.
-        #[serde(skip)]
+        /// to be settled.
         put_off: u64,
     },
     Dead {
@@ -203,24 +200,12 @@ impl Record {
     }
 
     pub(crate) fn pack(&self) -> Vec<u8> {
-        let mut packed = pack(self);
-        let put_off = if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 };
-        let (&Self { token, submitted, life, lease_lost, first_due, .. }, tags, fields) =
-            (self, self.tags.clone(), self.fields.clone());
-        Tail { token, put_off, submitted, life, lease_lost, first_due, tags, fields }.pack(&mut packed);
-        packed
+        pack(self)
     }
 
     pub(crate) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
-        let Tail { token, put_off: late, submitted, life, lease_lost, first_due, tags, fields } =
-            Tail::unpack(rest)?;
-        let mut record =
-            Self { number, token, submitted, life, lease_lost, first_due, tags, fields, ..record };
-        if let Stage::Reserved { put_off, .. } = &mut record.stage {
-            *put_off = late;
-        }
-        Some(record)
+        rest.is_empty().then_some(Self { number, ..record })
     }
 }
 
@@ -262,20 +247,6 @@ mod tests {
         assert_eq!(Body::unpack(&body).unwrap().id, "an-id");
         assert!(Body::unpack(&body[..4]).is_none() && Body::unpack(&[]).is_none());
         assert!(Record::unpack(1, &[0; 20]).is_none());
-    }
-
-    #[test]
-    fn a_reserved_job_is_read_back_with_the_parts_that_few_have() {
-        let stage = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: false, put_off: 7 };
-        let life = Some(Life { lease: 4, attempts: 2 });
-        let (token, submitted) = (Some([3; TOKEN]), Some([4; TOKEN]));
-        let record =
-            Record { stage, token, submitted, life, lease_lost: true, attempts: 2, ..Record::default() };
-        let record = Record { first_due: Some(8), ..record };
-        let back = Record::unpack(9, &record.pack()).unwrap();
-        assert_eq!((back.number, &back.stage), (9, &record.stage));
-        assert_eq!((back.token, back.submitted, back.life, back.lease_lost), (token, submitted, life, true));
-        assert_eq!(back.first_due(), 8);
     }
 
     #[test]

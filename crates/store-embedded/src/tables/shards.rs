@@ -25,8 +25,7 @@ pub(crate) struct ShardRow {
     /// How many tombstones there are.
     pub(crate) tombstones: u64,
     pub(crate) ledger: Ledger,
-    /// Its archive outbox, if it ever had an archive. Stored behind the missing jobs, and only then.
-    #[serde(skip)]
+    /// Its archive outbox, if it ever had an archive.
     pub(crate) archive: Option<ArchiveRow>,
 }
 
@@ -46,9 +45,7 @@ pub(crate) struct Ledger {
     states: [u64; State::ALL.len()],
     pub(crate) purged: u64,
     pub(crate) evicted_early: u64,
-    /// Accepted jobs whose records a repair did not find although they had not ended. Stored behind the row, and only
-    /// if there are any: rows of earlier versions end before it.
-    #[serde(skip)]
+    /// Accepted jobs whose records a repair did not find although they had not ended.
     missing: u64,
 }
 
@@ -143,76 +140,22 @@ impl<A: Access> Shards<A> {
 
 impl Shards<Writing<'_>> {
     pub(crate) fn put(&mut self, shard: u16, row: &ShardRow) -> Result<()> {
-        self.0.insert(shard, pack_row(row).as_slice())
+        self.0.insert(shard, pack(row).as_slice())
     }
-}
-
-fn pack_row(row: &ShardRow) -> Vec<u8> {
-    let (mut raw, missing) = (pack(row), row.ledger.missing);
-    if missing > 0 || row.archive.is_some() {
-        raw.extend(pack(&missing));
-    }
-    if let Some(archive) = &row.archive {
-        raw.extend(pack(archive));
-    }
-    raw
 }
 
 fn unpack(raw: &[u8]) -> Result<ShardRow> {
-    let unreadable = |_| StoreError::Unreadable("a shard's row");
-    let (mut row, rest): (ShardRow, _) = postcard::take_from_bytes(raw).map_err(unreadable)?;
-    if !rest.is_empty() {
-        let (missing, rest) = postcard::take_from_bytes(rest).map_err(unreadable)?;
-        row.ledger.missing = missing;
-        if !rest.is_empty() {
-            row.archive = Some(postcard::from_bytes(rest).map_err(unreadable)?);
-        }
-    }
-    Ok(row)
+    Ok(postcard::from_bytes(raw).map_err(|_| StoreError::Unreadable("a shard's row"))?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A row with the counts 1 to 6 of states, 25 accepted jobs, 3 purged ones, and nothing behind that.
-    const EARLIER: [u8; 14] = [7, 6, 5, 4, 3, 25, 1, 2, 3, 4, 5, 6, 3, 2];
-
     fn ledger(accepted: u64, ready: u64, missing: u64) -> Ledger {
         let mut ledger = Ledger { accepted, missing, ..Ledger::default() };
         (0..ready).for_each(|_| ledger.enter(State::Ready));
         ledger
-    }
-
-    #[test]
-    fn a_row_without_missing_jobs_is_stored_as_before() {
-        let row = unpack(&EARLIER).unwrap();
-        assert_eq!((row.ledger.accepted, row.ledger.purged, row.ledger.evicted_early), (25, 3, 2));
-        assert_eq!((row.ledger.missing(), row.ledger.uncounted().jobs), (0, 1));
-        assert_eq!(pack_row(&row), EARLIER);
-    }
-
-    #[test]
-    fn missing_jobs_are_stored_behind_the_row_where_earlier_versions_do_not_read() {
-        let mut row = unpack(&EARLIER).unwrap();
-        row.ledger.missing = 300;
-        let raw = pack_row(&row);
-        assert_eq!(unpack(&raw).unwrap(), row);
-        assert_eq!(raw[..EARLIER.len()], EARLIER);
-        // An earlier version reads what it knows, and ignores the rest.
-        let known: ShardRow = postcard::from_bytes(&raw).unwrap();
-        assert_eq!(known, unpack(&EARLIER).unwrap());
-    }
-
-    #[test]
-    fn an_archive_outbox_is_stored_behind_the_missing_jobs() {
-        let mut row = unpack(&EARLIER).unwrap();
-        let mut archive = ArchiveRow::default();
-        (archive.first, archive.count) = (300, 2);
-        row.archive = Some(archive);
-        assert_eq!(unpack(&pack_row(&row)).unwrap(), row);
-        row.ledger.missing = 300;
-        assert_eq!(unpack(&pack_row(&row)).unwrap(), row);
     }
 
     #[test]

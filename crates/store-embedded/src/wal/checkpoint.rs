@@ -18,7 +18,7 @@ use super::replay::{catch_up, detach};
 use crate::error::Result;
 use crate::location::StoreLocation;
 use crate::open_files::OpenFiles;
-use crate::tables::{Checkpoint, Derived, Fixed, Format, Journal, ReplayTables, Tables, Writing, format};
+use crate::tables::{Checkpoint, Format, Journal, format};
 
 /// A checkpoint is due once the log is this long, in bytes. With a longer log, checkpoints would stall
 /// calls less often, but opening after a crash would take longer.
@@ -43,15 +43,15 @@ pub(crate) struct CheckpointedDb {
 }
 
 impl CheckpointedDb {
-    /// Opens the database and replays its log. Returns what is fixed in it too: a new database
+    /// Opens the database and replays its log. Returns its number of shards too: a new database
     /// gets `shards`.
-    pub(crate) fn open(location: &StoreLocation, shards: u16) -> Result<(Self, Fixed)> {
+    pub(crate) fn open(location: &StoreLocation, shards: u16) -> Result<(Self, u16)> {
         let path = location.log_path();
         if let Some(path) = &path {
             location.check_pair(path)?;
         }
         let database = location.open_database()?;
-        let Format { fixed, checkpoint, derived } =
+        let Format { shards, checkpoint } =
             format::read_or_create(&database, shards).map_err(|error| location.named(error))?;
         let sequence = checkpoint.sequence;
         let mut db =
@@ -60,35 +60,11 @@ impl CheckpointedDb {
             crash_point!("embedded.before_replay");
             db.sequence = catch_up(&db.database, &path, checkpoint)?;
             crash_point!("embedded.after_replay");
-            if derived < Derived::All {
-                db.derive(derived)?;
-            }
             db.acknowledged = db.sequence;
             db.log = Some(db.create_log(location, &path)?);
             db.files = location.open_files()?;
         }
-        Ok((db, fixed))
-    }
-
-    /// Counts and indexes what a database from an earlier version does not.
-    fn derive(&self, derived: Derived) -> Result<()> {
-        let (txn, journal) = (self.begin()?, Journal::new());
-        let mut tables = Tables::open(&Writing { txn: &txn, journal: &journal })?;
-        let Tables { records, counts, tagged, .. } = &mut tables;
-        match derived {
-            Derived::Nothing => counts.recount(records)?,
-            Derived::Lanes => counts.count_tenants()?,
-            Derived::Counts | Derived::All => {}
-        }
-        records.each(|_, record| {
-            record.iter().try_for_each(|record| tagged.add(record))?;
-            // Nothing of this goes to the log.
-            journal.drain(|_| ());
-            Ok(())
-        })?;
-        drop(tables);
-        format::set_derived(&txn)?;
-        Checkpoint { sequence: self.sequence, log: 0 }.commit(txn, true)
+        Ok((db, shards))
     }
 
     /// Creates a log, and notes in the database that it needs it.
@@ -97,10 +73,7 @@ impl CheckpointedDb {
         let generation = SysRng.try_next_u64().map_err(std::io::Error::other)?.max(1);
         let log = Log::create(path, generation, self.sequence, |file| location.disk(file))?;
         crash_point!("embedded.after_create_log");
-        let txn = self.begin()?;
-        // A file of an earlier version may not have all tables that snapshots read.
-        drop(ReplayTables::open(&txn)?);
-        Checkpoint { sequence: self.sequence, log: generation }.commit(txn, true)?;
+        Checkpoint { sequence: self.sequence, log: generation }.commit(self.begin()?, true)?;
         crash_point!("embedded.after_note_log");
         Ok(log)
     }

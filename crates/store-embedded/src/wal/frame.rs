@@ -14,12 +14,8 @@ pub(crate) const BLOCK: usize = 4096;
 /// The length of all that precedes the rows.
 const HEAD: usize = 24;
 const FRAME: [u8; 4] = *b"RBFR";
-/// The beginning of a log that names the checkpoint that its frames follow.
-const FILE: [u8; 16] = *b"ringback-redo-03";
-/// The beginning of a log as earlier versions wrote it: its last block is an end mark, and it names no checkpoint.
-const FILE_WITHOUT_BASE: [u8; 16] = *b"ringback-redo-02";
-/// The beginning of a log of versions before those, without an end mark.
-const FILE_WITHOUT_END: [u8; 16] = *b"ringback-redo-01";
+/// The beginning of a log.
+const FILE: [u8; 16] = *b"ringback-redo-01";
 /// The beginning of an end mark.
 const END: [u8; 16] = *b"ringback-redoend";
 
@@ -76,18 +72,17 @@ fn length(bytes: &[u8]) -> u32 {
 
 /// The first block of a log, which names its generation and the number of the checkpoint that its frames follow.
 pub(crate) fn head(generation: u64, base: u64) -> Vec<u8> {
-    block(FILE, generation, Some(base))
+    block(FILE, generation, base)
 }
 
 /// The last block of a log. A log that has none behind its frames was cut.
 pub(crate) fn end_mark(generation: u64) -> Vec<u8> {
-    block(END, generation, None)
+    block(END, generation, 0)
 }
 
 /// A block of `magic`, the generation and the number of a checkpoint, with a checksum over all of it.
-fn block(magic: [u8; 16], generation: u64, base: Option<u64>) -> Vec<u8> {
-    let mut block = [&magic[..], &generation.to_le_bytes()].concat();
-    block.extend(base.iter().flat_map(|base| base.to_le_bytes()));
+fn block(magic: [u8; 16], generation: u64, base: u64) -> Vec<u8> {
+    let mut block = [&magic[..], &generation.to_le_bytes(), &base.to_le_bytes()].concat();
     block.extend_from_slice(&xxh3_64_with_seed(&block, generation).to_le_bytes());
     block.resize(BLOCK, 0);
     block
@@ -97,25 +92,15 @@ fn block(magic: [u8; 16], generation: u64, base: Option<u64>) -> Vec<u8> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub(crate) generation: u64,
-    /// Whether an end mark belongs to the log. Earlier versions wrote none.
-    pub(crate) has_end: bool,
-    /// The number of the checkpoint that the frames follow, once one has been written behind it. Earlier versions named
-    /// none.
-    pub(crate) base: Option<u64>,
+    /// The number of the checkpoint that the frames follow.
+    pub(crate) base: u64,
 }
 
 impl Head {
     /// The first block of `file`; `None` if it is not that of a log.
     pub(crate) fn parse(file: &[u8]) -> Option<Self> {
-        let generation = number(file.get(FILE.len()..)?)?;
-        let first = file.get(..BLOCK)?;
-        let base = number(file.get(FILE.len() + 8..)?)?;
-        if first == block(FILE, generation, Some(base)) {
-            return Some(Self { generation, has_end: true, base: Some(base) });
-        }
-        let begins_with = |magic| first == block(magic, generation, None);
-        let has_end = begins_with(FILE_WITHOUT_BASE);
-        (has_end || begins_with(FILE_WITHOUT_END)).then_some(Self { generation, has_end, base: None })
+        let (generation, base) = (number(file.get(FILE.len()..)?)?, number(file.get(FILE.len() + 8..)?)?);
+        (file.get(..BLOCK)? == head(generation, base)).then_some(Self { generation, base })
     }
 }
 

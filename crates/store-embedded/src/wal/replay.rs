@@ -117,8 +117,8 @@ pub(crate) enum Damage {
 
 /// Reads the bytes of a log whose frames up to the number `checkpoint` are in the database.
 pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
-    let Head { generation, has_end, base } = Head::parse(file).ok_or(Damage::At(0))?;
-    if base.is_some_and(|base| base > checkpoint) {
+    let Head { generation, base } = Head::parse(file).ok_or(Damage::At(0))?;
+    if base > checkpoint {
         return Err(Damage::DatabaseIsOlder);
     }
     let at = |offset: usize, above| Whole::parse(file.get(offset..)?, generation, above);
@@ -136,14 +136,14 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
         return Err(Damage::At(BLOCK));
     }
     // The log of this database has all frames up to a checkpoint until it names it.
-    let is_older = base.is_some_and(|base| base < checkpoint) && last.is_none_or(|last| last < checkpoint);
+    let is_older = base < checkpoint && last.is_none_or(|last| last < checkpoint);
     let sequence = last.unwrap_or(0).max(checkpoint);
     let mut behind = (offset..file.len()).step_by(BLOCK);
     if behind.clone().any(|later| at(later, sequence).is_some()) {
         return Err(Damage::At(offset));
     }
     let end = frame::end_mark(generation);
-    if has_end && !behind.any(|later| file[later..].starts_with(&end)) {
+    if !behind.any(|later| file[later..].starts_with(&end)) {
         return Err(Damage::NoEnd);
     }
     if is_older {

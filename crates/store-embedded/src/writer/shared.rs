@@ -17,7 +17,6 @@ use super::{Writer, start};
 use crate::call_faults::CallFaults;
 use crate::error::Result;
 use crate::location::{Medium, StoreLocation, lock};
-use crate::tables::Fixed;
 use crate::txn::Txn;
 
 /// The memory that a store without a file lives in. It keeps the jobs while it lives, so that a
@@ -116,14 +115,14 @@ impl SharedWriter {
         join(&current.thread);
         let handle = match self.runs_on {
             RunsOn::Thread => {
-                let (queue, thread, fixed) = start(&self.location, shards)?;
+                let (queue, thread, shards) = start(&self.location, shards)?;
                 current.thread = Arc::new(Mutex::new(Some(thread)));
                 let (queue, thread) = (Some(queue), Arc::clone(&current.thread));
-                Handle { fixed, runner: Runner::Thread { queue, thread } }
+                Handle { shards, runner: Runner::Thread { queue, thread } }
             }
             RunsOn::Callers => {
                 let writer = Writer::open(&self.location, shards)?;
-                Handle { fixed: writer.fixed, runner: Runner::Callers(Box::new(Mutex::new(writer))) }
+                Handle { shards: writer.shards, runner: Runner::Callers(Box::new(Mutex::new(writer))) }
             }
         };
         let handle = Arc::new(handle);
@@ -140,7 +139,7 @@ impl SharedWriter {
 
 /// Sends calls and requests for snapshots to the writer, which ends when the handle is dropped.
 pub(crate) struct Handle {
-    pub(crate) fixed: Fixed,
+    pub(crate) shards: u16,
     runner: Runner,
 }
 

@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ringback_core::contract::StoreError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::super::rows::{Access, Rows, Writing};
+use super::super::rows::{Access, Rows, Writing, pack};
 use crate::error::Result;
 
 /// Rows by shard and name.
@@ -14,9 +16,7 @@ pub(crate) type ByName<V> = BTreeMap<(u16, String), V>;
 pub(crate) type Stored<A> = Rows<A, (u16, &'static str), &'static [u8]>;
 
 /// A row of counts. One without jobs is not stored.
-pub(crate) trait CountRow: Copy + Default {
-    fn pack(&self) -> Vec<u8>;
-    fn unpack(raw: &[u8]) -> Option<Self>;
+pub(crate) trait CountRow: Copy + Default + Serialize + DeserializeOwned {
     /// Whether the row need not be stored.
     fn is_blank(&self) -> bool;
 }
@@ -88,7 +88,7 @@ impl<V: CountRow> Cache<Writing<'_>, V> {
                     self.stored.remove((shard, &*name))?;
                     self.rows.entry(shard).or_default().remove(&name);
                 } else {
-                    self.stored.insert((shard, &*name), row.pack().as_slice())?;
+                    self.stored.insert((shard, &*name), pack(&row).as_slice())?;
                 }
             }
         }
@@ -97,5 +97,5 @@ impl<V: CountRow> Cache<Writing<'_>, V> {
 }
 
 pub(crate) fn unpack<V: CountRow>(raw: &[u8]) -> Result<V> {
-    Ok(V::unpack(raw).ok_or(StoreError::Unreadable("a row of counts"))?)
+    Ok(postcard::from_bytes(raw).map_err(|_| StoreError::Unreadable("a row of counts"))?)
 }

@@ -6,7 +6,6 @@ use std::fmt;
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
-use super::super::rows::pack;
 use super::cache::CountRow;
 
 /// How many jobs are delayed, ready, reserved and dead; or a difference of such counts.
@@ -39,14 +38,6 @@ impl LaneCounts {
 }
 
 impl CountRow for LaneCounts {
-    fn pack(&self) -> Vec<u8> {
-        pack(self)
-    }
-
-    fn unpack(row: &[u8]) -> Option<Self> {
-        postcard::from_bytes(row).ok()
-    }
-
     fn is_blank(&self) -> bool {
         self.is_empty()
     }
@@ -89,8 +80,6 @@ pub(crate) struct TopicRow {
     pub(crate) topics: u64,
     /// In rows of sums only: topics that are paused.
     pub(crate) paused: u64,
-    /// Stored after the others, and only if not zero, since older rows end before it.
-    #[serde(skip)]
     pub(crate) ended: EndedCounts,
 }
 
@@ -113,20 +102,6 @@ impl TopicRow {
 }
 
 impl CountRow for TopicRow {
-    fn pack(&self) -> Vec<u8> {
-        let mut row = pack(self);
-        if self.ended != EndedCounts::default() {
-            row = postcard::to_extend(&self.ended, row).expect("plain data always serialises");
-        }
-        row
-    }
-
-    fn unpack(row: &[u8]) -> Option<Self> {
-        let (topic, rest) = postcard::take_from_bytes::<Self>(row).ok()?;
-        let ended = if rest.is_empty() { EndedCounts::default() } else { postcard::from_bytes(rest).ok()? };
-        Some(Self { ended, ..topic })
-    }
-
     fn is_blank(&self) -> bool {
         *self == Self::default()
     }
@@ -175,20 +150,5 @@ impl fmt::Display for Sums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [lanes, topics, paused] = self.0;
         write!(f, "{lanes} lanes with jobs, {topics} topics with jobs or paused, {paused} paused")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_with_and_without_counts_of_ended_jobs_are_read() {
-        let before = TopicRow { lanes: 300, pause: Pause::Paused, ..TopicRow::default() };
-        assert_eq!(TopicRow::unpack(&[0xac, 0x02, 1, 0, 0]), Some(before));
-        assert_eq!(before.pack(), [0xac, 0x02, 1, 0, 0]);
-        let now = TopicRow { ended: EndedCounts { done: 1, cancelled: 1 << 40 }, ..before };
-        assert_eq!(TopicRow::unpack(&now.pack()), Some(now));
-        assert_eq!(TopicRow::unpack(&[1, 9]), None);
     }
 }

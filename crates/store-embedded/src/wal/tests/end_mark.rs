@@ -4,8 +4,6 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
 use super::*;
 use crate::wal::log::Disk;
 
@@ -185,22 +183,6 @@ fn a_log_with_two_end_marks_may_be_cut_behind_the_first() {
     for cut in (first..=file.len()).step_by(BLOCK) {
         assert_eq!(replayed(&file[..cut], 0), Ok(vec![1, 2]), "cut at byte {cut}");
     }
-}
-
-/// Earlier versions wrote none.
-#[test]
-fn a_log_of_the_former_format_needs_no_end_mark() {
-    let mut head = [&b"ringback-redo-01"[..], &GENERATION.to_le_bytes()].concat();
-    head.extend_from_slice(&xxh3_64_with_seed(&head, GENERATION).to_le_bytes());
-    head.resize(BLOCK, 0);
-    let frames = [small(1), large(2), large(3)].concat();
-    let file = [&head[..], &frames, &[0; 4 * BLOCK]].concat();
-    assert_eq!(replayed(&file, 0), Ok(vec![1, 2, 3]));
-    for torn in tail() {
-        assert_eq!(replayed(&file[..torn], 0), Ok(vec![1, 2]), "cut at byte {torn}");
-    }
-    assert_eq!(replayed(&file[..tail().end], 0), Ok(vec![1, 2, 3]));
-    assert_eq!(replayed(&file[..BLOCK], 0), Ok(vec![]));
 }
 
 #[test]
