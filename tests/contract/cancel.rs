@@ -89,7 +89,7 @@ pub(crate) async fn a_repeated_cancel_gives_the_same_answer(bench: &Workbench) {
         (State::Dead, CANCELLED),
         (State::Reserved, REQUESTED),
     ] {
-        let job = bench.job_in(state, bench.job(state.name())).await;
+        let job = bench.job_in(state, bench.job(state.into())).await;
         assert_eq!(bench.cancel(&job.key).await, answer, "{state}");
         let stats = bench.stats().await;
         assert_eq!(bench.cancel(&job.key).await, answer, "{state}");

@@ -100,7 +100,7 @@ pub(crate) async fn the_pages_have_the_dead_jobs_of_a_topic_in_order_of_death(be
     let mixed = mine.zip(others).flat_map(|(one, other)| [one, other]).collect();
     let dead = one_by_one(bench, mixed).await;
     for state in [State::Delayed, State::Reserved, State::Ready] {
-        bench.job_in(state, bench.job(state.name())).await;
+        bench.job_in(state, bench.job(state.into())).await;
     }
     let dead_jobs = all(bench, &of_topic(TOPIC)).await;
     let mine: Vec<_> = dead.iter().filter(|(job, ..)| job.key.topic.as_str() == TOPIC).collect();

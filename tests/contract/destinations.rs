@@ -353,7 +353,7 @@ async fn page(
 
 pub(crate) async fn destinations_come_page_by_page_with_the_sums_of_their_lanes(bench: &Workbench) {
     for state in STATES {
-        bench.job_in(state, bench.job_of("one", state.name())).await;
+        bench.job_in(state, bench.job_of("one", state.into())).await;
     }
     bench.accept(bench.job_of("~t/two", "a")).await;
     bench.accept(bench.job_of("~tt/two", "a").to("https://b.example").after(LONG)).await;

@@ -39,7 +39,7 @@ pub(crate) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_f
     let keep = ms(300);
     let bench = bench.with(|options| options.keep_done = keep).await;
     for state in [State::Done, State::Cancelled] {
-        let name = state.name();
+        let name: &str = state.into();
         let at = now();
         let ended = bench.job_in(state, bench.job(name)).await;
         let mut n = 0;

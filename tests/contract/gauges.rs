@@ -5,6 +5,7 @@ use std::time::Duration;
 use ringback_core::contract::{JobGauge, MAX_LANES_SEARCHED, ShardGauges, StateCounts};
 use ringback_core::job::{NewJob, Topic};
 use ringback_core::state::State;
+use strum::VariantArray as _;
 
 use super::jobs::{LONG, STATES, TOPIC, With, ms};
 use super::topics::topic;
@@ -27,15 +28,15 @@ async fn all(bench: &Workbench) -> JobGauge {
 }
 
 fn states(states: &StateCounts) -> [u64; 6] {
-    State::ALL.map(|state| *states.clone().of(state))
+    std::array::from_fn(|n| *states.clone().of(State::VARIANTS[n]))
 }
 
 pub(crate) async fn a_shard_counts_its_jobs_by_state(bench: &Workbench) {
     assert_eq!(all(bench).await, JobGauge::empty());
     let mut expected = [0; 6];
     for state in STATES {
-        bench.job_in(state, bench.job(state.name())).await;
-        expected[State::ALL.into_iter().position(|other| other == state).expect("a state")] += 1;
+        bench.job_in(state, bench.job(state.into())).await;
+        expected[state as usize] += 1;
         assert_eq!(states(&all(bench).await.states), expected, "{state}");
     }
     assert_eq!(expected, [1; 6]);
@@ -103,7 +104,7 @@ pub(crate) async fn a_carrier_that_has_lost_the_shard_gets_no_gauges(bench: &Wor
 
 pub(crate) async fn topics_have_gauges_of_their_own_in_the_order_they_are_asked_for(bench: &Workbench) {
     for state in STATES {
-        bench.job_in(state, bench.job_of("one", state.name())).await;
+        bench.job_in(state, bench.job_of("one", state.into())).await;
     }
     bench.accept(bench.job_of("one.two", "a")).await;
     bench.accept(bench.job_of("on", "a").after(LONG)).await;

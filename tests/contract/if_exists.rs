@@ -293,7 +293,7 @@ pub(crate) async fn an_update_changes_other_content_of_a_job_that_has_not_ended_
     let free = updating(bench, bench.job("free").after(LONG));
     answered(bench, &free, SubmitResult::Created).await;
     for state in STATES {
-        let old = bench.job(state.name()).after(if state == State::Delayed { LONG } else { ms(0) });
+        let old = bench.job(state.into()).after(if state == State::Delayed { LONG } else { ms(0) });
         let job = bench.job_in(state, old.clone()).await;
         let wanted = if state == State::Cancelled { SubmitResult::Cancelled } else { SubmitResult::Repeated };
         assert_eq!(
@@ -301,13 +301,13 @@ pub(crate) async fn an_update_changes_other_content_of_a_job_that_has_not_ended_
             Submitted { answer: wanted, job },
             "{state}"
         );
-        let new = updating(bench, bench.job(state.name()).content(2).body(vec![9; 9000]).after(2 * LONG));
+        let new = updating(bench, bench.job(state.into()).content(2).body(vec![9; 9000]).after(2 * LONG));
         let answer = submit(bench, &new).await;
         match (state, answer.answer) {
             (State::Delayed | State::Ready, SubmitResult::Replaced) => {
                 assert_eq!((answer.job.state, answer.job.attempts), (State::Delayed, 0));
                 let again =
-                    updating(bench, bench.job(state.name()).content(2).body(vec![9; 9000]).after(2 * LONG));
+                    updating(bench, bench.job(state.into()).content(2).body(vec![9; 9000]).after(2 * LONG));
                 answered(bench, &again, SubmitResult::Repeated).await;
                 run(bench, &new).await;
                 assert_eq!(bench.take_one(&new.key).await.delivery.body, new.delivery.body);

@@ -7,6 +7,7 @@ use ringback_core::job::{Context, Headers, Job, JobKey, NewJob, Trace};
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
+use strum::VariantArray as _;
 
 use super::jobs::{LONG, With, bury, ms, release, retry};
 use super::workbench::Workbench;
@@ -74,7 +75,7 @@ async fn of_every_kind(bench: &Workbench) -> BTreeMap<String, Job> {
 
 pub(crate) async fn the_pages_have_every_job_that_has_not_ended_as_it_is_kept(bench: &Workbench) {
     let kept = of_every_kind(bench).await;
-    let states: BTreeSet<_> = kept.values().map(|job| job.state.name()).collect();
+    let states: BTreeSet<_> = kept.values().map(|job| job.state.to_string()).collect();
     assert_eq!(states.len(), 4, "{states:?}");
     assert_eq!(all(bench, &Filter::default()).await, kept);
 }
@@ -105,7 +106,7 @@ pub(crate) async fn the_pages_of_a_filter_have_what_is_wanted_and_nothing_else(b
     let kept = of_every_kind(bench).await;
     let topics = [None, Some("third"), Some("others"), Some("thir"), Some("third.and-more")];
     for topic in topics {
-        for state in State::ALL.into_iter().map(Some).chain([None]) {
+        for state in State::VARIANTS.iter().copied().map(Some).chain([None]) {
             let filter = Filter {
                 topic: topic.map(|name| name.parse().expect("a topic")),
                 state,

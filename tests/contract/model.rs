@@ -9,6 +9,7 @@ use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
 use ringback_core::policy::Policy;
 use ringback_core::state::State;
+use strum::VariantArray as _;
 
 /// A job is dead when this many leases in a row have expired.
 const MAX_LOST: u32 = 5;
@@ -235,7 +236,8 @@ impl Model {
 
     /// How many jobs are in each state.
     pub(crate) fn per_state(&self) -> [u64; 6] {
-        State::ALL.map(|state| {
+        std::array::from_fn(|n| {
+            let state = State::VARIANTS[n];
             let former = match state {
                 State::Done => self.ended[0],
                 State::Cancelled => self.ended[1],

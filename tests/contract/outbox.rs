@@ -117,7 +117,7 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
 
 pub(crate) async fn jobs_that_end_otherwise_or_are_imported_dead_leave_no_entry(bench: &Workbench) {
     for state in [State::Done, State::Cancelled, State::Delayed] {
-        bench.job_in(state, with_on_dead(bench.job(state.name()))).await;
+        bench.job_in(state, with_on_dead(bench.job(state.into()))).await;
     }
     let lease = bench.reserved(with_on_dead(bench.job("retried"))).await;
     assert_eq!(bench.settle(lease, retry(ms(60_000))).await, Settled::Applied);

@@ -216,7 +216,7 @@ pub(crate) async fn a_late_success_completes_a_job_that_was_moved_and_lost(bench
 
 pub(crate) async fn a_state_that_forbids_a_move_is_returned_and_stays(bench: &Workbench) {
     for state in STATES {
-        let job = bench.job_in(state, bench.job(state.name())).await;
+        let job = bench.job_in(state, bench.job(state.into())).await;
         let (store, key) = (bench.store(), &job.key);
         let refused = MoveResult::Refused(job.clone());
         if state != State::Delayed {

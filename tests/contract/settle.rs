@@ -51,13 +51,13 @@ pub(crate) async fn a_retry_without_a_delay_is_due_at_once(bench: &Workbench) {
 
 pub(crate) async fn a_bury_makes_the_job_dead_with_a_reason(bench: &Workbench) {
     for reason in [Reason::Exhausted, Reason::Gone] {
-        let lease = bench.reserved(bench.job(reason.name())).await;
+        let lease = bench.reserved(bench.job(reason.as_ref())).await;
         let key = lease.key.clone();
         let outcome = Outcome::Bury { reason: reason.clone(), last: seen() };
         assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
         let job = bench.get(&key).await;
         assert_eq!((job.state, job.attempts, job.failures), (State::Dead, 1, 1));
-        assert_eq!((job.last, job.reason.as_deref()), (Some(seen()), Some(reason.name())));
+        assert_eq!((job.last, job.reason.as_deref()), (Some(seen()), Some(reason.as_ref())));
     }
     assert!(bench.take(1).await.is_empty());
     assert!(bench.promote(10).await.next_dead.is_some());

@@ -29,6 +29,7 @@ use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{RedisServer, seed, variable};
+use strum::VariantArray as _;
 
 use self::events::WatchedEvents;
 use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
@@ -326,7 +327,7 @@ impl Pair {
         audit::ledger(&memory);
         redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
         audit::tables(&self.stores[1]).await;
-        assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
+        assert!(State::VARIANTS.len() == 6 && redis.accepted > 0 || steps < 50);
         self.events.compare(&self.stores).await;
     }
 }

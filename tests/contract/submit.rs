@@ -49,7 +49,7 @@ pub(crate) async fn a_job_due_at_a_time_is_due_exactly_then(bench: &Workbench) {
 
 pub(crate) async fn the_same_content_again_returns_the_state_of_the_job(bench: &Workbench) {
     for state in STATES {
-        let job = bench.job(state.name());
+        let job = bench.job(state.into());
         let known = bench.job_in(state, job.clone()).await;
         let accepted = bench.stats().await.accepted;
         // Written differently in time only: what counts is the hash of the content.
@@ -67,7 +67,7 @@ pub(crate) async fn the_same_content_again_returns_the_state_of_the_job(bench: &
 
 pub(crate) async fn other_content_under_a_known_name_is_a_conflict(bench: &Workbench) {
     for state in STATES {
-        let job = bench.job(state.name());
+        let job = bench.job(state.into());
         let known = bench.job_in(state, job.clone()).await;
         let answer = bench.submit(&[job.content(9)]).await.remove(0);
         assert_eq!((answer.answer, &answer.job), (SubmitResult::Conflict, &known), "{state}");

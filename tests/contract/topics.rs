@@ -28,7 +28,7 @@ async fn states(bench: &Workbench, name: &str) -> [u64; 4] {
 pub(crate) async fn each_job_counts_in_the_state_that_it_is_in(bench: &Workbench) {
     let mut expected = [0; 4];
     for state in STATES {
-        bench.job_in(state, bench.job(state.name())).await;
+        bench.job_in(state, bench.job(state.into())).await;
         match state {
             State::Delayed => expected[0] += 1,
             State::Ready => expected[1] += 1,

@@ -10,6 +10,7 @@ use ringback_core::job::{Callback, JobKey, NewJob, TenantLimits, TenantScope, To
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
+use strum::VariantArray as _;
 use tempfile::{TempDir, tempdir};
 
 use super::{audit, job, open, reserve, settle, submit};
@@ -119,8 +120,8 @@ async fn mended_kinds(directory: &Path, damage: &str, kinds: &[(DamageKind, u64)
     assert_eq!((repaired.total(), repaired.repaired), (count, count), "{damage}: {repaired:#?}");
     audit::own(&store).await;
     audit::tables(&store).await;
-    for state in State::ALL.into_iter().filter(|state| *state != State::Cancelled) {
-        let key: JobKey = job(state.name()).key;
+    for state in State::VARIANTS.iter().copied().filter(|state| *state != State::Cancelled) {
+        let key: JobKey = job(state.into()).key;
         let known = store.get(&key).await.expect("get").unwrap_or_else(|| panic!("{damage}: {key} is gone"));
         assert_eq!(known.state, state, "{damage}");
     }

@@ -77,7 +77,7 @@ async fn an_entry_of_an_earlier_due_time_does_not_make_a_job_early() {
 async fn a_due_time_of_a_job_that_is_not_delayed_hands_it_over_no_second_time() {
     let (bench, mut redis) = bench().await;
     for state in [State::Reserved, State::Dead, State::Done] {
-        let job = bench.job_in(state, bench.job(state.name())).await;
+        let job = bench.job_in(state, bench.job(state.into())).await;
         plant_due(&mut redis, &entry(&job)).await;
         bench.promote(10).await;
         assert!(bench.take(10).await.is_empty(), "{state}");
@@ -93,7 +93,7 @@ async fn a_due_time_of_a_job_that_is_not_delayed_hands_it_over_no_second_time() 
 async fn an_entry_of_a_job_that_is_not_ready_gives_no_lease() {
     let (bench, mut redis) = bench().await;
     for state in [State::Reserved, State::Dead, State::Done, State::Cancelled] {
-        let job = bench.job_in(state, bench.job(state.name())).await;
+        let job = bench.job_in(state, bench.job(state.into())).await;
         plant_ready(&mut redis, b"RPUSH", &entry(&job)).await;
         assert!(bench.take(10).await.is_empty(), "{state}");
         assert_eq!(bench.get(&job.key).await, job);

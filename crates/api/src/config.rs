@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ringback_archive::ArchiveUrl;
-use ringback_archive::pipe::{ChildProgram, Serves};
+use ringback_archive::pipe::{ChildProgram, Source};
 use ringback_core::contract::Options;
 use ringback_core::retry::{self, InstallationRetry};
 use ringback_egress::Guard;
@@ -96,7 +96,7 @@ impl Config {
             guard: lookup.group(|get| ringback_egress::parse(get), Guard::default),
             master_keys: lookup.parse("MASTER_KEYS"),
             history: ArchiveUrl::load(lookup)
-                .map(|_| ChildProgram::new(lookup, &["ARCHIVE"], Serves::History)),
+                .map(|_| ChildProgram::new(lookup, &["ARCHIVE"], Source::History)),
             access: Access::load(lookup, listen, has_client_ca),
             dashboard: lookup.parse("UI"),
         }

@@ -93,7 +93,8 @@ impl EndRow {
         let mut fields: Map<String, Value> = serde_json::from_str(request).map_err(|_| UNREADABLE)?;
         // It belongs to the trace of the first submit.
         fields.remove("traceparent");
-        let method = fields.get("method").and_then(Value::as_str).and_then(CallbackMethod::from_name);
+        let method =
+            fields.get("method").and_then(Value::as_str).and_then(|name| name.parse::<CallbackMethod>().ok());
         match (&self.body, method.unwrap_or_default().has_body()) {
             (Some(body), true) => {
                 fields.insert("body_base64".to_owned(), STANDARD.encode(body).into());

@@ -7,6 +7,7 @@ use ringback_core::policy::Policies;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{PolicyBook, Store};
+use strum::VariantArray as _;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
@@ -71,7 +72,7 @@ fn settings(config: &Config, policies: &Policies, shards: usize) -> ArchiveSetti
 }
 
 fn names(ends: EndKinds) -> Vec<&'static str> {
-    EndKind::ALL.into_iter().filter(|kind| ends.has(*kind)).map(EndKind::name).collect()
+    EndKind::VARIANTS.iter().copied().filter(|kind| ends.has(*kind)).map(<&str>::from).collect()
 }
 
 #[cfg(test)]

@@ -74,14 +74,7 @@ impl Config {
             lookup.reject("ARCHIVE_ENDS", why);
             EndKinds::all()
         });
-        let with_bodies = match lookup.text("ARCHIVE_BODIES").as_str() {
-            "on" => true,
-            "off" => false,
-            _ => {
-                lookup.reject("ARCHIVE_BODIES", "must be on or off");
-                true
-            }
-        };
+        let with_bodies = lookup.is_on("ARCHIVE_BODIES");
         let keep = keep(&lookup.text("ARCHIVE_KEEP")).unwrap_or_else(|why| {
             lookup.reject("ARCHIVE_KEEP", why);
             None

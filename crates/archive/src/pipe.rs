@@ -10,5 +10,5 @@ mod program;
 mod sink;
 
 pub use self::history::{ChildHistory, serve_history};
-pub use self::program::{ChildProgram, Serves};
+pub use self::program::{ChildProgram, Source};
 pub use self::sink::{ChildSink, serve};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringback_archive::pipe::Serves;
+use ringback_archive::pipe::Source;
 use ringback_archive::{ArchiveUrl, SETTINGS as ARCHIVE};
 use ringback_core::contract::Options;
 use ringback_postgres::Server;
@@ -28,15 +28,6 @@ const OWN: &[Setting] = &Setting::table([
     ),
 ]);
 
-/// Where ends come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Store,
-    Pipe,
-    /// None: it answers queries.
-    History,
-}
-
 /// The configuration of an archiver.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -58,15 +49,7 @@ impl Config {
     pub fn load(lookup: &mut Lookup) -> Self {
         let store =
             lookup.group(|get| settings::parse(get, CALL_TIMEOUT), || settings::defaults(CALL_TIMEOUT));
-        let source = match lookup.text("ARCHIVE_SOURCE").as_str() {
-            "store" => Source::Store,
-            text if text == Serves::Ends.name() => Source::Pipe,
-            text if text == Serves::History.name() => Source::History,
-            _ => {
-                lookup.reject("ARCHIVE_SOURCE", "must be store, pipe or history");
-                Source::Store
-            }
-        };
+        let source = lookup.parse("ARCHIVE_SOURCE");
         if source == Source::Store && store.url.starts_with("embedded:") {
             lookup.reject(
                 "STORE",

@@ -14,14 +14,14 @@ mod sqlite;
 
 use std::sync::Arc;
 
-use ringback_archive::{ArchiveUrl, pipe, start};
+use ringback_archive::pipe::{self, Source};
+use ringback_archive::{ArchiveUrl, start};
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks};
 use ringback_store::Store;
 
 pub use self::config::Config;
-use self::config::Source;
 use self::database::{Database, HistoryDatabase};
 
 /// How many relays share the shards. While the database commits for one, another takes ends.

@@ -50,7 +50,7 @@ pub async fn run(scenarios: &[&Scenario], setup: &Setup) -> Vec<&'static str> {
         "available_mib": usage::available_mib(),
         "quick": setup.size == Size::Quick,
         "shards": setup.shards,
-        "profiles": setup.profiles.iter().map(|profile| profile.name()).collect::<Vec<_>>(),
+        "profiles": setup.profiles,
         "debug_build": cfg!(debug_assertions),
     } }));
     let mut broken = Vec::new();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringback_core::contract::Options;
 use ringback_store::{Store, settings};
 use ringback_testkit::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
+use serde::Serialize;
 
 /// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,8 @@ impl Size {
 }
 
 /// When Redis syncs its log to disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// Before it answers a write.
     Always,
@@ -35,15 +37,6 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The value of `appendfsync`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::EverySec => "everysec",
-        }
-    }
-
     /// A server with this setting.
     pub(crate) fn redis(self) -> RedisOptions {
         RedisServer::options().persistence(match self {

@@ -5,6 +5,7 @@ use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 use ringback_core::contract::BulkVerb;
 use ringback_service::telemetry;
 use ringback_store::Store;
+use strum::VariantArray as _;
 
 /// Gauges that are read from the store when metrics are asked for. Their sums and maxima over all carriers are
 /// those of the installation.
@@ -56,8 +57,8 @@ impl Metrics {
             meter.f64_histogram("ringback_carrier_firing_lateness_seconds").with_boundaries(seconds);
         let changed = meter.u64_counter("ringback_carrier_changed_jobs_total");
         let changed = changed.with_description("Jobs changed by bulk operations on a filter").build();
-        for verb in BulkVerb::ALL {
-            changed.add(0, &[KeyValue::new("action", verb.name())]);
+        for &verb in BulkVerb::VARIANTS {
+            changed.add(0, &[KeyValue::new("action", <&str>::from(verb))]);
         }
         Self {
             promoted: counter("ringback_carrier_promoted_jobs_total", "Jobs moved from delayed to ready"),

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use strum::VariantArray as _;
+
 /// The longest sleep between two passes over a shard.
 pub(crate) const MAX_SLEEP: Duration = Duration::from_secs(5);
 /// The shortest sleep after a pass that moved jobs, unless more is due at once. What becomes due
@@ -10,7 +12,7 @@ pub(crate) const MAX_SLEEP: Duration = Duration::from_secs(5);
 pub(crate) const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 /// The kinds of passes over a shard, the most urgent first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub(crate) enum PassKind {
     /// Makes due jobs ready.
     Promote,
@@ -21,8 +23,6 @@ pub(crate) enum PassKind {
 }
 
 impl PassKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Promote, Self::Recover, Self::Evict];
-
     /// Returns the kind to try after this one failed. The kinds take turns, so that one that fails
     /// does not block the others.
     pub(crate) const fn after_failure(self) -> Self {
@@ -49,7 +49,7 @@ pub(crate) enum Step {
 /// comes first, except `last`: each pass is limited, so the others get a turn in between.
 pub(crate) fn next_step(next_due: NextDue, last: Option<PassKind>) -> Step {
     let is_due = |kind: &PassKind| next_due.0[*kind as usize] == Some(Duration::ZERO);
-    let due = || PassKind::ALL.into_iter().filter(is_due);
+    let due = || PassKind::VARIANTS.iter().copied().filter(is_due);
     match due().find(|kind| Some(*kind) != last).or_else(|| due().next()) {
         Some(kind) => Step::Pass(kind),
         None => Step::Sleep(next_due.0.into_iter().flatten().min().unwrap_or(MAX_SLEEP).min(MAX_SLEEP)),
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn after_failures_each_kind_has_its_turn() {
         let turns = std::iter::successors(Some(PassKind::Promote), |kind| Some(kind.after_failure()));
-        assert_eq!(turns.take(3).collect::<Vec<_>>(), PassKind::ALL);
+        assert_eq!(turns.take(3).collect::<Vec<_>>(), PassKind::VARIANTS);
         assert_eq!(PassKind::Evict.after_failure(), PassKind::Promote);
     }
 }

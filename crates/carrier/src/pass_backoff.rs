@@ -1,9 +1,11 @@
 //! Backoff per kind of pass: a kind that fails waits, and the others go on. Pure but for the jitter.
 
+use std::array;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use ringback_service::backoff::Backoff;
+use strum::VariantArray as _;
 use tokio::time::Instant;
 
 use crate::pace::{NextDue, PassKind};
@@ -40,7 +42,8 @@ impl PassBackoff {
 
     /// Extends the times of kinds that have to wait.
     pub(crate) fn delay(&self, next_due: NextDue, now: Instant) -> NextDue {
-        NextDue(PassKind::ALL.map(|kind| Some(next_due.0[kind as usize]?.max(self.wait(kind, now)))))
+        let later = |kind: PassKind| Some(next_due.0[kind as usize]?.max(self.wait(kind, now)));
+        NextDue(array::from_fn(|n| later(PassKind::VARIANTS[n])))
     }
 
     /// Returns the kind that may run first, `wanted` if possible, and how long it has to wait.
@@ -100,7 +103,7 @@ mod tests {
         backoff.failed(Recover, now);
         assert_eq!(backoff.allowed(Promote, now), (Evict, Duration::ZERO));
         backoff.failed(Evict, now);
-        let soonest = PassKind::ALL.map(|kind| (kind, backoff.wait(kind, now))).into_iter();
+        let soonest = PassKind::VARIANTS.iter().map(|kind| (*kind, backoff.wait(*kind, now)));
         let soonest = soonest.min_by_key(|(_, wait)| *wait).unwrap();
         assert_eq!(backoff.allowed(Promote, now), soonest);
         assert!(soonest.1 > Duration::ZERO);

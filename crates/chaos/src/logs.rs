@@ -1,6 +1,5 @@
 //! What the logs of processes say: edges, and lines of level ERROR.
 
-use ringback_core::contract::EdgeName;
 use ringback_testkit::history::{Alarm, Edge, Entry, History, JobState, LogLevel, LogLine};
 use ringback_testkit::recorded::write_epoch;
 use serde_json::Value;
@@ -91,7 +90,7 @@ fn write_edge(fields: &Value, t: u64, history: &History) -> Option<()> {
     history.write(&Entry::Edge(Edge {
         t,
         job: &format!("{}/{}", fields["job.topic"].as_str()?, fields["job.id"].as_str()?),
-        edge: EdgeName::from_name(fields["why"].as_str()?)?,
+        edge: fields["why"].as_str()?.parse().ok()?,
         from: state("from")?,
         to: state("to")?,
     }));

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use strum::VariantArray as _;
+
 use crate::fault::Kind;
 use crate::store_kind::StoreKind;
 
@@ -55,7 +57,7 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Asked, String> {
     let mut options = Options {
         load: Duration::from_secs(SECONDS),
         seed: u64::from(rand::random::<u32>()),
-        stores: StoreKind::ALL.to_vec(),
+        stores: StoreKind::VARIANTS.to_vec(),
         kinds: Vec::new(),
         is_lossy: false,
         rate: 60,
@@ -67,7 +69,7 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Asked, String> {
             ("--seconds", text) => options.load = Duration::from_secs(number(&arg, text)?),
             ("--seed", text) => options.seed = number(&arg, text)?,
             ("--rate", text) => options.rate = number::<u64>(&arg, text)?.max(1),
-            ("--store", "all") => options.stores = StoreKind::ALL.to_vec(),
+            ("--store", "all") => options.stores = StoreKind::VARIANTS.to_vec(),
             ("--store", name) => options.stores = vec![store(name)?],
             ("--lossy", "") => options.is_lossy = true,
             ("--faults", names) => options.kinds = kinds(names)?,
@@ -83,8 +85,7 @@ fn number<T: std::str::FromStr>(arg: &str, text: &str) -> Result<T, String> {
 }
 
 fn store(name: &str) -> Result<StoreKind, String> {
-    let found = StoreKind::ALL.into_iter().find(|store| store.name() == name);
-    found.ok_or_else(|| format!("{name} is not a store\n\n{}", help()))
+    name.parse().map_err(|_| format!("{name} is not a store\n\n{}", help()))
 }
 
 fn kinds(names: &str) -> Result<Vec<Kind>, String> {
@@ -98,7 +99,7 @@ fn kinds(names: &str) -> Result<Vec<Kind>, String> {
 fn help() -> String {
     let kinds = |store: StoreKind| {
         let names = Kind::of(store).map(Kind::name);
-        format!("Faults on {}: {}", store.name(), names.collect::<Vec<_>>().join(" "))
+        format!("Faults on {}: {}", store, names.collect::<Vec<_>>().join(" "))
     };
     let lossy: Vec<_> = Kind::ALL.into_iter().filter(|kind| kind.is_lossy()).map(Kind::name).collect();
     format!(
@@ -120,7 +121,7 @@ Exit status: 0 if nothing is violated, 1 if something is, 2 if the run failed.
 
 {}",
         lossy.join(" "),
-        StoreKind::ALL.map(kinds).join("\n"),
+        StoreKind::VARIANTS.iter().copied().map(kinds).collect::<Vec<_>>().join("\n"),
     )
 }
 

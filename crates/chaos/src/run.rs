@@ -24,7 +24,7 @@ const LIVE: u64 = 15_000_000;
 pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
     let directory = options.keep.clone().unwrap_or_else(std::env::temp_dir);
     std::fs::create_dir_all(&directory).expect("the directory of histories can be made");
-    let name = format!("chaos-{}-{}-{}.jsonl", store.name(), options.seed, std::process::id());
+    let name = format!("chaos-{}-{}-{}.jsonl", store, options.seed, std::process::id());
     let path = directory.join(name);
     let history = History::create(&path).expect("the history can be created");
     begin(&history, store, options);
@@ -62,7 +62,7 @@ pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
 }
 
 fn begin(history: &History, store: StoreKind, options: &Options) {
-    let (store, seed, seconds) = (store.name(), options.seed, options.load.as_secs());
+    let (store, seed, seconds) = (store, options.seed, options.load.as_secs());
     history.write(&Entry::Start(Start {
         t: 0,
         wall: history.wall(),

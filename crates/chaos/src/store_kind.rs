@@ -1,7 +1,8 @@
 //! On which store a run is made.
 
 /// A kind of store, with the processes that go with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum StoreKind {
     /// Redis, with two processes of each role.
     Redis,
@@ -11,19 +12,4 @@ pub enum StoreKind {
     Sentinel,
     /// One `ringback up` on an embedded store.
     Embedded,
-}
-
-impl StoreKind {
-    /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Redis, Self::Cluster, Self::Sentinel, Self::Embedded];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Redis => "redis",
-            Self::Cluster => "cluster",
-            Self::Sentinel => "sentinel",
-            Self::Embedded => "embedded",
-        }
-    }
 }

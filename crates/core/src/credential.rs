@@ -115,6 +115,8 @@ impl Credential {
 
 /// Something that a credential has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// A bearer token (RFC 6750).
     Bearer,
@@ -124,25 +126,6 @@ pub enum Kind {
     Certificate,
     /// Certificate authorities instead of those of the notifier.
     Ca,
-}
-
-impl Kind {
-    const ALL: [Self; 4] = [Self::Bearer, Self::Basic, Self::Certificate, Self::Ca];
-
-    /// The name in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bearer => "bearer",
-            Self::Basic => "basic",
-            Self::Certificate => "certificate",
-            Self::Ca => "ca",
-        }
-    }
-
-    /// The kind with a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
 }
 
 #[cfg(test)]
@@ -160,13 +143,5 @@ mod tests {
         {
             assert!(wrong.parse::<CredentialKey>().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn kinds_are_known_by_their_names() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::from_name(kind.name()), Some(kind));
-        }
-        assert_eq!(Kind::from_name("token"), None);
     }
 }

@@ -28,6 +28,7 @@ pub mod hex;
 pub mod job;
 pub mod lane;
 pub mod limits;
+pub mod names;
 pub mod outcome;
 pub mod policy;
 pub mod retry;

@@ -76,7 +76,8 @@ pub struct Failure {
 }
 
 /// Why a job is dead.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::AsRefStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Reason {
     /// Its retries are used up, or the next one would come later than the installation allows.
     Exhausted,
@@ -91,22 +92,8 @@ pub enum Reason {
     /// [`MAX_LOST`](crate::limits::MAX_LOST) leases in a row ran out without an outcome.
     Lost,
     /// Its consumer's reason; at most [`MAX_REASON`](crate::limits::MAX_REASON) bytes are kept.
+    #[strum(transparent)]
     Custom(String),
-}
-
-impl Reason {
-    /// Its name in the API and the docs.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Exhausted => "exhausted",
-            Self::Gone => "gone",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::ForbiddenAddress => "forbidden-address",
-            Self::Lost => "lost",
-            Self::Custom(reason) => reason,
-        }
-    }
 }
 
 /// The last failed attempt of a job.

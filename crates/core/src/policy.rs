@@ -4,7 +4,6 @@ mod secret;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use crate::clock::Timestamp;
 use crate::contract::{EndKind, EndKinds};
 use crate::credential::{CredentialKey, CredentialName};
 use crate::job::{Callback, Headers, Topic};
+use crate::names::must_be;
 use crate::retry::RetryPolicy;
 
 /// The longest policy as JSON without its secrets, in bytes.
@@ -179,7 +179,8 @@ pub enum Metrics {
 }
 
 /// Which attempts are logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
 pub enum Logging {
     /// Failed attempts, and the success of a job that needed more than one attempt.
     #[default]
@@ -202,19 +203,6 @@ impl Logging {
             Self::Failed => attempt > 1,
             Self::All => true,
             Self::Off => false,
-        }
-    }
-}
-
-impl FromStr for Logging {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "failed" => Ok(Self::Failed),
-            "all" => Ok(Self::All),
-            "off" => Ok(Self::Off),
-            _ => Err("must be failed, all or off".to_owned()),
         }
     }
 }

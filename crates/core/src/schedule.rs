@@ -12,6 +12,7 @@ use std::time::Duration;
 pub use cron::{Cron, CronError};
 pub use key::{ScheduleId, ScheduleKey};
 pub use plan::{MAX_MISSED, ON_TIME, Plan};
+use serde::{Deserialize, Serialize};
 pub use stored::UnreadableSchedule;
 
 use crate::clock::{Timestamp, millis, millis_up};
@@ -86,7 +87,10 @@ impl Rule {
 }
 
 /// What becomes of firings that were missed because no carrier was there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(strum::Display, strum::EnumString, strum::VariantArray, strum::VariantNames)]
+#[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum Missed {
     /// Nothing.
     Skip,
@@ -97,41 +101,17 @@ pub enum Missed {
     All,
 }
 
-impl Missed {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Skip, Self::One, Self::All];
-
-    /// Its name in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Skip => "skip",
-            Self::One => "one",
-            Self::All => "all",
-        }
-    }
-}
-
 /// What happens at a time of the schedule while the job of its last firing has not ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(strum::Display, strum::EnumString, strum::VariantArray, strum::VariantNames)]
+#[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum Overlap {
     /// It fires.
     #[default]
     Allow,
     /// It does not fire while that job is delayed, ready or reserved.
     Skip,
-}
-
-impl Overlap {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Allow, Self::Skip];
-
-    /// Its name in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Skip => "skip",
-        }
-    }
 }
 
 /// What a schedule submits.

@@ -8,6 +8,7 @@ use opentelemetry::metrics::{Counter, Histogram, Meter};
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::FeedName;
 use ringback_service::{GaugeValues, Scrapes};
+use strum::VariantArray as _;
 
 /// The instruments of a feed process; their descriptions are in [`Metrics::new`].
 #[derive(Clone)]
@@ -29,7 +30,8 @@ struct State {
 }
 
 /// What has become of a row, as the label `result`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum RowResult {
     /// A new job.
     Submitted,
@@ -45,30 +47,6 @@ pub(crate) enum RowResult {
     Postponed,
     /// It is not a job.
     Refused,
-}
-
-impl RowResult {
-    const ALL: [Self; 7] = [
-        Self::Submitted,
-        Self::Replaced,
-        Self::Kept,
-        Self::Unchanged,
-        Self::Cancelled,
-        Self::Postponed,
-        Self::Refused,
-    ];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Submitted => "submitted",
-            Self::Replaced => "replaced",
-            Self::Kept => "kept",
-            Self::Unchanged => "unchanged",
-            Self::Cancelled => "cancelled",
-            Self::Postponed => "postponed",
-            Self::Refused => "refused",
-        }
-    }
 }
 
 impl Metrics {
@@ -94,15 +72,15 @@ impl Metrics {
     /// Shows the counters of a feed, which are 0.
     pub(crate) fn begin(&self, feed: &FeedName) {
         self.failures.add(0, &[of(feed)]);
-        for result in RowResult::ALL {
-            self.rows.add(0, &[of(feed), KeyValue::new("result", result.name())]);
+        for &result in RowResult::VARIANTS {
+            self.rows.add(0, &[of(feed), KeyValue::new("result", <&str>::from(result))]);
         }
     }
 
     /// Counts rows.
     pub(crate) fn rows(&self, feed: &FeedName, result: RowResult, count: u64) {
         if count > 0 {
-            self.rows.add(count, &[of(feed), KeyValue::new("result", result.name())]);
+            self.rows.add(count, &[of(feed), KeyValue::new("result", <&str>::from(result))]);
         }
     }
 

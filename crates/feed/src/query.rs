@@ -3,8 +3,6 @@
 
 mod tokens;
 
-use std::fmt::{self, Display};
-
 use self::tokens::{Token, tokens};
 
 /// Whose SQL a query is.
@@ -16,6 +14,8 @@ pub(crate) enum Dialect {
 
 /// A parameter of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", prefix = ":")]
 pub(crate) enum Parameter {
     /// The earliest due time, or the earliest change.
     From,
@@ -25,27 +25,6 @@ pub(crate) enum Parameter {
     After,
     /// The most rows of the page.
     Limit,
-}
-
-impl Parameter {
-    /// All parameters.
-    pub(crate) const ALL: [Self; 4] = [Self::From, Self::To, Self::After, Self::Limit];
-
-    /// Its name in a query.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::From => ":from",
-            Self::To => ":to",
-            Self::After => ":after",
-            Self::Limit => ":limit",
-        }
-    }
-}
-
-impl Display for Parameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// A query whose parameters are known.
@@ -72,7 +51,7 @@ impl Query {
                 }
                 Token::Parameter(name) => name,
             };
-            let known = Parameter::ALL.into_iter().find(|known| known.name() == name);
+            let known: Option<Parameter> = name.strip_prefix(':').and_then(|name| name.parse().ok());
             let known = known.ok_or_else(|| {
                 format!("has the parameter {name}: the parameters are :from, :to, :after and :limit")
             })?;
@@ -87,7 +66,7 @@ impl Query {
             }
         }
         let missing: Vec<_> =
-            required.iter().filter(|parameter| !parameters.contains(parameter)).map(|p| p.name()).collect();
+            required.iter().filter(|parameter| !parameters.contains(parameter)).map(<&str>::from).collect();
         if !missing.is_empty() {
             return Err(format!("has no {}", missing.join(" and no ")));
         }
@@ -97,18 +76,20 @@ impl Query {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
 
     #[test]
     fn names_become_numbers_and_the_same_name_the_same_number() {
         let text = "select id from o where due_at >= :from and due_at < :to and id > :after and :from < :to limit :limit";
-        let query = Query::parse(Dialect::Postgres, text, &Parameter::ALL).unwrap();
+        let query = Query::parse(Dialect::Postgres, text, Parameter::VARIANTS).unwrap();
         assert_eq!(
             query.sql,
             "select id from o where due_at >= $1 and due_at < $2 and id > $3 and $1 < $2 limit $4"
         );
-        assert_eq!(query.parameters, Parameter::ALL);
-        let query = Query::parse(Dialect::Sqlite, text, &Parameter::ALL).unwrap();
+        assert_eq!(query.parameters, Parameter::VARIANTS);
+        let query = Query::parse(Dialect::Sqlite, text, Parameter::VARIANTS).unwrap();
         assert_eq!((query.sql.as_str(), query.parameters.len()), (text, 4));
     }
 
@@ -162,7 +143,7 @@ mod tests {
     #[test]
     fn missing_and_unknown_parameters_are_named() {
         let parse = |text, required| Query::parse(Dialect::Postgres, text, required).unwrap_err();
-        let error = parse("select id from o where id > :after", &Parameter::ALL);
+        let error = parse("select id from o where id > :after", Parameter::VARIANTS);
         assert_eq!(error, "has no :from and no :to and no :limit");
         let error = parse("select :form", &[]);
         assert!(error.contains(":form") && error.contains(":from"), "{error}");

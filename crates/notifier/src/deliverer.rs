@@ -308,7 +308,7 @@ impl Deliverer {
         let ms = |length: Duration| length.as_secs_f64() * 1000.0;
         let (duration_ms, lateness_ms) = (ms(attempted.took), ms(attempted.lateness));
         let (topic, id, attempt) = (&lease.key.topic, &lease.key.id, lease.attempt);
-        let next = result.name();
+        let next: &str = result.into();
         if result == AttemptResult::Complete {
             debug!(job.topic = topic.as_str(), job.id = %id, attempt, destination, status, duration_ms, lateness_ms, "delivered");
         } else if attempted.is_out_of_resources() || attempted.is_put_off() {

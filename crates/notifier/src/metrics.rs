@@ -1,32 +1,22 @@
 //! The metrics of a notifier. Each appears on `/metrics` under the name given here.
 
+use std::array;
+
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 use ringback_core::is_planted;
 use ringback_service::telemetry;
+use strum::VariantArray as _;
 
 /// The label `result` of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum AttemptResult {
     Complete,
     Retry,
     Bury,
     Release,
     LeaseLost,
-}
-
-impl AttemptResult {
-    const ALL: [Self; 5] = [Self::Complete, Self::Retry, Self::Bury, Self::Release, Self::LeaseLost];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Retry => "retry",
-            Self::Bury => "bury",
-            Self::Release => "release",
-            Self::LeaseLost => "lease_lost",
-        }
-    }
 }
 
 /// The instruments of a notifier; their descriptions are in [`Metrics::new`].
@@ -63,7 +53,7 @@ impl Metrics {
         let in_flight = meter.u64_gauge("ringback_notifier_in_flight_jobs");
         let attempts = meter.u64_counter("ringback_notifier_attempts_total");
         let attempts = attempts.with_description("Delivery attempts, by result").build();
-        let labels = AttemptResult::ALL.map(|result| [KeyValue::new("result", result.name())]);
+        let labels = array::from_fn(|n| [KeyValue::new("result", <&str>::from(AttemptResult::VARIANTS[n]))]);
         labels.iter().for_each(|label| attempts.add(0, label));
         Self {
             attempts,

@@ -78,6 +78,15 @@ impl Lookup {
         self.read(name, |text| text.parse().map_err(|error: T::Err| in_words(&error.to_string())))
     }
 
+    /// Reads a switch, which is on or off.
+    pub fn is_on(&mut self, name: &str) -> bool {
+        self.read(name, |text| match text {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err("must be on or off".to_owned()),
+        })
+    }
+
     /// Parses a duration within `range`.
     pub fn duration_in(&mut self, name: &str, range: RangeInclusive<Duration>) -> Duration {
         self.read(name, |text| duration_within(text, &range))

@@ -88,7 +88,6 @@ impl EmbeddedStore {
         }
         let found = self.profile();
         if let Some(asked) = self.options.durability.filter(|asked| *asked > found) {
-            let (asked, found) = (asked.name(), found.name());
             return Err(StoreError::Weaker(format!(
                 "RINGBACK_DURABILITY is {asked}, and an embedded store is {found}: set it to {found}, or leave it unset"
             )));

@@ -97,17 +97,16 @@ impl Durability {
     }
 
     fn weaker(&self, asked: Profile) -> StoreError {
-        let Self { node, profile, risk, .. } = self;
-        let (asked, found) = (asked.name(), profile.name());
+        let Self { node, profile: found, risk, .. } = self;
         let remedy = risk.map_or("", Risk::remedy);
-        let other = if *profile == Profile::Unknown { "memory" } else { found };
+        let other = if *found == Profile::Unknown { Profile::Memory } else { *found };
         StoreError::Weaker(format!(
             "RINGBACK_DURABILITY is {asked}, and the store{node} is {found}: {remedy}; or set RINGBACK_DURABILITY to {other}, or leave it unset"
         ))
     }
 
     fn without_replica(&self) -> StoreError {
-        let (node, found) = (&self.node, self.profile.name());
+        let (node, found) = (&self.node, self.profile);
         StoreError::Weaker(format!(
             "RINGBACK_DURABILITY is replicated, and the store{node} is {found} and has no replica: start one (REPLICAOF); or set RINGBACK_DURABILITY to {found}, or leave it unset"
         ))

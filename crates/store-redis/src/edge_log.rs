@@ -2,7 +2,7 @@
 //! answers are the same as without a log.
 
 use redis::Value;
-use ringback_core::contract::{EdgeName, StoreError, TakenEdge, edge_log};
+use ringback_core::contract::{StoreError, TakenEdge, edge_log};
 use ringback_core::job::{JobKey, Topic};
 use ringback_core::state::State;
 
@@ -44,11 +44,13 @@ fn unpack((name, from, to, topic, id, reason): Packed) -> Option<TakenEdge> {
     let (from, to): (Option<State>, Option<State>) = (state(from), state(to));
     let key = JobKey { topic: Topic::from_stored(&topic)?, id: id.parse().ok()? };
     let reason = Some(reason).filter(|reason| !reason.is_empty()).map(Into::into);
-    Some(TakenEdge { key, name: EdgeName::from_name(&name)?, from, to, reason })
+    Some(TakenEdge { key, name: name.parse().ok()?, from, to, reason })
 }
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::contract::EdgeName;
+
     use super::*;
 
     #[test]

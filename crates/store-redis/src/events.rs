@@ -162,7 +162,8 @@ mod tests {
         raw.extend([0, 0, 1, b'a', 0, 3, b'x', b' ', b'y', 4]);
         raw.extend([0, 0, 1, b'b', 0, 0, 2]);
         let events = unpack(raw.into()).unwrap();
-        let found: Vec<_> = events.iter().map(|event| (event.tags.to_vec(), event.kind.name())).collect();
+        let found: Vec<_> =
+            events.iter().map(|event| (event.tags.to_vec(), EventName::from(&event.kind))).collect();
         let tags = vec!["x".to_owned(), "y".to_owned()];
         assert_eq!(found, [(tags, EventName::Done), (Vec::new(), EventName::Promoted)]);
     }

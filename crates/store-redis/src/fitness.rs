@@ -184,7 +184,7 @@ impl RedisStore {
         let Findings { risks, run_ids, .. } = findings;
         let mut fitness = self.fitness.write().unwrap_or_else(PoisonError::into_inner);
         if fitness.as_ref().is_none_or(|before| before.risks != risks) {
-            risks.iter().for_each(|risk| tracing::warn!(profile = profile.name(), "{risk}"));
+            risks.iter().for_each(|risk| tracing::warn!(profile = <&str>::from(profile), "{risk}"));
         }
         *fitness = Some(Fitness { profile, risks, run_ids, sync_tried: Instant::now() });
     }

@@ -14,6 +14,7 @@ use ringback_core::limits::{MAX_ERROR, MAX_REASON, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use ringback_core::token::Token;
+use strum::VariantArray as _;
 
 pub(crate) use self::tombstone::{parse_tombstone, tombstone};
 
@@ -171,7 +172,7 @@ fn time(raw: &mut impl Buf) -> Timestamp {
 
 /// The state with a code.
 pub(crate) fn state(code: u8) -> Option<State> {
-    State::ALL.get(usize::from(code).wrapping_sub(1)).copied()
+    State::VARIANTS.get(usize::from(code).wrapping_sub(1)).copied()
 }
 
 impl Head {

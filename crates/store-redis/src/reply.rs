@@ -5,6 +5,7 @@ use redis::{FromRedisValue, Value};
 use ringback_core::contract::{MoveResult, Settled, StoreError};
 use ringback_core::job::{Job, JobKey};
 use ringback_core::state::State;
+use strum::VariantArray as _;
 
 use super::record::{self, Head};
 
@@ -61,7 +62,7 @@ pub(crate) fn state(code: i64) -> Result<State, StoreError> {
 
 /// The code of a state.
 pub(crate) fn state_code(state: State) -> usize {
-    State::ALL.iter().position(|other| *other == state).map_or(0, |index| index + 1)
+    State::VARIANTS.iter().position(|other| *other == state).map_or(0, |index| index + 1)
 }
 
 /// Reads a job: a list of its state's code, its job state and its record's start, or of its tombstone alone.

@@ -114,7 +114,7 @@ impl Store {
             Backend::Redis(_) => None,
             Backend::Embedded(_) => self.shortage().await,
         };
-        let mut found = format!("{}, {}", self.kind(), self.profile().name());
+        let mut found = format!("{}, {}", self.kind(), self.profile());
         if let Backend::Redis(store) = &self.backend {
             found.push_str(&refused("while their slots move to other nodes of the cluster", &store.moving()));
         }

@@ -17,15 +17,14 @@ macro_rules! figures {
     ($($name:ident: $wanted:literal, $meaning:literal;)*) => {
         /// What is counted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(strum::Display, strum::VariantArray)]
         #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case")]
         pub enum Figure {
             $(#[doc = $meaning] $name,)*
         }
 
         impl Figure {
-            /// All figures, in the order of the table.
-            pub const ALL: &[Self] = &[$(Self::$name),*];
-
             /// What is counted, and what is wrong.
             pub const fn meaning(self) -> &'static str {
                 match self {
@@ -58,12 +57,6 @@ figures! {
     StoreRecovery: 30, "starts of a killed Redis; ms until a submit was accepted again";
     LockRecovery: 1, "holders of locks that stayed away; ms until another held all of them";
     LeaseRecovery: 1, "leases of killed notifiers; ms until a job was delivered again";
-}
-
-impl Figure {
-    fn name(self) -> String {
-        serde_json::to_value(self).ok().and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
-    }
 }
 
 /// What one test has reached.
@@ -115,8 +108,7 @@ impl Reached {
     pub fn write(&self) {
         let Some(directory) = directory() else { return };
         fs::create_dir_all(&directory).expect("target/figures can be made");
-        let file =
-            directory.join(format!("{}-{}.json", self.figure.name(), self.by.replace(['/', ' '], "-")));
+        let file = directory.join(format!("{}-{}.json", self.figure, self.by.replace(['/', ' '], "-")));
         let text = serde_json::to_string(self).expect("it is JSON");
         fs::write(file, text).expect("a figure can be written");
     }

@@ -31,19 +31,19 @@ pub(crate) async fn imports_have_events_of_submits_and_deaths(bench: &Workbench)
 pub(crate) async fn a_submit_that_changes_a_job_has_one_event_and_a_refused_one_has_none(bench: &Workbench) {
     let mut watching = Watching::silent(bench).await;
     for state in STATES {
-        bench.job_in(state, bench.job(state.name())).await;
+        bench.job_in(state, bench.job(state.into())).await;
     }
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
     for (state, wait) in STATES.into_iter().flat_map(|state| [(state, LONG), (state, Duration::ZERO)]) {
         let if_exists = IfExists::Replace { token: bench.token() };
-        let job = NewJob { if_exists, ..bench.job(state.name()).content(2).after(wait) };
+        let job = NewJob { if_exists, ..bench.job(state.into()).content(2).after(wait) };
         for again in [false, true] {
             let answer = bench.submit(std::slice::from_ref(&job)).await.remove(0);
             if state != State::Reserved && !again {
                 watching.expect(&job.key, [EventKind::Submitted { due: answer.job.due }]).await;
             }
         }
-        bench.submit(&[bench.job(state.name())]).await;
+        bench.submit(&[bench.job(state.into())]).await;
     }
     watching.nothing(bench, "mark").await;
 }

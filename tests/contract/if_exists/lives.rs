@@ -47,8 +47,8 @@ pub(crate) async fn an_ended_job_begins_a_new_life_and_counts_as_another_one(ben
 
 pub(crate) async fn an_ended_job_of_the_same_content_begins_again_too(bench: &Workbench) {
     for (n, state) in [State::Done, State::Cancelled, State::Dead].into_iter().enumerate() {
-        let former = bench.job_in(state, bench.job(state.name())).await;
-        let (new, changed) = changing(bench, &bench.job(state.name()))[n % 2].clone();
+        let former = bench.job_in(state, bench.job(state.into())).await;
+        let (new, changed) = changing(bench, &bench.job(state.into()))[n % 2].clone();
         let wanted = if state == State::Dead { changed } else { SubmitResult::Created };
         is_new_life(&answered(bench, &new, wanted).await, &former);
         bench.take_one(&new.key).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::contract::{AttemptEnded, Event, EventKind, StreamItem};
+use ringback_core::contract::{AttemptEnded, Event, EventKind, EventName, StreamItem};
 use ringback_service::random;
 use ringback_store::{Events, Store};
 use tokio::time::timeout;
@@ -87,7 +87,7 @@ fn described(what: &EventKind) -> String {
         ),
         EventKind::Dead { reason } => format!("dead {reason}"),
         EventKind::Submitted { .. } | EventKind::Promoted | EventKind::Done | EventKind::Cancelled => {
-            what.name().name().to_owned()
+            EventName::from(what).to_string()
         }
     }
 }

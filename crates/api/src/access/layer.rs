@@ -110,9 +110,8 @@ impl Gate {
         match needed {
             Need::Scope(scope) if key.grant.allows(scope) => {}
             Need::Scope(scope) => {
-                let names: Vec<_> = key.grant.scopes.iter().map(|scope| scope.name()).collect();
-                let detail =
-                    format!("the key does not have the scope {}; it has {}", scope.name(), names.join(", "));
+                let names: Vec<_> = key.grant.scopes.iter().map(<&str>::from).collect();
+                let detail = format!("the key does not have the scope {scope}; it has {}", names.join(", "));
                 return Err(ApiError::new(StatusCode::FORBIDDEN, detail));
             }
             Need::Root | Need::Nothing => {

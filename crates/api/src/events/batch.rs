@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use ringback_core::contract::Event;
+use ringback_core::contract::{Event, EventName};
 use ringback_core::wire::EventAnswer;
 
 use super::listener::Filter;
@@ -28,7 +28,7 @@ impl<'a> Batch<'a> {
             (Vec::with_capacity(events.len() * 160), Vec::with_capacity(events.len()));
         for event in events {
             bytes.extend_from_slice(b"event: ");
-            bytes.extend_from_slice(event.kind.name().name().as_bytes());
+            bytes.extend_from_slice(<&str>::from(EventName::from(&event.kind)).as_bytes());
             bytes.extend_from_slice(b"\ndata: ");
             // JSON has no line breaks outside of its strings, and escapes those within.
             serde_json::to_writer(&mut bytes, &EventAnswer::from(event))

@@ -34,7 +34,7 @@ impl Filter {
         self.topic.as_ref().is_none_or(|topic| *topic == event.key.topic)
             && self.id.as_ref().is_none_or(|id| *id == event.key.id)
             && self.caller.as_ref().is_none_or(|caller| caller.reaches(&event.key.topic))
-            && (self.kinds.is_empty() || self.kinds.contains(&event.kind.name()))
+            && (self.kinds.is_empty() || self.kinds.contains(&EventName::from(&event.kind)))
     }
 }
 

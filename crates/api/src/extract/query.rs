@@ -17,6 +17,7 @@ use ringback_core::wire::{
     FILTER_FIELDS, INCLUDE_REQUEST, MAX_UPCOMING, REASON, WrongValue, is_reason, set_filter_field,
 };
 use serde_json::{Value, json};
+use strum::VariantNames as _;
 
 pub(crate) use self::audit_log::{AuditLogFilter, AuditLogQuery};
 pub(crate) use self::forecast::ForecastQuery;
@@ -279,17 +280,17 @@ impl FromQuery for events::Filter {
         if id.is_some() && !query.has("topic") {
             query.mistake("id", "given without topic", "only together with topic");
         }
-        let allowed = EventName::ALL.map(EventName::name).join(", ");
+        let allowed = EventName::VARIANTS.join(", ");
         let allowed =
             format!("one or more of {allowed}, each once, separated by commas; omit it for all of them");
-        let kind = |name: &str| EventName::from_name(name).ok_or_else(|| is_no("kind", name));
+        let kind = |name: &str| name.parse::<EventName>().map_err(|_| is_no("kind", name));
         let kinds = query.read("kind", allowed, |text| {
             let mut kinds = Vec::new();
             for kind in text.split(',').map(kind) {
                 let kind = kind?;
                 // Each event is compared with all of them.
                 if kinds.contains(&kind) {
-                    return Err(format!("{} is named twice", kind.name()));
+                    return Err(format!("{kind} is named twice"));
                 }
                 kinds.push(kind);
             }

@@ -74,7 +74,7 @@ pub(crate) fn of_tenant(states: StateCounts, topics: u64, store: &Store) -> Stat
 fn of_store(store: &Store) -> StoreAnswer {
     StoreAnswer {
         kind: store.kind().to_owned(),
-        profile: store.profile().name().to_owned(),
+        profile: store.profile().to_string(),
         layout: store.layout(),
         clock_ahead_ms: store.clock_gap().map(|gap| gap.ahead_ms),
     }

@@ -18,6 +18,7 @@ use ringback_core::wire::{
     parse_policy, parse_quota, parse_reschedule, parse_schedule,
 };
 use serde_json::Value;
+use strum::VariantArray as _;
 use tower::ServiceExt as _;
 
 use super::*;
@@ -235,8 +236,8 @@ async fn the_parameters_of_a_query_are_those_that_are_read() {
 #[test]
 fn the_states_of_a_list_are_those_that_have_not_ended() {
     let states = document()["components"]["schemas"]["Listed"]["enum"].take();
-    let listed = State::ALL.into_iter().filter(|state| !state.is_terminal());
-    assert_eq!(states, Value::from(listed.map(State::name).collect::<Vec<_>>()));
+    let listed = State::VARIANTS.iter().copied().filter(|state| !state.is_terminal());
+    assert_eq!(states, Value::from(listed.map(<&str>::from).collect::<Vec<_>>()));
 }
 
 fn schedule(json: &str) -> Result<NewSchedule, Problem> {

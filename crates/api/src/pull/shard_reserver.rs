@@ -254,7 +254,7 @@ async fn bury_expired(store: &Store, jobs: Vec<PulledJob>) {
     let buries: Vec<_> = jobs
         .into_iter()
         .map(|job| {
-            let last = LastAttempt::by_consumer(Some(Reason::Expired.name().to_owned()));
+            let last = LastAttempt::by_consumer(Some(Reason::Expired.as_ref().to_owned()));
             (job.receipt, Outcome::Bury { reason: Reason::Expired, last })
         })
         .collect();

@@ -169,7 +169,7 @@ pub(crate) async fn get_job(
             }
         }
     };
-    let is_waiting = [JobState::Delayed, JobState::Ready].map(JobState::name).contains(&&*job.job.state);
+    let is_waiting = [JobState::Delayed, JobState::Ready].map(<&str>::from).contains(&&*job.job.state);
     let pauses =
         if is_waiting { deadline.bound(api.store.paused_by(&key)).await?? } else { JobPauses::default() };
     Ok(Json(InspectedJob { job: job.job.with_pauses(pauses), ..job }).into_response())
@@ -291,7 +291,7 @@ pub(crate) async fn cancel(State(api): ApiState, JobPath(key): JobPath) -> Resul
         }
         Cancelled::Unknown => return Err(unknown(&key)),
     };
-    let change = Change::default().after(json!({"state": state.name(), "in_flight": in_flight}));
+    let change = Change::default().after(json!({"state": state, "in_flight": in_flight}));
     let answer = CancelAnswer {
         topic: key.topic.to_string(),
         id: key.id.to_string(),

@@ -9,6 +9,7 @@ use ringback_core::schedule::{Missed, Overlap};
 use ringback_core::state::State;
 use ringback_core::wire::FILTER_FIELDS;
 use serde_json::{Value, json};
+use strum::VariantArray as _;
 
 use super::patterns::in_any_case;
 
@@ -98,7 +99,7 @@ fn requests() -> Vec<Rule> {
         json!({"allOf": [given(&["max_delay"]), {"not": postpones}]}),
     ];
     let submit: Vec<_> = job.iter().cloned().chain(submit).collect();
-    let is_dead = json!({"required": ["state"], "properties": {"state": {"const": State::Dead.name()}}});
+    let is_dead = json!({"required": ["state"], "properties": {"state": {"const": State::Dead}}});
     let line = [
         json!({"allOf": [is_dead, given(&["delay"])]}),
         json!({"allOf": [is_dead, {"not": given(&["reason"])}]}),
@@ -138,7 +139,7 @@ fn bulk_operations() -> Vec<Rule> {
     let is_all = json!({"required": ["all"], "properties": {"all": {"const": true}}});
     let which = json!({"oneOf": [has_filter, is_all]});
     let of_states = |action: BulkAction| {
-        let states = action.states().iter().map(|state| json!(state.name())).chain([Value::Null]);
+        let states = action.states().iter().map(|state| json!(state)).chain([Value::Null]);
         let state = json!({"state": {"enum": states.collect::<Vec<_>>()}});
         json!({"properties": {"filter": {"properties": state}}})
     };
@@ -157,7 +158,7 @@ fn bulk_operations() -> Vec<Rule> {
 fn schedules() -> Vec<Rule> {
     let catches_up = json!({
         "required": ["missed", "overlap"],
-        "properties": {"missed": {"const": Missed::All.name()}, "overlap": {"const": Overlap::Skip.name()}},
+        "properties": {"missed": {"const": Missed::All}, "overlap": {"const": Overlap::Skip}},
     });
     let schedule = [given(&["anchor", "cron"]), catches_up];
     let job: Vec<_> = of_any_job().into_iter().chain([of_notices()]).collect();
@@ -169,19 +170,17 @@ fn schedules() -> Vec<Rule> {
 }
 
 fn answers() -> Vec<Rule> {
-    let all = State::ALL.map(State::name);
-    let pending = State::ALL.into_iter().filter(|state| !state.is_terminal());
-    let pending: Vec<_> = pending.map(State::name).collect();
+    let pending: Vec<_> = State::VARIANTS.iter().filter(|state| !state.is_terminal()).collect();
     let policy =
         json!({"oneOf": [{"$ref": "#/components/schemas/PolicyRequest"}, {"type": "null"}], "type": null});
     vec![
-        ("JobAnswer/state", json!({"enum": all})),
+        ("JobAnswer/state", json!({"enum": State::VARIANTS})),
         ("ExportLine/state", json!({"enum": pending})),
-        ("CancelAnswer/state", json!({"enum": [State::Cancelled.name(), State::Reserved.name()]})),
-        ("EventAnswer/outcome", json!({"enum": AttemptOutcome::ALL.map(AttemptOutcome::name)})),
-        ("RevivalAnswer/state", json!({"enum": BulkState::ALL.map(BulkState::name)})),
-        ("BulkAnswer/state", json!({"enum": BulkState::ALL.map(BulkState::name)})),
-        ("BulkAnswer/action", json!({"enum": BulkVerb::ALL.map(BulkVerb::name)})),
+        ("CancelAnswer/state", json!({"enum": [State::Cancelled, State::Reserved]})),
+        ("EventAnswer/outcome", json!({"enum": AttemptOutcome::VARIANTS})),
+        ("RevivalAnswer/state", json!({"enum": BulkState::VARIANTS})),
+        ("BulkAnswer/state", json!({"enum": BulkState::VARIANTS})),
+        ("BulkAnswer/action", json!({"enum": BulkVerb::VARIANTS})),
         ("InFlight", json!({"oneOf": [{"const": true}, {"const": "unknown"}]})),
         ("PolicyAnswer/policy", policy.clone()),
         ("TopicAnswer/policy", policy.clone()),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use ringback_core::names::must_be;
 use ringback_service::Lookup;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -13,23 +14,16 @@ const PROGRAM: &str = "ringback-archiver";
 /// Settings of this process that the child has too, beside those of the archive.
 const SHARED: [&str; 3] = ["CA_FILE", "LOG", "LOG_FORMAT"];
 
-/// What a child does for the process that started it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Serves {
-    /// It keeps ends.
-    Ends,
-    /// It answers queries.
+/// Where an archiver gets ends from: the setting `ARCHIVE_SOURCE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
+pub enum Source {
+    /// From the store.
+    Store,
+    /// From the process that started it.
+    Pipe,
+    /// From nowhere: it answers queries of the process that started it.
     History,
-}
-
-impl Serves {
-    /// Its name in the setting `ARCHIVE_SOURCE`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ends => "pipe",
-            Self::History => "history",
-        }
-    }
 }
 
 /// The archiver as a child: its program, and what it gets as its environment.
@@ -41,11 +35,11 @@ pub struct ChildProgram {
 
 impl ChildProgram {
     /// The archiver beside this program, or that of PATH, with these settings of this process.
-    pub fn new(lookup: &mut Lookup, settings: &[&str], serves: Serves) -> Self {
+    pub fn new(lookup: &mut Lookup, settings: &[&str], source: Source) -> Self {
         let names = settings.iter().copied().chain(SHARED);
         let values = names.map(|name| (format!("RINGBACK_{name}"), lookup.text(name)));
         let mut environment: Vec<_> = values.filter(|(_, value)| !value.is_empty()).collect();
-        environment.push(("RINGBACK_ARCHIVE_SOURCE".to_owned(), serves.name().to_owned()));
+        environment.push(("RINGBACK_ARCHIVE_SOURCE".to_owned(), source.to_string()));
         environment.push(("RINGBACK_ADMIN_LISTEN".to_owned(), "127.0.0.1:0".to_owned()));
         let beside = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
         let program = beside.filter(|path| path.exists()).unwrap_or_else(|| PROGRAM.into());

@@ -110,7 +110,7 @@ async fn cancel(store: &Store, number: usize) {
 }
 
 fn circumstances(setup: &Setup, more: &Value) -> Value {
-    let mut with = json!({ "appendfsync": setup.profile().name(), "fsync of PostgreSQL": "on" });
+    let mut with = json!({ "appendfsync": setup.profile(), "fsync of PostgreSQL": "on" });
     for (name, value) in more.as_object().into_iter().flatten() {
         with[name] = value.clone();
     }

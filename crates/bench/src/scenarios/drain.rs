@@ -24,7 +24,7 @@ pub(crate) async fn run(setup: &Setup) {
         let rounds = ours(setup, profile, jobs).await;
         let value = Spread::of(rounds.iter().map(|round| round.rate));
         let mut with = rounds.last().map_or(Value::Null, |round| round.with.clone());
-        with["appendfsync"] = profile.name().into();
+        with["appendfsync"] = json!(profile);
         let figure = |measure, rates, with| {
             let yardstick = Some((measure, rates));
             Figure { scenario: NAME, name: "delivered", unit: "jobs/s", value, yardstick, with }.report();

@@ -19,7 +19,7 @@ pub(crate) async fn run(setup: &Setup) {
         let train = Train { first: 0, jobs: setup.size.pick(10 * rate, 600), rate };
         let ours = ours(setup, train).await;
         let bullmq = yardstick(NAME, "BullMQ", bullmq(setup, train).await);
-        let with = json!({ "rate": rate, "jobs": train.jobs, "appendfsync": setup.profile().name() });
+        let with = json!({ "rate": rate, "jobs": train.jobs, "appendfsync": setup.profile() });
         for (name, q) in QUANTILES {
             let spread = |rounds: &[Latencies]| Spread::of(rounds.iter().map(|round| round.millis(q)));
             let yardstick = bullmq.as_ref().map(|(name, rounds)| (*name, spread(rounds)));

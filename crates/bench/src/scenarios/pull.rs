@@ -38,7 +38,7 @@ pub(crate) async fn run(setup: &Setup) {
         round += 1;
         drain(setup, &stack, round).await
     });
-    let with = json!({ "consumers": CONSUMERS, "max": 100, "appendfsync": setup.profile().name() });
+    let with = json!({ "consumers": CONSUMERS, "max": 100, "appendfsync": setup.profile() });
     report(NAME, "reserved-and-finished", Spread::of(rates.await), "jobs/s", &with);
 }
 

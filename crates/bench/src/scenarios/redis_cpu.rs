@@ -28,7 +28,7 @@ pub(crate) async fn run(setup: &Setup) {
         for batch in [50, 8, 1] {
             let jobs = setup.size.pick(30_000, 1_000) * batch.min(10) / 10;
             let rounds = setup.repeat(async || lives(setup, profile, jobs, batch).await).await;
-            let with = json!({ "jobs": jobs, "batch": batch, "appendfsync": profile.name() });
+            let with = json!({ "jobs": jobs, "batch": batch, "appendfsync": profile });
             report(NAME, "per-life", Spread::of(rounds), "us", &with);
         }
         under_load(setup, profile).await;
@@ -57,7 +57,7 @@ async fn under_load(setup: &Setup, profile: Profile) {
     settled(&stack, jobs).await;
     let micros = (cpu_seconds(stack.redis().pid()) - before) * 1e6 / jobs as f64;
     let with = json!({
-        "jobs": jobs, "single": single, "rate": RATE, "appendfsync": profile.name(),
+        "jobs": jobs, "single": single, "rate": RATE, "appendfsync": profile,
         "submit_p99_ms": sent.latencies.millis(0.99),
     });
     report(NAME, "under-load", micros, "us", &with);

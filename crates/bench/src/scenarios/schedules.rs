@@ -96,7 +96,7 @@ async fn firings(setup: &Setup) {
             submitted.push(lateness(&mut train, &stack, &receiver).await);
         })
         .await;
-    let with = json!({ "rate": rate, "jobs": train.jobs, "appendfsync": setup.profile().name() });
+    let with = json!({ "rate": rate, "jobs": train.jobs, "appendfsync": setup.profile() });
     for (name, q) in QUANTILES {
         let spread = |rounds: &[Latencies]| Spread::of(rounds.iter().map(|round| round.millis(q)));
         let (value, yardstick) = (spread(&fired), Some(("submitted jobs", spread(&submitted))));

@@ -23,7 +23,7 @@ pub(crate) async fn run(setup: &Setup) {
         let bare = bare(setup, profile, requests * PER_REQUEST).await;
         let yardstick = yardstick(NAME, "redis-benchmark", bare);
         let with = json!({
-            "appendfsync": profile.name(), "per_request": PER_REQUEST, "connections": CONNECTIONS,
+            "appendfsync": profile, "per_request": PER_REQUEST, "connections": CONNECTIONS,
             "jobs": requests * PER_REQUEST,
         });
         Figure { scenario: NAME, name: "submits", unit: "jobs/s", value, yardstick, with }.report();

@@ -54,13 +54,12 @@ fn report(profile: Profile, ours: &Rounds, bare: &Rounds) {
         let yardstick = Some(("no-op axum handler", measure));
         Figure { scenario: NAME, name, unit, value, yardstick, with }.report();
     };
-    let fsync = profile.name();
     let with = json!({
-        "appendfsync": fsync, "connections": CONNECTIONS, "cpu_us": ours.cpu, "yardstick_cpu_us": bare.cpu,
+        "appendfsync": profile, "connections": CONNECTIONS, "cpu_us": ours.cpu, "yardstick_cpu_us": bare.cpu,
     });
     figure("submits", "jobs/s", ours.rate, bare.rate, with);
     for (i, name) in ["p50", "p99"].into_iter().enumerate() {
-        let with = json!({ "appendfsync": fsync, "rate": RATE });
+        let with = json!({ "appendfsync": profile, "rate": RATE });
         figure(name, "ms", ours.quantiles[i], bare.quantiles[i], with);
     }
 }

@@ -164,7 +164,7 @@ impl FilteredJobs {
         }
         match changed {
             BulkStep::Jobs(count) => {
-                metrics.changed.add(count, &[KeyValue::new("action", self.action.name())]);
+                metrics.changed.add(count, &[KeyValue::new("action", <&str>::from(self.action))]);
                 Ok(Step::Changed(usize::try_from(count).unwrap_or(limit)))
             }
             BulkStep::Over => Ok(Step::Finished),

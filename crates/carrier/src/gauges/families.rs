@@ -4,6 +4,7 @@ use ringback_core::contract::{ArchiveGauge, JobGauge, ShardGauges, StateCounts};
 use ringback_core::job::Topic;
 use ringback_core::state::State;
 use ringback_service::GaugeValues;
+use strum::VariantArray as _;
 
 use crate::metrics::{
     ARCHIVE_BYTES, ARCHIVE_DROPPED, ARCHIVE_FULL, ARCHIVE_OLDEST, ARCHIVE_PENDING, COUNTED_SHARDS,
@@ -130,8 +131,8 @@ fn sum<'g>(gauges: impl Iterator<Item = &'g JobGauge>) -> JobGauge {
 fn add(gauge: &JobGauge, labels: &[&str], jobs: &mut Values, oldest: &mut Values) {
     let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
     let mut states: StateCounts = gauge.states.clone();
-    for state in State::ALL {
-        let labels = labels.iter().cloned().chain([state.name().to_owned()]).collect();
+    for &state in State::VARIANTS {
+        let labels = labels.iter().cloned().chain([state.to_string()]).collect();
         jobs.push((labels, *states.of(state) as f64));
     }
     oldest.extend(gauge.oldest_ready.map(|age| (labels, age.as_secs_f64())));

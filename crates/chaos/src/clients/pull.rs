@@ -94,12 +94,12 @@ async fn work(clients: &Clients, receipt: &str, rng: &mut StdRng) {
 }
 
 async fn settle(clients: &Clients, receipt: &str, kind: SettleKind) {
-    let (history, name) = (&clients.history, name(kind));
+    let history = &clients.history;
     for _ in 0..REPETITIONS {
         let n = history.next();
         history.write(&Entry::Settle(Settle { t: history.t(), n, token: receipt, kind }));
         let body = if kind == SettleKind::Renew { r#"{"ttr":"600ms"}"# } else { "{}" };
-        let path = format!("/v1/receipts/{receipt}/{name}");
+        let path = format!("/v1/receipts/{receipt}/{kind}");
         let outcome = clients.api.call(Method::POST, &path, Some(body.to_owned())).await;
         let t = history.t();
         history.write(&match &outcome {
@@ -119,15 +119,5 @@ async fn settle(clients: &Clients, receipt: &str, kind: SettleKind) {
         if !outcome.is_unknown() {
             return;
         }
-    }
-}
-
-const fn name(kind: SettleKind) -> &'static str {
-    match kind {
-        SettleKind::Finish => "finish",
-        SettleKind::Retry => "retry",
-        SettleKind::Bury => "bury",
-        SettleKind::Release => "release",
-        SettleKind::Renew => "renew",
     }
 }

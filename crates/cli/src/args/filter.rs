@@ -22,7 +22,7 @@ pub(crate) struct Filter {
     #[arg(long, value_parser = values::topic)]
     pub(crate) topic: Option<String>,
     /// Only jobs in this state
-    #[arg(long, value_parser = PENDING_AND_DEAD.map(State::name))]
+    #[arg(long, value_parser = PENDING_AND_DEAD.map(<&str>::from))]
     pub(crate) state: Option<String>,
     /// Only jobs with this tag
     #[arg(long, value_parser = values::tag)]

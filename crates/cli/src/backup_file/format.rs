@@ -15,7 +15,10 @@ pub(super) const HEADER: &str = "backup";
 pub(super) const END: &str = "end";
 
 /// The kinds of the lines between the first and the last, in the order in which they come. A line of a tenant names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(strum::EnumString, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Kind {
     /// A credential: a line of `GET /v1/export/credentials`.
     Credential,
@@ -27,22 +30,6 @@ pub(crate) enum Kind {
     Job,
     /// A schedule: a line of `GET /v1/export/schedules`.
     Schedule,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Credential, Self::Destination, Self::Topic, Self::Job, Self::Schedule];
-
-    /// Its name in a line.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Credential => "credential",
-            Self::Destination => "destination",
-            Self::Topic => "topic",
-            Self::Job => "job",
-            Self::Schedule => "schedule",
-        }
-    }
 }
 
 /// The value of the first line.
@@ -72,11 +59,11 @@ impl Header {
 }
 
 /// The number of lines by kind.
-pub(super) type Counts = BTreeMap<String, u64>;
+pub(super) type Counts = BTreeMap<Kind, u64>;
 
 /// The counts before the first line. Topics and jobs are counted also if there are none.
 pub(super) fn no_counts() -> Counts {
-    [Kind::Topic, Kind::Job].map(|kind| (kind.name().to_owned(), 0)).into()
+    [(Kind::Topic, 0), (Kind::Job, 0)].into()
 }
 
 /// The value of the last line.

@@ -146,13 +146,12 @@ impl<R: BufRead> Lines<R> {
             self.has_ended = true;
             return Ok(None);
         }
-        let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
-        let kind = kind.ok_or(Damage::UnknownKind(number))?;
+        let kind: Kind = kind.parse().map_err(|_| Damage::UnknownKind(number))?;
         if kind < self.kind {
             return Err(Damage::WrongPlace(number));
         }
         self.kind = kind;
-        *self.counts.entry(kind.name().to_owned()).or_default() += 1;
+        *self.counts.entry(kind).or_default() += 1;
         let tenant = tenant(value.get()).ok_or(Damage::NoLine(number))?;
         Ok(Some(Line { kind, tenant, number, json: value.get() }))
     }

@@ -30,7 +30,7 @@ pub(crate) struct Summary {
 impl Summary {
     /// The number of lines of a kind.
     pub(crate) fn count(&self, kind: Kind) -> u64 {
-        self.counts.get(kind.name()).copied().unwrap_or(0)
+        self.counts.get(&kind).copied().unwrap_or(0)
     }
 }
 
@@ -53,8 +53,8 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
     pub(crate) fn line(&mut self, kind: Kind, json: &[u8]) -> anyhow::Result<()> {
         anyhow::ensure!(kind >= self.kind, "lines of another kind came before");
         self.kind = kind;
-        *self.counts.entry(kind.name().to_owned()).or_default() += 1;
-        self.put(kind.name(), json)
+        *self.counts.entry(kind).or_default() += 1;
+        self.put(kind.into(), json)
     }
 
     /// Adds the last line.

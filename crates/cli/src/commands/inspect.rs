@@ -114,7 +114,7 @@ fn headers(
     let created = created.map_err(|_| ClientError::Unreadable(format!("created_at: {}", job.created_at)))?;
     let attempt = if job.state == "reserved" { job.attempts } else { job.attempts.saturating_add(1) };
     let has_body =
-        request.method.as_deref().and_then(CallbackMethod::from_name).is_none_or(CallbackMethod::has_body);
+        request.method.as_deref().and_then(|name| name.parse().ok()).is_none_or(CallbackMethod::has_body);
     let of_job = [
         ("content-type", content_type.to_owned()),
         ("user-agent", USER_AGENT.to_owned()),

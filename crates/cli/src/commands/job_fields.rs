@@ -15,6 +15,7 @@ use ringback_core::job::{CallbackMethod, MAX_JOB};
 use ringback_core::wire::Problem;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use strum::VariantNames as _;
 
 use crate::args::values::{self, Pair, Retry, Wait};
 use crate::client::ClientError;
@@ -27,7 +28,7 @@ pub(crate) struct JobFields {
     #[arg(long)]
     pub(crate) url: Option<String>,
     /// Method of the callback [default: POST]; GET and DELETE have no body
-    #[arg(long, value_name = "METHOD", value_parser = PossibleValuesParser::new(CallbackMethod::ALL.map(CallbackMethod::name)))]
+    #[arg(long, value_name = "METHOD", value_parser = PossibleValuesParser::new(CallbackMethod::VARIANTS))]
     pub(crate) method: Option<String>,
     /// Body: JSON, or any text together with --content-type
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]

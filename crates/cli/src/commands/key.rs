@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use http::Method;
 use ringback_core::access::{KeyId, Scope};
@@ -9,6 +10,7 @@ use ringback_core::wire::{KeyAnswer, KeyCreated, KeysAnswer};
 use ringback_secrets::RootKey;
 use ringback_service::random;
 use serde_json::Value;
+use strum::VariantNames as _;
 
 use super::session::{Session, object, parse};
 use crate::args::{Format, values};
@@ -80,7 +82,7 @@ pub(crate) enum ServerKeyCommand {
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
     /// What the key allows; once for each scope
-    #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = Scope::ALL.map(Scope::name))]
+    #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = PossibleValuesParser::new(Scope::VARIANTS))]
     pub(crate) scopes: Vec<String>,
     /// A topic that it is for; once for each [default: all topics of the tenant]
     #[arg(long = "topic", value_name = "TOPIC", value_parser = values::topic)]

@@ -7,10 +7,12 @@ mod stream;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use http::Method;
 use ringback_core::contract::EventName;
 use ringback_core::job::JobKey;
 use ringback_core::wire::{EventAnswer, JobAnswer};
+use strum::VariantNames as _;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use self::output::EventPrinter;
@@ -40,7 +42,7 @@ pub(crate) struct WatchArgs {
     #[arg(num_args = 0..=2, value_name = "TOPIC[/ID]")]
     name: Vec<String>,
     /// Show only these kinds of events, separated by commas
-    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = EventName::ALL.map(EventName::name))]
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(EventName::VARIANTS))]
     pub(crate) kinds: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! The archive of `ringback up`: an archiver as a child process, which has the database; ends of jobs go to it through a
 //! pipe. So `ringback` needs no database to be built, and the embedded store stays in one process.
 
-use ringback_archive::pipe::{ChildProgram, ChildSink, Serves};
+use ringback_archive::pipe::{ChildProgram, ChildSink, Source};
 use ringback_archive::{Config, SETTINGS, start};
 use ringback_service::{Context, Lookup, Tasks};
 use ringback_store::Store;
@@ -18,7 +18,7 @@ impl Archive {
     pub(super) fn load(lookup: &mut Lookup) -> Option<Self> {
         let config = Config::load(lookup)?;
         let names: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
-        Some(Self { config, child: ChildProgram::new(lookup, &names, Serves::Ends) })
+        Some(Self { config, child: ChildProgram::new(lookup, &names, Source::Pipe) })
     }
 
     /// Starts the tasks of the archive.

@@ -2,14 +2,15 @@
 //! ends a job adds an entry in the same step. An archiver takes the first entries, writes them to its database, and then
 //! removes them. An entry has all that the archive keeps of a job, so later changes do not matter.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use strum::VariantArray as _;
 
 use super::attempts::Attempt;
 use crate::clock::Timestamp;
 use crate::job::{Delivery, Job};
+use crate::names::must_be;
 use crate::state::State;
 
 /// The most entries that one call takes.
@@ -19,6 +20,8 @@ pub const MAX_ARCHIVE_BYTES: usize = 1024 * 1024;
 
 /// How a job ended, as the archive distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantNames, strum::VariantArray)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
 pub enum EndKind {
     /// It was delivered, or a consumer has finished it.
     Done,
@@ -33,26 +36,9 @@ pub enum EndKind {
 }
 
 impl EndKind {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Done, Self::Dead, Self::Expired, Self::Cancelled, Self::Purged];
-
-    /// Its name in settings.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Dead => "dead",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-            Self::Purged => "purged",
-        }
-    }
-
     /// The state of the job in the archive.
-    pub const fn state(self) -> &'static str {
-        match self {
-            Self::Expired => Self::Dead.name(),
-            Self::Done | Self::Dead | Self::Cancelled | Self::Purged => self.name(),
-        }
+    pub fn state(self) -> &'static str {
+        if self == Self::Expired { Self::Dead.into() } else { self.into() }
     }
 
     /// Its number in entries: from 1. It is stored and never changes.
@@ -62,7 +48,7 @@ impl EndKind {
 
     /// The kind with a number.
     pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code).wrapping_sub(1)).copied()
+        Self::VARIANTS.get(usize::from(code).wrapping_sub(1)).copied()
     }
 
     /// That of a job that dies for this reason.
@@ -81,7 +67,7 @@ pub struct EndKinds(u8);
 impl EndKinds {
     /// All kinds.
     pub fn all() -> Self {
-        Self::of(EndKind::ALL)
+        Self::of(EndKind::VARIANTS.iter().copied())
     }
 
     /// These kinds.
@@ -117,42 +103,15 @@ impl FromIterator<EndKind> for EndKinds {
     }
 }
 
-impl FromStr for EndKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
-        found.ok_or_else(|| "must be done, dead, expired, cancelled or purged".to_owned())
-    }
-}
-
 /// What happens when the archive outbox of a shard is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
 pub enum WhenFull {
     /// The shard takes no submits, and at twice the bound it gives no jobs to deliver.
     #[default]
     Stall,
     /// The oldest entries are dropped and counted.
     Drop,
-}
-
-impl WhenFull {
-    /// Its name in settings and answers.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stall => "stall",
-            Self::Drop => "drop",
-        }
-    }
-}
-
-impl FromStr for WhenFull {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = [Self::Stall, Self::Drop].into_iter().find(|when| when.name() == text);
-        found.ok_or_else(|| "must be stall or drop".to_owned())
-    }
 }
 
 /// What a shard puts into its archive outbox.

@@ -19,17 +19,21 @@ pub enum Repair {
 }
 
 /// A kind of damage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum DamageKind {
     /// A job that is missing from the index of its state. It would stay for ever.
     Unindexed,
     /// A job that filters by its tag do not find.
     Tag,
     /// A lane or topic with jobs that is missing from the schedule.
+    #[strum(serialize = "turn")]
     Schedule,
     /// The time of a shard's next wake-up is later than its first job is due.
+    #[strum(serialize = "moment")]
     WakeAt,
     /// A schedule that does not fire, because the times of schedules do not have it, or that no list shows.
+    #[strum(serialize = "schedule")]
     Recurring,
     /// The counts of jobs by state do not add up, or differ from the jobs.
     Ledger,
@@ -40,6 +44,7 @@ pub enum DamageKind {
     /// The size of the attempt logs, or the order in which they are evicted, is wrong.
     Attempts,
     /// The state of a job whose record is gone.
+    #[strum(serialize = "run")]
     StateRecord,
     /// The body of a job is missing.
     Body,
@@ -47,27 +52,6 @@ pub enum DamageKind {
     Lane,
     /// A record cannot be read.
     Unreadable,
-}
-
-impl DamageKind {
-    /// Its name in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unindexed => "unindexed",
-            Self::Tag => "tag",
-            Self::Schedule => "turn",
-            Self::WakeAt => "moment",
-            Self::Recurring => "schedule",
-            Self::Ledger => "ledger",
-            Self::LaneCount => "lane_count",
-            Self::Topic => "topic",
-            Self::Attempts => "attempts",
-            Self::StateRecord => "run",
-            Self::Body => "body",
-            Self::Lane => "lane",
-            Self::Unreadable => "unreadable",
-        }
-    }
 }
 
 /// One piece of damage.
@@ -151,7 +135,7 @@ impl Audit {
 
     /// The number of findings of each kind, as a text.
     pub fn kinds(&self) -> String {
-        let kinds: Vec<_> = self.found.iter().map(|(kind, n)| format!("{}: {n}", kind.name())).collect();
+        let kinds: Vec<_> = self.found.iter().map(|(kind, n)| format!("{kind}: {n}")).collect();
         kinds.join(", ")
     }
 

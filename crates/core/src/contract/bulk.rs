@@ -55,7 +55,9 @@ impl FromStr for BulkId {
 }
 
 /// The state of a bulk operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum BulkState {
     /// There may be more jobs to change.
     Running,
@@ -65,22 +67,16 @@ pub enum BulkState {
     Stopped,
 }
 
-impl BulkState {
-    /// All states.
-    pub const ALL: [Self; 3] = [Self::Running, Self::Done, Self::Stopped];
-
-    /// Its name in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Stopped => "stopped",
-        }
-    }
-}
-
 /// What a bulk operation does to each job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumDiscriminants, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+#[strum_discriminants(
+    doc = "What a bulk operation does, without when jobs are due then.",
+    name(BulkVerb),
+    derive(Serialize, Deserialize, strum::Display, strum::IntoStaticStr, strum::VariantArray),
+    serde(rename_all = "lowercase"),
+    strum(serialize_all = "lowercase")
+)]
 pub enum BulkAction {
     /// delayed, ready, dead → cancelled. A reserved job is cancelled if its delivery fails.
     Cancel,
@@ -94,55 +90,7 @@ pub enum BulkAction {
     Purge,
 }
 
-/// What a bulk operation does, without when jobs are due then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BulkVerb {
-    /// [`BulkAction::Cancel`].
-    Cancel,
-    /// [`BulkAction::Run`].
-    Run,
-    /// [`BulkAction::Revive`].
-    Revive,
-    /// [`BulkAction::Reschedule`].
-    Reschedule,
-    /// [`BulkAction::Purge`].
-    Purge,
-}
-
-impl BulkVerb {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Cancel, Self::Run, Self::Revive, Self::Reschedule, Self::Purge];
-
-    /// Its name in the API, and as it is stored.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cancel => "cancel",
-            Self::Run => "run",
-            Self::Revive => "revive",
-            Self::Reschedule => "reschedule",
-            Self::Purge => "purge",
-        }
-    }
-}
-
 impl BulkAction {
-    /// Its verb.
-    pub const fn verb(self) -> BulkVerb {
-        match self {
-            Self::Cancel => BulkVerb::Cancel,
-            Self::Run => BulkVerb::Run,
-            Self::Revive => BulkVerb::Revive,
-            Self::Reschedule(_) => BulkVerb::Reschedule,
-            Self::Purge => BulkVerb::Purge,
-        }
-    }
-
-    /// Its name in the API.
-    pub const fn name(self) -> &'static str {
-        self.verb().name()
-    }
-
     /// A filter without the jobs in states that it does not change.
     #[must_use]
     pub fn narrowed(self, filter: Filter) -> Filter {
@@ -267,12 +215,6 @@ mod tests {
         for text in ["", "0", "000102030405FEFF", "+00102030405feff", "000102030405feff0"] {
             assert_eq!(text.parse::<BulkId>(), Err(InvalidBulkId), "{text}");
         }
-    }
-
-    #[test]
-    fn a_verb_is_stored_under_its_name() {
-        let stored = serde_json::to_value(BulkVerb::ALL).unwrap();
-        assert_eq!(stored, serde_json::json!(BulkVerb::ALL.map(BulkVerb::name)));
     }
 
     fn bulk(target: BulkTarget) -> Bulk {

@@ -1,6 +1,7 @@
 //! The log of edges: at level debug, one line for each edge of a job's life, written by the process that
 //! took it. The backends collect edges only while [`is_on`], so the log costs nothing while it is off.
 
+use serde::{Deserialize, Serialize};
 use tracing::Level;
 
 use crate::job::JobKey;
@@ -25,7 +26,10 @@ pub struct TakenEdge {
 }
 
 /// The name of an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum EdgeName {
     /// A new job.
     Submit,
@@ -63,57 +67,6 @@ pub enum EdgeName {
     Evict,
 }
 
-impl EdgeName {
-    /// All names, in the order of a job's life.
-    pub const ALL: [Self; 17] = [
-        Self::Submit,
-        Self::Import,
-        Self::Promote,
-        Self::Reserve,
-        Self::Renew,
-        Self::Complete,
-        Self::Retry,
-        Self::Bury,
-        Self::Release,
-        Self::Recover,
-        Self::Cancel,
-        Self::Reschedule,
-        Self::Run,
-        Self::Revive,
-        Self::Redrive,
-        Self::Purge,
-        Self::Evict,
-    ];
-
-    /// The text in the log and the docs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Submit => "submit",
-            Self::Import => "import",
-            Self::Promote => "promote",
-            Self::Reserve => "reserve",
-            Self::Renew => "renew",
-            Self::Complete => "complete",
-            Self::Retry => "retry",
-            Self::Bury => "bury",
-            Self::Release => "release",
-            Self::Recover => "recover",
-            Self::Cancel => "cancel",
-            Self::Reschedule => "reschedule",
-            Self::Run => "run",
-            Self::Revive => "revive",
-            Self::Redrive => "redrive",
-            Self::Purge => "purge",
-            Self::Evict => "evict",
-        }
-    }
-
-    /// The edge with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|edge| edge.name() == name)
-    }
-}
-
 /// Whether edges are logged: the level of the log is debug, or lower, for them.
 pub fn is_on() -> bool {
     tracing::enabled!(target: TARGET, Level::DEBUG)
@@ -127,9 +80,9 @@ pub fn write(edges: &[TakenEdge]) {
             {
                 job.topic = key.topic.as_str(),
                 job.id = %key.id,
-                from = from.map_or("nothing", State::name),
-                to = to.map_or("gone", State::name),
-                why = name.name(),
+                from = from.map_or("nothing", Into::into),
+                to = to.map_or("gone", Into::into),
+                why = <&str>::from(name),
                 reason = reason.as_deref()
             },
             "job changed"

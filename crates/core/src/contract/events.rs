@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::Timestamp;
 use crate::job::{JobKey, Tags};
 
@@ -21,7 +23,13 @@ pub struct Event {
 }
 
 /// What can happen to a job, with its details.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::EnumDiscriminants)]
+#[strum_discriminants(
+    doc = "The name of a kind of event.",
+    name(EventName),
+    derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantNames),
+    strum(serialize_all = "lowercase")
+)]
 pub enum EventKind {
     /// The job was accepted. If it is due already, it is ready at once.
     Submitted {
@@ -62,7 +70,9 @@ pub struct AttemptEnded {
 }
 
 /// The outcome of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum AttemptOutcome {
     /// The job was delivered.
     Complete,
@@ -75,76 +85,6 @@ pub enum AttemptOutcome {
     /// The lease ran out without an outcome. For a pull job this counts as a failure, unless a cancel
     /// was requested.
     Lost,
-}
-
-impl AttemptOutcome {
-    /// All outcomes.
-    pub const ALL: [Self; 5] = [Self::Complete, Self::Retry, Self::Bury, Self::Release, Self::Lost];
-
-    /// Its name in the API and the docs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Retry => "retry",
-            Self::Bury => "bury",
-            Self::Release => "release",
-            Self::Lost => "lost",
-        }
-    }
-}
-
-/// The name of a kind of event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventName {
-    /// [`EventKind::Submitted`].
-    Submitted,
-    /// [`EventKind::Promoted`].
-    Promoted,
-    /// [`EventKind::Attempt`].
-    Attempt,
-    /// [`EventKind::Done`].
-    Done,
-    /// [`EventKind::Dead`].
-    Dead,
-    /// [`EventKind::Cancelled`].
-    Cancelled,
-}
-
-impl EventName {
-    /// All names, in the order of a job's life.
-    pub const ALL: [Self; 6] =
-        [Self::Submitted, Self::Promoted, Self::Attempt, Self::Done, Self::Dead, Self::Cancelled];
-
-    /// The text in the API and the docs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Submitted => "submitted",
-            Self::Promoted => "promoted",
-            Self::Attempt => "attempt",
-            Self::Done => "done",
-            Self::Dead => "dead",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The kind with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-impl EventKind {
-    /// The name of this kind.
-    pub const fn name(&self) -> EventName {
-        match self {
-            Self::Submitted { .. } => EventName::Submitted,
-            Self::Promoted => EventName::Promoted,
-            Self::Attempt(_) => EventName::Attempt,
-            Self::Done => EventName::Done,
-            Self::Dead { .. } => EventName::Dead,
-            Self::Cancelled => EventName::Cancelled,
-        }
-    }
 }
 
 /// An item of an event stream.

@@ -198,7 +198,7 @@ impl From<&Filter> for StoredFilter {
             tenant,
             among: filter.among.into_iter().map(stored).collect(),
             topic: filter.topic.map(stored),
-            state: filter.state.map(|state| state.name().to_owned()),
+            state: filter.state.map(|state| state.to_string()),
             tag: filter.tag,
             host: filter.host.map(|host| host.to_string()),
             reason: filter.reason,
@@ -227,7 +227,7 @@ impl StoredFilter {
             }
         };
         let topic = |text: String| Topic::from_stored(&text).ok_or(UNREADABLE);
-        let state = |name: String| State::from_name(&name).ok_or(UNREADABLE);
+        let state = |name: String| name.parse::<State>().map_err(|_| UNREADABLE);
         Ok(Filter {
             scope,
             among: self.among.into_iter().map(topic).collect::<Result<_, _>>()?,

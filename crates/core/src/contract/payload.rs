@@ -120,6 +120,8 @@ fn meta(packed: &[u8]) -> Option<Meta> {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
     use crate::clock::Timestamp;
 
@@ -154,7 +156,7 @@ mod tests {
             unpack(packed, origin, timeout, Tags::default())
         };
         assert_eq!(back(&packed).as_ref(), Some(&delivery));
-        for method in CallbackMethod::ALL {
+        for &method in CallbackMethod::VARIANTS {
             delivery.method = method;
             let with = Bytes::from(pack(&delivery));
             assert_eq!(back(&with).as_ref(), Some(&delivery));

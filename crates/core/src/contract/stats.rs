@@ -11,7 +11,8 @@ use super::lateness::Lateness;
 use crate::state::State;
 
 /// How durable the store is, the least durable first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Profile {
     /// A restart, or a crash of the machine, can lose all jobs or those of the last half minute or more.
     Memory,
@@ -26,17 +27,6 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Its name in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Unknown => "unknown",
-            Self::Everysec => "everysec",
-            Self::Disk => "disk",
-            Self::Replicated => "replicated",
-        }
-    }
-
     /// Whether nothing that was acknowledged may get lost.
     pub const fn keeps_all(self) -> bool {
         match self {
@@ -52,7 +42,7 @@ impl FromStr for Profile {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let asked = [Self::Memory, Self::Everysec, Self::Disk, Self::Replicated];
-        let found = asked.into_iter().find(|profile| profile.name() == text);
+        let found = asked.into_iter().find(|profile| <&str>::from(profile) == text);
         found.ok_or_else(|| "must be memory, everysec, disk or replicated".to_owned())
     }
 }

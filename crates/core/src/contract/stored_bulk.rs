@@ -54,7 +54,7 @@ impl StoredJobs {
             BulkAction::Reschedule(Due::At(at)) => (None, Some(at.as_millis())),
             BulkAction::Cancel | BulkAction::Run | BulkAction::Revive | BulkAction::Purge => (None, None),
         };
-        Self { action: action.verb(), delay, at, filter: filter.into() }
+        Self { action: action.into(), delay, at, filter: filter.into() }
     }
 
     fn target(self) -> Result<BulkTarget, StoreError> {

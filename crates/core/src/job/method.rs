@@ -1,11 +1,12 @@
 //! The method of a callback (RFC 9110, section 9).
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// The method of a callback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray, strum::VariantNames)]
+#[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum CallbackMethod {
     /// The usual one.
     #[default]
@@ -21,26 +22,8 @@ pub enum CallbackMethod {
 }
 
 impl CallbackMethod {
-    /// All methods.
-    pub const ALL: [Self; 5] = [Self::Post, Self::Get, Self::Put, Self::Patch, Self::Delete];
     /// What is allowed, for errors.
     pub const ALLOWED: &'static str = "POST, GET, PUT, PATCH or DELETE";
-
-    /// The name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Post => "POST",
-            Self::Get => "GET",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-
-    /// The method with a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
-    }
 
     /// Whether its requests have a body. That of others has no meaning that all servers share (RFC 9110, sections 9.3.1
     /// and 9.3.5).
@@ -52,22 +35,15 @@ impl CallbackMethod {
     }
 }
 
-impl fmt::Display for CallbackMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use strum::VariantNames as _;
+
     use super::*;
 
     #[test]
-    fn methods_are_known_by_their_names() {
-        for method in CallbackMethod::ALL {
-            assert_eq!(CallbackMethod::from_name(&method.to_string()), Some(method));
-            assert!(CallbackMethod::ALLOWED.contains(method.name()));
-        }
-        assert_eq!((CallbackMethod::from_name("get"), CallbackMethod::from_name("HEAD")), (None, None));
+    fn errors_name_all_methods() {
+        assert!(CallbackMethod::VARIANTS.iter().all(|name| CallbackMethod::ALLOWED.contains(name)));
+        assert!("get".parse::<CallbackMethod>().is_err() && "HEAD".parse::<CallbackMethod>().is_err());
     }
 }

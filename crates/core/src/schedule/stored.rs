@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 use super::{Cron, Firing, Missed, Overlap, Progress, Rule, Schedule, ScheduleState, ScheduledJob};
 use crate::clock::{Timestamp, millis_up};
@@ -114,9 +115,9 @@ fn unpacked(packed: Packed) -> Option<ScheduleState> {
     let schedule = Schedule {
         rule,
         job,
-        missed: *Missed::ALL.get(usize::from(packed.missed))?,
+        missed: *Missed::VARIANTS.get(usize::from(packed.missed))?,
         catchup: length(packed.catchup),
-        overlap: *Overlap::ALL.get(usize::from(packed.overlap))?,
+        overlap: *Overlap::VARIANTS.get(usize::from(packed.overlap))?,
         jitter: length(packed.jitter),
         from: packed.from.map(time),
         until: packed.until.map(time),

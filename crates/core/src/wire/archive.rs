@@ -1,6 +1,7 @@
 //! Answers about the archive outbox.
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 use utoipa::ToSchema;
 
 use crate::contract::{ArchiveStatus, EndKind};
@@ -39,19 +40,15 @@ impl ArchiveAnswer {
         if settings.is_none() && pending == 0 && dropped == 0 {
             return None;
         }
-        let ends =
-            EndKind::ALL.into_iter().filter(|kind| settings.is_some_and(|settings| settings.ends.has(*kind)));
+        let ends = EndKind::VARIANTS.iter().filter(|kind| settings.is_some_and(|set| set.ends.has(**kind)));
         Some(Self {
             attached: settings.is_some(),
-            ends: ends.map(|kind| kind.name().to_owned()).collect(),
+            ends: ends.map(ToString::to_string).collect(),
             bodies: settings.is_some_and(|settings| settings.with_bodies),
             pending,
             pending_bytes: bytes,
             bound_bytes: bound,
-            when_full: settings
-                .map_or_else(Default::default, |settings| settings.when_full)
-                .name()
-                .to_owned(),
+            when_full: settings.map_or_else(Default::default, |settings| settings.when_full).to_string(),
             full_shards: stalled,
             oldest_at: oldest.map(|at| at.to_string()),
             dropped,

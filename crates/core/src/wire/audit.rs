@@ -96,7 +96,7 @@ pub struct FindingAnswer {
 impl From<Finding> for FindingAnswer {
     fn from(finding: Finding) -> Self {
         let Finding { kind, shard, topic, id, detail, is_repaired } = finding;
-        let (kind, shard) = (kind.name().to_owned(), shard.number());
+        let (kind, shard) = (kind.to_string(), shard.number());
         Self { kind, shard, topic, id, detail, repaired: is_repaired }
     }
 }

@@ -88,8 +88,8 @@ fn filter(fields: &Fields<'_>, mistakes: &mut Mistakes) -> (Filter, bool) {
 fn check_state(filter: &Filter, action: BulkAction, mistakes: &mut Mistakes) {
     let Some(state) = filter.state else { return };
     if !action.states().contains(&state) {
-        let detail = format!("{} does not change {state} jobs", action.name());
-        let states: Vec<_> = action.states().iter().map(|state| state.name()).collect();
+        let detail = format!("{action} does not change {state} jobs");
+        let states: Vec<_> = action.states().iter().map(<&str>::from).collect();
         mistakes.add("filter.state", detail, format!("{}; or leave it out", states.join(", ")));
     }
 }
@@ -191,9 +191,9 @@ impl From<&Bulk> for BulkAnswer {
         Self {
             id: bulk.id.to_string(),
             tenant: None,
-            action: action.name().to_owned(),
+            action: action.to_string(),
             filter,
-            state: bulk.state.name().to_owned(),
+            state: bulk.state.to_string(),
             changed: bulk.changed,
             rate: bulk.rate,
             started_at: bulk.started.to_string(),

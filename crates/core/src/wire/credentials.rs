@@ -184,7 +184,7 @@ impl CredentialAnswer {
     pub fn new(key: &CredentialKey, credential: &Credential) -> Self {
         let Credential { to, kinds, created, sealed } = credential;
         let master_key = sealed.split('.').next().unwrap_or_default().to_owned();
-        let kinds = kinds.iter().map(|kind| kind.name().to_owned()).collect();
+        let kinds = kinds.iter().map(ToString::to_string).collect();
         Self {
             tenant: None,
             name: key.name.to_string(),
@@ -240,7 +240,7 @@ struct Written {
 /// The JSON of a credential for a store.
 pub fn written_credential(credential: &Credential) -> String {
     let Credential { to, kinds, sealed, created } = credential;
-    let kinds = kinds.iter().map(|kind| kind.name().to_owned()).collect();
+    let kinds = kinds.iter().map(ToString::to_string).collect();
     let written = Written { to: to.clone(), kinds, sealed: sealed.clone(), created_at: created.to_string() };
     serde_json::to_string(&written).expect("plain data always serialises")
 }
@@ -248,7 +248,7 @@ pub fn written_credential(credential: &Credential) -> String {
 /// Reads what [`written_credential`] has made; `None` if it is something else.
 pub fn parse_stored_credential(written: &str) -> Option<Credential> {
     let Written { to, kinds, sealed, created_at } = serde_json::from_str(written).ok()?;
-    let kinds = kinds.iter().map(|name| Kind::from_name(name)).collect::<Option<_>>()?;
+    let kinds = kinds.iter().map(|name| name.parse::<Kind>().ok()).collect::<Option<_>>()?;
     Some(Credential { to, kinds, sealed, created: parse_time(&created_at).ok()? })
 }
 

@@ -141,7 +141,7 @@ impl RevivalAnswer {
         Some(Self {
             id: bulk.id.to_string(),
             topic: filter.topic.to_string(),
-            state: bulk.state.name().to_owned(),
+            state: bulk.state.to_string(),
             revived: bulk.changed,
             rate: bulk.rate,
             started_at: bulk.started.to_string(),

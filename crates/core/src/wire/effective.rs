@@ -15,8 +15,9 @@ use crate::policy::Policy;
 use crate::retry::{InstallationRetry, Max};
 
 /// Where a setting comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum SetBy {
     /// The job itself.
     Job,
@@ -26,18 +27,6 @@ pub enum SetBy {
     Installation,
     /// A built-in default.
     Default,
-}
-
-impl SetBy {
-    /// Its name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Job => "job",
-            Self::Topic => "topic",
-            Self::Installation => "installation",
-            Self::Default => "default",
-        }
-    }
 }
 
 /// The settings of a job's next attempt.

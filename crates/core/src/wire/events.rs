@@ -69,7 +69,7 @@ impl EventAnswer {
     fn with(self, ended: &AttemptEnded) -> Self {
         Self {
             attempt: Some(ended.number),
-            outcome: Some(ended.outcome.name().to_owned()),
+            outcome: Some(ended.outcome.to_string()),
             due_at: ended.due.map(|due| due.to_string()),
             status: ended.status,
             error: ended.error.as_deref().map(str::to_owned),

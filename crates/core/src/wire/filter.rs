@@ -98,12 +98,12 @@ fn quoted(text: &str) -> String {
 
 /// The state of jobs that have not ended with a name. Otherwise why there is none, if there is more to say.
 fn state(text: &str) -> Result<State, Option<String>> {
-    match State::from_name(text) {
-        Some(state) if state.is_terminal() => {
+    match text.parse::<State>() {
+        Ok(state) if state.is_terminal() => {
             Err(Some(format!("{text} jobs have ended and are neither listed nor exported")))
         }
-        Some(state) => Ok(state),
-        None => Err(None),
+        Ok(state) => Ok(state),
+        Err(_) => Err(None),
     }
 }
 

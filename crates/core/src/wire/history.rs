@@ -3,6 +3,7 @@
 use std::net::Ipv6Addr;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 use utoipa::ToSchema;
 
 use super::answer::LastAnswer;
@@ -59,7 +60,7 @@ pub struct HistoryFilter {
 
 /// The state of an end with a name.
 pub fn end_state(name: &str) -> Option<&'static str> {
-    EndKind::ALL.into_iter().map(EndKind::state).find(|state| *state == name)
+    EndKind::VARIANTS.iter().copied().map(EndKind::state).find(|state| *state == name)
 }
 
 /// A host as the history has it, in lower case; `None` if it is none.

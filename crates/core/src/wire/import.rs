@@ -91,7 +91,7 @@ fn dead(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
     let reason = reason(fields, REASON, mistakes);
     let state = parsed(fields, "state", STATES, mistakes, |raw| {
         let name = read::<String>(raw)?;
-        State::from_name(&name).filter(|state| !state.is_terminal())
+        name.parse().ok().filter(|state: &State| !state.is_terminal())
     });
     match state {
         Some(State::Dead) => {

@@ -60,7 +60,7 @@ fn scopes(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<Scope> {
         mistakes.add("scopes", "missing", allowed);
         return Vec::new();
     }
-    list(fields, "scopes", &allowed, mistakes, |name| Scope::from_name(&name))
+    list(fields, "scopes", &allowed, mistakes, |name| name.parse().ok())
 }
 
 /// A list of texts that are not empty and differ from each other.
@@ -89,7 +89,7 @@ fn is_host(text: &str) -> bool {
 
 /// The names of scopes.
 fn names(scopes: &[Scope]) -> Vec<String> {
-    scopes.iter().map(|scope| scope.name().to_owned()).collect()
+    scopes.iter().map(|scope| scope.to_string()).collect()
 }
 
 fn topic_names(topics: &[Topic]) -> Vec<String> {
@@ -204,7 +204,7 @@ pub fn parse_stored_key(id: KeyId, written: &str) -> Option<AccessKey> {
         id,
         hash: hex::read(&hash)?,
         grant: Grant {
-            scopes: scopes.iter().map(|name| Scope::from_name(name)).collect::<Option<_>>()?,
+            scopes: scopes.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?,
             topics: topics.into_iter().map(topic).collect::<Option<_>>()?,
             destinations,
             networks: cidrs,

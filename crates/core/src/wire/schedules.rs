@@ -3,6 +3,9 @@
 mod answer;
 mod timing;
 
+use std::str::FromStr;
+use std::time::Duration;
+
 pub use self::answer::{
     FiringAnswer, ScheduleAnswer, ScheduleFields, ScheduleLine, ScheduledJobAnswer, SchedulesAnswer,
     UpcomingAnswer,
@@ -22,7 +25,6 @@ use crate::schedule::{
 };
 use crate::token::Token;
 use crate::written_time::Zone;
-use std::time::Duration;
 
 /// The fields of a schedule.
 const KNOWN: [&str; 12] = [
@@ -92,8 +94,8 @@ pub fn parse_schedule(
     let timing =
         Timing { zone: zone.unwrap_or_else(Zone::utc), from, now: defaults.now, stored: defaults.stored };
     let rule = rule(&fields, timing, &mut mistakes);
-    let missed = named(&fields, "missed", "skip, one or all", &Missed::ALL, Missed::name, &mut mistakes);
-    let overlap = named(&fields, "overlap", "allow or skip", &Overlap::ALL, Overlap::name, &mut mistakes);
+    let missed = named(&fields, "missed", "skip, one or all", &mut mistakes);
+    let overlap = named(&fields, "overlap", "allow or skip", &mut mistakes);
     if (missed, overlap) == (Some(Missed::All), Some(Overlap::Skip)) {
         mistakes.add(
             "overlap",
@@ -216,17 +218,9 @@ fn zone(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Zone> {
 }
 
 /// A field with one of a few names.
-fn named<T: Copy>(
-    fields: &Fields<'_>,
-    name: &str,
-    allowed: &str,
-    all: &[T],
-    name_of: fn(T) -> &'static str,
-    mistakes: &mut Mistakes,
-) -> Option<T> {
+fn named<T: FromStr>(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<T> {
     field(fields, name, "is not one of its values", allowed, mistakes, |raw| {
-        let text = read::<String>(raw)?;
-        all.iter().copied().find(|one| name_of(*one) == text)
+        read::<String>(raw)?.parse().ok()
     })
 }
 

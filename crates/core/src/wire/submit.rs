@@ -208,7 +208,7 @@ fn only_with_url(fields: &Fields<'_>, field: &str, mistakes: &mut Mistakes) {
 /// The field `method`.
 fn method(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> CallbackMethod {
     let method = field(fields, "method", "is not a method", CallbackMethod::ALLOWED, mistakes, |raw| {
-        CallbackMethod::from_name(&read::<String>(raw)?)
+        read::<String>(raw)?.parse::<CallbackMethod>().ok()
     });
     if !is_push {
         only_with_url(fields, "method", mistakes);

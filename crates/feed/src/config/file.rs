@@ -12,6 +12,7 @@ use ringback_core::duration::{format_duration, parse_duration};
 use ringback_core::encoding::without_mark;
 use ringback_core::job::Topic;
 use serde::Deserialize;
+use strum::VariantArray as _;
 
 use super::{Changed, Feed, Outbox, PostgresUrl, Rows, SourceUrl, Window};
 use crate::query::{Dialect, Parameter, Query};
@@ -135,7 +136,7 @@ impl Reading<'_> {
             Some(SourceUrl::Sqlite(_)) => Dialect::Sqlite,
             Some(SourceUrl::Postgres(_)) | None => Dialect::Postgres,
         };
-        let query = self.check("query", Query::parse(dialect, query, &Parameter::ALL));
+        let query = self.check("query", Query::parse(dialect, query, Parameter::VARIANTS));
         let changes = [Parameter::From, Parameter::After, Parameter::Limit];
         let gone = table.gone.as_deref().map(|gone| Query::parse(dialect, gone, &changes)).transpose();
         let gone = self.check("gone", gone);

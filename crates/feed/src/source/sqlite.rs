@@ -152,7 +152,7 @@ fn read_after(
 ) -> rusqlite::Result<Page> {
     let mut statement = connection.prepare(&query.sql)?;
     for parameter in &query.parameters {
-        let Some(index) = statement.parameter_index(parameter.name())? else { continue };
+        let Some(index) = statement.parameter_index(<&str>::from(parameter))? else { continue };
         match parameter {
             Parameter::From => statement.raw_bind_parameter(index, ask.from.to_string())?,
             Parameter::To => statement.raw_bind_parameter(index, ask.to.to_string())?,

@@ -30,7 +30,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-#[error("no connection to {host}: {}", kind.name())]
+#[error("no connection to {host}: {kind}")]
 pub(super) struct ConnectError {
     pub(super) kind: PostError,
     host: String,

@@ -6,11 +6,13 @@ use std::io;
 const OUT_OF_RESOURCES: [i32; 4] = [12, 23, 24, 105];
 
 /// Why there is no complete response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum PostError {
     /// The timeout is over.
     Timeout,
     /// The address guard forbids the destination; nothing was sent.
+    #[strum(serialize = "forbidden-address")]
     Forbidden,
     /// The name has no address, or no name server answers.
     Dns,
@@ -29,8 +31,10 @@ pub(crate) enum PostError {
     /// The certificate is not valid yet, by the clock of this machine.
     TlsNotYetValid,
     /// The certificate is for another name than that of the URL.
+    #[strum(serialize = "tls-wrong-name")]
     TlsName,
     /// The certificate is of an authority that is not trusted.
+    #[strum(serialize = "tls-unknown-issuer")]
     TlsIssuer,
     /// The certificate cannot be used for another reason.
     TlsCertificate,
@@ -47,8 +51,10 @@ pub(crate) enum PostError {
     /// The connection broke.
     Broken,
     /// A connection that had served attempts before ended before any byte of an answer.
+    #[strum(serialize = "broken")]
     Ended,
     /// Over HTTP/2 the receiver reset the stream, or sent what it may not.
+    #[strum(serialize = "broken")]
     Reset,
     /// Nothing of the request was sent, or the receiver says that it has not processed it.
     Unprocessed,
@@ -62,39 +68,6 @@ pub(crate) enum PostError {
     Unsigned,
     /// This machine is out of file descriptors or memory; nothing was sent.
     Local,
-}
-
-impl PostError {
-    /// Returns the name used in the API and the log.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Forbidden => "forbidden-address",
-            Self::Dns => "dns",
-            Self::Refused => "refused",
-            Self::Connect => "connect",
-            Self::Tls => "tls",
-            Self::NotTls => "not-tls",
-            Self::TlsVersion => "tls-version",
-            Self::TlsExpired => "tls-expired",
-            Self::TlsNotYetValid => "tls-not-yet-valid",
-            Self::TlsName => "tls-wrong-name",
-            Self::TlsIssuer => "tls-unknown-issuer",
-            Self::TlsCertificate => "tls-certificate",
-            Self::TlsClientCertificate => "tls-client-certificate",
-            Self::HeadTooLarge => "head-too-large",
-            Self::InterimFlood => "interim-flood",
-            Self::ResponseTooLarge => "response-too-large",
-            Self::Body => "body",
-            Self::Broken | Self::Ended | Self::Reset => "broken",
-            Self::Unprocessed => "unprocessed",
-            Self::NotHttp => "not-http",
-            Self::Ports => "ports",
-            Self::Crowded => "crowded",
-            Self::Unsigned => "unsigned",
-            Self::Local => "local",
-        }
-    }
 }
 
 /// Whether this machine is out of file descriptors or memory.

@@ -82,7 +82,7 @@ impl Attempted {
     pub(super) fn error(&self) -> Option<&'static str> {
         match &self.ending {
             Ending::Answered(Ok(response)) => response.error(),
-            Ending::Answered(Err(error)) => Some(error.name()),
+            Ending::Answered(Err(error)) => Some((*error).into()),
             Ending::Expired => Some("expired"),
             Ending::LeaseLost => Some("lease lost"),
             Ending::CutOff => Some("shutdown"),

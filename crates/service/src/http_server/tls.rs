@@ -115,20 +115,11 @@ impl Tls {
 
     /// The TLS of the admin port, if it is to have any.
     pub(crate) fn load_of_admin(lookup: &mut Lookup) -> Option<Self> {
-        match lookup.text("ADMIN_TLS").as_str() {
-            "off" => None,
-            "on" => {
-                let tls = Self::load(lookup);
-                if tls.is_none() {
-                    lookup.reject("ADMIN_TLS", "needs a certificate: set TLS_CERT and TLS_KEY");
-                }
-                tls
-            }
-            _ => {
-                lookup.reject("ADMIN_TLS", "must be on or off");
-                None
-            }
+        let tls = lookup.is_on("ADMIN_TLS").then(|| Self::load(lookup))?;
+        if tls.is_none() {
+            lookup.reject("ADMIN_TLS", "needs a certificate: set TLS_CERT and TLS_KEY");
         }
+        tls
     }
 
     /// What accepts a connection, with the files as they are now or were a moment ago.

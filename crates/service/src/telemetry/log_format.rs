@@ -1,31 +1,19 @@
 //! The format of log lines: text or JSON. Also the lines about the log itself, which are formatted here because no
 //! filter, limit or full queue may suppress them.
 
-use std::str::FromStr;
-
 use ringback_core::clock::Timestamp;
+use ringback_core::names::must_be;
 use serde_json::json;
 use tracing::Level;
 
 /// The format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
 pub enum LogFormat {
     /// Text; coloured on a terminal.
     Text,
     /// One JSON object per line.
     Json,
-}
-
-impl FromStr for LogFormat {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        match text {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err("must be text or json"),
-        }
-    }
 }
 
 /// A line that says how many lines are missing in the log.
@@ -71,7 +59,7 @@ mod tests {
     fn the_log_format_is_text_or_json() {
         assert_eq!("json".parse(), Ok(LogFormat::Json));
         assert_eq!("text".parse(), Ok(LogFormat::Text));
-        assert_eq!("xml".parse::<LogFormat>(), Err("must be text or json"));
+        assert_eq!("xml".parse::<LogFormat>(), Err("must be text or json".to_owned()));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use redb::ReadTransaction;
 use ringback_core::contract::{DamageKind, Finding, Shard};
 use ringback_core::lane::Lane;
 use ringback_core::state::State;
+use strum::VariantArray as _;
 
 use super::repair::{Action, Findings};
 use crate::error::Result;
@@ -29,7 +30,7 @@ pub(crate) fn check_ledgers(
         rows.entry(*shard).or_default();
     }
     for (shard, row) in rows {
-        let count = |state: State| counts.get(&(shard, state.name())).copied().unwrap_or(0);
+        let count = |state: State| counts.get(&(shard, <&str>::from(state))).copied().unwrap_or(0);
         findings.audit.missing += row.ledger.missing();
         check_ledger(findings, Shard(shard), &row, count, can_balance);
     }
@@ -43,7 +44,7 @@ fn check_ledger(
     can_balance: bool,
 ) {
     let (mut off, mut wrong, mut after) = (Vec::new(), Vec::new(), row.ledger.clone());
-    for state in State::ALL {
+    for &state in State::VARIANTS {
         let (jobs, counted) = (count(state), i64::try_from(row.ledger.of(state)).unwrap_or(i64::MAX));
         // Tombstones are evicted, so there are fewer than jobs that ever ended.
         if jobs > counted || (jobs < counted && !state.is_terminal()) {

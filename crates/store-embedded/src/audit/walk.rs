@@ -77,7 +77,7 @@ impl Walk<'_> {
         let (tagged, untagged) = self.tables.tagged.count(&record)?;
         self.entries += u64::from(is_named) + u64::from(is_indexed) + u64::from(has_body && is_open);
         self.entries += tagged;
-        *self.counts.entry((shard, state.name())).or_default() += 1;
+        *self.counts.entry((shard, <&str>::from(state))).or_default() += 1;
         if is_open {
             self.findings.audit.checked += 1;
             self.lanes.entry((shard, record.lane().name())).or_default().count(state, 1);

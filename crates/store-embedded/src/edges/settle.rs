@@ -186,7 +186,7 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
         }
         Outcome::Bury { reason, .. } => {
             count_failure(&mut job, attempt.as_deref());
-            txn.die(&mut job, truncated(reason.name(), MAX_REASON).into())
+            txn.die(&mut job, truncated(reason.as_ref(), MAX_REASON).into())
         }
         Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(QueueEnd::Front)),
         Outcome::Release { after } => enter_later(txn, &mut job, *after),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use ringback_core::contract::{Epoch, StateCounts, StoreError, Uncounted};
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 use super::archive::ArchiveRow;
 use super::list::SHARDS;
@@ -42,7 +43,7 @@ impl ShardRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     pub(crate) accepted: u64,
-    states: [u64; State::ALL.len()],
+    states: [u64; State::VARIANTS.len()],
     pub(crate) purged: u64,
     pub(crate) evicted_early: u64,
     /// Accepted jobs whose records a repair did not find although they had not ended.
@@ -58,7 +59,7 @@ impl Ledger {
     pub(crate) fn counts(&self) -> StateCounts {
         let Self { purged, missing, .. } = *self;
         let mut counts = StateCounts { purged, missing, ..StateCounts::default() };
-        for state in State::ALL {
+        for &state in State::VARIANTS {
             *counts.of(state) = self.of(state);
         }
         counts

@@ -1,7 +1,6 @@
 //! The answers of an audit's calls, as values.
 
 use ringback_core::contract::StoreError;
-use ringback_core::state::State;
 
 use super::counts::{Jobs, Lane, Rows};
 use crate::record::{self, RECORD};
@@ -67,7 +66,7 @@ pub(crate) fn id_of(record: &[u8]) -> Option<String> {
 
 /// A state by its number in records.
 pub(crate) fn state_name(code: u8) -> &'static str {
-    record::state(code).map_or("unknown", State::name)
+    record::state(code).map_or("unknown", <&str>::from)
 }
 
 /// A page of lanes and topics.

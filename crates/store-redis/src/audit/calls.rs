@@ -196,7 +196,7 @@ impl Calls<'_> {
         names: &[Vec<u8>],
     ) -> Result<(usize, usize, Vec<Vec<u8>>, u64), StoreError> {
         let names = &names[..names.len().min(LISTS)];
-        self.call(&script::AUDIT_LISTS, (list.name(), skip, ENTRIES, names)).await
+        self.call(&script::AUDIT_LISTS, (<&str>::from(list), skip, ENTRIES, names)).await
     }
 
     /// Judges jobs that were not found. `cleaned` is how often a list had been cleaned when the reading began. With

@@ -68,7 +68,7 @@ impl Count {
         }
         let from = if self.lost > 0 { 2 } else { 0 };
         for index in from..STATES.len() {
-            wrong.extend(say(STATES[index].name(), ledger[index], self.states[index]));
+            wrong.extend(say(<&str>::from(STATES[index]), ledger[index], self.states[index]));
         }
         wrong
     }

@@ -20,7 +20,8 @@ const SLOT: u64 = 600_000;
 const AT_ONCE: usize = 100;
 
 /// The kinds of lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum List {
     Slot = 1,
     Ready = 2,
@@ -37,13 +38,6 @@ impl List {
         match self {
             Self::Slot => 26,
             Self::Ready => 18,
-        }
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Slot => "slot",
-            Self::Ready => "ready",
         }
     }
 }

@@ -242,7 +242,7 @@ pub(crate) fn pack_outcome(outcome: &Outcome, hint: &SettleHint, response: Optio
     let (kind, delay, last, reason) = match outcome {
         Outcome::Complete => (1, Duration::ZERO, &seen, ""),
         Outcome::Retry { after, last } => (2, *after, last, ""),
-        Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.name()),
+        Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.as_ref()),
         Outcome::Release { after } => (4, *after, &nothing, ""),
     };
     let mut packed = Vec::with_capacity(32);

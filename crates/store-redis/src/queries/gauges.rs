@@ -9,6 +9,7 @@ use ringback_core::contract::{
 };
 use ringback_core::job::Topic;
 use ringback_core::state::State;
+use strum::VariantArray as _;
 
 use super::stats::{begin, behind};
 use crate::redis_store::RedisStore;
@@ -110,11 +111,11 @@ impl RedisStore {
 
 /// The counts of the states, in their order. A count below zero would be a bug of a script; it shows as zero.
 fn state_counts(counts: &[i64]) -> Result<StateCounts, StoreError> {
-    if counts.len() != State::ALL.len() {
+    if counts.len() != State::VARIANTS.len() {
         return Err(StoreError::Unreadable(WHAT));
     }
     let mut states = StateCounts::default();
-    for (state, n) in State::ALL.into_iter().zip(counts) {
+    for (state, n) in State::VARIANTS.iter().copied().zip(counts) {
         *states.of(state) = u64::try_from(*n).unwrap_or(0);
     }
     Ok(states)

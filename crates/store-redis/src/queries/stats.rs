@@ -10,7 +10,6 @@ use ringback_core::contract::{
     TopicTotals,
 };
 use ringback_core::job::{TenantScope, Topic};
-use ringback_core::state::State;
 
 use crate::redis_store::RedisStore;
 use crate::script;
@@ -30,7 +29,7 @@ impl RedisStore {
         let mut stats = Stats { pending_notices, ..Stats::default() };
         for (name, n) in ledger {
             let n = u64::try_from(n).unwrap_or(0);
-            match (name.as_str(), State::from_name(&name)) {
+            match (name.as_str(), name.parse().ok()) {
                 (_, Some(state)) => *stats.states.of(state) += n,
                 ("purged", None) => stats.states.purged += n,
                 ("missing", None) => stats.states.missing += n,

@@ -1,6 +1,7 @@
 //! Records are read as they are packed, as the prelude of the scripts knows them, and from random bytes.
 
 use ringback_core::job::{Body, Callback, Delivery, Due, IfExists};
+use strum::VariantArray as _;
 
 use super::tombstone::{DONE, MAYBE_IN_FLIGHT, TOMBSTONE};
 use super::*;
@@ -67,7 +68,7 @@ fn sizes_and_flags_are_those_of_the_prelude() {
     assert!(records.contains(&flags));
     let tombs = include_str!("../lua/prelude/tombs.lua");
     assert!(tombs.contains(&format!("local MAYBE_IN_FLIGHT = {MAYBE_IN_FLIGHT}")));
-    assert_eq!(State::ALL[usize::from(DONE) - 1], State::Done);
+    assert_eq!(State::VARIANTS[usize::from(DONE) - 1], State::Done);
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn random_records_are_unreadable_or_lie_within_what_was_read() {
     let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
     ringback_fuzz::run(&samples, |raw| {
         let (raw, whole) = (Bytes::copy_from_slice(raw), Bytes::from(samples[0].clone()));
-        for state in State::ALL {
+        for &state in State::VARIANTS {
             for (job_state, record) in [(Bytes::new(), &raw), (raw.clone(), &whole), (raw.clone(), &raw)] {
                 if let Ok(head) = Head::parse(state, job_state, record) {
                     assert_eq!(head.into_job(key.clone(), Tags::default()).state, state);

@@ -1,12 +1,14 @@
 //! The table of all figures.
 
+use strum::VariantArray as _;
+
 use super::{Figure, Reached};
 
 /// The table, and whether all is reached and nothing is wrong. Times are only shown: they depend on what else the machine
 /// does.
 pub fn table(all: &[Reached]) -> (String, bool) {
     let (mut text, mut is_complete) = (format!("{:>10} {:>10} {:>6}\n", "reached", "wanted", "wrong"), true);
-    for figure in Figure::ALL {
+    for figure in Figure::VARIANTS {
         let of_figure: Vec<_> = all.iter().filter(|reached| reached.figure == *figure).collect();
         let count: u64 = of_figure.iter().map(|reached| reached.count).sum();
         let wrong: u64 = of_figure.iter().map(|reached| reached.wrong).sum();
@@ -34,7 +36,7 @@ mod tests {
 
     /// What reaches all figures.
     fn all() -> Vec<Reached> {
-        Figure::ALL.iter().map(|figure| Reached::new(*figure, "a test", figure.wanted())).collect()
+        Figure::VARIANTS.iter().map(|figure| Reached::new(*figure, "a test", figure.wanted())).collect()
     }
 
     #[test]
@@ -48,7 +50,7 @@ mod tests {
         let late = (Duration::from_millis(2_001), Duration::from_secs(2));
         let changes: [fn(&mut Reached); 3] =
             [|one| one.count -= 1, |one| one.wrong = 1, |one| one.of = Some(one.count + 1)];
-        for figure in Figure::ALL {
+        for figure in Figure::VARIANTS {
             let place = all().iter().position(|one| one.figure == *figure).expect("it is there");
             for change in changes {
                 let mut all = all();

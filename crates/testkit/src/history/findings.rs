@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 use super::invariant::Invariant;
 
@@ -40,8 +41,8 @@ impl fmt::Display for Violation {
 /// The findings about all invariants.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    checks: [u64; Invariant::ALL.len()],
-    violations: [u64; Invariant::ALL.len()],
+    checks: [u64; Invariant::VARIANTS.len()],
+    violations: [u64; Invariant::VARIANTS.len()],
     described: Vec<Violation>,
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(strum::VariantArray)]
 #[expect(missing_docs, reason = "`Invariant::meaning` has a sentence for each")]
 pub enum Invariant {
     I1,
@@ -39,13 +40,7 @@ use Invariant::{
 };
 
 impl Invariant {
-    /// All invariants, in order.
-    pub const ALL: [Self; 25] = [
-        I1, I2, I3, I4, I5, I6, I7, I8, I9, I10, I11, I12, I13, I14, I15, I16, I17, I18, I19, I20, I21, I22,
-        I23, I24, I25,
-    ];
-
-    /// Its place in [`Invariant::ALL`].
+    /// Its place among all invariants.
     pub const fn index(self) -> usize {
         self as usize
     }

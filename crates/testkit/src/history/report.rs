@@ -5,6 +5,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 use super::entry::StallOf;
 use super::findings::Violation;
@@ -134,7 +135,7 @@ impl Report {
             };
             Standing { invariant, verdict, checks, violations }
         };
-        let invariants: Vec<_> = Invariant::ALL.into_iter().map(standing).collect();
+        let invariants: Vec<_> = Invariant::VARIANTS.iter().copied().map(standing).collect();
         let by_fault = counts.lateness_by_fault.iter();
         Self {
             name: tables.settings.name.clone(),

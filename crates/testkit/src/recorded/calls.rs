@@ -138,14 +138,7 @@ impl Recorded {
     pub async fn settle(&self, api: &str, receipt: &str, kind: SettleKind) -> Option<(u16, Value)> {
         let n = self.history.next();
         self.history.write(&Entry::Settle(Settle { t: self.history.t(), n, token: receipt, kind }));
-        let action = match kind {
-            SettleKind::Finish => "finish",
-            SettleKind::Retry => "retry",
-            SettleKind::Bury => "bury",
-            SettleKind::Release => "release",
-            SettleKind::Renew => "renew",
-        };
-        let request = self.http.post(format!("{api}/v1/receipts/{receipt}/{action}"));
+        let request = self.http.post(format!("{api}/v1/receipts/{receipt}/{kind}"));
         let request =
             if kind == SettleKind::Renew { with_json(request, &json!({"ttr": "5s"})) } else { request };
         self.call(n, request).await

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args};
 use http::Method;
 use ringback_core::schedule::{Missed, Overlap};
+use strum::VariantNames as _;
 
 use super::{FEATURE, ScheduleArgs, call, details};
 use crate::args::values::{self, Wait};
@@ -57,13 +59,13 @@ pub(crate) struct SetArgs {
     #[arg(long, required_unless_present = "file", value_parser = values::topic)]
     pub(crate) topic: Option<String>,
     /// What becomes of firings that are missed while nobody makes them: skip, one (the last) or all [default: one]
-    #[arg(long, value_name = "WHICH", value_parser = Missed::ALL.map(Missed::name))]
+    #[arg(long, value_name = "WHICH", value_parser = PossibleValuesParser::new(Missed::VARIANTS))]
     pub(crate) missed: Option<String>,
     /// How late a missed firing is at most, 1s to 7d [default: 1h]
     #[arg(long, value_name = "DURATION")]
     pub(crate) catchup: Option<Wait>,
     /// Whether it fires while the job before has not ended: allow or skip [default: allow]
-    #[arg(long, value_name = "RULE", value_parser = Overlap::ALL.map(Overlap::name))]
+    #[arg(long, value_name = "RULE", value_parser = PossibleValuesParser::new(Overlap::VARIANTS))]
     pub(crate) overlap: Option<String>,
     /// How long after its time each job is due at most, up to 1d
     #[arg(long, value_name = "DURATION")]

@@ -60,7 +60,6 @@ pub struct Edge<'a> {
     /// `topic/id`.
     pub job: &'a str,
     /// Its name.
-    #[serde(with = "edge_name")]
     pub edge: EdgeName,
     /// The state before it.
     pub from: JobState,
@@ -172,21 +171,4 @@ pub struct End {
     pub dumped: bool,
     /// Whether the run waited until nothing was due any more.
     pub drained: bool,
-}
-
-/// An edge by its name.
-mod edge_name {
-    use ringback_core::contract::EdgeName;
-    use serde::de::Error as _;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(edge: &EdgeName, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(edge.name())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EdgeName, D::Error> {
-        let name = <&str>::deserialize(deserializer)?;
-        EdgeName::from_name(name)
-            .ok_or_else(|| D::Error::custom(format!("{name} is not the name of an edge")))
-    }
 }

@@ -103,8 +103,9 @@ pub struct Reserve {
 }
 
 /// What a consumer does with a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SettleKind {
     /// The job is done.
     Finish,
