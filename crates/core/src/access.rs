@@ -6,6 +6,8 @@ mod quota;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 pub use self::quota::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, MAX_QUOTAS, Quota, QuotaOf};
 use crate::clock::Timestamp;
 use crate::job::{Tenant, Topic};
@@ -24,9 +26,10 @@ pub const MAX_ENTRIES: usize = 32;
 pub const MAX_STORED_KEY: usize = 8 * 1024;
 
 /// What a key allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// To submit jobs, and to cancel, reschedule and run them.
     Submit,
@@ -46,7 +49,7 @@ impl Scope {
 }
 
 /// Identifies a key. It is no secret.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KeyId(Box<str>);
 
 /// What the id of a key begins with.
@@ -86,7 +89,8 @@ impl fmt::Display for KeyId {
 }
 
 /// What a key is limited to. An empty list limits nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Grant {
     /// Whose topics and jobs.
     pub tenant: Option<Tenant>,
@@ -109,8 +113,9 @@ impl Grant {
     }
 }
 
-/// A key as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A key as it is stored, in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AccessKey {
     /// Its id.
     pub id: KeyId,

@@ -36,7 +36,6 @@ mod reserve;
 mod schedules;
 mod shard;
 mod stats;
-mod stored_bulk;
 mod topics;
 mod wake;
 
@@ -73,7 +72,6 @@ pub use self::{
     schedules::*,
     shard::*,
     stats::*,
-    stored_bulk::BulkWork,
     topics::*,
     wake::*,
 };

@@ -6,6 +6,8 @@ mod contents;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 pub use self::contents::{Basic, ClientCertificate, Contents, MAX_CONTENTS};
 use crate::clock::Timestamp;
 use crate::job::Tenant;
@@ -88,8 +90,9 @@ impl FromStr for CredentialKey {
     }
 }
 
-/// A credential as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A credential as it is stored, in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Credential {
     /// The origins whose callbacks carry it, sorted.
     pub to: Vec<String>,
@@ -114,9 +117,10 @@ impl Credential {
 }
 
 /// Something that a credential has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[derive(strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A bearer token (RFC 6750).
     Bearer,

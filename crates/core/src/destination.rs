@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use url::Host;
 
 use crate::job::{Refused, Tenant, TenantScope, without_root};
@@ -13,7 +14,7 @@ const MAX_HOST: usize = 253;
 
 /// A host with all of its ports, or one port of it. Hosts are written as in a parsed URL: in lower case, IDNA as ASCII,
 /// IPv4 with four decimal numbers, IPv6 in brackets, a name without the dot of the root.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Destination {
     host: Box<str>,
     port: Option<u16>,

@@ -55,7 +55,7 @@ pub const MIN_TTR: Duration = Duration::from_millis(100);
 pub const MAX_TTR: Duration = Duration::from_secs(12 * 3600);
 
 /// When a job is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Due {
     /// This long after the store accepts it, by the store's clock. Zero: at once.
     In(Duration),

@@ -40,7 +40,7 @@ pub const MAX_SCHEDULED_BODY: usize = 32 * 1024;
 pub const MAX_JITTER: Duration = Duration::from_secs(86_400);
 
 /// When a schedule fires.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Rule {
     /// At the times of a cron expression.
     Cron(Box<Cron>),
@@ -115,11 +115,12 @@ pub enum Overlap {
 }
 
 /// What a schedule submits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduledJob {
     /// The topic.
     pub topic: Topic,
     /// What to deliver, and how.
+    #[serde(with = "stored::delivery")]
     pub delivery: Delivery,
     /// Whether it has neither a URL nor a time to run, so that each job goes to the URL of the policy that its topic
     /// has then, or is for pull without one.
@@ -127,7 +128,7 @@ pub struct ScheduledJob {
 }
 
 /// A schedule as it was put.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// When it fires.
     pub rule: Rule,
@@ -234,7 +235,7 @@ impl Schedule {
 }
 
 /// A firing that was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Firing {
     /// Its time.
     pub time: Timestamp,
@@ -243,7 +244,7 @@ pub struct Firing {
 }
 
 /// How far a schedule has come.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// When it was first put.
     pub created: Timestamp,
@@ -262,7 +263,7 @@ pub struct Progress {
 }
 
 /// A schedule and how far it has come.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleState {
     /// The schedule.
     pub schedule: Schedule,

@@ -10,9 +10,8 @@ use ringback_core::contract::{BookEntry, PolicyPut, PolicyVersion, StoreError};
 use ringback_core::credential::{Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::policy::{MAX_POLICIES, Metrics, Policies, Policy};
-use ringback_core::wire::{
-    parse_policy, parse_stored_credential, written_credential, written_key, written_quota,
-};
+use ringback_core::wire::parse_policy;
+use serde::Serialize;
 
 use crate::backend::{Store, dispatch};
 use crate::book_entries::{
@@ -140,11 +139,11 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn note_key_use(&self, key: &AccessKey, at: Timestamp) -> Result<(), StoreError> {
         let used = AccessKey { last_used: Some(at), ..key.clone() };
-        self.put_key(&used, Some(&written_key(key))).await.map(drop)
+        self.put_key(&used, Some(&written(key))).await.map(drop)
     }
 
     async fn put_key(&self, key: &AccessKey, replaced: Option<&str>) -> Result<PolicyPut, StoreError> {
-        let (name, written) = (name_of_key(&key.id), written_key(key));
+        let (name, written) = (name_of_key(&key.id), written(key));
         let limit = MAX_POLICIES + MAX_KEYS;
         let entry = BookEntry { name: &name, written: &written, metrics: Metrics::Together, limit };
         dispatch!(self.put_entry(entry, replaced))
@@ -174,7 +173,7 @@ impl Store {
     pub async fn put_quota(&self, of: &QuotaOf, quota: Quota) -> Result<PolicyPut, StoreError> {
         let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS;
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(quota));
-        let write = |quota: &Quota| (written_quota(*quota), Metrics::Together);
+        let write = |quota: &Quota| (written(quota), Metrics::Together);
         let Ok((_, put)) = self.replace_entry(&name_of_quota(of), limit, make, write).await?;
         Ok(put)
     }
@@ -209,8 +208,8 @@ impl Store {
         make: impl Fn(Option<Credential>) -> Result<Credential, E>,
     ) -> Result<Result<(Credential, PolicyPut), E>, StoreError> {
         let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS + MAX_CREDENTIALS;
-        let make = |stored: Option<&str>| Ok(make(stored.and_then(parse_stored_credential)));
-        let write = |credential: &Credential| (written_credential(credential), Metrics::Together);
+        let make = |stored: Option<&str>| Ok(make(stored.and_then(|text| serde_json::from_str(text).ok())));
+        let write = |credential: &Credential| (written(credential), Metrics::Together);
         self.replace_entry(&name_of_credential(key), limit, make, write).await
     }
 
@@ -220,7 +219,7 @@ impl Store {
     /// Any [`StoreError`].
     pub async fn credential(&self, key: &CredentialKey) -> Result<Option<Credential>, StoreError> {
         let stored = dispatch!(self.entry(&name_of_credential(key)))?;
-        Ok(stored.as_deref().and_then(parse_stored_credential))
+        Ok(stored.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     /// Deletes a credential; `None` if there is none.
@@ -247,6 +246,11 @@ impl Store {
     ) -> Result<Option<(PolicyVersion, Entries)>, StoreError> {
         Ok(dispatch!(self.policies(known))?.map(|(version, rows)| (version, sorted(rows))))
     }
+}
+
+/// The JSON of a key, a quota or a credential.
+fn written(entry: &impl Serialize) -> String {
+    serde_json::to_string(entry).expect("plain data always serialises")
 }
 
 fn parse_stored(written: &str) -> Result<Policy, StoreError> {

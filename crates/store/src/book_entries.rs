@@ -9,7 +9,7 @@ use ringback_core::contract::PolicyRows;
 use ringback_core::credential::{Credential, CredentialKey};
 use ringback_core::job::Topic;
 use ringback_core::policy::Policies;
-use ringback_core::wire::{parse_policy, parse_stored_credential, parse_stored_key, parse_stored_quota};
+use ringback_core::wire::parse_policy;
 
 /// The keys of callers, by their hashes.
 pub type AccessKeys = HashMap<[u8; 32], Arc<AccessKey>>;
@@ -70,9 +70,9 @@ pub(crate) fn sorted(rows: PolicyRows) -> Entries {
 
 impl Entries {
     fn add_key(&mut self, id: &str, written: &str) {
-        match id.parse().ok().and_then(|id: KeyId| parse_stored_key(id, written)) {
-            Some(key) => drop(self.keys.insert(key.hash, Arc::new(key))),
-            None => tracing::error!(
+        match serde_json::from_str::<AccessKey>(written) {
+            Ok(key) => drop(self.keys.insert(key.hash, Arc::new(key))),
+            Err(_) => tracing::error!(
                 key = id,
                 "the key of a caller cannot be read, so nobody can use it; delete it, or use the version that wrote it"
             ),
@@ -80,7 +80,7 @@ impl Entries {
     }
 
     fn add_quota(&mut self, of: &str, written: &str) {
-        match of.parse().ok().zip(parse_stored_quota(written)) {
+        match of.parse().ok().zip(serde_json::from_str(written).ok()) {
             Some((of, quota)) => drop(self.quotas.insert(of, quota)),
             None => tracing::error!(
                 tenant = of,
@@ -90,7 +90,7 @@ impl Entries {
     }
 
     fn add_credential(&mut self, key: &str, written: &str) {
-        match key.parse().ok().zip(parse_stored_credential(written)) {
+        match key.parse().ok().zip(serde_json::from_str(written).ok()) {
             Some((key, credential)) => drop(self.credentials.insert(key, Arc::new(credential))),
             None => tracing::error!(
                 credential = key,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::job::{Tenant, TenantLimits};
 
 /// The most quotas of an installation.
@@ -12,8 +14,9 @@ pub const MAX_JOBS_PER_SECOND: u32 = 1_000_000;
 /// The most jobs that a quota may allow.
 pub const MAX_QUOTA_JOBS: u64 = 1_000_000_000;
 
-/// What a tenant may use. `None` is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a tenant may use. `None` is no limit. Stores keep it as JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Quota {
     /// How many jobs it may submit a second.
     pub jobs_per_second: Option<u32>,

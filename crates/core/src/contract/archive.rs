@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 
 use super::attempts::Attempt;
@@ -61,7 +62,7 @@ impl EndKind {
 pub const EXPIRED: &str = "expired";
 
 /// A set of kinds of ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndKinds(u8);
 
 impl EndKinds {
@@ -104,7 +105,8 @@ impl FromIterator<EndKind> for EndKinds {
 }
 
 /// What happens when the archive outbox of a shard is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantNames)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(strum::Display, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
 pub enum WhenFull {
     /// The shard takes no submits, and at twice the bound it gives no jobs to deliver.
@@ -115,7 +117,7 @@ pub enum WhenFull {
 }
 
 /// What a shard puts into its archive outbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveSettings {
     /// The ends that get an entry.
     pub ends: EndKinds,

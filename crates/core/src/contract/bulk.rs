@@ -26,7 +26,7 @@ pub const MAX_ENDED_BULKS: usize = 200;
 pub const MAX_RATE: u32 = 100_000;
 
 /// The id of a bulk operation. It is also the [`Token`] of all its moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BulkId(pub [u8; 8]);
 
 impl From<Token> for BulkId {
@@ -68,7 +68,8 @@ pub enum BulkState {
 }
 
 /// What a bulk operation does to each job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumDiscriminants, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(strum::Display, strum::EnumDiscriminants, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 #[strum_discriminants(
     doc = "What a bulk operation does, without when jobs are due then.",
@@ -109,7 +110,7 @@ impl BulkAction {
 }
 
 /// Which jobs a bulk operation changes, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BulkTarget {
     /// It revives dead jobs of a topic, in the order of their death.
     Dead(DeadFilter),
@@ -131,7 +132,7 @@ impl BulkTarget {
 }
 
 /// A bulk operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bulk {
     /// Its id.
     pub id: BulkId,
@@ -176,7 +177,7 @@ pub enum BulkStart {
 }
 
 /// Identifies the worker of a bulk operation. Random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerId(pub [u8; 8]);
 
 /// The result of asking for a bulk operation to work on.

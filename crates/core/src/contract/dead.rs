@@ -6,6 +6,8 @@
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::page::InvalidCursor;
 use crate::clock::Timestamp;
 use crate::hex::Hex;
@@ -15,7 +17,7 @@ use crate::job::{Job, Topic};
 pub const MAX_DEAD: usize = 500;
 
 /// Which dead jobs to find.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadFilter {
     /// Their topic.
     pub topic: Topic,

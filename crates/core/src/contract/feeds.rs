@@ -5,6 +5,8 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::bulk::WorkerId;
 use crate::clock::Timestamp;
 
@@ -51,7 +53,7 @@ impl Display for FeedName {
 }
 
 /// How far a feed has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedPosition {
     /// When the last complete pass began; or, if an operator has set it, the due time from which rows are wanted.
     pub at: Timestamp,
@@ -81,7 +83,7 @@ pub enum FeedLease {
 }
 
 /// What the store keeps of a feed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFeed {
     /// How far it has come; `None` before its first pass is complete.
     pub position: Option<FeedPosition>,

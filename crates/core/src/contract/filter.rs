@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::StoreError;
 use crate::clock::Timestamp;
 use crate::destination::{Destination, Origin};
 use crate::job::{Job, Tenant, TenantScope, Topic};
@@ -15,28 +14,26 @@ pub const MAX_ERROR_TEXT: usize = 128;
 /// A range of times. Without bounds it has all times, and nothing needs to have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeRange {
-    /// This time or later, in ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    after: Option<u64>,
-    /// Before this time, in ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    before: Option<u64>,
+    /// This time or later.
+    after: Option<Timestamp>,
+    /// Before this time.
+    before: Option<Timestamp>,
 }
 
 impl TimeRange {
     /// The range from `after` to the last millisecond before `before`.
-    pub fn new(after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
-        Self { after: after.map(Timestamp::as_millis), before: before.map(Timestamp::as_millis) }
+    pub const fn new(after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
+        Self { after, before }
     }
 
     /// The first time of the range.
-    pub fn after(&self) -> Option<Timestamp> {
-        self.after.map(Timestamp::from_millis)
+    pub const fn after(&self) -> Option<Timestamp> {
+        self.after
     }
 
     /// The first time after the range.
-    pub fn before(&self) -> Option<Timestamp> {
-        self.before.map(Timestamp::from_millis)
+    pub const fn before(&self) -> Option<Timestamp> {
+        self.before
     }
 
     /// Whether it has no bound.
@@ -47,14 +44,11 @@ impl TimeRange {
     /// The range without the times from `end` on.
     #[must_use]
     pub fn until(self, end: Timestamp) -> Self {
-        Self {
-            before: Some(self.before.map_or(end.as_millis(), |before| before.min(end.as_millis()))),
-            ..self
-        }
+        Self { before: Some(self.before.map_or(end, |before| before.min(end))), ..self }
     }
 
     fn has(&self, time: Option<Timestamp>) -> bool {
-        match time.map(Timestamp::as_millis) {
+        match time {
             Some(at) => {
                 self.after.is_none_or(|after| at >= after) && self.before.is_none_or(|before| at < before)
             }
@@ -65,7 +59,7 @@ impl TimeRange {
 
 /// Which jobs to find. Each field that is set must fit. Done and cancelled jobs are not stored any more and are not
 /// found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     /// Whose jobs.
     pub scope: TenantScope,
@@ -151,99 +145,6 @@ pub enum FilterIndex<'a> {
     Tag(Option<&'a Tenant>, &'a str),
     /// The dead jobs.
     Dead,
-}
-
-/// A filter as the store keeps it. Fields that are not set are left out.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct StoredFilter {
-    /// The name of the tenant, empty for the topics without one; absent for all topics.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tenant: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    among: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    topic: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tag: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(skip_serializing_if = "TimeRange::is_all")]
-    due: TimeRange,
-    #[serde(skip_serializing_if = "TimeRange::is_all")]
-    created: TimeRange,
-    #[serde(skip_serializing_if = "TimeRange::is_all")]
-    failed: TimeRange,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id_prefix: Option<String>,
-}
-
-impl From<&Filter> for StoredFilter {
-    fn from(filter: &Filter) -> Self {
-        let filter = filter.clone();
-        let tenant = match filter.scope {
-            TenantScope::All => None,
-            TenantScope::One(tenant) => Some(tenant.map_or_else(String::new, |tenant| tenant.to_string())),
-        };
-        let stored = |topic: Topic| topic.as_str().to_owned();
-        Self {
-            tenant,
-            among: filter.among.into_iter().map(stored).collect(),
-            topic: filter.topic.map(stored),
-            state: filter.state.map(|state| state.to_string()),
-            tag: filter.tag,
-            host: filter.host.map(|host| host.to_string()),
-            reason: filter.reason,
-            status: filter.status,
-            error: filter.error,
-            due: filter.due,
-            created: filter.created,
-            failed: filter.failed,
-            id_prefix: filter.id_prefix,
-        }
-    }
-}
-
-impl StoredFilter {
-    /// The filter.
-    ///
-    /// # Errors
-    /// [`StoreError::Unreadable`] if a field is none that this version writes.
-    pub(super) fn filter(self) -> Result<Filter, StoreError> {
-        const UNREADABLE: StoreError = StoreError::Unreadable("the filter of a bulk operation");
-        let tenant = |name: &String| name.parse::<Tenant>().map_err(|_| UNREADABLE);
-        let scope = match self.tenant {
-            None => TenantScope::All,
-            Some(name) => {
-                TenantScope::One(Some(name).filter(|n| !n.is_empty()).as_ref().map(tenant).transpose()?)
-            }
-        };
-        let topic = |text: String| Topic::from_stored(&text).ok_or(UNREADABLE);
-        let state = |name: String| name.parse::<State>().map_err(|_| UNREADABLE);
-        Ok(Filter {
-            scope,
-            among: self.among.into_iter().map(topic).collect::<Result<_, _>>()?,
-            topic: self.topic.map(topic).transpose()?,
-            state: self.state.map(state).transpose()?,
-            tag: self.tag,
-            host: self.host.map(|host| Destination::parse(&host).map_err(|_| UNREADABLE)).transpose()?,
-            reason: self.reason,
-            status: self.status,
-            error: self.error,
-            due: self.due,
-            created: self.created,
-            failed: self.failed,
-            id_prefix: self.id_prefix,
-        })
-    }
 }
 
 #[cfg(test)]
@@ -339,21 +240,6 @@ pub(super) mod tests {
             Filter { reason: Some("exhausted".to_owned()), ..Filter::default() },
         ] {
             assert!(!filter.matches(&untried, origin), "{filter:?}");
-        }
-    }
-
-    #[test]
-    fn a_filter_is_read_back_as_it_was_stored() {
-        let tenant = TenantScope::One(Some("acme".parse().unwrap()));
-        for filter in [Filter::default(), full(), Filter { scope: tenant, ..Filter::default() }] {
-            let text = serde_json::to_string(&StoredFilter::from(&filter)).unwrap();
-            let stored: StoredFilter = serde_json::from_str(&text).unwrap();
-            assert_eq!(stored.filter().unwrap(), filter, "{text}");
-        }
-        assert!(serde_json::from_str::<StoredFilter>(r#"{"colour":"red"}"#).is_err());
-        for text in [r#"{"state":"blue"}"#, r#"{"topic":"a b"}"#, r#"{"host":"a b"}"#, r#"{"tenant":"a b"}"#]
-        {
-            assert!(serde_json::from_str::<StoredFilter>(text).unwrap().filter().is_err(), "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::job::{JobKey, Locator, NewJob, Topic};
@@ -20,7 +20,7 @@ pub const MAX_DUE_SCHEDULES: usize = 100;
 pub const MAX_SCHEDULE_BYTES: usize = 1024 * 1024;
 
 /// A schedule as a store keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleRow {
     /// Its key.
     pub key: ScheduleKey,
@@ -33,7 +33,7 @@ pub struct ScheduleRow {
     /// The job whose end its next firing waits for.
     pub former: Option<Locator>,
     /// The packed [`ScheduleState`].
-    pub packed: Bytes,
+    pub packed: Vec<u8>,
 }
 
 impl ScheduleRow {
@@ -45,7 +45,7 @@ impl ScheduleRow {
             let key = JobKey { topic: topic.clone(), id: last.id.clone() };
             key.locator()
         });
-        Self { key, topic, version, next: *next, former, packed: state.pack().into() }
+        Self { key, topic, version, next: *next, former, packed: state.pack() }
     }
 
     /// The key that chooses the shard.

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::clock::Timestamp;
@@ -26,7 +27,8 @@ fn check(text: &str, max: usize, extra: &[u8], allowed: &'static str) -> Result<
 ///
 /// It has two texts. Callers know it by its [name](Self::name), which is also how it is displayed. Stores know it by
 /// [`as_str`](Self::as_str), which has the tenant in it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Box<str>")]
 pub struct Topic(Box<str>);
 
 impl Topic {
@@ -81,6 +83,15 @@ impl FromStr for Topic {
     }
 }
 
+/// Reads its stored text.
+impl TryFrom<Box<str>> for Topic {
+    type Error = NameError;
+
+    fn try_from(text: Box<str>) -> Result<Self, NameError> {
+        Self::from_stored(&text).ok_or(NameError(Self::ALLOWED))
+    }
+}
+
 /// The name, without the tenant.
 impl fmt::Display for Topic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,7 +101,8 @@ impl fmt::Display for Topic {
 
 /// Whom topics and their jobs belong to: `[A-Za-z0-9._-]{1,32}`, neither `.` nor `..`. Tenants see nothing of each
 /// other. What belongs to no tenant is as far apart from theirs.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Box<str>")]
 pub struct Tenant(Box<str>);
 
 impl Tenant {
@@ -119,6 +131,14 @@ impl FromStr for Tenant {
     }
 }
 
+impl TryFrom<Box<str>> for Tenant {
+    type Error = NameError;
+
+    fn try_from(text: Box<str>) -> Result<Self, NameError> {
+        text.parse()
+    }
+}
+
 impl fmt::Display for Tenant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -126,7 +146,7 @@ impl fmt::Display for Tenant {
 }
 
 /// Whose topics and jobs a call is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TenantScope {
     /// Those of all tenants, and those without one.
     #[default]
@@ -170,7 +190,8 @@ impl TenantScope {
 }
 
 /// Identifies a job within its topic: `[A-Za-z0-9._~:@+=,-]{1,128}`, neither `.` nor `..`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Box<str>")]
 pub struct JobId(Box<str>);
 
 impl JobId {
@@ -205,6 +226,14 @@ impl FromStr for JobId {
     fn from_str(text: &str) -> Result<Self, NameError> {
         check(text, 128, b"._~:@+=,-", Self::ALLOWED)?;
         Ok(Self(text.into()))
+    }
+}
+
+impl TryFrom<Box<str>> for JobId {
+    type Error = NameError;
+
+    fn try_from(text: Box<str>) -> Result<Self, NameError> {
+        text.parse()
     }
 }
 
@@ -249,7 +278,7 @@ fn digest(topic: &Topic, id: &str) -> [u8; 32] {
 
 /// The place of a job in its shard: 96 bits of SHA-256 over its key. Short enough for every index entry,
 /// and long enough that no two jobs share one (an even chance takes 2⁴⁸ jobs).
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Locator(pub [u8; 12]);
 
 impl Locator {

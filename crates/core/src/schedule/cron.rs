@@ -13,6 +13,7 @@ use std::fmt;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp as Instant};
+use serde::{Deserialize, Serialize};
 
 pub use self::grammar::CronError;
 use self::grammar::Parsed;
@@ -30,7 +31,8 @@ const MAX_CHANGES: usize = 64;
 const LONGEST_CHANGE: SignedDuration = SignedDuration::from_hours(48);
 
 /// A cron expression in a time zone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "(String, String)", into = "(String, String)")]
 pub struct Cron {
     written: Box<str>,
     times: Times,
@@ -51,14 +53,6 @@ impl Cron {
         let written = text.trim_matches([' ', '\t', '\r', '\n']);
         let Parsed { times, is_any_hour } = grammar::parse(written)?;
         Ok(Self { written: written.into(), times, zone, is_hourly: is_any_hour })
-    }
-
-    /// Reads an expression and the name of its zone, as they were stored.
-    ///
-    /// # Errors
-    /// They cannot be read.
-    pub(super) fn from_stored(text: &str, zone: &str) -> Option<Self> {
-        Self::parse(text, Zone::named(zone).ok()?).ok()
     }
 
     /// The expression as it was written.
@@ -137,6 +131,21 @@ fn instant(local: DateTime, zone: &TimeZone) -> Option<Instant> {
 }
 
 /// The same expression in the same zone.
+/// Reads an expression and the name of its zone, as they are stored.
+impl TryFrom<(String, String)> for Cron {
+    type Error = &'static str;
+
+    fn try_from((text, zone): (String, String)) -> Result<Self, Self::Error> {
+        Zone::named(&zone).ok().and_then(|zone| Self::parse(&text, zone).ok()).ok_or(Self::ALLOWED)
+    }
+}
+
+impl From<Cron> for (String, String) {
+    fn from(cron: Cron) -> Self {
+        (cron.written.into(), cron.zone.to_string())
+    }
+}
+
 impl PartialEq for Cron {
     fn eq(&self, other: &Self) -> bool {
         self.written == other.written && self.zone == other.zone

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Timestamp;
@@ -10,7 +11,7 @@ use crate::hex::Hex;
 use crate::job::{ContentHash, JobId, JobKey, NameError, Tenant, Topic};
 
 /// Identifies a schedule within its tenant: `[A-Za-z0-9._-]{1,96}`, neither `.` nor `..`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ScheduleId(Box<str>);
 
 impl ScheduleId {
@@ -80,7 +81,7 @@ impl ContentHash {
 }
 
 /// Identifies a schedule in an installation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ScheduleKey {
     /// Whose it is, if it belongs to a tenant.
     pub tenant: Option<Tenant>,

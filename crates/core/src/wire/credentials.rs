@@ -10,10 +10,8 @@ use super::fields::values::parsed;
 use super::policy::parse_origin;
 use super::problem::Problem;
 use crate::credential::{
-    Basic, ClientCertificate, Contents, Credential, CredentialKey, Kind, MAX_CONTENTS, MAX_ORIGINS,
-    MAX_SEALED,
+    Basic, ClientCertificate, Contents, Credential, CredentialKey, MAX_CONTENTS, MAX_ORIGINS, MAX_SEALED,
 };
-use crate::written_time::parse_time;
 
 const TO: &str =
     "a list of 1 to 32 origins, which are scheme, host and port, such as [\"https://bank.example\"]";
@@ -227,35 +225,11 @@ impl CredentialLine {
     }
 }
 
-/// A credential as stores keep it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    to: Vec<String>,
-    kinds: Vec<String>,
-    sealed: Box<str>,
-    created_at: String,
-}
-
-/// The JSON of a credential for a store.
-pub fn written_credential(credential: &Credential) -> String {
-    let Credential { to, kinds, sealed, created } = credential;
-    let kinds = kinds.iter().map(ToString::to_string).collect();
-    let written = Written { to: to.clone(), kinds, sealed: sealed.clone(), created_at: created.to_string() };
-    serde_json::to_string(&written).expect("plain data always serialises")
-}
-
-/// Reads what [`written_credential`] has made; `None` if it is something else.
-pub fn parse_stored_credential(written: &str) -> Option<Credential> {
-    let Written { to, kinds, sealed, created_at } = serde_json::from_str(written).ok()?;
-    let kinds = kinds.iter().map(|name| name.parse::<Kind>().ok()).collect::<Option<_>>()?;
-    Some(Credential { to, kinds, sealed, created: parse_time(&created_at).ok()? })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
+    use crate::credential::Kind;
 
     fn parse(json: &str) -> Result<NewCredential, Problem> {
         parse_credential(json.as_bytes(), |_| Ok(()))
@@ -315,16 +289,13 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_read_as_it_is_written() {
+    fn a_line_of_an_export_has_what_is_stored() {
         let credential = Credential {
             to: vec!["https://b".to_owned()],
             kinds: vec![Kind::Basic, Kind::Ca],
             sealed: "k1.abc".into(),
             created: Timestamp::from_millis(1_763_600_000_000),
         };
-        let written = written_credential(&credential);
-        assert_eq!(parse_stored_credential(&written).as_ref(), Some(&credential));
-        assert_eq!(parse_stored_credential(&written.replace("basic", "later")), None);
         let key: CredentialKey = "~acme/bank".parse().unwrap();
         let line = serde_json::to_string(&CredentialLine::new(&key, &credential)).unwrap();
         assert_eq!(line, r#"{"tenant":"acme","credential":"bank","to":["https://b"],"sealed":"k1.abc"}"#);

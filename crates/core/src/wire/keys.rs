@@ -10,11 +10,9 @@ use super::fields::due::time;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::values::parsed;
 use super::problem::Problem;
-use crate::access::{AccessKey, Grant, KeyId, MAX_ENTRIES, Scope};
+use crate::access::{AccessKey, Grant, MAX_ENTRIES, Scope};
 use crate::clock::Timestamp;
-use crate::hex::{self, Hex};
 use crate::job::{Tenant, Topic, without_root};
-use crate::written_time::parse_time;
 
 const KNOWN: [&str; 6] = ["tenant", "scopes", "topics", "destinations", "cidrs", "expires"];
 const TOPICS: &str = "a list of 1 to 32 topics; omit it for all of the tenant";
@@ -158,64 +156,6 @@ pub struct KeysAnswer {
     pub items: Vec<KeyAnswer>,
 }
 
-/// A key as stores keep it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    hash: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tenant: Option<String>,
-    scopes: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    topics: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    destinations: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    cidrs: Vec<String>,
-    created_at: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_used_at: Option<String>,
-}
-
-/// The JSON of a key for a store.
-pub fn written_key(key: &AccessKey) -> String {
-    let KeyAnswer {
-        tenant, scopes, topics, destinations, cidrs, created_at, expires_at, last_used_at, ..
-    } = key.into();
-    let hash = Hex(&key.hash).to_string();
-    let written =
-        Written { hash, tenant, scopes, topics, destinations, cidrs, created_at, expires_at, last_used_at };
-    serde_json::to_string(&written).expect("plain data always serialises")
-}
-
-/// Reads what [`written_key`] has made; `None` if it is something else.
-pub fn parse_stored_key(id: KeyId, written: &str) -> Option<AccessKey> {
-    let Written { hash, tenant, scopes, topics, destinations, cidrs, created_at, expires_at, last_used_at } =
-        serde_json::from_str(written).ok()?;
-    let tenant = match tenant {
-        Some(tenant) => Some(tenant.parse::<Tenant>().ok()?),
-        None => None,
-    };
-    let time = |text: Option<String>| text.map(|text| parse_time(&text)).transpose().ok();
-    let topic = |name: String| Some(name.parse::<Topic>().ok()?.of_tenant(tenant.as_ref()));
-    Some(AccessKey {
-        id,
-        hash: hex::read(&hash)?,
-        grant: Grant {
-            scopes: scopes.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?,
-            topics: topics.into_iter().map(topic).collect::<Option<_>>()?,
-            destinations,
-            networks: cidrs,
-            expires: time(expires_at)?,
-            tenant,
-        },
-        created: parse_time(&created_at).ok()?,
-        last_used: time(last_used_at)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,19 +198,6 @@ mod tests {
             (r#"{"scopes":["read"],"destinations":["2001:DB8::1"]}"#, "destinations"),
         ] {
             assert_eq!(parse(json).unwrap_err(), [field], "{json}");
-        }
-    }
-
-    #[test]
-    fn a_stored_key_is_read_as_it_was_written() {
-        for grant in [parse(WHOLE).unwrap(), parse(r#"{"scopes":["consume"]}"#).unwrap()] {
-            let id = KeyId::of("01J");
-            let key = AccessKey { id: id.clone(), hash: [7; 32], grant, created: NOW, last_used: None };
-            let written = written_key(&key);
-            assert_eq!(parse_stored_key(id.clone(), &written).as_ref(), Some(&key), "{written}");
-            let used = AccessKey { last_used: Some(NOW), ..key };
-            assert_eq!(parse_stored_key(id.clone(), &written_key(&used)).as_ref(), Some(&used));
-            assert_eq!(parse_stored_key(id.clone(), &written.replace("scopes", "rights")), None);
         }
     }
 }

@@ -77,35 +77,6 @@ pub struct QuotasAnswer {
     pub items: Vec<QuotaAnswer>,
 }
 
-/// A quota as stores keep it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    jobs_per_second: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    jobs: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    topics: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    lanes: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    body_bytes: Option<u32>,
-}
-
-/// The JSON of a quota for a store.
-pub fn written_quota(quota: Quota) -> String {
-    let Quota { jobs_per_second, jobs, topics, lanes, body_bytes } = quota;
-    let written = Written { jobs_per_second, jobs, topics, lanes, body_bytes };
-    serde_json::to_string(&written).expect("plain data always serialises")
-}
-
-/// Reads what [`written_quota`] has made; `None` if it is something else.
-pub fn parse_stored_quota(written: &str) -> Option<Quota> {
-    let Written { jobs_per_second, jobs, topics, lanes, body_bytes } = serde_json::from_str(written).ok()?;
-    Some(Quota { jobs_per_second, jobs, topics, lanes, body_bytes })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,12 +93,6 @@ mod tests {
             body_bytes: Some(9),
         };
         assert_eq!(quota, expected);
-        assert_eq!(parse_stored_quota(&written_quota(quota)), Some(quota));
-        for json in [r#"{"jobs":1}"#, "{}"] {
-            let quota = parse_quota(json.as_bytes()).unwrap();
-            assert_eq!(parse_stored_quota(&written_quota(quota)), Some(quota));
-        }
-        assert_eq!(parse_stored_quota(r#"{"jobs":1,"later":2}"#), None);
     }
 
     #[test]

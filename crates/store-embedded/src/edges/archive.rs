@@ -36,7 +36,7 @@ impl EmbeddedStore {
         let attach = move |txn: &mut Txn<'_>| {
             // A shard that never had an archive keeps its row as it is.
             if settings.is_some() || txn.row.archive.is_some() {
-                txn.set_archive(txn.row.archive.unwrap_or_default().with(settings))?;
+                txn.set_archive(ArchiveRow { settings, ..txn.row.archive.unwrap_or_default() })?;
             }
             Ok(())
         };
@@ -107,10 +107,11 @@ impl Txn<'_> {
     /// Adds an end to the archive outbox, if an archive is attached that wants it. The job is as it ended, but still has its
     /// topic and its body.
     pub(crate) fn archive(&mut self, kind: EndKind, record: &Record) -> Result<()> {
-        let Some(mut row) = self.row.archive.filter(|row| row.wants(kind)) else { return Ok(()) };
+        let Some(mut row) = self.row.archive else { return Ok(()) };
+        let Some(settings) = row.wants(kind) else { return Ok(()) };
         let Some(body) = self.tables.records.body(record.number)? else { return Ok(()) };
         let shard = self.shard();
-        let entry = StoredEnd::pack(kind, self.now(), record, &body, row.with_bodies);
+        let entry = StoredEnd::pack(kind, self.now(), record, &body, settings.with_bodies);
         self.tables.archive.add(shard, &mut row, &entry)?;
         let mut most = 1 + DROPPED;
         while row.has_to_drop() && most > 0 {
@@ -152,8 +153,8 @@ fn status(txn: &mut Txn<'_>) -> Result<ArchiveStatus> {
     let Some(row) = txn.row.archive else { return Ok(ArchiveStatus::default()) };
     let oldest = txn.tables.archive.oldest(txn.shard(), row.first)?;
     Ok(ArchiveStatus {
-        settings: row.settings(),
-        bound: row.settings().map_or(0, |settings| settings.bound),
+        settings: row.settings,
+        bound: row.settings.map_or(0, |settings| settings.bound),
         pending: row.count,
         bytes: row.bytes,
         dropped: row.dropped,

@@ -50,12 +50,12 @@ fn take(txn: &mut Txn<'_>, name: &FeedName, hold: FeedHold) -> Result<FeedLease>
     feed.until = if lasts > 0 { txn.now().saturating_add(lasts) } else { 0 };
     if lasts > 0
         && let Some((known, next)) = hold.step
-        && feed.stored().position == known
+        && feed.stored.position == known
     {
-        feed.set(next);
+        feed.stored.position = Some(next);
     }
     put(txn, name, &mut feed)?;
-    Ok(if lasts > 0 { FeedLease::Held(feed.stored()) } else { FeedLease::Free(Duration::ZERO) })
+    Ok(if lasts > 0 { FeedLease::Held(feed.stored) } else { FeedLease::Free(Duration::ZERO) })
 }
 
 fn change(
@@ -65,14 +65,12 @@ fn change(
     is_disturbed: bool,
 ) -> Result<StoredFeed> {
     let mut feed = txn.tables.feeds.get(name.as_str())?.unwrap_or_default();
-    if let Some(position) = position {
-        feed.set(position);
-    }
-    feed.disturbances += u64::from(is_disturbed);
+    feed.stored.position = position.or(feed.stored.position);
+    feed.stored.disturbances += u64::from(is_disturbed);
     if position.is_some() || is_disturbed {
         put(txn, name, &mut feed)?;
     }
-    Ok(feed.stored())
+    Ok(feed.stored)
 }
 
 fn put(txn: &mut Txn<'_>, name: &FeedName, feed: &mut FeedRow) -> Result<()> {

@@ -2,7 +2,7 @@
 //! the job as they were when it ended.
 
 use redb::ReadableTable as _;
-use ringback_core::contract::{ArchiveSettings, EndKind, EndKinds, WhenFull, payload};
+use ringback_core::contract::{ArchiveSettings, EndKind, WhenFull, payload};
 use serde::{Deserialize, Serialize};
 
 use super::record::{Body, Record};
@@ -12,13 +12,8 @@ use crate::error::Result;
 /// What a shard's row has of its archive outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArchiveRow {
-    pub(crate) is_attached: bool,
-    /// The bits of the kinds that get an entry.
-    ends: u8,
-    pub(crate) with_bodies: bool,
-    drops: bool,
-    /// How many bytes the entries may take.
-    bound: u64,
+    /// `None` without an archive.
+    pub(crate) settings: Option<ArchiveSettings>,
     /// The number of the first entry.
     pub(crate) first: u64,
     pub(crate) count: u64,
@@ -27,40 +22,28 @@ pub(crate) struct ArchiveRow {
 }
 
 impl ArchiveRow {
-    /// With other settings, or without an archive.
-    pub(crate) fn with(self, settings: Option<ArchiveSettings>) -> Self {
-        let Some(ArchiveSettings { ends, with_bodies, bound, when_full }) = settings else {
-            return Self { is_attached: false, ..self };
-        };
-        let (ends, drops) = (ends.bits(), when_full == WhenFull::Drop);
-        Self { is_attached: true, ends, with_bodies, drops, bound, ..self }
-    }
-
-    pub(crate) fn settings(self) -> Option<ArchiveSettings> {
-        let Self { with_bodies, bound, .. } = self;
-        let when_full = if self.drops { WhenFull::Drop } else { WhenFull::Stall };
-        let settings =
-            ArchiveSettings { ends: EndKinds::from_bits(self.ends), with_bodies, bound, when_full };
-        self.is_attached.then_some(settings)
-    }
-
-    pub(crate) const fn wants(&self, kind: EndKind) -> bool {
-        self.is_attached && EndKinds::from_bits(self.ends).has(kind)
+    /// The settings with which a kind gets an entry.
+    pub(crate) fn wants(&self, kind: EndKind) -> Option<ArchiveSettings> {
+        self.settings.filter(|settings| settings.ends.has(kind))
     }
 
     /// Whether no jobs are to be added.
-    pub(crate) const fn is_full(&self) -> bool {
-        self.is_attached && !self.drops && self.bytes >= self.bound
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_beyond(WhenFull::Stall, |bound| self.bytes >= bound)
     }
 
     /// Whether no jobs are to be reserved.
-    pub(crate) const fn is_too_full(&self) -> bool {
-        self.is_full() && self.bytes >= 2 * self.bound
+    pub(crate) fn is_too_full(&self) -> bool {
+        self.is_beyond(WhenFull::Stall, |bound| self.bytes >= 2 * bound)
     }
 
     /// Whether the oldest entries are to be dropped.
-    pub(crate) const fn has_to_drop(&self) -> bool {
-        self.is_attached && self.drops && self.bytes > self.bound && self.count > 0
+    pub(crate) fn has_to_drop(&self) -> bool {
+        self.count > 0 && self.is_beyond(WhenFull::Drop, |bound| self.bytes > bound)
+    }
+
+    fn is_beyond(&self, when_full: WhenFull, is_beyond: impl Fn(u64) -> bool) -> bool {
+        self.settings.is_some_and(|settings| settings.when_full == when_full && is_beyond(settings.bound))
     }
 }
 
@@ -161,6 +144,8 @@ impl Archive<Writing<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::contract::EndKinds;
+
     use super::*;
 
     #[test]
@@ -186,8 +171,8 @@ mod tests {
             when_full: WhenFull::Stall,
         };
         let of = |when_full, bytes| {
-            let row = ArchiveRow { bytes, count: 1, ..ArchiveRow::default() };
-            let row = row.with(Some(ArchiveSettings { when_full, ..settings }));
+            let settings = Some(ArchiveSettings { when_full, ..settings });
+            let row = ArchiveRow { settings, bytes, count: 1, ..ArchiveRow::default() };
             [row.is_full(), row.is_too_full(), row.has_to_drop()]
         };
         assert_eq!(of(WhenFull::Stall, 9), [false, false, false]);
@@ -195,8 +180,5 @@ mod tests {
         assert_eq!(of(WhenFull::Stall, 20), [true, true, false]);
         assert_eq!(of(WhenFull::Drop, 10), [false, false, false]);
         assert_eq!(of(WhenFull::Drop, 20), [false, false, true]);
-        let row = ArchiveRow::default().with(Some(settings));
-        assert_eq!(row.settings(), Some(settings));
-        assert_eq!(row.with(None).settings(), None);
     }
 }

@@ -1,57 +1,38 @@
 //! Bulk operations: what each changes and how fast, how many jobs it has changed, and which worker holds it.
 
-use ringback_core::contract::BulkWork;
+use ringback_core::contract::{Bulk, BulkId};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Access, Rows, Writing, pack};
 use crate::error::Result;
 
-/// A bulk operation; times are in ms. Packed with postcard.
+/// A bulk operation, with the number of jobs that it has changed. Packed with postcard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BulkRow {
-    pub(crate) work: BulkWork,
-    pub(crate) started: u64,
-    pub(crate) end: Option<BulkEnd>,
-    /// How many jobs were changed.
-    pub(crate) jobs: u64,
+    pub(crate) bulk: Bulk,
     /// The worker that holds it.
     pub(crate) worker: [u8; 8],
-    /// When the worker's hold ends.
+    /// When the worker's hold ends, in ms.
     pub(crate) until: u64,
-}
-
-/// How a bulk operation ended, and when in ms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum BulkEnd {
-    Done(u64),
-    Stopped(u64),
-}
-
-impl BulkEnd {
-    pub(crate) const fn at(self) -> u64 {
-        match self {
-            Self::Done(at) | Self::Stopped(at) => at,
-        }
-    }
 }
 
 pub(crate) struct Bulks<A: Access>(pub(crate) Rows<A, u64, &'static [u8]>);
 
 impl<A: Access> Bulks<A> {
-    pub(crate) fn get(&self, id: [u8; 8]) -> Result<Option<BulkRow>> {
-        Ok(self.0.read(u64::from_be_bytes(id), |raw| postcard::from_bytes(raw).ok())?.flatten())
+    pub(crate) fn get(&self, id: BulkId) -> Result<Option<BulkRow>> {
+        Ok(self.0.read(key(id), |raw| postcard::from_bytes(raw).ok())?.flatten())
     }
 
     /// A bulk operation that has not ended.
-    pub(crate) fn running(&self, id: [u8; 8]) -> Result<Option<BulkRow>> {
-        Ok(self.get(id)?.filter(|bulk| bulk.end.is_none()))
+    pub(crate) fn running(&self, id: BulkId) -> Result<Option<BulkRow>> {
+        Ok(self.get(id)?.filter(|row| row.bulk.ended.is_none()))
     }
 
     /// All that can be read.
-    pub(crate) fn all(&self) -> Result<Vec<([u8; 8], BulkRow)>> {
+    pub(crate) fn all(&self) -> Result<Vec<BulkRow>> {
         let mut all = Vec::new();
-        self.0.each(|id, raw| {
-            all.extend(postcard::from_bytes(raw).ok().map(|bulk| (id.to_be_bytes(), bulk)));
+        self.0.each(|_, raw| {
+            all.extend(postcard::from_bytes::<BulkRow>(raw).ok());
             Ok(())
         })?;
         Ok(all)
@@ -59,11 +40,15 @@ impl<A: Access> Bulks<A> {
 }
 
 impl Bulks<Writing<'_>> {
-    pub(crate) fn put(&mut self, id: [u8; 8], bulk: &BulkRow) -> Result<()> {
-        self.0.insert(u64::from_be_bytes(id), pack(bulk).as_slice())
+    pub(crate) fn put(&mut self, row: &BulkRow) -> Result<()> {
+        self.0.insert(key(row.bulk.id), pack(row).as_slice())
     }
 
-    pub(crate) fn remove(&mut self, id: [u8; 8]) -> Result<()> {
-        self.0.remove(u64::from_be_bytes(id)).map(drop)
+    pub(crate) fn remove(&mut self, id: BulkId) -> Result<()> {
+        self.0.remove(key(id)).map(drop)
     }
+}
+
+const fn key(BulkId(id): BulkId) -> u64 {
+    u64::from_be_bytes(id)
 }

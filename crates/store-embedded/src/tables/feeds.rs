@@ -1,7 +1,6 @@
 //! Feeds, by name: which process works on each, and how far it has come.
 
-use ringback_core::clock::Timestamp;
-use ringback_core::contract::{FeedPosition, StoredFeed};
+use ringback_core::contract::StoredFeed;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Access, Rows, Writing, pack};
@@ -14,25 +13,9 @@ pub(crate) struct FeedRow {
     pub(crate) holder: [u8; 8],
     /// When its lease ends; 0 if nobody has it.
     pub(crate) until: u64,
-    /// How far it has come, and if an operator has set that, when the last complete pass began.
-    pub(crate) position: Option<(u64, Option<u64>)>,
-    pub(crate) disturbances: u64,
+    pub(crate) stored: StoredFeed,
     /// When it was used last.
     pub(crate) used: u64,
-}
-
-impl FeedRow {
-    pub(crate) fn set(&mut self, FeedPosition { at, passed }: FeedPosition) {
-        self.position = Some((at.as_millis(), passed.map(Timestamp::as_millis)));
-    }
-
-    pub(crate) fn stored(&self) -> StoredFeed {
-        let position = self.position.map(|(at, passed)| FeedPosition {
-            at: Timestamp::from_millis(at),
-            passed: passed.map(Timestamp::from_millis),
-        });
-        StoredFeed { position, disturbances: self.disturbances }
-    }
 }
 
 pub(crate) struct Feeds<A: Access>(pub(crate) Rows<A, &'static str, &'static [u8]>);

@@ -2,7 +2,7 @@
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{ScheduleRow, StoreError};
-use ringback_core::job::{Locator, TenantScope, Topic};
+use ringback_core::job::TenantScope;
 use ringback_core::schedule::ScheduleKey;
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +14,14 @@ use crate::error::Result;
 #[derive(Serialize, Deserialize)]
 struct Stored {
     shard: u16,
-    version: u64,
-    /// In ms.
-    next: Option<u64>,
-    former: Option<[u8; 12]>,
-    topic: String,
-    packed: Vec<u8>,
+    row: ScheduleRow,
+}
+
+impl Stored {
+    /// When it fires next, in ms.
+    fn next(&self) -> Option<u64> {
+        self.row.next.map(Timestamp::as_millis)
+    }
 }
 
 pub(crate) struct Schedules<A: Access> {
@@ -34,7 +36,7 @@ impl<A: Access> Schedules<A> {
 
     /// A schedule.
     pub(crate) fn get(&self, key: &ScheduleKey) -> Result<Option<ScheduleRow>> {
-        self.rows.read(key.to_string().as_str(), |raw| row(key.clone(), raw))?.transpose()
+        self.rows.read(key.to_string().as_str(), row)?.transpose()
     }
 
     /// The first schedules of a scope behind a key.
@@ -96,11 +98,11 @@ impl<A: Access> Schedules<A> {
     ) -> Result<()> {
         self.rows.each(|name, raw| {
             let Ok(stored) = postcard::from_bytes::<Stored>(raw) else { return Ok(()) };
-            let has_time = match stored.next {
+            let has_time = match stored.next() {
                 Some(next) => self.times.has((stored.shard, next, name))?,
                 None => true,
             };
-            visit(stored.shard, name, stored.next, has_time)
+            visit(stored.shard, name, stored.next(), has_time)
         })
     }
 }
@@ -113,22 +115,14 @@ impl Schedules<Writing<'_>> {
         if let Some(next) = next {
             self.times.insert((shard, next, name.as_str()), ())?;
         }
-        let stored = Stored {
-            shard,
-            version: row.version,
-            next,
-            former: row.former.map(|locator| locator.0),
-            topic: row.topic.as_str().to_owned(),
-            packed: row.packed.to_vec(),
-        };
-        self.rows.insert(name.as_str(), pack(&stored).as_slice())
+        self.rows.insert(name.as_str(), pack(&Stored { shard, row: row.clone() }).as_slice())
     }
 
     /// Removes a schedule, if there is one with this key.
     pub(crate) fn remove(&mut self, key: &ScheduleKey) -> Result<()> {
         let name = key.to_string();
         let stored = self.rows.read(name.as_str(), |raw| postcard::from_bytes::<Stored>(raw).ok())?.flatten();
-        if let Some(Stored { shard, next: Some(next), .. }) = stored {
+        if let Some((shard, next)) = stored.and_then(|stored| Some((stored.shard, stored.next()?))) {
             self.times.remove((shard, next, name.as_str()))?;
         }
         self.rows.remove(name.as_str()).map(drop)
@@ -139,10 +133,11 @@ impl Schedules<Writing<'_>> {
         let later = (shard, time.saturating_add(1), "")..=(shard, u64::MAX, "\u{10ffff}");
         for (at, name) in self.times.list(later, usize::MAX, |(_, at, name), ()| (at, name.to_owned()))? {
             let read = |raw: &[u8]| postcard::from_bytes::<Stored>(raw).ok();
-            let Some(stored) = self.rows.read(name.as_str(), read)?.flatten() else { continue };
+            let Some(mut stored) = self.rows.read(name.as_str(), read)?.flatten() else { continue };
+            stored.row.next = Some(Timestamp::from_millis(time));
             self.times.remove((shard, at, name.as_str()))?;
             self.times.insert((shard, time, name.as_str()), ())?;
-            self.rows.insert(name.as_str(), pack(&Stored { next: Some(time), ..stored }).as_slice())?;
+            self.rows.insert(name.as_str(), pack(&stored).as_slice())?;
         }
         Ok(())
     }
@@ -155,7 +150,8 @@ impl Schedules<Writing<'_>> {
     /// Adds the time of a schedule, if that is missing. Returns whether it was.
     pub(crate) fn relink(&mut self, name: &str) -> Result<Option<u64>> {
         let stored = self.rows.read(name, |raw| postcard::from_bytes::<Stored>(raw).ok())?.flatten();
-        let Some(Stored { shard, next: Some(next), .. }) = stored else { return Ok(None) };
+        let time = stored.and_then(|stored| Some((stored.shard, stored.next()?)));
+        let Some((shard, next)) = time else { return Ok(None) };
         if self.times.has((shard, next, name))? {
             return Ok(None);
         }
@@ -168,22 +164,14 @@ const UNREADABLE: StoreError = StoreError::Unreadable("a schedule");
 
 /// A schedule of a list.
 fn readable(name: &str, raw: &[u8]) -> Option<ScheduleRow> {
-    let row = ScheduleKey::from_stored(name).and_then(|key| row(key, raw).ok());
+    let row = row(raw).ok();
     if row.is_none() {
         tracing::error!(schedule = name, "a schedule cannot be read and is left out");
     }
     row
 }
 
-fn row(key: ScheduleKey, raw: &[u8]) -> Result<ScheduleRow> {
-    let Stored { version, next, former, topic, packed, .. } =
-        postcard::from_bytes(raw).map_err(|_| UNREADABLE)?;
-    Ok(ScheduleRow {
-        key,
-        topic: Topic::from_stored(&topic).ok_or(UNREADABLE)?,
-        version,
-        next: next.map(Timestamp::from_millis),
-        former: former.map(Locator),
-        packed: packed.into(),
-    })
+fn row(raw: &[u8]) -> Result<ScheduleRow> {
+    let stored: Stored = postcard::from_bytes(raw).map_err(|_| UNREADABLE)?;
+    Ok(stored.row)
 }

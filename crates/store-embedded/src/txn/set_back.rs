@@ -176,10 +176,10 @@ impl Txn<'_> {
     }
 
     fn move_bulks_back(&mut self, step: &SetBack) -> Result<()> {
-        for (id, mut bulk) in self.tables.bulks.all()? {
+        for mut bulk in self.tables.bulks.all()? {
             if bulk.until > step.now() {
                 bulk.until = step.moved(bulk.until);
-                self.tables.bulks.put(id, &bulk)?;
+                self.tables.bulks.put(&bulk)?;
             }
         }
         Ok(())

@@ -7,8 +7,8 @@ use bytes::{Buf as _, Bytes};
 use redis::{Cmd, Value};
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    Bulk, BulkAction, BulkId, BulkState, BulkStep, BulkTarget, BulkWork, DeadCursor, ENDED_BULK_RETENTION,
-    Filter, MAX_BULKS, MAX_ENDED_BULKS, Shard, StoreError, StoredBulk, TakenBulk, WorkerId,
+    Bulk, BulkAction, BulkId, BulkState, BulkStep, BulkTarget, DeadCursor, ENDED_BULK_RETENTION, Filter,
+    MAX_BULKS, MAX_ENDED_BULKS, Shard, StoreError, StoredBulk, TakenBulk, WorkerId,
 };
 use ringback_core::job::{Job, JobKey};
 use ringback_core::limits::MAX_LOCK_TTL;
@@ -38,7 +38,7 @@ impl RedisStore {
         target: &BulkTarget,
         rate: u32,
     ) -> Result<Option<StoredBulk>, StoreError> {
-        let work = postcard::to_stdvec(&BulkWork::new(target, rate)).expect("plain data always serialises");
+        let work = postcard::to_stdvec(&(target, rate)).expect("plain data always serialises");
         let args = (&id.0, work, MAX_BULKS, millis_up(ENDED_BULK_RETENTION), MAX_ENDED_BULKS);
         unpack(id, self.ask_installation_confirmed(&script::BEGIN_BULK, args).await?)
     }
@@ -232,12 +232,12 @@ fn unpack(id: BulkId, mut raw: Bytes) -> Result<Option<StoredBulk>, StoreError> 
     let state = *STATES.get(usize::from(raw.get_u8()).wrapping_sub(1)).ok_or(UNREADABLE)?;
     let (started, ended, changed) = (raw.get_uint(6), raw.get_uint(6), raw.get_uint(6));
     raw.advance(8);
-    let work: BulkWork = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
+    let (target, rate) = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
     let total = Some(changed).filter(|changed| *changed != NOT_KNOWN);
     let bulk = Bulk {
         id,
-        rate: work.rate,
-        target: work.target()?,
+        target,
+        rate,
         started: Timestamp::from_millis(started),
         ended: Some(ended).filter(|ended| *ended > 0).map(Timestamp::from_millis),
         state,

@@ -233,5 +233,5 @@ fn unpack(key: ScheduleKey, mut stored: Bytes) -> Result<Option<ScheduleRow>, St
     let length = usize::from(stored.get_u8());
     let topic = stored.split_to(length);
     let topic = std::str::from_utf8(&topic).ok().and_then(Topic::from_stored).ok_or(UNREADABLE)?;
-    Ok(Some(ScheduleRow { key, topic, version, next, former, packed: stored }))
+    Ok(Some(ScheduleRow { key, topic, version, next, former, packed: stored.into() }))
 }
