@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use proc_macro2::TokenTree;
 use ringback_service::config::{ALL_NAMES, PREFIX};
+use syn::visit::{self, Visit};
+use syn::{Field, ImplItem, Item, ItemMod, Lit, TraitItemFn, Type, Variant};
 
 use crate::files::{documents, files_below, read, root};
-use crate::tokens::{Token, tokens};
+use crate::source::{each, name, parse, text, tokens};
 
 /// Items of libraries, and an address.
 const ELSEWHERE: [&str; 2] = ["Durability::None", "::1"];
@@ -80,20 +83,23 @@ impl Source {
     fn read() -> Self {
         let folders = ["crates", "tests", "deploy", "docs", ".ci"].map(|folder| root().join(folder));
         let files: Vec<_> = folders.iter().flat_map(|folder| files_below(folder, "")).collect();
-        let (mut items, mut words) = (BTreeSet::new(), BTreeSet::new());
+        let (mut items, mut words) = (Items::default(), BTreeSet::new());
         for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "rs")) {
-            let tokens = tokens(&read(file));
-            items.extend(items_of(&tokens));
-            words.extend(tokens.into_iter().filter_map(|token| match token {
-                Token::Ident(text) | Token::Text(text) => Some(text),
-                Token::Path | Token::Sign(_) => None,
-            }));
+            items.visit_file(&parse(file));
+            each(tokens(file), &mut |token| match token {
+                TokenTree::Ident(ident) => drop(words.insert(text(ident))),
+                TokenTree::Literal(literal) => match Lit::new(literal.clone()) {
+                    Lit::Str(text) => drop(words.insert(text.value())),
+                    _ => {}
+                },
+                TokenTree::Group(_) | TokenTree::Punct(_) => {}
+            });
         }
         let root = root();
         let with_folders = |file: &'_ PathBuf| -> Vec<PathBuf> {
             file.ancestors().map_while(|path| path.strip_prefix(&root).ok()).map(Path::to_owned).collect()
         };
-        Self { paths: files.iter().flat_map(with_folders).collect(), items, words }
+        Self { paths: files.iter().flat_map(with_folders).collect(), items: items.found, words }
     }
 
     fn has(&self, name: &str) -> bool {
@@ -112,44 +118,64 @@ impl Source {
     }
 }
 
-/// Keywords that a defined name follows.
-const DEFINING: [&str; 8] = ["fn", "const", "static", "struct", "enum", "trait", "type", "mod"];
+/// The items that files define, as `Owner::item` and alone.
+#[derive(Default)]
+struct Items {
+    found: BTreeSet<String>,
+    /// The type or trait around an item.
+    owner: Option<String>,
+}
 
-/// The items of each type, trait and module that a file defines, as `Owner::item`; of a module only the item.
-fn items_of(tokens: &[Token]) -> BTreeSet<String> {
-    let mut items = BTreeSet::new();
-    // The types around a token: the name, the depth of the braces, and whether each word in them is a member.
-    let (mut around, mut depth, mut owner) = (Vec::<(String, usize, bool)>::new(), 0, None);
-    let mut has_members = false;
-    for pair in tokens.windows(2) {
-        match pair {
-            [Token::Sign('{'), _] => {
-                depth += 1;
-                around.extend(owner.take().map(|owner| (owner, depth, has_members)));
-            }
-            [Token::Sign('}'), _] => {
-                around.pop_if(|(_, own, _)| *own == depth);
-                depth -= 1;
-            }
-            [Token::Sign(';'), _] => owner = None,
-            [Token::Ident(word), Token::Ident(name)] if DEFINING.contains(&word.as_str()) => {
-                items.extend(around.last().map(|(owner, ..)| format!("{owner}::{name}")));
-                items.insert(name.clone());
-                if ["enum", "struct", "trait"].contains(&word.as_str()) {
-                    (owner, has_members) = (Some(name.clone()), word != "trait");
-                }
-            }
-            // The last name with a capital before the brace: `impl<T> Trait for Owner<T> {`.
-            [Token::Ident(word), _] if word == "impl" && around.is_empty() => {
-                (owner, has_members) = (Some(String::new()), false);
-            }
-            [Token::Ident(name), Token::Sign('{' | '<')] if owner.is_some() => owner = Some(name.clone()),
-            [Token::Ident(name), _] => {
-                let member_of = around.last().filter(|(_, own, has_members)| *has_members && *own == depth);
-                items.extend(member_of.map(|(owner, ..)| format!("{owner}::{name}")));
-            }
-            _ => {}
+impl Items {
+    fn define(&mut self, name: Option<String>) {
+        if let Some(name) = name {
+            self.found.extend(self.owner.as_ref().map(|owner| format!("{owner}::{name}")));
+            self.found.insert(name);
         }
     }
-    items
+}
+
+impl<'ast> Visit<'ast> for Items {
+    fn visit_item(&mut self, item: &'ast Item) {
+        self.define(name(item));
+        let owner = match item {
+            Item::Enum(_) | Item::Struct(_) | Item::Trait(_) => name(item),
+            Item::Impl(item) => match &*item.self_ty {
+                Type::Path(path) => path.path.segments.last().map(|last| text(&last.ident)),
+                _ => None,
+            },
+            _ => self.owner.clone(),
+        };
+        let around = std::mem::replace(&mut self.owner, owner);
+        visit::visit_item(self, item);
+        self.owner = around;
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
+        self.define(Some(text(&item.ident)));
+        visit::visit_item_mod(self, item);
+    }
+
+    fn visit_impl_item(&mut self, item: &'ast ImplItem) {
+        self.define(match item {
+            ImplItem::Const(item) => Some(text(&item.ident)),
+            ImplItem::Fn(item) => Some(text(&item.sig.ident)),
+            ImplItem::Type(item) => Some(text(&item.ident)),
+            _ => None,
+        });
+        visit::visit_impl_item(self, item);
+    }
+
+    fn visit_trait_item_fn(&mut self, item: &'ast TraitItemFn) {
+        self.define(Some(text(&item.sig.ident)));
+        visit::visit_trait_item_fn(self, item);
+    }
+
+    fn visit_field(&mut self, field: &'ast Field) {
+        self.define(field.ident.as_ref().map(text));
+    }
+
+    fn visit_variant(&mut self, variant: &'ast Variant) {
+        self.define(Some(text(&variant.ident)));
+    }
 }

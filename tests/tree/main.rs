@@ -13,6 +13,6 @@ mod image;
 mod imports;
 mod layers;
 mod modules;
-mod tokens;
+mod source;
 mod weight;
 mod words;

@@ -5,8 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::files::read;
-use crate::tokens::{Token, tokens};
+use proc_macro2::{TokenStream, TokenTree};
+use syn::visit::{self, Visit};
+use syn::{Attribute, ImplItem, Item, ItemMod, ItemUse, Macro, Meta, UseTree};
+
+use crate::source::{is_test, name, parse, text};
 
 /// One module.
 #[derive(Debug, Default)]
@@ -38,8 +41,7 @@ impl Modules {
     /// `below` is the folder of the modules that the file declares.
     fn add_file(&mut self, file: &Path, below: PathBuf, parent: Option<usize>) -> usize {
         let id = self.add(file, parent);
-        let tokens = tokens(&read(file));
-        self.scan(&tokens, id, below);
+        Scan { modules: self, id, below, is_test: false }.items(&parse(file).items);
         id
     }
 
@@ -47,148 +49,129 @@ impl Modules {
         self.0.push(Module { file: file.to_owned(), parent, ..Module::default() });
         self.0.len() - 1
     }
+}
 
-    fn scan(&mut self, tokens: &[Token], id: usize, below: PathBuf) {
-        // The inline modules around a token, each with the depth of its braces.
-        let mut around = vec![(id, below, 0)];
-        let (mut at, mut depth, mut path_attribute) = (0, 0, None);
-        while at < tokens.len() {
-            let (id, below, own_depth) = around.last().expect("the file itself stays").clone();
-            let rest = &tokens[at..];
-            if is_test(rest) {
-                at += item_length(rest);
-                continue;
+/// Reads a module.
+struct Scan<'a> {
+    modules: &'a mut Modules,
+    id: usize,
+    below: PathBuf,
+    is_test: bool,
+}
+
+impl Scan<'_> {
+    fn module(&mut self) -> &mut Module {
+        &mut self.modules.0[self.id]
+    }
+
+    fn items(&mut self, items: &[Item]) {
+        items.iter().for_each(|item| self.visit_item(item));
+    }
+
+    /// A module of its own file, or inline.
+    fn child(&mut self, item: &ItemMod) {
+        let (name, file) = (text(&item.ident), self.module().file.clone());
+        let below = self.below.join(&name);
+        let child = match &item.content {
+            Some((_, items)) => {
+                let id = self.modules.add(&file, Some(self.id));
+                Scan { modules: &mut *self.modules, id, below, is_test: false }.items(items);
+                id
             }
-            match rest {
-                [Token::Sign('{'), ..] => depth += 1,
-                [Token::Sign('}'), ..] => {
-                    depth -= 1;
-                    if around.len() > 1 && depth < own_depth {
-                        around.pop();
+            None if name.ends_with("tests") => return,
+            None => self.modules.add_file(&below.with_extension("rs"), below, Some(self.id)),
+        };
+        self.module().children.insert(name, child);
+    }
+
+    /// The paths in what is not parsed, such as the arguments of macros.
+    fn unparsed(&mut self, tokens: TokenStream) {
+        let (mut path, mut colons) = (Vec::new(), 0);
+        for token in tokens {
+            match &token {
+                TokenTree::Punct(sign) if sign.as_char() == ':' => colons += 1,
+                TokenTree::Ident(name) => {
+                    if colons != 2 {
+                        self.path(std::mem::take(&mut path));
                     }
+                    path.push(text(name));
+                    colons = 0;
                 }
-                [Token::Sign('['), Token::Ident(path), Token::Sign('='), Token::Text(file), ..]
-                    if path == "path" =>
-                {
-                    path_attribute = Some(file.clone());
-                }
-                [Token::Ident(word), Token::Ident(name), Token::Sign(';'), ..] if word == "mod" => {
-                    let (file, inner) = match path_attribute.take() {
-                        Some(path) => {
-                            let file = self.0[id].file.with_file_name(path);
-                            let file = file.canonicalize().expect("the file exists");
-                            (file.clone(), file.with_file_name(""))
-                        }
-                        None => (below.join(format!("{name}.rs")), below.join(name)),
-                    };
-                    if !name.ends_with("tests") {
-                        let child = self.add_file(&file, inner, Some(id));
-                        self.0[id].children.insert(name.clone(), child);
-                    }
-                }
-                [Token::Ident(word), Token::Ident(name), Token::Sign('{'), ..] if word == "mod" => {
-                    let child = self.add(&self.0[id].file.clone(), Some(id));
-                    self.0[id].children.insert(name.clone(), child);
-                    around.push((child, below.join(name), depth + 1));
-                }
-                // But not `use<…>` of a type.
-                [Token::Ident(word), rest @ ..] if word == "use" && rest[0] != Token::Sign('<') => {
-                    at += 1 + self.0[id].import(rest, &[]);
-                    continue;
-                }
-                [Token::Ident(macro_rules), Token::Sign('!'), Token::Ident(name), ..]
-                    if macro_rules == "macro_rules" =>
-                {
-                    self.0[id].items.insert(name.clone());
-                }
-                [Token::Ident(word), Token::Ident(name), ..] if depth == own_depth && is_item(word) => {
-                    self.0[id].items.insert(name.clone());
-                }
-                [Token::Ident(_), Token::Path, ..] if at == 0 || tokens[at - 1] != Token::Path => {
-                    let path: Vec<_> = rest
-                        .chunks(2)
-                        .map_while(|pair| Some((pair[0].ident()?.to_owned(), pair.get(1))))
-                        .scan(true, |goes_on, (name, next)| {
-                            std::mem::replace(goes_on, next == Some(&Token::Path)).then_some(name)
-                        })
-                        .collect();
-                    self.0[id].paths.insert(path);
-                }
-                _ => {}
+                TokenTree::Group(group) => self.unparsed(group.stream()),
+                TokenTree::Punct(_) | TokenTree::Literal(_) => colons = 0,
             }
-            at += 1;
         }
+        self.path(path);
+    }
+
+    fn path(&mut self, path: Vec<String>) {
+        if path.len() > 1 && !self.is_test {
+            self.module().paths.insert(path);
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Scan<'_> {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let around = self.is_test;
+        visit::visit_item(self, item);
+        if !self.is_test {
+            self.module().items.extend(name(item));
+        }
+        self.is_test = around;
+    }
+
+    fn visit_impl_item(&mut self, item: &'ast ImplItem) {
+        let around = self.is_test;
+        visit::visit_impl_item(self, item);
+        self.is_test = around;
+    }
+
+    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        self.is_test |= is_test(attribute);
+        if let Meta::List(list) = &attribute.meta {
+            self.unparsed(list.tokens.clone());
+        }
+        visit::visit_attribute(self, attribute);
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
+        item.attrs.iter().for_each(|attribute| self.visit_attribute(attribute));
+        if !self.is_test {
+            self.child(item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        item.attrs.iter().for_each(|attribute| self.visit_attribute(attribute));
+        if !self.is_test {
+            self.module().import(&item.tree, &[]);
+        }
+    }
+
+    fn visit_macro(&mut self, item: &'ast Macro) {
+        self.unparsed(item.tokens.clone());
+        visit::visit_macro(self, item);
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.path(path.segments.iter().map(|segment| text(&segment.ident)).collect());
+        visit::visit_path(self, path);
     }
 }
 
 impl Module {
-    /// Reads a tree of imports up to its `;`, `,` or `}`, and gives its length.
-    fn import(&mut self, tokens: &[Token], prefix: &[String]) -> usize {
-        let (mut path, mut at) = (prefix.to_vec(), 0);
-        loop {
-            match &tokens[at] {
-                Token::Ident(word) if word == "as" => {
-                    let alias = tokens[at + 1].ident().expect("a name after `as`");
-                    self.imports.push((alias.to_owned(), path));
-                    return at + 2;
-                }
-                Token::Ident(word) => path.push(word.clone()),
-                Token::Sign('*') => {
-                    self.globs.push(path);
-                    return at + 1;
-                }
-                Token::Sign('{') => {
-                    at += 1;
-                    while tokens[at] != Token::Sign('}') {
-                        at += self.import(&tokens[at..], &path);
-                        at += usize::from(tokens[at] == Token::Sign(','));
-                    }
-                    return at + 1;
-                }
-                Token::Sign(',' | '}' | ';') => {
-                    if path.last().is_some_and(|last| last == "self") && path.len() > 1 {
-                        path.pop();
-                    }
-                    self.imports.push((path.last().expect("a name").clone(), path));
-                    return at;
-                }
-                // Signs of macros, as in `use $path;`.
-                Token::Path | Token::Sign(_) | Token::Text(_) => {}
+    fn import(&mut self, tree: &UseTree, prefix: &[String]) {
+        let with = |ident| [prefix, &[text(ident)]].concat();
+        match tree {
+            UseTree::Path(path) => self.import(&path.tree, &with(&path.ident)),
+            UseTree::Name(name) if name.ident == "self" && !prefix.is_empty() => {
+                self.imports.push((prefix[prefix.len() - 1].clone(), prefix.to_vec()));
             }
-            at += 1;
+            UseTree::Name(name) => self.imports.push((text(&name.ident), with(&name.ident))),
+            UseTree::Rename(name) => self.imports.push((text(&name.rename), with(&name.ident))),
+            UseTree::Glob(_) => self.globs.push(prefix.to_vec()),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.import(tree, prefix)),
         }
     }
-}
-
-fn is_item(word: &str) -> bool {
-    ["fn", "struct", "enum", "trait", "type", "const", "static", "union"].contains(&word)
-}
-
-/// Whether `#[cfg(test)]` or `#[test]` stands here.
-fn is_test(tokens: &[Token]) -> bool {
-    let [Token::Sign('#'), Token::Sign('['), attribute @ ..] = tokens else { return false };
-    match attribute {
-        [name, Token::Sign('('), test, Token::Sign(')'), ..] => name.is("cfg") && test.is("test"),
-        [name, Token::Sign(']'), ..] => name.is("test"),
-        _ => false,
-    }
-}
-
-/// The length of the item at the start: up to its `;`, or the end of its braces.
-fn item_length(tokens: &[Token]) -> usize {
-    let mut depth = 0;
-    for (at, token) in tokens.iter().enumerate() {
-        match token {
-            Token::Sign('{' | '(' | '[') => depth += 1,
-            Token::Sign(sign @ ('}' | ')' | ']')) => {
-                depth -= 1;
-                if *sign == '}' && depth == 0 {
-                    return at + 1;
-                }
-            }
-            Token::Sign(';') if depth == 0 => return at + 1,
-            _ => {}
-        }
-    }
-    tokens.len()
 }

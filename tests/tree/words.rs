@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::files::{files_below, read, root};
-use crate::tokens::{Token, tokens};
+use proc_macro2::TokenTree;
+
+use crate::files::{files_below, root};
+use crate::source::{each, text, tokens};
 
 /// Where the code is.
 const FOLDERS: [&str; 2] = ["crates", "tests"];
@@ -53,10 +55,14 @@ fn retired_words_are_no_identifiers() {
     for file in FOLDERS.iter().flat_map(|folder| files_below(&root().join(folder), ".rs")) {
         let path = file.strip_prefix(root()).expect("it is below").display().to_string();
         let stays =
-            |name: &&str| STAYS.iter().any(|(folder, stays, _)| path.starts_with(folder) && stays == name);
-        for name in tokens(&read(&file)).iter().filter_map(Token::ident).filter(|name| !stays(name)) {
-            found.extend(advice(name).map(|advice| format!("{path}: {name} ({advice})")));
-        }
+            |name: &str| STAYS.iter().any(|(folder, stays, _)| path.starts_with(folder) && *stays == name);
+        each(tokens(&file), &mut |token| {
+            if let TokenTree::Ident(ident) = token {
+                let name = text(ident);
+                let advice = advice(&name).filter(|_| !stays(&name));
+                found.extend(advice.map(|advice| format!("{path}: {name} ({advice})")));
+            }
+        });
     }
     assert!(found.is_empty(), "{} retired words are back: {found:#?}", found.len());
 }
