@@ -177,10 +177,8 @@ async fn an_export_is_the_servers_lines_as_they_are() {
 
 #[tokio::test]
 async fn a_file_gets_its_name_once_the_export_is_complete() {
-    let dir = std::env::temp_dir().join(format!("ringback-export-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let path = dir.join("jobs.ndjson");
-    let part = dir.join("jobs.ndjson.part");
+    let dir = tempfile::tempdir().unwrap();
+    let [path, part] = ["jobs.ndjson", "jobs.ndjson.part"].map(|name| dir.path().join(name));
     let words = ["export", "-o", path.to_str().unwrap()];
     let sink = Sink::start().await;
     sink.answer_path(
@@ -193,7 +191,6 @@ async fn a_file_gets_its_name_once_the_export_is_complete() {
     let run = ringback(&sink.url(""), &words).await;
     assert!(run.code == Some(0) && run.err.contains("3 jobs exported to "), "{run:?}");
     assert_eq!((std::fs::read_to_string(&path).unwrap().as_str(), part.exists()), ("1\n2\n3\n", false));
-    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[tokio::test]

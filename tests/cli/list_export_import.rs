@@ -2,20 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 
 use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
+use tempfile::tempdir;
 
 use super::{Run, fed, ringback};
 use crate::sample_jobs::{SOON, TOPIC, job};
-
-/// A directory of this test alone.
-fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("ringback-{name}-{}", std::process::id()));
-    fs::create_dir_all(&path).expect("a directory");
-    path
-}
 
 fn far(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://127.0.0.1:9/", "body": {"id": id}})
@@ -44,8 +37,8 @@ async fn jobs_move_from_one_installation_to_another() {
     stack.wait_state(TOPIC, "dead", "dead", SOON).await;
     let other = Stack::options().store(&stack.store_url()).env("RINGBACK_PREFIX", "other");
     let other = other.count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
-    let (from, to, dir) = (stack.url(""), other.url(""), directory("move"));
-    let (first, again) = (dir.join("first.ndjson"), dir.join("again.ndjson"));
+    let (from, to, dir) = (stack.url(""), other.url(""), tempdir().expect("a directory"));
+    let (first, again) = (dir.path().join("first.ndjson"), dir.path().join("again.ndjson"));
     let (first, again) = (first.to_str().expect("UTF-8"), again.to_str().expect("UTF-8"));
 
     let run = ringback(&from, &["export", "-o", first]).await;
@@ -61,7 +54,6 @@ async fn jobs_move_from_one_installation_to_another() {
     // As JSON, since the table shows relative times.
     let get = ["get", "e2e/dead", "--output", "json"];
     assert_eq!(ringback(&to, &get).await.json(), ringback(&from, &get).await.json());
-    fs::remove_dir_all(dir).expect("it can be removed");
 }
 
 #[tokio::test]

@@ -51,6 +51,9 @@ use crate::failure::{self, Verdict, report};
 use crate::output::{Output, Times};
 use crate::{listen, up};
 
+/// The mode of files that contain secrets: only their owner reads and writes them.
+const PRIVATE: u32 = 0o600;
+
 /// The first steps and the meaning of the exit codes, at the end of `--help`.
 const FIRST_STEPS: &str = "\
 First steps, each in a terminal of its own:

@@ -11,7 +11,6 @@ mod listen;
 mod output;
 mod progress;
 mod response_lines;
-mod scratch;
 mod up;
 
 use std::process::ExitCode;

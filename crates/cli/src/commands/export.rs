@@ -13,6 +13,7 @@ use clap::Args;
 use http::Method;
 use reqwest::Response;
 
+use super::PRIVATE;
 use super::retry::PatientCalls;
 use super::session::Session;
 use crate::args::{Filter, values};
@@ -20,7 +21,6 @@ use crate::client::{Call, ClientError, cut_off};
 use crate::failure::{Unfinished, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::scratch::PRIVATE;
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:

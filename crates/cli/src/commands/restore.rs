@@ -34,7 +34,6 @@ use crate::backup_file::{Damage, Lines};
 use crate::client::ClientError;
 use crate::failure::{self, Unfinished, Verdict};
 use crate::progress::Progress;
-use crate::scratch::scratch_file;
 
 /// The bytes of the read buffer.
 const BUFFER: usize = 256 * 1024;
@@ -131,7 +130,7 @@ fn open(path: &Path) -> io::Result<File> {
     if path != Path::new("-") {
         return File::open(path);
     }
-    let mut file = scratch_file(&std::env::temp_dir())?;
+    let mut file = tempfile::tempfile()?;
     io::copy(&mut io::stdin().lock(), &mut file)?;
     file.rewind()?;
     Ok(file)

@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use crate::scratch::scratch_file;
-
 /// The bytes of a run in memory.
 const RUN: usize = 64 * 1024 * 1024;
 /// The most runs of a level. Then they are merged into one of the next level, so that few files are open.
@@ -95,7 +93,7 @@ impl Sorter {
 
     /// Writes a run.
     fn write(&self, run: impl Iterator<Item = io::Result<Entry>>) -> io::Result<File> {
-        let mut file = BufWriter::with_capacity(BUFFER, scratch_file(&self.directory)?);
+        let mut file = BufWriter::with_capacity(BUFFER, tempfile::tempfile_in(&self.directory)?);
         for entry in run {
             let Entry { key: (topic, id), line } = entry?;
             writeln!(file, "{topic} {id} {}", line.len())?;
