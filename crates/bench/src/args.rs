@@ -1,70 +1,69 @@
-//! The command line: `bench [--quick] [--shards=N] [--profile=always|everysec] [--growth=N] [--attack=NAME] [scenario …]`.
+//! The command line.
+
+use clap::{Parser, ValueEnum as _};
 
 use crate::attack::ATTACKS;
 use crate::scenarios::{SCENARIOS, Scenario};
 use crate::setup::{Profile, Setup, Size};
 
-/// The default of `--growth`: more jobs take longer than all other scenarios together.
-const GROWTH: usize = 1_000_000;
+/// Runs the benchmarks; all of them when none is named.
+#[derive(Parser)]
+#[command(name = "bench", after_help = list())]
+struct Args {
+    /// Only to see that the benchmarks work
+    #[arg(long)]
+    quick: bool,
+    /// RINGBACK_SHARDS
+    #[arg(long, value_name = "N")]
+    shards: Option<u16>,
+    /// Only with this setting of appendfsync
+    #[arg(long)]
+    profile: Option<Profile>,
+    /// The most pending jobs of growth: more take longer than all other scenarios together
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    growth: usize,
+    /// The only attack of attacks
+    #[arg(long, value_name = "NAME", value_parser = attack)]
+    attack: Option<&'static str>,
+    #[arg(value_name = "SCENARIO", value_parser = scenario)]
+    scenarios: Vec<&'static Scenario>,
+}
 
-/// The settings and the scenarios to run; all of them when none is named.
+/// The settings and the scenarios to run.
 ///
 /// # Errors
-/// A message for the terminal when an argument is unknown or malformed.
-pub fn parse(args: impl Iterator<Item = String>) -> Result<(Setup, Vec<&'static Scenario>), String> {
-    let mut setup = Setup {
-        size: Size::Full,
-        shards: None,
-        profiles: vec![Profile::Always, Profile::EverySec],
-        growth: GROWTH,
-        attack: None,
-    };
-    let mut scenarios = Vec::new();
-    for arg in args {
-        match arg.split_once('=').unwrap_or((&arg, "")) {
-            ("--quick", "") => setup.size = Size::Quick,
-            ("--shards", number) => setup.shards = Some(number_of(&arg, number)?),
-            ("--growth", number) => setup.growth = number_of(&arg, number)?,
-            ("--attack", name) => setup.attack = Some(attack_of(&arg, name)?),
-            ("--profile", "always") => setup.profiles = vec![Profile::Always],
-            ("--profile", "everysec") => setup.profiles = vec![Profile::EverySec],
-            (name, "") => scenarios.push(scenario(name)?),
-            _ => return Err(unknown(&arg)),
-        }
-    }
+/// What is to be printed: what is wrong with an argument, or the help.
+pub fn parse(args: impl IntoIterator<Item = String>) -> Result<(Setup, Vec<&'static Scenario>), clap::Error> {
+    let program = "bench".to_owned();
+    let args = Args::try_parse_from(std::iter::once(program).chain(args))?;
+    let Args { quick, shards, profile, growth, attack, mut scenarios } = args;
+    let size = if quick { Size::Quick } else { Size::Full };
+    let profiles = profile.map_or_else(|| Profile::value_variants().to_vec(), |only| vec![only]);
     if scenarios.is_empty() {
         scenarios = SCENARIOS.iter().collect();
     }
-    Ok((setup, scenarios))
+    Ok((Setup { size, shards, profiles, growth, attack }, scenarios))
 }
 
-fn number_of<T: std::str::FromStr>(arg: &str, number: &str) -> Result<T, String> {
-    number.parse().map_err(|_| format!("{arg}: not a number"))
-}
-
-fn attack_of(arg: &str, name: &str) -> Result<&'static str, String> {
+fn attack(name: &str) -> Result<&'static str, String> {
     let names = || ATTACKS.iter().map(|attack| attack.name);
-    let known = || format!("{arg}: not one of {}", names().collect::<Vec<_>>().join(", "));
+    let known = || format!("not one of {}", names().collect::<Vec<_>>().join(", "));
     names().find(|known| *known == name).ok_or_else(known)
 }
 
 fn scenario(name: &str) -> Result<&'static Scenario, String> {
-    SCENARIOS.iter().find(|known| known.name == name).ok_or_else(|| unknown(name))
+    SCENARIOS.iter().find(|known| known.name == name).ok_or_else(|| format!("not one of these:\n{}", list()))
 }
 
-fn unknown(arg: &str) -> String {
-    let known = SCENARIOS.map(|Scenario { name, about, .. }| format!("  {name:18} {about}")).join("\n");
-    format!(
-        "unknown: {arg}\n\
-         bench [--quick] [--shards=N] [--profile=always|everysec] [--growth=N] [--attack=NAME] [scenario …]\n{known}"
-    )
+fn list() -> String {
+    SCENARIOS.map(|Scenario { name, about, .. }| format!("  {name:18} {about}")).join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<(Setup, Vec<&'static str>), String> {
+    fn parsed(line: &str) -> Result<(Setup, Vec<&'static str>), clap::Error> {
         let (setup, scenarios) = parse(line.split_whitespace().map(str::to_owned))?;
         Ok((setup, scenarios.iter().map(|scenario| scenario.name).collect()))
     }

@@ -14,9 +14,9 @@ async fn main() -> ExitCode {
     }
     let (setup, scenarios) = match parse(args.into_iter()) {
         Ok(parsed) => parsed,
-        Err(reason) => {
-            eprintln!("{reason}");
-            return ExitCode::from(64);
+        Err(error) => {
+            error.print().ok();
+            return ExitCode::from(if error.use_stderr() { 64 } else { 0 });
         }
     };
     let broken = tokio::select! {

@@ -27,7 +27,8 @@ impl Size {
 }
 
 /// When Redis syncs its log to disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[value(rename_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// Before it answers a write.

@@ -25,7 +25,7 @@ mod world;
 use std::process::ExitCode;
 
 pub use crate::fault::Kind;
-pub use crate::options::{Asked, Options, parse};
+pub use crate::options::Options;
 pub use crate::store_kind::StoreKind;
 
 /// Makes a run on each store, one after the other, and prints the reports. The status is the worst of all.

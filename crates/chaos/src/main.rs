@@ -3,20 +3,16 @@
 
 use std::process::ExitCode;
 
-use ringback_chaos::{Asked, parse, run};
+use clap::Parser as _;
+use ringback_chaos::{Options, run};
 
 #[tokio::main]
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 async fn main() -> ExitCode {
-    match parse(std::env::args().skip(1)) {
-        Ok(Asked::Help(text)) => {
-            println!("{text}");
-            ExitCode::SUCCESS
-        }
-        Ok(Asked::Run(options)) => run(&options).await,
-        Err(reason) => {
-            eprintln!("{reason}");
-            ExitCode::from(64)
+    match Options::try_parse() {
+        Ok(options) => run(&options).await,
+        Err(error) => {
+            error.print().ok();
+            ExitCode::from(if error.use_stderr() { 64 } else { 0 })
         }
     }
 }

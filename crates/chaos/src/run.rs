@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringback_testkit::history::{Entry, History, Policy, Start};
 use tokio::task::JoinSet;
@@ -24,7 +25,7 @@ const LIVE: u64 = 15_000_000;
 pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
     let directory = options.keep.clone().unwrap_or_else(std::env::temp_dir);
     std::fs::create_dir_all(&directory).expect("the directory of histories can be made");
-    let name = format!("chaos-{}-{}-{}.jsonl", store, options.seed, std::process::id());
+    let name = format!("chaos-{store}-{}-{}.jsonl", options.seed, std::process::id());
     let path = directory.join(name);
     let history = History::create(&path).expect("the history can be created");
     begin(&history, store, options);
@@ -35,7 +36,7 @@ pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
     watchers.spawn(clock::read(Arc::clone(&installation)));
     watchers.spawn(Arc::clone(&installation).watch());
 
-    let until = Instant::now() + options.load;
+    let until = Instant::now() + Duration::from_secs(options.seconds);
     let api = Api::new(installation.apis());
     let base = world::receiver(&receiver.base());
     let clients = Clients::new(api, history.clone(), base, until, options.rate);
@@ -62,7 +63,7 @@ pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
 }
 
 fn begin(history: &History, store: StoreKind, options: &Options) {
-    let (store, seed, seconds) = (store, options.seed, options.load.as_secs());
+    let (seed, seconds) = (options.seed, options.seconds);
     history.write(&Entry::Start(Start {
         t: 0,
         wall: history.wall(),

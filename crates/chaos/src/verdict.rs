@@ -28,7 +28,7 @@ pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
     let totals = &report.totals;
     let wrong = totals.lost + totals.early + totals.invented;
     // Runs on the same store with other faults count too.
-    let by = format!("chaos on {}, seed {}, {} chosen faults", store, options.seed, options.kinds.len());
+    let by = format!("chaos on {store}, seed {}, {} chosen faults", options.seed, options.kinds.len());
     Reached::new(Figure::Kills, &by, totals.kills).wrong(wrong).write();
     println!("{report}");
     for (kind, count) in &report.totals.faults {
@@ -46,7 +46,7 @@ pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
     println!(
         "repeat:  chaos --store={} --seconds={} --seed={}{}",
         store,
-        options.load.as_secs(),
+        options.seconds,
         options.seed,
         rest(options)
     );
