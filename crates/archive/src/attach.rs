@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringback_core::contract::{ArchiveSettings, EndKind, EndKinds, StoreError};
 use ringback_core::policy::Policies;
-use ringback_service::backoff::Outage;
+use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{PolicyBook, Store};
 use strum::VariantArray as _;

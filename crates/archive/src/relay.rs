@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use ringback_core::contract::{EndsPart, MAX_ARCHIVE_ENTRIES, Shard, StoreError, TakeEnds, TakenEnds};
 use ringback_core::crash_point;
 use ringback_service::Context;
-use ringback_service::backoff::{Outage, PartialOutage};
+use ringback_service::outage::{Outage, PartialOutage};
 use ringback_service::shutdown::Shutdown;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{PolicyBook, Store};

@@ -2,7 +2,7 @@
 
 use rand::RngExt as _;
 use ringback_core::contract::MAX_ARCHIVE_ENTRIES;
-use ringback_service::backoff::PartialOutage;
+use ringback_service::outage::PartialOutage;
 use ringback_service::{Context, Tasks, random};
 use ringback_store::{PolicyBook, Store};
 

@@ -15,7 +15,7 @@ use ringback_core::contract::{
 use ringback_core::crash_point;
 use ringback_core::job::NewJob;
 use ringback_core::limits::MAX_NOTICE_DELAY;
-use ringback_service::backoff::Outage;
+use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{PolicyBook, Store};
 use tokio::time::{Instant, sleep, timeout_at};

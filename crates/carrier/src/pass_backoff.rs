@@ -4,7 +4,7 @@ use std::array;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
-use ringback_service::backoff::Backoff;
+use ringback_core::backoff::Backoff;
 use strum::VariantArray as _;
 use tokio::time::Instant;
 
@@ -67,7 +67,7 @@ impl PassBackoff {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng as _;
-    use ringback_service::backoff::{FIRST, LONGEST};
+    use ringback_core::backoff::{FIRST, LONGEST};
 
     use super::PassKind::{Evict, Promote, Recover};
     use super::*;

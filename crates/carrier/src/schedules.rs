@@ -7,7 +7,7 @@ mod round;
 pub(crate) use self::quotas::Counts;
 use ringback_core::clock::Clock;
 use ringback_core::contract::{Shard, StoreError};
-use ringback_service::backoff::Outage;
+use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{PolicyBook, Store};
 use tokio::time::sleep;

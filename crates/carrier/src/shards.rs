@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use rand::RngExt as _;
 use ringback_core::contract::{Epoch, LiveCarriers, Shard, StoreError};
 use ringback_core::crash_point;
-use ringback_service::backoff::Outage;
+use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Context, random};
 use ringback_store::{Retries, Store};

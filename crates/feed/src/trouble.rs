@@ -2,7 +2,7 @@
 
 use std::mem::{Discriminant, discriminant};
 
-use ringback_service::backoff::Outage;
+use ringback_service::outage::Outage;
 
 use crate::pass::PassError;
 

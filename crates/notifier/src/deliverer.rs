@@ -348,17 +348,16 @@ impl Deliverer {
         }
         let (topic, origin) = (&lease.key.topic, lease.delivery.callback.origin());
         let failing = || self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = attempted.started + attempted.took;
-        let at = lease.clock().at(ended);
+        let at = lease.clock().at(attempted.started + attempted.took);
         match result {
             AttemptResult::Complete => {
                 self.reports.succeeded(topic, origin, at);
-                failing().succeeded(origin, ended)
+                failing().succeeded(origin, at)
             }
             AttemptResult::Retry | AttemptResult::Bury if attempted.status() != Some(410) => {
                 let failure = Failures::new(at, attempted.status(), attempted.error());
-                self.reports.failed(topic, origin, failure);
-                failing().failed(origin, ended)
+                self.reports.failed(topic, origin, failure.clone());
+                failing().failed(origin, failure)
             }
             AttemptResult::Retry
             | AttemptResult::Bury

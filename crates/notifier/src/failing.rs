@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ringback_core::contract::{FAILING_IDLE, FAILING_QUIET};
-use tokio::time::Instant;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{FAILING_IDLE, FAILING_QUIET, Failures};
 
 /// How many failing destinations are known. Whoever has many names cannot push out others that fail.
 const MAX: usize = 1_024;
@@ -32,81 +32,63 @@ pub(crate) struct Failing {
     pub(crate) lasts: Duration,
 }
 
+impl Failing {
+    fn new(failures: &Failures, now: Timestamp) -> Self {
+        Self { failures: failures.attempts(), lasts: now.since(failures.since()) }
+    }
+}
+
 /// The destinations that fail, by origin.
 #[derive(Default)]
 pub(crate) struct FailingDestinations {
-    states: HashMap<String, State>,
+    /// How each fails, and when that was reported.
+    failing: HashMap<String, (Failures, Timestamp)>,
     /// Set when all places were found to be taken: no place is looked for before.
-    full_until: Option<Instant>,
-}
-
-struct State {
-    began: Instant,
-    last: Instant,
-    reported: Instant,
-    failures: u64,
-    /// A success came after the last failure.
-    has_succeeded: bool,
-}
-
-impl State {
-    fn new(now: Instant) -> Self {
-        Self { began: now, last: now, reported: now, failures: 1, has_succeeded: false }
-    }
-
-    fn is_quiet(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.last) >= FAILING_QUIET
-    }
-
-    fn failing(&self, now: Instant) -> Failing {
-        Failing { failures: self.failures, lasts: now.saturating_duration_since(self.began) }
-    }
+    full_until: Option<Timestamp>,
 }
 
 impl FailingDestinations {
     /// Records a failed attempt.
-    pub(crate) fn failed(&mut self, origin: &str, now: Instant) -> Option<Report> {
-        let Some(state) = self.states.get_mut(origin) else {
-            if !self.has_place(now) {
+    pub(crate) fn failed(&mut self, origin: &str, failure: Failures) -> Option<Report> {
+        let now = failure.last_at();
+        if let Some((known, reported)) = self.failing.get_mut(origin)
+            && !known.is_over(now)
+        {
+            known.add(&failure);
+            if now.since(*reported) < REPORT_EVERY {
                 return None;
             }
-            self.states.insert(origin.to_owned(), State::new(now));
-            return Some(Report::Begins);
-        };
-        if state.has_succeeded && state.is_quiet(now) {
-            *state = State::new(now);
-            return Some(Report::Begins);
+            *reported = now;
+            return Some(Report::Continues(Failing::new(known, now)));
         }
-        state.failures += 1;
-        (state.last, state.has_succeeded) = (state.last.max(now), false);
-        if now.saturating_duration_since(state.reported) < REPORT_EVERY {
+        if !self.failing.contains_key(origin) && !self.has_place(now) {
             return None;
         }
-        state.reported = now;
-        Some(Report::Continues(state.failing(now)))
+        self.failing.insert(origin.to_owned(), (failure, now));
+        Some(Report::Begins)
     }
 
     /// Records a success.
-    pub(crate) fn succeeded(&mut self, origin: &str, now: Instant) -> Option<Report> {
-        let state = self.states.get_mut(origin)?;
-        if !state.is_quiet(now) {
-            state.has_succeeded = true;
+    pub(crate) fn succeeded(&mut self, origin: &str, at: Timestamp) -> Option<Report> {
+        let (failures, _) = self.failing.get_mut(origin)?;
+        failures.succeeded(Some(at));
+        if !failures.is_over(at) {
             return None;
         }
-        self.states.remove(origin).map(|state| Report::Ends(state.failing(now)))
+        self.failing.remove(origin).map(|(failures, _)| Report::Ends(Failing::new(&failures, at)))
     }
 
     /// Whether one more can be known.
-    fn has_place(&mut self, now: Instant) -> bool {
-        if self.states.len() < MAX {
+    fn has_place(&mut self, now: Timestamp) -> bool {
+        if self.failing.len() < MAX {
             return true;
         }
         if self.full_until.is_some_and(|until| now < until) {
             return false;
         }
-        self.states.retain(|_, state| now.saturating_duration_since(state.last) < FAILING_IDLE);
-        self.full_until = Some(now + FAILING_QUIET);
-        self.states.len() < MAX
+        self.failing.retain(|_, (failures, _)| now.since(failures.last_at()) < FAILING_IDLE);
+        self.full_until = Some(now.plus(FAILING_QUIET));
+        self.failing.len() < MAX
     }
 }
 
@@ -114,49 +96,60 @@ impl FailingDestinations {
 mod tests {
     use super::*;
 
-    const SECOND: Duration = Duration::from_secs(1);
+    const BEGAN: Timestamp = Timestamp::from_millis(1_000_000);
+
+    /// So many seconds after the beginning.
+    fn at(seconds: u64) -> Timestamp {
+        BEGAN.plus(Duration::from_secs(seconds))
+    }
+
+    fn failure(seconds: u64) -> Failures {
+        Failures::new(at(seconds), Some(500), None)
+    }
 
     #[test]
     fn a_failing_destination_is_reported_when_it_begins_each_minute_and_when_it_ends() {
-        let (mut failing, began) = (FailingDestinations::default(), Instant::now());
-        assert_eq!(failing.succeeded("http://a", began), None);
-        assert_eq!(failing.failed("http://a", began), Some(Report::Begins));
-        assert_eq!(failing.failed("http://b", began), Some(Report::Begins));
+        let mut failing = FailingDestinations::default();
+        assert_eq!(failing.succeeded("http://a", at(0)), None);
+        assert_eq!(failing.failed("http://a", failure(0)), Some(Report::Begins));
+        assert_eq!(failing.failed("http://b", failure(0)), Some(Report::Begins));
         for second in 1..60 {
-            assert_eq!(failing.failed("http://a", began + second * SECOND), None);
+            assert_eq!(failing.failed("http://a", failure(second)), None);
         }
-        let after = |seconds: u32, failures| Failing { failures, lasts: seconds * SECOND };
-        assert_eq!(failing.failed("http://a", began + 60 * SECOND), Some(Report::Continues(after(60, 61))));
-        assert_eq!(failing.failed("http://a", began + 61 * SECOND), None);
-        assert_eq!(failing.succeeded("http://a", began + 70 * SECOND), None, "it failed nine seconds ago");
-        assert_eq!(failing.succeeded("http://a", began + 71 * SECOND), Some(Report::Ends(after(71, 62))));
-        assert_eq!(failing.failed("http://a", began + 72 * SECOND), Some(Report::Begins));
+        let after = |seconds, failures| Failing { failures, lasts: Duration::from_secs(seconds) };
+        assert_eq!(failing.failed("http://a", failure(60)), Some(Report::Continues(after(60, 61))));
+        assert_eq!(failing.failed("http://a", failure(61)), None);
+        assert_eq!(failing.succeeded("http://a", at(70)), None, "it failed nine seconds ago");
+        assert_eq!(failing.succeeded("http://a", at(71)), Some(Report::Ends(after(71, 62))));
+        assert_eq!(failing.failed("http://a", failure(72)), Some(Report::Begins));
     }
 
     #[test]
     fn a_destination_that_now_fails_and_now_succeeds_fails_all_the_time() {
-        let (mut failing, began) = (FailingDestinations::default(), Instant::now());
-        assert_eq!(failing.failed("http://a", began), Some(Report::Begins));
+        let mut failing = FailingDestinations::default();
+        assert_eq!(failing.failed("http://a", failure(0)), Some(Report::Begins));
         for second in 1..60 {
-            let now = began + second * SECOND;
-            assert_eq!((failing.succeeded("http://a", now), failing.failed("http://a", now)), (None, None));
+            let reports =
+                (failing.succeeded("http://a", at(second)), failing.failed("http://a", failure(second)));
+            assert_eq!(reports, (None, None));
         }
         // The last success that is known of was long ago.
-        assert_eq!(failing.succeeded("http://a", began + 60 * SECOND), None);
-        assert_eq!(failing.failed("http://a", began + 3_600 * SECOND), Some(Report::Begins));
+        assert_eq!(failing.succeeded("http://a", at(60)), None);
+        assert_eq!(failing.failed("http://a", failure(3_600)), Some(Report::Begins));
     }
 
     #[test]
     fn of_too_many_destinations_the_first_are_known_until_they_no_longer_fail() {
-        let (mut failing, now) = (FailingDestinations::default(), Instant::now());
+        let mut failing = FailingDestinations::default();
         for n in 0..MAX {
-            assert_eq!(failing.failed(&format!("http://{n}"), now), Some(Report::Begins));
+            assert_eq!(failing.failed(&format!("http://{n}"), failure(0)), Some(Report::Begins));
         }
-        assert_eq!(failing.failed("http://more", now + 20 * SECOND), None);
-        assert!(failing.succeeded("http://0", now + 20 * SECOND).is_some());
-        assert_eq!(failing.failed("http://more", now + 20 * SECOND), Some(Report::Begins));
-        assert_eq!(failing.failed("http://most", now + 40 * SECOND), None);
-        assert_eq!(failing.failed("http://most", now + FAILING_IDLE), Some(Report::Begins));
-        assert_eq!(failing.states.len(), 2, "the others have not failed for long");
+        assert_eq!(failing.failed("http://more", failure(20)), None);
+        assert!(failing.succeeded("http://0", at(20)).is_some());
+        assert_eq!(failing.failed("http://more", failure(20)), Some(Report::Begins));
+        assert_eq!(failing.failed("http://most", failure(40)), None);
+        let idle = FAILING_IDLE.as_secs();
+        assert_eq!(failing.failed("http://most", failure(idle)), Some(Report::Begins));
+        assert_eq!(failing.failing.len(), 2, "the others have not failed for long");
     }
 }

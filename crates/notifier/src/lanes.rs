@@ -3,7 +3,7 @@
 //! lanes with places of their own: one receiver that hangs leaves room for the others whoever calls it, and one tenant
 //! leaves room for the others wherever its jobs go. Pure.
 
-mod failures;
+mod failure_budgets;
 mod held;
 mod skipped;
 
@@ -15,7 +15,7 @@ use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::limits::MAX_BATCH;
 use tokio::time::Instant;
 
-use self::failures::Failures;
+use self::failure_budgets::FailureBudgets;
 use self::held::Held;
 pub(crate) use self::skipped::Skipped;
 use crate::slow_calls::SlowCalls;
@@ -98,7 +98,7 @@ pub(crate) struct Lanes {
     /// Origins whose receivers have too many slow calls: no job of them is reserved.
     crowded: BTreeSet<String>,
     /// What failures leave to each tenant.
-    failures: Failures,
+    failures: FailureBudgets,
     /// Whether several tenants have callbacks.
     has_several: bool,
     /// When that was last found out: the time by which callbacks begin.
@@ -117,7 +117,7 @@ impl Lanes {
             tenants: Held::default(),
             has_tenants: false,
             crowded: BTreeSet::new(),
-            failures: Failures::default(),
+            failures: FailureBudgets::default(),
             has_several: false,
             looked: Instant::now(),
         }

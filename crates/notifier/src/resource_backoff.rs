@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use rand::rngs::StdRng;
-use ringback_service::backoff::Backoff;
+use ringback_core::backoff::Backoff;
 use tokio::time::Instant;
 
 /// The first pause. It doubles if the shortage shows again soon after a pause.

@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
+use ringback_core::backoff::Backoff;
 use ringback_core::contract::{Lease, Settled, Shard, Unsettled};
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::limits::MAX_BATCH;
 use ringback_core::outcome::Outcome;
-use ringback_service::backoff::{Backoff, PartialOutage};
+use ringback_service::outage::PartialOutage;
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
 use tokio::time::Instant;

@@ -9,8 +9,8 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::admin::Health;
-use crate::backoff::Outage;
 use crate::context::Context;
+use crate::outage::Outage;
 use crate::shutdown::Shutdown;
 use crate::tasks::Tasks;
 use crate::telemetry::with_causes;

@@ -42,7 +42,7 @@ use self::requests::Requests;
 use self::streams::Streams;
 pub use self::tls::Tls;
 use self::write_timeout::WriteTimeout;
-use crate::backoff::Outage;
+use crate::outage::Outage;
 use crate::shutdown::Shutdown;
 use crate::signals::ReadAgain;
 

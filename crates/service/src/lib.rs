@@ -4,10 +4,9 @@
 //! that work is. In reading order: [`service`](Service), [`config`], [`settings`], [`flags`],
 //! [`process`](process_name), [`context`](Context), [`shutdown`], [`signals`](Signals), [`tasks`], [`http_server`],
 //! [`admin`], [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use:
-//! [`backoff`], [`files`], [`random`].
+//! [`files`], [`outage`], [`random`].
 
 pub mod admin;
-pub mod backoff;
 pub mod config;
 mod context;
 pub mod dependency;
@@ -16,6 +15,7 @@ mod fault_plan;
 pub mod files;
 pub mod flags;
 pub mod http_server;
+pub mod outage;
 mod process;
 pub mod random;
 mod scrape;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rand::RngExt as _;
+use ringback_core::backoff::Backoff;
 use ringback_core::contract::{Pull, Pulled, PulledJob, Receipt, Shard, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
-use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
 use tokio::sync::{mpsc, oneshot};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringback_core::contract::{Bulk, StoreError, WorkerId};
 use ringback_core::crash_point;
 use ringback_service::Shutdown;
-use ringback_service::backoff::Outage;
+use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::Store;
 use tokio::sync::Semaphore;

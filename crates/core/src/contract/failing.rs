@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::failures::millis;
 use super::{DestinationReport, Failures, tenant_limit};
 use crate::clock::Timestamp;
 use crate::job::{Tenant, TenantScope};
@@ -42,7 +41,7 @@ pub struct FailingChange {
 /// All failing destinations as a store has them, at one time.
 #[derive(Clone, Debug)]
 pub struct FailingBook {
-    now: u64,
+    now: Timestamp,
     /// The stored texts by name, and what they say. `None` if that is over, or cannot be read.
     entries: BTreeMap<String, (Option<String>, Option<Failures>)>,
 }
@@ -50,7 +49,6 @@ pub struct FailingBook {
 impl FailingBook {
     /// Reads the texts of a store.
     pub fn new(now: Timestamp, stored: impl IntoIterator<Item = (String, String)>) -> Self {
-        let now = now.as_millis();
         let entries = stored.into_iter().map(|(name, text)| {
             let failing =
                 serde_json::from_str::<Failures>(&text).ok().filter(|failing| !failing.is_over(now));
@@ -111,12 +109,12 @@ impl FailingBook {
     /// longest time makes it.
     fn has_room(&mut self, prefix: &str) -> bool {
         let alive = self.entries.iter().filter(|(_, (_, failing))| failing.is_some());
-        let (mut used, mut own, mut oldest) = (0, 0, None::<(u64, String)>);
+        let (mut used, mut own, mut oldest) = (0, 0, None::<(Timestamp, String)>);
         for (name, (_, failing)) in alive {
             used += 1;
             if name.starts_with(prefix) {
                 own += 1;
-                let last = failing.as_ref().map_or(0, |failing| failing.last_at().as_millis());
+                let last = failing.as_ref().map_or_else(Timestamp::default, Failures::last_at);
                 if oldest.as_ref().is_none_or(|(least, _)| last < *least) {
                     oldest = Some((last, name.clone()));
                 }
@@ -125,7 +123,7 @@ impl FailingBook {
         if own < tenant_limit(u32::MAX, MAX_FAILING as u64, used, own) {
             return true;
         }
-        let idle = oldest.filter(|(last, _)| self.now.saturating_sub(*last) >= millis(FAILING_IDLE));
+        let idle = oldest.filter(|(last, _)| self.now.since(*last) >= FAILING_IDLE);
         let Some((_, entry)) = idle.and_then(|(_, name)| self.entries.get_mut(&name)) else { return false };
         *entry = None;
         true
@@ -140,6 +138,7 @@ fn written(failing: &Failures) -> String {
 mod tests {
     use super::super::failures::FAILING_RETENTION;
     use super::*;
+    use crate::clock::millis;
 
     const S: u64 = 1_000;
     const ORIGIN: &str = "http://a.example:81";

@@ -16,10 +16,10 @@ pub(super) const FAILING_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600
 /// How a destination fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
-    /// The first failure, in ms.
-    since: u64,
-    /// The last failure, in ms.
-    last: u64,
+    /// The first failure.
+    since: Timestamp,
+    /// The last failure.
+    last: Timestamp,
     /// Failed attempts since it began.
     attempts: u64,
     /// The status of the last failure.
@@ -28,26 +28,25 @@ pub struct Failures {
     /// Why there was no answer at the last failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<Box<str>>,
-    /// The last success, in ms. It ends the failure if it is later than the last failure and nothing fails for a while.
+    /// The last success. It ends the failure if it is later than the last failure and nothing fails for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    success: Option<u64>,
+    success: Option<Timestamp>,
 }
 
 impl Failures {
     /// One failed attempt.
     pub fn new(at: Timestamp, status: Option<u16>, error: Option<&str>) -> Self {
-        let at = at.as_millis();
         Self { since: at, last: at, attempts: 1, status, error: error.map(Box::from), success: None }
     }
 
     /// The first failure.
     pub const fn since(&self) -> Timestamp {
-        Timestamp::from_millis(self.since)
+        self.since
     }
 
     /// The last failure.
     pub const fn last_at(&self) -> Timestamp {
-        Timestamp::from_millis(self.last)
+        self.last
     }
 
     /// Failed attempts since it began.
@@ -76,15 +75,15 @@ impl Failures {
     }
 
     /// Takes in when attempts succeeded last.
-    pub(super) fn succeeded(&mut self, at: Option<Timestamp>) {
-        self.success = self.success.max(at.map(Timestamp::as_millis));
+    pub fn succeeded(&mut self, at: Option<Timestamp>) {
+        self.success = self.success.max(at);
     }
 
     /// Whether it no longer fails at a time.
-    pub(super) fn is_over(&self, now: u64) -> bool {
-        let quiet = now.saturating_sub(self.last);
-        quiet >= millis(FAILING_RETENTION)
-            || quiet >= millis(FAILING_QUIET) && self.success.is_some_and(|success| success > self.last)
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        let quiet = now.since(self.last);
+        quiet >= FAILING_RETENTION
+            || quiet >= FAILING_QUIET && self.success.is_some_and(|success| success > self.last)
     }
 }
 
@@ -111,8 +110,4 @@ impl DestinationReport {
             (Some(_), None) => {}
         }
     }
-}
-
-pub(super) const fn millis(length: Duration) -> u64 {
-    length.as_millis() as u64
 }

@@ -15,11 +15,11 @@ use self::budget::{ACTIVE, Budget, MOST};
 
 /// What failures leave to each tenant.
 #[derive(Default)]
-pub(super) struct Failures {
+pub(super) struct FailureBudgets {
     tenants: HashMap<String, Budget>,
 }
 
-impl Failures {
+impl FailureBudgets {
     /// Records the beginning of a callback.
     pub(super) fn began(&mut self, tenant: &str, now: Instant) {
         let is_alone = self.is_alone(tenant, now);
@@ -134,15 +134,15 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn fail(failures: &mut Failures, lane: &str, times: usize, now: Instant) {
+    fn fail(failures: &mut FailureBudgets, lane: &str, times: usize, now: Instant) {
         for _ in 0..times {
             failures.ended("a", lane, Some(true), now);
         }
     }
 
     /// Two tenants with a success each.
-    fn with_another(now: Instant) -> Failures {
-        let mut failures = Failures::default();
+    fn with_another(now: Instant) -> FailureBudgets {
+        let mut failures = FailureBudgets::default();
         failures.ended("b", "b", Some(false), now);
         failures.ended("a", "good", Some(false), now);
         failures
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_tenant_that_is_alone_may_fail_as_often_as_it_likes() {
-        let (mut failures, now) = (Failures::default(), Instant::now());
+        let (mut failures, now) = (FailureBudgets::default(), Instant::now());
         failures.ended("a", "good", Some(false), now);
         fail(&mut failures, "bad", 1_000, now);
         assert!(!failures.is_closed("a", Some("bad")) && failures.opens().is_none());
@@ -237,8 +237,9 @@ mod tests {
         let mut failures = with_another(now);
         fail(&mut failures, "bad", 200, now);
         let at = |ms| now + Duration::from_millis(ms);
-        let limit =
-            |failures: &Failures| failures.tenants().find(|(name, _)| *name == "a").map(|(_, limit)| limit);
+        let limit = |failures: &FailureBudgets| {
+            failures.tenants().find(|(name, _)| *name == "a").map(|(_, limit)| limit)
+        };
         // 8 may fail, and begin.
         failures.refill(at(1_081));
         assert_eq!(limit(&failures), Some(8));
@@ -268,10 +269,11 @@ mod tests {
     #[test]
     fn callbacks_count_when_they_begin_until_one_has_succeeded() {
         let now = Instant::now();
-        let mut failures = Failures::default();
+        let mut failures = FailureBudgets::default();
         failures.ended("b", "b", Some(false), now);
-        let limit =
-            |failures: &Failures| failures.tenants().find(|(name, _)| *name == "a").map(|(_, limit)| limit);
+        let limit = |failures: &FailureBudgets| {
+            failures.tenants().find(|(name, _)| *name == "a").map(|(_, limit)| limit)
+        };
         (0..60).for_each(|_| failures.began("a", now));
         assert_eq!(limit(&failures), Some(40));
         (0..40).for_each(|_| failures.began("a", now));

@@ -1,10 +1,10 @@
-//! [`Outage`]: a [`Backoff`] that adds "log it once"; and [`PartialOutage`], which does so for something that fails in
-//! parts.
+//! When an outage begins and ends, so that each is logged once: [`Outage`], which has a [`Backoff`] too, and
+//! [`PartialOutage`], of something that fails in parts.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-pub use ringback_core::backoff::{Backoff, FIRST, LONGEST};
+use ringback_core::backoff::Backoff;
 
 use crate::random;
 
@@ -17,7 +17,7 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// No outage yet; waits between [`FIRST`] and [`LONGEST`].
+    /// No outage yet; with the default waits.
     #[must_use]
     pub fn new() -> Self {
         Self { backoff: Backoff::new(random::generator()), is_ongoing: false }
@@ -75,6 +75,8 @@ impl<K> Default for PartialOutage<K> {
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::backoff::FIRST;
+
     use super::*;
 
     #[test]
