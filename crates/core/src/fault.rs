@@ -1,63 +1,32 @@
-//! Crash points and planted bugs, for the tests of faults: places in the code where a test has the process killed,
-//! stopped or cut off from its store, and mistakes that a test switches on.
+//! Crash points, for the tests of faults: places in the code where a test has the process killed, stopped or cut off
+//! from its store.
 //!
-//! Only builds with debug assertions have them; in all others [`crash_point!`](crate::crash_point),
-//! [`is_cut!`](crate::is_cut) and [`is_planted!`](crate::is_planted) leave nothing behind, not even a name. What is
-//! done at a point decides the hook that the process installs at its start; without one, nothing is done.
+//! Only builds with debug assertions have them; in all others [`crash_point!`](crate::crash_point) and
+//! [`is_cut!`](crate::is_cut) leave nothing behind, not even a name. What is done at a point decides the hook that the
+//! process installs at its start; without one, nothing is done.
 
 #[cfg(debug_assertions)]
-pub use self::enabled::{Hook, Reached, install, is_planted, reach, reach_store};
+pub use self::enabled::{Hook, Reached, install, reach, reach_store};
 
 /// A place where a test can have this process killed or stopped.
-#[cfg(debug_assertions)]
 #[macro_export]
 macro_rules! crash_point {
     ($name:literal) => {
+        #[cfg(debug_assertions)]
         let _ = $crate::fault::reach($name);
     };
 }
 
-/// A place where a test can have this process killed or stopped.
-#[cfg(not(debug_assertions))]
-#[macro_export]
-macro_rules! crash_point {
-    ($name:literal) => {};
-}
-
 /// A crash point before or after a call of the store, by the name of the call: whether the connection is cut there.
-#[cfg(debug_assertions)]
 #[macro_export]
 macro_rules! is_cut {
-    ($call:expr, $side:literal) => {
-        $crate::fault::reach_store($call, $side)
-    };
-}
-
-/// A crash point before or after a call of the store, by the name of the call: whether the connection is cut there.
-#[cfg(not(debug_assertions))]
-#[macro_export]
-macro_rules! is_cut {
-    ($call:expr, $side:literal) => {
-        false
-    };
-}
-
-/// Whether a test has planted the bug of this name.
-#[cfg(debug_assertions)]
-#[macro_export]
-macro_rules! is_planted {
-    ($bug:literal) => {
-        $crate::fault::is_planted($bug)
-    };
-}
-
-/// Whether a test has planted the bug of this name.
-#[cfg(not(debug_assertions))]
-#[macro_export]
-macro_rules! is_planted {
-    ($bug:literal) => {
-        false
-    };
+    ($call:expr, $side:literal) => {{
+        #[cfg(debug_assertions)]
+        let is_cut = $crate::fault::reach_store($call, $side);
+        #[cfg(not(debug_assertions))]
+        let is_cut = false;
+        is_cut
+    }};
 }
 
 #[cfg(debug_assertions)]
@@ -65,7 +34,6 @@ mod enabled {
     use std::sync::OnceLock;
 
     static HOOK: OnceLock<Hook> = OnceLock::new();
-    static PLANTED: OnceLock<String> = OnceLock::new();
 
     /// What is done when a point is reached, by its name.
     pub type Hook = Box<dyn Fn(&str) -> Reached + Send + Sync>;
@@ -79,15 +47,10 @@ mod enabled {
         IsCut,
     }
 
-    /// Sets what is done at crash points, and the name of the planted bug. Once, at the start of a process.
-    pub fn install(hook: Option<Hook>, planted: Option<String>) {
+    /// Sets what is done at crash points. Once, at the start of a process.
+    pub fn install(hook: Hook) {
         // A second call would come from a second process in this one, which has the same environment.
-        if let Some(hook) = hook {
-            let _ = HOOK.set(hook);
-        }
-        if let Some(planted) = planted {
-            let _ = PLANTED.set(planted);
-        }
+        let _ = HOOK.set(hook);
     }
 
     /// Reaches a point.
@@ -98,10 +61,5 @@ mod enabled {
     /// Reaches a point at a call of the store. Returns whether the connection is cut there.
     pub fn reach_store(call: &'static str, side: &'static str) -> bool {
         HOOK.get().is_some_and(|hook| hook(&format!("store.{call}.{side}")) == Reached::IsCut)
-    }
-
-    /// Whether a bug is planted.
-    pub fn is_planted(bug: &'static str) -> bool {
-        PLANTED.get().is_some_and(|planted| planted == bug)
     }
 }

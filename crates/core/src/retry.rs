@@ -10,7 +10,6 @@ use rand::{Rng, RngExt};
 
 pub use self::installation::{InstallationRetry, SETTINGS};
 use crate::duration::{DurationError, parse_duration};
-use crate::is_planted;
 
 /// The most delays of a policy, which are called its tiers.
 pub const MAX_TIERS: usize = 50;
@@ -154,8 +153,6 @@ impl RetryPolicy {
         rng: &mut impl Rng,
     ) -> Option<Duration> {
         let tiers = u32::try_from(self.delays.len()).unwrap_or(u32::MAX);
-        let failures = if is_planted!("one-retry-too-many") { failures.saturating_sub(1) } else { failures };
-        let failures = if is_planted!("one-retry-too-few") { failures + 1 } else { failures };
         let last = match self.max {
             Max::Tiers => failures > tiers,
             Max::Failures(max) => failures >= max,
@@ -167,9 +164,6 @@ impl RetryPolicy {
         let index = failures.clamp(1, tiers.max(1)) - 1;
         let tier = *self.delays.get(index as usize)?;
         let wait = tier.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
-        if is_planted!("no-jitter") {
-            return Some(wait);
-        }
         Some(wait + tier.mul_f32(self.jitter * rng.random::<f32>()))
     }
 }

@@ -31,8 +31,6 @@ use crate::credentials::Credentials;
 use crate::destination_reports::DestinationReports;
 use crate::failing::{Failing, FailingDestinations, Report};
 use crate::metrics::{AttemptResult, Metrics};
-#[cfg(debug_assertions)]
-use crate::planted;
 use crate::request;
 use crate::signer::Signer;
 use crate::store_call::Settlement;
@@ -138,8 +136,6 @@ impl Deliverer {
             let request = request::build(lease, policy.clone(), now, trace, &self.signer, &self.credentials);
             let Ok(mut request) = request else { return Ending::Answered(Err(PostError::Unsigned)) };
             request.wanted = sending.wanted;
-            #[cfg(debug_assertions)]
-            planted::change(&mut request, lease);
             let post = async {
                 if !sending.pause.is_zero() {
                     sleep(sending.pause).await;
@@ -165,10 +161,6 @@ impl Deliverer {
         post: impl Future<Output = Result<PostResponse, PostError>>,
         limit: Limit,
     ) -> Ending {
-        #[cfg(debug_assertions)]
-        if let Some(response) = planted::unsent() {
-            return Ending::Answered(Ok(response));
-        }
         tokio::select! {
             biased;
             response = post => Ending::Answered(response),
@@ -245,8 +237,6 @@ impl Deliverer {
         let retry = self.retries.installation.policy(lease.delivery.retry.as_ref(), of_topic);
         let bury_on = topic.as_ref().and_then(|policy| policy.bury_on.as_deref()).unwrap_or_default();
         let verdict = verdict(answer, bury_on, self.clock.now());
-        #[cfg(debug_assertions)]
-        let verdict = planted::verdict(answer).unwrap_or(verdict);
         let now = lease.clock().at(Instant::now());
         let outcome = match verdict {
             Verdict::Complete => Outcome::Complete,
@@ -259,10 +249,7 @@ impl Deliverer {
             }
         };
         // What is due later than it expires counts as revived.
-        let outcome = outcome.in_time(lease.expires(), now, last);
-        #[cfg(debug_assertions)]
-        let outcome = planted::outcome(outcome, lease);
-        Some(outcome)
+        Some(outcome.in_time(lease.expires(), now, last))
     }
 
     /// Returns the entry for the attempt log. Attempts that sent nothing or were cut off by the

@@ -17,8 +17,6 @@ mod dispatcher;
 mod failing;
 mod lanes;
 mod metrics;
-#[cfg(debug_assertions)]
-mod planted;
 mod request;
 mod resource_backoff;
 mod settle_queue;
@@ -78,8 +76,6 @@ pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks
     let slow_calls = SlowCalls::new(config.concurrency);
     let idle = config.lane_concurrency;
     let client = client::build(config.outgoing.clone(), idle, store, slow_calls.clone(), &metrics)?;
-    #[cfg(debug_assertions)]
-    let client = planted::client().unwrap_or(client);
     if let Client::Http(client) = &client {
         let following = Arc::clone(client).follow_authorities(context.shutdown.clone());
         tasks.spawn("certificate authorities", following);

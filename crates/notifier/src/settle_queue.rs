@@ -165,12 +165,6 @@ impl SettleQueue {
         let (jobs, error) = (unsettled.items.len(), unsettled.error);
         let (items, expired): (Vec<_>, Vec<_>) =
             unsettled.items.into_iter().partition(|item| now < retry_until(item));
-        #[cfg(debug_assertions)]
-        let items = {
-            let mut items = items;
-            crate::planted::unsettled(&mut items);
-            items
-        };
         self.give_up(&expired);
         if self.outage.failed(shard) {
             warn!(shard = shard.number(), jobs, error = with_causes(&error), "settle failed; retrying");

@@ -18,8 +18,6 @@ mod keys;
 mod lane_ids;
 mod losses;
 mod moving;
-#[cfg(debug_assertions)]
-mod planted;
 mod queries;
 mod record;
 mod redis_store;
@@ -29,8 +27,6 @@ mod risk;
 mod script;
 mod slot_moves;
 mod topology;
-#[cfg(not(debug_assertions))]
-mod unplanted;
 mod witness;
 
 pub use self::channel::Wakes;

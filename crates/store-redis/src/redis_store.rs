@@ -9,7 +9,7 @@ use std::time::Duration;
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{ClockGap, Options, Profile, Shard, StoreError};
-use ringback_core::{crash_point, is_cut, is_planted};
+use ringback_core::{crash_point, is_cut};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -307,9 +307,8 @@ impl RedisStore {
             return Err(cut());
         }
         let mut answer = self.send(call, place, confirmation).await;
-        let is_forgotten = is_planted!("library-not-loaded-again") && self.profile().is_some();
         let mut loads = 0;
-        while answer.as_ref().is_err_and(is_not_loaded) && loads < MAX_LOADS && !is_forgotten {
+        while answer.as_ref().is_err_and(is_not_loaded) && loads < MAX_LOADS {
             loads += 1;
             tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
             crash_point!("store.before_load");

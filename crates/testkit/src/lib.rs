@@ -1,5 +1,5 @@
 //! The harness of tests and benchmarks: private redis-servers, clusters and PostgreSQL servers, the real binaries as child processes,
-//! whole stacks of them, TCP proxies that fail on purpose, HTTP receivers that answer by script, and name servers. Runs under faults
+//! whole stacks of them, proxies that fail on purpose, HTTP receivers that answer by script, and name servers. Runs under faults
 //! write a [`history`], which is checked afterwards.
 //!
 //! Everything listens on 127.0.0.1 only and ends when its value is dropped. Whatever fails, is answered with another
@@ -14,6 +14,7 @@ pub mod demo;
 mod environment;
 pub mod figures;
 pub mod history;
+mod http_proxy;
 mod name_server;
 mod network;
 mod postgres;
@@ -30,6 +31,7 @@ mod time;
 pub use crate::browser::{Browser, Key};
 pub use crate::child::Child;
 pub use crate::environment::{seed, variable};
+pub use crate::http_proxy::{HttpChanges, HttpMessage, HttpProxy};
 pub use crate::name_server::{Failing, Family, NameServer};
 pub use crate::network::{free_port, http_client};
 pub use crate::postgres::PostgresServer;

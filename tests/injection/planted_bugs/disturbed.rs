@@ -17,7 +17,9 @@ use ringback_testkit::{Persistence, Process, RedisServer, Role, Sink, Stack};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::bugs::{Bug, Place};
 use super::locks::LockWatch;
+use super::plant::{self, Ways};
 use crate::processes::is_stopped;
 
 /// What the processes do, each at one of its passes since its start. The load goes on until all of it is done.
@@ -29,8 +31,6 @@ store.promote.after cut 9
 store.promote.after kill 3
 carrier.before_pass stop 45
 ";
-/// In place of the kill above, for the bug that moves jobs by two calls: between them, at a pass that has taken some.
-const BETWEEN_TWO_CALLS: &str = "store.move_on.before kill 3";
 /// How long after its due time a job is delivered at the latest: within the lock, the lease and a tick.
 const LIVE: Duration = Duration::from_secs(4);
 /// How long the plan may take on a busy machine.
@@ -51,45 +51,44 @@ const PAUSE: Duration = Duration::from_millis(12);
 struct Run {
     recorded: Recorded,
     api: String,
-    sink: Sink,
+    ways: Ways,
     redis: MultiplexedConnection,
 }
 
 /// Runs it with a bug, or without one, and checks its history.
-pub(crate) async fn run(bug: Option<&str>) -> Report {
-    let name = bug.unwrap_or("no bug, under faults");
+pub(crate) async fn run(bug: Option<&Bug>) -> Report {
+    let name = bug.map_or("no bug, under faults", |bug| bug.name);
     let recorded = Recorded::start(name, &Bounds { live: Some(LIVE), ..Bounds::default() });
     let sink = Sink::recorded(recorded.history()).await;
     let files = tempfile::tempdir().expect("a folder");
     let (plan, log) = (files.path().join("plan"), files.path().join("log"));
-    let planned = match bug {
-        Some("two-call-move") => PLAN.replace("store.promote.after kill 3", BETWEEN_TWO_CALLS),
-        _ => PLAN.to_owned(),
-    };
-    fs::write(&plan, &planned).expect("a file");
+    fs::write(&plan, PLAN).expect("a file");
     let redis = RedisServer::options().persistence(Persistence::Always);
     let options = Stack::options().redis(redis).count(Role::Carrier, 2).lock_ttl("500ms").unaudited();
-    let options = options.env("RINGBACK_SHARDS", "1").env("FAULT_PLANTED", bug.unwrap_or_default());
+    let options = plant::options(bug, options).env("RINGBACK_SHARDS", "1");
     let options =
         options.env("FAULT_PLAN", &plan.display().to_string()).env("FAULT_LOG", &log.display().to_string());
     let mut stack = options.start().await;
     let locks = LockWatch::start(stack.redis().port()).await;
     let (api, redis) = (stack.api_urls().remove(0), stack.redis().client().await);
-    let run = Run { recorded, api, sink, redis };
+    let ways = plant::plant(bug, &stack, &sink).await;
+    let run = Run { recorded, api, ways, redis };
     let is_over = AtomicBool::new(false);
     let faults = async {
-        let left = run.lose_carriers(&mut stack.carriers, (&planned, &log), &locks).await;
+        let left = run.lose_carriers(&mut stack.carriers, &log, &locks).await;
         assert_eq!(left, None, "{name}: not done after {PLANNED:?}");
         run.fill_memory().await;
-        let functions = run.flush_functions().await;
+        let is_loaded_again = !bug.is_some_and(|bug| matches!(bug.place, Place::NotLoadedAgain));
+        let functions = run.flush_functions(is_loaded_again).await;
         sleep(Duration::from_millis(300)).await;
         is_over.store(true, Ordering::SeqCst);
         functions
     };
     let ((), functions) = tokio::join!(run.load(&is_over), faults);
-    if !run.drains(LIVE + Duration::from_secs(2)).await {
-        // Whatever is left must be readable.
-        run.ask::<redis::Value, _>("FUNCTION", ("RESTORE", functions, "REPLACE")).await;
+    let has_drained = run.drains(LIVE + Duration::from_secs(2)).await;
+    // With the bug again; and whatever is left must be readable.
+    run.ask::<redis::Value, _>("FUNCTION", ("RESTORE", functions, "REPLACE")).await;
+    if !has_drained {
         run.drains(LIVE).await;
     }
     run.recorded.end(&stack, &["t"], false).await;
@@ -100,8 +99,8 @@ pub(crate) async fn run(bug: Option<&str>) -> Report {
 
 impl Run {
     async fn submit(&self, id: &str, delay: u64) -> Option<(u16, serde_json::Value)> {
-        let job = RecordedJob::new("t", id, Some(self.sink.url("/hook")));
-        self.recorded.submit(&self.api, &RecordedJob { delay: Some(delay), ..job }).await
+        let job = RecordedJob::new("t", id, Some(self.ways.receiver("/hook")));
+        self.recorded.submit(&self.ways.api, &RecordedJob { delay: Some(delay), ..job }).await
     }
 
     async fn ask<T: FromRedisValue, A: ToRedisArgs>(&self, command: &str, args: A) -> T {
@@ -124,7 +123,7 @@ impl Run {
     async fn lose_carriers(
         &self,
         carriers: &mut [Process],
-        (plan, log): (&str, &Path),
+        log: &Path,
         locks: &LockWatch,
     ) -> Option<Vec<String>> {
         let fault = self.recorded.fault("carriers", FaultClass::Process);
@@ -146,12 +145,11 @@ impl Run {
             }
             let done = fs::read_to_string(log).unwrap_or_default();
             let is_done = |line: &str| done.lines().any(|done| line.starts_with(done));
-            let left: Vec<_> = plan.lines().filter(|line| !is_done(line)).map(str::to_owned).collect();
+            let left: Vec<_> = PLAN.lines().filter(|line| !is_done(line)).map(str::to_owned).collect();
             let is_running = !carriers.iter().any(|carrier| is_stopped(carrier.pid()));
             // Which of these two calls a notifier makes depends on how busy it is.
             let is_one_of_two = |line: &String| line.contains(".settle.") || line.contains(".exchange.");
             let is_done = left.len() < 2 && left.iter().all(is_one_of_two) && is_running;
-            // One that starts loads the library, also with the bug that nobody else does.
             let is_over = is_done && self.are_ready(carriers).await;
             if is_over || Instant::now() > deadline {
                 break (!is_over).then_some(left);
@@ -183,9 +181,12 @@ impl Run {
         self.ask::<(), _>("CONFIG", ("SET", "maxmemory", 0)).await;
     }
 
-    /// Returns the functions.
-    async fn flush_functions(&self) -> Vec<u8> {
+    /// Returns the functions. Processes may be kept from loading them again.
+    async fn flush_functions(&self, is_loaded_again: bool) -> Vec<u8> {
         let functions = self.ask("FUNCTION", "DUMP").await;
+        if !is_loaded_again {
+            self.ask::<(), _>("ACL", ("SETUSER", "default", "-function|load", "-eval")).await;
+        }
         let fault = self.recorded.fault("flush", FaultClass::Store);
         self.ask::<(), _>("FUNCTION", "FLUSH").await;
         self.recorded.healed(fault);

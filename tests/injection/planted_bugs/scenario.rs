@@ -10,6 +10,9 @@ use ringback_testkit::{Answer, Script, Sink, Stack};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use super::bugs::Bug;
+use super::plant::{self, Ways};
+
 /// How long a run may take to drain. With some bugs it never does.
 const DRAIN: Duration = Duration::from_secs(5);
 /// The jobs whose waits show the jitter.
@@ -19,28 +22,21 @@ struct Run {
     recorded: Arc<Recorded>,
     api: String,
     sink: Sink,
+    ways: Ways,
 }
 
 /// Runs it with a bug, or without one, and checks its history.
-pub(crate) async fn run(bug: Option<&str>) -> Report {
+pub(crate) async fn run(bug: Option<&Bug>) -> Report {
     let policies = vec![
         Policy { p: 0, delays: vec![100, 200], max: 3, jitter: 0.1 },
         Policy { p: 1, delays: vec![400], max: 2, jitter: 1.0 },
     ];
-    let recorded = Recorded::start(bug.unwrap_or("no bug"), &Bounds { live: None, policies });
+    let recorded = Recorded::start(bug.map_or("no bug", |bug| bug.name), &Bounds { live: None, policies });
     let sink = Sink::recorded(recorded.history()).await;
-    let mut options = Stack::options().retry("100ms 200ms").env("RINGBACK_SHARDS", "1").unaudited();
-    let files = tempfile::tempdir().expect("a folder");
-    let (plan, log) = (files.path().join("plan"), files.path().join("log"));
-    // The replies to two settles are lost, which must not show.
-    std::fs::write(&plan, "store.settle.before cut 2\nstore.exchange.before cut 2\n").expect("a file");
-    options =
-        options.env("FAULT_PLAN", &plan.display().to_string()).env("FAULT_LOG", &log.display().to_string());
-    if let Some(bug) = bug {
-        options = options.env("FAULT_PLANTED", bug);
-    }
-    let mut stack = options.start().await;
-    let run = Run { recorded: Arc::new(recorded), api: stack.api_urls().remove(0), sink };
+    let options = Stack::options().retry("100ms 200ms").env("RINGBACK_SHARDS", "1").unaudited();
+    let mut stack = plant::options(bug, options).start().await;
+    let ways = plant::plant(bug, &stack, &sink).await;
+    let run = Run { recorded: Arc::new(recorded), api: stack.api_urls().remove(0), sink, ways };
     run.recorded.read_clock(stack.redis()).await;
     tokio::join!(
         run.deliveries(),
@@ -59,11 +55,11 @@ pub(crate) async fn run(bug: Option<&str>) -> Report {
 
 impl Run {
     fn job(&self, id: &str, path: &str) -> RecordedJob {
-        RecordedJob::new("t", id, Some(self.sink.url(path)))
+        RecordedJob::new("t", id, Some(self.ways.receiver(path)))
     }
 
     async fn submit(&self, job: &RecordedJob) {
-        self.recorded.submit(&self.api, job).await;
+        self.recorded.submit(&self.ways.api, job).await;
     }
 
     async fn deliveries(&self) {

@@ -13,14 +13,10 @@ use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 
 use crate::lane_ids::LaneKey;
-#[cfg(debug_assertions)]
-use crate::planted;
 use crate::record::{self, Packed, number, six};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
 use crate::script::{self, Script};
-#[cfg(not(debug_assertions))]
-use crate::unplanted as planted;
 
 /// The largest number in six bytes.
 const MAX_SIX: u64 = (1 << 48) - 1;
@@ -44,17 +40,16 @@ pub(super) struct Arrival<'a> {
 impl RedisStore {
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let jobs: Vec<&NewJob> = jobs.iter().collect();
-        let mut answers = planted::found_before(self, shard, &jobs).await?;
+        let mut answers = vec![None; jobs.len()];
         let replaces = |job: &NewJob| job.if_exists != IfExists::Refuse;
         let is_mixed = jobs.iter().any(|job| replaces(job));
         for round in rounds(&jobs) {
-            let (replacing, mut plain) = if is_mixed {
+            let (replacing, plain) = if is_mixed {
                 round.into_iter().partition(|n| replaces(jobs[*n]))
             } else {
                 (Vec::new(), round)
             };
-            plain.retain(|number| answers[*number].is_none());
-            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers, read: SUBMITTED };
+            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers, read: submitted };
             self.arrive(&script::SUBMIT, &mut arrive, plain, push_groups).await?;
             self.arrive(&script::REPLACE, &mut arrive, replacing, push_replacing).await?;
         }
@@ -73,7 +68,7 @@ impl RedisStore {
         };
         let mut answers = vec![None; jobs.len()];
         for round in rounds(&jobs) {
-            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers, read: SUBMITTED };
+            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers, read: submitted };
             self.arrive(&script::IMPORT, &mut arrive, round, push).await?;
         }
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
@@ -127,14 +122,7 @@ impl RedisStore {
                 }
                 push(cmd, &arrivals);
             });
-            let answer = answer.await;
-            if let Some(taken) =
-                arrivals.iter().map(|new| (read.though_full)(&answer, new.job)).collect::<Option<Vec<_>>>()
-            {
-                arrivals.iter().zip(taken).for_each(|(new, taken)| answers[new.number] = Some(taken));
-                return Ok(left);
-            }
-            answered = take::list(answer?)?;
+            answered = take::list(answer.await?)?;
             let accepted = answered.pop().ok_or(UNREADABLE)?;
             let accepted = u64::try_from(take::int(&accepted)?).map_err(|_| UNREADABLE)?;
             if is_behind(&answered) {
@@ -142,7 +130,6 @@ impl RedisStore {
             }
             if !has_lost(&answered) {
                 self.witness.saw(shard, known, accepted);
-                planted::count(self, shard, &answered).await?;
                 break;
             }
             self.take_note_of_loss(shard, known).await.map_err(nothing_was_added)?;
@@ -154,7 +141,7 @@ impl RedisStore {
             if is_of_another_lane(&answer) {
                 left.push(*number);
             } else {
-                answers[*number] = Some((read.answer)(answer, job)?);
+                answers[*number] = Some(read(answer, job)?);
             }
         }
         Ok(left)
@@ -166,19 +153,9 @@ pub(super) struct Arriving<'a, T> {
     pub(super) shard: Shard,
     pub(super) jobs: &'a [&'a NewJob],
     pub(super) answers: &'a mut [Option<T>],
-    pub(super) read: ReadAnswer<T>,
+    /// Reads the answer to a job.
+    pub(super) read: fn(Value, &NewJob) -> Result<T, StoreError>,
 }
-
-/// How the answer to a job is read.
-#[derive(Clone, Copy)]
-pub(super) struct ReadAnswer<T> {
-    pub(super) answer: fn(Value, &NewJob) -> Result<T, StoreError>,
-    /// The answer to a job although the store was full, which only a planted bug gives.
-    pub(super) though_full: fn(&Result<Value, StoreError>, &NewJob) -> Option<T>,
-}
-
-const SUBMITTED: ReadAnswer<Submitted> =
-    ReadAnswer { answer: submitted, though_full: planted::taken_though_full };
 
 /// How the ids of the lanes of a call are made.
 #[derive(Clone, Copy)]

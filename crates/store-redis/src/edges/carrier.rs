@@ -7,13 +7,9 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{Epoch, LiveCarriers, Pass, PassLimits, Recovered, Shard, StoreError};
 use ringback_core::limits::{MAX_LEASE, MAX_LOCK_TTL, MAX_LOST};
 
-#[cfg(debug_assertions)]
-use crate::planted;
 use crate::redis_store::RedisStore;
 use crate::reply;
 use crate::script::{self, Script};
-#[cfg(not(debug_assertions))]
-use crate::unplanted as planted;
 
 impl RedisStore {
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
@@ -35,9 +31,7 @@ impl RedisStore {
     }
 
     pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
-        let passed = self.pass(&script::PROMOTE, shard, epoch, limits, None).await?;
-        planted::move_on(self, shard, passed.1).await?;
-        Ok(passed.0)
+        self.pass(&script::PROMOTE, shard, epoch, limits, None).await.map(|(pass, _)| pass)
     }
 
     pub async fn recover(

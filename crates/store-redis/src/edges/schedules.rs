@@ -12,7 +12,7 @@ use ringback_core::contract::{
 use ringback_core::job::{Locator, NewJob, Tenant, TenantScope, Topic};
 use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
 
-use super::arrivals::{Arrival, Arriving, ReadAnswer, limit_in, pack_due};
+use super::arrivals::{Arrival, Arriving, limit_in, pack_due};
 use crate::record::{self, six};
 use crate::redis_store::RedisStore;
 use crate::reply::take;
@@ -25,8 +25,6 @@ const HEAD: usize = 26;
 const NO_LOCATOR: [u8; 12] = [0; 12];
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a schedule");
-
-const FIRED: ReadAnswer<ScheduleChanged> = ReadAnswer { answer: fired, though_full: |_, _| None };
 
 impl RedisStore {
     /// Adds a schedule to the index. `most` is how many its tenant may have.
@@ -168,7 +166,7 @@ impl RedisStore {
         // All jobs of a schedule are in one lane, so the first stands for them.
         let jobs: Vec<&NewJob> = changes.iter().map(|change| &change.jobs[0]).collect();
         let mut answers = vec![None; jobs.len()];
-        let mut arriving = Arriving { shard, jobs: &jobs, answers: &mut answers, read: FIRED };
+        let mut arriving = Arriving { shard, jobs: &jobs, answers: &mut answers, read: fired };
         let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
             for Arrival { number, lane, .. } in arrivals {
                 let ScheduleChange { expected, row, jobs } = &changes[*number];
