@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::files::{crates, read};
 
 /// Each crate, and those that it may depend on.
-const ALLOWED: [(&str, &[&str]); 22] = [
+const ALLOWED: [(&str, &[&str]); 21] = [
     ("core", &[]),
     ("egress", &[]),
     ("secrets", &["core"]),
@@ -25,7 +25,6 @@ const ALLOWED: [(&str, &[&str]); 22] = [
     ("testkit", &["core", "store"]),
     ("bench", &["core", "store", "testkit"]),
     ("fuzz", &[]),
-    ("model", &[]),
     ("simulation", &[]),
     ("chaos", &["core", "testkit"]),
 ];

@@ -1,4 +1,4 @@
-//! The calls of one role to the store: whether they take time, fail, lose their answers, or do not arrive at all.
+//! The calls of one role to the store: whether they take time, fail, lose their answers, arrive late, or do not arrive at all.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -16,9 +16,14 @@ pub(crate) enum Line {
     Slow,
     /// Of a hundred calls, this many fail, and as many lose their answers.
     Flaky(u32),
+    /// Of a hundred calls, this many are given up by their callers and arrive up to some seconds later.
+    Late(u32),
     /// No call arrives.
     Cut,
 }
+
+/// How late a call arrives at most, in ms: later than a lease and a lock end.
+const LATEST: u64 = 15_000;
 
 /// Decides about the calls of one role.
 pub(crate) struct RoleCalls(Mutex<(Line, StdRng)>);
@@ -46,6 +51,10 @@ impl CallFaults for RoleCalls {
                 n if n < 2 * percent => CallFault::AnswerLost,
                 _ => slow,
             },
+            Line::Late(percent) if rng.random_range(0..100) < percent => {
+                CallFault::Late(Duration::from_millis(rng.random_range(0..LATEST)))
+            }
+            Line::Late(_) => slow,
             Line::Cut => CallFault::Swallowed,
         }
     }

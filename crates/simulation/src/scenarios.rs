@@ -1,8 +1,10 @@
 //! The scenarios: what clients, receivers and faults do in a simulation.
 
+mod cancels;
 mod control;
 mod default_tiers;
 mod jobs;
+mod notices;
 mod pull;
 mod repeatable;
 mod schedules;

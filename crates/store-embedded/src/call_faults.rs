@@ -1,4 +1,5 @@
-//! Faults of single calls, for simulations: a call that fails, that has no reply, or whose reply comes late.
+//! Faults of single calls, for simulations: a call that fails, that has no reply, whose reply comes late, or that comes
+//! late itself.
 //! Only a store in memory can have them.
 
 use std::future::{Future, pending};
@@ -28,15 +29,17 @@ pub enum CallFault {
     Failed,
     /// It takes effect, and its answer is an error.
     AnswerLost,
+    /// Its answer is an error at once, and it takes effect after this time, whatever its caller does meanwhile.
+    Late(Duration),
     /// It has no effect and no answer.
     Swallowed,
 }
 
 impl CallFault {
     /// Makes the call with its fault.
-    pub(crate) async fn around<T>(
+    pub(crate) async fn around<T: Send + 'static>(
         self,
-        call: impl Future<Output = Result<T, StoreError>>,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         match self {
             Self::Delayed { request, answer } => {
@@ -52,6 +55,15 @@ impl CallFault {
             }
             Self::Failed => Err(away()),
             Self::AnswerLost => call.await.and_then(|_| Err(away())),
+            Self::Late(after) => {
+                let late = async move {
+                    sleep(after).await;
+                    let _ = call.await;
+                };
+                #[expect(clippy::disallowed_methods, reason = "it outlives its caller")]
+                tokio::spawn(late);
+                Err(away())
+            }
             Self::Swallowed => pending().await,
         }
     }

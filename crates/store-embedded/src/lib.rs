@@ -154,10 +154,14 @@ impl EmbeddedStore {
         bytes: usize,
         work: impl FnMut(&mut Txn<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (limit, call) = (self.options.call_timeout, self.writer()?.call(shard, bytes, work));
+        let (limit, writer) = (self.options.call_timeout, self.writer()?);
         let answer = match &self.faults {
-            None => timeout(limit, call).await,
-            Some(faults) => timeout(limit, faults.next().around(call)).await,
+            None => timeout(limit, writer.call(shard, bytes, work)).await,
+            Some(faults) => {
+                let writer = Arc::clone(writer);
+                let call = async move { writer.call(shard, bytes, work).await };
+                timeout(limit, faults.next().around(call)).await
+            }
         };
         answer.map_err(|_elapsed| StoreError::Slow(limit))?
     }

@@ -51,7 +51,6 @@ figures! {
     FullMemory: 3, "cycles of full memory, drained without help; submits that stayed refused";
     CancelRaces: 10_000, "cancels under way within 5 ms of the due time; jobs delivered that were cancelled";
     RandomOperations: 100_000, "random operations compared with a model or a second store; differences";
-    ModelStates: 1_000_000, "states of the model of locks and leases; properties violated";
     PlantedBugs: 1, "planted bugs run, and those not caught";
     ProcessRecovery: 1, "starts of killed processes; ms until there was an effect again";
     StoreRecovery: 30, "starts of a killed Redis; ms until a submit was accepted again";

@@ -1,5 +1,5 @@
-//! Random jobs while roles crash, restart, lose the store for longer than a lease, get errors or lose answers, and
-//! while the whole machine is suspended. Nothing is lost, early or invented; after the last fault everything drains.
+//! Random jobs while roles crash, restart, lose the store for longer than a lease, get errors, lose answers or give up
+//! calls that arrive later, and while the whole machine is suspended. Nothing is lost, early or invented; after the last fault everything drains.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub(super) async fn jobs_under_faults(simulation: &mut Simulation) {
 }
 
 /// A fault that lasts.
-struct Fault {
+pub(super) struct Fault {
     role: usize,
     what: What,
     place: usize,
@@ -82,9 +82,10 @@ enum What {
     Suspend,
 }
 
-async fn begin_fault(simulation: &mut Simulation) -> Fault {
+/// Begins a random fault.
+pub(super) async fn begin_fault(simulation: &mut Simulation) -> Fault {
     let role = simulation.rng.random_range(0..simulation.roles());
-    let lines = [Line::Slow, Line::Flaky(5), Line::Flaky(30), Line::Cut].map(What::Line);
+    let lines = [Line::Slow, Line::Flaky(5), Line::Flaky(30), Line::Late(20), Line::Cut].map(What::Line);
     let what = pick(
         &mut simulation.rng,
         &[lines.as_slice(), &[What::Crash, What::Crash, What::ShutDown, What::Suspend]].concat(),
@@ -117,7 +118,8 @@ async fn begin_fault(simulation: &mut Simulation) -> Fault {
     Fault { role, what, place }
 }
 
-async fn end_fault(simulation: &mut Simulation, fault: Fault) {
+/// Ends a fault, and lets the roles recover.
+pub(super) async fn end_fault(simulation: &mut Simulation, fault: Fault) {
     match fault.what {
         What::Crash | What::ShutDown if simulation.kind(fault.role) != Kind::Api => {
             simulation.restart(fault.role).await;

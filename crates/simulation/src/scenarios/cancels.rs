@@ -1,0 +1,75 @@
+//! Cancels while roles crash, lose the store or its answers, and calls arrive late: what was cancelled is not delivered any
+//! more, and what was reserved is not tried again.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+use ringback_core::clock::Timestamp;
+use ringback_core::state::State;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::jobs::pick;
+use super::under_faults::{begin_fault, end_fault};
+use crate::history::ResponseKind;
+use crate::receiver::Reply;
+use crate::seeds;
+use crate::world::Simulation;
+
+const SEEDS: u64 = 40;
+
+#[test]
+fn cancels_hold_though_roles_fail() {
+    seeds::run("cancels_hold_though_roles_fail", SEEDS, async |simulation: &mut Simulation| {
+        simulation.start(2, 2).await;
+        let (mut cancelled, mut requested) = (Vec::new(), Vec::new());
+        for number in 0..3 {
+            let id = format!("job-{number}");
+            let after = Duration::from_millis(pick(&mut simulation.rng, &[0, 3, 50, 2_500]));
+            let answer = ResponseKind::Status(pick(&mut simulation.rng, &[200, 500, 500]));
+            simulation.receiver.script(&format!("t/{id}"), vec![Reply { answer, after }]);
+            let fault = begin_fault(simulation).await;
+            let retry = json!({"delays": ["10ms", "2s"], "max": 5});
+            let fields =
+                json!({"url": "http://one.example/", "delay": "50ms", "timeout": "3s", "retry": retry});
+            simulation.submit_surely("t", &id, &fields).await;
+            sleep(Duration::from_millis(simulation.rng.random_range(0..400))).await;
+            match cancel_surely(simulation, &id).await {
+                (200, body) if body["in_flight"] == "unknown" => {}
+                (200, _) => cancelled.push((format!("t/{id}"), simulation.now())),
+                (202, _) => requested.push(id),
+                (409, _) => {}
+                (status, body) => panic!("cancel: {status} {body}"),
+            }
+            let lasts = pick(&mut simulation.rng, &[0, 700, 20_000]);
+            simulation.run_for(Duration::from_millis(lasts)).await;
+            end_fault(simulation, fault).await;
+        }
+        simulation.run_to_the_end().await;
+        check(simulation, &cancelled, &requested).await;
+    });
+}
+
+async fn check(simulation: &Simulation, cancelled: &[(String, Timestamp)], requested: &[String]) {
+    for attempt in simulation.history.attempts() {
+        let at = cancelled.iter().find(|(job, _)| *job == attempt.job).map(|(_, at)| *at);
+        let is_held = at.is_none_or(|at| attempt.started < at);
+        assert!(is_held, "cancelled at {at:?}: {attempt:?}\n{}", simulation.history.log());
+    }
+    for job in
+        simulation.jobs().await.iter().filter(|job| requested.iter().any(|id| *id == job.key.id.as_str()))
+    {
+        let has_ended = matches!(job.state, State::Cancelled | State::Done);
+        assert!(has_ended, "{job:?}\n{}", simulation.history.log());
+    }
+}
+
+/// Cancels a job until the API answers.
+async fn cancel_surely(simulation: &Simulation, id: &str) -> (u16, Value) {
+    loop {
+        match simulation.cancel("t", id).await {
+            (0 | 503, _) => sleep(Duration::from_millis(300)).await,
+            answer => return answer,
+        }
+    }
+}
