@@ -1,4 +1,4 @@
-//! The archive: the ends of jobs are in PostgreSQL, written by `ringback-archiver`, or in SQLite, written by the child of
+//! The archive: the ended jobs are in PostgreSQL, written by `ringback-archiver`, or in SQLite, written by the child of
 //! `ringback up`; each once, whatever is killed. So is the audit log.
 
 mod audit_log;

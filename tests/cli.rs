@@ -256,11 +256,10 @@ async fn what_is_no_ringback_is_2() {
     );
 }
 
-/// All commands.
 const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret credential key quota archive history schedule reserve finish retry renew bury release \
-    purge bulk dead topics topic destinations pause resume stats forecast watch audit audit-log list export import backup restore compact completions";
+    purge bulk dead topics topic destinations pause resume stats forecast watch check audit-log list export import backup restore compact completions";
 /// What `ringback dead` has below it.
-const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
+const DEAD: [&str; 3] = ["list", "purge", "revive"];
 
 #[tokio::test]
 async fn the_document_names_every_command_and_flag() {

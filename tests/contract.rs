@@ -1,4 +1,4 @@
-//! The store's contract: what every backend must answer at every edge of a job's life.
+//! The store's contract: what every backend must answer at every transition of a job's life.
 //!
 //! A case knows only a `Workbench`, so another backend is one more runner in `contract!`. After each case the store
 //! is audited. What only one backend can be asked is in `redis_layout` and `embedded`.
@@ -8,15 +8,15 @@ mod runner;
 
 mod archive;
 mod attempts;
-pub(crate) mod audit;
 mod audit_log;
 mod bulk;
+mod bulk_revive;
 mod cancel;
 mod cancel_races;
 mod carriers;
+pub(crate) mod check;
 mod dead_letters;
 pub(crate) mod destinations;
-pub(crate) mod edge_log;
 mod events;
 mod eviction;
 mod exchange;
@@ -40,7 +40,6 @@ mod promote;
 mod pull_jobs;
 mod random;
 mod recover;
-mod redrive;
 mod renew;
 mod reschedule_run_revive;
 mod reserve;
@@ -50,6 +49,7 @@ mod side_by_side;
 mod stale_leases;
 mod submit;
 mod topics;
+pub(crate) mod transition_log;
 mod wakes;
 pub(crate) mod workbench;
 
@@ -119,7 +119,7 @@ contract! {
         a_cancel_of_a_new_life_does_not_ask_about_the_former_one,
         a_new_life_has_an_attempt_log_of_its_own,
         a_death_of_a_former_life_keeps_its_notice,
-        a_redrive_passes_over_a_dead_job_that_began_again,
+        a_bulk_revive_passes_over_a_dead_job_that_began_again,
         a_job_is_postponed_to_its_limit_and_no_further,
         the_limit_counts_for_the_first_submit_too,
         a_ready_job_is_delayed_again_until_its_limit_has_passed,
@@ -265,7 +265,7 @@ contract! {
         a_repeated_cancel_gives_the_same_answer,
         after_a_lease_ran_out_the_delivery_may_be_in_flight,
         no_later_outcome_hides_that_a_lease_ran_out,
-        neither_does_a_revival,
+        neither_does_a_bulk_revive,
     }
     reschedule_run_revive {
         a_delayed_job_is_rescheduled_to_other_times_far_and_near,
@@ -311,15 +311,15 @@ contract! {
         a_stopped_operation_changes_nothing_more,
         the_pages_of_each_filter_have_what_fits_and_nothing_else,
     }
-    redrive {
+    bulk_revive {
         many_dead_jobs_are_revived_as_each_would_be,
-        a_job_is_revived_once_by_a_redrive_whatever_is_repeated,
+        a_job_is_revived_once_by_a_bulk_revive_whatever_is_repeated,
         only_what_was_dead_when_it_began_is_wanted,
-        a_redrive_has_one_worker_at_a_time_and_goes_on_with_another,
-        a_stopped_redrive_revives_nothing_more,
-        a_finished_redrive_is_done_and_shows_its_counts,
-        a_repeated_call_begins_no_second_redrive,
-        the_number_of_running_redrives_is_bounded,
+        a_bulk_revive_has_one_worker_at_a_time_and_goes_on_with_another,
+        a_stopped_bulk_revive_revives_nothing_more,
+        a_finished_bulk_revive_is_done_and_shows_its_counts,
+        a_repeated_call_begins_no_second_bulk_revive,
+        the_number_of_running_bulk_revives_is_bounded,
         a_revived_job_can_be_moved_as_any_other,
     }
     schedules {
@@ -369,17 +369,17 @@ contract! {
         an_exchange_has_events_of_what_it_settles,
         a_shard_publishes_events_only_while_it_is_watched,
     }
-    edge_log {
-        a_life_is_logged_edge_by_edge,
+    transition_log {
+        a_life_is_logged_transition_by_transition,
         expired_leases_and_what_becomes_of_them_are_logged,
         cancels_purges_and_evictions_are_logged,
-        redrives_imports_and_replacing_submits_are_logged,
-        edges_of_pull_jobs_are_logged_by_name,
+        bulk_revives_imports_and_replacing_submits_are_logged,
+        transitions_of_pull_jobs_are_logged_by_name,
         an_exchange_logs_what_it_settles_and_what_it_reserves,
     }
     topics {
         each_job_counts_in_the_state_that_it_is_in,
-        every_edge_moves_its_job_in_the_counts,
+        every_transition_moves_its_job_in_the_counts,
         what_has_ended_is_counted_by_topic_whether_or_not_it_has_jobs,
         a_topic_is_known_from_its_first_job_on,
         topics_come_page_by_page_in_the_order_of_their_names,
@@ -440,8 +440,8 @@ contract! {
         changes_at_the_same_time_are_all_kept,
         a_policy_beyond_the_limit_is_refused_until_one_is_deleted,
         a_topic_with_metrics_beyond_the_limit_is_refused_until_another_has_none,
-        a_policy_book_learns_of_each_change_within_a_second,
-        a_book_knows_nothing_before_the_store_was_found_fit,
+        a_shared_configuration_learns_of_each_change_within_a_second,
+        a_shared_configuration_knows_nothing_before_the_store_was_found_fit,
         a_change_is_known_when_its_version_is_reached,
         a_topic_has_jobs_until_the_last_one_has_ended,
         a_policy_made_from_the_stored_one_replaces_no_later_one,

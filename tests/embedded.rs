@@ -18,7 +18,7 @@ use std::time::Duration;
 use redb::{Database, TableDefinition};
 use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::contract::{
-    Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, Settled, Shard, StoreError, SubmitResult,
+    Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, SettleResult, Shard, StoreError, SubmitResult,
 };
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::Outcome;
@@ -27,7 +27,7 @@ use ringback_store::{Memory, Store, settings};
 use ringback_testkit::eventually;
 use tempfile::tempdir;
 
-use crate::contract::audit;
+use crate::contract::check;
 use crate::contract::jobs::{LONG, With, ms, new_job, release, retry};
 use crate::contract::workbench::{SOON, at_most};
 
@@ -76,7 +76,7 @@ async fn reserve(store: &Store, shard: Shard, sequence: u64) -> Vec<Lease> {
     store.reserve(shard, &ask).await.expect("reserve").leases
 }
 
-async fn settle(store: &Store, lease: Lease, outcome: Outcome) -> Settled {
+async fn settle(store: &Store, lease: Lease, outcome: Outcome) -> SettleResult {
     let settled = store.settle(lease.shard(), vec![(lease, outcome)], &Lateness::default()).await;
     settled.unwrap_or_else(|unsettled| panic!("settle: {:?}", unsettled.error)).remove(0)
 }
@@ -142,7 +142,7 @@ async fn what_was_accepted_is_there_after_kill_9() {
             stats.accepted >= accepted.len() as u64 && stats.accepted == stats.states.delayed,
             "{stats:?}"
         );
-        audit::tables(&store).await;
+        check::tables(&store).await;
     }
 }
 
@@ -232,18 +232,18 @@ async fn leases_replays_tombstones_and_epochs_outlive_the_process() {
     let store = open(directory.path()).await;
     let again = reserve(&store, shard, 1).await.remove(0);
     assert_eq!((&again.key, again.attempt), (&lease.key, 1), "the call is repeated");
-    assert_eq!(settle(&store, lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(settle(&store, lease, Outcome::Complete).await, SettleResult::Applied);
     drop(store);
 
     let store = open(directory.path()).await;
-    assert_eq!(settle(&store, again, Outcome::Complete).await, Settled::Replayed);
+    assert_eq!(settle(&store, again, Outcome::Complete).await, SettleResult::Replayed);
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
     let held = store.promote(shard, &epoch, at_most(10)).await.expect("promote");
     assert!(matches!(held, Pass::Held { .. }), "nobody has claimed it since: {held:?}");
     let later = store.claim(shard, "carrier").await.expect("claim");
     assert_ne!(later, epoch);
     assert_eq!(store.promote(shard, &epoch, at_most(10)).await.expect("promote"), Pass::Fenced);
-    audit::tables(&store).await;
+    check::tables(&store).await;
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn a_group_answers_each_of_its_calls() {
     assert_eq!(count(SubmitResult::Repeated) + count(SubmitResult::Conflict), 200);
     assert!(answers.iter().all(|(_, _, state)| *state == State::Delayed));
     assert_eq!(store.stats().await.expect("stats").accepted, 100);
-    audit::tables(&store).await;
+    check::tables(&store).await;
 }
 
 async fn in_memory(memory: &Memory) -> Store {
@@ -308,7 +308,7 @@ async fn leases_and_epochs_grow_though_the_clock_is_set_back_and_the_store_opene
     let epoch = store.claim(shard, "carrier").await.expect("claim");
     submit(&store, job("a")).await.expect("submit");
     let stale = reserve(&store, shard, 1).await.remove(0);
-    assert_eq!(settle(&store, stale, release(ms(0))).await, Settled::Applied);
+    assert_eq!(settle(&store, stale, release(ms(0))).await, SettleResult::Applied);
     let lost = reserve(&store, shard, 2).await.remove(0);
     drop(store);
 
@@ -322,8 +322,8 @@ async fn leases_and_epochs_grow_though_the_clock_is_set_back_and_the_store_opene
     assert_eq!(created, Timestamp::from_millis(1_000), "the store follows the clock");
     let next = reserve(&store, shard, 3).await;
     assert!(next.iter().all(|lease| lease.grant().receipt.lease.number > number), "lease numbers grow");
-    assert_eq!(settle(&store, lost, retry(LONG)).await, Settled::Applied);
-    audit::tables(&store).await;
+    assert_eq!(settle(&store, lost, retry(LONG)).await, SettleResult::Applied);
+    check::tables(&store).await;
 }
 
 #[tokio::test]
@@ -352,8 +352,8 @@ async fn a_topic_that_is_paused_stays_so_over_a_restart() {
     let store = open(directory.path()).await;
     assert!(store.topic(&topic).await.expect("topic").expect("it is known").paused);
     assert!(reserve(&store, shard, 2).await.is_empty());
-    audit::tables(&store).await;
+    check::tables(&store).await;
     assert!(store.resume(&topic).await.expect("resume"));
     assert_eq!(reserve(&store, shard, 3).await.len(), 1);
-    audit::tables(&store).await;
+    check::tables(&store).await;
 }

@@ -1,19 +1,18 @@
 //! The public API as callers use it, on real processes: routes, deliveries, events, metrics.
 
 mod attempts;
-mod audit;
 mod audit_log;
 mod bad_input;
 mod batch;
 mod bulk;
 mod callback_fields;
 mod cancel;
+mod check;
 mod clients;
 mod dead_letter_notices;
 mod dead_letters;
 mod demo;
 mod destinations;
-mod edge_log;
 mod events;
 mod export_import;
 mod forecast;
@@ -41,6 +40,7 @@ mod time_zones;
 mod tls;
 mod topics;
 mod tracing;
+mod transition_log;
 mod unread_answers;
 mod urls;
 mod waiting_consumers;

@@ -2,7 +2,7 @@
 //!
 //! How a key of the layout is called and packed is known to `keys` alone.
 
-pub(crate) mod audit;
+pub(crate) mod check;
 mod cleaning;
 mod clock_set_back;
 mod damage;

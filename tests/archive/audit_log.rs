@@ -186,7 +186,7 @@ async fn a_database_that_takes_ends_but_no_audit_log_is_no_outage() {
     let sink = Sink::start().await;
     for id in ["a", "b", "c"] {
         stack.accept(&job(&sink, id)).await;
-        let sql = format!("select id from ringback_ends where id = '{id}'");
+        let sql = format!("select id from ringback_ended_jobs where id = '{id}'");
         database.lines(&sql, 1, SOON).await;
     }
     let log = stack.archivers[0].log();

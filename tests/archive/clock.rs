@@ -21,7 +21,7 @@ async fn an_archiver_removes_nothing_by_a_clock_that_differs_from_that_of_the_st
     attached(&stack).await;
     stack.accept(&job(&sink, "kept")).await;
     stack.wait_state(TOPIC, "kept", "done", SOON).await;
-    let kept = "select id from ringback_ends";
+    let kept = "select id from ringback_ended_jobs";
     assert_eq!(database.lines(kept, 1, SOON).await, ["kept"]);
     stack.archivers.clear();
 

@@ -11,7 +11,6 @@ use crate::sample_jobs::{SOON, TOPIC, job};
 /// The points between its steps.
 const STEPS: [&str; 4] =
     ["archiver.after_take", "archiver.after_write", "archiver.after_remove", "archiver.after_audit_log"];
-/// Its calls.
 const CALLS: [&str; 4] = ["attach_archive", "take_ended", "remove_ended", "read_audit_log"];
 
 /// What is done, each a line of a plan without the pass.
@@ -54,14 +53,14 @@ async fn each_end_is_in_the_database_once_wherever_an_archiver_is_killed() {
     stack.accept(&job(&sink, "last")).await;
     stack.wait_state(TOPIC, "last", "done", SOON).await;
     stack.wait_count("done", submitted + 1, SOON).await;
-    let archived = database.lines("select id from ringback_ends where id = 'last'", 1, SOON).await;
+    let archived = database.lines("select id from ringback_ended_jobs where id = 'last'", 1, SOON).await;
     assert_eq!(archived, ["last"]);
     eventually(SOON, "nothing waits", async || {
         let archive = stack.get("/v1/archive").await.expect(200);
         if archive["pending"] == 0 { Ok(()) } else { Err(archive) }
     })
     .await;
-    let counts = database.rows("select count(*), count(distinct id) from ringback_ends").await;
+    let counts = database.rows("select count(*), count(distinct id) from ringback_ended_jobs").await;
     assert_eq!(counts, [[(submitted + 1).to_string(), (submitted + 1).to_string()]]);
     let shown =
         stack.get("/v1/audit-log?limit=1000").await.expect(200)["items"].as_array().map_or(0, Vec::len);

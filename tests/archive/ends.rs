@@ -7,7 +7,8 @@ use super::database::Database;
 use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
 
 /// The state, attempts and reason of each end, by id and time.
-const ENDS: &str = "select id, state, attempts, reason from ringback_ends order by id, finished_at, state";
+const ENDS: &str =
+    "select id, state, attempts, reason from ringback_ended_jobs order by id, finished_at, state";
 
 async fn nothing_waits(stack: &Stack) {
     ringback_testkit::eventually(SOON, "nothing waits", async || {
@@ -25,7 +26,7 @@ async fn dead_by_gone(stack: &Stack, sink: &Sink, id: &str) {
 
 #[tokio::test]
 async fn each_end_is_a_row_with_what_was_submitted() {
-    for (database, stack) in Database::each(|options| options.env("RINGBACK_ATTEMPTS", "all")).await {
+    for (database, stack) in Database::each(|options| options.env("RINGBACK_ATTEMPT_LOG", "all")).await {
         let sink = Sink::start().await;
         let more = json!({"context": {"k": "v"}, "headers": {"authorization": "Bearer s3cret", "x-a": "1"}, "timeout": "9s"});
         stack.accept(&with_all(job(&sink, "done"), &more)).await;
@@ -56,7 +57,7 @@ async fn each_end_is_a_row_with_what_was_submitted() {
         let of = "where id = 'done'";
         let row = database
             .rows(&format!(
-                "select url, host, request, attempt_log, attempts_complete from ringback_ends {of}"
+                "select url, host, request, attempt_log, attempts_complete from ringback_ended_jobs {of}"
             ))
             .await;
         let [url, host, request, log, is_complete] = row[0].as_slice() else { panic!("{row:?}") };
@@ -89,8 +90,7 @@ async fn a_death_and_a_later_success_are_two_rows_and_each_life_has_its_own() {
         assert_eq!(stack.revive(TOPIC, "a").await.0, 200);
         stack.wait_state(TOPIC, "a", "done", SOON).await;
         stack.accept(&with(job(&sink, "a"), "if_exists", "replace")).await;
-        let sql =
-            "select state, attempts, life, created_at from ringback_ends where id = 'a' order by finished_at";
+        let sql = "select state, attempts, generation, created_at from ringback_ended_jobs where id = 'a' order by finished_at";
         let rows = database.lines(sql, 3, SOON).await;
         let parts: Vec<Vec<&str>> = rows.iter().map(|row| row.split(' ').collect()).collect();
         let ends: Vec<_> = parts.iter().map(|row| (row[0], row[1])).collect();
@@ -102,15 +102,15 @@ async fn a_death_and_a_later_success_are_two_rows_and_each_life_has_its_own() {
 #[tokio::test]
 async fn a_policy_says_which_ends_of_a_topic_are_archived_and_whether_with_bodies() {
     let change = |options: ringback_testkit::StackOptions| {
-        options.env("RINGBACK_ARCHIVE_ENDS", "dead").env("RINGBACK_ARCHIVE_BODIES", "off")
+        options.env("RINGBACK_ARCHIVE_STATES", "dead").env("RINGBACK_ARCHIVE_BODIES", "off")
     };
     for (database, stack) in Database::each(change).await {
         let sink = Sink::start().await;
-        stack.set_policy("all", &json!({"archive": {"ends": ["done", "dead"], "bodies": true}})).await;
-        stack.set_policy("none", &json!({"archive": {"ends": []}})).await;
+        stack.set_policy("all", &json!({"archive": {"states": ["done", "dead"], "bodies": true}})).await;
+        stack.set_policy("none", &json!({"archive": {"states": []}})).await;
         // Archivers look at the policies each second.
         ringback_testkit::eventually(SOON, "the archive wants done jobs", async || {
-            let ends = stack.get("/v1/archive").await.expect(200)["ends"].clone();
+            let ends = stack.get("/v1/archive").await.expect(200)["states"].clone();
             if ends == json!(["done", "dead"]) { Ok(()) } else { Err(ends) }
         })
         .await;
@@ -122,7 +122,7 @@ async fn a_policy_says_which_ends_of_a_topic_are_archived_and_whether_with_bodie
                 stack.wait_state(topic, &id, if status == 200 { "done" } else { "dead" }, SOON).await;
             }
         }
-        let ends = database.lines("select id from ringback_ends order by id", 3, SOON).await;
+        let ends = database.lines("select id from ringback_ended_jobs order by id", 3, SOON).await;
         assert_eq!(ends, ["all-ill", "all-well", "e2e-ill"]);
         nothing_waits(&stack).await;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The history: ends that the archive has kept are listed, shown, replayed and erased through the API and the command line.
+//! The history: ended jobs that the archive has kept are listed, shown, replayed and erased through the API and the command line.
 
 mod erase;
 mod replay;
@@ -14,7 +14,7 @@ use crate::cli::ringback;
 use crate::http::tenants::{Caller, ROOT};
 use crate::sample_jobs::{SOON, TOPIC, job, with_all};
 
-/// The ends of a page: id and state, the newest first.
+/// The ended jobs of a page: id and state, the newest first.
 fn ends(page: &Value) -> Vec<(String, String)> {
     let text = |end: &Value, field: &str| end[field].as_str().expect("a text").to_owned();
     page["items"].as_array().expect("items").iter().map(|end| (text(end, "id"), text(end, "state"))).collect()
@@ -24,7 +24,7 @@ async fn history(stack: &Stack, query: &str) -> Value {
     stack.get(&format!("/v1/history{query}")).await.expect(200)
 }
 
-/// Waits until a query finds so many ends.
+/// Waits until a query finds so many ended jobs.
 async fn found(stack: &Stack, query: &str, count: usize) -> Value {
     eventually(SOON, &format!("{count} ends of {query}"), async || {
         let page = history(stack, query).await;
@@ -60,7 +60,7 @@ async fn attached_for(root: &Caller, stack: &Stack) {
 
 #[tokio::test]
 async fn the_history_is_found_by_each_part_of_a_filter_and_in_pages() {
-    for (_database, stack) in Database::each(|options| options.env("RINGBACK_ATTEMPTS", "all")).await {
+    for (_database, stack) in Database::each(|options| options.env("RINGBACK_ATTEMPT_LOG", "all")).await {
         let sink = Sink::start().await;
         some_ends(&stack, &sink).await;
         let all = history(&stack, "").await;
@@ -133,7 +133,7 @@ async fn the_history_is_found_by_each_part_of_a_filter_and_in_pages() {
 #[tokio::test]
 async fn a_tenant_sees_replays_and_erases_its_own_history_and_a_key_that_of_its_topics() {
     let change =
-        |options: StackOptions| options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_ATTEMPTS", "all");
+        |options: StackOptions| options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_ATTEMPT_LOG", "all");
     for (database, options) in Database::options(change).await {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let root = Caller::root(None);
@@ -143,7 +143,7 @@ async fn a_tenant_sees_replays_and_erases_its_own_history_and_a_key_that_of_its_
             let job = with_all(job(&sink, "a"), &json!({"topic": topic, "tags": ["customer:1"]}));
             caller.post(&stack, "/v1/jobs", &job).await.expect(201);
         }
-        database.lines("select tenant, topic from ringback_ends", 4, SOON).await;
+        database.lines("select tenant, topic from ringback_ended_jobs", 4, SOON).await;
         let topics = async |caller: &Caller, query: &str| {
             let page = caller.get(&stack, &format!("/v1/history{query}")).await.expect(200);
             let topic = |end: &Value| end["topic"].as_str().expect("a topic").to_owned();
@@ -170,7 +170,7 @@ async fn a_tenant_sees_replays_and_erases_its_own_history_and_a_key_that_of_its_
         let reader = Caller::with(&stack, &json!({"tenant": "acme", "scopes": ["read", "submit"]})).await;
         reader.post(&stack, "/v1/history/replay", &replay).await.expect(403);
         reader.send(&stack, Method::DELETE, "/v1/history?tag=customer:1", None).await.expect(403);
-        database.lines("select tenant, topic from ringback_ends", 5, SOON).await;
+        database.lines("select tenant, topic from ringback_ended_jobs", 5, SOON).await;
 
         let erase = async |caller: &Caller| {
             let erased = caller.send(&stack, Method::DELETE, "/v1/history?tag=customer:1", None).await;

@@ -25,7 +25,7 @@ fn random() -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
-/// Submits jobs of all ends, in batches: done at once, dead by 410, cancelled before they are due, expired.
+/// Submits jobs of all ended jobs, in batches: done at once, dead by 410, cancelled before they are due, expired.
 async fn submit(stack: &Stack, sink: &Sink, count: usize, mut between: impl AsyncFnMut(usize)) {
     sink.answer_path("/gone", Answer::status(410));
     let mut sent = 0;
@@ -57,7 +57,8 @@ fn one(sink: &Sink, n: usize) -> Value {
 
 /// Checks that the database has each end once, and that it agrees with the ledger.
 async fn check(database: &Database, stack: &Stack, count: usize) {
-    let sql = "select state, count(*), count(distinct id) from ringback_ends group by state order by state";
+    let sql =
+        "select state, count(*), count(distinct id) from ringback_ended_jobs group by state order by state";
     let quarter = count / 4;
     let expected = [("cancelled", quarter), ("dead", quarter), ("done", count - 2 * quarter)];
     let expected: Vec<_> = expected.map(|(state, n)| format!("{state} {n} {n}")).into();

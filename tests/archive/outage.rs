@@ -63,7 +63,7 @@ async fn a_full_outbox_refuses_submits_and_then_deliveries_until_the_database_is
     let Database::Postgres(server) = &mut database else { unreachable!("it is PostgreSQL") };
     server.restart().await;
     sink.wait_for(18, SOON).await;
-    let ends = database.lines("select id from ringback_ends", 18, SOON).await;
+    let ends = database.lines("select id from ringback_ended_jobs", 18, SOON).await;
     assert_eq!(ends.iter().collect::<std::collections::BTreeSet<_>>().len(), 18, "each once: {ends:?}");
     eventually(SOON, "submits are taken", async || match stack.submit(&job(&sink, "after")).await {
         (201, _) => Ok(()),
@@ -90,7 +90,7 @@ async fn an_outbox_that_drops_goes_on_and_says_how_many_ends_are_lost() {
     let Database::Postgres(server) = &mut database else { unreachable!("it is PostgreSQL") };
     server.restart().await;
     let kept = usize::try_from(pending).expect("few");
-    let ends = database.lines("select id from ringback_ends order by length(id), id", kept, SOON).await;
+    let ends = database.lines("select id from ringback_ended_jobs order by length(id), id", kept, SOON).await;
     let latest: Vec<_> = (dropped..12).map(|n| n.to_string()).collect();
     assert_eq!(ends, latest, "the oldest are dropped");
 }
@@ -107,7 +107,7 @@ async fn deliveries_do_not_wait_for_a_database_that_hangs() {
     sink.wait_for(50, SOON).await;
     let Database::Postgres(server) = &mut database else { unreachable!("it is PostgreSQL") };
     server.pause(false);
-    database.lines("select id from ringback_ends", 50, 2 * SOON + Duration::from_secs(20)).await;
+    database.lines("select id from ringback_ended_jobs", 50, 2 * SOON + Duration::from_secs(20)).await;
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_database_that_takes_nothing_is_tried_ever_more_seldom_and_gets_all_on
     let (database, stack) = started("stall").await;
     let sink = Sink::start().await;
     let refuse = "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$; \
-        create trigger refuse before insert on ringback_ends for each row execute function refuse()";
+        create trigger refuse before insert on ringback_ended_jobs for each row execute function refuse()";
     database.rows(refuse).await;
     for n in 0..30 {
         stack.accept(&job(&sink, &format!("{n}"))).await;
@@ -162,9 +162,9 @@ async fn a_database_that_takes_nothing_is_tried_ever_more_seldom_and_gets_all_on
     // Each pause is longer than the one before it, up to some seconds. Without that these would take about 200 ms.
     assert!(begun.elapsed() > Duration::from_millis(600), "{:?}", begun.elapsed());
     let log = stack.archivers[0].log();
-    assert_eq!(log.matches("ends wait in the store").count(), 1, "{log}");
-    database.rows("drop trigger refuse on ringback_ends").await;
-    database.lines("select id from ringback_ends", 30, SOON).await;
+    assert_eq!(log.matches("ended jobs wait in the store").count(), 1, "{log}");
+    database.rows("drop trigger refuse on ringback_ended_jobs").await;
+    database.lines("select id from ringback_ended_jobs", 30, SOON).await;
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn a_file_of_sqlite_that_is_removed_is_noticed_and_taken_back() {
     attached(&stack).await;
     let (sink, url) = (Sink::start().await, format!("http://{}/readyz", stack.archivers[0].admin()));
     stack.accept(&job(&sink, "before")).await;
-    database.lines("select id from ringback_ends", 1, SOON).await;
+    database.lines("select id from ringback_ended_jobs", 1, SOON).await;
     let answers = async |wanted: u16, why: &str| {
         eventually(SOON, why, async || {
             let reply = reqwest::get(&url).await.map_err(|error| error.to_string())?;
@@ -206,5 +206,5 @@ async fn a_file_of_sqlite_that_is_removed_is_noticed_and_taken_back() {
         std::fs::copy(file.path(), directory.path().join(file.file_name())).expect("copied");
     }
     answers(200, "the file is taken back").await;
-    database.lines("select id from ringback_ends", 2, SOON).await;
+    database.lines("select id from ringback_ended_jobs", 2, SOON).await;
 }

@@ -96,10 +96,10 @@ async fn several_archivers_make_the_schema_at_once_and_share_the_work() {
         stack.accept(&job(&sink, &format!("{n}"))).await;
     }
     sink.wait_for(100, SOON).await;
-    database.lines("select id from ringback_ends", 100, SOON).await;
+    database.lines("select id from ringback_ended_jobs", 100, SOON).await;
     assert_eq!(database.rows("select version from ringback_schema").await, [["1"]]);
     // The month of now and the two after it, for both tables.
-    let partitions = "select count(*) from pg_inherits where inhparent in ('ringback_ends'::regclass, 'ringback_bodies'::regclass)";
+    let partitions = "select count(*) from pg_inherits where inhparent in ('ringback_ended_jobs'::regclass, 'ringback_bodies'::regclass)";
     assert_eq!(database.rows(partitions).await, [["8"]]);
 }
 
@@ -115,7 +115,7 @@ async fn what_was_kept_long_enough_is_removed_by_months() {
     for month in ["2025_01", "2025_02"] {
         let (from, to) =
             if month == "2025_01" { ("2025-01-01", "2025-02-01") } else { ("2025-02-01", "2025-03-01") };
-        for table in ["ringback_ends", "ringback_bodies"] {
+        for table in ["ringback_ended_jobs", "ringback_bodies"] {
             database
                 .rows(&format!(
                     "create table {table}_{month} partition of {table} for values from ('{from}') to ('{to}')"
@@ -123,7 +123,7 @@ async fn what_was_kept_long_enough_is_removed_by_months() {
                 .await;
         }
     }
-    let old = "insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, \
+    let old = "insert into ringback_ended_jobs (tenant, topic, id, generation, attempts, state, finished_at, created_at, first_due_at, due_at, \
         failures, attempt_log, attempts_complete) select '', 't', 'old-' || n, 1, 1, 'done', at, at, at, at, 0, '[]', true \
         from (values (1, timestamptz '2025-01-31 23:59:59Z'), (2, timestamptz '2024-05-05Z'), (3, now() - interval '1 day')) as v (n, at)";
     database.rows(old).await;
@@ -132,7 +132,7 @@ async fn what_was_kept_long_enough_is_removed_by_months() {
     stack.archivers[0].restart();
     stack.archivers[0].ready(SOON).await;
     stack.accept(&job(&sink, "new")).await;
-    let left = "select id from ringback_ends where not exists (select from ringback_ends where id in ('old-1', 'old-2')) \
+    let left = "select id from ringback_ended_jobs where not exists (select from ringback_ended_jobs where id in ('old-1', 'old-2')) \
         order by id";
     assert_eq!(database.lines(left, 2, SOON).await, ["new", "old-3"]);
     let no_partition = "select 'none' where not exists (select from pg_class where relname like 'ringback_%_2025_%' \

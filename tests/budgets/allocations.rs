@@ -25,18 +25,18 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// Requests for memory, and how many bytes they were for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct Allocations {
     times: f64,
     bytes: f64,
 }
 
 /// What work on a batch asks for, per job.
-async fn asked(work: impl Future<Output = ()>) -> Asked {
+async fn asked(work: impl Future<Output = ()>) -> Allocations {
     let region = Region::new(ALLOCATOR);
     work.await;
     let change = region.change();
     let times = (change.allocations + change.reallocations) as f64 / BATCH as f64;
-    Asked { times, bytes: change.bytes_allocated as f64 / BATCH as f64 }
+    Allocations { times, bytes: change.bytes_allocated as f64 / BATCH as f64 }
 }
 
 fn options(server: &RedisServer) -> Options {
@@ -63,9 +63,9 @@ async fn promote(life: &Life) {
 }
 
 /// The least of several rounds: what comes now and then, such as a buffer that grows, is left out.
-fn least(rounds: &[Asked]) -> Asked {
-    let least = |of: fn(&Asked) -> f64| rounds.iter().map(of).fold(f64::INFINITY, f64::min);
-    Asked { times: least(|asked| asked.times), bytes: least(|asked| asked.bytes) }
+fn least(rounds: &[Allocations]) -> Allocations {
+    let least = |of: fn(&Allocations) -> f64| rounds.iter().map(of).fold(f64::INFINITY, f64::min);
+    Allocations { times: least(|asked| asked.times), bytes: least(|asked| asked.bytes) }
 }
 
 #[tokio::test]

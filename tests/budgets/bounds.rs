@@ -13,13 +13,13 @@ const fn bound(what: &'static str, most: f64) -> Bound {
 
 // Redis: a life is submit, promote, reserve and complete by hand, on one shard, each job due at a time of its own.
 
-/// 4.00, exact: one call per edge. There is no reason to raise it.
+/// 4.00, exact: one call per transition. There is no reason to raise it.
 pub(crate) const CALLS_ONE: Bound = bound("calls of clients per life, batches of 1", 4.0);
 
 /// 42.09, the same in all runs. Raised for what a life must write or look up anew.
 pub(crate) const COMMANDS_ONE: Bound = bound("commands inside scripts per life, batches of 1", 42.5);
 
-/// 0.08, exact: one call per edge and batch. There is no reason to raise it.
+/// 0.08, exact: one call per transition and batch. There is no reason to raise it.
 pub(crate) const CALLS_FIFTY: Bound = bound("calls of clients per life, batches of 50", 0.08);
 
 /// 0.849, the same in all runs: 42.4 per batch, so jobs that share calls share all commands. A command for each
@@ -40,7 +40,7 @@ pub(crate) const COMMANDS_TOGETHER: Bound =
 pub(crate) const COMMANDS_FAR: Bound =
     bound("commands inside scripts per job due in an hour, batches of 50", 0.175);
 
-/// 47.09, the same in all runs: a publish per edge but reserve, and the names that promote and settle read.
+/// 47.09, the same in all runs: a publish per transition but reserve, and the names that promote and settle read.
 /// Raised as for batches of 1.
 pub(crate) const COMMANDS_WATCHED_ONE: Bound =
     bound("commands inside scripts per life while somebody watches, batches of 1", 47.5);
@@ -104,6 +104,6 @@ pub(crate) const PARSE_INSTRUCTIONS: Bound = bound("instructions: parse one subm
 pub(crate) const DELAY_INSTRUCTIONS: Bound = bound("instructions: when to try again", 1_620.0);
 
 /// 774,000, redb's among them; both are optimised in debug builds too, and it was 5,923,000 before they were. Raised for
-/// what an edge must do anew.
+/// what a transition must do anew.
 pub(crate) const LIFE_INSTRUCTIONS: Bound =
     bound("instructions: a life on the embedded store in memory, batches of 10", 850_000.0);

@@ -31,7 +31,7 @@ struct Meter<'a> {
 }
 
 /// The calls and commands that were counted.
-struct Asked {
+struct CallCounts {
     clients: u64,
     scripts: u64,
     inside: u64,
@@ -44,7 +44,7 @@ impl<'a> Meter<'a> {
     }
 
     /// The calls since the start, once MONITOR has shown all calls of scripts.
-    async fn read(self) -> Asked {
+    async fn read(self) -> CallCounts {
         let after = self.server.command_calls().await;
         let since = |name: &String| after[name] - self.before.get(name).copied().unwrap_or(0);
         let scripts = since(&"fcall".to_owned());
@@ -56,7 +56,7 @@ impl<'a> Meter<'a> {
         let own = |name: &str| OWN.contains(&base(name));
         let inside = after.keys().filter(|name| !own(name) && !OF_CLIENTS.contains(&base(name)));
         let clients = self.watch.by_command();
-        Asked {
+        CallCounts {
             clients: clients.iter().filter(|(name, _)| !own(name)).map(|(_, calls)| calls).sum(),
             scripts,
             inside: inside.map(since).sum(),

@@ -1,8 +1,8 @@
-//! The edges of a job's life, called on one shard of a store as its carrier and its notifier would.
+//! The transitions of a job's life, called on one shard of a store as its carrier and its notifier would.
 
 use std::time::Duration;
 
-use ringback_core::contract::{Epoch, Lateness, Lease, Pass, PassLimits, Reserve, Settled, Shard};
+use ringback_core::contract::{Epoch, Lateness, Lease, Pass, PassLimits, Reserve, SettleResult, Shard};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -72,12 +72,11 @@ impl Life {
         self.store.reserve(self.shard, &ask).await.expect("the store answers").leases
     }
 
-    /// Completes all of these.
     pub(crate) async fn complete(&self, leases: Vec<Lease>) {
         let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
         let settled = self.store.settle(self.shard, items, &Lateness::default()).await;
         let settled = settled.expect("the store answers");
-        assert!(settled.iter().all(|s| *s == Settled::Applied), "every job was done");
+        assert!(settled.iter().all(|s| *s == SettleResult::Applied), "every job was done");
     }
 
     /// Promotes, reserves and completes `jobs` jobs that are due, `batch` at a time.

@@ -1,6 +1,6 @@
-//! The last edges of a life in calls that do two of them: each exchange settles one job and reserves the next.
+//! The last transitions of a life in calls that do two of them: each exchange settles one job and reserves the next.
 
-use ringback_core::contract::{Lateness, Lease, Settled};
+use ringback_core::contract::{Lateness, Lease, SettleResult};
 use ringback_core::outcome::Outcome;
 
 use crate::life::Life;
@@ -12,7 +12,7 @@ impl Life {
         let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
         let both = self.store.exchange(self.shard, items, &Lateness::default(), &ask).await;
         let (settled, reserved) = both.expect("the store answers");
-        assert!(settled.iter().all(|s| *s == Settled::Applied), "every job was done");
+        assert!(settled.iter().all(|s| *s == SettleResult::Applied), "every job was done");
         reserved.leases
     }
 

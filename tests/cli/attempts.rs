@@ -37,7 +37,7 @@ async fn the_attempts_of_a_job_are_shown_as_a_table_and_as_the_json_of_the_api()
     stack.wait_state(TOPIC, "works", "done", SOON).await;
     let run = ringback(&server, &["attempts", TOPIC, "works"]).await;
     assert_eq!((run.code, run.out.as_str()), (Some(0), ""), "{run:?}");
-    for part in ["no attempts are logged: by default only failed attempts are", "RINGBACK_ATTEMPTS=all"] {
+    for part in ["no attempts are logged: by default only failed attempts are", "RINGBACK_ATTEMPT_LOG=all"] {
         assert!(run.err.contains(part), "{run:?}");
     }
     let run = ringback(&server, &["attempts", TOPIC, "works", "--json"]).await;

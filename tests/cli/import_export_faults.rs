@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::scripted_server::{Fault, Importer};
 use super::{Run, fed, ringback, spec};
 
-/// `count` good lines.
 fn lines(count: usize) -> String {
     let line = |n| {
         json!({"topic": "t", "id": format!("i-{n}"), "url": "http://h/", "body": {"n": n}}).to_string() + "\n"
@@ -92,7 +91,7 @@ async fn lines_without_ids_are_the_same_jobs_when_imported_again() {
 #[tokio::test]
 async fn an_import_outlives_a_server_that_fails_for_a_while() {
     let faults =
-        [Fault::Unavailable, Fault::NoAnswer, Fault::SomeLines, Fault::Unavailable, Fault::SomeLines];
+        [Fault::Unavailable, Fault::NoResponse, Fault::SomeLines, Fault::Unavailable, Fault::SomeLines];
     let importer = Importer::start(&faults).await;
     let run = import(&importer, lines(6_000) + "no job\n").await;
     assert_eq!((run.code, importer.jobs().len()), (Some(1), 6_000), "{}", run.err);
@@ -159,7 +158,6 @@ async fn a_server_without_imports_is_reported_at_once() {
     assert!(run.code == Some(2) && run.err.contains("no-such-file: No such file"), "{run:?}");
 }
 
-/// A stream of chunks, ended or not.
 pub(super) fn stream(chunks: &[&str], end: &str) -> Answer {
     let chunks: String = chunks.iter().map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n";

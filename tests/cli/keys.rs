@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::{Run, run_fed, spec};
 use crate::sample_jobs::SOON;
 
-/// The root key of the servers.
 pub(super) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
 
 /// APIs that ask for keys, one on each store.
@@ -23,7 +22,6 @@ pub(super) async fn keyed(server: &str, key: &str, words: &[&str]) -> Run {
     run
 }
 
-/// Makes a key.
 async fn make(server: &str, words: &[&str]) -> String {
     let run = keyed(server, ROOT, &[&["key", "create"], words].concat()).await;
     assert_eq!(run.code, Some(0), "{run:?}");
@@ -214,7 +212,7 @@ async fn no_command_shows_the_key_it_was_given() {
         &["topic", "t", "--json"],
         &["export"],
         &["key", "list"],
-        &["audit", "--json"],
+        &["check", "--json"],
         &["stats", "--help"],
         &["--help"],
     ] {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{ImportJob, TenantScope};
-use ringback_core::wire::{Defaults, ImportAnswer, ImportProblem, Problem, parse_import};
+use ringback_core::wire::{Defaults, ImportProblem, ImportResponse, Problem, parse_import};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -16,7 +16,7 @@ pub(crate) enum Fault {
     /// 503 before anything is taken.
     Unavailable,
     /// Everything is taken, and the connection closed without an answer.
-    NoAnswer,
+    NoResponse,
     /// Every third line gets a 503 of its own.
     SomeLines,
 }
@@ -34,7 +34,6 @@ struct State {
     faults: VecDeque<Fault>,
     /// Closes the connection on every request with this text in it.
     chokes_on: Option<&'static str>,
-    /// The lines of each request.
     requests: Vec<usize>,
 }
 
@@ -59,7 +58,6 @@ impl Importer {
         self.state.lock().expect("no test failed while it held this").jobs.clone()
     }
 
-    /// The lines of each request.
     pub(crate) fn requests(&self) -> Vec<usize> {
         self.state.lock().expect("no test failed while it held this").requests.clone()
     }
@@ -125,7 +123,7 @@ impl State {
             let body = serde_json::to_string(&problem).expect("plain data");
             return Some(response("503 Service Unavailable\r\nretry-after: 0", &body));
         }
-        let mut answer = ImportAnswer::default();
+        let mut answer = ImportResponse::default();
         for (index, line) in lines.iter().enumerate() {
             let passing = matches!(fault, Some(Fault::SomeLines)) && index % 3 == 0;
             if let Err(problem) = self.line(line, passing, &mut answer) {
@@ -134,10 +132,10 @@ impl State {
             }
         }
         let body = serde_json::to_string(&answer).expect("plain data");
-        (!matches!(fault, Some(Fault::NoAnswer))).then(|| response("200 OK", &body))
+        (!matches!(fault, Some(Fault::NoResponse))).then(|| response("200 OK", &body))
     }
 
-    fn line(&mut self, line: &[u8], passing: bool, answer: &mut ImportAnswer) -> Result<(), Problem> {
+    fn line(&mut self, line: &[u8], passing: bool, answer: &mut ImportResponse) -> Result<(), Problem> {
         if passing {
             return Err(Problem::new(http::StatusCode::SERVICE_UNAVAILABLE, "not this one"));
         }

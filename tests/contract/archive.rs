@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::contract::{
-    ArchiveSettings, ArchivedEnd, Cancelled, EndKind, EndKinds, EndsPart, Note, Noted, Settled, StoreError,
-    TakeEnds, TakenEnds, WhenFull,
+    ArchiveEntries, ArchiveSettings, ArchivedJob, AttemptLogEntry, Cancelled, EndedState, EndedStates,
+    LogResult, OutboxPart, SettleResult, StoreError, TakeEntries, WhenFull,
 };
 use ringback_core::job::{Callback, Context, Delivery, Headers, IfExists, NewJob};
 use ringback_core::outcome::{Outcome, Reason};
@@ -21,7 +21,12 @@ const ARCHIVER: &str = "archiver-1";
 const LASTS: Duration = Duration::from_secs(5);
 
 fn settings() -> ArchiveSettings {
-    ArchiveSettings { ends: EndKinds::all(), with_bodies: true, bound: 1 << 30, when_full: WhenFull::Stall }
+    ArchiveSettings {
+        ends: EndedStates::all(),
+        with_bodies: true,
+        bound: 1 << 30,
+        when_full: WhenFull::Stall,
+    }
 }
 
 impl Workbench {
@@ -29,31 +34,31 @@ impl Workbench {
         self.store().attach_archive(Some(settings)).await.expect("attach");
     }
 
-    async fn taken(&self) -> TakenEnds {
+    async fn taken(&self) -> ArchiveEntries {
         match self.store().take_ended(self.shard(), ARCHIVER, LASTS, 500).await.expect("take") {
-            TakeEnds::Taken(taken) => taken,
-            TakeEnds::Busy(left) => panic!("another archiver has it for {left:?}"),
+            TakeEntries::Taken(taken) => taken,
+            TakeEntries::Busy(left) => panic!("another archiver has it for {left:?}"),
         }
     }
 
-    async fn ends(&self) -> Vec<ArchivedEnd> {
+    async fn ends(&self) -> Vec<ArchivedJob> {
         self.taken().await.ends.into_iter().map(|end| end.expect("it can be read")).collect()
     }
 
     /// The names of the first entries.
-    async fn part(&self, n: usize) -> EndsPart {
+    async fn part(&self, n: usize) -> OutboxPart {
         match self.store().take_ended(self.shard(), ARCHIVER, LASTS, n).await.expect("take") {
-            TakeEnds::Taken(taken) => taken.part,
-            TakeEnds::Busy(left) => panic!("another archiver has it for {left:?}"),
+            TakeEntries::Taken(taken) => taken.part,
+            TakeEntries::Busy(left) => panic!("another archiver has it for {left:?}"),
         }
     }
 
-    async fn remove(&self, part: &EndsPart) -> u64 {
+    async fn remove(&self, part: &OutboxPart) -> u64 {
         self.store().remove_ended(self.shard(), ARCHIVER, part).await.expect("remove")
     }
 
     /// The kinds and names of the entries.
-    async fn kinds(&self) -> Vec<(EndKind, String)> {
+    async fn kinds(&self) -> Vec<(EndedState, String)> {
         self.ends().await.into_iter().map(|end| (end.kind, end.job.key.id.to_string())).collect()
     }
 }
@@ -81,9 +86,11 @@ pub(crate) async fn each_end_leaves_an_entry_with_what_was_submitted(bench: &Wor
     let cancelled = bench.job_in(State::Cancelled, whole(bench.job("later")).after(LONG)).await;
     let ends = bench.ends().await;
     let [first, second, third] = ends.as_slice() else { panic!("{ends:?}") };
-    for (end, kind, job) in
-        [(first, EndKind::Done, done), (second, EndKind::Dead, dead), (third, EndKind::Cancelled, cancelled)]
-    {
+    for (end, kind, job) in [
+        (first, EndedState::Done, done),
+        (second, EndedState::Dead, dead),
+        (third, EndedState::Cancelled, cancelled),
+    ] {
         assert_eq!((end.kind, &end.job.key, end.job.state), (kind, &job.key, job.state));
         assert_eq!((end.job.created, end.job.attempts, end.job.due), (job.created, job.attempts, job.due));
         assert_eq!(
@@ -116,7 +123,7 @@ pub(crate) async fn every_way_to_end_leaves_one_entry(bench: &Workbench) {
     bench.attach(settings()).await;
     let expired = bench.reserved(bench.job("expired")).await;
     let bury = |reason| Outcome::Bury { reason, last: seen() };
-    assert_eq!(bench.settle(expired, bury(Reason::Expired)).await, Settled::Applied);
+    assert_eq!(bench.settle(expired, bury(Reason::Expired)).await, SettleResult::Applied);
     // Cancelled while it is reserved, and its lease runs out or is settled.
     for (name, timeout) in [("lost", BRIEF), ("failed", LONG)] {
         let lease = bench.reserved(bench.job(name).timeout(timeout)).await;
@@ -124,7 +131,7 @@ pub(crate) async fn every_way_to_end_leaves_one_entry(bench: &Workbench) {
         if timeout == BRIEF {
             bench.recover_until(&lease.key, State::Cancelled).await;
         } else {
-            assert_eq!(bench.settle(lease, super::jobs::retry(LONG)).await, Settled::Applied);
+            assert_eq!(bench.settle(lease, super::jobs::retry(LONG)).await, SettleResult::Applied);
         }
     }
     let dead = bench.job_in(State::Dead, bench.job("cancelled")).await;
@@ -139,20 +146,21 @@ pub(crate) async fn every_way_to_end_leaves_one_entry(bench: &Workbench) {
     };
     eventually(SOON, "the dead jobs are gone", is_gone).await;
     let expected = [
-        (EndKind::Expired, "expired"),
-        (EndKind::Cancelled, "lost"),
-        (EndKind::Cancelled, "failed"),
-        (EndKind::Dead, "cancelled"),
-        (EndKind::Cancelled, "cancelled"),
-        (EndKind::Dead, "purged"),
-        (EndKind::Dead, "evicted"),
+        (EndedState::Expired, "expired"),
+        (EndedState::Cancelled, "lost"),
+        (EndedState::Cancelled, "failed"),
+        (EndedState::Dead, "cancelled"),
+        (EndedState::Cancelled, "cancelled"),
+        (EndedState::Dead, "purged"),
+        (EndedState::Dead, "evicted"),
     ];
     let mut named = bench.kinds().await;
-    named.retain(|(kind, _)| *kind != EndKind::Purged);
+    named.retain(|(kind, _)| *kind != EndedState::Purged);
     let named: Vec<_> = named.iter().map(|(kind, name)| (*kind, name.as_str())).collect();
     let expected = expected.map(|(kind, name)| (kind, bench.key("store", name).id.to_string()));
     assert_eq!(named, expected.each_ref().map(|(kind, name)| (*kind, name.as_str())));
-    let purged = bench.ends().await.into_iter().filter(|end| end.kind == EndKind::Purged).collect::<Vec<_>>();
+    let purged =
+        bench.ends().await.into_iter().filter(|end| end.kind == EndedState::Purged).collect::<Vec<_>>();
     let of = |name: &str| {
         let end = purged.iter().find(|end| end.job.key == bench.key("store", name));
         end.unwrap_or_else(|| panic!("{name} was purged"))
@@ -167,7 +175,7 @@ pub(crate) async fn without_an_archive_and_for_ends_that_are_not_wanted_there_ar
     bench: &Workbench,
 ) {
     bench.job_in(State::Done, bench.job("a")).await;
-    let wanted = EndKinds::of([EndKind::Dead]);
+    let wanted = EndedStates::of([EndedState::Dead]);
     bench.attach(ArchiveSettings { ends: wanted, with_bodies: false, ..settings() }).await;
     bench.job_in(State::Done, bench.job("b")).await;
     let dead = bench.job_in(State::Dead, whole(bench.job("c").body(vec![3; 9_000]))).await;
@@ -195,7 +203,7 @@ pub(crate) async fn entries_are_removed_once_and_only_the_first_ones(bench: &Wor
     assert_eq!(bench.remove(&two).await, 3);
     assert_eq!(bench.remove(&two).await, 3, "a repetition removes nothing");
     let (one, all) = (bench.part(1).await, bench.part(3).await);
-    let behind = EndsPart { first: all.first + 1, ..all.clone() };
+    let behind = OutboxPart { first: all.first + 1, ..all.clone() };
     assert_eq!(bench.remove(&behind).await, 3, "they are not the first");
     assert_eq!(bench.remove(&one).await, 2);
     let taken = bench.taken().await;
@@ -211,14 +219,14 @@ pub(crate) async fn a_repeated_settle_leaves_one_entry_and_a_success_after_a_dea
     bench.attach(settings()).await;
     let stale = bench.stale_lease(bench.job("late").timeout(BRIEF)).await;
     for (lease, expected) in
-        bench.take_twice(&stale.key).await.into_iter().zip([Settled::Applied, Settled::Replayed])
+        bench.take_twice(&stale.key).await.into_iter().zip([SettleResult::Applied, SettleResult::Replayed])
     {
         let lost = Outcome::Bury { reason: Reason::Lost, last: seen() };
         assert_eq!(bench.settle(lease, lost).await, expected);
     }
-    assert_eq!(bench.settle(stale, Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.settle(stale, Outcome::Complete).await, SettleResult::Late);
     let kinds: Vec<_> = bench.kinds().await.into_iter().map(|(kind, _)| kind).collect();
-    assert_eq!(kinds, [EndKind::Dead, EndKind::Done]);
+    assert_eq!(kinds, [EndedState::Dead, EndedState::Done]);
 }
 
 pub(crate) async fn each_life_of_a_name_has_its_own_entry(bench: &Workbench) {
@@ -228,10 +236,10 @@ pub(crate) async fn each_life_of_a_name_has_its_own_entry(bench: &Workbench) {
     let next = NewJob { if_exists: replace, ..bench.job("a").body(b"second".to_vec()) };
     bench.submit(&[next]).await;
     let lease = bench.take_one(&first.key).await;
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     let ends = bench.ends().await;
-    let of = |end: &ArchivedEnd| (end.kind, end.former_attempts, end.job.attempts);
-    assert_eq!(ends.iter().map(of).collect::<Vec<_>>(), [(EndKind::Dead, 0, 1), (EndKind::Done, 1, 2)]);
+    let of = |end: &ArchivedJob| (end.kind, end.former_attempts, end.job.attempts);
+    assert_eq!(ends.iter().map(of).collect::<Vec<_>>(), [(EndedState::Dead, 0, 1), (EndedState::Done, 1, 2)]);
     assert!(ends[0].job.created < ends[1].job.created, "lives have different times of acceptance");
 }
 
@@ -240,10 +248,10 @@ pub(crate) async fn entries_have_the_attempts_that_were_logged(bench: &Workbench
     for (name, is_logged) in [("logged", true), ("unlogged", false)] {
         let lease = bench.reserved(bench.job(name)).await;
         if is_logged {
-            let note = Note::of(&lease, failed());
-            assert_eq!(bench.store().note(bench.shard(), &[note]).await.expect("note"), Noted::Kept);
+            let note = AttemptLogEntry::of(&lease, failed());
+            assert_eq!(bench.store().note(bench.shard(), &[note]).await.expect("note"), LogResult::Kept);
         }
-        assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     }
     let ends = bench.ends().await;
     let answers: Vec<_> = ends[0].attempts.iter().map(|attempt| attempt.answer.clone()).collect();
@@ -280,7 +288,7 @@ impl Workbench {
     /// Completes the next ready job, whose name this is, or the one named "refused", which is behind it.
     async fn job_in_place(&self, name: &str) {
         let lease = self.take_one(&self.key("store", name)).await;
-        assert_eq!(self.settle(lease, Outcome::Complete).await, Settled::Applied);
+        assert_eq!(self.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     }
 }
 
@@ -303,7 +311,7 @@ pub(crate) async fn an_outbox_that_drops_loses_the_oldest_entries_and_counts_the
     }
     let leases = bench.take(3).await;
     let settled = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
-    assert_eq!(bench.settle_all(settled).await, [Settled::Applied; 3]);
+    assert_eq!(bench.settle_all(settled).await, [SettleResult::Applied; 3]);
     let ends = bench.ends().await;
     assert_eq!((ends.len(), ends[0].has_body), (1, true));
     assert_eq!(bench.remove(&bench.part(1).await).await, 0);

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Attempt, Lease, MAX_ANSWER, MAX_ATTEMPTS, Note, Noted, Settled};
+use ringback_core::contract::{
+    Attempt, AttemptLogEntry, Lease, LogResult, MAX_ANSWER, MAX_ATTEMPTS, SettleResult,
+};
 use ringback_core::job::{History, ImportJob, JobKey};
 use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome};
@@ -16,7 +18,6 @@ use ringback_testkit::eventually;
 use super::jobs::{LONG, With, bury, ms};
 use super::workbench::{SOON, Workbench, now, until};
 
-/// A failed attempt of now.
 pub(crate) fn failed() -> Attempt {
     Attempt {
         number: 0,
@@ -30,14 +31,14 @@ pub(crate) fn failed() -> Attempt {
 }
 
 /// The attempt under a lease with a number, failed with an answer.
-fn note(lease: &mut Lease, number: u32, answer: &[u8]) -> Note {
+fn note(lease: &mut Lease, number: u32, answer: &[u8]) -> AttemptLogEntry {
     lease.attempt = number;
-    Note::of(lease, Attempt { answer: Bytes::copy_from_slice(answer), ..failed() })
+    AttemptLogEntry::of(lease, Attempt { answer: Bytes::copy_from_slice(answer), ..failed() })
 }
 
 impl Workbench {
-    async fn note(&self, notes: &[Note]) {
-        assert_eq!(self.store().note(self.shard(), notes).await.expect("note"), Noted::Kept);
+    async fn note(&self, notes: &[AttemptLogEntry]) {
+        assert_eq!(self.store().note(self.shard(), notes).await.expect("note"), LogResult::Kept);
     }
 
     async fn attempts(&self, key: &JobKey) -> Option<Vec<Attempt>> {
@@ -64,9 +65,9 @@ pub(crate) async fn recorded_attempts_are_shown_and_a_job_without_attempts_has_n
         answer: Bytes::new(),
         ..failed()
     };
-    bench.note(&[Note::of(&lease, answered.clone())]).await;
+    bench.note(&[AttemptLogEntry::of(&lease, answered.clone())]).await;
     lease.attempt = 2;
-    bench.note(&[Note::of(&lease, silent.clone())]).await;
+    bench.note(&[AttemptLogEntry::of(&lease, silent.clone())]).await;
     let expected = [Attempt { number: 1, ..answered }, Attempt { number: 2, ..silent }];
     assert_eq!(bench.attempts(&key).await.as_deref(), Some(&expected[..]));
     assert_eq!(bench.get(&key).await.state, State::Reserved);
@@ -110,7 +111,7 @@ pub(crate) async fn responses_and_errors_of_any_kind_are_kept_up_to_their_bounds
     bench.note(&[note(&mut lease, 1, &binary), note(&mut lease, 2, &[0; 5000])]).await;
     lease.attempt = 3;
     let long = Attempt { error: Some("ü".repeat(500)), by: "n".repeat(500), ..failed() };
-    bench.note(&[Note::of(&lease, long)]).await;
+    bench.note(&[AttemptLogEntry::of(&lease, long)]).await;
     let shown = bench.attempts(&key).await.expect("known");
     assert_eq!(shown[0].answer, binary);
     assert_eq!(shown[1].answer, vec![0; MAX_ANSWER]);
@@ -139,7 +140,7 @@ pub(crate) async fn the_log_of_a_job_outlives_its_end(bench: &Workbench) {
         let mut lease = bench.reserved(bench.job(name)).await;
         let key = lease.key.clone();
         bench.note(&[note(&mut lease, 1, b"no")]).await;
-        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, outcome).await, SettleResult::Applied);
         assert_eq!(bench.numbers(&key).await, [1], "{name}");
     }
     let dead = bench.key("store", "dead");
@@ -151,7 +152,7 @@ pub(crate) async fn a_later_job_of_the_same_name_has_a_log_of_its_own(bench: &Wo
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     bench.note(&[note(&mut lease, 1, b"of the first"), note(&mut lease, 2, b"of the first")]).await;
-    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     bench.store().purge(&key).await.expect("purge");
     let mut second = bench.reserved(bench.job("a").content(2)).await;
     assert_eq!(bench.attempts(&key).await, Some(Vec::new()));
@@ -163,7 +164,7 @@ pub(crate) async fn a_later_job_of_the_same_name_has_a_log_of_its_own(bench: &Wo
 pub(crate) async fn a_late_record_of_an_earlier_job_leaves_the_log_of_a_later_one(bench: &Workbench) {
     let [lease, mut same] = bench.take_twice(&bench.accept(bench.job("a")).await.key).await;
     let key = lease.key.clone();
-    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     bench.store().purge(&key).await.expect("purge");
     until(now().plus(ms(2))).await;
     let mut second = bench.reserved(bench.job("a").content(2)).await;
@@ -175,7 +176,7 @@ pub(crate) async fn a_late_record_of_an_earlier_job_leaves_the_log_of_a_later_on
     bench.note(&[note(&mut second, 1, &of_second[0])]).await;
     bench.note(&[note(&mut same, 1, b"of the first"), note(&mut same, 2, b"of the first")]).await;
     assert_eq!(answers().await, of_second);
-    assert_eq!(bench.settle(second, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(second, Outcome::Complete).await, SettleResult::Applied);
     bench.note(&[note(&mut same, 3, b"of the first")]).await;
     assert_eq!(answers().await, of_second, "it has ended");
 }
@@ -184,7 +185,7 @@ pub(crate) async fn a_job_that_was_created_before_an_earlier_one_of_its_name_has
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     bench.note(&[note(&mut lease, 1, b"of the first")]).await;
-    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     bench.store().purge(&key).await.expect("purge");
     let created = Some(Timestamp::from_millis(now().as_millis() - 3_600_000));
     let history = History { dead: None, created, attempts: 0, failures: 0, last: None };
@@ -211,7 +212,7 @@ pub(crate) async fn logs_take_no_more_memory_than_they_may_and_the_oldest_are_ev
         let notes: Vec<_> = last.iter_mut().map(|lease| note(lease, 1, &[b'x'; MAX_ANSWER])).collect();
         small.note(&notes).await;
         small.note(&[note(&mut busy, 2 + u32::try_from(part).expect("few"), b"later")]).await;
-        small.audit().await;
+        small.check().await;
     }
     assert_eq!(small.attempts(&first.key).await, Some(Vec::new()), "the oldest is evicted");
     for lease in &last {
@@ -237,7 +238,7 @@ pub(crate) async fn a_log_that_is_added_to_stays_while_others_go(bench: &Workben
     }
     assert_eq!(small.numbers(&busy.key).await, (1..=20).collect::<Vec<_>>());
     assert_eq!(small.numbers(&others[0].key).await, [0; 0]);
-    small.audit().await;
+    small.check().await;
 }
 
 pub(crate) async fn attempts_older_than_their_retention_are_not_shown(bench: &Workbench) {
@@ -266,14 +267,14 @@ pub(crate) async fn attempts_older_than_their_retention_are_not_shown(bench: &Wo
         if brief.numbers(&key).await.is_empty() { Ok(()) } else { Err("some are shown") }
     })
     .await;
-    brief.audit().await;
+    brief.check().await;
 }
 
 pub(crate) async fn a_consumer_s_failure_is_recorded_with_what_the_lease_knows(bench: &Workbench) {
     let job = bench.pulled("a").await;
-    let noted = |error: &str| Note::failed(&job.receipt, Some(error.to_owned()));
+    let noted = |error: &str| AttemptLogEntry::failed(&job.receipt, Some(error.to_owned()));
     let before = now();
-    bench.note(&[noted("out of paper"), Note::expired(&job.receipt, "lease ran out")]).await;
+    bench.note(&[noted("out of paper"), AttemptLogEntry::expired(&job.receipt, "lease ran out")]).await;
     let shown = bench.attempts(&job.key).await.expect("known");
     assert_eq!(shown.len(), 1, "{shown:?}");
     let Attempt { number, at, error, by, status, .. } = &shown[0];
@@ -283,7 +284,7 @@ pub(crate) async fn a_consumer_s_failure_is_recorded_with_what_the_lease_knows(b
     );
     assert!(*at <= before && before.since(*at) < LONG, "{at:?}");
     let outcome = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
-    assert_eq!(bench.settle_receipt(job.receipt, outcome).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, outcome).await, SettleResult::Applied);
     bench.note(&[noted("too late")]).await;
     assert_eq!(bench.numbers(&job.key).await, [1]);
 }
@@ -295,7 +296,8 @@ pub(crate) async fn an_expired_lease_is_recorded_and_a_renewed_one_is_not(bench:
     }
     let expired = bench.expired_leases(2).await;
     bench.store().renew_receipt(&expired[1].receipt, LONG, MAX_RENEWED).await.expect("renew");
-    let notes: Vec<_> = expired.iter().map(|job| Note::expired(&job.receipt, "lease ran out")).collect();
+    let notes: Vec<_> =
+        expired.iter().map(|job| AttemptLogEntry::expired(&job.receipt, "lease ran out")).collect();
     bench.note(&notes).await;
     let mut shown = Vec::new();
     for key in &keys {
@@ -305,7 +307,7 @@ pub(crate) async fn an_expired_lease_is_recorded_and_a_renewed_one_is_not(bench:
     assert_eq!(shown, [0, 1]);
     let outcome = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
     let settled = bench.store().settle_expired(bench.shard(), &[(expired[0].receipt, outcome)]).await;
-    assert_eq!(settled.expect("settle"), [Settled::Applied]);
+    assert_eq!(settled.expect("settle"), [SettleResult::Applied]);
 }
 
 pub(crate) async fn nothing_is_recorded_without_room_and_a_topic_chooses_what_is_recorded(bench: &Workbench) {

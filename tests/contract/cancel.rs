@@ -1,6 +1,6 @@
 //! cancel: delayed, ready, dead → cancelled at once; a reserved job is marked.
 
-use ringback_core::contract::{Cancelled, Settled};
+use ringback_core::contract::{Cancelled, SettleResult};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -45,7 +45,7 @@ pub(crate) async fn a_cancelled_dead_job_is_not_evicted(bench: &Workbench) {
     assert_eq!(bench.evict(10).await.moved, 0);
     gone(&bench, &job.key).await;
     assert_eq!(bench.stats().await.states.purged, 0);
-    bench.audit().await;
+    bench.check().await;
 }
 
 pub(crate) async fn a_reserved_job_that_succeeds_is_done_all_the_same(bench: &Workbench) {
@@ -53,7 +53,7 @@ pub(crate) async fn a_reserved_job_that_succeeds_is_done_all_the_same(bench: &Wo
     let key = lease.key.clone();
     assert_eq!(bench.cancel(&key).await, REQUESTED);
     assert_eq!(bench.state(&key).await, Some(State::Reserved));
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     assert_eq!(bench.state(&key).await, Some(State::Done));
     assert_eq!(bench.cancel(&key).await, Cancelled::TooLate);
 }
@@ -65,9 +65,9 @@ pub(crate) async fn a_reserved_job_that_does_not_succeed_is_cancelled(bench: &Wo
         let key = bench.accept(bench.job(&format!("job-{n}"))).await.key;
         let [lease, same] = bench.take_twice(&key).await;
         assert_eq!(bench.cancel(&key).await, REQUESTED);
-        assert_eq!(bench.settle(lease, outcome.clone()).await, Settled::Applied, "{outcome:?}");
+        assert_eq!(bench.settle(lease, outcome.clone()).await, SettleResult::Applied, "{outcome:?}");
         gone(bench, &key).await;
-        assert_eq!(bench.settle(same, outcome).await, Settled::Replayed);
+        assert_eq!(bench.settle(same, outcome).await, SettleResult::Replayed);
         assert_eq!(bench.cancel(&key).await, CANCELLED);
     }
 }
@@ -124,7 +124,7 @@ pub(crate) async fn no_later_outcome_hides_that_a_lease_ran_out(bench: &Workbenc
     }
 }
 
-pub(crate) async fn neither_does_a_revival(bench: &Workbench) {
+pub(crate) async fn neither_does_a_bulk_revive(bench: &Workbench) {
     let dead = bench.stale_lease(bench.job("a")).await;
     let lease = bench.take_one(&dead.key).await;
     bench.settle(lease, bury()).await;

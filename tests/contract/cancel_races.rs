@@ -49,7 +49,7 @@ pub(crate) async fn a_job_is_either_cancelled_or_reserved(bench: &Workbench) {
         let of_round = race(&own, count, apart_now).await;
         let states = own.stats().await.states;
         assert_eq!((states.cancelled, states.done), (of_round.cancelled, count - of_round.cancelled));
-        own.audit().await;
+        own.check().await;
         jobs += count;
         cancelled += of_round.cancelled;
         close += of_round.close;

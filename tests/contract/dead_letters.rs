@@ -14,9 +14,9 @@ use super::workbench::{Workbench, now, until};
 /// More than all pages of a case are; so that reading ends in any case.
 const MAX_PAGES: usize = 500;
 
-/// The dead jobs that a redrive wants.
-pub(crate) fn wanted(redrive: &Bulk) -> DeadFilter {
-    match redrive.wanted() {
+/// The dead jobs that a bulk revive wants.
+pub(crate) fn wanted(bulk: &Bulk) -> DeadFilter {
+    match bulk.wanted() {
         BulkTarget::Dead(filter) => filter,
         other @ BulkTarget::Jobs(..) => panic!("{other:?}"),
     }
@@ -26,7 +26,6 @@ pub(crate) fn of_topic(topic: &str) -> DeadFilter {
     DeadFilter { topic: topic.parse().expect("a topic"), reason: None, after: None, before: None }
 }
 
-/// All pages.
 async fn pages(bench: &Workbench, filter: &DeadFilter, limit: usize) -> Vec<DeadPage<DeadJob>> {
     let mut pages = vec![bench.store().dead(filter, None, limit).await.expect("a page")];
     while let Some(from) = pages.last().and_then(|page| page.next) {

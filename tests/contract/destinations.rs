@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ringback_core::contract::{
     DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
-    Settled, Wake,
+    SettleResult, Wake,
 };
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::TenantScope;
@@ -20,7 +20,6 @@ fn tenant(name: &str) -> TenantScope {
     TenantScope::One(Some(name.parse().expect("a tenant")))
 }
 
-/// The pause of a destination.
 pub(crate) fn pause_of(scope: &TenantScope, text: &str) -> DestinationPause {
     DestinationPause::new(scope, Destination::parse(text).expect("a destination"))
 }
@@ -53,9 +52,9 @@ pub(crate) async fn nothing_goes_to_a_paused_destination_until_it_is_resumed(ben
     open.sort_unstable();
     assert_eq!(given(bench).await, open);
     assert!(given(bench).await.is_empty());
-    bench.audit().await;
+    bench.check().await;
     bench.cancel(&topic.key).await;
-    bench.audit().await;
+    bench.check().await;
 
     assert!(resume(bench, &ALL, "receiver.example").await);
     assert_eq!(given(bench).await, [before.key.to_string(), bench.job("due").key.to_string()]);
@@ -94,7 +93,7 @@ pub(crate) async fn a_pause_of_a_port_holds_that_port_alone(bench: &Workbench) {
         open.sort_unstable();
         assert_eq!(open, names(held), "{paused:?}");
         for lease in leases {
-            assert_eq!(bench.settle(lease, release(ms(0))).await, Settled::Applied);
+            assert_eq!(bench.settle(lease, release(ms(0))).await, SettleResult::Applied);
         }
         for destination in paused {
             assert!(resume(bench, &ALL, destination).await);
@@ -125,12 +124,12 @@ pub(crate) async fn a_lane_waits_for_its_topic_and_for_its_destination(bench: &W
                 }
                 set(two, true).await;
                 assert!(given(bench).await.is_empty());
-                bench.audit().await;
+                bench.check().await;
                 for [ends, stays] in [[one, two], [two, one]] {
                     set(ends, false).await;
                     let reserved = bench.reserve(&bench.ask(10)).await;
                     assert!(reserved.leases.is_empty() && !reserved.more, "{one}, {two}: {ends}");
-                    bench.audit().await;
+                    bench.check().await;
                     set(ends, true).await;
                     set(stays, false).await;
                     assert!(given(bench).await.is_empty(), "{one}, {two}: {stays}");
@@ -139,8 +138,8 @@ pub(crate) async fn a_lane_waits_for_its_topic_and_for_its_destination(bench: &W
                 set(one, false).await;
                 set(two, false).await;
                 let lease = bench.take_one(&job.key).await;
-                assert_eq!(bench.settle(lease, release(ms(0))).await, Settled::Applied);
-                bench.audit().await;
+                assert_eq!(bench.settle(lease, release(ms(0))).await, SettleResult::Applied);
+                bench.check().await;
             }
         }
     }
@@ -181,10 +180,10 @@ pub(crate) async fn a_delivery_under_way_goes_on_while_its_destination_is_paused
     pause(bench, &ALL, "receiver.example").await;
     let (settled, reserved) =
         bench.exchange(vec![(leases.remove(0), Outcome::Complete)], &bench.ask(10)).await;
-    assert_eq!(settled, [Settled::Applied]);
+    assert_eq!(settled, [SettleResult::Applied]);
     assert!(reserved.leases.is_empty() && !reserved.more);
     for (lease, outcome) in leases.into_iter().zip([retry(ms(1)), bury(), release(ms(0))]) {
-        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, outcome).await, SettleResult::Applied);
     }
     bench.promote_until(1).await;
     assert!(given(bench).await.is_empty());
@@ -216,7 +215,7 @@ pub(crate) async fn pausing_and_resuming_a_destination_again_changes_nothing(ben
         pause(bench, &ALL, name).await;
         let paused = bench.store().paused_destinations().await.expect("pauses");
         assert_eq!(paused, BTreeSet::from([pause_of(&ALL, name)]));
-        bench.audit().await;
+        bench.check().await;
     }
     bench.accept(bench.job("a")).await;
     assert!(given(bench).await.is_empty());
@@ -231,10 +230,10 @@ pub(crate) async fn a_lane_that_was_emptied_while_its_destination_held_it_is_fou
     pause(bench, &ALL, "receiver.example:80").await;
     assert!(given(bench).await.is_empty());
     bench.cancel(&bench.job("a").key).await;
-    bench.audit().await;
+    bench.check().await;
     let job = bench.accept(bench.job("b")).await;
     assert!(given(bench).await.is_empty());
-    bench.audit().await;
+    bench.check().await;
     resume(bench, &ALL, "receiver.example:80").await;
     assert_eq!(given(bench).await, [job.key.to_string()]);
 }
@@ -265,7 +264,7 @@ pub(crate) async fn more_lanes_than_one_step_takes_are_resumed_and_those_held_ot
     pause(bench, &ALL, "receiver.example:80").await;
     assert!(resume(bench, &ALL, "receiver.example").await);
     assert!(given(bench).await.is_empty());
-    bench.audit().await;
+    bench.check().await;
     assert!(resume(bench, &ALL, "receiver.example:80").await);
     let mut met = 0;
     while met < LANES - 1 {

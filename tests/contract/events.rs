@@ -1,11 +1,11 @@
-//! Events: which ones each edge publishes, in order, and that none are published while nobody watches.
+//! Events: which ones each transition publishes, in order, and that none are published while nobody watches.
 
 mod many_jobs;
 
 use std::collections::VecDeque;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, Settled, StreamItem};
+use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, SettleResult, StreamItem};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
@@ -218,7 +218,7 @@ pub(crate) async fn lost_leases_have_events_as_attempts(bench: &Workbench) {
     let key = ready(bench, &mut watching, bench.job("c").timeout(BRIEF)).await;
     let late = bench.take_one(&key).await;
     bench.recover_until(&key, State::Ready).await;
-    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.settle(late, Outcome::Complete).await, SettleResult::Late);
     watching.expect(&key, [ended(1, AttemptOutcome::Lost), EventKind::Done]).await;
     watching.nothing(bench, "mark").await;
 }
@@ -247,7 +247,7 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     bench.settle_receipt(job.receipt, Outcome::Release { after: ms(0) }).await;
     watching.expect(&key, [ended(2, AttemptOutcome::Release)]).await;
     let job = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, SettleResult::Applied);
     bench.settle_receipt(job.receipt, Outcome::Complete).await;
     assert!(matches!(
         watching.next().await.kind,

@@ -23,7 +23,7 @@ pub(crate) async fn a_dead_job_past_its_retention_is_gone_and_counted(bench: &Wo
     assert_eq!((stats.accepted, stats.states.dead, stats.states.purged), (1, 0, 1));
     assert_eq!(bench.cancel(&job.key).await, Cancelled::Unknown);
     bench.accept(bench.job("a").content(9)).await;
-    bench.audit().await;
+    bench.check().await;
 }
 
 pub(crate) async fn a_dead_job_within_its_retention_stays(bench: &Workbench) {
@@ -61,7 +61,7 @@ pub(crate) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_f
         assert_eq!(bench.take(1).await.len(), 1);
     }
     assert_eq!(bench.stats().await.evicted_early, 0);
-    bench.audit().await;
+    bench.check().await;
 }
 
 pub(crate) async fn a_pass_evicts_no_more_than_its_limit(bench: &Workbench) {
@@ -79,7 +79,7 @@ pub(crate) async fn a_pass_evicts_no_more_than_its_limit(bench: &Workbench) {
         assert_eq!(pass.next_dead, more.then_some(ms(0)), "after {moved:?}");
     }
     assert_eq!(moved, [2, 2, 1, 0]);
-    bench.audit().await;
+    bench.check().await;
 }
 
 pub(crate) async fn a_fenced_pass_evicts_nothing(bench: &Workbench) {
@@ -92,5 +92,5 @@ pub(crate) async fn a_fenced_pass_evicts_nothing(bench: &Workbench) {
     assert_eq!(bench.get(&job.key).await, job);
     let pass = store.evict(shard, &epoch, at_most(10)).await.expect("evict");
     assert!(matches!(pass, Pass::Held { moved: 1, .. }), "{pass:?}");
-    bench.audit().await;
+    bench.check().await;
 }

@@ -1,6 +1,6 @@
 //! exchange: settle and reserve in one call, with the results of both.
 
-use ringback_core::contract::{Lateness, Lease, Reserve, Settled};
+use ringback_core::contract::{Lateness, Lease, Reserve, SettleResult};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -33,7 +33,7 @@ pub(crate) async fn an_exchange_settles_every_outcome_and_then_reserves_ready_jo
     let outcomes = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), release(LONG)];
     let items = leases.into_iter().zip(outcomes).collect();
     let (settled, reserved) = bench.exchange(items, &bench.ask(10)).await;
-    assert_eq!(settled, [Settled::Applied; 5]);
+    assert_eq!(settled, [SettleResult::Applied; 5]);
     let taken: Vec<_> = reserved.leases.iter().map(|lease| (&lease.key, lease.attempt)).collect();
     assert_eq!(taken, [(&keys[3], 2), (&waiting, 1)], "what was released had its turn before");
     assert!(!reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
@@ -44,7 +44,7 @@ pub(crate) async fn an_exchange_settles_every_outcome_and_then_reserves_ready_jo
     use State::{Dead, Delayed, Done, Reserved};
     assert_eq!(states, [Done, Delayed, Dead, Reserved, Delayed]);
     let settled = bench.settle_all(all_complete(reserved.leases)).await;
-    assert_eq!(settled, [Settled::Applied; 2]);
+    assert_eq!(settled, [SettleResult::Applied; 2]);
 }
 
 pub(crate) async fn an_exchange_keeps_to_its_limits_and_reports_that_there_is_more(bench: &Workbench) {
@@ -56,7 +56,7 @@ pub(crate) async fn an_exchange_keeps_to_its_limits_and_reports_that_there_is_mo
     let lane = "full http://receiver.example".to_owned();
     let ask = Reserve { lane_limits: vec![(lane.clone(), 0)], ..bench.ask(3) };
     let (settled, reserved) = bench.exchange(all_complete(leases), &ask).await;
-    assert_eq!(settled, [Settled::Applied; 2]);
+    assert_eq!(settled, [SettleResult::Applied; 2]);
     assert!(reserved.leases.iter().all(|lease| lease.key.topic.as_str() == "store"));
     assert_eq!((reserved.leases.len(), reserved.more, reserved.skipped), (3, true, vec![lane]));
 }
@@ -76,13 +76,13 @@ pub(crate) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothin
     assert_eq!((stats.lateness.count(), stats.states.reserved), (3, 3));
     let items = same.into_iter().zip(outcomes()).collect();
     let again = store.exchange(bench.shard(), items, &lateness, &ask).await.expect("exchange");
-    assert_eq!((first.0, again.0), (vec![Settled::Applied; 3], vec![Settled::Replayed; 3]));
+    assert_eq!((first.0, again.0), (vec![SettleResult::Applied; 3], vec![SettleResult::Replayed; 3]));
     assert_eq!(first.1.leases.len(), 3);
     assert_eq!(names(&first.1.leases), names(&again.1.leases));
     assert_eq!(bench.stats().await, stats);
     // They are the very same leases.
-    assert_eq!(bench.settle_all(all_complete(first.1.leases)).await, [Settled::Applied; 3]);
-    assert_eq!(bench.settle_all(all_complete(again.1.leases)).await, [Settled::Replayed; 3]);
+    assert_eq!(bench.settle_all(all_complete(first.1.leases)).await, [SettleResult::Applied; 3]);
+    assert_eq!(bench.settle_all(all_complete(again.1.leases)).await, [SettleResult::Replayed; 3]);
 }
 
 pub(crate) async fn an_exchange_is_repeated_by_its_two_halves_as_well(bench: &Workbench) {
@@ -92,7 +92,7 @@ pub(crate) async fn an_exchange_is_repeated_by_its_two_halves_as_well(bench: &Wo
     let (_, first) = bench.exchange(all_complete(leases), &ask).await;
     let again = bench.reserve(&ask).await;
     assert_eq!((names(&first.leases), first.leases.len()), (names(&again.leases), 1));
-    assert_eq!(bench.settle_all(all_complete(same)).await, [Settled::Replayed; 2]);
+    assert_eq!(bench.settle_all(all_complete(same)).await, [SettleResult::Replayed; 2]);
 }
 
 pub(crate) async fn a_stale_settle_does_not_keep_an_exchange_from_reserving(bench: &Workbench) {
@@ -104,7 +104,7 @@ pub(crate) async fn a_stale_settle_does_not_keep_an_exchange_from_reserving(benc
     let mut items = vec![(stale, retry(LONG))];
     items.extend(all_complete(current));
     let (settled, reserved) = bench.exchange(items, &bench.ask(5)).await;
-    assert_eq!(settled, [Settled::Stale, Settled::Applied, Settled::Applied]);
+    assert_eq!(settled, [SettleResult::Stale, SettleResult::Applied, SettleResult::Applied]);
     assert_eq!(names(&reserved.leases), [bench.job("c").key.id.to_string()]);
     assert_eq!(keys.len(), 2);
     for key in &keys {
@@ -117,7 +117,7 @@ pub(crate) async fn two_leases_of_one_job_in_an_exchange_are_settled_in_turn(ben
     bench.accept(bench.job("c")).await;
     let items = all_complete(one.into_iter().chain(same).collect());
     let (settled, reserved) = bench.exchange(items, &bench.ask(5)).await;
-    use Settled::{Applied, Replayed};
+    use SettleResult::{Applied, Replayed};
     assert_eq!(settled, [Applied, Applied, Replayed, Replayed]);
     assert_eq!(reserved.leases.len(), 1);
 }
@@ -125,7 +125,7 @@ pub(crate) async fn two_leases_of_one_job_in_an_exchange_are_settled_in_turn(ben
 pub(crate) async fn an_exchange_of_one_half_is_that_half(bench: &Workbench) {
     let [leases, _] = reserved_twice(bench, &["a", "b"]).await;
     let (settled, reserved) = bench.exchange(all_complete(leases), &bench.ask(5)).await;
-    assert_eq!(settled, [Settled::Applied; 2]);
+    assert_eq!(settled, [SettleResult::Applied; 2]);
     assert!(reserved.leases.is_empty() && !reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
     bench.accept(bench.job("c")).await;
     let (settled, reserved) = bench.exchange(Vec::new(), &bench.ask(5)).await;
@@ -138,7 +138,7 @@ pub(crate) async fn exchanges_alone_bring_every_job_to_its_end_once(bench: &Work
     let (mut held, mut seen) = (Vec::new(), Vec::new());
     loop {
         let (settled, reserved) = bench.exchange(all_complete(held), &bench.ask(32)).await;
-        assert!(settled.iter().all(|settled| *settled == Settled::Applied), "{settled:?}");
+        assert!(settled.iter().all(|settled| *settled == SettleResult::Applied), "{settled:?}");
         seen.extend(reserved.leases.iter().map(|lease| lease.key.to_string()));
         if reserved.leases.is_empty() && !reserved.more {
             break;

@@ -4,7 +4,7 @@
 mod lives;
 mod times;
 
-use ringback_core::contract::{Limit, MoveResult, Settled, SubmitResult, Submitted, Token};
+use ringback_core::contract::{Limit, MoveResult, SettleResult, SubmitResult, Submitted, Token};
 use ringback_core::job::{Callback, Due, IfExists, Job, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -82,7 +82,7 @@ pub(crate) async fn a_pending_job_gets_content_time_and_url_of_the_submit(bench:
         assert_eq!((job.state, job.created, job.attempts, job.failures), wanted, "{name}");
         assert!(job.due >= before.plus(wait) && job.due <= now().plus(wait + ms(1)), "{name}: {}", job.due);
         assert_eq!(bench.stats().await.accepted, accepted, "{name}");
-        bench.audit().await;
+        bench.check().await;
 
         if !wait.is_zero() {
             assert!(bench.take(1).await.is_empty(), "{name}: nothing of the former content is delivered");
@@ -113,7 +113,7 @@ pub(crate) async fn a_push_job_may_become_a_pull_job_and_back(bench: &Workbench)
     assert!(bench.take(1).await.is_empty());
     answered(bench, &replacing(bench, push.clone()), SubmitResult::Replaced).await;
     assert!(bench.pull(1, LONG).await.jobs.is_empty());
-    bench.audit().await;
+    bench.check().await;
     answered(bench, &postponing(bench, pull.clone()), SubmitResult::Postponed).await;
     let pulled = bench.pull_one(&pull.key, LONG).await;
     assert_eq!(pulled.delivery.callback, Callback::pull());
@@ -139,7 +139,7 @@ pub(crate) async fn a_reserved_job_stays_and_the_answer_says_until_when(bench: &
     let new = replacing(bench, bench.job("a").content(2));
     assert_eq!(submit(bench, &new).await.answer, SubmitResult::Reserved { retry_after: ms(0) });
     let key = lease.key.clone();
-    assert_eq!(bench.settle(lease, retry(LONG)).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, retry(LONG)).await, SettleResult::Applied);
     assert_eq!(bench.state(&key).await, Some(State::Cancelled));
     answered(bench, &new, SubmitResult::Created).await;
 

@@ -1,7 +1,7 @@
 //! import: nothing → delayed, ready or dead, with the history of the job.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Cancelled, Settled, StoredJob, SubmitResult, Submitted, Wake};
+use ringback_core::contract::{Cancelled, SettleResult, StoredJob, SubmitResult, Submitted, Wake};
 use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
@@ -11,7 +11,6 @@ use super::jobs::{LONG, STATES, With, bury, ms, retry, seen};
 use super::list::{all_kept, rich};
 use super::workbench::{SOON, Workbench, next, now};
 
-/// An hour ago.
 fn long_ago() -> Timestamp {
     Timestamp::from_millis(now().as_millis() - 3_600_000)
 }
@@ -36,7 +35,6 @@ async fn import(bench: &Workbench, jobs: &[ImportJob]) -> Vec<Submitted> {
     answers
 }
 
-/// Imports a new job.
 async fn taken_in(bench: &Workbench, job: ImportJob) -> Job {
     let answer = import(bench, &[job]).await.remove(0);
     assert_eq!(answer.answer, SubmitResult::Created, "{}", answer.job.key);
@@ -147,7 +145,7 @@ pub(crate) async fn attempts_and_failures_go_on_from_where_they_were(bench: &Wor
     let lease = bench.take_one(&ready.key).await;
     assert_eq!((lease.attempt, lease.failures, lease.created), (4, 2, long_ago_of(&history)));
     assert_eq!(lease.delivery, rich(bench.job("a")).delivery);
-    assert_eq!(bench.settle(lease, retry(LONG)).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, retry(LONG)).await, SettleResult::Applied);
     let job = bench.get(&ready.key).await;
     assert_eq!((job.state, job.attempts, job.failures), (State::Delayed, 4, 3));
 
@@ -155,7 +153,7 @@ pub(crate) async fn attempts_and_failures_go_on_from_where_they_were(bench: &Wor
     bench.promote_until(1).await;
     let lease = bench.take_one(&delayed.key).await;
     assert_eq!((lease.attempt, lease.failures), (4, 2));
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     let job = bench.get(&delayed.key).await;
     assert_eq!((job.state, job.attempts, job.failures), (State::Done, 4, 2));
 }
@@ -223,7 +221,7 @@ pub(crate) async fn a_dead_job_is_kept_from_its_import_on_and_then_gone(bench: &
     .await;
     assert!(now() >= came.plus(ms(60)), "it was kept for too short a time");
     assert_eq!(brief.state(&job.key).await, None);
-    brief.audit().await;
+    brief.check().await;
 }
 
 pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job(bench: &Workbench) {
@@ -236,9 +234,9 @@ pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job
     // Created before the lease was given; but elsewhere.
     let job = taken_in(&brief, with(brief.job("a").content(2).after(LONG), tried())).await;
     assert!(job.created < now());
-    assert_eq!(brief.settle(stale, Outcome::Complete).await, Settled::Stale);
+    assert_eq!(brief.settle(stale, Outcome::Complete).await, SettleResult::Stale);
     assert_eq!(brief.get(&job.key).await, job);
-    brief.audit().await;
+    brief.check().await;
 }
 
 pub(crate) async fn a_late_success_completes_an_imported_job(bench: &Workbench) {
@@ -246,8 +244,8 @@ pub(crate) async fn a_late_success_completes_an_imported_job(bench: &Workbench) 
     let lease = bench.take_one(&job.key).await;
     bench.recover_until(&job.key, State::Ready).await;
     let another = bench.take_one(&job.key).await;
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Late);
-    assert_eq!(bench.settle(another, Outcome::Complete).await, Settled::Stale);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Late);
+    assert_eq!(bench.settle(another, Outcome::Complete).await, SettleResult::Stale);
     assert_eq!(bench.state(&job.key).await, Some(State::Done));
 }
 
@@ -317,5 +315,5 @@ pub(crate) async fn what_one_installation_has_another_takes_over_as_it_is(bench:
         }
         assert_eq!(copy, kept);
     }
-    other.audit().await;
+    other.check().await;
 }

@@ -31,7 +31,6 @@ pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A topic, by its stored text.
 pub(crate) fn topic(text: &str) -> Topic {
     Topic::from_stored(text).expect("a topic")
 }
@@ -73,13 +72,11 @@ pub(crate) fn new_job(key: JobKey) -> NewJob {
 pub(crate) trait With: Sized {
     /// Due so long after it is accepted.
     fn after(self, delay: Duration) -> Self;
-    /// Due at a time.
     fn at(self, time: Timestamp) -> Self;
     /// For another receiver.
     fn to(self, origin: &str) -> Self;
     /// With another timeout.
     fn timeout(self, timeout: Duration) -> Self;
-    /// With a body.
     fn body(self, bytes: Vec<u8>) -> Self;
     /// With other content.
     fn content(self, hash: u8) -> Self;

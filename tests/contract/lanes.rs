@@ -13,7 +13,6 @@ fn origin(n: usize) -> String {
     format!("http://receiver-{n}.example")
 }
 
-/// Fills a lane of its own for each receiver.
 async fn fill(bench: &Workbench, lanes: usize, jobs: usize) {
     let all: Vec<NewJob> = (0..lanes)
         .flat_map(|lane| (0..jobs).map(move |n| (lane, n)))
@@ -116,7 +115,6 @@ fn tenants<const N: usize>(counts: [(&str, usize); N]) -> HashMap<String, usize>
     counts.map(|(tenant, count)| (tenant.to_owned(), count)).into()
 }
 
-/// Fills lanes of a topic, each to an origin of its own.
 async fn fill_topic(bench: &Workbench, topic: &str, lanes: usize) {
     let jobs: Vec<_> = (0..lanes).map(|n| bench.job_of(topic, &format!("job-{n}")).to(&origin(n))).collect();
     for batch in jobs.chunks(500) {

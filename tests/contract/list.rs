@@ -17,7 +17,6 @@ const LOOK: usize = 20;
 /// More than all pages of a case are; so that reading ends in any case.
 const MAX_PAGES: usize = 500;
 
-/// All pages.
 async fn pages(bench: &Workbench, filter: &Filter) -> Vec<Page<Job>> {
     let mut pages = vec![bench.store().page(filter, None, LOOK).await.expect("page")];
     while let Some(from) = pages.last().and_then(|page| page.next) {
@@ -33,7 +32,6 @@ pub(crate) async fn all(bench: &Workbench, filter: &Filter) -> BTreeMap<String, 
     jobs.map(|job| (job.key.to_string(), job)).collect()
 }
 
-/// All that is known of all jobs.
 pub(crate) async fn all_kept(bench: &Workbench) -> BTreeMap<String, StoredJob> {
     let (mut kept, mut from) = (BTreeMap::new(), None);
     for _ in 0..MAX_PAGES {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ringback_core::contract::{Cancelled, Settled, SubmitResult, Token};
+use ringback_core::contract::{Cancelled, SettleResult, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey};
 use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
@@ -19,7 +19,7 @@ pub(crate) type LeaseNumber = u64;
 
 /// The expected state of a job.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct ExpectedJob {
     pub(crate) content: u8,
     pub(crate) state: State,
     /// Its topic and its origin.
@@ -59,18 +59,15 @@ pub(crate) type Hold = (String, String, bool);
 /// All jobs.
 #[derive(Default)]
 pub(crate) struct Model {
-    pub(crate) jobs: BTreeMap<String, Known>,
-    /// The topics that are paused.
+    pub(crate) jobs: BTreeMap<String, ExpectedJob>,
     pub(crate) paused: BTreeSet<String>,
     /// The pauses of destinations: whose jobs they hold, of which origin, and whether they are of its port alone.
     pub(crate) held: BTreeSet<Hold>,
-    /// Topics and their policies.
     pub(crate) policies: BTreeMap<String, Policy>,
     /// How many former lives were done, and cancelled.
     ended: [u64; 2],
 }
 
-/// The name of the lane of a topic and an origin.
 pub(crate) fn lane(topic: &str, origin: &str) -> String {
     format!("{topic} {origin}")
 }
@@ -79,7 +76,7 @@ impl Model {
     /// A submit, when `leases` were given so far. A lease that is held has zero time left.
     pub(crate) fn submit(&mut self, key: &JobKey, offered: Offered, leases: LeaseNumber) -> SubmitResult {
         let Offered { content, state, origin, soon, if_exists } = offered;
-        let mut job = Known {
+        let mut job = ExpectedJob {
             content,
             state,
             lane: lane(key.topic.as_str(), origin),
@@ -139,11 +136,11 @@ impl Model {
         !self.paused.contains(topic) && !self.held.iter().any(holds)
     }
 
-    pub(crate) fn get(&self, key: &JobKey) -> Option<&Known> {
+    pub(crate) fn get(&self, key: &JobKey) -> Option<&ExpectedJob> {
         self.jobs.get(key.id.as_str())
     }
 
-    fn job(&mut self, key: &JobKey) -> &mut Known {
+    fn job(&mut self, key: &JobKey) -> &mut ExpectedJob {
         self.jobs.get_mut(key.id.as_str()).expect("the job is known")
     }
 
@@ -171,7 +168,7 @@ impl Model {
     }
 
     /// Returns the job as it was before. A brief lease has run out by the next recovery.
-    pub(crate) fn reserve(&mut self, key: &JobKey, token: LeaseNumber, brief: bool) -> Known {
+    pub(crate) fn reserve(&mut self, key: &JobKey, token: LeaseNumber, brief: bool) -> ExpectedJob {
         let job = self.job(key);
         let before = job.clone();
         job.brief = brief;
@@ -194,21 +191,21 @@ impl Model {
         }
     }
 
-    pub(crate) fn settle(&mut self, key: &JobKey, token: LeaseNumber, outcome: &Outcome) -> Settled {
+    pub(crate) fn settle(&mut self, key: &JobKey, token: LeaseNumber, outcome: &Outcome) -> SettleResult {
         let job = self.job(key);
         let current = job.state == State::Reserved && job.current == Some(token);
         if !current && job.settled == Some(token) {
-            return Settled::Replayed;
+            return SettleResult::Replayed;
         }
         if !current {
             let over = job.state.is_terminal()
                 || job.state == State::Dead && !job.dead_by_lost
                 || token <= job.before.1;
             if over || *outcome != Outcome::Complete {
-                return Settled::Stale;
+                return SettleResult::Stale;
             }
             (job.state, job.settled) = (State::Done, Some(token));
-            return Settled::Late;
+            return SettleResult::Late;
         }
         job.settled = Some(token);
         job.state = match outcome {
@@ -231,7 +228,7 @@ impl Model {
         ) {
             (job.failures, job.lost, job.dead_by_lost) = (job.failures + 1, 0, false);
         }
-        Settled::Applied
+        SettleResult::Applied
     }
 
     /// How many jobs are in each state.

@@ -6,7 +6,9 @@ mod successes;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AckResult, EndedJob, Lease, Outbox, OutboxAck, Settled, SubmitResult, Wake};
+use ringback_core::contract::{
+    AckResult, EndedJob, Lease, Outbox, OutboxAck, SettleResult, SubmitResult, Wake,
+};
 use ringback_core::job::{Callback, Context, History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
@@ -91,7 +93,7 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
         reason: Reason::Custom("unwanted".to_owned()),
         last: LastAttempt::by_consumer(Some("no paper".to_owned())),
     };
-    assert_eq!(bench.settle_receipt(pulled.receipt, outcome).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(pulled.receipt, outcome).await, SettleResult::Applied);
     is_of(&dead_letters(bench).await[1], &bench.get(&key).await);
 
     let key = bench.accept(with_on_dead(bench.pull_job("expired"))).await.key;
@@ -102,7 +104,7 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
         last: LastAttempt::by_consumer(Some("lease ran out".to_owned())),
     };
     let settled = bench.store().settle_expired(bench.shard(), &[(expired.receipt, outcome)]).await;
-    assert_eq!(settled.expect("settle"), [Settled::Applied]);
+    assert_eq!(settled.expect("settle"), [SettleResult::Applied]);
     is_of(&dead_letters(bench).await[2], &bench.get(&key).await);
 
     let key = bench.accept(with_on_dead(bench.job("lost")).timeout(BRIEF)).await.key;
@@ -120,13 +122,13 @@ pub(crate) async fn jobs_that_end_otherwise_or_are_imported_dead_leave_no_entry(
         bench.job_in(state, with_on_dead(bench.job(state.into()))).await;
     }
     let lease = bench.reserved(with_on_dead(bench.job("retried"))).await;
-    assert_eq!(bench.settle(lease, retry(ms(60_000))).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, retry(ms(60_000))).await, SettleResult::Applied);
     let history = History { dead: Some("gone".to_owned()), ..History::default() };
     let job = ImportJob { job: with_on_dead(bench.job("imported")), history: Some(history) };
     bench.store().import(bench.shard(), &[job]).await.expect("import");
     let lease = bench.reserved(with_on_dead(bench.job("marked"))).await;
     bench.cancel(&lease.key).await;
-    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     assert_eq!(dead_letters(bench).await.len(), 0);
     assert_eq!(bench.promote(10).await.next_notice, None);
 }
@@ -195,7 +197,7 @@ pub(crate) async fn a_job_that_dies_again_has_another_entry(bench: &Workbench) {
     let token = bench.token();
     bench.store().revive(&job.key, token).await.expect("revive");
     let lease = bench.take_one(&job.key).await;
-    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     let deaths = dead_letters(bench).await;
     assert_eq!((deaths[0].job.attempts, deaths[1].job.attempts, deaths.len()), (1, 2, 2));
     let names = [0, 1].map(|n| deaths[n].notice(None).expect("it is wanted").key);
@@ -220,7 +222,7 @@ pub(crate) async fn a_job_that_is_imported_again_and_dies_again_has_another_entr
 /// Buries the only job.
 async fn dead_by_hand(bench: &Workbench) -> Job {
     let lease = bench.take_one(&bench.job("a").key).await;
-    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     bench.get(&bench.job("a").key).await
 }
 
@@ -315,7 +317,7 @@ pub(crate) async fn a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_
     let lease = bench.reserved(with_on_dead(bench.job("a"))).await;
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
-    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     // In a cluster, the wake-up of the lease may come late.
     while next(&mut wakes).await != Wake::Due(bench.shard(), Duration::ZERO) {}
     assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
@@ -330,6 +332,6 @@ pub(crate) async fn a_job_done_after_its_death_has_a_notice_of_that_death(bench:
     let last = last_lease(bench, &key).await;
     bench.recover_until(&key, State::Dead).await;
     let job = bench.get(&key).await;
-    assert_eq!(bench.settle(last, Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.settle(last, Outcome::Complete).await, SettleResult::Late);
     is_of(&dead_letters(bench).await[0], &job);
 }

@@ -1,4 +1,4 @@
-//! Topic policies: put, read, deleted, listed, and kept up to date in a policy book.
+//! Topic policies: put, read, deleted, listed, and kept up to date in a shared configuration.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use ringback_core::job::Topic;
 use ringback_core::outcome::Outcome;
 use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, MAX_TOPICS_WITH_METRICS, Policy};
 use ringback_core::wire::parse_policy;
-use ringback_store::{PoliciesUnknown, PolicyBook, Store};
+use ringback_store::{PoliciesUnknown, SharedConfig, Store};
 use ringback_testkit::eventually;
 use tokio::task::JoinSet;
 
@@ -47,23 +47,23 @@ async fn written(store: &Store, name: &str) -> Option<String> {
     found.map(|policy| policy.written().to_owned())
 }
 
-/// A book that is kept while `work` goes on.
-pub(crate) async fn keeping(book: PolicyBook, store: Store, work: impl Future<Output = ()>) {
-    let keep = book.keep(store, StdRng::seed_from_u64(1), || {});
+/// A shared that is kept while `work` goes on.
+pub(crate) async fn keeping(shared: SharedConfig, store: Store, work: impl Future<Output = ()>) {
+    let keep = shared.keep(store, StdRng::seed_from_u64(1), || {});
     tokio::select! {
-        () = keep => panic!("the book is kept for ever"),
+        () = keep => panic!("the shared configuration is kept for ever"),
         () = work => {}
     }
 }
 
-/// The timeout that the book has for a topic, in seconds.
-pub(crate) fn timeout(book: &PolicyBook, name: &str) -> Result<Option<u64>, PoliciesUnknown> {
-    Ok(book.get(&topic(name))?.and_then(|policy| policy.timeout).map(|timeout| timeout.as_secs()))
+/// The timeout that the shared configuration has for a topic, in seconds.
+pub(crate) fn timeout(shared: &SharedConfig, name: &str) -> Result<Option<u64>, PoliciesUnknown> {
+    Ok(shared.get(&topic(name))?.and_then(|policy| policy.timeout).map(|timeout| timeout.as_secs()))
 }
 
-pub(crate) async fn knows(book: &PolicyBook, name: &str, seconds: Option<u64>, within: Duration) {
+pub(crate) async fn knows(shared: &SharedConfig, name: &str, seconds: Option<u64>, within: Duration) {
     eventually(within, &format!("{name} is known with {seconds:?}"), async || {
-        let known = timeout(book, name);
+        let known = timeout(shared, name);
         if known == Ok(seconds) { Ok(()) } else { Err(format!("{known:?}")) }
     })
     .await;
@@ -217,41 +217,41 @@ pub(crate) async fn a_topic_with_metrics_beyond_the_limit_is_refused_until_anoth
     assert_eq!(put(store, "topic-1", WITH).await, None);
 }
 
-pub(crate) async fn a_policy_book_learns_of_each_change_within_a_second(bench: &Workbench) {
-    let (book, another) = (PolicyBook::default(), bench.another(bench.options()));
+pub(crate) async fn a_shared_configuration_learns_of_each_change_within_a_second(bench: &Workbench) {
+    let (shared, another) = (SharedConfig::default(), bench.another(bench.options()));
     another.prepare().await.expect("prepare");
     put(bench.store(), "before", r#"{"timeout":1}"#).await;
-    assert!(book.get(&topic("before")).is_err() && book.all().is_err(), "nothing was read yet");
-    keeping(book.clone(), another, async {
-        book.known().await;
-        assert_eq!(timeout(&book, "before"), Ok(Some(1)));
+    assert!(shared.get(&topic("before")).is_err() && shared.all().is_err(), "nothing was read yet");
+    keeping(shared.clone(), another, async {
+        shared.known().await;
+        assert_eq!(timeout(&shared, "before"), Ok(Some(1)));
         // Once for the subscription that may have come after the first change.
         put(bench.store(), "first", r#"{"timeout":1}"#).await;
-        knows(&book, "first", Some(1), SOON).await;
+        knows(&shared, "first", Some(1), SOON).await;
         for seconds in 2..8 {
             put(bench.store(), "topic", &format!(r#"{{"timeout":{seconds}}}"#)).await;
-            knows(&book, "topic", Some(seconds), SECOND).await;
+            knows(&shared, "topic", Some(seconds), SECOND).await;
         }
         bench.store().delete_policy(&topic("topic")).await.expect("delete");
-        knows(&book, "topic", None, SECOND).await;
-        assert_eq!(timeout(&book, "before"), Ok(Some(1)));
+        knows(&shared, "topic", None, SECOND).await;
+        assert_eq!(timeout(&shared, "before"), Ok(Some(1)));
     })
     .await;
 }
 
 pub(crate) async fn a_change_is_known_when_its_version_is_reached(bench: &Workbench) {
-    let (book, store) = (PolicyBook::default(), bench.store().clone());
-    keeping(book.clone(), store.clone(), async {
+    let (shared, store) = (SharedConfig::default(), bench.store().clone());
+    keeping(shared.clone(), store.clone(), async {
         for n in 1..50 {
             let policy = policy(&format!(r#"{{"timeout":{n}}}"#));
             let put = store.put_policy(&topic("t"), &policy).await.expect("put");
             let (PolicyPut::Created(version) | PolicyPut::Replaced(version)) = put else { panic!("{put:?}") };
-            book.reached(version).await;
-            assert_eq!(timeout(&book, "t"), Ok(Some(n)));
+            shared.reached(version).await;
+            assert_eq!(timeout(&shared, "t"), Ok(Some(n)));
         }
         let version = store.delete_policy(&topic("t")).await.expect("delete").expect("it had one");
-        book.reached(version).await;
-        assert_eq!(timeout(&book, "t"), Ok(None));
+        shared.reached(version).await;
+        assert_eq!(timeout(&shared, "t"), Ok(None));
     })
     .await;
 }
@@ -285,20 +285,20 @@ pub(crate) async fn a_topic_has_jobs_until_the_last_one_has_ended(bench: &Workbe
     assert!(has("far").await);
 }
 
-pub(crate) async fn a_book_knows_nothing_before_the_store_was_found_fit(bench: &Workbench) {
-    let (book, another) = (PolicyBook::default(), bench.another(bench.options()));
+pub(crate) async fn a_shared_configuration_knows_nothing_before_the_store_was_found_fit(bench: &Workbench) {
+    let (shared, another) = (SharedConfig::default(), bench.another(bench.options()));
     put(bench.store(), "topic", r#"{"timeout":1}"#).await;
     let error = another.policies(None).await.expect_err("not prepared");
     assert!(matches!(error, StoreError::Unprepared), "{error}");
-    keeping(book.clone(), another.clone(), async {
-        // The book is kept meanwhile.
+    keeping(shared.clone(), another.clone(), async {
+        // The shared configuration is kept meanwhile.
         for _ in 0..100 {
             tokio::task::yield_now().await;
-            assert!(book.get(&topic("topic")).is_err());
+            assert!(shared.get(&topic("topic")).is_err());
         }
         another.prepare().await.expect("prepare");
-        book.known().await;
-        assert_eq!(timeout(&book, "topic"), Ok(Some(1)));
+        shared.known().await;
+        assert_eq!(timeout(&shared, "topic"), Ok(Some(1)));
     })
     .await;
 }

@@ -7,7 +7,7 @@ mod settle;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use ringback_core::contract::{Filter, PulledJob, Receipt, Settled, SubmitResult, Wake};
+use ringback_core::contract::{Filter, PulledJob, Receipt, SettleResult, SubmitResult, Wake};
 use ringback_core::job::{Callback, Context, DEFAULT_TTR, History, ImportJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
@@ -42,7 +42,7 @@ async fn over(bench: &Workbench, name: &str) -> PulledJob {
 }
 
 /// Settles as failed whatever has run out, due again at once.
-async fn fail(bench: &Workbench, receipt: Receipt) -> Settled {
+async fn fail(bench: &Workbench, receipt: Receipt) -> SettleResult {
     let settled = bench.store().settle_expired(bench.shard(), &[(receipt, retry(ms(0)))]).await;
     settled.expect("settle").remove(0)
 }
@@ -119,7 +119,7 @@ pub(crate) async fn the_same_pull_again_gives_the_same_jobs(bench: &Workbench) {
     let jobs: Vec<_> = (0..4).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let first = bench.pull_as(77, 3, None).await.jobs;
-    assert_eq!(bench.settle_receipt(first[1].receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(first[1].receipt, Outcome::Complete).await, SettleResult::Applied);
     let again = bench.pull_as(77, 3, None).await.jobs;
     let leases =
         |jobs: &[PulledJob]| jobs.iter().map(|job| (job.key.clone(), job.receipt)).collect::<Vec<_>>();
@@ -153,7 +153,7 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) 
         assert_eq!(pulled.more, taken < 12);
         for job in pulled.jobs {
             assert_eq!(job.delivery.body.bytes.len(), SIZE);
-            assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
+            assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, SettleResult::Applied);
         }
     }
 }
@@ -233,5 +233,5 @@ pub(crate) async fn an_exported_pull_job_is_imported_as_one(bench: &Workbench) {
     assert_eq!(answers[0].answer, SubmitResult::Created);
     let again = other.pull_one(&job.key, LONG).await;
     assert_eq!((again.attempt, other.get(&job.key).await.failures), (2, 1));
-    other.audit().await;
+    other.check().await;
 }

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Lease, PolicyPut, Reserve, Settled, Stats, SubmitResult, Token};
+use ringback_core::contract::{Lease, PolicyPut, Reserve, SettleResult, Stats, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey, NewJob, TenantScope};
 use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::outcome::Outcome;
@@ -47,7 +47,6 @@ struct Run<'a> {
     soon: Timestamp,
     /// When the last of the brief leases has run out.
     expired_by: Instant,
-    /// For messages.
     at: String,
 }
 
@@ -72,7 +71,7 @@ pub(crate) async fn thousands_of_random_operations_agree_with_a_simple_model(ben
             run.step(step).await;
         }
         run.all_agree().await;
-        own.audit().await;
+        own.check().await;
     }
     let by = format!("random on {}", bench.server_name());
     Reached::new(Figure::RandomOperations, &by, (runs * STEPS) as u64).write();
@@ -308,7 +307,7 @@ impl Run<'_> {
         };
         let key = lease.key.clone();
         let wanted = self.model.settle(&key, token, &outcome);
-        let settled: Settled = self.bench.settle(lease, outcome.clone()).await;
+        let settled: SettleResult = self.bench.settle(lease, outcome.clone()).await;
         assert_eq!(settled, wanted, "{}: {outcome:?} of {key}, now {:?}", self.at, self.model.get(&key));
         self.soon_after(ms(0));
     }

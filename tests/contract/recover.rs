@@ -1,6 +1,6 @@
 //! recover: reserved and past its deadline → ready, dead or cancelled.
 
-use ringback_core::contract::{Pass, Settled};
+use ringback_core::contract::{Pass, SettleResult};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -35,7 +35,7 @@ pub(crate) async fn a_lease_before_its_deadline_is_left(bench: &Workbench) {
     assert_eq!((pass.moved, pass.other), (0, 0));
     assert!(pass.next_lease.is_some_and(|next| next <= DEFAULT_TIMEOUT + ms(1)), "{pass:?}");
     assert!(pass.next_lease.is_some_and(|next| next > DEFAULT_TIMEOUT / 2), "{pass:?}");
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
 }
 
 pub(crate) async fn five_lost_leases_in_a_row_bury_the_job(bench: &Workbench) {
@@ -56,7 +56,7 @@ pub(crate) async fn an_outcome_in_between_starts_the_count_again(bench: &Workben
     let key = bench.accept(bench.job("a").timeout(BRIEF)).await.key;
     lose(bench, &key, 4).await;
     let lease = bench.take_one(&key).await;
-    assert_eq!(bench.settle(lease, retry(ms(0))).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, retry(ms(0))).await, SettleResult::Applied);
     bench.promote_until(1).await;
     lose(bench, &key, 4).await;
     assert_eq!(bench.get(&key).await.attempts, 9);

@@ -1,6 +1,6 @@
 //! renew: a reserved job keeps its lease for longer.
 
-use ringback_core::contract::{Renewed, Settled};
+use ringback_core::contract::{Renewed, SettleResult};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use tokio::time::{Instant, sleep_until};
@@ -18,7 +18,7 @@ pub(crate) async fn a_renewed_lease_is_left_alone_past_its_first_deadline(bench:
     assert_eq!((pass.moved, pass.other), (0, 0));
     assert!(pass.next_lease.is_some_and(|next| next <= LONG + ms(1) && next > BRIEF), "{pass:?}");
     assert_eq!(bench.state(&lease.key).await, Some(State::Reserved));
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
 }
 
 pub(crate) async fn a_renewal_never_shortens_a_lease(bench: &Workbench) {
@@ -50,5 +50,5 @@ pub(crate) async fn a_lease_past_its_deadline_is_renewed_while_nobody_recovered_
     sleep_until(lease.deadline() + ms(20)).await;
     assert_eq!(bench.store().renew(&mut lease, LONG).await.expect("renew"), Renewed::Extended);
     assert_eq!(bench.recover(10).await.moved, 0);
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Cancelled, Filter, MoveResult, Settled, SubmitResult, Token, Wake};
+use ringback_core::contract::{Cancelled, Filter, MoveResult, SettleResult, SubmitResult, Token, Wake};
 use ringback_core::job::{Due, Job, JobKey};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -39,7 +39,7 @@ async fn revive(bench: &Workbench, key: &JobKey) -> Job {
 
 async fn as_stored(bench: &Workbench, job: Job) -> Job {
     assert_eq!(bench.get(&job.key).await, job);
-    bench.audit().await;
+    bench.check().await;
     job
 }
 
@@ -97,7 +97,7 @@ pub(crate) async fn a_rescheduled_job_is_delivered_at_its_new_time_and_never_bef
     let lease = bench.take_one(&job.key).await;
     assert_eq!((lease.due, lease.attempt, lease.failures), (later.due, 1, 0));
     assert!(now() >= later.due);
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     assert_eq!(bench.get(&job.key).await.due, later.due);
 
     let job = bench.accept(bench.job("b").after(HOURS)).await;
@@ -110,7 +110,7 @@ pub(crate) async fn a_job_that_waits_for_a_retry_keeps_what_it_has_behind_it(ben
     for (name, wait) in [("near", LONG / 2), ("far", HOURS)] {
         let lease = bench.reserved(bench.job(name)).await;
         let key = lease.key.clone();
-        assert_eq!(bench.settle(lease, retry(wait)).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, retry(wait)).await, SettleResult::Applied);
         let failed = bench.get(&key).await;
         let at = now().plus(HOURS + LONG);
         let moved = reschedule(bench, &key, Due::At(at)).await;
@@ -120,11 +120,11 @@ pub(crate) async fn a_job_that_waits_for_a_retry_keeps_what_it_has_behind_it(ben
         let lease = bench.take_one(&key).await;
         assert_eq!((lease.due, lease.attempt, lease.failures), (moved.due, 2, 1));
         // What an outcome makes of it is not in the way of the mark of the move, nor that of it.
-        assert_eq!(bench.settle(lease, retry(LONG)).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, retry(LONG)).await, SettleResult::Applied);
         let again = reschedule(bench, &key, Due::In(ms(0))).await;
         assert_eq!((again.attempts, again.failures), (2, 2));
         let lease = bench.take_one(&key).await;
-        assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
         let dead = bench.get(&key).await;
         assert_eq!((dead.state, dead.reason.as_deref()), (State::Dead, Some("exhausted")));
     }
@@ -142,10 +142,10 @@ pub(crate) async fn run_makes_a_delayed_job_due_now_and_leaves_what_is_due_as_it
         let reserved = bench.get(&job.key).await;
         assert_eq!(run(bench, &job.key).await, reserved);
         // It goes back to where it was: ready, for the same time.
-        assert_eq!(bench.settle(lease, release(ms(0))).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, release(ms(0))).await, SettleResult::Applied);
         assert_eq!(bench.get(&job.key).await, Job { attempts: 1, ..ready });
         let lease = bench.take_one(&job.key).await;
-        assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     }
     let job = bench.accept(bench.job("at-once")).await;
     assert_eq!(run(bench, &job.key).await, job);
@@ -159,7 +159,7 @@ pub(crate) async fn a_moved_job_whose_lease_runs_out_is_ready_again(bench: &Work
     bench.take_one(&job.key).await;
     bench.recover_until(&job.key, State::Ready).await;
     assert_eq!(bench.get(&job.key).await, Job { attempts: 1, ..ready });
-    bench.audit().await;
+    bench.check().await;
     bench.take_one(&job.key).await;
 }
 
@@ -179,7 +179,7 @@ pub(crate) async fn a_revived_job_begins_again_but_for_its_attempts(bench: &Work
     assert_eq!(ready, Job { state: State::Ready, due: ready.due, failures: 0, reason: None, ..dead });
     let lease = bench.take_one(&key).await;
     assert_eq!((lease.due, lease.attempt, lease.failures), (ready.due, 3, 0));
-    assert_eq!(bench.settle(lease, retry(LONG)).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, retry(LONG)).await, SettleResult::Applied);
     let waits = bench.get(&key).await;
     assert_eq!((waits.attempts, waits.failures, waits.state), (3, 1, State::Delayed));
     assert_eq!(bench.evict(10).await.next_dead, None);
@@ -210,7 +210,7 @@ pub(crate) async fn a_late_success_completes_a_job_that_was_moved_and_lost(bench
         bench.take_one(&job.key).await;
         bench.recover_until(&job.key, if n == 5 { State::Dead } else { State::Ready }).await;
     }
-    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.settle(late, Outcome::Complete).await, SettleResult::Late);
     assert_eq!(bench.state(&job.key).await, Some(State::Done));
 }
 
@@ -231,7 +231,7 @@ pub(crate) async fn a_state_that_forbids_a_move_is_returned_and_stays(bench: &Wo
             assert_eq!(store.purge(key).await.expect("purge"), refused, "purge");
         }
         assert_eq!(bench.get(key).await, job);
-        bench.audit().await;
+        bench.check().await;
     }
     let (store, nobody) = (bench.store(), bench.job("nobody").key);
     let answers = [
@@ -314,7 +314,7 @@ pub(crate) async fn a_moved_job_can_be_cancelled_and_is_never_delivered(bench: &
             assert_eq!(bench.cancel(&job.key).await, CANCELLED);
             let gone = bench.get(&job.key).await;
             assert_eq!(gone.state, State::Cancelled);
-            bench.audit().await;
+            bench.check().await;
         }
         assert_eq!(bench.get(&moved.key).await.due, far);
         until(due).await;
@@ -381,7 +381,7 @@ pub(crate) async fn a_purged_job_is_gone_and_counted_and_its_id_is_free(bench: &
     assert_eq!(bench.store().purge(&job.key).await.expect("purge"), MoveResult::Unknown);
     let states = bench.stats().await.states;
     assert_eq!((states.dead, states.purged), (1, 1));
-    bench.audit().await;
+    bench.check().await;
     assert_eq!(bench.get(&stays.key).await, stays);
     bench.accept(bench.job("a").content(2)).await;
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use ringback_core::contract::{Reserve, Settled};
+use ringback_core::contract::{Reserve, SettleResult};
 use ringback_core::job::{Context, DEFAULT_TIMEOUT, Headers, Trace};
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
@@ -125,8 +125,8 @@ pub(crate) async fn the_same_sequence_gives_the_same_leases_again(bench: &Workbe
     let names: HashSet<_> = first.iter().chain(&next).map(|lease| lease.key.clone()).collect();
     assert_eq!(names.len(), 4);
     for (one, same) in first.into_iter().zip(again) {
-        assert_eq!(bench.settle(one, Outcome::Complete).await, Settled::Applied);
-        assert_eq!(bench.settle(same, Outcome::Complete).await, Settled::Replayed);
+        assert_eq!(bench.settle(one, Outcome::Complete).await, SettleResult::Applied);
+        assert_eq!(bench.settle(same, Outcome::Complete).await, SettleResult::Replayed);
     }
 }
 
@@ -135,7 +135,7 @@ pub(crate) async fn the_same_sequence_keeps_the_receipts_whatever_bits_are_offer
     let ask = bench.ask(1);
     assert_eq!(bench.reserve(&ask).await.leases.len(), 1);
     let again = bench.reserve(&Reserve { bits: [0xee; 8], ..ask }).await.leases.remove(0);
-    assert_eq!(bench.settle(again, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(again, Outcome::Complete).await, SettleResult::Applied);
 }
 
 pub(crate) async fn a_repeated_reserve_leaves_out_what_was_settled_meanwhile(bench: &Workbench) {

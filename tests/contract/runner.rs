@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tokio::task::{JoinSet, LocalSet};
 
-use super::audit;
+use super::check;
 use super::workbench::{Server, Workbench};
 
 /// A case, ready to be run beside others.
@@ -42,7 +42,8 @@ pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
 
 /// The groups of cases that run on a master that sentinels watch, unless `RINGBACK_TEST_TOPOLOGIES=all` asks for all of
 /// them. Each kind of call is in one of these.
-const ON_SENTINEL: [&str; 7] = ["prepare", "exchange", "carriers", "cancel", "wakes", "redrive", "schedules"];
+const ON_SENTINEL: [&str; 7] =
+    ["prepare", "exchange", "carriers", "cancel", "wakes", "bulk_revive", "schedules"];
 
 /// Groups of cases on one master that sentinels watch.
 ///
@@ -58,7 +59,7 @@ pub(crate) async fn on_sentinel(groups: &[(&'static str, &[(&'static str, Case)]
     assert!(failed.is_empty(), "with sentinels these cases fail: {}", failed.join(", "));
 }
 
-/// Runs cases at the same time, audits what they leave, and returns the names of those that failed.
+/// Runs cases at the same time, checks what they leave, and returns the names of those that failed.
 async fn side_by_side(server: &Arc<Server>, cases: &[(&'static str, Case)]) -> Vec<&'static str> {
     let (here, mut running) = (LocalSet::new(), JoinSet::new());
     let mut names = std::collections::HashMap::new();
@@ -77,7 +78,7 @@ async fn side_by_side(server: &Arc<Server>, cases: &[(&'static str, Case)]) -> V
     })
     .await;
     for bench in ended {
-        audit::own(bench.store()).await;
+        check::own(bench.store()).await;
     }
     failed
 }
@@ -85,7 +86,7 @@ async fn side_by_side(server: &Arc<Server>, cases: &[(&'static str, Case)]) -> V
 async fn run(server: Arc<Server>, name: &'static str, case: Case) -> Workbench {
     let bench = Workbench::new(server, name).await;
     case(&bench).await;
-    bench.audit().await;
+    bench.check().await;
     bench
 }
 

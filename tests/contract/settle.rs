@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Lateness, Settled};
+use ringback_core::contract::{Lateness, SettleResult};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 
@@ -16,7 +16,7 @@ pub(crate) async fn a_completed_job_is_done_and_remembered(bench: &Workbench) {
     bench.promote_until(1).await;
     let lease = bench.take_one(&job.key).await;
     let due = lease.due;
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     let done = bench.get(&job.key).await;
     assert_eq!((done.state, done.attempts, done.failures), (State::Done, 2, 1));
     assert_eq!((done.created, done.due), (job.created, due));
@@ -30,7 +30,7 @@ pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure(bench: &Workb
     let last = LastAttempt { error: Some("timeout".to_owned()), status: None, ..seen() };
     let before = ringback_testkit::now();
     let outcome = Outcome::Retry { after: LONG, last: last.clone() };
-    assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, outcome).await, SettleResult::Applied);
     let job = bench.get(&key).await;
     assert_eq!((job.state, job.attempts, job.failures), (State::Delayed, 1, 1));
     assert_eq!((job.last, job.reason), (Some(last), None));
@@ -54,7 +54,7 @@ pub(crate) async fn a_bury_makes_the_job_dead_with_a_reason(bench: &Workbench) {
         let lease = bench.reserved(bench.job(reason.as_ref())).await;
         let key = lease.key.clone();
         let outcome = Outcome::Bury { reason: reason.clone(), last: seen() };
-        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, outcome).await, SettleResult::Applied);
         let job = bench.get(&key).await;
         assert_eq!((job.state, job.attempts, job.failures), (State::Dead, 1, 1));
         assert_eq!((job.last, job.reason.as_deref()), (Some(seen()), Some(reason.as_ref())));
@@ -67,7 +67,7 @@ pub(crate) async fn a_released_job_is_ready_without_a_failure(bench: &Workbench)
     let job = bench.accept(bench.job("a")).await;
     bench.accept(bench.job("b")).await;
     let lease = bench.take_one(&job.key).await;
-    assert_eq!(bench.settle(lease, release(ms(0))).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, release(ms(0))).await, SettleResult::Applied);
     let released = bench.get(&job.key).await;
     assert_eq!((released.state, released.attempts, released.failures), (State::Ready, 1, 0));
     assert_eq!((released.due, released.last), (job.due, None));
@@ -79,7 +79,7 @@ pub(crate) async fn a_job_released_with_a_delay_is_delayed_without_a_failure(ben
     let lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     let before = ringback_testkit::now();
-    assert_eq!(bench.settle(lease, release(ms(50))).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, release(ms(50))).await, SettleResult::Applied);
     let job = bench.get(&key).await;
     assert_eq!((job.state, job.attempts, job.failures), (State::Delayed, 1, 0));
     assert!(is_late_enough(job.due, before, ms(50)), "due {}", job.due);
@@ -93,9 +93,9 @@ pub(crate) async fn a_repeated_settle_is_known_and_changes_nothing(bench: &Workb
     for (n, outcome) in outcomes.into_iter().enumerate() {
         let key = bench.accept(bench.job(&format!("job-{n}"))).await.key;
         let [lease, same] = bench.take_twice(&key).await;
-        assert_eq!(bench.settle(lease, outcome.clone()).await, Settled::Applied, "{outcome:?}");
+        assert_eq!(bench.settle(lease, outcome.clone()).await, SettleResult::Applied, "{outcome:?}");
         let (job, stats) = (bench.get(&key).await, bench.stats().await);
-        assert_eq!(bench.settle(same, outcome.clone()).await, Settled::Replayed, "{outcome:?}");
+        assert_eq!(bench.settle(same, outcome.clone()).await, SettleResult::Replayed, "{outcome:?}");
         assert_eq!((bench.get(&key).await, bench.stats().await), (job, stats), "{outcome:?}");
         bench.cancel(&key).await;
     }
@@ -104,12 +104,12 @@ pub(crate) async fn a_repeated_settle_is_known_and_changes_nothing(bench: &Workb
 pub(crate) async fn a_failure_after_the_next_delivery_is_still_known_as_a_repetition(bench: &Workbench) {
     let key = bench.accept(bench.job("a")).await.key;
     let [lease, same] = bench.take_twice(&key).await;
-    assert_eq!(bench.settle(lease, retry(ms(0))).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, retry(ms(0))).await, SettleResult::Applied);
     bench.promote_until(1).await;
     let next = bench.take_one(&key).await;
-    assert_eq!(bench.settle(same, retry(ms(0))).await, Settled::Replayed);
+    assert_eq!(bench.settle(same, retry(ms(0))).await, SettleResult::Replayed);
     assert_eq!(bench.get(&key).await.failures, 1);
-    assert_eq!(bench.settle(next, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(next, Outcome::Complete).await, SettleResult::Applied);
 }
 
 pub(crate) async fn many_outcomes_in_one_call_are_answered_in_order(bench: &Workbench) {
@@ -125,8 +125,8 @@ pub(crate) async fn many_outcomes_in_one_call_are_answered_in_order(bench: &Work
     let mut items: Vec<_> = leases.into_iter().zip(outcomes).collect();
     items.push((again, Outcome::Complete));
     let answers = bench.settle_all(items).await;
-    assert_eq!(answers[..5], [Settled::Applied; 5]);
-    assert_eq!(answers[5], Settled::Replayed);
+    assert_eq!(answers[..5], [SettleResult::Applied; 5]);
+    assert_eq!(answers[5], SettleResult::Replayed);
     let mut states = Vec::new();
     for key in &keys {
         states.push(bench.get(key).await.state);
@@ -154,7 +154,7 @@ pub(crate) async fn lateness_adds_up_in_the_statistics(bench: &Workbench) {
         let mut lateness = Lateness::default();
         late.into_iter().for_each(|n| lateness.record(ms(n)));
         let settled = bench.store().settle(bench.shard(), vec![(lease, Outcome::Complete)], &lateness).await;
-        assert_eq!(settled.expect("settle"), [Settled::Applied]);
+        assert_eq!(settled.expect("settle"), [SettleResult::Applied]);
     }
     let lateness = bench.stats().await.lateness;
     assert_eq!((lateness.count(), lateness.max_ms()), (6, Some(300.0)));

@@ -1,5 +1,5 @@
 //! Random operations on Redis and on the embedded store, side by side: every response is compared, and at the end
-//! every job, count, audit and event.
+//! every job, count, check and event.
 //!
 //! Calls are repeated as by a caller that lost the response. A failure shrinks to the fewest operations that show it.
 //! The two stores have clocks of their own, so times are compared with tolerance. Delays are none, short or very long;
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
 use ringback_core::contract::{
-    DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, SubmitResult, TopicCounts,
+    DeadFilter, Epoch, Filter, Lease, Options, Pass, SettleResult, Shard, Stats, SubmitResult, TopicCounts,
 };
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob, TenantScope};
 use ringback_core::lane::NO_TENANT;
@@ -33,8 +33,8 @@ use strum::VariantArray as _;
 
 use self::events::WatchedEvents;
 use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
-use self::pull_jobs::{Held, is_pull, push_or_pull};
-use super::audit;
+use self::pull_jobs::{ReservedPair, is_pull, push_or_pull};
+use super::check;
 use super::jobs::{LONG, With, ms, new_job, topic as topic_of};
 use super::workbench::{at_most, now, until};
 use crate::redis_layout;
@@ -97,13 +97,12 @@ struct Pair {
     options: Options,
     hands: Vec<Hand>,
     /// What consumers have, and had.
-    held: Vec<Held>,
+    held: Vec<ReservedPair>,
     sequence: u64,
     began: Timestamp,
     /// By when all that is due in a moment is due, and all brief leases have run out.
     soon: Timestamp,
     expired_by: Timestamp,
-    /// The events of jobs.
     events: WatchedEvents,
     at: String,
 }
@@ -190,7 +189,7 @@ impl Pair {
                 self.sequence += 1;
                 self.repeat(*times, async |pair: &mut Self| pair.call(&key, *call).await).await;
             }
-            Op::Note { hands, times } => self.note(hands, *times).await,
+            Op::AttemptLogEntry { hands, times } => self.note(hands, *times).await,
             Op::Get { name } => self.get(&key(step, *name)).await,
             Op::Promote { limit } => {
                 until(self.soon).await;
@@ -324,9 +323,9 @@ impl Pair {
             items.into_iter().map(|(topic, counts)| (topic, counted(&counts))).collect::<Vec<_>>()
         });
         assert_eq!(redis_topics, memory_topics);
-        audit::ledger(&memory);
-        redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
-        audit::tables(&self.stores[1]).await;
+        check::ledger(&memory);
+        redis_layout::check::keys(&mut server.client().await, &self.options.prefix).await;
+        check::tables(&self.stores[1]).await;
         assert!(State::VARIANTS.len() == 6 && redis.accepted > 0 || steps < 50);
         self.events.compare(&self.stores).await;
     }

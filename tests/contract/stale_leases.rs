@@ -1,6 +1,6 @@
 //! settle with a lease that is no longer current: a failure changes nothing, a success counts where it can.
 
-use ringback_core::contract::{Cancelled, Lease, Settled, SubmitResult};
+use ringback_core::contract::{Cancelled, Lease, SettleResult, SubmitResult};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -12,7 +12,7 @@ use super::workbench::{SOON, Workbench};
 /// A stale success that counts, and leaves nothing behind.
 async fn completes(bench: &Workbench, lease: Lease) {
     let key = lease.key.clone();
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Late);
     assert_eq!(bench.state(&key).await, Some(State::Done));
     let pass = bench.promote(10).await;
     assert_eq!((pass.moved, pass.next_dead), (0, None));
@@ -25,7 +25,7 @@ async fn completes(bench: &Workbench, lease: Lease) {
 async fn changes_nothing(bench: &Workbench, lease: Lease) {
     let key = lease.key.clone();
     let before = (bench.get(&key).await, bench.stats().await);
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Stale);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Stale);
     assert_eq!((bench.get(&key).await, bench.stats().await), before);
 }
 
@@ -35,9 +35,9 @@ pub(crate) async fn a_stale_failure_changes_nothing(bench: &Workbench) {
         let key = stale.key.clone();
         let current = bench.take_one(&key).await;
         let before = (bench.get(&key).await, bench.stats().await);
-        assert_eq!(bench.settle(stale, outcome).await, Settled::Stale);
+        assert_eq!(bench.settle(stale, outcome).await, SettleResult::Stale);
         assert_eq!((bench.get(&key).await, bench.stats().await), before);
-        assert_eq!(bench.settle(current, Outcome::Complete).await, Settled::Applied);
+        assert_eq!(bench.settle(current, Outcome::Complete).await, SettleResult::Applied);
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn a_lease_of_an_earlier_life_completes_nothing(bench: &Workben
     })
     .await;
     changes_nothing(&short, stale).await;
-    short.audit().await;
+    short.check().await;
 }
 
 /// The first and the last lease of a job that is dead because all of them were lost.
@@ -129,7 +129,7 @@ pub(crate) async fn two_leases_of_one_job_in_one_call_are_settled_one_after_the_
     let current = bench.take_one(&late.key).await;
     let key = late.key.clone();
     let settled = bench.settle_all(vec![(current, retry(LONG)), (late, Outcome::Complete)]).await;
-    assert_eq!(settled, [Settled::Applied, Settled::Late]);
+    assert_eq!(settled, [SettleResult::Applied, SettleResult::Late]);
     assert_eq!(bench.state(&key).await, Some(State::Done));
     assert_eq!(bench.promote(10).await.moved, 0);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Settled, SubmitResult};
+use ringback_core::contract::{SettleResult, SubmitResult};
 use ringback_core::job::{MAX_AHEAD, MAX_BODY, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -114,7 +114,7 @@ pub(crate) async fn a_body_of_200_kb_is_kept_whole_and_goes_with_its_job(bench: 
     for (name, outcome) in [("a", Outcome::Complete), ("b", super::jobs::bury()), ("c", Outcome::Complete)] {
         let lease = bench.reserved(bench.job(name).body(body.clone())).await;
         assert!(lease.delivery.body.bytes == body, "the body has changed");
-        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, outcome).await, SettleResult::Applied);
     }
     let waiting = bench.accept(bench.job("d").body(body).after(LONG)).await;
     bench.cancel(&waiting.key).await;

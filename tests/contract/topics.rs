@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Limit, MAX_TOPICS, Settled, SubmitResult, Submitted, TopicCounts, Wake};
+use ringback_core::contract::{Limit, MAX_TOPICS, SettleResult, SubmitResult, Submitted, TopicCounts, Wake};
 use ringback_core::job::{History, IfExists, ImportJob, JobKey, NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -41,7 +41,7 @@ pub(crate) async fn each_job_counts_in_the_state_that_it_is_in(bench: &Workbench
     assert_eq!(expected, [1; 4]);
 }
 
-pub(crate) async fn every_edge_moves_its_job_in_the_counts(bench: &Workbench) {
+pub(crate) async fn every_transition_moves_its_job_in_the_counts(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(LONG).timeout(BRIEF)).await;
     assert_eq!(states(bench, TOPIC).await, [1, 0, 0, 0], "submit");
     bench.store().run(&job.key, bench.token()).await.expect("run");
@@ -222,7 +222,7 @@ pub(crate) async fn nothing_of_a_paused_topic_is_delivered_until_it_is_resumed(b
     let known = counts(bench, TOPIC).await.expect("known");
     assert!(known.paused && known.ready == 3, "{known:?}");
     bench.cancel(&after.key).await;
-    bench.audit().await;
+    bench.check().await;
 
     assert!(resume(bench, TOPIC).await);
     assert_eq!(given(bench).await, [before.key.to_string(), bench.job("due").key.to_string()]);
@@ -234,7 +234,7 @@ pub(crate) async fn an_exchange_gives_nothing_of_a_paused_topic(bench: &Workbenc
     bench.accept(bench.job("b")).await;
     pause(bench, TOPIC).await;
     let (settled, reserved) = bench.exchange(vec![(lease, Outcome::Complete)], &bench.ask(10)).await;
-    assert_eq!(settled, [Settled::Applied]);
+    assert_eq!(settled, [SettleResult::Applied]);
     assert!(reserved.leases.is_empty() && !reserved.more);
     resume(bench, TOPIC).await;
     assert_eq!(given(bench).await.len(), 1);
@@ -250,7 +250,7 @@ pub(crate) async fn a_delivery_under_way_goes_on_while_its_topic_is_paused(bench
     pause(bench, TOPIC).await;
     for (lease, outcome) in leases.into_iter().zip([Outcome::Complete, retry(ms(1)), bury(), release(ms(0))])
     {
-        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, outcome).await, SettleResult::Applied);
     }
     bench.promote_until(1).await;
     assert!(bench.reserve(&again).await.leases.is_empty());
@@ -267,7 +267,7 @@ pub(crate) async fn consumers_are_given_nothing_of_a_paused_topic(bench: &Workbe
     bench.accept(bench.pull_job("b")).await;
     let pulls = bench.store().pull_topics(bench.shard(), 0, 10).await.expect("pulls");
     assert_eq!(pulls, (Vec::new(), 0));
-    bench.audit().await;
+    bench.check().await;
     let mut wakes = bench.wakes().await;
     assert!(resume(bench, TOPIC).await);
     let wake = next(&mut wakes).await;
@@ -289,14 +289,14 @@ pub(crate) async fn pausing_and_resuming_again_changes_nothing(bench: &Workbench
     for _ in 0..2 {
         pause(bench, TOPIC).await;
         assert_eq!(counts(bench, TOPIC).await, Some(TopicCounts { paused: true, ..TopicCounts::default() }));
-        bench.audit().await;
+        bench.check().await;
     }
     bench.accept(bench.job("a")).await;
     assert!(given(bench).await.is_empty());
     for _ in 0..2 {
         assert!(resume(bench, TOPIC).await);
         assert!(!counts(bench, TOPIC).await.expect("known").paused);
-        bench.audit().await;
+        bench.check().await;
     }
     pause(bench, TOPIC).await;
     let gone = bench.job("a").key;
@@ -312,7 +312,7 @@ pub(crate) async fn a_lane_that_was_emptied_while_it_was_parked_is_found_again(b
     bench.cancel(&bench.job("a").key).await;
     let job = bench.accept(bench.job("b")).await;
     assert!(given(bench).await.is_empty());
-    bench.audit().await;
+    bench.check().await;
     resume(bench, TOPIC).await;
     assert_eq!(given(bench).await, [job.key.to_string()]);
 }
@@ -412,7 +412,7 @@ pub(crate) async fn a_tenant_has_no_more_topics_and_lanes_than_its_quota_allows(
     assert_eq!(results(bench.submit(&batch).await), [created, lanes]);
     bench.cancel(&batch_key(bench, "~a/two", "2")).await;
     assert_eq!(results(bench.submit(&batch[1..]).await), [created]);
-    bench.audit().await;
+    bench.check().await;
 }
 
 fn batch_key(bench: &Workbench, topic: &str, id: &str) -> JobKey {

@@ -12,8 +12,8 @@ use std::time::Duration;
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
 use ringback_core::contract::StoreTls;
 use ringback_core::contract::{
-    Cancelled, Epoch, Lateness, Lease, Options, Pass, PassLimits, Reserve, Reserved, Settled, Shard, Stats,
-    SubmitResult, Submitted, Token, Wake,
+    Cancelled, Epoch, Lateness, Lease, Options, Pass, PassLimits, Reserve, Reserved, SettleResult, Shard,
+    Stats, SubmitResult, Submitted, Token, Wake,
 };
 use ringback_core::job::{Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
@@ -24,7 +24,7 @@ use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer, eventually};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::audit;
+use super::check;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
 use crate::redis_layout;
 
@@ -100,7 +100,7 @@ impl Workbench {
         Self { server, options, store, shard, epoch, sequence: AtomicU64::new(1) }
     }
 
-    /// Another installation on the same server, with something set otherwise. It audits itself at the end.
+    /// Another installation on the same server, with something set otherwise. It checks itself at the end.
     pub(crate) async fn with(&self, change: impl FnOnce(&mut Options)) -> Self {
         let mut options = self.options.clone();
         options.prefix.push_str("-2");
@@ -168,14 +168,12 @@ impl Workbench {
         answers
     }
 
-    /// Submits a new job.
     pub(crate) async fn accept(&self, job: NewJob) -> Job {
         let answer = self.submit(&[job]).await.remove(0);
         assert_eq!(answer.answer, SubmitResult::Created, "{}", answer.job.key);
         answer.job
     }
 
-    /// A known job.
     pub(crate) async fn get(&self, key: &JobKey) -> Job {
         let job = self.store.get(key).await.expect("get");
         job.unwrap_or_else(|| panic!("{key} is not known"))
@@ -279,7 +277,6 @@ impl Workbench {
         leases.try_into().expect("the same job twice")
     }
 
-    /// Submits a job and reserves it.
     pub(crate) async fn reserved(&self, job: NewJob) -> Lease {
         let key = self.accept(job).await.key;
         self.take_one(&key).await
@@ -292,11 +289,11 @@ impl Workbench {
         lease
     }
 
-    pub(crate) async fn settle(&self, lease: Lease, outcome: Outcome) -> Settled {
+    pub(crate) async fn settle(&self, lease: Lease, outcome: Outcome) -> SettleResult {
         self.settle_all(vec![(lease, outcome)]).await.remove(0)
     }
 
-    pub(crate) async fn settle_all(&self, items: Vec<(Lease, Outcome)>) -> Vec<Settled> {
+    pub(crate) async fn settle_all(&self, items: Vec<(Lease, Outcome)>) -> Vec<SettleResult> {
         let settled = self.store.settle(self.shard, items, &Lateness::default()).await;
         settled.unwrap_or_else(|unsettled| panic!("settle: {:?}", unsettled.error))
     }
@@ -305,7 +302,7 @@ impl Workbench {
         &self,
         items: Vec<(Lease, Outcome)>,
         ask: &Reserve<'_>,
-    ) -> (Vec<Settled>, Reserved) {
+    ) -> (Vec<SettleResult>, Reserved) {
         let answer = self.store.exchange(self.shard, items, &Lateness::default(), ask).await;
         answer.unwrap_or_else(|unsettled| panic!("exchange: {:?}", unsettled.error))
     }
@@ -319,11 +316,11 @@ impl Workbench {
             State::Reserved => drop(self.reserved(job).await),
             State::Done => {
                 let lease = self.reserved(job).await;
-                assert_eq!(self.settle(lease, Outcome::Complete).await, Settled::Applied);
+                assert_eq!(self.settle(lease, Outcome::Complete).await, SettleResult::Applied);
             }
             State::Dead => {
                 let lease = self.reserved(job).await;
-                assert_eq!(self.settle(lease, super::jobs::bury()).await, Settled::Applied);
+                assert_eq!(self.settle(lease, super::jobs::bury()).await, SettleResult::Applied);
             }
             State::Cancelled => {
                 self.accept(job.after(LONG)).await;
@@ -347,25 +344,25 @@ impl Workbench {
     }
 
     /// Checks that the ledger adds up and agrees with the keys, where these can be read.
-    pub(crate) async fn audit(&self) {
-        audit::ledger(&self.stats().await);
+    pub(crate) async fn check(&self) {
+        check::ledger(&self.stats().await);
         // Here cases run side by side, and some of them mind the time: theirs come last.
         if !matches!(&*self.server, Server::Cluster(_) | Server::Sentinel(_)) {
-            audit::own(&self.store).await;
+            check::own(&self.store).await;
         }
         match &*self.server {
             Server::Redis(server) => {
-                redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
+                redis_layout::check::keys(&mut server.client().await, &self.options.prefix).await;
             }
             Server::Cluster(cluster) => {
                 for node in cluster.nodes() {
-                    redis_layout::audit::keys(&mut node.client().await, &self.options.prefix).await;
+                    redis_layout::check::keys(&mut node.client().await, &self.options.prefix).await;
                 }
             }
             Server::Sentinel(set) => {
-                redis_layout::audit::keys(&mut set.servers()[0].client().await, &self.options.prefix).await;
+                redis_layout::check::keys(&mut set.servers()[0].client().await, &self.options.prefix).await;
             }
-            Server::Disk(_) | Server::Memory(_) => audit::tables(&self.store).await,
+            Server::Disk(_) | Server::Memory(_) => check::tables(&self.store).await,
         }
     }
 }

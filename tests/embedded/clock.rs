@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use ringback_core::clock::{ManualClock, Timestamp};
-use ringback_core::contract::{AcceptClock, ClockGap, Epoch, Settled, Shard};
+use ringback_core::contract::{AcceptClock, ClockGap, Epoch, SettleResult, Shard};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_store::{Memory, Store};
 
 use super::{in_memory, promoted, reserve, settle, submit};
-use crate::contract::audit;
+use crate::contract::check;
 use crate::contract::jobs::{LONG, With, ms, retry};
 use crate::contract::workbench::at_most;
 
@@ -67,7 +67,7 @@ impl Stepped {
         let mut keys = Vec::new();
         for lease in reserve(&self.store, self.shard, sequence).await {
             keys.push(lease.key.clone());
-            assert_eq!(settle(&self.store, lease, Outcome::Complete).await, Settled::Applied);
+            assert_eq!(settle(&self.store, lease, Outcome::Complete).await, SettleResult::Applied);
         }
         keys
     }
@@ -88,7 +88,7 @@ async fn a_job_that_became_due_by_a_wrong_clock_waits_again_until_its_time() {
     }
     let gap = stepped.store.clock_gap().expect("somebody has to say which time is right");
     assert_eq!(gap, ClockGap::ahead(STEP, 1));
-    audit::tables(&stepped.store).await;
+    check::tables(&stepped.store).await;
     let stepped = stepped.back().await;
     assert_eq!(stepped.store.clock_gap(), Some(gap), "over restarts");
 
@@ -100,7 +100,7 @@ async fn a_job_that_became_due_by_a_wrong_clock_waits_again_until_its_time() {
     stepped.clock.advance(DAY);
     assert_eq!(promoted(&stepped.store, stepped.shard, &stepped.epoch).await, 1);
     assert_eq!(stepped.delivered(3).await, [job("a").key]);
-    audit::tables(&stepped.store).await;
+    check::tables(&stepped.store).await;
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_store_takes_the_clock_by_itself_where_no_job_was_touched_by_the_wrong
     submit(&stepped.store, job("now")).await.expect("submit");
     let created = stepped.store.get(&job("now").key).await.expect("get").expect("it is known").created;
     assert_eq!(created, stepped.begin);
-    audit::tables(&stepped.store).await;
+    check::tables(&stepped.store).await;
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn what_was_accepted_tried_or_reserved_by_a_wrong_clock_is_late_only_where
         if lease.key == job("fails").key {
             let Outcome::Retry { last, .. } = retry(LONG) else { panic!("a retry") };
             let failed = Outcome::Retry { after: LONG, last: LastAttempt { at: wrong, ..last } };
-            assert_eq!(settle(&stepped.store, lease, failed).await, Settled::Applied);
+            assert_eq!(settle(&stepped.store, lease, failed).await, SettleResult::Applied);
         }
     }
     submit(&stepped.store, job("ready")).await.expect("submit");
@@ -180,5 +180,5 @@ async fn what_was_accepted_tried_or_reserved_by_a_wrong_clock_is_late_only_where
     let due = stepped.due("fails").await;
     assert!(due >= now && due <= now.plus(LONG), "{due}");
     assert_eq!(stepped.due("delayed").await, wrong.plus(LONG), "it may have asked for this time");
-    audit::tables(&stepped.store).await;
+    check::tables(&stepped.store).await;
 }

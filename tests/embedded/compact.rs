@@ -13,14 +13,13 @@ use tempfile::tempdir;
 
 use super::{Filler, job, open, submit};
 use crate::cli::{ringback, spec};
-use crate::contract::audit;
+use crate::contract::check;
 use crate::contract::jobs::{LONG, With};
 use crate::contract::workbench::SOON;
 
 /// The jobs that are cancelled, and the bytes of the body of each.
 const ENDED: usize = 300;
 const BODY: usize = 100_000;
-/// The jobs that stay.
 const STAY: usize = 50;
 
 fn named(name: &str, n: usize) -> JobKey {
@@ -59,7 +58,7 @@ async fn check(store: &Store) {
     assert_eq!(ended, Some(State::Cancelled));
     let stats = store.stats().await.expect("stats").states;
     assert_eq!((stats.delayed, stats.cancelled), (STAY as u64, ENDED as u64));
-    audit::tables(store).await;
+    check::tables(store).await;
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
-//! The audit of the embedded store, on rows that were removed from its file by hand.
+//! The check of the embedded store, on rows that were removed from its file by hand.
 
 mod missing;
 
 use std::path::Path;
 
 use redb::{Database, Key, ReadableTable as _, TableDefinition, Value};
-use ringback_core::contract::{Audit, DamageKind, Limit, Repair, Shard, SubmitResult};
+use ringback_core::contract::{Check, DamageKind, Limit, Repair, Shard, SubmitResult};
 use ringback_core::job::{Callback, JobKey, NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -13,7 +13,7 @@ use ringback_store::Store;
 use strum::VariantArray as _;
 use tempfile::{TempDir, tempdir};
 
-use super::{audit, job, open, reserve, settle, submit};
+use super::{check, job, open, reserve, settle, submit};
 use crate::contract::destinations::pause_of;
 use crate::contract::jobs::{LONG, With, bury};
 
@@ -56,8 +56,8 @@ async fn ground() -> TempDir {
         }
     }
     submit(&store, job("ready")).await.expect("submit");
-    audit::own(&store).await;
-    audit::tables(&store).await;
+    check::own(&store).await;
+    check::tables(&store).await;
     directory
 }
 
@@ -101,8 +101,8 @@ fn change_row(directory: &Path, shard: Shard, change: impl FnOnce(&mut Vec<u64>)
     write.commit().expect("a commit");
 }
 
-async fn look(store: &Store, repair: Repair) -> Audit {
-    store.audit(repair).await.expect("audit")
+async fn look(store: &Store, repair: Repair) -> Check {
+    store.check(repair).await.expect("check")
 }
 
 /// That it is found and put right, and that the jobs are as they were.
@@ -118,8 +118,8 @@ async fn mended_kinds(directory: &Path, damage: &str, kinds: &[(DamageKind, u64)
     assert_eq!(found_kinds, kinds, "{damage}: {found:#?}");
     let repaired = look(&store, Repair::Yes).await;
     assert_eq!((repaired.total(), repaired.repaired), (count, count), "{damage}: {repaired:#?}");
-    audit::own(&store).await;
-    audit::tables(&store).await;
+    check::own(&store).await;
+    check::tables(&store).await;
     for state in State::VARIANTS.iter().copied().filter(|state| *state != State::Cancelled) {
         let key: JobKey = job(state.into()).key;
         let known = store.get(&key).await.expect("get").unwrap_or_else(|| panic!("{damage}: {key} is gone"));
@@ -168,7 +168,7 @@ async fn topics_and_lanes_that_have_no_turn_are_found_and_given_one() {
     empty(path, LANE_TURNS);
     let store = open(path).await;
     assert_eq!(look(&store, Repair::Yes).await.repaired, 2);
-    audit::own(&store).await;
+    check::own(&store).await;
     // The turn that the lane had leads to it too.
     assert_eq!(look(&store, Repair::No).await.stale, 1);
 }
@@ -192,9 +192,9 @@ async fn a_record_that_cannot_be_read_is_not_missing() {
     spoil_last_record(directory.path());
     let store = open(directory.path()).await;
     for repair in [Repair::No, Repair::Yes] {
-        let audit = look(&store, repair).await;
-        let kinds = [DamageKind::Unreadable, DamageKind::Ledger].map(|kind| audit.found.get(&kind));
-        assert_eq!((kinds, audit.is_clean(), audit.missing), ([Some(&1); 2], false, 0), "{audit:#?}");
+        let check = look(&store, repair).await;
+        let kinds = [DamageKind::Unreadable, DamageKind::Ledger].map(|kind| check.found.get(&kind));
+        assert_eq!((kinds, check.is_clean(), check.missing), ([Some(&1); 2], false, 0), "{check:#?}");
     }
 }
 
@@ -269,7 +269,7 @@ async fn counts_of_tenants_are_put_right_and_made_anew() {
         let key = (0..).map(key).find(|key| store.shard_of(key) == Shard(0)).expect("a key");
         let limits = Some(TenantLimits { topics: 1, lanes: 1 });
         let answer = submit(&store, NewJob { key, limits, ..job("of-tenant") }).await.expect("submit");
-        audit::tables(&store).await;
+        check::tables(&store).await;
         answer
     };
     assert_eq!(submitted("~t/one").await, SubmitResult::Created);
@@ -296,8 +296,8 @@ async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
         store.pause(&topic, None).await.expect("pause").expect("there is room");
         let shard = store.shard_of(&job("ready").key);
         assert!(reserve(&store, shard, 99).await.is_empty());
-        audit::own(&store).await;
-        audit::tables(&store).await;
+        check::own(&store).await;
+        check::tables(&store).await;
         shard
     };
     // It counts as resumed, and its lane is parked still.
@@ -318,8 +318,8 @@ async fn lanes_of_a_paused_destination_are_no_damage_unless_its_pause_is_gone() 
         store.pause_destination(&pause).await.expect("pause").expect("there is room");
         let shard = store.shard_of(&job("ready").key);
         assert!(reserve(&store, shard, 99).await.is_empty());
-        audit::own(&store).await;
-        audit::tables(&store).await;
+        check::own(&store).await;
+        check::tables(&store).await;
         shard
     };
     empty(path, DESTINATIONS);
@@ -334,12 +334,12 @@ async fn an_ended_job_is_reported_and_stays_ended() {
     empty(directory.path(), BODIES);
     let store = open(directory.path()).await;
     for repair in [Repair::No, Repair::Yes] {
-        let audit = look(&store, repair).await;
-        assert_eq!((audit.found.get(&DamageKind::Body), audit.is_clean()), (Some(&5), false), "{audit:#?}");
+        let check = look(&store, repair).await;
+        assert_eq!((check.found.get(&DamageKind::Body), check.is_clean()), (Some(&5), false), "{check:#?}");
     }
     drop(store);
     empty(directory.path(), JOBS);
     let store = open(directory.path()).await;
-    let audit = look(&store, Repair::No).await;
-    assert!(audit.found.contains_key(&DamageKind::Ledger) && audit.stale > 5, "{audit:#?}");
+    let check = look(&store, Repair::No).await;
+    assert!(check.found.contains_key(&DamageKind::Ledger) && check.stale > 5, "{check:#?}");
 }

@@ -12,7 +12,7 @@ use ringback_core::state::State;
 use ringback_testkit::eventually;
 use tempfile::{TempDir, tempdir};
 
-use super::{Filler, audit, job, open, refused, submit};
+use super::{Filler, check, job, open, refused, submit};
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 const BLOCK: usize = 4096;
@@ -89,7 +89,7 @@ fn format_number(file: &Path, name: &str) -> Option<u64> {
 /// How many jobs a store has; nothing about them is wrong.
 async fn accepted(directory: &Path) -> u64 {
     let store = open(directory).await;
-    audit::tables(&store).await;
+    check::tables(&store).await;
     let accepted = store.stats().await.expect("stats").accepted;
     drop(store);
     accepted
@@ -226,7 +226,7 @@ async fn what_a_checkpoint_has_taken_over_is_not_carried_out_again() {
     let state = store.get(&key).await.expect("get").map(|job| job.state);
     assert_eq!(state, Some(State::Cancelled), "the log was carried out again");
     assert_eq!(store.stats().await.expect("stats").accepted, all);
-    audit::tables(&store).await;
+    check::tables(&store).await;
 }
 
 #[tokio::test]
@@ -254,7 +254,7 @@ async fn a_checkpoint_is_made_soon_after_the_store_falls_silent() {
     in_the_tables(directory.path(), 1).await;
     // After a snapshot too, which does not make one.
     assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
-    audit::tables(&store).await;
+    check::tables(&store).await;
     in_the_tables(directory.path(), 2).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
@@ -277,7 +277,7 @@ async fn what_follows_a_snapshot_or_a_checkpoint_is_carried_out_on_top_of_it() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
-    audit::tables(&store).await;
+    check::tables(&store).await;
     assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
     assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 2);
 

@@ -11,7 +11,6 @@ use crate::sample_jobs::SOON;
 pub(super) struct AcceptedCount(AtomicUsize);
 
 impl AcceptedCount {
-    /// One more is accepted.
     pub(super) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }

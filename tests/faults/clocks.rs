@@ -68,7 +68,7 @@ async fn an_embedded_store_whose_clock_was_ahead_says_so_delivers_nothing_early_
 
     for _ in 0..2 {
         says(&stack.ups[0], Some("30 days ahead of this machine's clock")).await;
-        assert!(stack.ups[0].log().contains("ringback audit --accept-clock"), "{}", stack.ups[0].log());
+        assert!(stack.ups[0].log().contains("ringback check --accept-clock"), "{}", stack.ups[0].log());
         assert!((ahead(&stack.ups[0]).await - DAY.as_secs_f64() * 30.0).abs() < 7200.0);
         let store = stack.stats().await["store"].clone();
         assert!(store["clock_ahead_ms"].as_i64().is_some_and(|ms| ms > 86_400_000 * 29), "{store}");
@@ -81,9 +81,9 @@ async fn an_embedded_store_whose_clock_was_ahead_says_so_delivers_nothing_early_
     let sent: i64 = arrived[0].header("webhook-timestamp").expect("it is signed").parse().expect("seconds");
     assert!((sent - now().as_second()).abs() < 60, "{sent}");
 
-    let accepted = stack.post_empty("/v1/audit/accept-clock").await.expect(200);
+    let accepted = stack.post_empty("/v1/check/accept-clock").await.expect(200);
     assert_eq!(accepted["jobs"], 1);
-    stack.post_empty("/v1/audit/accept-clock").await.expect(409);
+    stack.post_empty("/v1/check/accept-clock").await.expect(409);
     says(&stack.ups[0], None).await;
     assert_eq!(ahead(&stack.ups[0]).await, 0.0);
     assert_eq!(stack.job("paused", "early").await.1["state"], "delayed");

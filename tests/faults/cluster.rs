@@ -20,7 +20,7 @@ async fn start() -> (Stack, Sink) {
 }
 
 #[tokio::test]
-async fn every_edge_of_a_job_works_on_a_cluster() {
+async fn every_transition_of_a_job_works_on_a_cluster() {
     let (stack, sink) = start().await;
     sink.answer_job("recovers", Script::first(2, Answer::status(500)));
     sink.answer_job("fails", Answer::status(500));

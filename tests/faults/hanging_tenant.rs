@@ -75,7 +75,6 @@ async fn leaves_places(stack: &Stack, hostile: &Caller, others: [&Caller; 2]) {
     assert_eq!(hung_up, 0, "no attempt has ended meanwhile");
 }
 
-/// Submits jobs for a caller.
 async fn accept(stack: &Stack, caller: &Caller, jobs: &[Value]) {
     for jobs in jobs.chunks(100) {
         eventually(SOON, "the jobs are accepted", async || {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_testkit::history::{Entry, Invariant, Policy, Report, Tenant, Verdict};
+use ringback_testkit::history::{Entry, Invariant, InvariantResult, Policy, Report, Tenant};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
 use ringback_testkit::{Answer, Sink, Stack};
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn a_receiver_that_never_answers_does_not_delay_another_topic() {
     assert!(alone.clean, "{alone}");
     let beside = run(Some(alone.lateness_ms.p99)).await;
     assert!(beside.clean, "{beside}");
-    assert_eq!(beside.standing(Invariant::I18).verdict, Verdict::Held, "{beside}");
+    assert_eq!(beside.standing(Invariant::TenantsApart).verdict, InvariantResult::Held, "{beside}");
 }
 
 /// A run of the calm topic: alone, or beside the other, if it is known how late it was alone in ms.

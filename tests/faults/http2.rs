@@ -23,14 +23,14 @@ static TOGETHER: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(24));
 
 /// What a receiver has seen.
 #[derive(Default)]
-struct Seen {
+struct ReceiverLog {
     /// Calls by job, and what else must be the same in all of them.
     calls: HashMap<String, Vec<(String, String)>>,
     most_streams: usize,
     connections: usize,
 }
 
-type Shared = Arc<Mutex<Seen>>;
+type Shared = Arc<Mutex<ReceiverLog>>;
 type Answering = SendResponse<bytes::Bytes>;
 
 /// A receiver that allows so many streams on a connection. `answer` handles the nth call of a job, and returns the stream
@@ -96,7 +96,7 @@ async fn reset(mut respond: Answering, reason: Reason) -> Option<Answering> {
 #[tokio::test]
 async fn a_stream_that_is_refused_is_sent_again_a_few_times_as_the_same_attempt() {
     let names = NameServer::start(60);
-    let stack = options(&names).env("RINGBACK_ATTEMPTS", "all").start().await;
+    let stack = options(&names).env("RINGBACK_ATTEMPT_LOG", "all").start().await;
     let refusing = receiver(100, |nth, _request, mut respond| async move {
         if nth > 3 {
             return Some(respond);

@@ -19,7 +19,6 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 enum End {
     /// When the next request was read.
     Closes,
-    /// The same, with a reset.
     Resets,
     /// Before the next request comes, at the same moment as that, or later.
     ClosesAfter(Duration),

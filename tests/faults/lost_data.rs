@@ -23,7 +23,7 @@ async fn accept(stack: &Stack, sink: &Sink, name: &str, count: usize) {
 }
 
 async fn accept_loss(stack: &Stack, run_id: &str) -> Reply {
-    stack.post("/v1/audit/accept-loss", &json!({"run_id": run_id})).await
+    stack.post("/v1/check/accept-loss", &json!({"run_id": run_id})).await
 }
 
 async fn loses(stack: &Stack, sink: &Sink) -> Value {
@@ -59,18 +59,18 @@ async fn an_emptied_store_that_synced_each_job_takes_no_more_until_the_loss_is_a
     let problem = loses(&stack, &sink).await;
     assert!(problem["detail"].as_str().is_some_and(|d| d.contains("--accept-loss")), "{problem}");
     unready(&stack).await;
-    let audit = eventually(SOON, "the loss is counted", async || {
-        let audit = stack.audit().await;
-        if audit.loss.as_ref().is_some_and(|loss| loss.jobs == 40) {
-            Ok(audit)
+    let check = eventually(SOON, "the loss is counted", async || {
+        let check = stack.check().await;
+        if check.loss.as_ref().is_some_and(|loss| loss.jobs == 40) {
+            Ok(check)
         } else {
-            Err(format!("{audit:?}"))
+            Err(format!("{check:?}"))
         }
     })
     .await;
-    assert!(!audit.clean && audit.found == 0, "{audit:?}");
+    assert!(!check.clean && check.found == 0, "{check:?}");
 
-    let run_id = audit.loss.expect("a loss").run_id;
+    let run_id = check.loss.expect("a loss").run_id;
     let other = accept_loss(&stack, "abc").await;
     assert_eq!(other.status, 409, "{other:?}");
     assert!(other.json()["detail"].as_str().is_some_and(|d| d.contains(&run_id)), "{other:?}");
@@ -81,7 +81,7 @@ async fn an_emptied_store_that_synced_each_job_takes_no_more_until_the_loss_is_a
     stack.accept(&job(&sink, "late")).await;
     sink.wait_for_job("late", 1, SOON).await;
     stack.ready(RECOVERY).await;
-    assert!(stack.audit().await.clean);
+    assert!(stack.check().await.clean);
     assert_eq!(accept_loss(&stack, "abc").await.status, 409);
 }
 
@@ -90,18 +90,18 @@ async fn the_command_line_shows_a_loss_and_accepts_it() {
     let mut stack = stack(Persistence::Always).start().await;
     let sink = Sink::start().await;
     let server = stack.url("");
-    let run = ringback(&server, &["audit", "--accept-loss"]).await;
+    let run = ringback(&server, &["check", "--accept-loss"]).await;
     assert_eq!((run.code, run.err.as_str()), (Some(1), "no loss of jobs waits to be accepted\n"));
     accept(&stack, &sink, "early", 3).await;
     stack.redis_mut().restart_empty().await;
     loses(&stack, &sink).await;
 
-    let run = ringback(&server, &["audit"]).await;
+    let run = ringback(&server, &["check"]).await;
     assert!(run.code == Some(1) && run.out.contains("at least 3"), "{run:?}");
-    assert!(run.out.contains("ringback audit --accept-loss="), "{run:?}");
-    let run = ringback(&server, &["audit", "--accept-loss=xyz"]).await;
+    assert!(run.out.contains("ringback check --accept-loss="), "{run:?}");
+    let run = ringback(&server, &["check", "--accept-loss=xyz"]).await;
     assert!(run.code == Some(1) && run.err.contains("run_id"), "{run:?}");
-    let run = ringback(&server, &["audit", "--accept-loss"]).await;
+    let run = ringback(&server, &["check", "--accept-loss"]).await;
     assert!(run.code == Some(0) && run.out.contains("at least 3 jobs"), "{run:?}");
     stack.accept(&job(&sink, "late")).await;
     stack.ready(RECOVERY).await;
@@ -123,7 +123,7 @@ async fn older_data_are_noticed_and_what_they_hold_is_delivered_meanwhile() {
     sink.wait_for_jobs(&kept, 1, RECOVERY).await;
     let refused = stack.submit(&job(&sink, "refused")).await;
     assert_eq!(refused.0, 503, "{refused:?}");
-    let loss = stack.audit().await.loss.expect("a loss");
+    let loss = stack.check().await.loss.expect("a loss");
     assert_eq!(loss.jobs, 20);
     let accepted = accept_loss(&stack, &loss.run_id).await;
     assert_eq!(accepted.status, 200, "{accepted:?}");
@@ -142,7 +142,7 @@ async fn a_flush_is_noticed_though_the_server_goes_on() {
     // The very next submit shows it.
     let (status, problem) = stack.submit(&job(&sink, "early-0")).await;
     assert_eq!(status, 503, "{problem}");
-    let loss = stack.audit().await.loss.expect("a loss");
+    let loss = stack.check().await.loss.expect("a loss");
     assert_eq!(loss.jobs, 5);
     let accepted = accept_loss(&stack, &loss.run_id).await;
     assert_eq!(accepted.status, 200, "{accepted:?}");
@@ -169,7 +169,7 @@ async fn an_emptied_store_that_keeps_less_goes_on_by_itself_and_says_what_is_los
         .filter_map(|line| line.split("jobs=").nth(1)?.split(' ').next()?.parse::<u64>().ok())
         .sum();
     assert_eq!(lost, 7, "{log}");
-    assert!(stack.audit().await.clean);
+    assert!(stack.check().await.clean);
     let (status, _) = stack.job(TOPIC, "early-0").await;
     assert_eq!(status, 404);
 }
@@ -183,7 +183,7 @@ async fn is_taken_back(stack: &mut Stack, sink: &Sink, name: &str) {
     })
     .await;
     stack.ready(RECOVERY).await;
-    assert_eq!(stack.audit().await.loss, None);
+    assert_eq!(stack.check().await.loss, None);
     assert_eq!(stack.job(TOPIC, "early-0").await.0, 200);
 }
 
@@ -217,7 +217,7 @@ async fn older_files_that_are_put_back_do_not_bring_submits_back() {
     stack.redis_mut().restart_with(&older).await;
     // Until the API has connected again it answers 503.
     eventually(RECOVERY, "so many are missing", async || {
-        let reply = stack.get("/v1/audit").await;
+        let reply = stack.get("/v1/check").await;
         let is_right = reply.status == 200 && reply.json()["loss"]["jobs"].as_u64() >= Some(20);
         if is_right { Ok(()) } else { Err(format!("{} {:?}", reply.status, reply.body)) }
     })

@@ -313,6 +313,6 @@ pub(super) async fn nothing_waits(stack: &mut Stack) {
 pub(super) async fn nothing_is_lost(mut stack: Stack, sink: &Sink, acknowledged: &[String]) {
     sink.wait_for_jobs(acknowledged, 1, RECOVERY).await;
     nothing_waits(&mut stack).await;
-    let audit = stack.audit().await;
-    assert!(audit.clean && audit.loss.is_none(), "{audit:?}");
+    let check = stack.check().await;
+    assert!(check.clean && check.loss.is_none(), "{check:?}");
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::history::{FaultClass, Invariant, Verdict};
+use ringback_testkit::history::{FaultClass, Invariant, InvariantResult};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
 use ringback_testkit::{Process, Role, Sink, Stack, eventually, variable};
 use tokio::time::{Instant, sleep};
@@ -15,7 +15,6 @@ use crate::sample_jobs::SOON;
 
 /// How many carriers there are; of these all but one are paused at a time.
 const CARRIERS: usize = 6;
-/// Two for each.
 const SHARDS: usize = 2 * CARRIERS;
 /// How often, unless `RINGBACK_TEST_PAUSES` says how many pauses there are in all.
 const ROUNDS: usize = 10;
@@ -71,11 +70,14 @@ async fn carriers_that_are_paused_beyond_their_locks_have_no_effect_afterwards()
     recorded.end(&stack, &[TOPIC], true).await;
 
     let (report, count) = (recorded.check(), rounds * (CARRIERS - 1));
-    let stale = report.standing(Invariant::I7);
+    let stale = report.standing(Invariant::Fencing);
     Reached::new(Figure::Pauses, "paused carriers", count as u64).wrong(stale.violations).write();
     Reached::new(Figure::LockRecovery, "paused carriers", rounds as u64).took(longest, LOCK + TICK).write();
     recorded.assert_clean(&report, "");
-    assert!(stale.verdict == Verdict::Held && report.standing(Invariant::I1).verdict == Verdict::Held);
+    assert!(
+        stale.verdict == InvariantResult::Held
+            && report.standing(Invariant::NothingLost).verdict == InvariantResult::Held
+    );
     assert!(fenced > 0, "no paused carrier has tried anything");
 }
 

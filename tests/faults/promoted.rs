@@ -29,8 +29,8 @@ async fn loss(stack: &Stack, sink: &Sink) -> u64 {
         (status, answer) => Err(format!("{status} {answer}")),
     })
     .await;
-    let loss = stack.audit().await.loss.expect("a loss");
-    stack.post("/v1/audit/accept-loss", &json!({"run_id": loss.run_id})).await.expect(200);
+    let loss = stack.check().await.loss.expect("a loss");
+    stack.post("/v1/check/accept-loss", &json!({"run_id": loss.run_id})).await.expect(200);
     loss.jobs
 }
 
@@ -80,7 +80,7 @@ async fn a_replica_that_misses_only_the_last_moment_takes_over_without_anybodys_
     .await;
     sink.wait_for_job("after-0", 1, SOON).await;
     stack.ready(RECOVERY).await;
-    assert!(stack.audit().await.loss.is_none());
+    assert!(stack.check().await.loss.is_none());
     assert!(stack.apis[0].log().contains("the store has lost accepted jobs of a shard"));
     still_the_same_processes(&mut stack);
 }

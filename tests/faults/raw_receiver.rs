@@ -92,7 +92,6 @@ pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Optio
     }
 }
 
-/// The value of a header of a head.
 pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let lines = head.lines().filter_map(|line| line.split_once(": "));
     lines.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)

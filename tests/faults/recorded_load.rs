@@ -9,7 +9,6 @@ use tokio::time::sleep;
 
 use super::accepted_count::AcceptedCount;
 
-/// The topic of all jobs.
 pub(super) const TOPIC: &str = "push";
 /// The pause of a caller between two calls.
 const PAUSE: Duration = Duration::from_millis(10);

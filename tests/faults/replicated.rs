@@ -114,8 +114,8 @@ async fn jobs_that_no_replica_had_are_no_loss_when_a_replica_takes_over() {
         assert_eq!(stack.submit(&with(unnamed.clone(), "id", id)).await.0, 201, "{id}");
         assert_eq!(stack.submit(&with(unnamed.clone(), "id", id)).await.0, 200, "{id}");
     }
-    let audit = stack.audit().await;
-    assert!(audit.clean && audit.loss.is_none(), "{audit:?}");
+    let check = stack.check().await;
+    assert!(check.clean && check.loss.is_none(), "{check:?}");
     assert!(!stack.apis[0].log().contains("has lost accepted jobs"), "{}", stack.apis[0].log());
     still_the_same_processes(&mut stack);
 }
@@ -167,8 +167,8 @@ async fn nothing_acknowledged_is_lost_when_the_master_is_killed_and_its_replica_
     for id in &ids {
         assert_eq!(stack.job(TOPIC, id).await.0, 200, "{id} of {} is lost", ids.len());
     }
-    let audit = stack.audit().await;
-    assert!(audit.clean && audit.loss.is_none(), "{audit:?}");
+    let check = stack.check().await;
+    assert!(check.clean && check.loss.is_none(), "{check:?}");
     stack.ready(RECOVERY).await;
     still_the_same_processes(&mut stack);
 }

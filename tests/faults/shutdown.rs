@@ -93,7 +93,7 @@ async fn a_notifier_finishes_its_call_before_it_ends() {
 
 #[tokio::test]
 async fn a_notifier_gives_back_what_it_cannot_finish_in_its_grace() {
-    let options = Stack::options().role_env(Role::Notifier, "RINGBACK_DRAIN", "1s");
+    let options = Stack::options().role_env(Role::Notifier, "RINGBACK_SHUTDOWN_TIMEOUT", "1s");
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     sink.answer_job("hangs", Answer::status(200).held());
     stack.accept(&job(&sink, "hangs")).await;
@@ -149,7 +149,11 @@ async fn every_mistake_of_the_configuration_is_named_at_once() {
     let mistakes: [(Role, &[(&str, &str)]); 3] = [
         (
             Role::Api,
-            &[("RINGBACK_STORE", "ftp://x"), ("RINGBACK_API_LISTEN", "nonsense"), ("RINGBACK_DRAIN", "-3s")],
+            &[
+                ("RINGBACK_STORE", "ftp://x"),
+                ("RINGBACK_API_LISTEN", "nonsense"),
+                ("RINGBACK_SHUTDOWN_TIMEOUT", "-3s"),
+            ],
         ),
         (
             Role::Carrier,
@@ -182,8 +186,8 @@ async fn every_mistake_of_the_configuration_is_named_at_once() {
 #[tokio::test]
 async fn times_that_do_not_fit_each_other_are_refused_and_both_are_named() {
     let refused = [
-        (Role::Carrier, "RINGBACK_LOCK_TTL", "9s", "RINGBACK_DRAIN", "2s"),
-        (Role::Notifier, "RINGBACK_LEASE_MARGIN", "10s", "RINGBACK_DRAIN", "0s"),
+        (Role::Carrier, "RINGBACK_LOCK_TTL", "9s", "RINGBACK_SHUTDOWN_TIMEOUT", "2s"),
+        (Role::Notifier, "RINGBACK_LEASE_MARGIN", "10s", "RINGBACK_SHUTDOWN_TIMEOUT", "0s"),
     ];
     for (role, one, value, other, short) in refused {
         let mut process = ProcessSpec::new(role.binary()).env(one, value).env(other, short).start();

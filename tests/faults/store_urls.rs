@@ -11,7 +11,6 @@ use crate::sample_jobs::SOON;
 /// In every password.
 const CANARY: &str = "CaNaRy";
 
-/// A process with a setting, on ports of its own.
 fn spec(binary: &str, dir: &TempDir, setting: (&str, &str)) -> ProcessSpec {
     let admin = format!("127.0.0.1:{}", free_port());
     let api = format!("127.0.0.1:{}", free_port());

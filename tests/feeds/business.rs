@@ -36,7 +36,6 @@ impl Business {
         [Self::new(postgres).await, Self::new(sqlite).await]
     }
 
-    /// In PostgreSQL.
     pub(super) async fn in_postgres() -> Self {
         Self::new(Database::Postgres(Box::new(PostgresServer::start().await))).await
     }

@@ -12,7 +12,6 @@ use crate::sample_jobs::SOON;
 /// The points between its steps.
 const STEPS: [&str; 5] =
     ["feed.before_submit", "feed.after_submit", "feed.after_page", "feed.before_step", "feed.before_delete"];
-/// Its calls.
 const CALLS: [&str; 2] = ["hold_feed", "replace"];
 
 /// What is done, each a line of a plan without the pass.

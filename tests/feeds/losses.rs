@@ -30,14 +30,14 @@ async fn rows_whose_jobs_an_older_copy_of_the_store_does_not_have_are_submitted_
         if persistence == Persistence::Always {
             let loss = eventually(RECOVERY, "the loss is noticed", async || {
                 // Until the API has connected again it answers 503.
-                let reply = stack.get("/v1/audit").await;
+                let reply = stack.get("/v1/check").await;
                 match (reply.status, reply.json()["loss"]["run_id"].as_str()) {
                     (200, Some(run_id)) => Ok(run_id.to_owned()),
                     _ => Err(format!("{} {:?}", reply.status, reply.body)),
                 }
             })
             .await;
-            stack.post("/v1/audit/accept-loss", &json!({"run_id": loss})).await.expect(200);
+            stack.post("/v1/check/accept-loss", &json!({"run_id": loss})).await.expect(200);
         }
         for id in ["kept", "lost-1", "lost-2"] {
             eventually(RECOVERY, &format!("{id} is there again"), async || {

@@ -6,7 +6,6 @@ use super::business::{Business, feeding, wait_rows};
 use crate::archive::database::Database;
 use crate::sample_jobs::SOON;
 
-/// The table as the documentation has it.
 const TABLE: &str = include_str!("../../deploy/feed/outbox.sql");
 
 /// The table, and a stack whose feed looks at it by itself once a day.

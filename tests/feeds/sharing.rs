@@ -69,7 +69,7 @@ async fn a_process_that_ends_gives_its_feeds_to_others() {
     let sink = Sink::start().await;
     business.insert(&sink, &[("a", ago(LONG))]).await;
     // A lease that does not run out within the test.
-    let options = feeding(&business.orders(), 2).role_env(Role::Feed, "RINGBACK_LOCK_TTL", "1m");
+    let options = feeding(&business.orders(), 2).role_env(Role::Feed, "RINGBACK_FEED_LOCK_TTL", "1m");
     let mut stack = options.start().await;
     let first = holder(&stack, "orders").await;
     stack.feeds[first].term();

@@ -16,7 +16,6 @@ async fn attempts(stack: &Stack, id: &str) -> Vec<Value> {
     reply.json()["items"].as_array().expect("items").clone()
 }
 
-/// A field of each.
 fn each<'a>(items: &'a [Value], field: &str) -> Vec<&'a Value> {
     items.iter().map(|item| &item[field]).collect()
 }
@@ -91,7 +90,7 @@ async fn a_time_out_is_logged_by_its_class_and_how_long_it_took() {
 #[tokio::test]
 async fn all_attempts_are_logged_or_none_as_it_is_set() {
     for (setting, logged) in [("all", vec![200]), ("off", Vec::new())] {
-        let stack = Stack::options().in_one_process().env("RINGBACK_ATTEMPTS", setting).start().await;
+        let stack = Stack::options().in_one_process().env("RINGBACK_ATTEMPT_LOG", setting).start().await;
         let sink = Sink::start().await;
         sink.answer_job("fails", Answer::status(500));
         stack.accept(&job(&sink, "done")).await;
@@ -130,7 +129,7 @@ async fn settles_by_consumers_and_expired_leases_are_logged() {
 
 #[tokio::test]
 async fn settles_by_consumers_are_logged_by_the_policy_of_the_topic() {
-    let stack = Stack::options().env("RINGBACK_ATTEMPTS", "off").start().await;
+    let stack = Stack::options().env("RINGBACK_ATTEMPT_LOG", "off").start().await;
     for (logging, logged) in [("failed", vec![1, 2, 3]), ("off", Vec::new())] {
         stack.set_policy(TOPIC, &json!({"attempts": logging})).await;
         stack.accept(&json!({"topic": TOPIC, "id": logging, "retry": at_once(3)})).await;

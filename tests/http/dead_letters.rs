@@ -1,4 +1,4 @@
-//! Dead letters over HTTP: listed by reason and time, purged, and redriven by a carrier, also after faults.
+//! Dead letters over HTTP: listed by reason and time, purged, and revived by a carrier, also after faults.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
 
-/// Where redrives of the usual topic are started.
+/// Where dead jobs of the usual topic are revived.
 const REVIVE: &str = "/v1/topics/e2e/dead/revive";
 
 /// A dead job as an import takes it.
@@ -33,13 +33,13 @@ async fn listed(stack: &Stack, query: &str) -> Vec<Value> {
     stack.pages(&format!("/v1/topics/{TOPIC}/dead?{query}")).await.concat()
 }
 
-/// Starts a redrive, and returns the path of its progress.
+/// Starts a bulk revive, and returns the path of its progress.
 async fn revive(stack: &Stack, ask: Value) -> String {
     let reply = stack.post(REVIVE, &ask).await;
     let answer = reply.expect(202);
-    assert_eq!((&answer["topic"], &answer["rate"]), (&json!(TOPIC), &ask["rate"]));
+    assert_eq!((&answer["filter"]["topic"], &answer["rate"]), (&json!(TOPIC), &ask["rate"]));
     let location = reply.header("location").expect("a location");
-    assert_eq!(location, format!("/v1/topics/{TOPIC}/revivals/{}", answer["id"].as_str().expect("an id")));
+    assert_eq!(location, format!("/v1/bulk/{}", answer["id"].as_str().expect("an id")));
     location.to_owned()
 }
 
@@ -48,17 +48,17 @@ async fn progress(stack: &Stack, location: &str) -> Value {
 }
 
 async fn wait_done(stack: &Stack, location: &str) -> Value {
-    eventually(Duration::from_secs(60), "the redrive is done", async || {
+    eventually(Duration::from_secs(60), "the bulk operation is done", async || {
         let now = progress(stack, location).await;
         if now["state"] == "done" { Ok(now) } else { Err(now) }
     })
     .await
 }
 
-/// Waits until a redrive has revived some jobs; they must be fewer than `most`.
+/// Waits until a bulk operation has revived some jobs; they must be fewer than `most`.
 async fn wait_begun(stack: &Stack, location: &str, most: u64) -> u64 {
-    let now = eventually(SOON, "the revival has begun", async || {
-        let now = progress(stack, location).await["revived"].as_u64().expect("a number");
+    let now = eventually(SOON, "some are revived", async || {
+        let now = progress(stack, location).await["changed"].as_u64().expect("a number");
         if now > 0 { Ok(now) } else { Err(now) }
     })
     .await;
@@ -149,7 +149,7 @@ async fn many_dead_jobs_are_revived_at_their_rate_and_delivered() {
         let location = revive(&stack, json!({"reason": "gone", "rate": 400})).await;
         let done = wait_done(&stack, &location).await;
         assert!(now() >= began + Duration::from_millis(900), "400 at 400 a second take a second: {done}");
-        assert_eq!((&done["revived"], &done["reason"]), (&json!(400), &json!("gone")));
+        assert_eq!((&done["changed"], &done["filter"]["reason"]), (&json!(400), &json!("gone")));
         assert!(time(&done["ended_at"]) >= time(&done["started_at"]));
         sink.wait_for(400, SOON).await;
         let counts = sink.counts();
@@ -159,7 +159,7 @@ async fn many_dead_jobs_are_revived_at_their_rate_and_delivered() {
         let done_job = stack.wait_state(TOPIC, "gone-7", "done", SOON).await;
         assert_eq!(done_job["failures"], 0, "{done_job}");
         assert_eq!(stack.count_in("dead").await, 3);
-        let list = call(&stack, Method::GET, "/revivals").await.json();
+        let list = stack.get("/v1/bulk").await.json();
         assert_eq!(list["items"], json!([done]));
     }
 }
@@ -178,23 +178,23 @@ async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
         .collect();
     stack.import(&jobs).await;
     let location = revive(&stack, json!({"rate": 1000})).await;
-    // Each dies again at once, while the redrive goes on.
-    assert_eq!(wait_done(&stack, &location).await["revived"], 800);
+    // Each dies again at once, while the bulk operation goes on.
+    assert_eq!(wait_done(&stack, &location).await["changed"], 800);
     stack.wait_count("dead", 800, SOON).await;
     assert_eq!(sink.seen(), 800);
 }
 
 #[tokio::test]
-async fn a_redrive_waits_for_a_carrier() {
+async fn a_bulk_revive_waits_for_a_carrier() {
     let mut stack = StackOptions::api_only().start().await;
     stack.import(&many(50, "gone")).await;
     let location = revive(&stack, json!({"rate": 1000})).await;
     let still = progress(&stack, &location).await;
-    assert_eq!((&still["state"], &still["revived"]), (&json!("running"), &json!(0)));
+    assert_eq!((&still["state"], &still["changed"]), (&json!("running"), &json!(0)));
     stack.add(Role::Carrier).await;
-    assert_eq!(wait_done(&stack, &location).await["revived"], 50);
+    assert_eq!(wait_done(&stack, &location).await["changed"], 50);
     assert_eq!(stack.count_in("ready").await, 50);
-    let line = "ringback_carrier_redriven_jobs_total 50";
+    let line = "ringback_carrier_revived_jobs_total 50";
     eventually(SOON, line, async || {
         let text = stack.carriers[0].metrics().await;
         if text.lines().any(|have| have == line) { Ok(()) } else { Err(text) }
@@ -220,14 +220,14 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
         }
     }
     let done = wait_done(&stack, &location).await;
-    assert_eq!(done["revived"], 1500);
+    assert_eq!(done["changed"], 1500);
     sink.wait_for(1500, SOON).await;
     let counts = sink.counts();
     assert_eq!((counts.len(), counts.values().max()), (1500, Some(&1)));
 }
 
 #[tokio::test]
-async fn a_redrive_goes_on_after_its_process_was_killed_and_started_again() {
+async fn a_bulk_revive_goes_on_after_its_process_was_killed_and_started_again() {
     let options = Stack::options().in_one_process().store("embedded:./data").lock_ttl("3s");
     let mut stack = options.start().await;
     stack
@@ -237,12 +237,12 @@ async fn a_redrive_goes_on_after_its_process_was_killed_and_started_again() {
     wait_begun(&stack, &location, 900).await;
     stack.ups[0].restart();
     stack.ready(SOON).await;
-    assert_eq!(wait_done(&stack, &location).await["revived"], 900);
+    assert_eq!(wait_done(&stack, &location).await["changed"], 900);
     assert_eq!((stack.count_in("ready").await, stack.count_in("dead").await), (900, 0));
 }
 
 #[tokio::test]
-async fn a_stopped_redrive_revives_no_more_and_several_go_on_at_once() {
+async fn a_stopped_bulk_operation_revives_no_more_and_several_go_on_at_once() {
     let stack = Stack::options().count(Role::Notifier, 0).start().await;
     stack.import(&[many(500, "gone"), many(500, "lost")].concat()).await;
     let slow = revive(&stack, json!({"reason": "gone", "rate": 50})).await;
@@ -250,18 +250,18 @@ async fn a_stopped_redrive_revives_no_more_and_several_go_on_at_once() {
     wait_begun(&stack, &slow, 500).await;
     let stopped = stack.delete(&slow).await.json();
     assert_eq!(stopped["state"], "stopped");
-    let revived = stopped["revived"].as_u64().expect("a number");
-    assert_eq!(wait_done(&stack, &fast).await["revived"], 500);
+    let revived = stopped["changed"].as_u64().expect("a number");
+    assert_eq!(wait_done(&stack, &fast).await["changed"], 500);
     assert_eq!(progress(&stack, &slow).await, stopped);
     assert_eq!(stack.count_in("dead").await, 500 - revived);
     // What it has left is for another call.
     let rest = revive(&stack, json!({"reason": "gone", "rate": 5000})).await;
-    assert_eq!(wait_done(&stack, &rest).await["revived"], 500 - revived);
+    assert_eq!(wait_done(&stack, &rest).await["changed"], 500 - revived);
     assert_eq!(stack.delete(&fast).await.json()["state"], "done");
 }
 
 #[tokio::test]
-async fn too_many_redrives_and_unknown_ones_are_refused() {
+async fn too_many_bulk_operations_and_wrong_fields_are_refused() {
     let stack = StackOptions::api_only().start().await;
     for _ in 0..16 {
         revive(&stack, json!({"rate": 1})).await;
@@ -272,7 +272,7 @@ async fn too_many_redrives_and_unknown_ones_are_refused() {
         refused.json()["detail"]
             .as_str()
             .expect("a detail")
-            .contains("16 bulk operations and revivals are already running")
+            .contains("16 bulk operations are already running")
     );
     let empty = stack.post_empty(REVIVE).await;
     assert_eq!(empty.status, 409, "a call without a body is one for all");
@@ -283,18 +283,14 @@ async fn too_many_redrives_and_unknown_ones_are_refused() {
     assert_eq!(bad(json!([])).await, 400);
     let topic = stack.post_empty("/v1/topics/a%20b/dead/revive").await;
     assert_eq!(topic.status, 422);
-    let id = call(&stack, Method::GET, "/revivals").await.json()["items"][0]["id"].clone();
+    let id = stack.get("/v1/bulk").await.json()["items"][0]["id"].clone();
     let id = id.as_str().expect("an id");
-    for path in
-        ["/revivals/x", "/revivals/0123456789abcdef", &format!("/revivals/{}", id.to_uppercase() + "0")]
-    {
+    for path in ["/v1/bulk/x", "/v1/bulk/0123456789abcdef", &format!("/v1/bulk/{}0", id.to_uppercase())] {
         for method in [Method::GET, Method::DELETE] {
-            assert_eq!(call(&stack, method, path).await.status, 404, "{path}");
+            assert_eq!(stack.request(method, path, None).await.status, 404, "{path}");
         }
     }
-    let elsewhere = format!("/v1/topics/other/revivals/{id}");
-    assert_eq!(stack.delete(&elsewhere).await.status, 404);
-    assert_eq!(call(&stack, Method::GET, &format!("/revivals/{id}")).await.json()["state"], "running");
+    assert_eq!(stack.get(&format!("/v1/bulk/{id}")).await.json()["state"], "running");
     for (path, field) in [
         ("/dead?reason=a%20b", "reason"),
         ("/dead?died_after=yesterday", "died_after"),

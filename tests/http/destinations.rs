@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::tenants::{Caller, stacks};
 use crate::sample_jobs::{SOON, TOPIC, job, sentinel, with};
 
-/// A job of a topic for a host of this machine.
 fn job_to(sink: &Sink, host: &str, topic: &str, id: &str) -> Value {
     let url = sink.url("/hook").replace("127.0.0.1", host);
     with(with(job(sink, id), "topic", topic), "url", url)

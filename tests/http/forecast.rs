@@ -18,13 +18,13 @@ async fn a_forecast_has_delayed_jobs_and_schedules_by_topic() {
         let all = stack.get("/v1/forecast").await.expect(200);
         assert_eq!((sum(&all, "jobs"), sum(&all, "retries"), sum(&all, "schedules")), (3, 0, 0), "{all}");
         assert_eq!(
-            (&all["exact"], &all["error"], &all["by_ms"]),
+            (&all["exact"], &all["error"], &all["slot_ms"]),
             (&json!(true), &Value::Null, &json!(600_000))
         );
-        assert!(all["lately"]["per_minute_max"].is_u64(), "{all}");
+        assert!(all["recent"]["per_minute_max"].is_u64(), "{all}");
         let of_b = stack.get("/v1/forecast?topic=b&by=1h&until=2d").await.expect(200);
         assert_eq!(sum(&of_b, "jobs"), 2, "{of_b}");
-        assert!(of_b["lately"]["per_minute_max"].is_null(), "{of_b}");
+        assert!(of_b["recent"]["per_minute_max"].is_null(), "{of_b}");
         for query in ["by=59s", "by=2d", "until=32d", "by=1m&until=2d", "by=x", "every=1m"] {
             let problem = stack.get(&format!("/v1/forecast?{query}")).await.expect(422);
             assert!(problem["errors"].is_array(), "{query}: {problem}");

@@ -20,7 +20,6 @@ pub(super) const GAUGES: [&str; 7] = [
     "ringback_topic_oldest_ready_seconds",
 ];
 
-/// The carriers of a stack, or its one process.
 fn carriers(stack: &Stack) -> impl Iterator<Item = &Process> {
     stack.carriers.iter().chain(&stack.ups)
 }
@@ -64,7 +63,6 @@ fn of_topic(topic: &str, state: &str) -> String {
     format!("ringback_topic_jobs{{state=\"{state}\",topic=\"{topic}\"}}")
 }
 
-/// A job in each state, of a topic.
 async fn one_in_each_state(stack: &Stack, sink: &Sink, topic: &str) {
     let own = |id: &str| with(job(sink, id), "topic", topic);
     let pull = |id: &str| json!({"topic": topic, "id": id, "retry": {"preset": "none"}});

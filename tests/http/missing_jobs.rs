@@ -14,7 +14,7 @@ async fn a_job_that_a_repair_finds_gone_is_shown_as_missing_after_all_were_resta
     let server = stack.url("");
     let job = json!({"topic": "t", "id": "gone", "delay": "1h", "url": "http://127.0.0.1:9/"});
     stack.accept(&job).await;
-    for command in ["audit", "stats"] {
+    for command in ["check", "stats"] {
         let run = ringback(&server, &[command]).await;
         assert!(run.code == Some(0) && !run.out.contains("missing"), "{run:?}");
     }
@@ -22,17 +22,17 @@ async fn a_job_that_a_repair_finds_gone_is_shown_as_missing_after_all_were_resta
     for pool in keys::all::<Vec<u8>>(&mut client, "pool").await {
         keys::run(&mut client, &[b"DEL", &pool]).await;
     }
-    let run = ringback(&server, &["audit"]).await;
+    let run = ringback(&server, &["check"]).await;
     assert!(run.code == Some(1) && run.out.contains("a repair counts them as missing"), "{run:?}");
-    let run = ringback(&server, &["audit", "--repair"]).await;
+    let run = ringback(&server, &["check", "--repair"]).await;
     assert!(run.code == Some(0) && run.out.contains("missing jobs        1, "), "{run:?}");
 
     stack.redis_mut().restart().await;
     stack.apis[0].restart();
     stack.carriers[0].restart();
     stack.ready(SOON).await;
-    let audit = stack.audit().await;
-    assert_eq!((audit.clean, audit.found, audit.missing), (true, 0, 1), "{audit:?}");
+    let check = stack.check().await;
+    assert_eq!((check.clean, check.found, check.missing), (true, 0, 1), "{check:?}");
     let states = stack.stats().await["states"].clone();
     assert_eq!((&states["missing"], &states["purged"]), (&json!(1), &json!(0)), "{states}");
     let run = ringback(&server, &["stats"]).await;
@@ -45,7 +45,7 @@ async fn a_job_that_a_repair_finds_gone_is_shown_as_missing_after_all_were_resta
     .await;
     // It can be submitted again, and is then another job.
     assert_eq!(stack.submit(&job).await.0, 201);
-    let audit = stack.audit().await;
-    assert_eq!((audit.clean, audit.checked, audit.missing), (true, 1, 1), "{audit:?}");
+    let check = stack.check().await;
+    assert_eq!((check.clean, check.checked, check.missing), (true, 1, 1), "{check:?}");
     stack.forgo_audit();
 }

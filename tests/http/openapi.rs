@@ -50,13 +50,9 @@ async fn every_operation(options: StackOptions) {
     assert!(operations.len() >= 20, "{} operations", operations.len());
     let (mut wrong, mut sent, mut with_requests) = (Vec::new(), 0, BTreeSet::new());
     for (n, operation) in operations.iter().enumerate() {
-        let revival = if operation.is_of("revival") || operation.is_of("bulk") {
-            revival(&stack).await
-        } else {
-            "r".to_owned()
-        };
+        let bulk = if operation.is_of("bulk") { bulk(&stack).await } else { "b".to_owned() };
         let (topic, receipt) = ("t".to_owned(), receipt(&stack).await);
-        let names = Names { topic, id: format!("job-{n}"), receipt, revival };
+        let names = Names { topic, id: format!("job-{n}"), receipt, bulk };
         if operation.is_of_history() {
             // One of the operations detaches the archive, and an archiver attaches it again.
             attached(&stack).await;
@@ -134,16 +130,15 @@ async fn end(stack: &Stack, id: &str) {
     .await;
 }
 
-/// The id of a redrive: of a new one, or, where too many are running, of one of these.
-async fn revival(stack: &Stack) -> String {
+/// The id of a new bulk operation.
+async fn bulk(stack: &Stack) -> String {
     // No carrier ends them.
     let running = stack.get("/v1/bulk").await.json();
     for bulk in running["items"].as_array().into_iter().flatten() {
         stack.delete(&format!("/v1/bulk/{}", bulk["id"].as_str().expect("an id"))).await.expect(200);
     }
-    stack.post_empty("/v1/topics/t/dead/revive").await;
-    let known = stack.get("/v1/topics/t/revivals").await.json();
-    known["items"][0]["id"].as_str().unwrap_or_else(|| panic!("no revival in {known}")).to_owned()
+    let begun = stack.post_empty("/v1/topics/t/dead/revive").await.expect(202);
+    begun["id"].as_str().expect("an id").to_owned()
 }
 
 /// The receipt of a job that is reserved for requests that need one.

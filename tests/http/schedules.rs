@@ -301,7 +301,7 @@ async fn a_schedule_that_nothing_leads_to_is_found_by_the_audit_and_repaired() {
     for key in keys.iter().filter(|key| key.ends_with(":schedule-times") || key.contains("{meta}")) {
         redis::cmd("DEL").arg(key).query_async::<()>(&mut redis).await.expect("DEL");
     }
-    let found = stack.get("/v1/audit").await.expect(200);
+    let found = stack.get("/v1/check").await.expect(200);
     let details: Vec<_> = found["findings"]
         .as_array()
         .expect("a list")
@@ -314,7 +314,7 @@ async fn a_schedule_that_nothing_leads_to_is_found_by_the_audit_and_repaired() {
         details.iter().any(|d| d.contains("does not fire")) && details.iter().any(|d| d.contains("no list"))
     );
     assert_eq!(stack.get("/v1/schedules/tick").await.status, 404);
-    let repaired = stack.post_empty("/v1/audit/repair").await.expect(200);
+    let repaired = stack.post_empty("/v1/check/repair").await.expect(200);
     assert_eq!(repaired["clean"], true, "{repaired}");
     stack.carriers[0].cont();
     let fired = get(&stack, "tick").await["fired"].clone();

@@ -125,7 +125,6 @@ fn refused() -> Vec<Case> {
     ]
 }
 
-/// The vector.
 fn valid(name: &'static str) -> Case {
     Case {
         name,

@@ -18,7 +18,6 @@ use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 const SECRETS: &str = "/v1/topics/e2e/secrets";
 const NOTICES: [&str; 2] = ["ringback.on-dead", "ringback.on-done"];
-/// The secret of the installation.
 const INSTALLATION: &str = "whsec_aW5zdGFsbGF0aW9uIHNlY3JldCBvZiB0ZXN0cw==";
 const KEY_1: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
 

@@ -169,7 +169,7 @@ async fn a_topic_or_an_origin_beyond_the_limit_is_refused_with_the_limit_and_wha
     let (status, problem) = stack.post_empty("/v1/topics/new/pause").await.parts();
     assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
     // A repair corrects the count, and then the refused job is accepted.
-    let (status, audit) = stack.post_empty("/v1/audit/repair").await.parts();
-    assert_eq!((status, &audit["clean"], &audit["repaired"]), (200, &json!(true), &json!(4)), "{audit}");
+    let (status, check) = stack.post_empty("/v1/check/repair").await.parts();
+    assert_eq!((status, &check["clean"], &check["repaired"]), (200, &json!(true), &json!(4)), "{check}");
     assert_eq!(stack.submit(&job("new", "a", "http://127.0.0.1:9/")).await.0, 201);
 }

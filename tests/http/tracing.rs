@@ -185,7 +185,6 @@ fn spans(collector: &Sink) -> Vec<Exported> {
     found
 }
 
-/// Attributes with their values as text.
 fn texts(attributes: Vec<KeyValue>) -> Vec<(String, String)> {
     let text = |value: Option<Value>| match value {
         Some(Value::StringValue(text)) => text,

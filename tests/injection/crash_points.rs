@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::history::{FaultClass, Invariant, Verdict};
+use ringback_testkit::history::{FaultClass, Invariant, InvariantResult};
 use ringback_testkit::recorded::{Bounds, Recorded};
 use ringback_testkit::{Persistence, RedisServer, Role, Sink, Stack, StackOptions, variable};
 
@@ -98,7 +98,8 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
         let report = recorded.check();
         show(&format!("{name}, seed {}: {counts:?} in {took:?}\n{report}", plan.seed));
         let totals = &report.totals;
-        let (wrong, stale) = (totals.lost + totals.early + totals.invented, report.standing(Invariant::I7));
+        let (wrong, stale) =
+            (totals.lost + totals.early + totals.invented, report.standing(Invariant::Fencing));
         Reached::new(Figure::Kills, &format!("crash points, {name}"), counts.kills.into())
             .wrong(wrong)
             .write();
@@ -109,8 +110,17 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
         );
         pauses.wrong(stale.violations).write();
         recorded.assert_clean(&report, &format!("seed {}", plan.seed));
-        let held = |invariant| report.standing(invariant).verdict == Verdict::Held;
-        assert!([Invariant::I1, Invariant::I2, Invariant::I7, Invariant::I10].into_iter().all(held));
+        let held = |invariant| report.standing(invariant).verdict == InvariantResult::Held;
+        assert!(
+            [
+                Invariant::NothingLost,
+                Invariant::ContentUnchanged,
+                Invariant::Fencing,
+                Invariant::RecordsIndexed
+            ]
+            .into_iter()
+            .all(held)
+        );
         assert_eq!((report.totals.lost, report.totals.early, report.totals.invented), (0, 0, 0));
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::crash_points::{Counts, Ends, Plan, quota_points, supervise};
-use crate::redis_errors::{FAULTS, Outcome, outcome};
+use crate::redis_errors::{ErrorEffect, FAULTS, outcome};
 use crate::seed::seed;
 
 const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
@@ -132,9 +132,9 @@ async fn each_error_of_redis_at_a_draw_has_its_outcome() {
         proxy.disarm();
         let (status, text) = (reply.status, String::from_utf8_lossy(&reply.body).into_owned());
         let is_right = match outcome(CALL, fault) {
-            Outcome::Unavailable => status == 503 && text.contains("\"detail\""),
-            Outcome::Served => status == 201,
-            Outcome::Either | Outcome::Repeated => false,
+            ErrorEffect::Unavailable => status == 503 && text.contains("\"detail\""),
+            ErrorEffect::Served => status == 201,
+            ErrorEffect::Either | ErrorEffect::Repeated => false,
         };
         if !was_made || !is_right {
             wrong.push(format!("{name}, made: {was_made}: {status} {text}"));

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::calls::Client;
 use self::table::{ANSWERED, ELSEWHERE, REPEATED, SELDOM};
-pub(crate) use self::table::{FAULTS, Outcome, outcome};
+pub(crate) use self::table::{ErrorEffect, FAULTS, outcome};
 use crate::crash_points::{Tour, store_calls};
 use crate::seed::seed;
 use crate::sources::root;
@@ -46,7 +46,7 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     fs::write(&feeds, feed_of(&directory.path().join("orders.db"))).expect("a file");
     let feeds = feeds.display().to_string();
     let options = options.count(Role::Feed, 1).role_env(Role::Feed, "RINGBACK_FEEDS", &feeds);
-    // The audit at the end is in the history: the proxy ends with this test.
+    // The check at the end is in the history: the proxy ends with this test.
     let mut stack = options.env("RINGBACK_SHARDS", "1").unaudited().start().await;
     let recorded = Arc::new(Recorded::start("errors of redis", &Bounds::default()));
     let fault = recorded.fault("error", FaultClass::Network);
@@ -75,7 +75,7 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
         }
         for (place, call) in REPEATED.iter().enumerate().filter(|(place, _)| is_chosen(place)) {
             let (_, fault) = FAULTS[(first + place) % FAULTS.len()];
-            assert_eq!(outcome(call, fault), Outcome::Repeated);
+            assert_eq!(outcome(call, fault), ErrorEffect::Repeated);
             proxy.arm(call, fault);
             cells += 1;
         }

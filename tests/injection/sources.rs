@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All of `crates/*/src`.
 pub(crate) fn sources() -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root().join("crates")];
@@ -20,7 +19,6 @@ pub(crate) fn sources() -> Vec<PathBuf> {
     files
 }
 
-/// The root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository").to_owned()
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::{MoveResult, Settled, SubmitResult};
+use ringback_core::contract::{MoveResult, SettleResult, SubmitResult};
 use ringback_core::job::{Due, IfExists, NewJob};
 use ringback_core::outcome::Outcome;
 
@@ -35,7 +35,7 @@ async fn paused() -> (Workbench, MultiplexedConnection, Vec<NewJob>) {
 
 /// Resumes the topic and reserves each of `count` jobs once.
 async fn all_are_delivered_once(bench: &Workbench, redis: &mut MultiplexedConnection, count: usize) {
-    bench.audit().await;
+    bench.check().await;
     bench.store().resume(&bench.key(TOPIC, "a").topic).await.expect("resume");
     let mut keys = Vec::new();
     loop {
@@ -50,7 +50,7 @@ async fn all_are_delivered_once(bench: &Workbench, redis: &mut MultiplexedConnec
     assert_eq!(keys.len(), count);
     let left: Vec<Vec<u8>> = keys::all(redis, "front:*").await;
     assert_eq!((queued(redis).await, left.len()), (0, 0));
-    bench.audit().await;
+    bench.check().await;
 }
 
 /// Submits jobs, of which all must be answered so.
@@ -131,7 +131,7 @@ async fn a_lane_whose_last_job_is_cancelled_leaves_no_queue_and_no_turn() {
         let left: Vec<Vec<u8>> = keys::all(&mut redis, name).await;
         assert!(left.is_empty(), "{left:?}");
     }
-    bench.audit().await;
+    bench.check().await;
 }
 
 /// Cancels jobs until their queue has been cleaned in part. Returns the others.
@@ -154,7 +154,7 @@ async fn partly_cleaned(
     let in_front: usize = ask(redis, &[b"LLEN", &front]).await;
     let in_list: usize = ask(redis, &[b"LLEN", &list]).await;
     assert!(in_front > 0 && in_list > 0, "{in_front} and {in_list} entries");
-    bench.audit().await;
+    bench.check().await;
     others
 }
 
@@ -169,9 +169,9 @@ async fn a_queue_that_was_cleaned_in_part_is_reserved_in_its_order() {
     assert!(age >= Some(begun.since(oldest.due)), "{age:?}");
     // One that goes back comes again, and one that is replaced keeps its place.
     let first = bench.take_one(&others[0].key).await;
-    assert_eq!(bench.settle(first, release(ms(0))).await, Settled::Applied);
+    assert_eq!(bench.settle(first, release(ms(0))).await, SettleResult::Applied);
     submit(&bench, &[replacing(&bench, others[1].clone().content(1))], SubmitResult::Replaced).await;
-    bench.audit().await;
+    bench.check().await;
     let mut taken = Vec::new();
     loop {
         let leases = bench.take(3).await;
@@ -185,7 +185,7 @@ async fn a_queue_that_was_cleaned_in_part_is_reserved_in_its_order() {
     taken.remove(at);
     assert_eq!(taken, others.into_iter().map(|job| job.key).collect::<Vec<_>>());
     assert_eq!(queued(&mut redis).await, 0);
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -202,13 +202,13 @@ async fn consumers_take_from_a_queue_that_was_cleaned_in_part() {
         }
         for job in pulled.jobs {
             taken.push(job.key);
-            assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
+            assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, SettleResult::Applied);
         }
     }
     assert_eq!(taken, others.into_iter().map(|job| job.key).collect::<Vec<_>>());
     let left: Vec<Vec<u8>> = keys::all(&mut redis, "front:*").await;
     assert!(left.is_empty(), "{left:?}");
-    bench.audit().await;
+    bench.check().await;
 }
 
 /// The number of entries of all slots, and of the notes of cancelled ones.
@@ -217,7 +217,7 @@ async fn in_slots(redis: &mut MultiplexedConnection) -> (usize, usize) {
     for key in keys::all::<Vec<u8>>(redis, "slot:*").await {
         entries += ask::<usize>(redis, &[b"LLEN", &key]).await;
     }
-    for key in keys::all::<Vec<u8>>(redis, "void:*").await {
+    for key in keys::all::<Vec<u8>>(redis, "cancelled:*").await {
         notes += ask::<usize>(redis, &[b"SCARD", &key]).await;
     }
     (entries, notes)
@@ -245,5 +245,5 @@ async fn far_jobs_cancelled_moved_and_run_leave_no_growing_slot() {
     }
     let (entries, notes) = in_slots(&mut redis).await;
     assert!(entries - notes == expected && notes <= jobs.len() + 100, "{entries} entries, {notes} cancelled");
-    bench.audit().await;
+    bench.check().await;
 }

@@ -7,8 +7,8 @@ use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    AckResult, BulkStart, BulkTarget, DeadFilter, FeedHold, FeedLease, MAX_FEED_LEASE, OutboxAck, Settled,
-    TakenBulk, WorkerId,
+    AckResult, BulkStart, BulkTarget, DeadFilter, FeedHold, FeedLease, MAX_FEED_LEASE, OutboxAck,
+    SettleResult, TakenBulk, WorkerId,
 };
 use ringback_core::job::Job;
 use ringback_core::limits::{MAX_LOCK_TTL, MAX_NOTICE_DELAY};
@@ -35,7 +35,6 @@ async fn set(redis: &mut MultiplexedConnection, field: &[u8], value: u128) {
     run(redis, &[b"HSET", shard.as_bytes(), field, value.to_string().as_bytes()]).await;
 }
 
-/// The key of the installation with this name.
 async fn of_installation(redis: &mut MultiplexedConnection, name: &str) -> String {
     all(redis, name).await.pop().expect("the key is there")
 }
@@ -75,7 +74,7 @@ async fn a_carrier_whose_lock_is_not_known_counts_as_alive_for_the_longest_lock(
 /// Moves the only batch of leases ahead, with its job, as if it had been granted before the step.
 async fn move_lease_ahead(redis: &mut MultiplexedConnection, job: &Job) {
     let (leases, batches, runs) =
-        (key(redis, "leases").await, key(redis, "batches").await, key(redis, "runs").await);
+        (key(redis, "leases").await, key(redis, "batches").await, key(redis, "states").await);
     let numbers: Vec<Vec<u8>> = members(redis, &leases).await;
     let [number] = numbers.as_slice() else { panic!("{numbers:?}") };
     let later = u64::from_be_bytes(number.as_slice().try_into().expect("a number"));
@@ -103,7 +102,7 @@ async fn move_lease_ahead(redis: &mut MultiplexedConnection, job: &Job) {
 
 /// The deadline of a reserved job, as it is stored.
 async fn deadline(redis: &mut MultiplexedConnection, job: &Job) -> Timestamp {
-    let runs = key(redis, "runs").await;
+    let runs = key(redis, "states").await;
     let state: Vec<u8> = ask(redis, &[b"HGET", runs.as_bytes(), &job.key.locator().0]).await;
     Timestamp::from_millis(state[33..39].iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
 }
@@ -117,7 +116,7 @@ async fn a_lease_that_was_granted_before_runs_out_after_its_own_length() {
     let pass = bench.recover(10).await;
     assert_eq!((pass.moved, pass.other), (0, 0), "it begins anew");
     assert!(pass.next_lease.is_some_and(|next| next < 2 * BRIEF), "{pass:?}");
-    bench.audit().await;
+    bench.check().await;
     bench.recover_until(&lease.key, State::Ready).await;
 }
 
@@ -132,7 +131,7 @@ async fn a_long_lease_that_was_granted_before_is_not_cut_short() {
     assert!(pass.next_lease.is_some_and(|next| next > LOOK_AGAIN / 2 && next <= LOOK_AGAIN), "{pass:?}");
     let lasts = deadline(&mut redis, &job).await.since(granted);
     assert!(lasts >= 2 * STEP && lasts < 2 * STEP + SOON, "{lasts:?}");
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -155,7 +154,7 @@ async fn a_dead_letter_notice_that_was_stored_before_is_due() {
     let entries: Vec<Vec<u8>> = members(&mut redis, &outbox).await;
     move_ahead(&mut redis, &outbox, &entries[0], STEP.as_millis()).await;
     let at: f64 = ask(&mut redis, &[b"ZSCORE", outbox.as_bytes(), &entries[0]]).await;
-    set(&mut redis, b"tell_at", at as u128).await;
+    set(&mut redis, b"next_notice_at", at as u128).await;
     assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
     let (store, shard) = (bench.store(), bench.shard());
     let found = store.outbox(shard, 10).await.expect("outbox").pending;
@@ -170,19 +169,19 @@ async fn a_dead_letter_notice_that_was_stored_before_is_due() {
 }
 
 #[tokio::test]
-async fn a_redrive_whose_carrier_died_before_is_taken_after_the_longest_claim() {
+async fn a_bulk_revive_whose_carrier_died_before_is_taken_after_the_longest_claim() {
     let (bench, mut redis) = bench().await;
     let store = bench.store();
     let filter =
         DeadFilter { topic: TOPIC.parse().expect("a topic"), reason: None, after: None, before: None };
     let begun = store.start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
-    let BulkStart::Bulk(redrive) = begun else { panic!("{begun:?}") };
+    let BulkStart::Bulk(bulk) = begun else { panic!("{begun:?}") };
     store.take_bulk(WorkerId([1; 8]), ms(200)).await.expect("take");
     let running = of_installation(&mut redis, "reviving").await;
-    move_ahead(&mut redis, &running, &redrive.id.0, STEP.as_millis()).await;
+    move_ahead(&mut redis, &running, &bulk.id.0, STEP.as_millis()).await;
     let taken = store.take_bulk(WorkerId([2; 8]), ms(200)).await.expect("take");
     assert!(matches!(taken, TakenBulk::Later(wait) if wait <= MAX_LOCK_TTL), "{taken:?}");
-    move_ahead(&mut redis, &running, &redrive.id.0, STEP.as_millis()).await;
+    move_ahead(&mut redis, &running, &bulk.id.0, STEP.as_millis()).await;
     let next = store.heartbeat("live", ms(200)).await.expect("heartbeat").next_bulk;
     assert!(next.is_some_and(|wait| wait <= MAX_LOCK_TTL), "{next:?}");
 }
@@ -207,7 +206,7 @@ async fn a_due_lane_that_went_behind_others_before_is_promoted() {
     let job = bench.accept(bench.job("a").after(ms(1))).await;
     until(job.due).await;
     let (turns, later) =
-        (key(&mut redis, "turns").await, u128::from(now().as_millis()) + 2 * FLOOR.as_millis());
+        (key(&mut redis, "due_lanes").await, u128::from(now().as_millis()) + 2 * FLOOR.as_millis());
     run(&mut redis, &[b"ZADD", turns.as_bytes(), later.to_string().as_bytes(), &lane()]).await;
     set(&mut redis, b"next", later).await;
     assert_eq!(bench.promote(10).await.moved, 1);
@@ -219,7 +218,7 @@ async fn a_tombstone_segment_that_began_before_begins_now() {
     bench.job_in(State::Done, bench.job("a")).await;
     set(&mut redis, b"segment_at", u128::from(now().as_millis()) + STEP.as_millis()).await;
     let lease = bench.reserved(bench.job("b")).await;
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     let shard = key(&mut redis, "shard").await;
     let began: u64 = cmd("HGET").arg(&shard).arg("segment_at").query_async(&mut redis).await.expect("HGET");
     assert!(began <= now().as_millis(), "{began}");

@@ -1,4 +1,4 @@
-//! The audit in Redis, on damage made by hand: each kind is found and, where possible, repaired, and the jobs go on.
+//! The check in Redis, on damage made by hand: each kind is found and, where possible, repaired, and the jobs go on.
 
 mod counts;
 mod expired_leases;
@@ -10,7 +10,7 @@ mod under_load;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::{Audit, DamageKind, MAX_FINDINGS, Options, Repair, StoreError};
+use ringback_core::contract::{Check, DamageKind, MAX_FINDINGS, Options, Repair, StoreError};
 use ringback_core::job::{Job, NewJob};
 use ringback_core::state::State;
 use ringback_store::{Store, settings};
@@ -55,7 +55,7 @@ impl Ground {
         let reserved = bench.job_in(State::Reserved, bench.job("reserved").timeout(LONG)).await;
         let pull = bench.accept(bench.pull_job("pull")).await;
         let ready = bench.accept(bench.job("ready")).await;
-        bench.audit().await;
+        bench.check().await;
         Self { bench, redis, near, far, large, retried, dead, reserved, pull, ready }
     }
 
@@ -71,47 +71,46 @@ impl Ground {
         key_of(&mut self.redis, name, end).await
     }
 
-    async fn audit(&self, repair: Repair) -> Audit {
-        self.bench.store().audit(repair).await.expect("audit")
+    async fn check(&self, repair: Repair) -> Check {
+        self.bench.store().check(repair).await.expect("check")
     }
 
     /// That something of these kinds is found and can be put right, and that all is well afterwards.
     async fn mended(&mut self, damage: &str, kinds: &[DamageKind]) {
-        let found = self.audit(Repair::No).await;
+        let found = self.check(Repair::No).await;
         let found_kinds: Vec<_> = found.found.keys().copied().collect();
         assert_eq!(found_kinds, kinds, "{damage}: {found:#?}");
         assert!(!found.is_clean() && found.repaired == 0, "{damage}: {found:#?}");
-        assert_eq!(self.audit(Repair::No).await.found, found.found, "{damage}: looking changes nothing");
-        let repaired = self.audit(Repair::Yes).await;
+        assert_eq!(self.check(Repair::No).await.found, found.found, "{damage}: looking changes nothing");
+        let repaired = self.check(Repair::Yes).await;
         assert!(repaired.total() > 0 && repaired.is_clean(), "{damage}: {repaired:#?}");
         assert!(repaired.findings.iter().all(|finding| finding.is_repaired), "{damage}: {repaired:#?}");
-        let left = self.audit(Repair::No).await;
+        let left = self.check(Repair::No).await;
         assert!(left.total() == 0 && left.compared == left.shards, "{damage}: {left:#?}");
-        self.bench.audit().await;
+        self.bench.check().await;
     }
 
     async fn mended_nothing(&self) {
-        let audit = self.audit(Repair::Yes).await;
-        assert_eq!((audit.total(), audit.stale), (0, 0), "{audit:#?}");
+        let check = self.check(Repair::Yes).await;
+        assert_eq!((check.total(), check.stale), (0, 0), "{check:#?}");
     }
 
-    /// A field of a hash.
     async fn read(&mut self, hash: &[u8], field: &[u8]) -> Vec<u8> {
         redis::cmd("HGET").arg(hash).arg(field).query_async(&mut self.redis).await.expect("HGET")
     }
 
     /// That something is found and cannot be put right.
-    async fn kept(&mut self, damage: &str, kind: DamageKind) -> Audit {
-        let found = self.audit(Repair::No).await;
+    async fn kept(&mut self, damage: &str, kind: DamageKind) -> Check {
+        let found = self.check(Repair::No).await;
         assert!(found.found.contains_key(&kind), "{damage}: {found:#?}");
-        let repaired = self.audit(Repair::Yes).await;
+        let repaired = self.check(Repair::Yes).await;
         assert!(repaired.found.contains_key(&kind) && !repaired.is_clean(), "{damage}: {repaired:#?}");
         found
     }
 }
 
-fn named(audit: &Audit, job: &Job) -> bool {
-    audit.findings.iter().any(|finding| {
+fn named(check: &Check, job: &Job) -> bool {
+    check.findings.iter().any(|finding| {
         finding.topic.as_deref() == Some(job.key.topic.as_str())
             && finding.id.as_deref() == Some(job.key.id.as_str())
     })
@@ -136,7 +135,7 @@ async fn a_job_that_lost_its_due_time_is_found_and_linked_again() {
     for job in [ground.near.clone(), ground.retried.clone()] {
         let due = ground.of("due:", &lane()).await;
         ground.run(&[b"ZREM", &due, &entry(&job)]).await;
-        let found = ground.audit(Repair::No).await;
+        let found = ground.check(Repair::No).await;
         assert!(named(&found, &job) && found.total() == 1, "{found:#?}");
         ground.mended("no due time", &[DamageKind::Unindexed]).await;
         assert_eq!(ground.bench.get(&job.key).await, job);
@@ -151,13 +150,13 @@ async fn a_job_that_lost_its_entry_in_a_slot_is_found_and_linked_again() {
         let item = [entry(&job), lane()].concat();
         ground.run(&[b"LREM", &slot, b"0", &item]).await;
         ground.mended("no place in its slot", &[DamageKind::Unindexed]).await;
-        let void = ground.of("void:", slot_of(&job).as_bytes()).await;
+        let void = ground.of("cancelled:", slot_of(&job).as_bytes()).await;
         ground.run(&[b"SADD", &void, &item]).await;
-        let found = ground.audit(Repair::No).await;
+        let found = ground.check(Repair::No).await;
         assert!(named(&found, &job) && found.total() == 1, "{found:#?}");
-        let repaired = ground.audit(Repair::Yes).await;
+        let repaired = ground.check(Repair::Yes).await;
         assert!(repaired.is_clean() && repaired.total() == 1, "{repaired:#?}");
-        ground.bench.audit().await;
+        ground.bench.check().await;
         assert_eq!(ground.bench.get(&job.key).await, job);
     }
 }
@@ -169,12 +168,12 @@ async fn a_job_that_lost_its_entry_in_a_queue_is_found_and_delivered() {
     let (queue, pulls) = (ground.of("ready:", &lane()).await, ground.of("ready:", &pull_lane()).await);
     ground.run(&[b"LREM", &queue, b"0", &entry(&ready)]).await;
     ground.run(&[b"LREM", &pulls, b"0", &entry(&pull)]).await;
-    let found = ground.audit(Repair::No).await;
+    let found = ground.check(Repair::No).await;
     assert!(named(&found, &ready) && named(&found, &pull) && found.total() == 2, "{found:#?}");
     ground.mended("no place in the queue", &[DamageKind::Unindexed]).await;
     ground.bench.take_one(&ready.key).await;
     ground.bench.pull_one(&pull.key, LONG).await;
-    ground.bench.audit().await;
+    ground.bench.check().await;
 }
 
 #[tokio::test]
@@ -187,14 +186,14 @@ async fn a_lease_that_nobody_would_look_at_is_found_and_runs_out_again() {
         ("neither", vec![b"DEL", &leases, &batches]),
     ] {
         ground.run(&words).await;
-        let found = ground.audit(Repair::No).await;
+        let found = ground.check(Repair::No).await;
         assert!(named(&found, &ground.reserved), "{damage}: {found:#?}");
         ground.mended(damage, &[DamageKind::Unindexed]).await;
     }
     let brief = ground.bench.accept(ground.bench.job("brief").timeout(BRIEF)).await;
     assert_eq!(ground.bench.take(2).await.len(), 2);
     ground.run(&[b"DEL", &leases, &batches]).await;
-    assert!(ground.audit(Repair::Yes).await.is_clean());
+    assert!(ground.check(Repair::Yes).await.is_clean());
     ground.bench.recover_until(&brief.key, State::Ready).await;
 }
 
@@ -203,7 +202,7 @@ async fn a_dead_job_that_would_never_be_evicted_is_found_and_linked_again() {
     let mut ground = Ground::new().await;
     let dead = ground.key("dead").await;
     ground.run(&[b"DEL", &dead]).await;
-    let found = ground.audit(Repair::No).await;
+    let found = ground.check(Repair::No).await;
     assert!(named(&found, &ground.dead), "{found:#?}");
     ground.mended("no dead letter", &[DamageKind::Unindexed]).await;
     assert_eq!(ground.bench.get(&ground.dead.key).await, ground.dead);
@@ -214,7 +213,7 @@ async fn lanes_and_slots_without_an_index_entry_are_found_and_linked_again() {
     let mut ground = Ground::new().await;
     let slot = slot_of(&ground.far);
     let (lanes, pulls) = (ground.key("lanes").await, ground.key("pulls").await);
-    let (turns, slots) = (ground.key("turns").await, ground.key("slots").await);
+    let (turns, slots) = (ground.key("due_lanes").await, ground.key("slots").await);
     ground.run(&[b"DEL", &lanes]).await;
     ground.mended("no turn", &[DamageKind::Schedule]).await;
     ground.run(&[b"DEL", &pulls]).await;
@@ -233,7 +232,7 @@ async fn lanes_and_slots_without_an_index_entry_are_found_and_linked_again() {
 async fn wrong_next_times_are_found_and_repaired() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
-    for field in [b"lease_at".as_slice(), b"dead_at", b"tell_at", b"slot"] {
+    for field in [b"lease_at".as_slice(), b"dead_at", b"next_notice_at", b"slot"] {
         for wrong in [LATE, b"0"] {
             ground.run(&[b"HSET", &shard, field, wrong]).await;
             ground.mended(&field.escape_ascii().to_string(), &[DamageKind::WakeAt]).await;
@@ -287,7 +286,7 @@ async fn damage_that_cannot_be_repaired_is_reported_and_stays() {
     );
 
     let mut ground = Ground::new().await;
-    let (pool, runs) = (ground.key("pool").await, ground.key("runs").await);
+    let (pool, runs) = (ground.key("pool").await, ground.key("states").await);
     ground.run(&[b"HSET", &pool, b"too short", b"\x01\x00"]).await;
     ground.run(&[b"HSET", &runs, &ground.near.key.locator().0, b"\x01\x00"]).await;
     assert_eq!(ground.kept("unreadable", DamageKind::Unreadable).await.found[&DamageKind::Unreadable], 2);
@@ -303,11 +302,11 @@ async fn due_times_that_lead_to_no_delayed_job_are_removed_by_a_repair() {
         ground.run(&[b"RPUSH", &slot, &item]).await;
     }
     let before = ground.bench.stats().await;
-    assert!(ground.audit(Repair::Yes).await.is_clean());
+    assert!(ground.check(Repair::Yes).await.is_clean());
     assert_eq!(ground.bench.promote(10).await.moved, 0, "nothing is due");
     let far = ground.far.key.clone();
     ground.bench.store().run(&far, ground.bench.token()).await.expect("run");
-    ground.bench.audit().await;
+    ground.bench.check().await;
     let after = ground.bench.stats().await.states;
     assert_eq!((after.delayed, after.ready), (before.states.delayed - 1, before.states.ready + 1));
 }
@@ -315,7 +314,7 @@ async fn due_times_that_lead_to_no_delayed_job_are_removed_by_a_repair() {
 #[tokio::test]
 async fn what_is_left_of_a_job_without_a_record_is_found_and_removed() {
     let mut ground = Ground::new().await;
-    let runs = ground.key("runs").await;
+    let runs = ground.key("states").await;
     ground.run(&[b"HSET", &runs, b"nobody's job", &[1; 67]]).await;
     ground.mended("a run of no job", &[DamageKind::StateRecord]).await;
 }
@@ -333,11 +332,11 @@ async fn entries_that_lead_nowhere_are_counted_and_are_no_findings() {
     for n in 0..5 {
         ground.bench.accept(ground.bench.job(&format!("job-{n}"))).await;
     }
-    let before = ground.audit(Repair::No).await;
+    let before = ground.check(Repair::No).await;
     assert_eq!((before.total(), before.stale), (0, 4), "{before:#?}");
     // So a cancelled job's entry stays until it is met.
     ground.bench.cancel(&ground.ready.key).await;
-    assert_eq!(ground.audit(Repair::No).await.stale, 5);
+    assert_eq!(ground.check(Repair::No).await.stale, 5);
 }
 
 #[tokio::test]
@@ -349,12 +348,12 @@ async fn of_very_many_findings_the_first_are_listed_and_all_are_repaired() {
     }
     let queue = ground.of("ready:", &lane()).await;
     ground.run(&[b"DEL", &queue]).await;
-    let found = ground.audit(Repair::No).await;
+    let found = ground.check(Repair::No).await;
     assert_eq!((found.total(), found.findings.len()), (1201, MAX_FINDINGS));
     assert_eq!(found.checked, 8 + 1200);
-    let repaired = ground.audit(Repair::Yes).await;
+    let repaired = ground.check(Repair::Yes).await;
     assert!(repaired.is_clean() && repaired.repaired == 1201, "{repaired:#?}");
-    ground.bench.audit().await;
+    ground.bench.check().await;
     let mut taken = 0;
     while let leases = ground.bench.take(500).await
         && !leases.is_empty()
@@ -369,9 +368,9 @@ async fn a_store_that_is_away_cannot_be_audited() {
     let mut server = RedisServer::start().await;
     let options = Options { url: server.url(), ..settings::defaults(ms(500)) };
     let store = Store::open(options).expect("a store");
-    assert!(matches!(store.audit(Repair::No).await, Err(StoreError::Unprepared)));
+    assert!(matches!(store.check(Repair::No).await, Err(StoreError::Unprepared)));
     store.prepare().await.expect("the store is fit");
     server.kill();
-    let error = store.audit(Repair::No).await.expect_err("nobody answers");
+    let error = store.check(Repair::No).await.expect_err("nobody answers");
     assert!(error.is_transient(), "{error}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
-use ringback_core::contract::{Cancelled, MoveResult, Settled, SubmitResult};
+use ringback_core::contract::{Cancelled, MoveResult, SettleResult, SubmitResult};
 use ringback_core::job::{Due, Job};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -43,8 +43,9 @@ async fn move_slot(redis: &mut MultiplexedConnection, to: u64) {
     let from = slot(redis).await;
     let (old, new) = (key(redis, &format!("slot:{from}")).await, key(redis, &format!("slot:{to}")).await);
     run(redis, &[b"RENAME", old.as_bytes(), new.as_bytes()]).await;
-    if is_there(redis, &format!("void:{from}")).await {
-        let (old, new) = (key(redis, &format!("void:{from}")).await, key(redis, &format!("void:{to}")).await);
+    if is_there(redis, &format!("cancelled:{from}")).await {
+        let (old, new) =
+            (key(redis, &format!("cancelled:{from}")).await, key(redis, &format!("cancelled:{to}")).await);
         run(redis, &[b"RENAME", old.as_bytes(), new.as_bytes()]).await;
     }
     let slots = key(redis, "slots").await;
@@ -89,18 +90,18 @@ async fn a_far_job_is_delayed_and_can_be_cancelled() {
     let goes = bench.accept(bench.job("goes").after(HOURS)).await;
     assert_eq!((stays.state, bench.state(&goes.key).await), (State::Delayed, Some(State::Delayed)));
     assert_eq!(slot(&mut redis).await, stays.due.as_millis() / WIDTH);
-    bench.audit().await;
+    bench.check().await;
     assert_eq!(bench.cancel(&goes.key).await, Cancelled::Cancelled { in_flight_unknown: false });
     let stats = bench.stats().await.states;
     assert_eq!((stats.delayed, stats.cancelled), (1, 1));
-    bench.audit().await;
+    bench.check().await;
     // With its last job a slot is gone.
     bench.cancel(&stays.key).await;
-    for name in ["slot:*", "void:*", "slots"] {
+    for name in ["slot:*", "cancelled:*", "slots"] {
         let left: Vec<String> = keys::all(&mut redis, name).await;
         assert!(left.is_empty(), "{left:?}");
     }
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -134,9 +135,9 @@ async fn a_slot_whose_time_is_near_is_put_in_order_bit_by_bit() {
     assert_eq!(kept, jobs.iter().map(entry).collect::<Vec<_>>());
     assert!(
         !is_there(&mut redis, "slots").await
-            && !is_there(&mut redis, &format!("void:{}", present() + 1)).await
+            && !is_there(&mut redis, &format!("cancelled:{}", present() + 1)).await
     );
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -154,12 +155,12 @@ async fn nothing_is_promoted_before_an_overdue_slot_is_in_order() {
     for gone in [jobs.remove(1), jobs.remove(4)] {
         bench.cancel(&gone.key).await;
     }
-    bench.audit().await;
+    bench.check().await;
     bench.promote_until(4).await;
     let taken: Vec<_> = bench.take(10).await.into_iter().map(|lease| lease.key).collect();
     assert_eq!(taken.len(), 4);
     assert!(jobs.iter().all(|job| taken.contains(&job.key)), "{taken:?}");
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -175,10 +176,10 @@ async fn a_far_job_that_was_cancelled_and_comes_again_counts() {
     bench.cancel(&job.key).await;
     keys::remove_tombstones(&mut redis).await;
     assert_eq!(bench.submit(&[new()]).await[0].answer, SubmitResult::Created);
-    bench.audit().await;
+    bench.check().await;
     move_slot(&mut redis, present()).await;
     bench.promote(10).await;
-    bench.audit().await;
+    bench.check().await;
     let due = key_of(&mut redis, "due:", &lane()).await;
     let kept = keys::members::<Vec<u8>>(&mut redis, due).await.len();
     assert_eq!((kept, bench.state(&job.key).await), (3, Some(State::Delayed)));
@@ -189,12 +190,12 @@ async fn a_retry_that_is_far_off_waits_in_a_slot() {
     let (bench, mut redis) = bench().await;
     let lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
-    assert_eq!(bench.settle(lease, retry(HOURS)).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, retry(HOURS)).await, SettleResult::Applied);
     let job = bench.get(&key).await;
     assert_eq!((job.state, slot(&mut redis).await), (State::Delayed, job.due.as_millis() / WIDTH));
-    bench.audit().await;
+    bench.check().await;
     bench.cancel(&key).await;
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -207,11 +208,11 @@ async fn a_late_success_ends_a_job_that_waits_in_a_slot() {
     for name in ["b", "c"] {
         bench.accept(bench.job(name).at(due)).await;
     }
-    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
-    bench.audit().await;
+    assert_eq!(bench.settle(late, Outcome::Complete).await, SettleResult::Late);
+    bench.check().await;
     move_slot(&mut redis, present()).await;
     bench.promote(10).await;
-    bench.audit().await;
+    bench.check().await;
     assert_eq!(bench.stats().await.states.delayed, 2);
 }
 
@@ -235,7 +236,7 @@ async fn a_far_job_cancelled_twice_stays_cancelled_however_its_slot_is_put_in_or
     kept.sort();
     expected.sort();
     assert_eq!(kept, expected);
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -254,7 +255,7 @@ async fn a_far_job_that_comes_again_for_another_origin_goes_to_that_one_alone() 
     let due = key_of(&mut redis, "due:", &lane()).await;
     let kept = keys::members::<Vec<u8>>(&mut redis, due).await.len();
     assert_eq!(kept, 2);
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -268,24 +269,24 @@ async fn a_job_that_is_ready_at_once_is_ready_while_a_slot_is_overdue() {
     bench.cancel(&jobs[0].key).await;
     let stats = bench.stats().await.states;
     assert_eq!((stats.delayed, stats.ready, stats.cancelled), (1, 1, 1));
-    bench.audit().await;
+    bench.check().await;
     bench.promote_until(1).await;
     assert_eq!(bench.take(10).await.len(), 2);
-    bench.audit().await;
+    bench.check().await;
 }
 
 /// As `Store::reschedule`, and the job as it is then.
 async fn reschedule(bench: &Workbench, job: &Job, due: Due) -> Job {
     let moved = bench.store().reschedule(&job.key, due, bench.token()).await.expect("reschedule");
     assert!(matches!(moved, MoveResult::Applied(_)), "{moved:?}");
-    bench.audit().await;
+    bench.check().await;
     bench.get(&job.key).await
 }
 
 async fn run_now(bench: &Workbench, job: &Job) -> Job {
     let moved = bench.store().run(&job.key, bench.token()).await.expect("run");
     assert!(matches!(moved, MoveResult::Applied(_)), "{moved:?}");
-    bench.audit().await;
+    bench.check().await;
     bench.get(&job.key).await
 }
 
@@ -355,7 +356,7 @@ async fn a_job_is_moved_while_its_slot_is_put_in_order() {
         if ready == 6 { Ok(()) } else { Err(ready) }
     })
     .await;
-    bench.audit().await;
+    bench.check().await;
     let states = bench.stats().await.states;
     assert_eq!((states.delayed, states.ready), (2, 6));
     let taken: Vec<_> = bench.take(10).await.into_iter().map(|lease| lease.key).collect();
@@ -377,20 +378,20 @@ async fn a_job_that_is_made_ready_is_ready_while_a_slot_is_overdue() {
     assert_eq!((run.state, moved.state), (State::Ready, State::Ready));
     bench.store().revive(&dead.key, bench.token()).await.expect("revive");
     assert_eq!(bench.get(&dead.key).await.state, State::Ready);
-    bench.audit().await;
+    bench.check().await;
     assert_eq!(bench.cancel(&job.key).await, Cancelled::Cancelled { in_flight_unknown: false });
-    bench.audit().await;
+    bench.check().await;
     // It goes back to its queue, and a failure makes it wait.
     let mut leases = bench.take(10).await;
     assert_eq!(leases.len(), 2);
     for lease in leases.drain(..) {
-        assert_eq!(bench.settle(lease, release(ms(0))).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, release(ms(0))).await, SettleResult::Applied);
     }
     assert_eq!(bench.get(&other.key).await.state, State::Ready);
-    bench.audit().await;
+    bench.check().await;
     for lease in bench.take(10).await {
-        assert_eq!(bench.settle(lease, retry(ms(1))).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, retry(ms(1))).await, SettleResult::Applied);
     }
     assert_eq!(bench.get(&other.key).await.state, State::Delayed);
-    bench.audit().await;
+    bench.check().await;
 }

@@ -132,7 +132,7 @@ async fn calls_in_flight_share_a_wait() {
         count => Err(count),
     };
     eventually(SOON, "many cancels are waited for a few times", few).await;
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn a_repetition_is_not_acknowledged_before_replicas_have_what_it_repeats()
     bench.store().prepare().await.expect("the replica keeps up again");
     let submitted = bench.submit(&[job]).await;
     assert_eq!(submitted[0].answer, SubmitResult::Repeated);
-    bench.audit().await;
+    bench.check().await;
 }
 
 /// A cluster each of whose masters has a replica.
@@ -242,7 +242,7 @@ async fn a_change_whose_confirmation_is_refused_is_not_said_to_be_undone() {
     assert!(matches!(submitted, Err(StoreError::Unreplicated)), "{submitted:?}");
     acl("+eval").await;
     assert_eq!(bench.submit(&[job]).await[0].answer, SubmitResult::Repeated);
-    bench.audit().await;
+    bench.check().await;
 }
 
 /// Whether a server has WAITAOF, as Redis since 7.2 and Valkey have.

@@ -1,11 +1,11 @@
-//! Content of Redis that no edge writes: another layout, epochs and times of long ago, more topics and lanes than fit.
+//! Content of Redis that no transition writes: another layout, epochs and times of long ago, more topics and lanes than fit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redis::cmd;
 use ringback_core::contract::{
-    AckResult, BulkStart, BulkTarget, DeadFilter, Lateness, Limit, OutboxAck, Settled, StoreError,
+    AckResult, BulkStart, BulkTarget, DeadFilter, Lateness, Limit, OutboxAck, SettleResult, StoreError,
     SubmitResult, WorkerId,
 };
 use ringback_core::outcome::Outcome;
@@ -37,7 +37,7 @@ async fn a_notice_time_that_is_too_early_is_corrected_by_the_next_read() {
     let (bench, mut redis) = bench().await;
     let key = bench.accept(bench.job("a")).await.key;
     let shard = key_of(&mut redis, "shard", b"").await;
-    run(&mut redis, &[b"HSET", &shard, b"tell_at", b"1"]).await;
+    run(&mut redis, &[b"HSET", &shard, b"next_notice_at", b"1"]).await;
     assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
     let outbox = bench.store().outbox(bench.shard(), 10).await.expect("outbox");
     assert!(outbox.pending.is_empty(), "{outbox:?}");
@@ -48,7 +48,7 @@ async fn a_notice_time_that_is_too_early_is_corrected_by_the_next_read() {
 }
 
 #[tokio::test]
-async fn a_missed_heartbeat_lets_another_carrier_take_a_redrive() {
+async fn a_missed_heartbeat_lets_another_carrier_take_a_bulk_revive() {
     let (bench, _redis) = bench().await;
     let heartbeat = async || bench.store().heartbeat("a", LONG).await.expect("members").next_bulk;
     assert_eq!(heartbeat().await, None);
@@ -60,8 +60,8 @@ async fn a_missed_heartbeat_lets_another_carrier_take_a_redrive() {
     let holder = WorkerId([1; 8]);
     bench.store().take_bulk(holder, LONG).await.expect("take");
     assert!(heartbeat().await.is_some_and(|wait| wait > LONG / 2 && wait <= LONG));
-    let BulkStart::Bulk(revival) = begun else { panic!("{begun:?}") };
-    bench.store().finish_bulk(revival.id, holder).await.expect("finish");
+    let BulkStart::Bulk(bulk) = begun else { panic!("{begun:?}") };
+    bench.store().finish_bulk(bulk.id, holder).await.expect("finish");
     assert_eq!(heartbeat().await, None);
 }
 
@@ -85,11 +85,11 @@ async fn a_job_that_ends_while_delayed_leaves_no_due_time_behind() {
     let late = bench.stale_lease(bench.job("b")).await;
     let current = bench.take_one(&late.key).await;
     bench.settle(current, retry(LONG)).await;
-    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.settle(late, Outcome::Complete).await, SettleResult::Late);
     let due = key_of(&mut redis, "due:", &lane()).await;
     let left: bool = cmd("EXISTS").arg(&due).query_async(&mut redis).await.expect("EXISTS");
     assert!(!left);
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn ended_jobs_evicted_early_are_counted() {
         states.push(bench.state(&bench.job(name).key).await);
     }
     assert_eq!(states, [None, Some(State::Done), Some(State::Done), Some(State::Done)]);
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn ended_jobs_evicted_after_their_time_are_not_counted() {
     }
     assert_eq!(bench.state(&bench.job("a").key).await, None);
     assert_eq!(bench.stats().await.evicted_early, 0);
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn of_very_many_topics_without_jobs_the_latest_are_known() {
     let counted = bench.stats().await.topics;
     assert_eq!(counted.len(), 10_000);
     assert!(counted.contains("store") && !counted.contains("topic-00000"));
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -176,9 +176,9 @@ async fn an_exchange_that_cannot_reserve_has_settled_and_counted_all_the_same() 
     assert!(matches!(unsettled.error, StoreError::Away(_)), "{:?}", unsettled.error);
     assert_eq!(unsettled.items.len(), 1);
     run(&mut redis, &[b"DEL", lanes.as_bytes()]).await;
-    bench.audit().await;
-    assert_eq!(bench.settle_all(unsettled.items).await, [Settled::Replayed]);
-    assert_eq!(bench.settle(same, Outcome::Complete).await, Settled::Replayed);
+    bench.check().await;
+    assert_eq!(bench.settle_all(unsettled.items).await, [SettleResult::Replayed]);
+    assert_eq!(bench.settle(same, Outcome::Complete).await, SettleResult::Replayed);
     bench.accept(bench.job("b")).await;
     assert_eq!(bench.reserve(&ask).await.leases.len(), 1);
 }
@@ -204,5 +204,5 @@ async fn a_lane_too_many_is_refused_and_those_that_are_there_go_on() {
     bench.cancel(&batch[3].key).await;
     assert_eq!(bench.submit(&batch[1..2]).await[0].answer, SubmitResult::Created);
     run(&mut redis, &[b"HSET", shard.as_bytes(), b"lanes", b"2"]).await;
-    bench.audit().await;
+    bench.check().await;
 }

@@ -11,7 +11,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::contract::workbench::{Server, Workbench};
 
-/// A bench on a server of its own, and a connection to that.
 pub(crate) async fn bench() -> (Workbench, MultiplexedConnection) {
     let server = RedisServer::start().await;
     let mut client = server.client().await;
@@ -61,7 +60,6 @@ pub(crate) fn lane() -> Vec<u8> {
     lane_of("store http://receiver.example")
 }
 
-/// The lane with a name, as keys name it.
 pub(crate) fn lane_of(name: &str) -> Vec<u8> {
     let digest = Sha256::new().chain_update(LANE_KEY).chain_update([0]).chain_update(name).finalize();
     let mut lane = digest[..8].to_vec();
@@ -78,9 +76,9 @@ pub(crate) fn entry(job: &Job) -> Vec<u8> {
     [&job.key.locator().0, &job.due.as_millis().to_be_bytes()[2..]].concat()
 }
 
-/// Writes a due time that no edge has written.
+/// Writes a due time that no transition has written.
 pub(crate) async fn plant_due(redis: &mut MultiplexedConnection, entry: &[u8]) {
-    let (due, turns) = (key_of(redis, "due:", &lane()).await, key(redis, "turns").await);
+    let (due, turns) = (key_of(redis, "due:", &lane()).await, key(redis, "due_lanes").await);
     run(redis, &[b"ZADD", &due, b"1", entry]).await;
     run(redis, &[b"ZADD", turns.as_bytes(), b"1", &lane()]).await;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::{Settled, SubmitResult};
+use ringback_core::contract::{SettleResult, SubmitResult};
 use ringback_core::job::{IfExists, NewJob};
 use ringback_core::outcome::Outcome;
 
@@ -24,7 +24,6 @@ async fn taken(bench: &Workbench, redis: &mut MultiplexedConnection, id: &[u8], 
     run(redis, &[b"ZADD", index.as_bytes(), b"0", &[topic.as_bytes(), b" ", id].concat()]).await;
 }
 
-/// The ids of the lanes with a name.
 async fn ids(redis: &mut MultiplexedConnection, name: &str) -> Vec<Vec<u8>> {
     let shard = key(redis, "shard").await;
     let rows: BTreeMap<Vec<u8>, Vec<u8>> = ask(redis, &[b"HGETALL", shard.as_bytes()]).await;
@@ -47,7 +46,7 @@ async fn a_job_whose_lane_would_have_the_id_of_another_goes_to_its_own_receiver(
             (lease.key.topic.as_str(), lease.delivery.callback.origin()),
             ("store", "http://receiver.example")
         );
-        assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     }
     assert!(bench.get(&plain.key).await.state.is_terminal());
     assert_eq!(ids(&mut redis, "theirs http://theirs.example").await, [lane()]);
@@ -59,6 +58,6 @@ async fn a_consumer_finds_its_jobs_where_another_topic_has_the_id_of_their_lane(
     taken(&bench, &mut redis, &lane_of(PULL), "theirs ").await;
     let job = bench.accept(bench.pull_job("mine")).await;
     let pulled = bench.pull_one(&job.key, LONG).await;
-    assert_eq!(bench.settle_receipt(pulled.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(pulled.receipt, Outcome::Complete).await, SettleResult::Applied);
     assert_eq!(ids(&mut redis, "theirs ").await, [lane_of(PULL)]);
 }

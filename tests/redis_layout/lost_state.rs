@@ -3,7 +3,7 @@
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::contract::{
-    ArchiveSettings, EndKinds, Filter, Options, Renewed, Settled, StoreError, TakeEnds, WhenFull,
+    ArchiveSettings, EndedStates, Filter, Options, Renewed, SettleResult, StoreError, TakeEntries, WhenFull,
 };
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -24,13 +24,13 @@ async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
     let shard = key(&mut redis, "shard").await;
     run(&mut redis, &[b"HDEL", shard.as_bytes(), b"lease"]).await;
     let current = bench.take_one(&stale.key).await;
-    assert_eq!(bench.settle(stale, retry(ms(0))).await, Settled::Stale);
-    assert_eq!(bench.settle(current, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(stale, retry(ms(0))).await, SettleResult::Stale);
+    assert_eq!(bench.settle(current, Outcome::Complete).await, SettleResult::Applied);
 
     run(&mut redis, &[b"HDEL", shard.as_bytes(), b"epoch", b"carrier"]).await;
     let epoch = bench.store().claim(bench.shard(), "another").await.expect("claim");
     assert_ne!(epoch, *bench.epoch());
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn leases_still_grow_while_the_clock_is_behind_the_last_number() {
         let last: u64 = cmd("HGET").arg(&shard).arg("lease").query_async(&mut redis).await.expect("HGET");
         assert_eq!(last, number);
     }
-    bench.audit().await;
+    bench.check().await;
 }
 
 /// All keys with their values.
@@ -76,11 +76,11 @@ async fn a_job_whose_settle_is_lost_is_recovered_though_the_rest_of_its_batch_is
         bench.settle(leases.remove(0), Outcome::Complete).await;
         let dumped = dump(&mut redis).await;
         let lost = leases[0].key.clone();
-        assert_eq!(bench.settle(leases.remove(0), outcome.clone()).await, Settled::Applied);
+        assert_eq!(bench.settle(leases.remove(0), outcome.clone()).await, SettleResult::Applied);
         go_back(&mut redis, &dumped).await;
-        assert_eq!(bench.settle(leases.remove(0), outcome).await, Settled::Applied);
+        assert_eq!(bench.settle(leases.remove(0), outcome).await, SettleResult::Applied);
         bench.recover_until(&lost, State::Ready).await;
-        bench.audit().await;
+        bench.check().await;
     }
 }
 
@@ -103,7 +103,7 @@ async fn functions_that_are_flushed_before_every_call_are_not_missed() {
         flush().await;
         assert_eq!(bench.store().renew(&mut lease, LONG).await.expect("renew"), Renewed::Extended);
         flush().await;
-        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, outcome).await, SettleResult::Applied);
         flush().await;
         assert_eq!(bench.state(&job.key).await, Some(state));
     }
@@ -116,7 +116,7 @@ async fn functions_that_are_flushed_before_every_call_are_not_missed() {
     assert_eq!(bench.stats().await.accepted, 5);
     flush().await;
     bench.store().heartbeat("carrier", LONG).await.expect("members");
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn a_place_in_the_jobs_means_nothing_to_a_server_that_was_restarted() {
 
     server.restart().await;
     let error = eventually(SOON, "the server answers", async || {
-        match store.page(&Filter::default(), first.next, 20).await.expect_err("another life") {
+        match store.page(&Filter::default(), first.next, 20).await.expect_err("another generation") {
             error if error.is_transient() => Err(error),
             error => Ok(error),
         }
@@ -169,16 +169,16 @@ async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
     let job = bench.get(&after.key).await;
 
     assert_eq!(bench.store().renew(&mut before, LONG).await.expect("renew"), Renewed::Stale);
-    assert_eq!(bench.settle(before, retry(ms(0))).await, Settled::Stale);
+    assert_eq!(bench.settle(before, retry(ms(0))).await, SettleResult::Stale);
     assert_eq!(bench.get(&job.key).await, job);
-    assert_eq!(bench.settle(after, Outcome::Complete).await, Settled::Applied);
-    bench.audit().await;
+    assert_eq!(bench.settle(after, Outcome::Complete).await, SettleResult::Applied);
+    bench.check().await;
 }
 
 #[tokio::test]
 async fn ends_that_have_the_numbers_of_others_after_a_loss_are_not_removed_from_the_archive_outbox() {
     let (bench, mut redis) = bench().await;
-    let (ends, when_full) = (EndKinds::all(), WhenFull::Stall);
+    let (ends, when_full) = (EndedStates::all(), WhenFull::Stall);
     let settings = ArchiveSettings { ends, with_bodies: true, bound: 1 << 20, when_full };
     bench.store().attach_archive(Some(settings)).await.expect("attach");
     let mut leases = Vec::new();
@@ -188,13 +188,13 @@ async fn ends_that_have_the_numbers_of_others_after_a_loss_are_not_removed_from_
     let mut leases = leases.into_iter();
     let mut end = async || {
         let lease = leases.next().expect("a lease");
-        assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     };
     end().await;
     let dumped = dump(&mut redis).await;
     end().await;
     let taken = bench.store().take_ended(bench.shard(), "archiver", SOON, 10).await.expect("take");
-    let TakeEnds::Taken(taken) = taken else { panic!("nobody else has them") };
+    let TakeEntries::Taken(taken) = taken else { panic!("nobody else has them") };
     assert_eq!(taken.part.count, 2);
     go_back(&mut redis, &dumped).await;
     end().await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use ringback_core::contract::StoreError;
-use ringback_store::PolicyBook;
+use ringback_store::SharedConfig;
 
 use crate::contract::policies::{SECOND, keeping, knows, put, timeout, topic};
 use crate::contract::workbench::{SOON, Workbench};
@@ -20,14 +20,14 @@ async fn put_in_silence(bench: &Workbench, redis: &mut MultiplexedConnection, na
 #[tokio::test]
 async fn a_change_that_was_not_published_is_known_within_seconds() {
     let (bench, mut redis) = keys::bench().await;
-    let book = PolicyBook::default();
+    let shared = SharedConfig::default();
     put(bench.store(), "before", "{}").await;
-    keeping(book.clone(), bench.store().clone(), async {
-        book.known().await;
+    keeping(shared.clone(), bench.store().clone(), async {
+        shared.known().await;
         put(bench.store(), "notified", r#"{"timeout":1}"#).await;
-        knows(&book, "notified", Some(1), SOON).await;
+        knows(&shared, "notified", Some(1), SOON).await;
         put_in_silence(&bench, &mut redis, "silent", r#"{"timeout":2}"#).await;
-        knows(&book, "silent", Some(2), Duration::from_secs(7)).await;
+        knows(&shared, "silent", Some(2), Duration::from_secs(7)).await;
     })
     .await;
 }
@@ -35,16 +35,16 @@ async fn a_change_that_was_not_published_is_known_within_seconds() {
 #[tokio::test]
 async fn after_a_lost_subscription_the_policies_are_read_at_once() {
     let (bench, mut redis) = keys::bench().await;
-    let book = PolicyBook::default();
+    let shared = SharedConfig::default();
     put(bench.store(), "before", "{}").await;
-    keeping(book.clone(), bench.store().clone(), async {
-        book.known().await;
+    keeping(shared.clone(), bench.store().clone(), async {
+        shared.known().await;
         for n in 1..4 {
             put(bench.store(), "notified", &format!(r#"{{"timeout":{n}}}"#)).await;
-            knows(&book, "notified", Some(n), SOON).await;
+            knows(&shared, "notified", Some(n), SOON).await;
             put_in_silence(&bench, &mut redis, "silent", &format!(r#"{{"timeout":{n}}}"#)).await;
             keys::run(&mut redis, &[b"CLIENT", b"KILL", b"TYPE", b"pubsub"]).await;
-            knows(&book, "silent", Some(n), Duration::from_secs(2)).await;
+            knows(&shared, "silent", Some(n), Duration::from_secs(2)).await;
         }
     })
     .await;
@@ -57,10 +57,10 @@ async fn a_policy_that_cannot_be_read_stops_no_other() {
     put_in_silence(&bench, &mut redis, "bad", r#"{"a field of a later version":1}"#).await;
     let (_, policies) = bench.store().policies(None).await.expect("policies").expect("nothing is known");
     assert_eq!(policies.len(), 1);
-    let book = PolicyBook::default();
-    keeping(book.clone(), bench.store().clone(), async {
-        book.known().await;
-        assert!(book.is_unreadable(&topic("bad")) && !book.is_unreadable(&topic("good")));
+    let shared = SharedConfig::default();
+    keeping(shared.clone(), bench.store().clone(), async {
+        shared.known().await;
+        assert!(shared.is_unreadable(&topic("bad")) && !shared.is_unreadable(&topic("good")));
     })
     .await;
     let error = bench.store().policy(&topic("bad")).await.expect_err("it cannot be read");
@@ -71,17 +71,17 @@ async fn a_policy_that_cannot_be_read_stops_no_other() {
 #[tokio::test]
 async fn versions_grow_past_a_counter_that_was_rolled_back() {
     let (bench, mut redis) = keys::bench().await;
-    let book = PolicyBook::default();
+    let shared = SharedConfig::default();
     put(bench.store(), "kept", "{}").await;
-    keeping(book.clone(), bench.store().clone(), async {
+    keeping(shared.clone(), bench.store().clone(), async {
         put(bench.store(), "lost", r#"{"timeout":1}"#).await;
-        knows(&book, "lost", Some(1), SOON).await;
+        knows(&shared, "lost", Some(1), SOON).await;
         let key = format!("{}:{{meta}}:policies", bench.options().prefix);
         keys::run(&mut redis, &[b"HDEL", key.as_bytes(), b"lost"]).await;
         keys::run(&mut redis, &[b"SET", format!("{key}:version").as_bytes(), b"5"]).await;
         put(bench.store(), "next", r#"{"timeout":2}"#).await;
-        knows(&book, "next", Some(2), SECOND).await;
-        assert_eq!(timeout(&book, "lost"), Ok(None), "what was lost is not kept here");
+        knows(&shared, "next", Some(2), SECOND).await;
+        assert_eq!(timeout(&shared, "lost"), Ok(None), "what was lost is not kept here");
     })
     .await;
 }

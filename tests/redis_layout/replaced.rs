@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{FoundJob, MoveResult, Settled, StoreError, SubmitResult};
+use ringback_core::contract::{FoundJob, MoveResult, SettleResult, StoreError, SubmitResult};
 use ringback_core::job::{Due, IfExists, Job, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -48,11 +48,11 @@ async fn thousands_of_postponements_of_one_far_job_take_less_than_a_kilobyte() {
     let more = memory(&mut redis, &["*"]).await - before;
     assert!(more < 1024, "2,000 postponements take {more} bytes");
     assert_eq!(bench.get(&job.key).await.created, job.created);
-    bench.audit().await;
+    bench.check().await;
     bench.cancel(&job.key).await;
     let left: Vec<Vec<u8>> = keys::all(&mut redis, "due:*").await;
-    assert!(left.is_empty() && keys::all::<Vec<u8>>(&mut redis, "turns").await.is_empty(), "{left:?}");
-    bench.audit().await;
+    assert!(left.is_empty() && keys::all::<Vec<u8>>(&mut redis, "due_lanes").await.is_empty(), "{left:?}");
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn thousands_of_reschedules_of_one_far_job_take_less_than_a_kilobyte() {
     }
     let more = memory(&mut redis, &["*"]).await - before;
     assert!(more < 1024, "2,000 reschedules take {more} bytes");
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -82,10 +82,10 @@ async fn a_job_replaced_for_ever_new_origins_leaves_no_lanes_behind() {
             // A lane of a paused topic is parked.
             assert!(bench.take(10).await.is_empty());
         }
-        bench.audit().await;
+        bench.check().await;
         // A pause is written to all shards.
         let pools: Vec<String> = keys::all(&mut redis, "pool").await;
-        for (name, most) in [("turns", 1_usize), ("lanes", 1), ("parked", 1), ("index", 2)] {
+        for (name, most) in [("due_lanes", 1_usize), ("lanes", 1), ("parked", 1), ("index", 2)] {
             let key = pools[0].replace(":pool", &format!(":{name}"));
             let members: usize = ask(&mut redis, &[b"ZCARD", key.as_bytes()]).await;
             assert!(members <= most, "{members} members of {name}");
@@ -97,7 +97,7 @@ async fn a_job_replaced_for_ever_new_origins_leaves_no_lanes_behind() {
 
 #[tokio::test]
 async fn a_far_job_that_is_moved_takes_no_more_memory_in_the_schedule() {
-    const SCHEDULE: [&str; 5] = ["due:*", "turns", "slot:*", "void:*", "slots"];
+    const SCHEDULE: [&str; 5] = ["due:*", "due_lanes", "slot:*", "cancelled:*", "slots"];
     let (bench, mut redis) = bench().await;
     let due = now().plus(HOURS);
     let jobs: Vec<_> = (0..500).map(|n| bench.job(&format!("job-{n}")).at(due)).collect();
@@ -109,7 +109,7 @@ async fn a_far_job_that_is_moved_takes_no_more_memory_in_the_schedule() {
     }
     let after = memory(&mut redis, &SCHEDULE).await;
     assert!(after < before + before / 10, "{before} bytes have become {after}");
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -120,14 +120,14 @@ async fn a_far_job_that_is_moved_leaves_an_entry_in_its_slot_which_nothing_acts_
         [bench.accept(bench.job("b").at(job.due)).await, bench.accept(bench.job("c").at(job.due)).await];
     let slot = job.due.as_millis() / WIDTH;
     let (list, void) =
-        (key(&mut redis, &format!("slot:{slot}")).await, key(&mut redis, &format!("void:{slot}")).await);
+        (key(&mut redis, &format!("slot:{slot}")).await, key(&mut redis, &format!("cancelled:{slot}")).await);
     let item = [entry(&job), lane()].concat();
     let other = bench.job("a").after(HOURS + LONG).to("http://other.example");
     for is_back in [false, true, false] {
         let new = if is_back { bench.job("a").at(job.due) } else { other.clone() };
         let moved = submit(&bench, postpone(&bench, new), SubmitResult::Postponed).await;
         assert_eq!((moved.due == job.due, moved.created), (is_back, job.created));
-        bench.audit().await;
+        bench.check().await;
         let entries: Vec<Vec<u8>> = ask(&mut redis, &[b"LRANGE", list.as_bytes(), b"0", b"-1"]).await;
         assert_eq!(entries.iter().filter(|entry| **entry == item).count(), 1, "{entries:?}");
         let notes: Vec<Vec<u8>> = ask(&mut redis, &[b"SMEMBERS", void.as_bytes()]).await;
@@ -135,7 +135,7 @@ async fn a_far_job_that_is_moved_leaves_an_entry_in_its_slot_which_nothing_acts_
     }
     // As if its time had come near.
     let near = now().as_millis() / WIDTH + 1;
-    for (name, from) in [("slot", &list), ("void", &void)] {
+    for (name, from) in [("slot", &list), ("cancelled", &void)] {
         let to = key(&mut redis, &format!("{name}:{near}")).await;
         run(&mut redis, &[b"RENAME", from.as_bytes(), to.as_bytes()]).await;
     }
@@ -151,7 +151,7 @@ async fn a_far_job_that_is_moved_leaves_an_entry_in_its_slot_which_nothing_acts_
     sorted.sort();
     expected.sort();
     assert_eq!(sorted, expected);
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -166,10 +166,10 @@ async fn a_ready_job_that_is_replaced_again_and_again_keeps_its_place_in_the_que
     // One that is delayed again leaves the queue.
     submit(&bench, postpone(&bench, last.after(LONG)), SubmitResult::Postponed).await;
     assert_eq!(queued(&mut redis).await, 1);
-    bench.audit().await;
+    bench.check().await;
     let lease = bench.take_one(&first.key).await;
     assert_eq!((lease.attempt, lease.created), (1, first.created));
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     assert!(bench.take(10).await.is_empty());
 }
 
@@ -183,7 +183,7 @@ async fn a_replaced_job_deep_in_its_queue_is_delivered_once() {
     let away = postpone(&bench, jobs[251].clone().after(LONG));
     submit(&bench, away, SubmitResult::Postponed).await;
     assert_eq!(queued(&mut redis).await, 501);
-    bench.audit().await;
+    bench.check().await;
     let mut taken = Vec::new();
     loop {
         let leases = bench.take(500).await;
@@ -195,7 +195,7 @@ async fn a_replaced_job_deep_in_its_queue_is_delivered_once() {
     assert_eq!(taken.len(), 499);
     let of_deep: Vec<_> = taken.iter().filter(|lease| lease.key == deep.key).collect();
     assert!(of_deep.len() == 1 && of_deep[0].due == deep.due, "{} leases", of_deep.len());
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -210,11 +210,11 @@ async fn a_job_leaves_its_token_in_its_tombstone_however_it_ends() {
     bench.job_in(State::Cancelled, cancelled.clone()).await;
     let late = replace(&bench, bench.job("late").timeout(BRIEF));
     let lease = bench.stale_lease(late.clone()).await;
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Late);
     let pulled = replace(&bench, bench.pull_job("pulled"));
     bench.accept(pulled.clone()).await;
     let receipt = bench.pull_one(&pulled.key, LONG).await.receipt;
-    assert_eq!(bench.settle_receipt(receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(receipt, Outcome::Complete).await, SettleResult::Applied);
 
     let segment: Vec<Vec<u8>> = keys::all(&mut redis, "done:*").await;
     for job in [&done, &large, &cancelled, &late, &pulled] {
@@ -228,11 +228,11 @@ async fn a_job_leaves_its_token_in_its_tombstone_however_it_ends() {
     }
     let tomb: Vec<u8> = ask(&mut redis, &[b"HGET", &segment[0], &plain.key.locator().0]).await;
     assert_eq!(tomb.len(), TOMBSTONE);
-    // A new life removes it.
+    // A new generation removes it.
     submit(&bench, replace(&bench, done), SubmitResult::Created).await;
     let left: usize = ask(&mut redis, &[b"HLEN", &segment[0]]).await;
     assert_eq!(left, 5);
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -246,7 +246,7 @@ async fn a_job_without_a_token_takes_no_bytes_for_it() {
     };
     let difference = plain.key.id.as_str().len() as isize - other.key.id.as_str().len() as isize;
     assert_eq!(size(&other).await as isize - size(&plain).await as isize + difference, 8);
-    let runs: Vec<Vec<u8>> = keys::all(&mut redis, "runs").await;
+    let runs: Vec<Vec<u8>> = keys::all(&mut redis, "states").await;
     assert!(runs.is_empty(), "neither needs a job state");
 }
 
@@ -258,7 +258,7 @@ async fn a_large_payload_goes_with_the_content_that_it_belongs_to() {
         let is_large = body.len() > 2048;
         let new = replace(&bench, bench.job("a").body(body.clone()));
         submit(&bench, new, SubmitResult::Replaced).await;
-        bench.audit().await;
+        bench.check().await;
         let kept: Vec<Vec<u8>> = keys::all(&mut redis, "body:*").await;
         assert_eq!(kept.len(), usize::from(is_large));
         let lease = bench.take_one(&key).await;
@@ -297,13 +297,13 @@ async fn a_lease_of_a_former_life_is_stale_even_if_lease_numbers_are_ahead_of_th
     let key = lost.key.clone();
     let new = submit(&bench, replace(&bench, bench.job("a").timeout(BRIEF)), SubmitResult::Replaced).await;
     assert_eq!((new.attempts, new.state), (1, State::Ready));
-    assert_eq!(bench.settle(lost, Outcome::Complete).await, Settled::Stale);
+    assert_eq!(bench.settle(lost, Outcome::Complete).await, SettleResult::Stale);
     assert_eq!(bench.get(&key).await, new);
-    // A lost lease of the new life still counts, after a retry too.
+    // A lost lease of the new generation still counts, after a retry too.
     let late = bench.take_one(&key).await;
     bench.recover_until(&key, State::Ready).await;
     let current = bench.take_one(&key).await;
     bench.settle(current, retry(LONG)).await;
-    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
-    bench.audit().await;
+    assert_eq!(bench.settle(late, Outcome::Complete).await, SettleResult::Late);
+    bench.check().await;
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringback_core::contract::{
-    Attempt, Cancelled, Filter, Note, Noted, Profile, Renewed, Settled, StoreError,
+    Attempt, AttemptLogEntry, Cancelled, Filter, LogResult, Profile, Renewed, SettleResult, StoreError,
 };
 use ringback_core::job::{History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::Outcome;
@@ -92,9 +92,9 @@ async fn a_user_who_may_not_publish_events_does_all_else() {
     rules.exec_async(&mut redis.client().await).await.expect("ACL SETUSER");
     let lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     assert_eq!(bench.state(&key).await, Some(State::Done));
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -134,18 +134,18 @@ async fn a_full_store_takes_no_job_and_drains_until_it_does_again() {
         assert!(!leases.is_empty(), "{done} of 2000 jobs are drained, and no more is given");
         done += leases.len();
         let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
-        assert!(bench.settle_all(items).await.iter().all(|settled| *settled == Settled::Applied));
+        assert!(bench.settle_all(items).await.iter().all(|settled| *settled == SettleResult::Applied));
     }
     eventually(SOON, "a job is taken again", async || {
         bench.store().submit(bench.shard(), std::slice::from_ref(&refused)).await
     })
     .await;
     assert_eq!(bench.state(&refused.key).await, Some(State::Ready));
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
-async fn every_edge_but_submit_goes_on_while_memory_is_full() {
+async fn every_transition_but_submit_goes_on_while_memory_is_full() {
     let (bench, server) = bench().await;
     let kept = bench.job_in(State::Dead, bench.job_of("other", "dead")).await;
     let names = ["late", "retried", "buried", "released", "renewed", "held", "waiting"];
@@ -166,7 +166,7 @@ async fn every_edge_but_submit_goes_on_while_memory_is_full() {
     let mut next = || leases.next().expect("all are given");
     let late = next();
     for (lease, outcome) in [(next(), retry(ms(0))), (next(), bury()), (next(), release(ms(0)))] {
-        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, outcome).await, SettleResult::Applied);
     }
     let mut renewed = next();
     assert_eq!(bench.store().renew(&mut renewed, LONG).await.expect("renew"), Renewed::Extended);
@@ -175,10 +175,10 @@ async fn every_edge_but_submit_goes_on_while_memory_is_full() {
     let requested = Cancelled::Requested { in_flight_unknown: false };
     assert_eq!(bench.cancel(&next().key).await, requested);
     assert_eq!(bench.cancel(&kept.key).await, Cancelled::Cancelled { in_flight_unknown: false });
-    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(late, Outcome::Complete).await, SettleResult::Applied);
     assert_eq!(bench.evict(10).await.moved, 0);
     bench.store().heartbeat("carrier", LONG).await.expect("members");
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -187,26 +187,26 @@ async fn a_full_store_takes_no_notes_and_shows_those_it_has() {
     let mut lease = bench.reserved(bench.job("a").body(vec![b'x'; 400_000])).await;
     let attempt = Attempt { at: now(), status: Some(500), answer: "no".into(), ..Attempt::default() };
     let mut note = || {
-        let note = Note::of(&lease, attempt.clone());
+        let note = AttemptLogEntry::of(&lease, attempt.clone());
         lease.attempt += 1;
         [note]
     };
     // Looks at how full it is, which counts for a second.
-    assert_eq!(bench.store().note(bench.shard(), &note()).await.expect("note"), Noted::Kept);
+    assert_eq!(bench.store().note(bench.shard(), &note()).await.expect("note"), LogResult::Kept);
     fill_up(&server).await;
     let refused = bench.store().note(bench.shard(), &note()).await;
-    assert!(matches!(refused, Err(StoreError::Full) | Ok(Noted::Full)), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::Full) | Ok(LogResult::Full)), "{refused:?}");
     let restarted = restarted(&bench).await;
-    assert_eq!(restarted.store().note(restarted.shard(), &note()).await.expect("a look"), Noted::Full);
+    assert_eq!(restarted.store().note(restarted.shard(), &note()).await.expect("a look"), LogResult::Full);
     let key = bench.key(TOPIC, "a");
     assert_eq!(bench.store().attempts(&key).await.expect("attempts").expect("known").len(), 1);
     set(&server, "maxmemory", "0").await;
     eventually(SOON, "attempts are noted again", async || {
         let noted = restarted.store().note(restarted.shard(), &note()).await.expect("note");
-        if noted == Noted::Kept { Ok(()) } else { Err("there is no room") }
+        if noted == LogResult::Kept { Ok(()) } else { Err("there is no room") }
     })
     .await;
-    bench.audit().await;
+    bench.check().await;
 }
 
 /// The same installation, by a process that has only just come up.

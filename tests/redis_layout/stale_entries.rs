@@ -1,6 +1,6 @@
-//! Index entries that name no job, or a job in another state, time or lane: no edge acts on them.
+//! Index entries that name no job, or a job in another state, time or lane: no transition acts on them.
 
-use ringback_core::contract::{BulkStart, BulkStep, BulkTarget, DeadFilter, Filter, Settled};
+use ringback_core::contract::{BulkStart, BulkStep, BulkTarget, DeadFilter, Filter, SettleResult};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -22,7 +22,7 @@ async fn index_entries_without_their_job_are_dropped_when_met() {
     assert_eq!((pass.moved, pass.other, pass.next_dead), (0, 0, None));
     let reserved = bench.reserve(&bench.ask(10)).await;
     assert!(reserved.leases.is_empty() && !reserved.more);
-    bench.audit().await;
+    bench.check().await;
 
     plant_due(&mut redis, nobody).await;
     let pass = bench.promote(10).await;
@@ -49,18 +49,18 @@ async fn entries_of_dead_jobs_that_are_not_dead_are_neither_listed_nor_revived_n
     let fair_limiter =
         bench.store().dead_cursors(bench.shard(), &filter, None, 10).await.expect("a page").items;
     assert_eq!(fair_limiter.len(), 2);
-    let BulkStart::Bulk(revival) =
+    let BulkStart::Bulk(bulk) =
         bench.store().start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin")
     else {
         panic!("one is not too many")
     };
-    let revived = bench.store().revive_many(bench.shard(), revival.id, &fair_limiter).await.expect("revive");
+    let revived = bench.store().revive_many(bench.shard(), bulk.id, &fair_limiter).await.expect("revive");
     assert_eq!(revived, BulkStep::Jobs(0));
     assert_eq!(bench.store().purge_many(bench.shard(), &fair_limiter).await.expect("purge"), 0);
     assert_eq!(bench.get(&ready.key).await, ready);
     bench.evict(10).await;
     run(&mut redis, &[b"DEL", dead.as_bytes()]).await;
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn an_entry_of_a_job_that_is_not_ready_gives_no_lease() {
         assert!(bench.take(10).await.is_empty(), "{state}");
         assert_eq!(bench.get(&job.key).await, job);
     }
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -109,9 +109,9 @@ async fn a_job_twice_in_its_queue_is_reserved_once() {
     let mut leases = bench.take(10).await;
     assert_eq!(leases.len(), 1);
     assert_eq!(leases[0].attempt, 1);
-    assert_eq!(bench.settle(leases.remove(0), Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(leases.remove(0), Outcome::Complete).await, SettleResult::Applied);
     assert!(bench.take(10).await.is_empty());
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn an_entry_of_another_due_time_gives_its_job_no_earlier_turn() {
     plant_ready(&mut redis, b"LPUSH", &[&second.key.locator().0, &[0, 0, 0, 0, 0, 1][..]].concat()).await;
     bench.take_one(&first.key).await;
     bench.take_one(&second.key).await;
-    bench.audit().await;
+    bench.check().await;
 }
 
 #[tokio::test]
@@ -136,8 +136,8 @@ async fn an_entry_of_an_earlier_deadline_takes_no_lease_away() {
     let pass = bench.recover(10).await;
     assert_eq!((pass.moved, pass.other, pass.next_lease.is_some()), (0, 0, true));
     // The entry was put right.
-    bench.audit().await;
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    bench.check().await;
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
 }
 
 #[tokio::test]
@@ -170,5 +170,5 @@ async fn a_job_in_the_queue_of_another_lane_goes_to_its_own_origin_alone() {
     assert_eq!(leases.len(), 2);
     let lease = leases.into_iter().find(|lease| lease.key == job.key).expect("it is delivered");
     assert_eq!(lease.delivery.callback.origin(), "http://other.example");
-    bench.audit().await;
+    bench.check().await;
 }

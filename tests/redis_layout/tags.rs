@@ -42,7 +42,6 @@ pub(super) async fn index(redis: &mut MultiplexedConnection, base: &str, pool: &
     assert_eq!(found, expected, "the index of tags of {base}");
 }
 
-/// The tags in a record.
 fn tags_in(raw: &[u8]) -> Vec<String> {
     if raw[FLAGS] & TAGGED == 0 {
         return Vec::new();
@@ -134,10 +133,10 @@ async fn members_that_are_missing_or_lead_nowhere_are_found_and_repaired() {
     let all: Vec<Vec<u8>> = ask(&mut redis, &[b"ZRANGE", index.as_bytes(), b"0", b"-1"]).await;
     run(&mut redis, &[b"DEL", index.as_bytes()]).await;
     let store = bench.store();
-    let found = store.audit(Repair::No).await.expect("audit");
+    let found = store.check(Repair::No).await.expect("check");
     assert_eq!(found.found, BTreeMap::from([(DamageKind::Tag, 103)]), "{found:#?}");
     assert!(!found.is_clean());
-    let repaired = store.audit(Repair::Yes).await.expect("audit");
+    let repaired = store.check(Repair::Yes).await.expect("check");
     assert!(repaired.is_clean() && repaired.repaired == 103, "{repaired:#?}");
     let again: Vec<Vec<u8>> = ask(&mut redis, &[b"ZRANGE", index.as_bytes(), b"0", b"-1"]).await;
     assert_eq!(again, all);
@@ -147,10 +146,10 @@ async fn members_that_are_missing_or_lead_nowhere_are_found_and_repaired() {
     for stray in [b"0123456789abnobody's job".as_slice(), &other] {
         run(&mut redis, &[b"ZADD", index.as_bytes(), b"0", stray]).await;
     }
-    let found = store.audit(Repair::No).await.expect("audit");
+    let found = store.check(Repair::No).await.expect("check");
     assert_eq!((found.total(), found.stale), (0, 2), "{found:#?}");
     assert_eq!(ids(&pages(&bench, &tagged("mine"), 2).await.0), mine);
-    let repaired = store.audit(Repair::Yes).await.expect("audit");
+    let repaired = store.check(Repair::Yes).await.expect("check");
     assert_eq!((repaired.total(), repaired.stale), (0, 0), "{repaired:#?}");
     let again: Vec<Vec<u8>> = ask(&mut redis, &[b"ZRANGE", index.as_bytes(), b"0", b"-1"]).await;
     assert_eq!(again, all);

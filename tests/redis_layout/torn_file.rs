@@ -106,8 +106,8 @@ async fn every_job_before_a_torn_end_is_found_after_a_repair() {
 /// Repairs the store and lets every job end. Returns whether anything was damaged.
 async fn check(bench: &Workbench, recorded: &Recorded, cut: &Cut, at: &str) -> bool {
     let store = bench.store();
-    let found = store.audit(Repair::No).await.expect("audit");
-    let repaired = store.audit(Repair::Yes).await.expect("repair");
+    let found = store.check(Repair::No).await.expect("check");
+    let repaired = store.check(Repair::Yes).await.expect("repair");
     assert!(repaired.is_clean(), "{at}: {repaired:#?}");
     clean(store, at).await;
     let mut gone = 0;
@@ -128,8 +128,8 @@ async fn check(bench: &Workbench, recorded: &Recorded, cut: &Cut, at: &str) -> b
 }
 
 async fn clean(store: &Store, at: &str) {
-    let audit = store.audit(Repair::No).await.expect("audit");
-    assert!(audit.total() == 0 && audit.compared == audit.shards, "{at}: {audit:#?}");
+    let check = store.check(Repair::No).await.expect("check");
+    assert!(check.total() == 0 && check.compared == check.shards, "{at}: {check:#?}");
 }
 
 /// Lets every job end that is there.
@@ -221,7 +221,7 @@ async fn a_large_job_whose_replacement_is_torn_has_its_former_or_its_new_body() 
         let at = format!("cut at {} in {}", cut.at, cut.command);
         let (shared, bench) = opened(server).await;
         let store = bench.store();
-        let repaired = store.audit(Repair::Yes).await.expect("repair");
+        let repaired = store.check(Repair::Yes).await.expect("repair");
         assert!(repaired.is_clean(), "{at}: {repaired:#?}");
         for key in &keys {
             let stored = store.get_stored(key).await;
@@ -294,8 +294,8 @@ async fn a_file_that_is_rewritten_after_a_start_replays_no_half() {
     assert_eq!(rewrites(&server).await, expected(&server).await, "the others find it noted");
     server.restart().await;
     eventually(SOON, "the store is fit again", async || a.prepare().await).await;
-    let audit = a.audit(Repair::No).await.expect("audit");
-    assert_eq!((audit.total(), audit.checked), (0, 1), "{audit:#?}");
+    let check = a.check(Repair::No).await.expect("check");
+    assert_eq!((check.total(), check.checked), (0, 1), "{check:#?}");
     assert!(a.get(&key).await.expect("get").is_some());
 }
 

@@ -24,7 +24,7 @@ const OTHER: &str = "other";
 const STEP: usize = 9;
 
 /// The calls that change jobs.
-const EDGES: [&str; 18] = [
+const TRANSITIONS: [&str; 18] = [
     "submit",
     "submit to a new topic",
     "replace",
@@ -94,14 +94,14 @@ impl Round {
     }
 
     /// Makes a call that may fail.
-    async fn call(self, bench: &Workbench, edge: &str, n: usize) {
+    async fn call(self, bench: &Workbench, transition: &str, n: usize) {
         let (store, shard, epoch, token) = (bench.store(), bench.shard(), bench.epoch(), bench.token());
         let new = |name: &str| format!("{name}-{n}");
         let settle = async |outcome: fn() -> Outcome, leases: Vec<Lease>| {
             let items = leases.into_iter().map(|lease| (lease, outcome())).collect();
             drop(store.settle(shard, items, &Lateness::default()).await);
         };
-        match edge {
+        match transition {
             "submit" => {
                 let jobs = [
                     bench.job(&new("new")),
@@ -164,7 +164,9 @@ async fn whatever_key_holds_another_type_the_counts_are_right_after_each_call() 
     let (mut n, mut wrong) = (1, BTreeMap::<String, Vec<&str>>::new());
     let every = if variable::<String>("RINGBACK_TEST_WRONG_TYPES").is_some() { 1 } else { STEP };
     for (row, key) in keys_of(&mut redis).await.into_iter().enumerate() {
-        for (_, edge) in EDGES.into_iter().enumerate().filter(|(column, _)| (row + column) % every == 0) {
+        for (_, transition) in
+            TRANSITIONS.into_iter().enumerate().filter(|(column, _)| (row + column) % every == 0)
+        {
             let round = Round::new(&bench, n).await;
             let kind: String = redis::cmd("TYPE").arg(&key).query_async(&mut redis).await.expect("TYPE");
             let aside = [b"aside:", &key[..]].concat();
@@ -174,18 +176,18 @@ async fn whatever_key_holds_another_type_the_counts_are_right_after_each_call() 
             let (command, value): (&[u8], &[&[u8]]) =
                 if kind == "string" { (b"RPUSH", &[b"x"]) } else { (b"SET", &[b"x"]) };
             keys::run(&mut redis, &[&[command, &key][..], value].concat()).await;
-            round.call(&bench, edge, n).await;
+            round.call(&bench, transition, n).await;
             keys::run(&mut redis, &[b"DEL", &key]).await;
             if kind != "none" {
                 keys::run(&mut redis, &[b"RENAME", &aside, &key]).await;
             }
-            let audit = bench.store().audit(Repair::No).await.expect("audit");
+            let check = bench.store().check(Repair::No).await.expect("check");
             let counts = [DamageKind::Ledger, DamageKind::LaneCount, DamageKind::Topic];
-            if counts.iter().any(|kind| audit.found.contains_key(kind)) {
-                wrong.entry(String::from_utf8_lossy(&key).into_owned()).or_default().push(edge);
+            if counts.iter().any(|kind| check.found.contains_key(kind)) {
+                wrong.entry(String::from_utf8_lossy(&key).into_owned()).or_default().push(transition);
             }
             // Index entries that a call could not write are put right too.
-            bench.store().audit(Repair::Yes).await.expect("audit");
+            bench.store().check(Repair::Yes).await.expect("check");
             n += 1;
         }
     }

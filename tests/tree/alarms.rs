@@ -82,7 +82,6 @@ fn promtool_accepts_the_rules_and_their_tests_pass() {
     }
 }
 
-/// The metrics in an expression, as they are documented.
 pub(crate) fn metrics_of(expression: &str, known: &BTreeSet<String>) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
     let words = expression.split(|c| !is_part(c)).filter(|word| word.starts_with("ringback_"));

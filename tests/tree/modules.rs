@@ -18,7 +18,6 @@ pub(crate) struct Module {
     pub(crate) file: PathBuf,
     pub(crate) parent: Option<usize>,
     pub(crate) children: BTreeMap<String, usize>,
-    /// Items that are written in it.
     pub(crate) items: BTreeSet<String>,
     /// Imported names and the paths that they stand for.
     pub(crate) imports: Vec<(String, Vec<String>)>,

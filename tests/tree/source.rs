@@ -8,7 +8,6 @@ use syn::{Attribute, File, Item};
 
 use crate::files::read;
 
-/// The items of a file.
 pub(crate) fn parse(path: &Path) -> File {
     syn::parse_file(&read(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -33,7 +32,6 @@ pub(crate) fn text(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
-/// The name that an item defines.
 pub(crate) fn name(item: &Item) -> Option<String> {
     let ident = match item {
         Item::Const(item) => &item.ident,

@@ -7,7 +7,6 @@ use proc_macro2::TokenTree;
 use crate::files::{files_below, root};
 use crate::source::{each, text, tokens};
 
-/// Where the code is.
 const FOLDERS: [&str; 2] = ["crates", "tests"];
 
 /// Each word, and the term to use. A part of an identifier counts as a word.

@@ -19,7 +19,7 @@ const PAGES: [(&str, &str, &[&str]); 13] = [
     ("#/destinations", "page-destinations", &["refused, "]),
     ("#/jobs?tag=customer:42", "page-jobs", &["later-3", "127.0.0.1:"]),
     ("#/job?topic=mail&id=fails", "page-job", &["the queue is full"]),
-    ("#/job?topic=mail&id=arrives", "page-job", &["RINGBACK_ATTEMPTS=all"]),
+    ("#/job?topic=mail&id=arrives", "page-job", &["RINGBACK_ATTEMPT_LOG=all"]),
     ("#/job?topic=mail&id=second", "page-job", &["answered 200 after "]),
     ("#/dead", "page-dead", &["exhausted", "buried", "Complete: 2 dead jobs."]),
     ("#/schedules", "page-schedules", &["daily-report"]),

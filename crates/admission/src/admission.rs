@@ -10,7 +10,7 @@ use ringback_core::contract::{Token, is_notice_topic};
 use ringback_core::job::{ImportJob, JobId, NewJob, Trace};
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, submit_of_notice};
 use ringback_egress::Guard;
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use ulid::Ulid;
 
 use crate::destinations::Destinations;
@@ -23,17 +23,17 @@ pub struct Admission {
     pub quotas: Quotas,
     /// Where jobs may go.
     pub destinations: Destinations,
-    policies: PolicyBook,
+    policies: SharedConfig,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
 }
 
 impl Admission {
-    /// Decides by the policies and quotas of a book, which another task keeps, and by a guard. `rng` makes the ids of
+    /// Decides by the policies and quotas of a shared, which another task keeps, and by a guard. `rng` makes the ids of
     /// jobs without one, and tokens.
     pub fn new(
         store: &Store,
-        policies: PolicyBook,
+        policies: SharedConfig,
         guard: Guard,
         clock: Arc<dyn Clock>,
         rng: StdRng,
@@ -130,7 +130,7 @@ mod tests {
     async fn ids_that_are_made_differ_and_sort_by_time() {
         let store = Store::open(settings::defaults(Duration::from_millis(100))).unwrap();
         let (guard, rng) = (Guard::open(), StdRng::seed_from_u64(1));
-        let admission = Admission::new(&store, PolicyBook::default(), guard, Arc::new(SystemClock), rng);
+        let admission = Admission::new(&store, SharedConfig::default(), guard, Arc::new(SystemClock), rng);
         let (early, late) = (Timestamp::from_millis(1_000), Timestamp::from_millis(2_000));
         let (a, b, c) = (admission.make_id(early), admission.make_id(early), admission.make_id(late));
         assert_ne!(a, b);

@@ -13,7 +13,6 @@ pub struct Destinations {
 }
 
 impl Destinations {
-    /// Judges by a guard.
     pub const fn new(guard: Guard) -> Self {
         Self { guard }
     }
@@ -71,7 +70,6 @@ fn judged<'a>(
     if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
 }
 
-/// The URLs of a job, by their fields.
 fn urls(job: &NewJob) -> impl Iterator<Item = (&'static str, &Callback)> {
     let on_dead = job.delivery.on_dead.as_deref().map(|url| ("on_dead", url));
     let on_done = job.delivery.on_done.as_deref().map(|url| ("on_done", url));

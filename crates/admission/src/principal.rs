@@ -8,7 +8,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::job::{Callback, Tenant, TenantScope, Topic};
 use ringback_core::wire::{FieldError, Problem};
 use ringback_service::http_server::{Holder, Peer};
-use ringback_store::PolicyBook;
+use ringback_store::SharedConfig;
 
 /// Who a caller is.
 #[derive(Clone, Debug)]
@@ -27,7 +27,6 @@ enum Rights {
     Operator,
     /// What a tenant may do, within its quota.
     Part,
-    /// What the key that it has called with is for.
     Key(Arc<AccessKey>),
 }
 
@@ -46,7 +45,6 @@ impl Principal {
         Self { own: TenantScope::All, reach: TenantScope::All, rights: Rights::Operator }
     }
 
-    /// The caller with a key.
     pub fn with_key(key: Arc<AccessKey>) -> Self {
         let own = TenantScope::One(key.grant.tenant.clone());
         Self { reach: own.clone(), own, rights: Rights::Key(key) }
@@ -61,11 +59,11 @@ impl Principal {
         Self { reach: own.clone(), own, rights }
     }
 
-    /// Whether what it has begun may go on: its key, if it has one, is still there and valid, as far as the policy book
+    /// Whether what it has begun may go on: its key, if it has one, is still there and valid, as far as the shared configuration
     /// knows.
-    pub fn may_go_on(&self, book: &PolicyBook, now: Timestamp) -> bool {
+    pub fn may_go_on(&self, shared: &SharedConfig, now: Timestamp) -> bool {
         let Some(key) = self.key() else { return true };
-        let keys = book.keys().ok();
+        let keys = shared.keys().ok();
         keys.is_some_and(|keys| {
             keys.get(&key.hash).is_some_and(|known| known.id == key.id && known.is_valid_at(now))
         })
@@ -202,7 +200,6 @@ impl Principal {
     }
 }
 
-/// The host in an authority.
 fn host_of(authority: &str) -> &str {
     match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(rest),
@@ -254,11 +251,11 @@ mod tests {
         assert_eq!(part.topic(&topic("pay")).unwrap(), topic("~acme/pay"));
         assert!(!part.owns(&topic("pay")) && !part.reaches(&topic("~bcme/pay")));
         assert!(part.judge("url", &Callback::parse("http://any.example/").unwrap()).is_none());
-        // No key is known to an empty book.
-        let (book, now) = (PolicyBook::default(), Timestamp::default());
-        assert!(part.may_go_on(&book, now) && !with(Grant::default()).may_go_on(&book, now));
+        // No key is known to an empty shared.
+        let (shared, now) = (SharedConfig::default(), Timestamp::default());
+        assert!(part.may_go_on(&shared, now) && !with(Grant::default()).may_go_on(&shared, now));
         let plain = Principal::of_tenant(None);
-        assert!(plain.limited_tenant().is_none() && plain.is_operator() && plain.may_go_on(&book, now));
+        assert!(plain.limited_tenant().is_none() && plain.is_operator() && plain.may_go_on(&shared, now));
         assert!(plain.owns(&topic("pay")) && !plain.reaches(&topic("~acme/pay")));
     }
 

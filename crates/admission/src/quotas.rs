@@ -12,10 +12,10 @@ use std::time::Duration;
 use http::StatusCode;
 use ringback_core::access::Quota;
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Draw, DrawLimit, MAX_COUNT_AGE, StoreError};
+use ringback_core::contract::{MAX_COUNT_AGE, QuotaLimit, QuotaRequest, StoreError};
 use ringback_core::job::{NewJob, Tenant, TenantLimits};
 use ringback_core::wire::Problem;
-use ringback_store::{PoliciesUnknown, PolicyBook, Store};
+use ringback_store::{PoliciesUnknown, SharedConfig, Store};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -37,7 +37,7 @@ const AHEAD_WITHOUT_RATE: u64 = 100;
 /// The accounts of the tenants that have quotas.
 pub struct Quotas {
     store: Store,
-    book: PolicyBook,
+    shared: SharedConfig,
     clock: Arc<dyn Clock>,
     accounts: SyncMutex<HashMap<Tenant, Arc<Mutex<Account>>>>,
 }
@@ -47,7 +47,7 @@ pub struct Allowed {
     /// How many.
     pub jobs: usize,
     quota: Quota,
-    limit: DrawLimit,
+    limit: QuotaLimit,
 }
 
 /// Why it is not known how many jobs are let through.
@@ -67,7 +67,7 @@ struct Account {
     left: u64,
     drawn: Instant,
     count: Option<Count>,
-    refused: Option<(Instant, DrawLimit)>,
+    refused: Option<(Instant, QuotaLimit)>,
 }
 
 /// How many jobs a tenant had, when that was asked, and for how long it can be used.
@@ -81,13 +81,13 @@ struct Count {
 impl Allowed {
     /// All of them, as for a caller without a quota.
     pub fn all(jobs: usize) -> Self {
-        Self { jobs, quota: Quota::default(), limit: DrawLimit::Rate }
+        Self { jobs, quota: Quota::default(), limit: QuotaLimit::Rate }
     }
 
     /// The 429 for a job that is not let through.
     pub fn refusal(&self) -> Problem {
         let detail = match (self.limit, self.quota) {
-            (DrawLimit::Jobs, Quota { jobs: Some(limit), .. }) => format!(
+            (QuotaLimit::Jobs, Quota { jobs: Some(limit), .. }) => format!(
                 "the tenant has the {limit} jobs that its quota allows, dead ones included; the job was not accepted: retry when some have ended, or purge dead ones"
             ),
             (_, Quota { jobs_per_second, .. }) => format!(
@@ -100,9 +100,9 @@ impl Allowed {
 }
 
 impl Quotas {
-    /// The accounts of one process. The book has the quotas.
-    pub fn new(store: Store, book: PolicyBook, clock: Arc<dyn Clock>) -> Self {
-        Self { store, book, clock, accounts: SyncMutex::default() }
+    /// The accounts of one process. The shared configuration has the quotas.
+    pub fn new(store: Store, shared: SharedConfig, clock: Arc<dyn Clock>) -> Self {
+        Self { store, shared, clock, accounts: SyncMutex::default() }
     }
 
     /// Checks the size of a job that a tenant submits, and notes how many topics and lanes the tenant may have. While the
@@ -164,10 +164,9 @@ impl Quotas {
         }
     }
 
-    /// The tenant of a caller, and its quota.
     fn of<'a>(&self, caller: &'a Principal) -> Result<Option<(&'a Tenant, Quota)>, PoliciesUnknown> {
         let Some(tenant) = caller.limited_tenant() else { return Ok(None) };
-        Ok(self.book.quota(tenant)?.map(|quota| (tenant, quota)))
+        Ok(self.shared.quota(tenant)?.map(|quota| (tenant, quota)))
     }
 
     fn account(&self, tenant: &Tenant, quota: Quota) -> Arc<Mutex<Account>> {
@@ -175,7 +174,7 @@ impl Quotas {
         let known = accounts.get(tenant).map(Arc::clone);
         known.unwrap_or_else(|| {
             // Tenants whose quota was deleted.
-            accounts.retain(|tenant, _| matches!(self.book.quota(tenant), Ok(Some(_))));
+            accounts.retain(|tenant, _| matches!(self.shared.quota(tenant), Ok(Some(_))));
             let account = Arc::new(Mutex::new(Account::new(quota)));
             accounts.insert(tenant.clone(), Arc::clone(&account));
             account
@@ -201,11 +200,11 @@ impl Account {
         quotas: &Quotas,
         tenant: &Tenant,
         wanted: u64,
-    ) -> Result<(u64, DrawLimit), QuotaError> {
+    ) -> Result<(u64, QuotaLimit), QuotaError> {
         if self.drawn.elapsed() >= FRESH {
             self.left = 0;
         }
-        let mut limit = DrawLimit::Rate;
+        let mut limit = QuotaLimit::Rate;
         if self.left < wanted {
             if let Some((at, limit)) = self.refused
                 && at.elapsed() < REFUSED_FOR
@@ -214,8 +213,8 @@ impl Account {
             }
             let count = self.counted(quotas, tenant).await?;
             let needed = wanted - self.left + self.ahead(count.0);
-            let draw = Draw::new(needed, self.quota, count);
-            let drawn = quotas.store.draw(tenant, draw, quotas.clock.now()).await?;
+            let draw = QuotaRequest::new(needed, self.quota, count);
+            let drawn = quotas.store.grant_quota(tenant, draw, quotas.clock.now()).await?;
             self.left += drawn.granted;
             self.drawn = Instant::now();
             limit = drawn.limit;
@@ -263,7 +262,7 @@ mod tests {
     #[tokio::test]
     async fn only_callers_that_can_have_a_quota_wait_until_quotas_are_known() {
         let store = Store::open(settings::defaults(Duration::from_millis(100))).unwrap();
-        let quotas = Quotas::new(store, PolicyBook::default(), Arc::new(SystemClock));
+        let quotas = Quotas::new(store, SharedConfig::default(), Arc::new(SystemClock));
         let acme = Some("acme".parse().unwrap());
         let operator = Principal::operator(TenantScope::One(acme.clone()));
         for free in [operator, Principal::of_tenant(None)] {

@@ -55,7 +55,6 @@ const OWN: &[Setting] = &[
 pub struct Config {
     /// Where the public API is served (`API_LISTEN`, 127.0.0.1:7411).
     pub listen: SocketAddr,
-    /// The store.
     pub store: Options,
     /// The retry policy of failed pull jobs that have none of their own (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`, `RETRY_MAX_AGE`).
     pub retry: InstallationRetry,
@@ -78,7 +77,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// All settings of an API.
     pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, access::NAMES, EGRESS, SECRETS];
 
     /// Reads the settings and collects mistakes in `lookup`.

@@ -20,7 +20,6 @@ pub(crate) use self::unavailable::{Unavailable, log};
 use self::unavailable::{outcome_is_unknown, public_message};
 use crate::submit::ItemFailure;
 
-/// The media type of problem details.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// The `Retry-After` of a 503 or a 429, in seconds.
 const RETRY_AFTER: &str = "1";

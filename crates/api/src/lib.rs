@@ -40,7 +40,7 @@ use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::http_server::{self, Connections};
 use ringback_service::{Context, Health, Shutdown, Tasks, files, random};
-use ringback_store::{PolicyBook, Retries, Store};
+use ringback_store::{Retries, SharedConfig, Store};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
@@ -118,9 +118,9 @@ async fn until_ready(health: &Health, shutdown: &Shutdown) {
 /// The routes of the API, for a caller in the same process. Starts the tasks behind them, which end when
 /// the router is dropped or at the shutdown.
 pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) -> Router {
-    let policies = PolicyBook::default();
-    let (book, of) = (policies.clone(), store.clone());
-    context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
+    let policies = SharedConfig::default();
+    let (shared, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, tasks, |known| shared.keep(of, random::generator(), known));
     let retries = Retries { policies, installation: config.retry.clone() };
     let uses = Arc::new(KeyUses::default());
     let (noted, of, stopping) = (Arc::clone(&uses), store.clone(), context.shutdown.clone());
@@ -130,8 +130,8 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
             () = stopping.stopping() => {}
         }
     });
-    let (access, book) = (config.access.clone(), retries.policies.clone());
-    let gate = Gate::new(access, book, Arc::clone(&context.clock), uses);
+    let (access, shared) = (config.access.clone(), retries.policies.clone());
+    let gate = Gate::new(access, shared, Arc::clone(&context.clock), uses);
     let keys = config.master_keys.clone();
     let reseal = resealing::keep(store.clone(), retries.policies.clone(), keys, random::generator());
     let shutdown = context.shutdown.clone();

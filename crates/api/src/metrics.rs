@@ -51,7 +51,7 @@ pub(crate) fn observe(meter: &Meter, connections: &Connections) {
 
 /// The result of a submitted or imported job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum SubmitOutcome {
     Created,
     Repeated,
     Replaced,
@@ -62,7 +62,7 @@ pub(crate) enum Outcome {
     Unavailable,
 }
 
-impl From<SubmitResult> for Outcome {
+impl From<SubmitResult> for SubmitOutcome {
     fn from(answer: SubmitResult) -> Self {
         match answer {
             SubmitResult::Created => Self::Created,
@@ -91,7 +91,7 @@ pub(crate) struct Metrics {
     audit_log_failures: Counter<u64>,
     missed_firings: Counter<u64>,
     batch_jobs: Histogram<u64>,
-    /// One label set per [`Outcome`], in its order.
+    /// One label set per [`SubmitOutcome`], in its order.
     outcomes: [[KeyValue; 1]; 8],
 }
 
@@ -159,7 +159,7 @@ impl Metrics {
     }
 
     /// Counts jobs with this result.
-    pub(crate) fn submitted(&self, outcome: Outcome, jobs: usize) {
+    pub(crate) fn submitted(&self, outcome: SubmitOutcome, jobs: usize) {
         if jobs > 0 {
             self.submitted.add(jobs as u64, &self.outcomes[outcome as usize]);
         }

@@ -13,9 +13,7 @@ use ringback_core::access::Scope;
 pub(crate) enum Need {
     /// Nothing: the answer is the same for all.
     Nothing,
-    /// A key with this scope.
     Scope(Scope),
-    /// The root key.
     Root,
 }
 
@@ -28,11 +26,9 @@ impl From<Scope> for Need {
 /// An operation of the API.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    /// Its `operationId`.
     pub(crate) name: Arc<str>,
     /// Its method. HEAD is served as GET is.
     pub(crate) method: Method,
-    /// The path of its route.
     pub(crate) path: Arc<str>,
     /// What a caller needs.
     pub(crate) need: Need,

@@ -19,12 +19,12 @@ use ringback_core::job::{DEFAULT_TTR, Topic};
 use ringback_core::wire::ReserveAsk;
 use ringback_secrets::RootKey;
 use ringback_service::{Shutdown, Tasks, random};
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::receipt_bits::ReceiptBits;
-use self::shard_reserver::{Command, Request, Reserved, ShardRequest, ShardReserver};
+use self::shard_reserver::{Command, Request, ReservedJobs, ShardRequest, ShardReserver};
 use self::waiters::{Waiter, Waiters};
 use crate::error::Unavailable;
 use crate::limits::{Deadline, Turn};
@@ -33,15 +33,15 @@ use crate::limits::{Deadline, Turn};
 const SLOW: Duration = Duration::from_millis(100);
 
 /// The jobs of a shard, and whether it has more.
-type ShardResult = Result<(Reserved, bool), Unavailable>;
+type ShardResult = Result<(ReservedJobs, bool), Unavailable>;
 
 /// Jobs that were found for a consumer. They are released if this is dropped before [`Self::take`].
-pub(crate) struct Found(Vec<Reserved>);
+pub(crate) struct FoundJobs(Vec<ReservedJobs>);
 
-impl Found {
+impl FoundJobs {
     /// The jobs, for a consumer who is still there.
     pub(crate) fn take(self) -> Vec<PulledJob> {
-        self.0.into_iter().flat_map(Reserved::take).collect()
+        self.0.into_iter().flat_map(ReservedJobs::take).collect()
     }
 }
 
@@ -49,7 +49,7 @@ impl Found {
 pub(crate) struct Pulls {
     shards: Vec<Shard>,
     waiters: Arc<Waiters>,
-    policies: PolicyBook,
+    policies: SharedConfig,
     /// The [`ShardReserver`] of each shard.
     reservers: BTreeMap<Shard, mpsc::UnboundedSender<Command>>,
     /// What makes receipts those of a tenant.
@@ -61,7 +61,7 @@ impl Pulls {
     /// Starts the tasks. They end with the shutdown, or when this is dropped.
     pub(crate) fn start(
         store: &Store,
-        policies: PolicyBook,
+        policies: SharedConfig,
         root: Option<RootKey>,
         tasks: &mut Tasks,
         shutdown: &Shutdown,
@@ -86,7 +86,7 @@ impl Pulls {
         topic: &Topic,
         ask: ReserveAsk,
         turn: Option<Turn>,
-    ) -> Result<Found, Unavailable> {
+    ) -> Result<FoundJobs, Unavailable> {
         let until = Instant::now() + ask.wait;
         // Registered before the first look, so that no wake-up is lost in between.
         let mut waiter = self.waiters.register(topic.clone());
@@ -104,7 +104,7 @@ impl Pulls {
             let (shard, answer) = self.ask(shard, topic, ask, Deadline::from_now()).await;
             found.extend(accept(&mut waiter, shard, answer, ask.max)?);
         }
-        Ok(Found(found))
+        Ok(FoundJobs(found))
     }
 
     /// Asks shard after shard until there are as many jobs as the caller wants. An error counts
@@ -115,7 +115,7 @@ impl Pulls {
         waiter: &mut Waiter,
         topic: &Topic,
         ask: ReserveAsk,
-    ) -> Result<Vec<Reserved>, Unavailable> {
+    ) -> Result<Vec<ReservedJobs>, Unavailable> {
         let (mut found, mut left, mut failure) = (Vec::new(), ask.max, None);
         let deadline = Deadline::from_now();
         let (mut rest, mut asked) = (self.shards_from_random(), FuturesUnordered::new());
@@ -209,7 +209,7 @@ fn accept(
     shard: Shard,
     answer: ShardResult,
     max: usize,
-) -> Result<Option<Reserved>, Unavailable> {
+) -> Result<Option<ReservedJobs>, Unavailable> {
     // A shard that fails is not passed on, since it would fail the next waiter too. The wake
     // listener reads it again.
     let (mut reserved, more) = answer.inspect_err(|_| waiter.failed(shard))?;

@@ -12,7 +12,7 @@ use ringback_core::job::Topic;
 use ringback_core::policy::{Policy, StoredSecret};
 use ringback_core::wire::{secret_header_values, with_opened_headers, with_sealed_headers, with_secrets};
 use ringback_secrets::{MasterKeys, OpenError};
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
@@ -24,7 +24,7 @@ const RARELY: Duration = Duration::from_secs(3600);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Keeps the secrets of all topics sealed with the newest key, for ever.
-pub(crate) async fn keep(store: Store, policies: PolicyBook, keys: MasterKeys, mut rng: StdRng) {
+pub(crate) async fn keep(store: Store, policies: SharedConfig, keys: MasterKeys, mut rng: StdRng) {
     let (mut done, mut done_credentials, mut pause) = (HashSet::new(), HashSet::new(), EVERY);
     loop {
         policies.known().await;
@@ -195,7 +195,6 @@ mod tests {
         ids.iter().map(key).collect::<Vec<_>>().join(" ").parse().unwrap()
     }
 
-    /// A secret that these keys have sealed.
     fn sealed(topic: &Topic, id: &str, keys: &MasterKeys) -> StoredSecret {
         let id = SecretId::of(id);
         let sealed = keys.seal(&StoredSecret::name(topic, &id), b"secret", &mut StdRng::seed_from_u64(9));

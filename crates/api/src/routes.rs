@@ -6,7 +6,7 @@ mod audit_log;
 mod batch;
 mod bulk;
 mod bulk_submit;
-mod consistency_audit;
+mod consistency_check;
 mod credentials;
 mod dead;
 mod destinations;
@@ -22,7 +22,6 @@ mod policies;
 mod policy_change;
 mod quotas;
 mod receipts;
-mod redrives;
 mod reserve;
 mod schedules;
 mod secrets;
@@ -99,10 +98,7 @@ operations! {
     Read: dead::list;
     Manage audited: dead::purge_all;
     Manage audited: dead::purge;
-    Manage audited: redrives::begin;
-    Read: redrives::list;
-    Read: redrives::get;
-    Manage audited: redrives::stop;
+    Manage audited: bulk::revive_dead;
     Read: schedules::list_schedules;
     Submit audited: schedules::put_schedule;
     Read: schedules::get_schedule;
@@ -133,10 +129,10 @@ operations! {
     Read: history::get_history;
     Manage audited: history::replay_history;
     Manage: audit_log::list_audit_log;
-    Root: consistency_audit::audit;
-    Root audited: consistency_audit::repair;
-    Root audited: consistency_audit::accept_loss;
-    Root audited: consistency_audit::accept_clock;
+    Root: consistency_check::check;
+    Root audited: consistency_check::repair;
+    Root audited: consistency_check::accept_loss;
+    Root audited: consistency_check::accept_clock;
 }
 
 /// Each operation with its handler.

@@ -18,7 +18,7 @@ use ringback_core::wire::{Problem, parse_reschedule};
 use ringback_secrets::{CallerKey, MasterKeys, RootKey, SigningSecret};
 use ringback_service::http_server::FairLimiter;
 use ringback_service::{Context, Tasks};
-use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
+use ringback_store::{PoliciesUnknown, Retries, SharedConfig, Store};
 use tokio::sync::Semaphore;
 
 use crate::access::{Standing, standing};
@@ -52,8 +52,8 @@ const MAX_LOOKS_EACH: usize = 4;
 /// The most batches of tenants that are sent a few jobs at a time, in all and of one.
 const MAX_SPREADS: usize = 32;
 const MAX_SPREADS_EACH: usize = 4;
-/// The most audits at once. Others are refused.
-const MAX_AUDITS: usize = 1;
+/// The most checks at once. Others are refused.
+const MAX_CHECKS: usize = 1;
 
 /// The extractor through which handlers get the state.
 pub(crate) type ApiState = State<Arc<Api>>;
@@ -70,7 +70,6 @@ pub(crate) struct Api {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: StatsCache,
     pub(crate) memory: MemoryBudget,
-    /// The memory for answers with whole jobs.
     pub(crate) whole_jobs: MemoryBudget,
     pub(crate) batches: Arc<Semaphore>,
     pub(crate) exports: FairLimiter,
@@ -90,13 +89,11 @@ pub(crate) struct Api {
     pub(crate) looks: TurnQueue,
     /// Who is active, where callers have keys.
     pub(crate) activity: Arc<Activity>,
-    /// The operations that are served.
     pub(crate) operations: Arc<Operations>,
     /// What notes the calls that change something.
     pub(crate) audit_log: Arc<AuditLog>,
-    /// The topic policies.
-    pub(crate) policies: PolicyBook,
-    pub(crate) audits: Semaphore,
+    pub(crate) policies: SharedConfig,
+    pub(crate) checks: Semaphore,
     /// The keys that seal the secrets of topics.
     pub(crate) master_keys: MasterKeys,
     /// The key with which everything is allowed, if each call needs a key.
@@ -153,7 +150,7 @@ impl Api {
             operations: Arc::new(operations),
             audit_log: Arc::new(audit_log),
             policies,
-            audits: Semaphore::new(MAX_AUDITS),
+            checks: Semaphore::new(MAX_CHECKS),
             master_keys: config.master_keys.clone(),
             root: config.access.root.clone(),
             retries,
@@ -180,7 +177,6 @@ impl Api {
         Ok(Box::pin(deadline.bound(quotas.take(caller, jobs))).await??)
     }
 
-    /// Parses the due time of a reschedule.
     pub(crate) fn parse_reschedule(&self, json: &[u8]) -> Result<Due, Problem> {
         parse_reschedule(json, self.clock.now())
     }
@@ -207,18 +203,15 @@ impl Api {
         self.clock.now()
     }
 
-    /// A new secret.
     pub(crate) fn make_secret(&self) -> SigningSecret {
         SigningSecret::generate(&mut *self.random())
     }
 
-    /// A new key of a caller, and its id.
     pub(crate) fn make_caller_key(&self, now: Timestamp) -> (CallerKey, KeyId) {
         let id = KeyId::of(self.admission.make_id(now).as_str());
         (CallerKey::generate(&mut *self.random()), id)
     }
 
-    /// The id of a new secret.
     pub(crate) fn make_secret_id(&self, now: Timestamp) -> SecretId {
         SecretId::of(self.admission.make_id(now).as_str())
     }
@@ -270,7 +263,7 @@ pub(crate) mod tests {
         let options = settings::defaults(Duration::from_millis(100));
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
         let store = Store::open(options).unwrap();
-        over(&store, PolicyBook::default(), Arc::new(clock), Tasks::new(), "")
+        over(&store, SharedConfig::default(), Arc::new(clock), Tasks::new(), "")
     }
 
     /// A state with an empty store in memory, whose policies are read.
@@ -283,16 +276,16 @@ pub(crate) mod tests {
         let options = settings::defaults(Duration::from_secs(10));
         let store = Store::in_memory(&Memory::new(SystemClock), options);
         store.prepare().await.unwrap();
-        let (book, mut tasks) = (PolicyBook::default(), Tasks::new());
-        tasks.spawn("policies", book.clone().keep(store.clone(), StdRng::seed_from_u64(2), || {}));
-        let api = over(&store, book, Arc::new(SystemClock), tasks, root);
+        let (shared, mut tasks) = (SharedConfig::default(), Tasks::new());
+        tasks.spawn("policies", shared.clone().keep(store.clone(), StdRng::seed_from_u64(2), || {}));
+        let api = over(&store, shared, Arc::new(SystemClock), tasks, root);
         api.policies.known().await;
         api
     }
 
     fn over(
         store: &Store,
-        policies: PolicyBook,
+        policies: SharedConfig,
         clock: Arc<dyn Clock>,
         mut tasks: Tasks,
         root: &str,

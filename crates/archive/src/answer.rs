@@ -1,4 +1,4 @@
-//! An end as the API shows it, and the submit that makes its job again.
+//! An ended job as the API shows it, and the submit that makes its job again.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,11 +6,11 @@ use ringback_core::clock::Timestamp;
 use ringback_core::duration::format_duration;
 use ringback_core::hex::Hex;
 use ringback_core::job::{Body, CallbackMethod, DEFAULT_TTR};
-use ringback_core::wire::{EndAnswer, LastAnswer, RequestAnswer};
+use ringback_core::wire::{EndedJobResponse, LastResponse, RequestDetails};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::row::EndRow;
+use crate::row::EndedJobRow;
 
 /// The longest id, in bytes.
 const MAX_ID: usize = 128;
@@ -20,26 +20,25 @@ fn time(ms: i64) -> Timestamp {
     Timestamp::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
-impl EndRow {
-    /// When the job ended.
+impl EndedJobRow {
     pub fn finished(&self) -> Timestamp {
         time(self.finished_at)
     }
 
     /// The answer, with the log of attempts and with what was submitted if they were read.
-    pub fn answer(self, with_attempts: bool, with_request: bool) -> EndAnswer {
+    pub fn answer(self, with_attempts: bool, with_request: bool) -> EndedJobResponse {
         let time = |ms: i64| time(ms).to_string();
         let request = with_request.then(|| self.shown_request()).flatten();
-        EndAnswer {
+        EndedJobResponse {
             state: self.state,
             reason: self.reason,
             finished_at: time(self.finished_at),
-            created_at: time(self.life),
+            created_at: time(self.generation),
             first_due_at: time(self.first_due_at),
             due_at: time(self.due_at),
             attempts: self.attempts,
             failures: self.failures,
-            last: self.last_at.map(|at| LastAnswer {
+            last: self.last_at.map(|at| LastResponse {
                 at: time(at),
                 status: self.last_status,
                 error: self.last_error,
@@ -57,8 +56,8 @@ impl EndRow {
     }
 
     /// What was submitted; `None` if it is not there.
-    fn shown_request(&self) -> Option<RequestAnswer> {
-        let mut request: RequestAnswer = serde_json::from_str(self.request.as_deref()?).ok()?;
+    fn shown_request(&self) -> Option<RequestDetails> {
+        let mut request: RequestDetails = serde_json::from_str(self.request.as_deref()?).ok()?;
         request.url.clone_from(&self.url);
         request.tags.clone_from(&self.tags);
         if let Some(bytes) = &self.body {
@@ -68,10 +67,10 @@ impl EndRow {
         Some(request)
     }
 
-    /// The id of its job in a replay with a name: the same for each end of a life of the job, and each time.
+    /// The id of its job in a replay with a name: the same for each end of a generation of the job, and each time.
     pub fn replay_id(&self, name: &str) -> String {
-        let Self { tenant, topic, id, life, .. } = self;
-        let hash: [u8; 32] = Sha256::digest(format!("{tenant} {topic} {id} {life}")).into();
+        let Self { tenant, topic, id, generation, .. } = self;
+        let hash: [u8; 32] = Sha256::digest(format!("{tenant} {topic} {id} {generation}")).into();
         let suffix = format!("{}{}", mark_of(name), Hex(&hash[..5]));
         let kept = id.len().min(MAX_ID - suffix.len());
         format!("{}{suffix}", id.get(..kept).unwrap_or_default())
@@ -172,17 +171,17 @@ mod tests {
 
     #[test]
     fn the_id_in_a_replay_is_that_of_the_life_and_of_the_name() {
-        let (one, mut other_end, mut other_life) = (row(), row(), row());
+        let (one, mut other_end, mut other_generation) = (row(), row(), row());
         (other_end.state, other_end.attempts) = ("done".to_owned(), 9);
-        other_life.life += 1;
+        other_generation.generation += 1;
         let id = one.replay_id("a");
         assert!(id.starts_with("order-1~") && id.len() == 24, "{id}");
         assert_eq!(other_end.replay_id("a"), id);
-        assert!(other_life.replay_id("a") != id && one.replay_id("b") != id);
+        assert!(other_generation.replay_id("a") != id && one.replay_id("b") != id);
         let mut long = row();
         long.id = "x".repeat(MAX_ID);
         assert!(long.replay_id("").parse::<JobId>().is_ok());
-        let of = |id: String| EndRow { id, ..row() };
+        let of = |id: String| EndedJobRow { id, ..row() };
         assert!(of(one.replay_id("a")).is_of_replay("a") && of(long.replay_id("a")).is_of_replay("a"));
         assert!(!of(one.replay_id("a")).is_of_replay("b") && !one.is_of_replay("a"));
     }

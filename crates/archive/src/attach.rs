@@ -1,12 +1,12 @@
-//! Tells the store which ends of jobs to keep for the archive: those of the settings, and those of the policies of topics.
+//! Tells the store which ended jobs to keep for the archive: those of the settings, and those of the policies of topics.
 
 use std::time::Duration;
 
-use ringback_core::contract::{ArchiveSettings, EndKind, EndKinds, StoreError};
+use ringback_core::contract::{ArchiveSettings, EndedState, EndedStates, StoreError};
 use ringback_core::policy::Policies;
 use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use strum::VariantArray as _;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -18,9 +18,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How often the store is looked at: an archive is attached again if it was detached, or if the store has lost its data.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Attaches the archive to the store, and does so again when policies ask for other ends. Runs for ever; may be dropped at
+/// Attaches the archive to the store, and does so again when policies ask for other ended jobs. Runs for ever; may be dropped at
 /// any time. The archive stays attached then, so that nothing is lost until an archiver runs again.
-pub(crate) async fn keep_attached(store: Store, policies: PolicyBook, config: Config) {
+pub(crate) async fn keep_attached(store: Store, policies: SharedConfig, config: Config) {
     let (mut attached, mut outage, mut looked) = (None, Outage::new(), Instant::now());
     policies.known().await;
     loop {
@@ -62,17 +62,17 @@ async fn is_attached(store: &Store, settings: Option<ArchiveSettings>) -> Result
     Ok(true)
 }
 
-/// What a shard keeps: the ends that any topic wants. The relay drops what a topic does not want.
+/// What a shard keeps: the ended jobs that any topic wants. The relay drops what a topic does not want.
 fn settings(config: &Config, policies: &Policies, shards: usize) -> ArchiveSettings {
     let all = policies.values().map(|policy| policy.archive);
-    let ends = all.clone().filter_map(|archive| archive.ends).fold(config.ends, EndKinds::union);
+    let ends = all.clone().filter_map(|archive| archive.states).fold(config.ends, EndedStates::union);
     let with_bodies = config.with_bodies || all.into_iter().any(|archive| archive.bodies == Some(true));
     let bound = u64::from(config.outbox_mib) * 1024 * 1024 / (shards as u64).max(1);
     ArchiveSettings { ends, with_bodies, bound, when_full: config.when_full }
 }
 
-fn names(ends: EndKinds) -> Vec<&'static str> {
-    EndKind::VARIANTS.iter().copied().filter(|kind| ends.has(*kind)).map(<&str>::from).collect()
+fn names(ends: EndedStates) -> Vec<&'static str> {
+    EndedState::VARIANTS.iter().copied().filter(|kind| ends.has(*kind)).map(<&str>::from).collect()
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
     fn the_store_keeps_what_the_settings_or_any_policy_want() {
         let config = Config {
             url: "sqlite:a".parse().unwrap(),
-            ends: EndKinds::of([EndKind::Dead]),
+            ends: EndedStates::of([EndedState::Dead]),
             with_bodies: false,
             keep: None,
             outbox_mib: 1,
@@ -97,9 +97,12 @@ mod tests {
         };
         let none = settings(&config, &Policies::new(), 16);
         assert_eq!((none.ends, none.with_bodies, none.bound), (config.ends, false, 65_536));
-        let more = settings(&config, &policies(r#"{"archive":{"ends":["done"],"bodies":true}}"#), 16);
-        assert_eq!((more.ends, more.with_bodies), (EndKinds::of([EndKind::Dead, EndKind::Done]), true));
-        let fewer = settings(&config, &policies(r#"{"archive":{"ends":[],"bodies":false}}"#), 16);
+        let more = settings(&config, &policies(r#"{"archive":{"states":["done"],"bodies":true}}"#), 16);
+        assert_eq!(
+            (more.ends, more.with_bodies),
+            (EndedStates::of([EndedState::Dead, EndedState::Done]), true)
+        );
+        let fewer = settings(&config, &policies(r#"{"archive":{"states":[],"bodies":false}}"#), 16);
         assert_eq!((fewer.ends, fewer.with_bodies), (config.ends, false));
     }
 }

@@ -9,17 +9,14 @@ use crate::row::{clean, clean_json};
 /// An entry of the audit log. Times are in milliseconds since 1970. No text has a NUL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntryRow {
-    /// Its id.
     pub id: String,
     /// When the call was answered.
     pub at: i64,
     /// The tenant whose topics the call was about.
     pub tenant: Option<String>,
-    /// Who has called.
     pub who: String,
     /// The address that the call came from.
     pub address: Option<String>,
-    /// The operation.
     pub operation: String,
     /// What was changed, as JSON.
     pub target: String,
@@ -27,7 +24,7 @@ pub struct AuditEntryRow {
     pub before: Option<String>,
     /// What it was after, as JSON.
     pub after: Option<String>,
-    /// How many jobs, or ends of jobs, the call has changed.
+    /// How many jobs, or ended jobs, the call has changed.
     pub count: Option<i64>,
     /// `done` or `unknown`.
     pub outcome: String,

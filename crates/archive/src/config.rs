@@ -6,26 +6,25 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ringback_core::connection_url::PostgresUrl;
-use ringback_core::contract::{EndKind, EndKinds, WhenFull};
+use ringback_core::contract::{EndedState, EndedStates, WhenFull};
 use ringback_core::duration::parse_duration;
 use ringback_service::{Lookup, Setting};
 
-/// The shortest time for which ends are kept, if they are removed at all.
+/// The shortest time for which ended jobs are kept, if they are removed at all.
 const MIN_KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The largest outbox, in MiB.
 const MAX_OUTBOX_MIB: u32 = 1024 * 1024;
 
-/// The settings of the archive.
 pub const SETTINGS: &[Setting] = &Setting::table([
     (
         "ARCHIVE",
         "",
-        "The database that keeps the ends of jobs: postgres://user:password@host/database, or sqlite: and a file; empty for none",
+        "The database that keeps the ended jobs: postgres://user:password@host/database, or sqlite: and a file; empty for none",
     ),
     (
-        "ARCHIVE_ENDS",
+        "ARCHIVE_STATES",
         "done dead expired cancelled purged",
-        "Which ends it keeps of topics whose policy does not say; off for none",
+        "Which ended jobs it keeps of topics whose policy does not say; off for none",
     ),
     (
         "ARCHIVE_BODIES",
@@ -35,32 +34,31 @@ pub const SETTINGS: &[Setting] = &Setting::table([
     (
         "ARCHIVE_KEEP",
         "",
-        "How long it keeps ends and the audit log, from 1d; ends are removed by whole months in PostgreSQL; empty for ever",
+        "How long it keeps ends and the audit log, from 1d; ended jobs are removed by whole months in PostgreSQL; empty for ever",
     ),
     (
         "ARCHIVE_OUTBOX_MIB",
         "256",
-        "How many MiB of ends may wait in the store for the database, from 1; each shard has its part of them",
+        "How many MiB of ended jobs may wait in the store for the database, from 1; each shard has its part of them",
     ),
     (
         "ARCHIVE_WHEN_FULL",
         "stall",
-        "What happens beyond that: stall refuses submits, and at twice that stops deliveries; drop drops the oldest ends",
+        "What happens beyond that: stall refuses submits, and at twice that stops deliveries; drop drops the oldest ended jobs",
     ),
 ]);
 
 /// The configuration of the archive.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The database (`ARCHIVE`).
     pub url: ArchiveUrl,
-    /// Which ends it keeps of topics whose policy does not say (`ARCHIVE_ENDS`).
-    pub ends: EndKinds,
+    /// Which ended jobs it keeps of topics whose policy does not say (`ARCHIVE_STATES`).
+    pub ends: EndedStates,
     /// Whether it keeps the bodies of jobs of topics whose policy does not say (`ARCHIVE_BODIES`).
     pub with_bodies: bool,
     /// How long it keeps ends and the audit log; `None` for ever (`ARCHIVE_KEEP`).
     pub keep: Option<Duration>,
-    /// How many MiB of ends may wait in the store (`ARCHIVE_OUTBOX_MIB`).
+    /// How many MiB of ended jobs may wait in the store (`ARCHIVE_OUTBOX_MIB`).
     pub outbox_mib: u32,
     /// What happens beyond that (`ARCHIVE_WHEN_FULL`).
     pub when_full: WhenFull,
@@ -70,9 +68,9 @@ impl Config {
     /// Reads the settings and collects mistakes in `lookup`. `None` without an archive.
     pub fn load(lookup: &mut Lookup) -> Option<Self> {
         let url = ArchiveUrl::load(lookup);
-        let ends = ends(&lookup.text("ARCHIVE_ENDS")).unwrap_or_else(|why| {
-            lookup.reject("ARCHIVE_ENDS", why);
-            EndKinds::all()
+        let ends = ends(&lookup.text("ARCHIVE_STATES")).unwrap_or_else(|why| {
+            lookup.reject("ARCHIVE_STATES", why);
+            EndedStates::all()
         });
         let with_bodies = lookup.is_on("ARCHIVE_BODIES");
         let keep = keep(&lookup.text("ARCHIVE_KEEP")).unwrap_or_else(|why| {
@@ -88,7 +86,7 @@ impl Config {
     pub fn nowhere() -> Self {
         Self {
             url: ArchiveUrl::Sqlite(PathBuf::new()),
-            ends: EndKinds::default(),
+            ends: EndedStates::default(),
             with_bodies: false,
             keep: None,
             outbox_mib: 1,
@@ -97,13 +95,17 @@ impl Config {
     }
 }
 
-fn ends(text: &str) -> Result<EndKinds, String> {
+fn ends(text: &str) -> Result<EndedStates, String> {
     if text == "off" {
-        return Ok(EndKinds::default());
+        return Ok(EndedStates::default());
     }
     let names = text.split([' ', ',']).filter(|name| !name.is_empty());
-    let kinds: EndKinds = names.map(str::parse::<EndKind>).collect::<Result<_, _>>()?;
-    if kinds == EndKinds::default() { Err("must name some ends, or be off".to_owned()) } else { Ok(kinds) }
+    let kinds: EndedStates = names.map(str::parse::<EndedState>).collect::<Result<_, _>>()?;
+    if kinds == EndedStates::default() {
+        Err("must name some ended jobs, or be off".to_owned())
+    } else {
+        Ok(kinds)
+    }
 }
 
 fn keep(text: &str) -> Result<Option<Duration>, String> {
@@ -184,7 +186,7 @@ mod tests {
         let config = config.unwrap();
         assert_eq!(mistakes, [""; 0]);
         assert_eq!(config.url, ArchiveUrl::Sqlite("./a.db".into()));
-        assert_eq!((config.ends, config.with_bodies, config.keep), (EndKinds::all(), true, None));
+        assert_eq!((config.ends, config.with_bodies, config.keep), (EndedStates::all(), true, None));
         assert_eq!((config.outbox_mib, config.when_full), (256, WhenFull::Stall));
     }
 
@@ -192,7 +194,7 @@ mod tests {
     fn all_mistakes_are_named_and_none_shows_a_password() {
         let (_, mistakes) = load(&[
             ("ARCHIVE", "mysql://u:s3cret@h/d"),
-            ("ARCHIVE_ENDS", "done lost"),
+            ("ARCHIVE_STATES", "done lost"),
             ("ARCHIVE_BODIES", "yes"),
             ("ARCHIVE_KEEP", "1h"),
             ("ARCHIVE_OUTBOX_MIB", "0"),
@@ -213,8 +215,8 @@ mod tests {
 
     #[test]
     fn ends_are_named_or_off() {
-        assert_eq!(ends("dead, purged").unwrap(), EndKinds::of([EndKind::Dead, EndKind::Purged]));
-        assert_eq!(ends("off").unwrap(), EndKinds::default());
+        assert_eq!(ends("dead, purged").unwrap(), EndedStates::of([EndedState::Dead, EndedState::Purged]));
+        assert_eq!(ends("off").unwrap(), EndedStates::default());
         assert!(ends("").is_err() && ends("dead off").is_err());
     }
 }

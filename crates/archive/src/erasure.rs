@@ -1,20 +1,19 @@
-//! Erasures: which ends are removed from the archive, and kept out of it if they come later. An end may wait in the store
+//! Erasures: which ended jobs are removed from the archive, and kept out of it if they come later. An ended job may wait in the store
 //! while it is erased, so a database notes each erasure as a mark: a hash instead of the text, which can be found only by guessing.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::row::EndRow;
+use crate::row::EndedJobRow;
 
-/// For how long marks are kept, in ms. An end that waits for the database longer is archived.
+/// For how long marks are kept, in ms. An ended job that waits for the database longer is archived.
 pub const KEEP_MARKS: i64 = 90 * 24 * 60 * 60 * 1000;
 
-/// Which ends of a tenant to erase.
+/// Which ended jobs of a tenant to erase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erasure {
     /// The tenant, empty for none.
     pub tenant: String,
-    /// The topics; empty for all.
     pub topics: Vec<String>,
     /// Those of jobs with this.
     pub what: Erased,
@@ -25,9 +24,7 @@ pub struct Erasure {
 /// What jobs have that are erased.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Erased {
-    /// This id.
     Id(String),
-    /// This tag.
     Tag(String),
 }
 
@@ -35,7 +32,6 @@ pub enum Erased {
 pub type Digest = [u8; 32];
 
 impl Erasure {
-    /// Its marks.
     pub fn marks(&self) -> Vec<Digest> {
         let (kind, text) = match &self.what {
             Erased::Id(id) => ("id", id),
@@ -46,9 +42,9 @@ impl Erasure {
     }
 }
 
-/// The marks by which an end can have been erased.
-pub fn marks_of(row: &EndRow) -> Vec<Digest> {
-    let EndRow { tenant, topic, id, tags, .. } = row;
+/// The marks by which an ended job can have been erased.
+pub fn marks_of(row: &EndedJobRow) -> Vec<Digest> {
+    let EndedJobRow { tenant, topic, id, tags, .. } = row;
     let names = std::iter::once(("id", id)).chain(tags.iter().map(|tag| ("tag", tag)));
     names.flat_map(|(kind, text)| ["", topic].map(|topic| mark(tenant, topic, kind, text))).collect()
 }

@@ -1,4 +1,4 @@
-//! What is asked of a database that has kept ends: pages of them, and to erase some.
+//! What is asked of a database that has kept ended jobs: pages of them, and to erase some.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::erasure::Erasure;
-use crate::row::EndRow;
+use crate::row::EndedJobRow;
 use crate::sink::SinkError;
 
 /// The most ends of a page.
@@ -25,38 +25,35 @@ const MAX_TIME: i64 = 253_402_300_799_999;
 /// For how long a page is read, before it ends with what it has.
 const READ_FOR: Duration = Duration::from_secs(2);
 
-/// Which ends of a tenant to find. Times are in ms since 1970.
+/// Which ended jobs of a tenant to find. Times are in ms since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryFilter {
     /// The tenant, empty for none.
     pub tenant: String,
-    /// The topics; empty for all.
     pub topics: Vec<String>,
     /// Topics that are left out.
     pub not_topics: Vec<String>,
-    /// Only ends of jobs with this id.
+    /// Only ended jobs with this id.
     pub id: Option<String>,
-    /// Only ends of jobs with this tag.
+    /// Only ended jobs with this tag.
     pub tag: Option<String>,
-    /// Only ends in this state.
+    /// Only ended jobs in this state.
     pub state: Option<String>,
-    /// Only ends with this reason.
+    /// Only ended jobs with this reason.
     pub reason: Option<String>,
-    /// Only ends of jobs for this host.
+    /// Only ended jobs for this host.
     pub host: Option<String>,
-    /// Only ends at this time or later.
+    /// Only ended jobs at this time or later.
     pub after: Option<i64>,
-    /// Only ends before this time.
+    /// Only ended jobs before this time.
     pub before: Option<i64>,
 }
 
-/// The order of ends by the time at which they ended.
+/// The order of ended jobs by the time at which they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// The newest first.
     #[default]
     Newest,
-    /// The oldest first.
     Oldest,
 }
 
@@ -64,25 +61,22 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LastOf {
     /// Each life of a job.
-    Life,
-    /// Each id of a topic.
+    Generation,
     Id,
 }
 
-/// The place of an end among those of its tenant.
+/// The place of an ended job among those of its tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
     /// When it ended.
     pub finished_at: i64,
     /// The topic, without its tenant.
     pub topic: String,
-    /// The id.
     pub id: String,
     /// When the job was accepted.
-    pub life: i64,
+    pub generation: i64,
     /// How many attempts it had.
     pub attempts: u32,
-    /// The state that it ended in.
     pub state: String,
 }
 
@@ -100,26 +94,26 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Self, InvalidCursor> {
         let packed = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
         let (place, rest) = postcard::take_from_bytes(&packed).map_err(|_| InvalidCursor)?;
-        let Self { finished_at, topic, id, life, state, .. } = &place;
-        let are_times = [*finished_at, *life].iter().all(|time| (0..=MAX_TIME).contains(time));
+        let Self { finished_at, topic, id, generation, state, .. } = &place;
+        let are_times = [*finished_at, *generation].iter().all(|time| (0..=MAX_TIME).contains(time));
         let are_names =
             topic.parse::<Topic>().is_ok() && id.parse::<JobId>().is_ok() && end_state(state).is_some();
         if rest.is_empty() && are_times && are_names { Ok(place) } else { Err(InvalidCursor) }
     }
 }
 
-impl From<&EndRow> for Cursor {
-    fn from(row: &EndRow) -> Self {
-        let EndRow { finished_at, life, attempts, .. } = *row;
+impl From<&EndedJobRow> for Cursor {
+    fn from(row: &EndedJobRow) -> Self {
+        let EndedJobRow { finished_at, generation, attempts, .. } = *row;
         let (topic, id, state) = (row.topic.clone(), row.id.clone(), row.state.clone());
-        Self { finished_at, topic, id, life, attempts, state }
+        Self { finished_at, topic, id, generation, attempts, state }
     }
 }
 
-/// Which page of ends to find, and what of them.
+/// Which page of ended jobs to find, and what of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageAsk {
-    /// Which ends.
+    /// Which ended jobs.
     pub filter: HistoryFilter,
     /// Their order.
     pub order: Order,
@@ -136,7 +130,7 @@ pub struct PageAsk {
 }
 
 impl PageAsk {
-    /// How many ends to read at a time, so that they take a bounded amount of memory.
+    /// How many ended jobs to read at a time, so that they take a bounded amount of memory.
     const fn chunk(&self) -> usize {
         match (self.with_requests, self.with_attempts) {
             (true, _) => 16,
@@ -146,11 +140,10 @@ impl PageAsk {
     }
 }
 
-/// A page of ends.
+/// A page of ended jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryPage {
-    /// The ends.
-    pub rows: Vec<EndRow>,
+    pub rows: Vec<EndedJobRow>,
     /// Whether there may be more behind them.
     pub has_more: bool,
 }
@@ -172,15 +165,15 @@ impl From<SinkError> for QueryError {
     }
 }
 
-/// A database that has kept ends.
+/// A database that has kept ended jobs.
 pub trait History: Send {
     /// The first ends after a place.
     ///
     /// # Errors
     /// If they cannot be read.
-    fn rows(&mut self, ask: &PageAsk) -> impl Future<Output = Result<Vec<EndRow>, QueryError>> + Send;
+    fn rows(&mut self, ask: &PageAsk) -> impl Future<Output = Result<Vec<EndedJobRow>, QueryError>> + Send;
 
-    /// Erases some ends, or all of them, of which none is archived any more either. Returns how many; 0 if none is left.
+    /// Erases some ended jobs, or all of them, of which none is archived any more either. Returns how many; 0 if none is left.
     ///
     /// # Errors
     /// If they cannot be erased. Some may have been.
@@ -231,21 +224,21 @@ mod tests {
             Cursor { topic: "a\0".to_owned(), ..place.clone() },
             Cursor { state: "lost".to_owned(), ..place.clone() },
             Cursor { finished_at: i64::MAX, ..place.clone() },
-            Cursor { life: -1, ..place },
+            Cursor { generation: -1, ..place },
         ] {
             assert_eq!(other.to_string().parse::<Cursor>(), Err(InvalidCursor), "{other:?}");
         }
     }
 
-    /// A database with so many ends.
+    /// A database with so many ended jobs.
     struct Many(usize);
 
     impl History for Many {
-        async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
+        async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
             let begin = ask.after.as_ref().map_or(0, |place| place.attempts as usize);
             let numbers = (begin + 1..=self.0).take(ask.limit);
             Ok(numbers
-                .map(|n| EndRow { attempts: n as u32, body: Some(vec![0; 100_000]), ..row() })
+                .map(|n| EndedJobRow { attempts: n as u32, body: Some(vec![0; 100_000]), ..row() })
                 .collect())
         }
 

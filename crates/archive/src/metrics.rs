@@ -25,17 +25,20 @@ impl Metrics {
         let write =
             write.with_boundaries(vec![0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 20.0]);
         Self {
-            archived: counter("ringback_archiver_archived_ends_total", "Ends that are new in the database"),
+            archived: counter(
+                "ringback_archiver_archived_ended_jobs_total",
+                "Ends that are new in the database",
+            ),
             refused: counter(
-                "ringback_archiver_refused_ends_total",
+                "ringback_archiver_refused_ended_jobs_total",
                 "Ends that the database refuses for what is in them; they are logged and not archived",
             ),
             unreadable: counter(
-                "ringback_archiver_unreadable_ends_total",
+                "ringback_archiver_unreadable_ended_jobs_total",
                 "Ends in the store that cannot be read; they are not archived",
             ),
             unwanted: counter(
-                "ringback_archiver_unwanted_ends_total",
+                "ringback_archiver_unwanted_ended_jobs_total",
                 "Ends that the policy of their topic keeps out of the archive",
             ),
             audit_entries: counter(

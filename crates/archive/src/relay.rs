@@ -1,24 +1,26 @@
-//! The archive relay: takes the ends of some shards out of the store, writes them to the sink as rows, and then removes
+//! The archive relay: takes the ended jobs of some shards out of the store, writes them to the sink as rows, and then removes
 //! them from the store. What is taken and not removed, after a crash for example, is taken and written again; the sink
 //! keeps each row once. One relay of an archiver writes the audit log too, which stays in the store.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ringback_core::contract::{EndsPart, MAX_ARCHIVE_ENTRIES, Shard, StoreError, TakeEnds, TakenEnds};
+use ringback_core::contract::{
+    ArchiveEntries, MAX_ARCHIVE_ENTRIES, OutboxPart, Shard, StoreError, TakeEntries,
+};
 use ringback_core::crash_point;
 use ringback_service::Context;
 use ringback_service::outage::{Outage, PartialOutage};
 use ringback_service::shutdown::Shutdown;
 use ringback_service::telemetry::with_causes;
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use tokio::time::{Instant, sleep};
 use tracing::{error, info, warn};
 
 use crate::audit_log::AuditLogReader;
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::row::EndRow;
+use crate::row::EndedJobRow;
 use crate::sink::{Sink, SinkError};
 
 /// For how long the taken ends of a shard are those of this archiver; those of one that was killed wait for as long. If a
@@ -26,14 +28,13 @@ use crate::sink::{Sink, SinkError};
 const LASTS: Duration = Duration::from_secs(5);
 /// Fewer rows than this are waited for a moment to become more.
 const FEW: usize = 1_000;
-/// That moment.
 const GATHER: Duration = Duration::from_millis(100);
 /// How many shards are taken from at a time, so that rows take a bounded amount of memory.
 const SHARDS: usize = 8;
 /// The longest pause while no job ends.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// How many entries of the audit log are written at a time.
-const AUDIT_ENTRIES: usize = 1_000;
+const CHECK_ENTRIES: usize = 1_000;
 /// How often the sink removes what was kept long enough.
 const MAINTAIN: Duration = Duration::from_secs(60 * 60);
 
@@ -42,19 +43,14 @@ const CHECK: &str = "archive";
 
 /// The relay of some shards.
 pub(crate) struct Relay<S> {
-    /// The store.
     pub(crate) store: Store,
-    /// The policies of topics.
-    pub(crate) policies: PolicyBook,
-    /// Which ends are archived.
+    pub(crate) policies: SharedConfig,
+    /// Which ended jobs are archived.
     pub(crate) config: Config,
-    /// The database.
     pub(crate) sink: S,
     /// The shards whose ends this relay archives.
     pub(crate) shards: Vec<Shard>,
-    /// The name of the archiver.
     pub(crate) name: String,
-    /// Its metrics.
     pub(crate) metrics: Metrics,
     /// The readiness check, the clock and the shutdown.
     pub(crate) context: Context,
@@ -62,7 +58,7 @@ pub(crate) struct Relay<S> {
     pub(crate) is_essential: bool,
     /// The shards that the store does not give.
     pub(crate) outages: PartialOutage<Shard>,
-    /// How many ends of a shard are taken at a time.
+    /// How many ended jobs of a shard are taken at a time.
     pub(crate) limit: usize,
     /// What is known of the audit log; `None` if another relay writes it.
     pub(crate) audit_log: Option<AuditLogReader>,
@@ -102,7 +98,7 @@ impl<S: Sink> Relay<S> {
                     match self.maintain().await {
                         // Its time is asked for again in the next round.
                         Maintained::StoreAway => {}
-                        // If it fails it is not tried again soon, so that ends are archived meanwhile.
+                        // If it fails it is not tried again soon, so that ended jobs are archived meanwhile.
                         Maintained::Tried(result) => {
                             maintained = Some(Instant::now());
                             if let Err(error) = result {
@@ -149,7 +145,7 @@ impl<S: Sink> Relay<S> {
         self.metrics.failures.add(1, &[]);
         self.report(false, &error.to_string());
         if outage.begins() {
-            warn!(%error, "the archive is unavailable; ends wait in the store");
+            warn!(%error, "the archive is unavailable; ended jobs wait in the store");
         }
         sleep(outage.wait()).await;
     }
@@ -158,7 +154,7 @@ impl<S: Sink> Relay<S> {
         self.context.health.set(CHECK, is_ready || !self.is_essential, text);
     }
 
-    /// Archives what waits in the shards, a part of it if that is much. Returns how many ends that was.
+    /// Archives what waits in the shards, a part of it if that is much. Returns how many ended jobs that was.
     async fn round(&mut self) -> Result<usize, SinkError> {
         self.policies.known().await;
         let mut total = 0;
@@ -188,7 +184,7 @@ impl<S: Sink> Relay<S> {
             taken.into_iter().zip(shards).filter_map(|(taken, shard)| self.of_store(*shard, taken)).collect();
         crash_point!("archiver.after_take");
         let (mut rows, mut parts, mut oldest) = (Vec::new(), Vec::new(), None);
-        for (shard, TakenEnds { part, ends }) in taken.into_iter().flatten() {
+        for (shard, ArchiveEntries { part, ends }) in taken.into_iter().flatten() {
             parts.push((shard, part));
             for end in ends {
                 let Some(end) = end else {
@@ -202,10 +198,10 @@ impl<S: Sink> Relay<S> {
                     continue;
                 }
                 oldest = oldest.into_iter().chain([end.at]).min();
-                rows.push(EndRow::new(end, archive.bodies.unwrap_or(self.config.with_bodies)));
+                rows.push(EndedJobRow::new(end, archive.bodies.unwrap_or(self.config.with_bodies)));
             }
         }
-        let total = parts.iter().map(|(_, part): &(_, EndsPart)| part.count as usize).sum();
+        let total = parts.iter().map(|(_, part): &(_, OutboxPart)| part.count as usize).sum();
         if !rows.is_empty() {
             let begun = Instant::now();
             let written = self.sink.write(&rows).await?;
@@ -215,7 +211,7 @@ impl<S: Sink> Relay<S> {
                 self.metrics.refused.add(written.refused, &[]);
                 error!(
                     refused = written.refused,
-                    "ends are not archived: the database refuses what is in them"
+                    "ended jobs are not archived: the database refuses what is in them"
                 );
             }
             if let Some(oldest) = oldest {
@@ -261,7 +257,7 @@ impl<S: Sink> Relay<S> {
         let oldest = keep.map(|keep| now.minus(keep));
         let Some(found) = reader.read(&self.store, now, oldest).await else { return true };
         // The oldest first.
-        for rows in found.rows.rchunks(AUDIT_ENTRIES) {
+        for rows in found.rows.rchunks(CHECK_ENTRIES) {
             match self.sink.write_audit_log(rows).await {
                 Ok(written) => {
                     self.metrics.audit_entries.add(written.new, &[]);
@@ -285,14 +281,14 @@ impl<S: Sink> Relay<S> {
         match answer {
             Ok(answer) => {
                 if self.outages.succeeded(&shard) {
-                    info!("ends are taken out of the store again");
+                    info!("ended jobs are taken out of the store again");
                 }
                 Some(answer)
             }
             Err(error) => {
                 if self.outages.failed(shard) {
                     let (shard, error) = (shard.number(), with_causes(&error));
-                    warn!(shard, error, "cannot take ends out of the store; retrying");
+                    warn!(shard, error, "cannot take ended jobs out of the store; retrying");
                 }
                 None
             }
@@ -300,10 +296,10 @@ impl<S: Sink> Relay<S> {
     }
 
     /// The first ends of a shard; `None` if there are none, or if another archiver has them.
-    async fn take(&self, shard: Shard) -> Result<Option<(Shard, TakenEnds)>, StoreError> {
+    async fn take(&self, shard: Shard) -> Result<Option<(Shard, ArchiveEntries)>, StoreError> {
         match self.store.take_ended(shard, &self.name, LASTS, self.limit).await? {
-            TakeEnds::Taken(taken) if !taken.ends.is_empty() => Ok(Some((shard, taken))),
-            TakeEnds::Taken(_) | TakeEnds::Busy(_) => Ok(None),
+            TakeEntries::Taken(taken) if !taken.ends.is_empty() => Ok(Some((shard, taken))),
+            TakeEntries::Taken(_) | TakeEntries::Busy(_) => Ok(None),
         }
     }
 }

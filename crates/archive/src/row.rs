@@ -3,27 +3,25 @@
 use std::net::Ipv6Addr;
 
 use ringback_core::clock::millis;
-use ringback_core::contract::{ArchivedEnd, Attempt};
+use ringback_core::contract::{ArchivedJob, Attempt};
 use ringback_core::job::Delivery;
-use ringback_core::wire::{AttemptAnswer, RequestAnswer};
+use ringback_core::wire::{AttemptResponse, RequestDetails};
 use serde::{Deserialize, Serialize};
 
 /// An end of a job. Times are in milliseconds since 1970. No text has a NUL, which databases refuse.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndRow {
+pub struct EndedJobRow {
     /// The tenant, empty for none.
     pub tenant: String,
     /// The topic, without its tenant.
     pub topic: String,
-    /// The id.
     pub id: String,
-    /// Which life of this name it is: when the job was accepted. It survives export and import.
-    pub life: i64,
-    /// How many attempts the job had, with those of former lives.
+    /// Which generation of this name it is: when the job was accepted. It survives export and import.
+    pub generation: i64,
+    /// How many attempts the job had, with those of former generations.
     pub attempts: u32,
     /// The state that it ended in: `done`, `dead`, `cancelled` or `purged`.
     pub state: String,
-    /// When it ended.
     pub finished_at: i64,
     /// When it was first due.
     pub first_due_at: i64,
@@ -39,32 +37,28 @@ pub struct EndRow {
     pub host: Option<String>,
     /// The last failed attempt: when, status, error, and duration in ms.
     pub last_at: Option<i64>,
-    /// Its status.
     pub last_status: Option<u16>,
-    /// Its error.
     pub last_error: Option<String>,
     /// How long it took, in ms.
     pub last_duration_ms: Option<i64>,
-    /// Its tags.
     pub tags: Vec<String>,
     /// What was submitted beside the URL, the tags and the body, as JSON, with the values of secret headers masked; `None` if it could
     /// not be read.
     pub request: Option<String>,
     /// The attempts that were logged, as JSON: a list, the newest last.
     pub attempt_log: String,
-    /// Whether all attempts of this life were logged.
+    /// Whether all attempts of this generation were logged.
     pub is_attempts_complete: bool,
     /// The body, if the archive keeps it.
     pub body: Option<Vec<u8>>,
-    /// The content type of the body.
     pub content_type: Option<String>,
 }
 
-impl EndRow {
-    /// The row of an end. The body is left out unless `with_body`.
-    pub fn new(end: ArchivedEnd, with_body: bool) -> Self {
+impl EndedJobRow {
+    /// The row of an ended job. The body is left out unless `with_body`.
+    pub fn new(end: ArchivedJob, with_body: bool) -> Self {
         let is_attempts_complete = end.is_attempts_complete();
-        let ArchivedEnd { kind, at, job, first_due, delivery, has_body, former_attempts, attempts } = end;
+        let ArchivedJob { kind, at, job, first_due, delivery, has_body, former_attempts, attempts } = end;
         let time = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
         let of_this_end = former_attempts + 1..=job.attempts;
         let own = attempts.into_iter().filter(|attempt| of_this_end.contains(&attempt.number));
@@ -78,7 +72,7 @@ impl EndRow {
             tenant: job.key.topic.tenant().map_or_else(String::new, |tenant| tenant.as_str().to_owned()),
             topic: job.key.topic.name().to_owned(),
             id: job.key.id.to_string(),
-            life: time(job.created.as_millis()),
+            generation: time(job.created.as_millis()),
             attempts: job.attempts,
             state: kind.state().to_owned(),
             finished_at: time(at.as_millis()),
@@ -102,7 +96,7 @@ impl EndRow {
     }
 }
 
-impl EndRow {
+impl EndedJobRow {
     /// About how many bytes it takes.
     pub fn size(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -147,14 +141,14 @@ fn clean_value(value: &mut serde_json::Value) {
 fn request(mut delivery: Delivery) -> String {
     delivery.body.bytes = Default::default();
     delivery.body.content_type = None;
-    let mut answer = RequestAnswer::masked(delivery);
+    let mut answer = RequestDetails::masked(delivery);
     (answer.url, answer.body, answer.body_base64, answer.content_type) = (None, None, None, None);
     answer.tags = Vec::new();
     clean_json(serde_json::to_string(&answer).unwrap_or_else(|_| "{}".to_owned()))
 }
 
 fn log(attempts: impl Iterator<Item = Attempt>) -> String {
-    let items: Vec<_> = attempts.map(AttemptAnswer::from).collect();
+    let items: Vec<_> = attempts.map(AttemptResponse::from).collect();
     clean_json(serde_json::to_string(&items).unwrap_or_else(|_| "[]".to_owned()))
 }
 
@@ -171,13 +165,13 @@ fn host(origin: &str) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use ringback_core::clock::Timestamp;
-    use ringback_core::contract::EndKind;
+    use ringback_core::contract::EndedState;
     use ringback_core::job::{Body, Callback, Context, Headers, Job, JobKey, Tags, Topic};
     use ringback_core::state::State;
 
     use super::*;
 
-    fn end() -> ArchivedEnd {
+    fn end() -> ArchivedJob {
         let topic = Topic::from_stored("~acme/pay").unwrap();
         let at = Timestamp::from_millis;
         let body = Body { bytes: b"{\"a\":1}".to_vec().into(), content_type: None };
@@ -188,8 +182,8 @@ pub(crate) mod tests {
             ..Delivery::new(Callback::parse("https://m.example:8443/notify?x=1").unwrap(), body)
         };
         let attempt = |number| Attempt { number, answer: b"no\0".to_vec().into(), ..Attempt::default() };
-        ArchivedEnd {
-            kind: EndKind::Expired,
+        ArchivedJob {
+            kind: EndedState::Expired,
             at: at(1_000),
             job: Job {
                 key: JobKey { topic, id: "order-1".parse().unwrap() },
@@ -210,9 +204,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// The row of an end, with its body.
-    pub(crate) fn row() -> EndRow {
-        EndRow::new(end(), true)
+    pub(crate) fn row() -> EndedJobRow {
+        EndedJobRow::new(end(), true)
     }
 
     #[test]
@@ -221,7 +214,7 @@ pub(crate) mod tests {
         assert_eq!(row.tags, ["customer:42", "order:1"]);
         assert_eq!((row.tenant.as_str(), row.topic.as_str(), row.id.as_str()), ("acme", "pay", "order-1"));
         assert_eq!((row.state.as_str(), row.reason.as_deref()), ("dead", Some("expired")));
-        assert_eq!((row.life, row.first_due_at, row.due_at, row.finished_at), (700, 800, 900, 1_000));
+        assert_eq!((row.generation, row.first_due_at, row.due_at, row.finished_at), (700, 800, 900, 1_000));
         assert_eq!(row.host.as_deref(), Some("m.example"));
         assert_eq!(row.url.as_deref(), Some("https://m.example:8443/notify?x=1"));
         let request = row.request.unwrap();
@@ -231,7 +224,7 @@ pub(crate) mod tests {
             (row.body.as_deref(), row.content_type.as_deref()),
             (Some(&b"{\"a\":1}"[..]), Some("application/json"))
         );
-        assert_eq!(EndRow::new(end(), false).body, None);
+        assert_eq!(EndedJobRow::new(end(), false).body, None);
     }
 
     #[test]
@@ -245,7 +238,7 @@ pub(crate) mod tests {
         assert!(row.is_attempts_complete && !row.attempt_log.contains("u0000"));
         let mut one_is_missing = end();
         one_is_missing.attempts.remove(2);
-        assert!(!EndRow::new(one_is_missing, true).is_attempts_complete);
+        assert!(!EndedJobRow::new(one_is_missing, true).is_attempts_complete);
     }
 
     #[test]

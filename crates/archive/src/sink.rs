@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::audit_entry::AuditEntryRow;
-use crate::row::EndRow;
+use crate::row::EndedJobRow;
 
 /// A database that keeps ends, and the audit log.
 pub trait Sink: Send {
@@ -18,7 +18,7 @@ pub trait Sink: Send {
     ///
     /// # Errors
     /// If the database cannot be used now. Then none of the rows counts as stored; writing them again does no harm.
-    fn write(&mut self, rows: &[EndRow]) -> impl Future<Output = Result<Written, SinkError>> + Send;
+    fn write(&mut self, rows: &[EndedJobRow]) -> impl Future<Output = Result<WriteResult, SinkError>> + Send;
 
     /// Stores entries of the audit log, each once, as [`write`](Self::write) does with ends.
     ///
@@ -27,7 +27,7 @@ pub trait Sink: Send {
     fn write_audit_log(
         &mut self,
         rows: &[AuditEntryRow],
-    ) -> impl Future<Output = Result<Written, SinkError>> + Send;
+    ) -> impl Future<Output = Result<WriteResult, SinkError>> + Send;
 
     /// Removes what was kept long enough. Called now and then.
     ///
@@ -38,7 +38,7 @@ pub trait Sink: Send {
 
 /// The result of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
+pub struct WriteResult {
     /// Rows that were not there before.
     pub new: u64,
     /// Rows that the database refuses for what is in them. They are logged, and not tried again.

@@ -1,10 +1,10 @@
-//! Starts the tasks of the archive: the book of topic policies, the attaching, and a relay for each sink.
+//! Starts the tasks of the archive: the shared configuration of topic policies, the attaching, and a relay for each sink.
 
 use rand::RngExt as _;
 use ringback_core::contract::MAX_ARCHIVE_ENTRIES;
 use ringback_service::outage::PartialOutage;
 use ringback_service::{Context, Tasks, random};
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 
 use crate::attach::keep_attached;
 use crate::audit_log::AuditLogReader;
@@ -16,7 +16,7 @@ use crate::sink::Sink;
 /// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "archive's policies";
 
-/// Archives the ends and the audit log of a store until the shutdown; the sinks share its shards, and the first one has the
+/// Archives the ended jobs and the audit log of a store until the shutdown; the sinks share its shards, and the first one has the
 /// log. If the database `is_essential`, the process is not ready without it.
 pub fn start<S: Sink + Sync + 'static>(
     store: &Store,
@@ -26,9 +26,9 @@ pub fn start<S: Sink + Sync + 'static>(
     context: &Context,
     tasks: &mut Tasks,
 ) {
-    let policies = PolicyBook::default();
-    let (book, of) = (policies.clone(), store.clone());
-    context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
+    let policies = SharedConfig::default();
+    let (shared, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, tasks, |known| shared.keep(of, random::generator(), known));
     let attached = keep_attached(store.clone(), policies.clone(), config.clone());
     let shutdown = context.shutdown.clone();
     tasks.spawn("attach the archive", async move {

@@ -42,7 +42,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// The settings of an archiver.
     pub const SETTINGS: &[&[Setting]] = &[STORE, ARCHIVE, OWN];
 
     /// Reads the settings and collects mistakes in `lookup`.

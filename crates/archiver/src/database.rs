@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringback_archive::erasure::Erasure;
 use ringback_archive::history::{History, PageAsk, QueryError};
-use ringback_archive::{ArchiveUrl, AuditEntryRow, EndRow, Sink, SinkError, Written};
+use ringback_archive::{ArchiveUrl, AuditEntryRow, EndedJobRow, Sink, SinkError, WriteResult};
 use ringback_core::clock::Clock;
 
 use crate::config::Config;
@@ -41,14 +41,14 @@ impl Sink for Database {
         }
     }
 
-    async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
+    async fn write(&mut self, rows: &[EndedJobRow]) -> Result<WriteResult, SinkError> {
         match self {
             Self::Postgres(database) => database.write(rows).await,
             Self::Sqlite(database) => database.write(rows).await,
         }
     }
 
-    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<WriteResult, SinkError> {
         match self {
             Self::Postgres(database) => database.write_audit_log(rows).await,
             Self::Sqlite(database) => database.write_audit_log(rows).await,
@@ -63,7 +63,7 @@ impl Sink for Database {
     }
 }
 
-/// A database that has kept ends.
+/// A database that has kept ended jobs.
 pub(crate) enum HistoryDatabase {
     Postgres(Box<PostgresHistory>),
     Sqlite(SqliteHistory),
@@ -85,7 +85,7 @@ impl HistoryDatabase {
 }
 
 impl History for HistoryDatabase {
-    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
+    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
         match self {
             Self::Postgres(database) => database.rows(ask).await,
             Self::Sqlite(database) => database.rows(ask).await,

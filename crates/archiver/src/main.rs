@@ -12,7 +12,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     let service = Service {
         name: "ringback-archiver",
-        about: "Keeps the ends of jobs in a database: PostgreSQL or SQLite",
+        about: "Keeps the ended jobs in a database: PostgreSQL or SQLite",
         usage: None,
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_archive::{AuditEntryRow, EndRow, Sink, SinkError, Written};
+use ringback_archive::{AuditEntryRow, EndedJobRow, Sink, SinkError, WriteResult};
 use ringback_core::clock::{Clock, MAX_DIFFERENCE};
 use ringback_postgres::{Connection, Limits, Server, describe};
 use tokio::time::timeout;
@@ -72,12 +72,12 @@ impl Postgres {
         connected.ok_or_else(|| Failed::Other("it is not connected".to_owned()))
     }
 
-    async fn write_all(&mut self, rows: &[EndRow]) -> Result<Written, Failed> {
+    async fn write_all(&mut self, rows: &[EndedJobRow]) -> Result<WriteResult, Failed> {
         let Self { connection, partitions, .. } = self;
         let client = Self::client(connection)?;
         if rows.is_empty() {
             client.simple_query("").await?;
-            return Ok(Written::default());
+            return Ok(WriteResult::default());
         }
         for month in rows.iter().map(|row| Month::of(row.finished_at)).collect::<BTreeSet<_>>() {
             if !partitions.contains(&month) {
@@ -133,12 +133,12 @@ impl Sink for Postgres {
         self.done(prepared)
     }
 
-    async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
+    async fn write(&mut self, rows: &[EndedJobRow]) -> Result<WriteResult, SinkError> {
         let written = timeout(WRITE, self.write_all(rows)).await;
         self.done(written)
     }
 
-    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<WriteResult, SinkError> {
         let written = match Self::client(&mut self.connection) {
             Ok(client) => timeout(WRITE, insert::insert(client, rows)).await,
             Err(error) => Ok(Err(error)),

@@ -1,12 +1,12 @@
-//! The statement that finds a page of ends. Both databases have the same tables; what their SQL writes in other ways is a
+//! The statement that finds a page of ended jobs. Both databases have the same tables; what their SQL writes in other ways is a
 //! [`Dialect`].
 
 use std::fmt::Write as _;
 
 use ringback_archive::history::{Cursor, HistoryFilter, LastOf, Order, PageAsk};
 
-/// The columns of the key of an end, but for the tenant, in the order of a page.
-const RANK: [&str; 6] = ["finished_at", "topic", "id", "life", "attempts", "state"];
+/// The columns of the key of an ended job, but for the tenant, in the order of a page.
+const RANK: [&str; 6] = ["finished_at", "topic", "id", "generation", "attempts", "state"];
 
 /// How a database writes SQL.
 pub(crate) struct Dialect {
@@ -36,7 +36,7 @@ pub(crate) struct Statement {
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// The statement for a part of a page. Its columns are those of an [`EndRow`](ringback_archive::EndRow), in the order in which
+/// The statement for a part of a page. Its columns are those of an [`EndedJobRow`](ringback_archive::EndedJobRow), in the order in which
 /// both databases read them.
 pub(crate) fn select(dialect: &Dialect, ask: &PageAsk) -> Statement {
     let mut building = Building { dialect, arguments: vec![Argument::Text(ask.filter.tenant.clone())] };
@@ -63,9 +63,9 @@ pub(crate) fn select(dialect: &Dialect, ask: &PageAsk) -> Statement {
         ("cast(null as text)".to_owned(), "cast(null as text), cast(null as text)", String::new())
     };
     let text = format!(
-        "select e.tenant, e.topic, e.id, e.life, e.attempts, e.state, {finished}, {first_due}, {due}, e.failures, e.reason, e.url, \
+        "select e.tenant, e.topic, e.id, e.generation, e.attempts, e.state, {finished}, {first_due}, {due}, e.failures, e.reason, e.url, \
         e.host, {last}, e.last_status, e.last_error, e.last_duration_ms, e.tags, e.attempts_complete, {log}, {request}, {body} \
-        from (select * from ringback_ends m where {condition} order by {inner} limit {limit}) e {join} order by {outer}",
+        from (select * from ringback_ended_jobs m where {condition} order by {inner} limit {limit}) e {join} order by {outer}",
         finished = ms("e.finished_at"),
         first_due = ms("e.first_due_at"),
         due = ms("e.due_at"),
@@ -155,33 +155,35 @@ impl Building<'_> {
         text
     }
 
-    /// The condition that no later end of the same life, or of the same id, matches the filter, or is a success or a cancel.
+    /// The condition that no later end of the same generation, or of the same id, matches the filter, or is a success or a cancel.
     fn is_last(&mut self, of: LastOf, filter: &HistoryFilter) -> String {
         let parts = self.parts(filter, "later");
-        let life = match of {
-            LastOf::Life => " and later.life = m.life",
+        let generation = match of {
+            LastOf::Generation => " and later.generation = m.generation",
             LastOf::Id => "",
         };
         let rank = |of: &str| {
-            ["life", "finished_at", "attempts", "state"].map(|column| format!("{of}.{column}")).join(", ")
+            ["generation", "finished_at", "attempts", "state"]
+                .map(|column| format!("{of}.{column}"))
+                .join(", ")
         };
         format!(
-            "not exists (select 1 from ringback_ends later where later.tenant = m.tenant and later.topic = m.topic \
-            and later.id = m.id{life} and ({}) > ({}) and (later.state in ('done', 'cancelled') or (1 = 1{parts})))",
+            "not exists (select 1 from ringback_ended_jobs later where later.tenant = m.tenant and later.topic = m.topic \
+            and later.id = m.id{generation} and ({}) > ({}) and (later.state in ('done', 'cancelled') or (1 = 1{parts})))",
             rank("later"),
             rank("m")
         )
     }
 
-    /// The condition of ends behind a place. The first part leads to the index.
+    /// The condition of ended jobs behind a place. The first part leads to the index.
     fn behind(&mut self, place: &Cursor, than: char) -> String {
-        let Cursor { finished_at, topic, id, life, attempts, state } = place;
+        let Cursor { finished_at, topic, id, generation, attempts, state } = place;
         let time = self.time(*finished_at);
         let parts = [
             time.clone(),
             self.text(topic),
             self.text(id),
-            self.number(*life),
+            self.number(*generation),
             self.number(i64::from(*attempts)),
             self.text(state),
         ];
@@ -235,7 +237,7 @@ mod tests {
             finished_at: 5,
             topic: "t".to_owned(),
             id: "i".to_owned(),
-            life: 3,
+            generation: 3,
             attempts: 1,
             state: "done".to_owned(),
         };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringback_archive::{AuditEntryRow, EndRow, Sink, SinkError, Written};
+use ringback_archive::{AuditEntryRow, EndedJobRow, Sink, SinkError, WriteResult};
 use ringback_core::clock::{Clock, Timestamp, millis};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
@@ -19,19 +19,19 @@ use crate::schema;
 
 /// How long another writer of the file is waited for.
 const BUSY: Duration = Duration::from_secs(10);
-/// The columns of the key of an end.
-const KEY: &str = "tenant, topic, id, life, attempts, state, finished_at";
+/// The columns of the key of an ended job.
+const KEY: &str = "tenant, topic, id, generation, attempts, state, finished_at";
 /// How many rows that were kept long enough are removed in one transaction.
 const REMOVED: i64 = 5_000;
 
-const ENDS: &str = "insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, \
+const ENDS: &str = "insert into ringback_ended_jobs (tenant, topic, id, generation, attempts, state, finished_at, created_at, first_due_at, \
     due_at, failures, reason, url, host, last_at, last_status, last_error, last_duration_ms, request, attempt_log, \
     attempts_complete, archived_at, tags) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?4, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, \
     ?17, ?18, ?19, ?20, ?21, ?22) on conflict do nothing";
-const BODIES: &str = "insert into ringback_bodies (tenant, topic, id, life, attempts, state, finished_at, content_type, body) \
+const BODIES: &str = "insert into ringback_bodies (tenant, topic, id, generation, attempts, state, finished_at, content_type, body) \
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) on conflict do nothing";
 
-const TAGS: &str = "insert into ringback_tags (tenant, topic, id, life, attempts, state, finished_at, tag) \
+const TAGS: &str = "insert into ringback_tags (tenant, topic, id, generation, attempts, state, finished_at, tag) \
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
 
 /// What is said of a file that is gone.
@@ -85,7 +85,7 @@ impl Sqlite {
         done.map_err(|error| SinkError(format!("{file}: {error}")))
     }
 
-    /// Makes the file at the start. One that was removed since is not made anew: the ends in it would be missing, and
+    /// Makes the file at the start. One that was removed since is not made anew: the ended jobs in it would be missing, and
     /// nobody would notice.
     fn find_file(&mut self) -> Result<(), SinkError> {
         if self.opened.is_none() {
@@ -126,7 +126,7 @@ impl Sink for Sqlite {
             let mut opened = Connection::open_with_flags(&file, OpenFlags::default())?;
             opened.busy_timeout(BUSY)?;
             opened.pragma_update(None, "journal_mode", "wal")?;
-            // An end leaves the store once it is committed here, so it has to survive a crash of the machine.
+            // An ended job leaves the store once it is committed here, so it has to survive a crash of the machine.
             opened.pragma_update(None, "synchronous", "full")?;
             let version = make_schema(&mut opened)?;
             *connection = Some(opened);
@@ -139,15 +139,15 @@ impl Sink for Sqlite {
         Ok(format!("SQLite {}, schema {}", rusqlite::version(), schema::VERSION))
     }
 
-    async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
+    async fn write(&mut self, rows: &[EndedJobRow]) -> Result<WriteResult, SinkError> {
         if rows.is_empty() {
-            return self.blocking(|_| Ok(Written::default())).await;
+            return self.blocking(|_| Ok(WriteResult::default())).await;
         }
         let (rows, now) = (rows.to_vec(), self.clock.now());
         self.in_transaction(move |txn| insert(txn, &rows, now)).await
     }
 
-    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<WriteResult, SinkError> {
         let (rows, now) = (rows.to_vec(), self.clock.now());
         self.in_transaction(move |txn| audit_log::insert(txn, &rows, now)).await
     }
@@ -162,8 +162,8 @@ impl Sink for Sqlite {
             let removed = self.in_transaction(move |txn| {
                 let mut removed = 0;
                 for (table, key, time) in [
-                    ("ringback_ends", KEY, "finished_at"),
-                    ("ringback_tags", "tenant, tag, finished_at, topic, id, life, attempts, state", "finished_at"),
+                    ("ringback_ended_jobs", KEY, "finished_at"),
+                    ("ringback_tags", "tenant, tag, finished_at, topic, id, generation, attempts, state", "finished_at"),
                     ("ringback_bodies", "rowid", "finished_at"),
                     ("ringback_audit_log", "id", "at"),
                 ] {
@@ -207,16 +207,16 @@ fn version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("select coalesce(max(version), 0) from ringback_schema", [], |row| row.get(0))
 }
 
-fn insert(txn: &Transaction<'_>, rows: &[EndRow], now: Timestamp) -> rusqlite::Result<Written> {
+fn insert(txn: &Transaction<'_>, rows: &[EndedJobRow], now: Timestamp) -> rusqlite::Result<WriteResult> {
     let (mut ends, mut bodies, mut tags) = (txn.prepare(ENDS)?, txn.prepare(BODIES)?, txn.prepare(TAGS)?);
-    let mut written = Written::default();
+    let mut written = WriteResult::default();
     for row in erase::kept(txn, rows)? {
-        let EndRow { tenant, topic, id, life, attempts, state, finished_at, .. } = row;
+        let EndedJobRow { tenant, topic, id, generation, attempts, state, finished_at, .. } = row;
         let new = ends.execute(params![
             tenant,
             topic,
             id,
-            life,
+            generation,
             attempts,
             state,
             finished_at,
@@ -239,21 +239,21 @@ fn insert(txn: &Transaction<'_>, rows: &[EndRow], now: Timestamp) -> rusqlite::R
         match new {
             Ok(new) => written.new += new as u64,
             Err(error) if is_of_the_row(&error) => {
-                tracing::error!(tenant, topic, id, state, %error, "an end is not archived");
+                tracing::error!(tenant, topic, id, state, %error, "an ended job is not archived");
                 written.refused += 1;
                 continue;
             }
             Err(error) => return Err(error),
         }
         for tag in &row.tags {
-            tags.execute(params![tenant, topic, id, life, attempts, state, finished_at, tag])?;
+            tags.execute(params![tenant, topic, id, generation, attempts, state, finished_at, tag])?;
         }
         if let Some(body) = &row.body {
             bodies.execute(params![
                 tenant,
                 topic,
                 id,
-                life,
+                generation,
                 attempts,
                 state,
                 finished_at,

@@ -17,9 +17,7 @@ pub(crate) struct AtRest {
     pub(crate) by_command: BTreeMap<String, u64>,
     /// How many processes there are besides Redis.
     pub(crate) processes: usize,
-    /// Their CPU, in % of a core.
     pub(crate) roles_cpu: f64,
-    /// The CPU of Redis, in % of a core.
     pub(crate) redis_cpu: f64,
 }
 

@@ -30,7 +30,6 @@ pub(crate) struct Attack {
     run: fn(Target) -> LocalBoxFuture<'static, ()>,
 }
 
-/// All attacks.
 pub(crate) const ATTACKS: [Attack; 12] = [
     Attack { name: "busy-cores", run: |_| Box::pin(busy_cores()) },
     Attack { name: "silent-names", run: |target| Box::pin(silent_names(target)) },
@@ -94,7 +93,6 @@ pub(crate) struct Running {
 }
 
 impl Attack {
-    /// Starts it as a process of its own.
     pub(crate) fn start(&self, address: SocketAddr, key: &str) -> Running {
         let dir = tempfile::tempdir().expect("a temp directory");
         let mut command = Command::new("nice");

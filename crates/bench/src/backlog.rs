@@ -11,7 +11,6 @@ use crate::setup::api_address;
 use crate::usage::cpu_seconds;
 use ringback_testkit::Stack;
 
-/// Jobs of one request.
 const PER_REQUEST: usize = 1000;
 /// The limit for the delivery of a backlog, on a slow machine and from a debug build too.
 const WITHIN: Duration = Duration::from_secs(300);

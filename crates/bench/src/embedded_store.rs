@@ -14,7 +14,6 @@ use tokio::task::JoinSet;
 use crate::fill::by_shard;
 use crate::job::{URL, job, parse};
 
-/// Opens the store of a directory.
 pub(crate) async fn open(directory: &Path, shards: u16) -> Store {
     let store = Store::open(options(directory, shards)).expect("the URL is good");
     store.prepare().await.expect("the directory is fit");

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::job::{URL, job, parse};
 
-/// Jobs in one call.
 const PER_CALL: usize = 500;
 /// Jobs in all calls that run side by side.
 const SIDE_BY_SIDE: usize = 4 * PER_CALL;

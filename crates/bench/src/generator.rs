@@ -27,7 +27,6 @@ use crate::usage::Thread;
 
 /// The usual number of connections.
 pub(crate) const CONNECTIONS: usize = 64;
-/// The limit for one response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The requests to send, and where to.
@@ -42,7 +41,7 @@ pub(crate) struct Load {
 }
 
 /// The result of a load.
-pub(crate) struct Sent {
+pub(crate) struct LoadResult {
     /// The number of accepted jobs.
     pub(crate) jobs: usize,
     /// The time from the first request to the last response.
@@ -52,7 +51,7 @@ pub(crate) struct Sent {
     pub(crate) cpu_seconds: f64,
 }
 
-impl Sent {
+impl LoadResult {
     /// Jobs per second.
     pub(crate) fn rate(&self) -> f64 {
         self.jobs as f64 / self.seconds
@@ -60,7 +59,7 @@ impl Sent {
 }
 
 /// Sends a load and waits for all responses.
-pub(crate) async fn generate(load: Load) -> Sent {
+pub(crate) async fn generate(load: Load) -> LoadResult {
     let (sender, result) = oneshot::channel();
     let thread = thread::Builder::new().name("bench-load".to_owned()).spawn(move || {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
@@ -82,7 +81,7 @@ struct Shared {
     ticker: Ticker,
 }
 
-async fn drive(load: Load) -> Sent {
+async fn drive(load: Load) -> LoadResult {
     let mut connections = Vec::new();
     for _ in 0..load.connections {
         connections.push(Connection::open(load.address).await.expect("the server takes connections"));
@@ -94,7 +93,7 @@ async fn drive(load: Load) -> Sent {
     for connection in connections {
         running.spawn(Arc::clone(&shared).converse(connection));
     }
-    let mut sent = Sent { jobs: 0, seconds: 0.0, latencies: Latencies::new(), cpu_seconds: 0.0 };
+    let mut sent = LoadResult { jobs: 0, seconds: 0.0, latencies: Latencies::new(), cpu_seconds: 0.0 };
     while let Some(ended) = running.join_next().await {
         let (jobs, latencies) = ended.unwrap_or_else(|error| panic!("a connection failed: {error}"));
         sent.jobs += jobs;

@@ -29,7 +29,6 @@ pub(crate) fn filler() -> String {
     "x".repeat(FILLER)
 }
 
-/// Parses a job for the store.
 pub(crate) fn parse(job: &Value) -> NewJob {
     let defaults = Defaults {
         now: SystemClock.now(),

@@ -20,7 +20,6 @@ impl Latencies {
         Self(Histogram::new_with_bounds(1, max, DIGITS).expect("the bounds are in order"))
     }
 
-    /// Adds a duration.
     pub(crate) fn record(&mut self, duration: Duration) {
         self.0.saturating_record(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
     }

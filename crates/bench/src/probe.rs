@@ -25,7 +25,7 @@ pub(crate) struct Probe {
 }
 
 /// The longest times that a probe has seen.
-pub(crate) struct Seen {
+pub(crate) struct LongestTimes {
     /// From the slow log; 0 when no command took longer than half a millisecond.
     longest_ms: f64,
     /// The name of the command that took longest.
@@ -35,7 +35,6 @@ pub(crate) struct Seen {
 }
 
 impl Probe {
-    /// Starts it.
     pub(crate) async fn start(server: &RedisServer) -> Self {
         let mut client = server.client().await;
         let mut set = redis::pipe();
@@ -49,14 +48,14 @@ impl Probe {
     }
 
     /// Ends it.
-    pub(crate) async fn end(self, server: &RedisServer) -> Seen {
+    pub(crate) async fn end(self, server: &RedisServer) -> LongestTimes {
         self.stop.cancel();
         let pings = self.pings.join_all().await.pop().expect("there is one probe");
         let mut client = server.client().await;
         let log: Vec<Vec<Value>> =
             redis::cmd("SLOWLOG").arg("GET").arg(-1).query_async(&mut client).await.expect("SLOWLOG answers");
         let (longest, command) = log.iter().filter_map(|entry| entry_of(entry)).max().unwrap_or_default();
-        Seen {
+        LongestTimes {
             longest_ms: longest as f64 / 1000.0,
             command,
             pings: pings.count(),
@@ -65,7 +64,7 @@ impl Probe {
     }
 }
 
-impl Seen {
+impl LongestTimes {
     /// Reports both figures; `with` names the load.
     pub(crate) fn report(&self, scenario: &str, with: &serde_json::Value) {
         let and = |name: &str, value: serde_json::Value| {

@@ -24,7 +24,7 @@ use crate::usage::Thread;
 const POLL: Duration = Duration::from_millis(10);
 
 /// The addresses of the receivers, and their thread.
-type Started = (Vec<SocketAddr>, Thread);
+type ReceiverThread = (Vec<SocketAddr>, Thread);
 
 /// Running receivers, all on one thread; they end when this is dropped.
 pub(crate) struct Receiver {
@@ -36,7 +36,6 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Starts one receiver.
     pub(crate) async fn start() -> Self {
         Self::several(1).await
     }
@@ -56,12 +55,10 @@ impl Receiver {
         Self { addresses, board, cpu, end: Some(end), thread }
     }
 
-    /// A URL of the first receiver.
     pub(crate) fn url(&self, channel: Channel) -> String {
         self.url_of(0, channel)
     }
 
-    /// A URL of any receiver.
     pub(crate) fn url_of(&self, receiver: usize, channel: Channel) -> String {
         format!("http://{}{}", self.addresses[receiver], channel.path())
     }
@@ -71,7 +68,6 @@ impl Receiver {
         self.board().clear(numbers);
     }
 
-    /// The counts.
     pub(crate) fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,7 +110,7 @@ impl Drop for Receiver {
 async fn receive(
     count: usize,
     board: Arc<Mutex<Board>>,
-    started: oneshot::Sender<Started>,
+    started: oneshot::Sender<ReceiverThread>,
     ended: oneshot::Receiver<()>,
 ) {
     let mut listeners = Vec::new();

@@ -2,7 +2,7 @@
 
 mod archive;
 mod attacks;
-mod audit;
+mod check;
 mod drain;
 mod embedded;
 mod growth;
@@ -53,7 +53,7 @@ pub const SCENARIOS: [Scenario; 19] = [
     scenario!(schedules, "a hundred thousand schedules while none fires, and lateness at 1,000 firings/s"),
     scenario!(
         archive,
-        "lateness while all ends go to PostgreSQL, and how fast those that have waited get there"
+        "lateness while all ended jobs go to PostgreSQL, and how fast those that have waited get there"
     ),
     scenario!(redis_cpu, "CPU of Redis for one job from submit to done"),
     scenario!(growth, "rate, lateness and CPU of Redis with more and more pending jobs"),
@@ -65,7 +65,7 @@ pub const SCENARIOS: [Scenario; 19] = [
     scenario!(attacks, "one tenant attacks in eleven ways: submits and lateness of another"),
     scenario!(
         revive,
-        "redrive of 100,000 dead jobs at 2,000/s: the rate reached, and the lateness of other topics"
+        "bulk revive of 100,000 dead jobs at 2,000/s: the rate reached, and the lateness of other topics"
     ),
     scenario!(pull, "pull jobs: expired leases, waiting consumers, and the rate of reserve and finish"),
     scenario!(
@@ -73,8 +73,8 @@ pub const SCENARIOS: [Scenario; 19] = [
         "the embedded store: durable submits beside bare redb, memory, opening after kill -9"
     ),
     scenario!(
-        audit,
-        "duration of an audit of a million jobs, and the longest that one command keeps Redis busy"
+        check,
+        "duration of a check of a million jobs, and the longest that one command keeps Redis busy"
     ),
     scenario!(up, "one process on the embedded store: single submits over HTTP, and delivery"),
 ];

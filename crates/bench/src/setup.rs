@@ -103,7 +103,6 @@ impl Setup {
         }
     }
 
-    /// Opens and prepares the store of a server.
     pub(crate) async fn open(&self, server: &RedisServer) -> Store {
         let defaults = settings::defaults(Duration::from_secs(10));
         let shards = self.shards.unwrap_or(defaults.shards);
@@ -113,7 +112,6 @@ impl Setup {
     }
 }
 
-/// The address of a stack's API.
 pub(crate) fn api_address(stack: &Stack) -> SocketAddr {
     let url = stack.url("");
     url.strip_prefix("http://").and_then(|address| address.parse().ok()).expect("an API has an address")

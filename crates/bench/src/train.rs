@@ -17,7 +17,6 @@ use crate::receiver::{Channel, Receiver};
 
 /// How far ahead the first job is due, in seconds: the first value that leaves enough time to submit all counts.
 pub(crate) const LEADS: [u64; 4] = [3, 8, 20, 60];
-/// Jobs of one request.
 const PER_REQUEST: usize = 1000;
 /// The number of topics of the neighbours.
 const TOPICS: usize = 10;
@@ -27,7 +26,6 @@ const TOPICS: usize = 10;
 pub(crate) struct Train {
     /// The number of the first job.
     pub(crate) first: usize,
-    /// The number of jobs.
     pub(crate) jobs: usize,
     /// Jobs per second.
     pub(crate) rate: usize,

@@ -13,7 +13,6 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
 pub(crate) struct Thread(PathBuf);
 
 impl Thread {
-    /// The calling thread.
     pub(crate) fn this() -> Self {
         Self(Path::new("/proc").join(fs::read_link("/proc/thread-self").expect("Linux has it")))
     }

@@ -8,7 +8,6 @@ pub(crate) mod reqwest_loop;
 
 use std::path::PathBuf;
 
-/// Finds a program on `PATH`.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())

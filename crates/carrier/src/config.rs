@@ -21,7 +21,7 @@ const OWN: &[Setting] = &[
     Setting::new(
         "LOCK_TTL",
         "5s",
-        "How long a carrier keeps its shards without a heartbeat, 300ms to 5m; a call to the store times out after a third of it, at most 3s, and --drain must be at least that",
+        "How long a carrier keeps its shards without a heartbeat, 300ms to 5m; a call to the store times out after a third of it, at most 3s, and --shutdown-timeout must be at least that",
     ),
     Setting::new(
         "ADMIN_LISTEN",
@@ -43,7 +43,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// The settings of a carrier.
     pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN];
 
     /// Reads the settings and collects mistakes in `lookup`.
@@ -82,17 +81,17 @@ mod tests {
 
     #[test]
     fn a_drain_too_short_to_release_the_shards_is_rejected_and_both_settings_are_named() {
-        let (_, mistakes) = load(&[("LOCK_TTL", "6s"), ("DRAIN", "1999ms")]);
+        let (_, mistakes) = load(&[("LOCK_TTL", "6s"), ("SHUTDOWN_TIMEOUT", "1999ms")]);
         let [mistake] = mistakes.as_slice() else { panic!("{mistakes:?}") };
-        for word in ["RINGBACK_DRAIN", "1999ms", "RINGBACK_LOCK_TTL", "at least 2s"] {
+        for word in ["RINGBACK_SHUTDOWN_TIMEOUT", "1999ms", "RINGBACK_LOCK_TTL", "at least 2s"] {
             assert!(mistake.contains(word), "no {word} in {mistake}");
         }
-        assert_eq!(load(&[("LOCK_TTL", "6s"), ("DRAIN", "2s")]).1, [""; 0]);
+        assert_eq!(load(&[("LOCK_TTL", "6s"), ("SHUTDOWN_TIMEOUT", "2s")]).1, [""; 0]);
     }
 
     #[test]
     fn a_lock_ttl_too_short_for_a_call_is_rejected_with_all_other_mistakes() {
-        let (_, mistakes) = load(&[("LOCK_TTL", "299ms"), ("DRAIN", "0s"), ("SHARDS", "0")]);
+        let (_, mistakes) = load(&[("LOCK_TTL", "299ms"), ("SHUTDOWN_TIMEOUT", "0s"), ("SHARDS", "0")]);
         assert_eq!(mistakes.len(), 3, "{mistakes:?}");
     }
 }

@@ -15,7 +15,6 @@ impl CallStart {
         Self(enabled!(Level::DEBUG).then(|| clock.micros()))
     }
 
-    /// The shard was claimed.
     pub(crate) fn claimed(self, shard: Shard, epoch: &Epoch) {
         let Some(asked) = self.0 else { return };
         debug!(shard = shard.number(), epoch = epoch.0, asked, "epoch begins");

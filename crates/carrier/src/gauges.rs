@@ -16,7 +16,7 @@ use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics as TopicMetrics};
 use ringback_service::telemetry::with_causes;
 use ringback_service::{GaugeValues, Shutdown};
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
@@ -38,7 +38,7 @@ pub(crate) type HeldShards = HashMap<Shard, Epoch>;
 /// Reads the gauges when they are asked for.
 pub(crate) struct GaugeReader {
     store: Store,
-    policies: PolicyBook,
+    policies: SharedConfig,
     held: watch::Receiver<HeldShards>,
     asked: Arc<Notify>,
     latest: watch::Sender<Option<Reading>>,
@@ -55,7 +55,7 @@ pub(crate) struct GaugeView {
 /// The two ends of the gauges of the shards that are held.
 pub(crate) fn gauges(
     store: Store,
-    policies: PolicyBook,
+    policies: SharedConfig,
     held: watch::Receiver<HeldShards>,
 ) -> (GaugeReader, GaugeView) {
     let (asked, (latest, shown)) = (Arc::new(Notify::new()), watch::channel(None));
@@ -148,7 +148,6 @@ impl GaugeReader {
 }
 
 impl GaugeView {
-    /// The gauges for a scrape.
     pub(crate) async fn scrape(mut self) -> Vec<GaugeValues> {
         let held = self.held.borrow().clone();
         if !held.is_empty() && !is_fresh(self.latest.borrow().as_ref(), &held) {

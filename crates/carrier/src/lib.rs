@@ -24,7 +24,7 @@ use std::sync::Arc;
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
-use ringback_store::{PolicyBook, Retries, Store};
+use ringback_store::{Retries, SharedConfig, Store};
 use tokio::sync::{Semaphore, watch};
 
 use crate::bulk::Bulks;
@@ -60,9 +60,9 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
     tasks.spawn("carrier's wakes", Arc::clone(&signals).listen(wakes, context.shutdown.clone()));
     let metrics = Metrics::new(&context.meter);
     show_eviction(&context.meter, store.clone());
-    let policies = PolicyBook::default();
-    let (book, of) = (policies.clone(), store.clone());
-    context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
+    let policies = SharedConfig::default();
+    let (shared, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, tasks, |known| shared.keep(of, random::generator(), known));
     let bulks = Bulks {
         store: store.clone(),
         signals: Arc::clone(&signals),

@@ -17,9 +17,9 @@ pub(crate) const OLDEST_READY: &str = "ringback_oldest_ready_seconds";
 pub(crate) const TOPIC_JOBS: &str = "ringback_topic_jobs";
 pub(crate) const TOPIC_OLDEST_READY: &str = "ringback_topic_oldest_ready_seconds";
 pub(crate) const COUNTED_SHARDS: &str = "ringback_carrier_counted_shards";
-pub(crate) const ARCHIVE_PENDING: &str = "ringback_archive_pending_ends";
+pub(crate) const ARCHIVE_PENDING: &str = "ringback_archive_pending_ended_jobs";
 pub(crate) const ARCHIVE_BYTES: &str = "ringback_archive_pending_bytes";
-pub(crate) const ARCHIVE_DROPPED: &str = "ringback_archive_dropped_ends";
+pub(crate) const ARCHIVE_DROPPED: &str = "ringback_archive_dropped_ended_jobs";
 pub(crate) const ARCHIVE_OLDEST: &str = "ringback_archive_oldest_seconds";
 pub(crate) const ARCHIVE_FULL: &str = "ringback_archive_full_shards";
 
@@ -32,7 +32,7 @@ pub(crate) struct Metrics {
     pub(crate) unlogged: Counter<u64>,
     pub(crate) lost: Counter<u64>,
     pub(crate) evicted: Counter<u64>,
-    pub(crate) redriven: Counter<u64>,
+    pub(crate) revived: Counter<u64>,
     pub(crate) changed: Counter<u64>,
     pub(crate) published_notices: Counter<u64>,
     pub(crate) rejected_notices: Counter<u64>,
@@ -76,7 +76,7 @@ impl Metrics {
             ),
             lost: counter("ringback_carrier_lost_jobs_total", "Jobs dead after too many lost leases"),
             evicted: counter("ringback_carrier_evicted_jobs_total", "Dead jobs removed after retention"),
-            redriven: counter("ringback_carrier_redriven_jobs_total", "Dead jobs made ready by redrives"),
+            revived: counter("ringback_carrier_revived_jobs_total", "Dead jobs made ready by bulk revives"),
             changed,
             published_notices: counter(
                 "ringback_carrier_published_dead_letter_notices_total",

@@ -17,7 +17,7 @@ use ringback_core::job::NewJob;
 use ringback_core::limits::MAX_NOTICE_DELAY;
 use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
 
@@ -39,7 +39,7 @@ const SLOW_SHARD: Duration = Duration::from_millis(100);
 pub(crate) struct OutboxRelay<'a> {
     pub(crate) store: &'a Store,
     pub(crate) metrics: &'a Metrics,
-    pub(crate) policies: &'a PolicyBook,
+    pub(crate) policies: &'a SharedConfig,
     pub(crate) shard: Shard,
     pub(crate) epoch: &'a Epoch,
     /// Set to the time at which an entry is due.

@@ -9,7 +9,7 @@ use ringback_core::clock::Clock;
 use ringback_core::contract::{Shard, StoreError};
 use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -21,7 +21,7 @@ use crate::wake::DeadlineSignal;
 pub(crate) struct ScheduleRunner<'a> {
     pub(crate) store: &'a Store,
     pub(crate) metrics: &'a Metrics,
-    pub(crate) policies: &'a PolicyBook,
+    pub(crate) policies: &'a SharedConfig,
     pub(crate) shard: Shard,
     /// Set to the time at which a schedule fires.
     pub(crate) due: &'a DeadlineSignal,

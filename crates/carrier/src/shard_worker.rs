@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_core::clock::Clock;
 use ringback_core::contract::{
-    Epoch, ExpiredLease, Note, Pass, PassLimits, Recovered, Settled, Shard, StoreError,
+    AttemptLogEntry, Epoch, ExpiredLease, Pass, PassLimits, Recovered, SettleResult, Shard, StoreError,
 };
 use ringback_core::crash_point;
 use ringback_service::random;
@@ -169,7 +169,7 @@ impl ShardWorker {
         crash_point!("carrier.after_log_expired");
         let settled = self.store.settle_expired(self.shard, &outcomes).await?;
         crash_point!("carrier.after_settle_expired");
-        let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count() as u64;
+        let applied = settled.iter().filter(|settled| **settled == SettleResult::Applied).count() as u64;
         self.metrics.expired_pull_leases.add(applied, &[]);
         debug!(shard = self.shard.number(), applied, "pull leases expired");
         Ok(pass.with_due(Duration::ZERO))
@@ -181,7 +181,7 @@ impl ShardWorker {
             self.store.logging(policy.as_deref()).notes_failure()
         };
         let logged = expired.iter().filter(is_logged);
-        let notes: Vec<_> = logged.map(|job| Note::expired(&job.receipt, LEASE_EXPIRED)).collect();
+        let notes: Vec<_> = logged.map(|job| AttemptLogEntry::expired(&job.receipt, LEASE_EXPIRED)).collect();
         if !notes.is_empty() {
             let unlogged = self.store.note_once(self.shard, &notes).await;
             self.metrics.unlogged.add(unlogged as u64, &[]);

@@ -25,7 +25,6 @@ impl DeadlineSignal {
         self.changed.notify_one();
     }
 
-    /// Clears the deadline.
     pub(crate) fn clear(&self) {
         *self.lock() = None;
     }

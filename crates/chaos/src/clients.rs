@@ -14,7 +14,7 @@ use ringback_testkit::history::History;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-pub(crate) use self::api::{Api, Outcome, millis, state};
+pub(crate) use self::api::{Api, CallOutcome, millis, state};
 
 /// How many clients of each kind there are.
 const SUBMITTERS: u64 = 6;
@@ -34,19 +34,19 @@ pub(crate) struct Clients {
     pub(crate) receiver: String,
     pub(crate) until: Instant,
     pub(crate) rate: u64,
-    known: Mutex<Vec<Known>>,
+    known: Mutex<Vec<SubmittedJob>>,
 }
 
 /// A job that was submitted, and is there or may be.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct SubmittedJob {
     pub(crate) topic: &'static str,
     pub(crate) id: String,
     /// When it is due, in ms since 1970, if that was answered.
     pub(crate) due: Option<u64>,
 }
 
-impl Known {
+impl SubmittedJob {
     pub(crate) fn name(&self) -> String {
         format!("{}/{}", self.topic, self.id)
     }
@@ -83,16 +83,16 @@ impl Clients {
     }
 
     /// All jobs that were submitted with an id, or whose id was answered.
-    pub(crate) fn known(&self) -> Vec<Known> {
+    pub(crate) fn known(&self) -> Vec<SubmittedJob> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn add(&self, known: Known) {
+    fn add(&self, known: SubmittedJob) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).push(known);
     }
 
     /// One of the latest jobs.
-    fn recent(&self, rng: &mut StdRng) -> Option<Known> {
+    fn recent(&self, rng: &mut StdRng) -> Option<SubmittedJob> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let back = rng.random_range(0..60_usize);
         known.len().checked_sub(back + 1).map(|place| known[place].clone())

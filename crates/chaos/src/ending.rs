@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use reqwest::Method;
-use ringback_testkit::history::{Audit, End, Entry, Final, History, JobState, Ledger};
+use ringback_testkit::history::{Check, End, Entry, Final, History, JobState, Ledger};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::clients::{Api, Known, Outcome, millis, state};
+use crate::clients::{Api, CallOutcome, SubmittedJob, millis, state};
 use crate::installation::Installation;
 use crate::redis_client::RedisClient;
 
@@ -40,7 +40,7 @@ pub(crate) async fn drain(api: &Api) -> bool {
 }
 
 /// Writes the last lines of the history.
-pub(crate) async fn dump(installation: &Installation, api: &Api, known: Vec<Known>) {
+pub(crate) async fn dump(installation: &Installation, api: &Api, known: Vec<SubmittedJob>) {
     let history = &installation.history;
     installation.read_logs().await;
     let is_dumped = left(api, history).await;
@@ -48,7 +48,7 @@ pub(crate) async fn dump(installation: &Installation, api: &Api, known: Vec<Know
         ended(api, history, &job).await;
     }
     ledger(history, &ask(api, "/v1/stats").await);
-    audit(installation, &ask(api, "/v1/audit").await).await;
+    check(installation, &ask(api, "/v1/check").await).await;
     history.write(&Entry::End(End { t: history.t(), dumped: is_dumped, drained: true }));
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn dump(installation: &Installation, api: &Api, known: Vec<Know
 async fn left(api: &Api, history: &History) -> bool {
     let t = history.t();
     for _ in 0..TRIES {
-        let Outcome::Ok(_, body) = api.call(Method::GET, "/v1/export", None).await else {
+        let CallOutcome::Ok(_, body) = api.call(Method::GET, "/v1/export", None).await else {
             sleep(Duration::from_millis(250)).await;
             continue;
         };
@@ -70,7 +70,7 @@ async fn left(api: &Api, history: &History) -> bool {
 }
 
 /// Writes a job that is done or cancelled.
-async fn ended(api: &Api, history: &History, job: &Known) {
+async fn ended(api: &Api, history: &History, job: &SubmittedJob) {
     let answer = ask(api, &format!("/v1/jobs/{}", job.name())).await;
     if matches!(state(&answer["state"]), Some(JobState::Done | JobState::Cancelled)) {
         write_final(history, history.t(), &answer, &answer["due_at"]);
@@ -108,15 +108,15 @@ fn ledger(history: &History, stats: &Value) {
     }));
 }
 
-async fn audit(installation: &Installation, audit: &Value) {
-    let findings = audit["findings"].as_array().cloned().unwrap_or_default();
+async fn check(installation: &Installation, check: &Value) {
+    let findings = check["findings"].as_array().cloned().unwrap_or_default();
     let is_count = |finding: &&Value| finding["kind"].as_str().is_some_and(|kind| COUNTS.contains(&kind));
     let miscounts = findings.iter().filter(is_count).count() as u64;
-    let found = audit["found"].as_u64().unwrap_or_default();
+    let found = check["found"].as_u64().unwrap_or_default();
     let history = &installation.history;
-    history.write(&Entry::Audit(Audit {
+    history.write(&Entry::Check(Check {
         t: history.t(),
-        checked: audit["checked"].as_u64().unwrap_or_default(),
+        checked: check["checked"].as_u64().unwrap_or_default(),
         findings: found - miscounts,
         miscounts,
         foreign: foreign_keys(installation).await,

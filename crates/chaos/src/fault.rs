@@ -7,7 +7,6 @@ use crate::store_kind::StoreKind;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it; docs/design/chaos.md has a table")]
 pub enum Kind {
     KillApi,
     KillCarrier,
@@ -61,30 +60,24 @@ pub(crate) enum ProcessFault {
 /// What a fault is done to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A process of a role, or of any.
     Process(ProcessFault, Option<Role>),
     Redis,
     /// The connections of processes to Redis, to the nodes of a cluster, or to sentinels and what they watch.
     Network,
     Disk,
     Receiver,
-    /// The data of Redis.
     Data,
-    /// The clock of Redis.
     Clock,
     /// The names that processes look up.
     Names,
-    /// A master that has replicas.
     Master,
     Sentinel,
-    /// The slot of a shard.
     Slot,
     /// The connections between servers.
     Links,
 }
 
 impl Kind {
-    /// All kinds.
     pub const ALL: [Self; 39] = [
         Self::KillApi,
         Self::KillCarrier,

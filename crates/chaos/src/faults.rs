@@ -37,12 +37,12 @@ pub(crate) struct Faults {
 }
 
 /// A fault that has begun.
-pub(crate) struct Begun<'a> {
+pub(crate) struct RunningFault<'a> {
     history: &'a History,
     f: u64,
 }
 
-impl<'a> Begun<'a> {
+impl<'a> RunningFault<'a> {
     pub(crate) fn new(history: &'a History, kind: &str, class: FaultClass, pid: Option<u32>) -> Self {
         let f = history.next();
         history.write(&Entry::Fault(Fault { t: history.t(), f, kind, class, pid }));
@@ -99,7 +99,8 @@ impl Faults {
     /// Fills the disk of the embedded store, up to a few pages.
     async fn disk(&self, rng: &mut StdRng) {
         let Some(disk) = &self.installation.disk else { return };
-        let begun = Begun::new(&self.installation.history, Kind::FullDisk.name(), FaultClass::Store, None);
+        let begun =
+            RunningFault::new(&self.installation.history, Kind::FullDisk.name(), FaultClass::Store, None);
         let (file, left) = (disk.0.join("filler"), rng.random_range(0..3_u64) << 20);
         if let Ok(free) = disk.free() {
             // What fits is written, so that a failure to write the rest does not matter.
@@ -115,7 +116,7 @@ impl Faults {
     async fn clock(&self, kind: Kind, rng: &mut StdRng) {
         let Some(seen) = &self.installation.clock else { return };
         let seconds = rng.random_range(1.0..8.0) * if kind == Kind::ClockBack { -1.0 } else { 1.0 };
-        let begun = Begun::new(&self.installation.history, kind.name(), kind.class(), None);
+        let begun = RunningFault::new(&self.installation.history, kind.name(), kind.class(), None);
         clock::step(&self.installation, seen, (seconds * 1e6) as i64).await;
         sleep(Duration::from_millis(rng.random_range(500..4_000))).await;
         clock::step(&self.installation, seen, 0).await;
@@ -123,7 +124,7 @@ impl Faults {
     }
 
     async fn receiver(&self, kind: Kind, rng: &mut StdRng) {
-        let begun = Begun::new(&self.installation.history, kind.name(), kind.class(), None);
+        let begun = RunningFault::new(&self.installation.history, kind.name(), kind.class(), None);
         self.receiver.set_mood(match kind {
             Kind::Receiver500 => Mood::Errors,
             Kind::ReceiverHangs => Mood::Hangs,

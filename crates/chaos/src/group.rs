@@ -29,7 +29,6 @@ impl Group {
         }
     }
 
-    /// The servers that have data.
     pub(crate) fn servers(&self) -> &[RedisServer] {
         match self {
             Self::Cluster(cluster) => cluster.nodes(),

@@ -17,12 +17,12 @@ use crate::redis_client::RedisClient;
 use crate::store_kind::StoreKind;
 use crate::world::{World, of_process, of_server};
 
-/// The settings of all processes: short times, and the log of edges.
+/// The settings of all processes: short times, and the log of transitions.
 const SETTINGS: [(&str, &str); 4] = [
     ("RINGBACK_RETRY", "100ms 200ms 400ms"),
-    ("RINGBACK_LOG", "info,ringback_store::edges=debug,ringback_carrier::epoch_log=debug"),
+    ("RINGBACK_LOG", "info,ringback_store::transitions=debug,ringback_carrier::epoch_log=debug"),
     ("RINGBACK_LOG_FORMAT", "json"),
-    ("RINGBACK_DRAIN", "2s"),
+    ("RINGBACK_SHUTDOWN_TIMEOUT", "2s"),
 ];
 const LOCK_TTL: &str = "600ms";
 const LEASE_MARGIN: &str = "800ms";
@@ -241,7 +241,6 @@ impl Running {
         history.write(&Entry::Proc(Proc { t, pid, role: role.binary() }));
     }
 
-    /// Kills it.
     pub(crate) fn kill(&mut self, history: &History) {
         self.process.kill();
         self.exited(history);

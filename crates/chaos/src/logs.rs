@@ -1,6 +1,6 @@
-//! What the logs of processes say: edges, and lines of level ERROR.
+//! What the logs of processes say: transitions, and lines of level ERROR.
 
-use ringback_testkit::history::{Alarm, Edge, Entry, History, JobState, LogLevel, LogLine};
+use ringback_testkit::history::{Alarm, Entry, History, JobState, LogLevel, LogLine, Transition};
 use ringback_testkit::recorded::write_epoch;
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ impl LogReader {
         let t = t.saturating_sub(history.wall());
         let fields = line.get("fields").unwrap_or(line);
         if fields["message"] == "job changed" {
-            write_edge(fields, t, history).expect("a line of the log of edges");
+            write_transition(fields, t, history).expect("a line of the log of transitions");
         } else if write_epoch(fields, t, self.pid_at(t), history) {
             // It is written.
         } else if line["level"] == "ERROR" {
@@ -82,15 +82,15 @@ impl LogReader {
     }
 }
 
-fn write_edge(fields: &Value, t: u64, history: &History) -> Option<()> {
+fn write_transition(fields: &Value, t: u64, history: &History) -> Option<()> {
     let state = |name: &str| -> Option<JobState> {
         let name = if fields[name] == "gone" { "nothing" } else { fields[name].as_str()? };
         serde_json::from_value(name.into()).ok()
     };
-    history.write(&Entry::Edge(Edge {
+    history.write(&Entry::Transition(Transition {
         t,
         job: &format!("{}/{}", fields["job.topic"].as_str()?, fields["job.id"].as_str()?),
-        edge: fields["why"].as_str()?.parse().ok()?,
+        transition: fields["why"].as_str()?.parse().ok()?,
         from: state("from")?,
         to: state("to")?,
     }));

@@ -5,7 +5,6 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue};
 
-/// The limit of a call.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// A connection, made anew when it has failed.

@@ -9,7 +9,6 @@ use ringback_core::job::Tenant;
 
 use crate::args::values::wrong;
 
-/// The variable with the key.
 const KEY: &str = "RINGBACK_KEY";
 /// The variable that allows to send the key over plain http to other machines.
 const OVER_HTTP: &str = "RINGBACK_KEY_OVER_HTTP";
@@ -62,7 +61,6 @@ impl Access {
     }
 }
 
-/// The name of the header that chooses a tenant.
 pub(crate) const fn tenant_header() -> HeaderName {
     HeaderName::from_static(TENANT_HEADER)
 }

@@ -38,12 +38,10 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// The format of the output.
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Json } else { self.output }
     }
 
-    /// The tenant that is chosen.
     pub(crate) fn tenant(&self) -> Option<&Tenant> {
         match self.tenant.as_ref()? {
             ChosenTenant::Tenant(tenant) => Some(tenant),
@@ -133,7 +131,6 @@ impl MaybeJobsArgs {
         self.names.is_empty()
     }
 
-    /// The jobs that are named.
     pub(crate) fn named(&self) -> JobsArgs {
         JobsArgs { names: self.names.clone() }
     }
@@ -218,7 +215,6 @@ impl DeadFilter {
         fields.into_iter().filter_map(|(name, value)| value.map(|value| (name, value)))
     }
 
-    /// The query of the request.
     pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
         self.fields().collect()
     }

@@ -49,12 +49,10 @@ impl Call {
         Self { method, path, query: Vec::new(), headers: HeaderMap::new(), body: None }
     }
 
-    /// A call to a job, or to a path below it.
     pub(crate) fn job(method: Method, key: &JobKey, below: &[&str]) -> Self {
         Self::new(method, &[&["v1", "jobs", key.topic.as_str(), key.id.as_str()], below].concat())
     }
 
-    /// A call to a topic, or to a path below it.
     pub(crate) fn topic(method: Method, topic: &str, below: &[&str]) -> Self {
         Self::new(method, &[&["v1", "topics", topic], below].concat())
     }
@@ -230,7 +228,6 @@ impl Client {
         url
     }
 
-    /// The URL of the server, for messages.
     fn server_url(&self) -> String {
         shown(self.server.as_str()).trim_end_matches('/').to_owned()
     }

@@ -3,10 +3,10 @@
 
 mod archive;
 mod attempts;
-mod audit;
 mod audit_log;
 mod backup;
 mod bulk;
+mod check;
 mod compact;
 mod credential;
 mod dead;
@@ -47,7 +47,7 @@ use self::session::Session;
 use crate::access::Access;
 use crate::args::{JobArgs, Remote, TopicArgs};
 use crate::client::{Client, Trust};
-use crate::failure::{self, Verdict, report};
+use crate::failure::{self, CommandOutcome, report};
 use crate::output::{Output, Times};
 use crate::{listen, up};
 
@@ -65,7 +65,7 @@ Exit codes:
   0   done
   1   refused, or the answer is no: there is no such job or topic, another job has
       the topic and id, the job's state forbids it, some of many jobs or lines
-      were refused, a watched job is dead or cancelled, an audit left findings
+      were refused, a watched job is dead or cancelled, a check left findings
   2   failed: no server, an error of the server, a file that cannot be read or written
   64  wrong usage
 
@@ -123,7 +123,7 @@ pub(crate) enum Command {
     Bulk(bulk::BulkCommand),
     /// List pending and dead jobs
     List(list::ListArgs),
-    /// List, purge or redrive the dead jobs of a topic
+    /// List, purge or revive the dead jobs of a topic
     #[command(subcommand, after_help = DEAD_EXAMPLES)]
     Dead(dead::DeadCommand),
     /// Set, show or delete the defaults of a topic for its jobs
@@ -188,7 +188,7 @@ pub(crate) enum Command {
     /// Show live what happens to jobs
     Watch(watch::WatchArgs),
     /// Check that every job is found and counted; --repair corrects what is wrong
-    Audit(audit::AuditArgs),
+    Check(check::CheckArgs),
     /// Show who has changed what by calls of the API
     AuditLog(audit_log::AuditLogArgs),
     /// Make the file of an embedded store smaller, while no process uses it
@@ -300,7 +300,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Forecast(args) => online(remote, async |session| forecast::run(session, args).await),
         Command::Watch(args) => online(remote, async |session| watch::run(session, &args).await),
-        Command::Audit(args) => online(remote, async |session| audit::run(session, &args).await),
+        Command::Check(args) => online(remote, async |session| check::run(session, &args).await),
         Command::AuditLog(args) => online(remote, async |session| audit_log::run(session, args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),
     }
@@ -324,7 +324,7 @@ fn output(remote: &Remote) -> Output {
 /// Runs a command that calls the API.
 fn online(
     remote: Remote,
-    command: impl AsyncFnOnce(&mut Session) -> anyhow::Result<Verdict>,
+    command: impl AsyncFnOnce(&mut Session) -> anyhow::Result<CommandOutcome>,
 ) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let out = output(&remote);

@@ -20,18 +20,17 @@ const FAILED: u8 = 2;
 
 /// The result of a command that could be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Done.
+pub(crate) enum CommandOutcome {
     Done,
     /// The answer is no, or some of it was refused; that has been printed.
     No,
 }
 
-impl From<Verdict> for ExitCode {
-    fn from(verdict: Verdict) -> Self {
+impl From<CommandOutcome> for ExitCode {
+    fn from(verdict: CommandOutcome) -> Self {
         match verdict {
-            Verdict::Done => Self::SUCCESS,
-            Verdict::No => Self::from(REFUSED),
+            CommandOutcome::Done => Self::SUCCESS,
+            CommandOutcome::No => Self::from(REFUSED),
         }
     }
 }

@@ -18,7 +18,7 @@ use anstyle::Style;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 
 pub(crate) use self::bulk::{bulk_details, bulk_row, dry_run};
-pub(crate) use self::dead::{dead_row, redrive_details, redrive_row};
+pub(crate) use self::dead::dead_row;
 pub(crate) use self::end::{end_details, end_row};
 pub(crate) use self::escape::{escape_invisible, escape_json, escape_lines, escape_text, is_unsafe};
 pub(crate) use self::job::{JOB_COLUMNS, job_details, job_row, state, whose};
@@ -78,12 +78,10 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// The view of this moment.
     pub(crate) fn now(colour: Colour, times: Times) -> Self {
         Self { now: SystemClock.now(), colour, times }
     }
 
-    /// A time of the API.
     pub(crate) fn time(&self, time: &str) -> String {
         self.times.show(time)
     }
@@ -120,7 +118,6 @@ impl Output {
         Self { format, colour, times, out: io::BufWriter::with_capacity(64 * 1024, io::stdout().lock()) }
     }
 
-    /// The view of this moment.
     pub(crate) fn view(&self) -> View {
         View::now(self.colour, self.times.clone())
     }

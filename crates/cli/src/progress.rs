@@ -51,7 +51,6 @@ impl Progress {
         }
     }
 
-    /// Adds to the progress.
     pub(crate) fn advance(&self, bytes: u64, lines: u64) {
         self.bytes.set(self.bytes.get() + bytes);
         self.lines.set(self.lines.get() + lines);

@@ -66,7 +66,6 @@ impl KeyId {
         Self([PREFIX, unique].concat().into())
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -96,7 +95,6 @@ pub struct Grant {
     pub tenant: Option<Tenant>,
     /// What may be done, each scope once.
     pub scopes: Vec<Scope>,
-    /// With which topics, all of the tenant.
     pub topics: Vec<Topic>,
     /// To which hosts jobs may go, by https alone; in lower case, without a port.
     pub destinations: Vec<String>,
@@ -107,7 +105,6 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Whether it allows this.
     pub fn allows(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope)
     }
@@ -117,11 +114,9 @@ impl Grant {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessKey {
-    /// Its id.
     pub id: KeyId,
     /// SHA-256 of its random bits.
     pub hash: [u8; 32],
-    /// What it allows.
     pub grant: Grant,
     /// When it was made.
     pub created: Timestamp,
@@ -130,7 +125,6 @@ pub struct AccessKey {
 }
 
 impl AccessKey {
-    /// Whether it is valid now.
     pub fn is_valid_at(&self, now: Timestamp) -> bool {
         self.grant.expires.is_none_or(|expires| now < expires)
     }

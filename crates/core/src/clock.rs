@@ -73,7 +73,6 @@ pub fn millis_up(d: Duration) -> u64 {
 
 /// A source of the current time.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now.
     fn now(&self) -> Timestamp;
 
     /// The time now in microseconds since the Unix epoch, as precise as the clock is.
@@ -103,7 +102,6 @@ impl Clock for SystemClock {
 pub struct ManualClock(Arc<AtomicU64>);
 
 impl ManualClock {
-    /// A clock that shows `now`.
     pub fn at(now: Timestamp) -> Self {
         Self(Arc::new(AtomicU64::new(now.0)))
     }

@@ -29,7 +29,6 @@ const HARMLESS: &[&str] = &[
     "target_session_attrs",
     "user",
 ];
-/// Options whose values are secrets.
 const SECRET: &[&str] = &["options", "password", "sentinel_login", "sslpassword"];
 
 /// A URL without its secrets: passwords, users without a password, values of options that are not known to be harmless,

@@ -1,4 +1,4 @@
-//! What the store promises: the arguments and results of every edge of a job's life, the same for
+//! What the store promises: the arguments and results of every transition of a job's life, the same for
 //! all backends. Plain values without I/O. `ringback_store::Store` has the calls that take and
 //! return them, and the backend crates implement these calls.
 
@@ -6,14 +6,12 @@ mod archive;
 mod arrive;
 pub mod attempt_log;
 mod attempts;
-mod audit;
 mod audit_log;
 mod bulk;
+mod check;
 mod clock_gap;
 mod dead;
 mod destinations;
-mod draw;
-pub mod edge_log;
 mod error;
 mod events;
 mod failing;
@@ -31,26 +29,26 @@ mod outbox;
 mod page;
 mod pass;
 pub mod payload;
+mod quota_grant;
 mod receipt;
 mod reserve;
 mod schedules;
 mod shard;
 mod stats;
 mod topics;
+pub mod transition_log;
 mod wake;
 
 pub use self::{
     archive::*,
     arrive::*,
     attempts::*,
-    audit::*,
     audit_log::*,
     bulk::*,
+    check::*,
     clock_gap::*,
     dead::*,
     destinations::*,
-    draw::*,
-    edge_log::{EdgeName, TakenEdge},
     error::*,
     events::*,
     failing::*,
@@ -67,11 +65,13 @@ pub use self::{
     outbox::*,
     page::*,
     pass::*,
+    quota_grant::*,
     receipt::*,
     reserve::*,
     schedules::*,
     shard::*,
     stats::*,
     topics::*,
+    transition_log::{LoggedTransition, TransitionName},
     wake::*,
 };

@@ -29,7 +29,6 @@ impl CredentialName {
     /// The form of a name, for error messages.
     pub const ALLOWED: &'static str = "[A-Za-z0-9._-]{1,64}, neither . nor ..";
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -55,9 +54,7 @@ impl fmt::Display for CredentialName {
 /// Identifies a credential: each tenant has names of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CredentialKey {
-    /// Whose it is.
     pub tenant: Option<Tenant>,
-    /// Its name.
     pub name: CredentialName,
 }
 
@@ -96,7 +93,6 @@ impl FromStr for CredentialKey {
 pub struct Credential {
     /// The origins whose callbacks carry it, sorted.
     pub to: Vec<String>,
-    /// What it has, for lists.
     pub kinds: Vec<Kind>,
     /// Its [`Contents`], sealed for [`Credential::sealed_name`].
     pub sealed: Box<str>,

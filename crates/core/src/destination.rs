@@ -54,7 +54,6 @@ impl Destination {
         Ok(Self { host: host.into(), port })
     }
 
-    /// The host.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -85,7 +84,6 @@ impl fmt::Display for Destination {
 /// The origin of callback URLs in its parts. Sorted by host, then port, then scheme.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
-    /// The host.
     pub host: Box<str>,
     /// The port, also where it is the scheme's own.
     pub port: u16,
@@ -107,14 +105,12 @@ impl Origin {
 /// A paused destination: callbacks of a scope's jobs that go there are not made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DestinationPause {
-    /// Where they go.
     pub destination: Destination,
     /// Whose jobs: those of `~tenant`, those of [`NO_TENANT`], or those of all.
     of: Option<Box<str>>,
 }
 
 impl DestinationPause {
-    /// The pause of a destination for the jobs of a scope.
     pub fn new(scope: &TenantScope, destination: Destination) -> Self {
         let of = match scope {
             TenantScope::All => None,
@@ -133,7 +129,6 @@ impl DestinationPause {
         Some([host.into(), with_port, host_of_tenant, port_of_tenant])
     }
 
-    /// Reads a [name](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
         let (of, destination) = match name.split_once('/') {
             Some((of, destination)) => (Some(of.into()), destination),

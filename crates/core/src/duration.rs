@@ -20,7 +20,6 @@ pub enum DurationError {
     /// It has months or years.
     #[error("months and years have no fixed length")]
     Calendar,
-    /// It is negative.
     #[error("it is negative")]
     Negative,
     /// It is not a number with a known unit, or too large to count with.

@@ -53,7 +53,6 @@ mod enabled {
         let _ = HOOK.set(hook);
     }
 
-    /// Reaches a point.
     pub fn reach(name: &'static str) -> Reached {
         HOOK.get().map_or(Reached::GoesOn, |hook| hook(name))
     }

@@ -73,7 +73,6 @@ pub struct Body {
 }
 
 impl Body {
-    /// The content type to deliver with.
     pub fn content_type(&self) -> &str {
         self.content_type.as_deref().unwrap_or("application/json")
     }
@@ -83,7 +82,6 @@ impl Body {
 /// parent id, flags. A `tracestate` is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Trace {
-    /// The trace's id.
     pub trace_id: [u8; 16],
     /// The caller's span.
     pub parent_id: [u8; 8],
@@ -96,9 +94,7 @@ pub struct Trace {
 pub struct Delivery {
     /// The URL; empty for a pull job.
     pub callback: Callback,
-    /// The method of the callback.
     pub method: CallbackMethod,
-    /// The body.
     pub body: Body,
     /// The job's own headers.
     pub headers: Headers,
@@ -144,9 +140,7 @@ impl Delivery {
 /// A submitted job: valid, but not accepted yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {
-    /// Its key.
     pub key: JobKey,
-    /// When it is due.
     pub due: Due,
     /// What to deliver, and how.
     pub delivery: Delivery,
@@ -163,7 +157,6 @@ pub struct NewJob {
 pub struct TenantLimits {
     /// Topics that have jobs or are paused.
     pub topics: u32,
-    /// Lanes that have jobs.
     pub lanes: u32,
 }
 
@@ -180,7 +173,6 @@ impl Default for TenantLimits {
 pub struct ContentHash(pub [u8; 8]);
 
 impl ContentHash {
-    /// The start of a digest.
     pub fn of(digest: [u8; 32]) -> Self {
         Self(*digest.first_chunk().expect("a digest has 32 bytes"))
     }
@@ -189,9 +181,7 @@ impl ContentHash {
 /// A job as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its key.
     pub key: JobKey,
-    /// Its state.
     pub state: State,
     /// When it is due, or was last due.
     pub due: Timestamp,
@@ -201,7 +191,6 @@ pub struct Job {
     pub attempts: u32,
     /// How many attempts have failed since it was accepted or revived.
     pub failures: u32,
-    /// The last failed attempt.
     pub last: Option<LastAttempt>,
     /// Why it is dead.
     pub reason: Option<String>,
@@ -220,7 +209,6 @@ pub struct History {
     pub attempts: u32,
     /// How many attempts have failed since it was accepted or revived.
     pub failures: u32,
-    /// The last failed attempt.
     pub last: Option<LastAttempt>,
 }
 

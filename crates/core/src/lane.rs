@@ -13,7 +13,6 @@ pub const NO_TENANT: &str = "~";
 /// A lane, with borrowed parts. Jobs of one lane wait in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lane<'a> {
-    /// The topic of its jobs.
     pub topic: &'a str,
     /// The origin of their URLs; empty for pull jobs, which have none.
     pub origin: &'a str,
@@ -30,13 +29,11 @@ impl<'a> Lane<'a> {
         Self::new(topic, "")
     }
 
-    /// Reads a [name](Self::name).
     pub fn parse(name: &'a str) -> Option<Self> {
         let (topic, origin) = name.split_once(' ')?;
         Some(Self { topic, origin })
     }
 
-    /// The topic in a [name](Self::name).
     pub fn topic_of(name: &str) -> &str {
         Lane::parse(name).map_or(name, |lane| lane.topic)
     }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`policy`], [`schedule`], [`lane`],
-//! [`destination`], [`contract`] (arguments and results of the store's edges), [`wire`] (JSON of the public API).
+//! [`destination`], [`contract`] (arguments and results of the store's transitions), [`wire`] (JSON of the public API).
 
 pub mod access;
 pub mod backoff;

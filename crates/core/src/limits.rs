@@ -17,7 +17,7 @@ pub const MAX_LEASE_STRETCH: Duration = Duration::from_secs(15);
 pub const MAX_LEASE: Duration = MAX_TTR;
 /// The longest time for which a consumer may keep a pull job by renewals, counted from when it reserved the job.
 pub const MAX_RENEWED: Duration = Duration::from_secs(24 * 3600);
-/// The longest time for which a carrier may keep its shards, or a redrive, without a heartbeat.
+/// The longest time for which a carrier may keep its shards, or a bulk operation, without a heartbeat.
 pub const MAX_LOCK_TTL: Duration = Duration::from_secs(300);
 /// The longest time for which a dead-letter notice that was not accepted waits.
 pub const MAX_NOTICE_DELAY: Duration = Duration::from_secs(60);

@@ -17,16 +17,10 @@ pub enum Outcome {
     Retry {
         /// The delay, by the store's clock.
         after: Duration,
-        /// The failed attempt.
         last: LastAttempt,
     },
     /// The job is dead.
-    Bury {
-        /// Why.
-        reason: Reason,
-        /// The failed attempt.
-        last: LastAttempt,
-    },
+    Bury { reason: Reason, last: LastAttempt },
     /// The attempt was not made or does not count. The job is ready again after a delay.
     Release {
         /// The delay; zero: at once.

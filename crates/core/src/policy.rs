@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use self::secret::{SecretId, StoredSecret};
 use crate::clock::Timestamp;
-use crate::contract::{EndKind, EndKinds};
+use crate::contract::{EndedState, EndedStates};
 use crate::credential::{CredentialKey, CredentialName};
 use crate::job::{Callback, Headers, Topic};
 use crate::names::must_be;
@@ -58,7 +58,6 @@ pub struct Policy {
     pub expect_body: Option<String>,
     /// The statuses of answers after which a job is dead at once, sorted.
     pub bury_on: Option<Vec<u16>>,
-    /// Which attempts are logged.
     pub attempts: Option<Logging>,
     /// The URL for dead-letter notices of jobs without their own.
     pub on_dead: Option<Callback>,
@@ -92,7 +91,6 @@ impl Policy {
         if self.sends_headers_to(origin) { self.headers.entries() } else { &[] }
     }
 
-    /// The credential of the callbacks of a topic that has this policy.
     pub fn credential_of(&self, topic: &Topic) -> Option<CredentialKey> {
         let name = self.credentials.clone()?;
         Some(CredentialKey { tenant: topic.tenant(), name })
@@ -156,15 +154,14 @@ impl fmt::Debug for Policy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchivePolicy {
     /// The kinds of ends.
-    pub ends: Option<EndKinds>,
-    /// Whether the archive has the bodies.
+    pub states: Option<EndedStates>,
     pub bodies: Option<bool>,
 }
 
 impl ArchivePolicy {
     /// Whether an end goes to the archive. `ends` are those of topics that do not say.
-    pub fn wants(&self, kind: EndKind, ends: EndKinds) -> bool {
-        self.ends.unwrap_or(ends).has(kind)
+    pub fn wants(&self, kind: EndedState, ends: EndedStates) -> bool {
+        self.states.unwrap_or(ends).has(kind)
     }
 }
 
@@ -185,9 +182,7 @@ pub enum Logging {
     /// Failed attempts, and the success of a job that needed more than one attempt.
     #[default]
     Failed,
-    /// All attempts.
     All,
-    /// None.
     Off,
 }
 

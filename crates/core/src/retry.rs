@@ -13,9 +13,7 @@ use crate::duration::{DurationError, parse_duration};
 
 /// The most delays of a policy, which are called its tiers.
 pub const MAX_TIERS: usize = 50;
-/// The shortest tier.
 pub const MIN_TIER: Duration = Duration::from_millis(10);
-/// The longest tier.
 pub const MAX_TIER: Duration = Duration::from_secs(30 * 86_400);
 /// How much longer each delay that grows is than the one before, if the policy does not say.
 pub const DEFAULT_FACTOR: f64 = 2.0;
@@ -25,7 +23,6 @@ pub const MAX_FACTOR: f64 = 100.0;
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 /// The share of a tier that is added at random if the policy does not say.
 pub const DEFAULT_JITTER: f32 = 0.1;
-/// The default tiers.
 pub const DEFAULT_TIERS: &str = "15s 3m 10m 30m 30m 1h 2h 6h 15h";
 /// The example schedule of the Standard Webhooks specification.
 pub const STANDARD_WEBHOOKS_TIERS: &str = "5s 5m 30m 2h 5h 10h 14h 20h 24h";
@@ -63,12 +60,7 @@ pub enum PolicyError {
     Jitter(String),
     /// A tier cannot be read.
     #[error("{tier:?} is not a duration: {why}")]
-    Unreadable {
-        /// The tier.
-        tier: String,
-        /// Why not.
-        why: DurationError,
-    },
+    Unreadable { tier: String, why: DurationError },
 }
 
 impl RetryPolicy {

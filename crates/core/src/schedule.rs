@@ -36,7 +36,6 @@ pub const DEFAULT_CATCHUP: Duration = Duration::from_secs(3600);
 pub const MAX_CATCHUP: Duration = Duration::from_secs(7 * 86_400);
 /// The largest body of the job of a schedule, in bytes. The body is kept with the schedule and copied into each job.
 pub const MAX_SCHEDULED_BODY: usize = 32 * 1024;
-/// The longest jitter.
 pub const MAX_JITTER: Duration = Duration::from_secs(86_400);
 
 /// When a schedule fires.
@@ -46,7 +45,6 @@ pub enum Rule {
     Cron(Box<Cron>),
     /// Again and again after a period.
     Every {
-        /// The period.
         period: Duration,
         /// One of the times. The others are whole periods before or after it.
         anchor: Timestamp,
@@ -107,7 +105,6 @@ pub enum Missed {
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum Overlap {
-    /// It fires.
     #[default]
     Allow,
     /// It does not fire while that job is delayed, ready or reserved.
@@ -117,7 +114,6 @@ pub enum Overlap {
 /// What a schedule submits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduledJob {
-    /// The topic.
     pub topic: Topic,
     /// What to deliver, and how.
     #[serde(with = "stored::delivery")]
@@ -132,7 +128,6 @@ pub struct ScheduledJob {
 pub struct Schedule {
     /// When it fires.
     pub rule: Rule,
-    /// What it submits.
     pub job: ScheduledJob,
     /// What becomes of missed firings.
     pub missed: Missed,
@@ -237,9 +232,7 @@ impl Schedule {
 /// A firing that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Firing {
-    /// Its time.
     pub time: Timestamp,
-    /// The id of its job.
     pub id: JobId,
 }
 
@@ -252,7 +245,6 @@ pub struct Progress {
     pub paused: bool,
     /// Its next time; `None` if it is paused or has none.
     pub next: Option<Timestamp>,
-    /// The last firing.
     pub last: Option<Firing>,
     /// How often it has fired.
     pub fired: u64,
@@ -265,7 +257,6 @@ pub struct Progress {
 /// A schedule and how far it has come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleState {
-    /// The schedule.
     pub schedule: Schedule,
     /// How far it has come.
     pub progress: Progress,

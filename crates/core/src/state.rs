@@ -1,4 +1,4 @@
-//! The states of a job. The edges between them are in docs/lifecycle.md.
+//! The states of a job. The transitions between them are in docs/lifecycle.md.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,9 @@ pub enum State {
     Ready,
     /// Under a lease, being delivered.
     Reserved,
-    /// Delivered.
     Done,
     /// Failed for good and kept, with a reason.
     Dead,
-    /// Cancelled on request.
     Cancelled,
 }
 

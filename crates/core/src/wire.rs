@@ -5,9 +5,9 @@
 mod answer;
 mod archive;
 mod attempts;
-mod audit;
 mod audit_log;
 mod bulk;
+mod check;
 mod credentials;
 mod dead;
 mod destinations;
@@ -39,7 +39,7 @@ pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
-    answer::*, archive::*, attempts::*, audit::*, audit_log::*, bulk::*, credentials::*, dead::*,
+    answer::*, archive::*, attempts::*, audit_log::*, bulk::*, check::*, credentials::*, dead::*,
     destinations::*, effective::*, events::*, export::*, filter::*, forecast::*, history::*, import::*,
     inspect::*, keys::*, listing::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*,
     request::*, schedules::*, submit::*, topics::*,

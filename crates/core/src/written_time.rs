@@ -28,7 +28,6 @@ pub enum TimeError {
     /// It is not a date and time by RFC 3339.
     #[error("not RFC 3339")]
     Unreadable,
-    /// It is out of the range of times.
     #[error("beyond the years that can be counted")]
     OutOfRange,
     /// It is a local time without an offset or a time zone.
@@ -49,11 +48,9 @@ pub enum TimeError {
     /// The zone has another offset at that time.
     #[error("{zone} is at {actual} then, not at {written}")]
     OtherOffset {
-        /// The zone.
         zone: String,
         /// Its offsets at that time: one, or two if clocks are set back.
         actual: String,
-        /// The offset of the time.
         written: String,
     },
     /// Clocks skip the time in its zone, so no offset is right.
@@ -81,15 +78,14 @@ pub struct WrittenTime<'a> {
     local: DateTime,
     /// The second 60 was written; `local` has 59.
     is_leap_second: bool,
-    offset: Written,
+    offset: WrittenOffset,
     /// The name or the offset of the annotation.
     zone: Option<&'a str>,
 }
 
 /// The offset of a time as written.
 #[derive(Clone, Copy, Debug)]
-enum Written {
-    /// None.
+enum WrittenOffset {
     No,
     /// `Z` or `-00:00`: the time is in UTC, and its local offset is not known (RFC 9557, section 2.2).
     Utc,
@@ -110,11 +106,11 @@ impl<'a> WrittenTime<'a> {
         let pieces = Pieces::parse(time).map_err(|_| TimeError::Unreadable)?;
         let of_day = pieces.time().ok_or(TimeError::Unreadable)?;
         let offset = match pieces.offset() {
-            None => Written::No,
+            None => WrittenOffset::No,
             Some(PiecesOffset::Numeric(given)) if !(given.is_negative() && given.offset().is_zero()) => {
-                Written::Offset(given.offset())
+                WrittenOffset::Offset(given.offset())
             }
-            Some(_) => Written::Utc,
+            Some(_) => WrittenOffset::Utc,
         };
         Ok(Self {
             local: pieces.date().to_datetime(of_day),
@@ -126,7 +122,7 @@ impl<'a> WrittenTime<'a> {
 
     /// Whether the time needs a zone that it does not name itself.
     pub fn is_local(&self) -> bool {
-        self.zone.is_none() && matches!(self.offset, Written::No)
+        self.zone.is_none() && matches!(self.offset, WrittenOffset::No)
     }
 
     /// The point in time, in milliseconds rounded up; in `zone` if that is given. Where clocks are set
@@ -143,18 +139,19 @@ impl<'a> WrittenTime<'a> {
             return Err(TimeError::OtherZone(given.to_string()));
         }
         let time = match (self.offset, own.as_ref().or(zone)) {
-            (Written::No, None) => return Err(TimeError::Local),
-            (Written::No, Some(zone)) => zone.offsets(self.local).compatible(),
-            (Written::Utc, _) => Offset::UTC.to_timestamp(self.local),
-            (Written::Offset(offset), None) => offset.to_timestamp(self.local),
-            (Written::Offset(offset), Some(zone)) => self.agreed(offset, zone)?.to_timestamp(self.local),
+            (WrittenOffset::No, None) => return Err(TimeError::Local),
+            (WrittenOffset::No, Some(zone)) => zone.offsets(self.local).compatible(),
+            (WrittenOffset::Utc, _) => Offset::UTC.to_timestamp(self.local),
+            (WrittenOffset::Offset(offset), None) => offset.to_timestamp(self.local),
+            (WrittenOffset::Offset(offset), Some(zone)) => {
+                self.agreed(offset, zone)?.to_timestamp(self.local)
+            }
         };
         let leap = SignedDuration::from_secs(self.is_leap_second.into());
         let time = time.and_then(|time| time.checked_add(leap)).map_err(|_| TimeError::OutOfRange)?;
         Ok(Timestamp::from_millis(millis_up(time)))
     }
 
-    /// The offset of the zone that `written` means.
     fn agreed(&self, written: Offset, zone: &Zone) -> Result<Offset, TimeError> {
         let (first, second) = match zone.offsets(self.local).offset() {
             AmbiguousOffset::Unambiguous { offset } => (offset, offset),

@@ -10,19 +10,13 @@ pub enum Forbidden {
     /// The address is not public.
     #[error("{address} is not a public address: {purpose}")]
     Address {
-        /// The address.
         address: IpAddr,
         /// What it is for, and the RFC that says so.
         purpose: &'static str,
     },
     /// The address is in a network of `RINGBACK_EGRESS_DENY`.
     #[error("{address} is in {network}, which RINGBACK_EGRESS_DENY has")]
-    Denied {
-        /// The address.
-        address: IpAddr,
-        /// The network.
-        network: IpNet,
-    },
+    Denied { address: IpAddr, network: IpNet },
     /// The name is not one of the public DNS.
     #[error("{0} is not a name of the public DNS")]
     Name(String),

@@ -7,11 +7,8 @@ const SPECIAL: [&str; 5] = ["localhost", "local", "internal", "home.arpa", "onio
 /// A pattern of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
-    /// `*`
     All,
-    /// `*.internal`
     Below(String),
-    /// `receiver`
     Name(String),
 }
 

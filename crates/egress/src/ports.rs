@@ -15,7 +15,6 @@ pub(crate) enum Ports {
     /// 80, 443 and those from 1024 but the well-known ones.
     #[default]
     Usual,
-    /// Exactly these.
     These(Vec<RangeInclusive<u16>>),
 }
 
@@ -31,7 +30,6 @@ impl Ports {
         }
     }
 
-    /// Parses ports and ranges of ports.
     pub(crate) fn parse<'a>(items: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let ranges = items.map(|item| {
             let (first, last) = item.split_once('-').unwrap_or((item, item));

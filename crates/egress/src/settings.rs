@@ -70,7 +70,6 @@ fn networks(text: &str) -> Result<Vec<IpNet>, String> {
     items(text).map(network).collect()
 }
 
-/// A network, or one address.
 fn network(text: &str) -> Result<IpNet, String> {
     let network = match text.parse::<IpAddr>() {
         Ok(address) => Ok(IpNet::from(address)),

@@ -9,7 +9,7 @@ use ringback_admission::{Admission, Principal};
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
 use ringback_core::job::JobId;
 use ringback_service::random;
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use tokio::time::timeout;
 
 use crate::config::{Config, Feed, Outbox, Rows, Window};
@@ -32,22 +32,22 @@ const STORE: Duration = Duration::from_secs(5);
 #[expect(clippy::print_stdout, reason = "it is the output of the command")]
 pub(crate) async fn run(config: Config) -> anyhow::Result<ExitCode> {
     let store = Store::open(config.store.clone())?;
-    let (book, clock) = (PolicyBook::default(), Arc::new(SystemClock));
+    let (shared, clock) = (SharedConfig::default(), Arc::new(SystemClock));
     let reading = tokio::task::JoinSet::from_iter([{
-        let (book, of) = (book.clone(), store.clone());
+        let (shared, of) = (shared.clone(), store.clone());
         async move {
             of.prepare().await.ok();
-            book.keep(of, random::generator(), || {}).await;
+            shared.keep(of, random::generator(), || {}).await;
         }
     }]);
-    if timeout(STORE, book.known()).await.is_err() {
+    if timeout(STORE, shared.known()).await.is_err() {
         println!(
             "The store does not answer: policies and positions are not known. Rows that need the URL of a policy are refused."
         );
     }
     let admission = Admission::new(
         &store,
-        book,
+        shared,
         config.guard.clone(),
         Arc::clone(&clock) as Arc<dyn Clock>,
         random::generator(),

@@ -32,7 +32,7 @@ const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
 const OWN: &[Setting] = &Setting::table([
     ("FEEDS", "", "The TOML file with the feeds"),
     (
-        "LOCK_TTL",
+        "FEED_LOCK_TTL",
         "15s",
         "How long a feed stays with a process that does not renew its lease, 1s to 1m; a call to the store times out after a third of it, at most 3s",
     ),
@@ -55,7 +55,6 @@ pub struct Config {
     pub authorities: Option<PathBuf>,
     /// How long a feed stays with a process that does not renew its lease (`LOCK_TTL`, 15s).
     pub(crate) lease: Duration,
-    /// The feeds (`FEEDS`).
     pub(crate) feeds: Vec<Feed>,
 }
 
@@ -63,9 +62,7 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub(crate) struct Feed {
     pub(crate) name: FeedName,
-    /// The topic of its jobs.
     pub(crate) topic: Topic,
-    /// The tenant that has the topic.
     pub(crate) tenant: Option<Tenant>,
     pub(crate) changed: Changed,
     /// How often the database is asked.
@@ -110,7 +107,6 @@ pub(crate) struct Outbox {
 pub(crate) enum Changed {
     /// It gets the content of the row, while it is delayed or ready.
     Replace,
-    /// It stays.
     Keep,
 }
 
@@ -119,7 +115,6 @@ pub(crate) enum Changed {
 pub(crate) enum SourceUrl {
     /// A PostgreSQL database.
     Postgres(PostgresUrl),
-    /// A SQLite file.
     Sqlite(PathBuf),
 }
 
@@ -134,7 +129,6 @@ impl Debug for PostgresUrl {
 }
 
 impl Rows {
-    /// The kind of database.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Window(Window { source: SourceUrl::Postgres(_), .. }) | Self::Outbox(_) => "PostgreSQL",
@@ -149,7 +143,7 @@ impl Config {
 
     /// Reads the settings and the file, and collects mistakes in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
-        let lease = lookup.duration_in("LOCK_TTL", LEASE);
+        let lease = lookup.duration_in("FEED_LOCK_TTL", LEASE);
         let call_timeout = MAX_CALL_TIMEOUT.min(lease / 3);
         let store =
             lookup.group(|get| settings::parse(get, call_timeout), || settings::defaults(call_timeout));
@@ -178,7 +172,6 @@ impl Config {
         Self { store, guard, authorities, lease, feeds }
     }
 
-    /// The feed with a name.
     pub(crate) fn feed(&self, name: &str) -> Option<&Feed> {
         self.feeds.iter().find(|feed| feed.name.as_str() == name)
     }

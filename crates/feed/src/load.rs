@@ -32,7 +32,7 @@ pub(crate) struct Loader<'a> {
 
 /// What has become of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Loaded {
+pub(crate) enum SubmittedRow {
     /// It is a job now.
     Submitted,
     /// Its job has its content now.
@@ -75,7 +75,7 @@ impl From<QuotaError> for LoadError {
 #[derive(Debug)]
 pub(crate) struct Loading {
     /// The results, in the order of the rows; `None` for those that could not be loaded.
-    pub(crate) results: Vec<Option<Loaded>>,
+    pub(crate) results: Vec<Option<SubmittedRow>>,
     /// Why some could not.
     pub(crate) error: Option<LoadError>,
 }
@@ -95,7 +95,7 @@ impl Loader<'_> {
                 Err(problem) if problem.status == http::StatusCode::SERVICE_UNAVAILABLE => {
                     return Loading { results, error: Some(PoliciesUnknown.into()) };
                 }
-                Err(problem) => results[number] = Some(Loaded::Refused(in_one_line(&problem))),
+                Err(problem) => results[number] = Some(SubmittedRow::Refused(in_one_line(&problem))),
             }
         }
         let error = self.submit(jobs, &mut results).await.err();
@@ -114,7 +114,11 @@ impl Loader<'_> {
         Ok(job)
     }
 
-    async fn submit(&self, mut jobs: Vec<Numbered>, results: &mut [Option<Loaded>]) -> Result<(), LoadError> {
+    async fn submit(
+        &self,
+        mut jobs: Vec<Numbered>,
+        results: &mut [Option<SubmittedRow>],
+    ) -> Result<(), LoadError> {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -137,7 +141,7 @@ impl Loader<'_> {
         let mut unused = 0;
         for (loaded, failure) in submitted {
             for (number, result) in loaded {
-                unused += usize::from(!matches!(result, Loaded::Submitted | Loaded::Replaced));
+                unused += usize::from(!matches!(result, SubmittedRow::Submitted | SubmittedRow::Replaced));
                 results[number] = Some(result);
             }
             error = failure.map(LoadError::from).or(error);
@@ -152,7 +156,7 @@ impl Loader<'_> {
         &self,
         shard: Shard,
         jobs: Vec<Numbered>,
-    ) -> (Vec<(usize, Loaded)>, Option<StoreError>) {
+    ) -> (Vec<(usize, SubmittedRow)>, Option<StoreError>) {
         let mut loaded = Vec::with_capacity(jobs.len());
         for call in calls(jobs) {
             let (numbers, jobs): (Vec<_>, Vec<_>) = call.into_iter().unzip();
@@ -188,7 +192,7 @@ impl Loader<'_> {
     }
 }
 
-impl From<SubmitResult> for Loaded {
+impl From<SubmitResult> for SubmittedRow {
     fn from(result: SubmitResult) -> Self {
         match result {
             SubmitResult::Created => Self::Submitted,
@@ -220,7 +224,6 @@ fn calls(jobs: Vec<Numbered>) -> Vec<Vec<Numbered>> {
     calls
 }
 
-/// A problem in one line.
 pub(crate) fn in_one_line(problem: &Problem) -> String {
     let errors: Vec<_> = problem
         .errors

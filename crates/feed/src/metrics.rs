@@ -77,7 +77,6 @@ impl Metrics {
         }
     }
 
-    /// Counts rows.
     pub(crate) fn rows(&self, feed: &FeedName, result: RowResult, count: u64) {
         if count > 0 {
             self.rows.add(count, &[of(feed), KeyValue::new("result", <&str>::from(result))]);

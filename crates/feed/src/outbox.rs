@@ -14,7 +14,7 @@ use tokio_postgres::types::ToSql;
 use tracing::warn;
 
 use crate::config::{Feed, Outbox};
-use crate::load::{LoadError, Loaded, Loader};
+use crate::load::{LoadError, Loader, SubmittedRow};
 use crate::metrics::{Metrics, RowResult};
 use crate::pass::PassError;
 use crate::row::{BadRow, Candidate, Columns, id_hash};
@@ -182,24 +182,24 @@ impl OutboxFeed<'_> {
         let loading = self.loader.load(&jobs).await;
         for ((seq, candidate), loaded) in candidates.iter().zip(loading.results) {
             let result = match loaded {
-                Some(Loaded::Submitted) => RowResult::Submitted,
-                Some(Loaded::Replaced) => RowResult::Replaced,
-                Some(Loaded::Known) => RowResult::Unchanged,
+                Some(SubmittedRow::Submitted) => RowResult::Submitted,
+                Some(SubmittedRow::Replaced) => RowResult::Replaced,
+                Some(SubmittedRow::Known) => RowResult::Unchanged,
                 // The row has to stay: nothing else knows of its content.
-                Some(Loaded::Kept) => {
+                Some(SubmittedRow::Kept) => {
                     bad.push((*seq, BadRow { id: candidate.id.clone(), why: TAKEN.to_owned() }));
                     continue;
                 }
-                Some(Loaded::Refused(why)) => {
+                Some(SubmittedRow::Refused(why)) => {
                     bad.push((*seq, BadRow { id: candidate.id.clone(), why }));
                     continue;
                 }
-                Some(Loaded::InFlight) => {
+                Some(SubmittedRow::InFlight) => {
                     self.postponed();
                     scan.wait_for(candidate, "jobs with the ids of rows are being delivered");
                     continue;
                 }
-                Some(Loaded::Full(why)) => {
+                Some(SubmittedRow::Full(why)) => {
                     self.postponed();
                     scan.wait_for(candidate, &why);
                     continue;

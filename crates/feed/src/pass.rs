@@ -14,11 +14,11 @@ use tracing::warn;
 
 use crate::config::{Feed, READ_BACK, Window};
 use crate::lease::{Lease, Lost};
-use crate::load::{LoadError, Loaded, Loader};
+use crate::load::{LoadError, Loader, SubmittedRow};
 use crate::metrics::{Metrics, RowResult};
 use crate::query::Query;
 use crate::row::{BadRow, Candidate, Columns, content_hash, id_hash};
-use crate::seen::Seen;
+use crate::seen::SeenRows;
 use crate::source::{PAGE_BYTES, Page, PageAsk, Source, SourceError, Value};
 
 /// The most rows of a page.
@@ -52,7 +52,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) source: &'a mut Source,
     pub(crate) loader: &'a Loader<'a>,
     pub(crate) lease: &'a Lease,
-    pub(crate) seen: &'a mut Seen,
+    pub(crate) seen: &'a mut SeenRows,
     pub(crate) metrics: &'a Metrics,
     pub(crate) clock: &'a Arc<dyn Clock>,
     /// For how long jobs that ended are known.
@@ -66,7 +66,6 @@ pub(crate) struct Pass<'a> {
 /// Rows that the store or the quota does not take yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    /// Why one of them waits.
     pub(crate) why: String,
     /// When the first of them is due.
     due: Timestamp,
@@ -74,11 +73,9 @@ pub(crate) struct Waiting {
 
 /// What a pass has done.
 pub(crate) struct Passed {
-    /// The feed as it is now.
     pub(crate) stored: StoredFeed,
     /// From when on rows may not be loaded.
     pub(crate) since: Timestamp,
-    /// The rows that wait.
     pub(crate) waiting: Option<Waiting>,
 }
 
@@ -174,15 +171,15 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn note(&mut self, id: u128, content: u64, row: &Candidate, loaded: Loaded) {
+    fn note(&mut self, id: u128, content: u64, row: &Candidate, loaded: SubmittedRow) {
         let result = match loaded {
-            Loaded::Submitted => RowResult::Submitted,
-            Loaded::Replaced => RowResult::Replaced,
-            Loaded::Known => RowResult::Unchanged,
-            Loaded::Kept => RowResult::Kept,
-            Loaded::InFlight => return self.metrics.rows(&self.feed.name, RowResult::Postponed, 1),
-            Loaded::Full(why) => return self.wait_for(row, &why),
-            Loaded::Refused(why) => return self.refuse(&BadRow { id: row.id.clone(), why }, content),
+            SubmittedRow::Submitted => RowResult::Submitted,
+            SubmittedRow::Replaced => RowResult::Replaced,
+            SubmittedRow::Known => RowResult::Unchanged,
+            SubmittedRow::Kept => RowResult::Kept,
+            SubmittedRow::InFlight => return self.metrics.rows(&self.feed.name, RowResult::Postponed, 1),
+            SubmittedRow::Full(why) => return self.wait_for(row, &why),
+            SubmittedRow::Refused(why) => return self.refuse(&BadRow { id: row.id.clone(), why }, content),
         };
         self.metrics.rows(&self.feed.name, result, 1);
         self.seen.loaded.note(id, content);
@@ -256,7 +253,6 @@ pub(crate) fn first_change(position: Option<FeedPosition>, now: Timestamp) -> Ti
 /// The pages of a query.
 pub(crate) struct Pages<'a> {
     pub(crate) query: &'a Query,
-    /// What is asked for next.
     pub(crate) ask: PageAsk,
 }
 

@@ -44,7 +44,6 @@ enum Column {
 #[derive(Clone, Debug)]
 pub(crate) struct Columns {
     all: Vec<Column>,
-    /// The place of the id.
     id: usize,
 }
 
@@ -60,7 +59,6 @@ pub(crate) struct Candidate {
 /// A row that is not a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadRow {
-    /// Its id, as far as it has one.
     pub(crate) id: String,
     pub(crate) why: String,
 }
@@ -122,7 +120,6 @@ impl Columns {
         Ok(Self { all, id })
     }
 
-    /// The value of the id of a row.
     pub(crate) fn id<'a>(&self, row: &'a [Value]) -> &'a Value {
         &row[self.id]
     }
@@ -322,7 +319,6 @@ fn shortened(text: &str) -> &str {
     ringback_core::limits::truncated(text, 64)
 }
 
-/// The hash of an id, by which it is remembered.
 pub(crate) fn id_hash(id: &str) -> u128 {
     let hash: [u8; 32] = Sha256::digest(id).into();
     u128::from_be_bytes(std::array::from_fn(|n| hash[n]))

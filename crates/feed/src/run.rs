@@ -11,7 +11,7 @@ use ringback_core::duration::format_duration;
 use ringback_service::dependency::Dependency;
 use ringback_service::outage::Outage;
 use ringback_service::{Context, Shutdown, Tasks, random};
-use ringback_store::{PolicyBook, Store};
+use ringback_store::{SharedConfig, Store};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
@@ -22,7 +22,7 @@ use crate::load::{LoadError, Loader};
 use crate::metrics::Metrics;
 use crate::outbox::{OutboxFeed, Progress};
 use crate::pass::{Pass, PassError, Passed};
-use crate::seen::Seen;
+use crate::seen::SeenRows;
 use crate::source::{Asked, Postgres, Source};
 use crate::trouble::Trouble;
 
@@ -47,9 +47,9 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
     let context = context.on_store(clock, move || of.clock_ahead_seconds());
     let mut tasks = Tasks::new();
-    let policies = PolicyBook::default();
-    let (book, of) = (policies.clone(), store.clone());
-    context.spawn_reader(POLICIES, &mut tasks, |known| book.keep(of, random::generator(), known));
+    let policies = SharedConfig::default();
+    let (shared, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, &mut tasks, |known| shared.keep(of, random::generator(), known));
     let clock = Arc::clone(&context.clock);
     let admission =
         Admission::new(&store, policies.clone(), config.guard.clone(), clock, random::generator());
@@ -83,13 +83,12 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
 /// What the feeds of a process share.
 struct Shared {
     store: Store,
-    policies: PolicyBook,
+    policies: SharedConfig,
     admission: Admission,
     metrics: Metrics,
     worker: WorkerId,
     /// How many feeds this process has.
     held: AtomicU32,
-    /// It takes one at a time.
     taking: Mutex<()>,
     context: Context,
     config: Config,
@@ -248,7 +247,7 @@ impl FeedTask {
                 stored = now;
             }
         }
-        let (mut seen, mut trouble, mut is_doubtful) = (Seen::default(), Trouble::default(), false);
+        let (mut seen, mut trouble, mut is_doubtful) = (SeenRows::default(), Trouble::default(), false);
         let mut is_forgotten_early = false;
         metrics.complete(name, stored.position.map_or_else(|| clock.now(), |position| position.at), 0);
         loop {
@@ -256,7 +255,7 @@ impl FeedTask {
             let noticed = store.losses_noticed();
             if std::mem::replace(&mut losses, noticed) != noticed {
                 warn!(feed = %name, "the store has lost jobs; loads all rows again");
-                seen = Seen::default();
+                seen = SeenRows::default();
             }
             let pass = Pass {
                 feed: &self.feed,
@@ -275,7 +274,7 @@ impl FeedTask {
                 Ok(Passed { stored: now, since, waiting }) => {
                     if now.disturbances != stored.disturbances || std::mem::take(&mut is_doubtful) {
                         info!(feed = %name, "jobs of the feed may have been changed back; loads all rows again");
-                        seen = Seen::default();
+                        seen = SeenRows::default();
                     }
                     stored = now;
                     metrics.complete(name, since, seen.len());

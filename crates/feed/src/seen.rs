@@ -1,4 +1,4 @@
-//! `Seen`: which rows are known to be in the store, or to be no jobs, so that they are not submitted again and again. Kept by
+//! `SeenRows`: which rows are known to be in the store, or to be no jobs, so that they are not submitted again and again. Kept by
 //! the process that has the feed; another one that takes over submits every row once more, which changes nothing.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ const MAX_ROWS: usize = 2_000_000;
 
 /// What is remembered of the rows of a feed.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRows {
     /// The rows that were loaded.
     pub(crate) loaded: Memory,
     /// Those that are not jobs.
@@ -19,7 +19,7 @@ pub(crate) struct Seen {
     pub(crate) is_complete: bool,
 }
 
-impl Seen {
+impl SeenRows {
     /// Forgets what no row of the pass that ends was like.
     pub(crate) fn end_pass(&mut self) {
         [&mut self.loaded, &mut self.refused, &mut self.gone].into_iter().for_each(Memory::end_pass);
@@ -61,7 +61,6 @@ impl Memory {
         }
     }
 
-    /// Forgets a row.
     pub(crate) fn forget(&mut self, id: u128) {
         self.rows.remove(&id);
     }

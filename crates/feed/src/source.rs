@@ -29,13 +29,11 @@ pub(crate) enum Value {
     Int(i64),
     /// Another number.
     Float(f64),
-    /// Text.
     Text(String),
     /// JSON, as text.
     Json(String),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// A time.
     Time(Timestamp),
     /// An array of texts.
     List(Vec<Option<String>>),
@@ -60,7 +58,6 @@ impl Value {
 /// Rows of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Page {
-    /// The names of the columns.
     pub(crate) columns: Vec<String>,
     /// The values of each row, in the order of the columns.
     pub(crate) rows: Vec<Vec<Value>>,
@@ -69,13 +66,10 @@ pub(crate) struct Page {
 /// Which rows are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PageAsk {
-    /// `:from`.
     pub(crate) from: Timestamp,
-    /// `:to`.
     pub(crate) to: Timestamp,
     /// `:after`: the id of the last row of the page before; `None` on the first page.
     pub(crate) after: Option<Value>,
-    /// `:limit`.
     pub(crate) limit: usize,
 }
 

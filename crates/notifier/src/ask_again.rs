@@ -7,16 +7,13 @@ use std::time::Duration;
 use ringback_core::contract::Shard;
 use tokio::time::Instant;
 
-/// The first pause.
 const FIRST: Duration = Duration::from_millis(20);
-/// The longest pause.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// When to ask which shard again.
 #[derive(Debug, Default)]
 pub(crate) struct AskAgain {
     at: BTreeMap<Shard, Instant>,
-    /// The last pause of each shard.
     pauses: BTreeMap<Shard, Duration>,
 }
 
@@ -40,7 +37,6 @@ impl AskAgain {
         self.at.values().min().copied()
     }
 
-    /// Takes the shards that are due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Shard> {
         let due: Vec<_> = self.at.iter().filter(|(_, at)| **at <= now).map(|(shard, _)| *shard).collect();
         self.at.retain(|shard, _| !due.contains(shard));

@@ -50,11 +50,11 @@ pub(crate) enum Client {
 /// Answers requests without a network, in simulations.
 pub trait Receiver: Send + Sync + 'static {
     /// Answers a request; `None` if the connection breaks before there is an answer.
-    fn receive(&self, request: Request<Bytes>) -> LocalAnswer;
+    fn receive(&self, request: Request<Bytes>) -> LocalResponse;
 }
 
 /// What a [`Receiver`] returns.
-pub type LocalAnswer = Pin<Box<dyn Future<Output = Option<Response<Bytes>>> + Send>>;
+pub type LocalResponse = Pin<Box<dyn Future<Output = Option<Response<Bytes>>> + Send>>;
 
 impl Client {
     async fn execute(

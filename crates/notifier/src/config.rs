@@ -41,7 +41,7 @@ const OWN: &[Setting] = &[
     Setting::new(
         "LEASE_MARGIN",
         "10s",
-        "How much longer a lease is than the timeout of its attempt, 200ms to 10m; a call to the store times out after half of it, at most 3s, and --drain must be at least that",
+        "How much longer a lease is than the timeout of its attempt, 200ms to 10m; a call to the store times out after half of it, at most 3s, and --shutdown-timeout must be at least that",
     ),
     Setting::new(
         "NAME_SERVERS",
@@ -104,7 +104,6 @@ pub struct Outgoing {
 }
 
 impl Config {
-    /// The settings of a notifier.
     pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN, EGRESS, SECRETS];
 
     /// Reads the settings and collects mistakes in `lookup`.
@@ -183,12 +182,12 @@ mod tests {
 
     #[test]
     fn a_drain_too_short_to_release_jobs_is_rejected_and_both_settings_are_named() {
-        let (_, mistakes) = load(&[("DRAIN", "2s")]);
+        let (_, mistakes) = load(&[("SHUTDOWN_TIMEOUT", "2s")]);
         let [mistake] = mistakes.as_slice() else { panic!("{mistakes:?}") };
-        for word in ["RINGBACK_DRAIN", "2s", "RINGBACK_LEASE_MARGIN", "at least 3s"] {
+        for word in ["RINGBACK_SHUTDOWN_TIMEOUT", "2s", "RINGBACK_LEASE_MARGIN", "at least 3s"] {
             assert!(mistake.contains(word), "no {word} in {mistake}");
         }
-        assert_eq!(load(&[("DRAIN", "2s"), ("LEASE_MARGIN", "4s")]).1, [""; 0]);
+        assert_eq!(load(&[("SHUTDOWN_TIMEOUT", "2s"), ("LEASE_MARGIN", "4s")]).1, [""; 0]);
     }
 
     #[test]

@@ -12,29 +12,28 @@ use ringback_core::contract::Lease;
 use ringback_core::credential::{ClientCertificate, Contents, Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::policy::Policy;
 use ringback_secrets::MasterKeys;
-use ringback_store::PolicyBook;
+use ringback_store::SharedConfig;
 use tracing::warn;
 
 use crate::signer::CannotOpen;
 
-/// The credentials of the policy book.
+/// The credentials of the shared configuration.
 pub(crate) struct Credentials {
     keys: MasterKeys,
-    book: PolicyBook,
-    opened: Mutex<HashMap<CredentialKey, Opened>>,
+    shared: SharedConfig,
+    opened: Mutex<HashMap<CredentialKey, OpenCredential>>,
     /// The number of the next identity.
     next: AtomicU64,
 }
 
 /// A credential that was opened.
-struct Opened {
+struct OpenCredential {
     credential: Arc<Credential>,
     carried: Arc<Carried>,
 }
 
 /// What a callback carries.
 pub(crate) struct Carried {
-    /// The value of the header `Authorization`.
     pub(crate) authorization: Option<HeaderValue>,
     /// What its connection uses.
     pub(crate) identity: Option<Arc<Identity>>,
@@ -44,15 +43,14 @@ pub(crate) struct Carried {
 pub(crate) struct Identity {
     /// No other identity of this process has it.
     pub(crate) number: u64,
-    /// The client certificate.
     pub(crate) client: Option<ClientCertificate>,
     /// The certificate authorities, in the PEM form.
     pub(crate) ca: Option<String>,
 }
 
 impl Credentials {
-    pub(crate) fn new(keys: MasterKeys, book: PolicyBook) -> Self {
-        Self { keys, book, opened: Mutex::default(), next: AtomicU64::new(0) }
+    pub(crate) fn new(keys: MasterKeys, shared: SharedConfig) -> Self {
+        Self { keys, shared, opened: Mutex::default(), next: AtomicU64::new(0) }
     }
 
     /// What the callback of a job carries under the policy of its topic; `None` if that has no credential for its origin.
@@ -62,7 +60,7 @@ impl Credentials {
     pub(crate) fn carried(&self, lease: &Lease, policy: &Policy) -> Result<Option<Arc<Carried>>, CannotOpen> {
         let topic = &lease.key.topic;
         let Some(key) = policy.credential_of(topic) else { return Ok(None) };
-        let opened = match self.book.credential(&key) {
+        let opened = match self.shared.credential(&key) {
             Some(credential) if !credential.is_for(lease.delivery.callback.origin()) => return Ok(None),
             Some(credential) => self.open(&key, &credential),
             None => Err("there is no such credential, or it cannot be read".to_owned()),
@@ -85,9 +83,9 @@ impl Credentials {
         let contents = Contents::parse(&contents).ok_or("it has other contents than a credential")?;
         let carried = Arc::new(self.carry(contents)?);
         if opened.len() >= MAX_CREDENTIALS {
-            opened.retain(|key, _| self.book.credential(key).is_some());
+            opened.retain(|key, _| self.shared.credential(key).is_some());
         }
-        let new = Opened { credential: Arc::clone(credential), carried: Arc::clone(&carried) };
+        let new = OpenCredential { credential: Arc::clone(credential), carried: Arc::clone(&carried) };
         opened.insert(key.clone(), new);
         Ok(carried)
     }

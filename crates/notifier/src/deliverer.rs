@@ -13,7 +13,7 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Attempt, Failures, Lease, Note, Renewed, Success};
+use ringback_core::contract::{Attempt, AttemptLogEntry, Failures, Lease, Renewed, Success};
 use ringback_core::crash_point;
 use ringback_core::job::{DEFAULT_TIMEOUT, Trace};
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
@@ -32,9 +32,9 @@ use crate::destination_reports::DestinationReports;
 use crate::failing::{Failing, FailingDestinations, Report};
 use crate::metrics::{AttemptResult, Metrics};
 use crate::request;
+use crate::response_class::{ResponseClass, classify};
 use crate::signer::Signer;
 use crate::store_call::Settlement;
-use crate::verdict::{Verdict, verdict};
 
 /// The pause between two tries to renew a lease.
 const RENEW_RETRY: Duration = Duration::from_millis(200);
@@ -55,7 +55,6 @@ pub(crate) struct Deliverer {
     pub(crate) clock: Arc<dyn Clock>,
     /// The name of this process in the attempt log.
     pub(crate) name: Arc<str>,
-    /// The destinations that fail, for the log.
     pub(crate) failing: Mutex<FailingDestinations>,
     /// The same for the store.
     pub(crate) reports: Arc<DestinationReports>,
@@ -79,7 +78,6 @@ pub(crate) struct Delivered {
 }
 
 impl Deliverer {
-    /// Delivers one job.
     pub(crate) async fn deliver(&self, mut lease: Lease) -> Delivered {
         let span = trace::span(&lease);
         let mut rng = fork_generator();
@@ -236,19 +234,19 @@ impl Deliverer {
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let retry = self.retries.installation.policy(lease.delivery.retry.as_ref(), of_topic);
         let bury_on = topic.as_ref().and_then(|policy| policy.bury_on.as_deref()).unwrap_or_default();
-        let verdict = verdict(answer, bury_on, self.clock.now());
+        let class = classify(answer, bury_on, self.clock.now());
         let now = lease.clock().at(Instant::now());
-        let outcome = match verdict {
-            Verdict::Complete => Outcome::Complete,
-            Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
-            Verdict::Release(after) => Outcome::Release { after },
-            Verdict::Failed { retry_after } => {
+        let outcome = match class {
+            ResponseClass::Complete => Outcome::Complete,
+            ResponseClass::Bury(reason) => Outcome::Bury { reason, last: last() },
+            ResponseClass::Release(after) => Outcome::Release { after },
+            ResponseClass::Failed { retry_after } => {
                 let longest_delay = self.retries.installation.longest_delay(lease.first_due, now);
                 let failure = Failure { before: lease.failures, retry_after, longest_delay };
                 Outcome::failed(&retry, &failure, last(), rng)
             }
         };
-        // What is due later than it expires counts as revived.
+        // A job that would be due only after it expires is dead now.
         Some(outcome.in_time(lease.expires(), now, last))
     }
 
@@ -260,7 +258,7 @@ impl Deliverer {
         attempted: &Attempted,
         outcome: &Outcome,
         logging: Logging,
-    ) -> Option<Box<Note>> {
+    ) -> Option<Box<AttemptLogEntry>> {
         let is_logged = match outcome {
             Outcome::Complete => logging.notes_success(lease.attempt),
             Outcome::Retry { .. } | Outcome::Bury { .. } => logging.notes_failure(),
@@ -276,7 +274,7 @@ impl Deliverer {
                 answer: attempted.response().map_or_else(Bytes::new, |response| response.body.clone()),
                 by: self.name.as_ref().to_owned(),
             };
-            Box::new(Note::of(lease, attempt))
+            Box::new(AttemptLogEntry::of(lease, attempt))
         })
     }
 

@@ -74,7 +74,6 @@ impl DestinationReports {
 }
 
 impl Destinations {
-    /// Changes the report of a destination.
     fn change(&mut self, topic: &Topic, origin: &str, change: impl FnOnce(&mut DestinationReport)) {
         let known = self.by_origin.get_mut(origin);
         let known = known.and_then(|reports| reports.iter_mut().find(|(scope, _)| scope.has(topic)));

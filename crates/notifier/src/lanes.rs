@@ -4,7 +4,7 @@
 //! leaves room for the others wherever its jobs go. Pure.
 
 mod failure_budgets;
-mod held;
+mod in_flight;
 mod skipped;
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use ringback_core::limits::MAX_BATCH;
 use tokio::time::Instant;
 
 use self::failure_budgets::FailureBudgets;
-use self::held::Held;
+use self::in_flight::InFlight;
 pub(crate) use self::skipped::Skipped;
 use crate::slow_calls::SlowCalls;
 
@@ -88,11 +88,11 @@ pub(crate) struct Lanes {
     /// Jobs that reserves in flight ask for.
     requested: usize,
     /// Callbacks in flight per lane, by its name.
-    lanes: Held,
+    lanes: InFlight,
     /// Callbacks in flight per origin.
-    origins: Held,
+    origins: InFlight,
     /// Callbacks in flight per tenant. Those without one count as those of a tenant.
-    tenants: Held,
+    tenants: InFlight,
     /// Whether there are tenants. Without them, jobs without a tenant have no limit but those of lanes and origins.
     has_tenants: bool,
     /// Origins whose receivers have too many slow calls: no job of them is reserved.
@@ -112,9 +112,9 @@ impl Lanes {
             lane_concurrency,
             permits: 0,
             requested: 0,
-            lanes: Held::default(),
-            origins: Held::default(),
-            tenants: Held::default(),
+            lanes: InFlight::default(),
+            origins: InFlight::default(),
+            tenants: InFlight::default(),
             has_tenants: false,
             crowded: BTreeSet::new(),
             failures: FailureBudgets::default(),
@@ -133,47 +133,49 @@ impl Lanes {
         self.permits
     }
 
-    /// Returns how many more callbacks may start of a lane that has `held` in flight. The limit of a
+    /// Returns how many more callbacks may start of a lane that has `in_flight` in flight. The limit of a
     /// lane is `lane_concurrency`, and at most half of the permits that other lanes leave free, so
     /// that a few lanes with slow receivers never use all permits.
-    fn lane_slots(&self, held: usize) -> usize {
-        let fair = ((self.free() + held) / 2).max(1);
-        fair.min(self.lane_concurrency).saturating_sub(held + self.lanes.requested).min(self.free())
+    fn lane_slots(&self, in_flight: usize) -> usize {
+        let fair = ((self.free() + in_flight) / 2).max(1);
+        fair.min(self.lane_concurrency).saturating_sub(in_flight + self.lanes.requested).min(self.free())
     }
 
-    /// Returns how many more callbacks may start of one of these origins or tenants that has `held` in flight: at most
+    /// Returns how many more callbacks may start of one of these origins or tenants that has `in_flight` in flight: at most
     /// half of the permits that others leave free, or seven eighths while no more than one has callbacks in flight.
-    fn group_slots(&self, groups: &Held, held: usize) -> usize {
-        let left = self.free() + held;
+    fn group_slots(&self, groups: &InFlight, in_flight: usize) -> usize {
+        let left = self.free() + in_flight;
         let is_alone = groups.len() <= 1;
         let fair = if is_alone { left - left / 8 } else { left / 2 };
-        fair.max(1).saturating_sub(held + groups.requested).min(self.free())
+        fair.max(1).saturating_sub(in_flight + groups.requested).min(self.free())
     }
 
     /// Returns the free slots of a lane if they justify a reserve, else 0. In a narrow lane any slot
     /// does.
-    fn usable_lane_slots(&self, held: usize, refill: Refill) -> usize {
-        let free = self.lane_slots(held);
-        usable(free, (free + held) / 2, refill)
+    fn usable_lane_slots(&self, in_flight: usize, refill: Refill) -> usize {
+        let free = self.lane_slots(in_flight);
+        usable(free, (free + in_flight) / 2, refill)
     }
 
     /// The same of an origin or a tenant.
-    fn usable_group_slots(&self, groups: &Held, held: usize, refill: Refill) -> usize {
-        let free = self.group_slots(groups, held);
-        usable(free, ((free + held) / 2).min(MIN_RESERVE), refill)
+    fn usable_group_slots(&self, groups: &InFlight, in_flight: usize, refill: Refill) -> usize {
+        let free = self.group_slots(groups, in_flight);
+        usable(free, ((free + in_flight) / 2).min(MIN_RESERVE), refill)
     }
 
     /// Returns how many jobs a reserve asks for of one of these origins or tenants that has nothing in flight. What is
     /// asked for counts for each until the answer comes. Where many share the jobs, less leaves room for the next
     /// reserve.
-    fn part_of_group(&self, groups: &Held) -> usize {
+    fn part_of_group(&self, groups: &InFlight) -> usize {
         let free = self.group_slots(groups, 0);
         part(if groups.len() < FEW_GROUPS { free } else { free.div_ceil(2) })
     }
 
     /// Returns the limit of each of these origins or tenants, and those whose limit is lower.
-    fn group_limits(&self, groups: &Held, limit: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
-        let slots = |held| (self.usable_group_slots(groups, held, refill), self.group_slots(groups, held));
+    fn group_limits(&self, groups: &InFlight, limit: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
+        let slots = |in_flight| {
+            (self.usable_group_slots(groups, in_flight, refill), self.group_slots(groups, in_flight))
+        };
         groups.lower_limits(limit, MAX_NAMED_GROUPS, slots)
     }
 
@@ -222,7 +224,7 @@ impl Lanes {
             return None;
         }
         let limit = part(self.free()).min(MAX_RESERVE).min(self.max_batch());
-        let lane_slots = |held| (self.usable_lane_slots(held, refill), self.lane_slots(held));
+        let lane_slots = |in_flight| (self.usable_lane_slots(in_flight, refill), self.lane_slots(in_flight));
         let (per_lane, mut lanes) = self.lanes.lower_limits(per_lane, MAX_NAMED, lane_slots);
         let named = lanes.len();
         if self.has_several {
@@ -302,8 +304,8 @@ impl Lanes {
             !is_limited || self.usable_group_slots(&self.tenants, self.tenants.of(tenant), refill) > 0
         };
         let is_origin_open = |origin| {
-            let held = self.origins.of(origin);
-            !self.crowded.contains(origin) && self.usable_group_slots(&self.origins, held, refill) > 0
+            let in_flight = self.origins.of(origin);
+            !self.crowded.contains(origin) && self.usable_group_slots(&self.origins, in_flight, refill) > 0
         };
         match Lane::parse(skipped) {
             Some(lane) if self.has_several && self.failures.is_closed(lane.tenant(), Some(skipped)) => false,

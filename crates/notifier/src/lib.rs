@@ -4,7 +4,7 @@
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to
 //! wait after a wake-up), `dispatcher` (the main loop), `lanes` (limits of lanes, origins and tenants), `tenants` (whether there are any), `ask_again` (when to look behind skipped lanes), `store_call` (one reserve
 //! and settle of a batch), `deliverer` (one attempt), `request` (its headers), `signer` (its signature), `client` (the HTTP client),
-//! `verdict` (the meaning of a response), `failing` (which destinations fail, for the log),
+//! `response_class` (the meaning of a response), `failing` (which destinations fail, for the log),
 //! `destination_reports` (the same for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this machine is out of resources), `settle_queue` (outcomes on their way to the store).
 
 mod ask_again;
@@ -19,13 +19,13 @@ mod lanes;
 mod metrics;
 mod request;
 mod resource_backoff;
+mod response_class;
 mod settle_queue;
 mod shard_signals;
 mod signer;
 mod slow_calls;
 mod store_call;
 mod tenants;
-mod verdict;
 mod wake_backoff;
 
 use std::sync::{Arc, Mutex};
@@ -33,10 +33,10 @@ use std::sync::{Arc, Mutex};
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, process_name, random};
-use ringback_store::{PolicyBook, Retries, Store};
+use ringback_store::{Retries, SharedConfig, Store};
 
 use crate::client::Client;
-pub use crate::client::{LocalAnswer, Receiver};
+pub use crate::client::{LocalResponse, Receiver};
 pub use crate::config::{Config, Outgoing, Signing};
 use crate::credentials::Credentials;
 use crate::deliverer::Deliverer;
@@ -107,9 +107,9 @@ fn start_with(
     tasks: &mut Tasks,
 ) {
     let Context { shutdown, clock, .. } = context;
-    let policies = PolicyBook::default();
-    let (book, of) = (policies.clone(), store.clone());
-    context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
+    let policies = SharedConfig::default();
+    let (shared, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, tasks, |known| shared.keep(of, random::generator(), known));
     let signals = Arc::new(ShardSignals::new(store.shards()));
     let wakes = store.wakes(random::generator());
     tasks.spawn("notifier's wakes", Arc::clone(&signals).listen(wakes, shutdown.clone()));

@@ -85,7 +85,6 @@ impl Metrics {
         }
     }
 
-    /// Counts one attempt.
     pub(crate) fn count(&self, result: AttemptResult) {
         self.attempts.add(1, &self.labels[result as usize]);
     }

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 
 /// The first pause. It doubles if the shortage shows again soon after a pause.
 const FIRST: Duration = Duration::from_millis(100);
-/// The longest pause.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Whether a shortage is a new one. Only the first sign of a shortage is logged.

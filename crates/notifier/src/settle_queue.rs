@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::{Lease, Settled, Shard, Unsettled};
+use ringback_core::contract::{Lease, SettleResult, Shard, Unsettled};
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::limits::MAX_BATCH;
@@ -123,8 +123,7 @@ impl SettleQueue {
         Some(batch)
     }
 
-    /// Records the results of a settle.
-    pub(crate) fn succeeded(&mut self, shard: Shard, jobs: &[JobKey], results: &[Settled]) {
+    pub(crate) fn succeeded(&mut self, shard: Shard, jobs: &[JobKey], results: &[SettleResult]) {
         self.in_flight.remove(&shard);
         if let Some(queue) = self.shards.get_mut(&shard) {
             queue.retry = None;
@@ -137,14 +136,14 @@ impl SettleQueue {
         }
     }
 
-    fn report(&self, job: &JobKey, settled: Settled) {
+    fn report(&self, job: &JobKey, settled: SettleResult) {
         match settled {
-            Settled::Applied | Settled::Replayed => {}
-            Settled::Late => {
+            SettleResult::Applied | SettleResult::Replayed => {}
+            SettleResult::Late => {
                 self.metrics.late_settles.add(1, &[]);
                 info!(job.topic = job.topic.as_str(), job.id = %job.id, "late settle: the lease had expired, the success was recorded");
             }
-            Settled::Stale => {
+            SettleResult::Stale => {
                 self.metrics.stale_settles.add(1, &[]);
                 info!(job.topic = job.topic.as_str(), job.id = %job.id, "stale settle: the lease had expired, the outcome was discarded");
             }
@@ -235,7 +234,7 @@ mod tests {
     use opentelemetry::metrics::MeterProvider as _;
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use ringback_core::clock::{SystemClock, Timestamp};
-    use ringback_core::contract::{Attempt, Note, Options, Reserve, StoreError};
+    use ringback_core::contract::{Attempt, AttemptLogEntry, Options, Reserve, StoreError};
     use ringback_core::job::NewJob;
     use ringback_core::outcome::LastAttempt;
     use ringback_core::wire::{Defaults, parse_job};
@@ -317,7 +316,7 @@ mod tests {
         let batch = queue.take(a).unwrap();
         other.into_iter().for_each(|settlement| queue.add(settlement, now));
         assert_eq!(queue.next(|_| false), Some((b, now + TURN)), "the first shard is in flight");
-        queue.succeeded(a, &names(&batch), &[Settled::Applied; 2]);
+        queue.succeeded(a, &names(&batch), &[SettleResult::Applied; 2]);
         assert_eq!(queue.next(|_| false), Some((b, now)));
         assert_eq!(queue.take_with_reserve(b).unwrap().items.len(), 2);
         assert!(queue.is_empty() && queue.take_with_reserve(b).is_none());
@@ -333,7 +332,7 @@ mod tests {
         let first = queue.take(shard).unwrap();
         settlements.for_each(|settlement| queue.add(settlement, now));
         assert!(queue.next(|_| false).is_none() && queue.take_with_reserve(shard).is_none());
-        queue.succeeded(shard, &names(&first), &[Settled::Applied]);
+        queue.succeeded(shard, &names(&first), &[SettleResult::Applied]);
         assert_eq!(queue.take_with_reserve(shard).unwrap().items.len(), 2);
     }
 
@@ -343,7 +342,7 @@ mod tests {
         let (shard, now) = (settlements[0].lease.shard(), Instant::now());
         let mut queue = queue();
         let mut settlements = settlements.into_iter().map(|settlement| {
-            let note = Some(Box::new(Note::of(&settlement.lease, Attempt::default())));
+            let note = Some(Box::new(AttemptLogEntry::of(&settlement.lease, Attempt::default())));
             Settlement { note, ..settlement }
         });
         settlements.by_ref().take(2).for_each(|settlement| queue.add(settlement, now));
@@ -358,7 +357,7 @@ mod tests {
         let again = queue.take(shard).unwrap();
         assert_eq!((names(&again), again.lateness.count(), again.notes.len()), (known.clone(), 2, 2));
         assert!(queue.next(|_| false).is_none());
-        queue.succeeded(shard, &known, &[Settled::Applied, Settled::Replayed]);
+        queue.succeeded(shard, &known, &[SettleResult::Applied, SettleResult::Replayed]);
         assert_eq!(
             queue.take_with_reserve(shard).unwrap().items.len(),
             1,

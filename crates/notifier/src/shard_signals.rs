@@ -58,7 +58,6 @@ impl Signal {
 }
 
 impl ShardSignals {
-    /// Marks all shards.
     pub(crate) fn new(shards: impl Iterator<Item = Shard>) -> Self {
         let signal = |shard| Signal {
             shard,

@@ -10,7 +10,7 @@ use ringback_core::job::Topic;
 use ringback_core::policy::{Policy, StoredSecret};
 use ringback_core::wire::{opened_headers, topic_of_notice};
 use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders, sign};
-use ringback_store::PolicyBook;
+use ringback_store::SharedConfig;
 use tracing::warn;
 
 use crate::config::Signing;
@@ -18,7 +18,7 @@ use crate::config::Signing;
 /// Signs callbacks, and knows the names of their headers.
 pub(crate) struct Signer {
     keys: MasterKeys,
-    book: PolicyBook,
+    shared: SharedConfig,
     /// The secrets that sign callbacks of all topics.
     installation: Vec<SigningSecret>,
     names: WebhookHeaders,
@@ -32,11 +32,11 @@ pub(crate) struct Signer {
 pub(crate) struct CannotOpen;
 
 impl Signer {
-    pub(crate) fn new(Signing { keys, secrets, headers }: Signing, book: PolicyBook) -> Self {
+    pub(crate) fn new(Signing { keys, secrets, headers }: Signing, shared: SharedConfig) -> Self {
         let name = |text: &str| text.parse().expect("a prefix and a letter are a header name");
         let (id, timestamp, signature) =
             (name(&headers.id), name(&headers.timestamp), name(&headers.signature));
-        Self { keys, book, installation: secrets, names: headers, id, timestamp, signature }
+        Self { keys, shared, installation: secrets, names: headers, id, timestamp, signature }
     }
 
     /// The value of the signature header of a callback; `None` if nothing signs it. `policy` is that of the job's topic.
@@ -54,7 +54,7 @@ impl Signer {
         if is_notice_topic(topic) {
             // A notice is signed as the callbacks of the job are that died.
             let topic = topic_of_notice(topic, &lease.delivery.body.bytes).unwrap_or_else(|| topic.clone());
-            let policy = self.book.get(&topic).ok().flatten();
+            let policy = self.shared.get(&topic).ok().flatten();
             return self.sign_as(&topic, policy.as_deref(), lease, id, now);
         }
         self.sign_as(topic, policy, lease, id, now)
@@ -68,7 +68,7 @@ impl Signer {
         id: &str,
         now: Timestamp,
     ) -> Result<Option<HeaderValue>, CannotOpen> {
-        if policy.is_none() && self.book.is_unreadable(topic) {
+        if policy.is_none() && self.shared.is_unreadable(topic) {
             warn!(job.topic = topic.as_str(), "the policy of a topic cannot be read, so its callbacks wait");
             return Err(CannotOpen);
         }

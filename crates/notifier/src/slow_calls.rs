@@ -25,9 +25,7 @@ const MAX_SUSPECTS: usize = 1_024;
 pub(crate) struct SlowCalls(Arc<Mutex<State>>);
 
 struct State {
-    /// All places.
     concurrency: usize,
-    /// Those that are free.
     free: usize,
     /// Whether all callbacks in flight are to one origin.
     is_alone: bool,
@@ -46,7 +44,6 @@ struct Address {
 /// An origin that leads to an address.
 #[derive(Default)]
 struct Origin {
-    /// Its calls that count.
     calls: usize,
     /// Whether its last call was answered.
     answers: bool,

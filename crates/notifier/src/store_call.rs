@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{Lateness, Lease, Note, Noted, Reserve, Reserved, Settled, Shard, Unsettled};
+use ringback_core::contract::{
+    AttemptLogEntry, Lateness, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, Unsettled,
+};
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::outcome::{Outcome, Reason};
@@ -35,7 +37,7 @@ pub(crate) struct StoreReply {
     pub(crate) shard: Shard,
     pub(crate) reserve: Option<(Cause, ReserveLimits)>,
     pub(crate) batch: Option<SettleBatchMeta>,
-    pub(crate) result: Result<(Vec<Settled>, Option<Reserved>), Unsettled>,
+    pub(crate) result: Result<(Vec<SettleResult>, Option<Reserved>), Unsettled>,
 }
 
 impl StoreCall {
@@ -99,7 +101,7 @@ pub(crate) struct Settlement {
     /// The time from due to sent.
     pub(crate) lateness: Duration,
     /// The entry for the attempt log, if the attempt is logged.
-    pub(crate) note: Option<Box<Note>>,
+    pub(crate) note: Option<Box<AttemptLogEntry>>,
 }
 
 impl Settlement {
@@ -119,7 +121,7 @@ pub(crate) struct SettleBatch {
     pub(crate) items: Vec<(Lease, Outcome)>,
     pub(crate) lateness: Lateness,
     /// Entries for the attempt log, written before the settle.
-    pub(crate) notes: Vec<Note>,
+    pub(crate) notes: Vec<AttemptLogEntry>,
 }
 
 /// The part of a batch that stays here while the call owns the leases.
@@ -127,7 +129,7 @@ pub(crate) struct SettleBatchMeta {
     pub(crate) jobs: Vec<JobKey>,
     pub(crate) lateness: Lateness,
     /// Attempts that may not be logged yet.
-    pub(crate) notes: Vec<Note>,
+    pub(crate) notes: Vec<AttemptLogEntry>,
     /// The number of attempts that were not logged because the store is nearly full.
     pub(crate) unlogged: usize,
 }
@@ -158,8 +160,8 @@ impl SettleBatch {
             return meta;
         }
         match store.note_in_time(shard, &meta.notes).await {
-            Some(Noted::Kept) => meta.notes.clear(),
-            Some(Noted::Full) => {
+            Some(LogResult::Kept) => meta.notes.clear(),
+            Some(LogResult::Full) => {
                 meta.unlogged = meta.notes.len();
                 meta.notes.clear();
             }

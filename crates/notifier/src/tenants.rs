@@ -1,24 +1,24 @@
-//! Whether the installation has tenants, as far as the policy book shows: by a key or a policy of one. It does not know
+//! Whether the installation has tenants, as far as the shared configuration shows: by a key or a policy of one. It does not know
 //! whose jobs wait.
 
 use std::sync::Arc;
 
-use ringback_store::{AccessKeys, PolicyBook};
+use ringback_store::{AccessKeys, SharedConfig};
 
-/// Looks for tenants in the policy book until there is one.
+/// Looks for tenants in the shared configuration until there is one.
 pub(crate) struct TenantWatch {
-    policies: PolicyBook,
-    /// The keys when it last looked. Each change of the book makes a new map.
+    policies: SharedConfig,
+    /// The keys when it last looked. Each change of the shared configuration makes a new map.
     seen: Option<Arc<AccessKeys>>,
     is_over: bool,
 }
 
 impl TenantWatch {
-    pub(crate) fn new(policies: PolicyBook) -> Self {
+    pub(crate) fn new(policies: SharedConfig) -> Self {
         Self { policies, seen: None, is_over: false }
     }
 
-    /// Returns true once, when the book shows that there are tenants.
+    /// Returns true once, when the shared configuration shows that there are tenants.
     pub(crate) fn found(&mut self) -> bool {
         if self.is_over {
             return false;

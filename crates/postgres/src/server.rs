@@ -30,7 +30,6 @@ pub struct Server {
 /// For how long the server works for a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest statement.
     pub statement: Duration,
     /// The longest wait for a lock.
     pub lock: Duration,

@@ -40,7 +40,6 @@ pub enum AuthoritiesFileError {
     /// A certificate in the file is not valid as an authority.
     #[error("has a certificate that cannot be used: {0}")]
     Unusable(Error),
-    /// It has none.
     #[error("has no certificate in the PEM form")]
     Empty,
 }

@@ -38,7 +38,6 @@ impl CallerKey {
         (checksum == key.checksum()).then_some(key)
     }
 
-    /// The text that the caller is given.
     #[must_use]
     pub fn text(&self) -> Zeroizing<String> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(RANDOM + CHECKSUM));
@@ -90,7 +89,6 @@ fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
 pub struct RootKey(Zeroizing<String>);
 
 impl RootKey {
-    /// What is allowed, for errors.
     pub const ALLOWED: &'static str = "32 to 256 visible ASCII characters, such as 32 random bytes in base64";
 
     /// Makes a root key of 256 random bits, and returns its text.

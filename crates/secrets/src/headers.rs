@@ -9,11 +9,8 @@ const RESERVED: &str = "ringback";
 /// The names of the headers of a callback: its id, when it was sent, and its signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookHeaders {
-    /// `webhook-id`.
     pub id: String,
-    /// `webhook-timestamp`.
     pub timestamp: String,
-    /// `webhook-signature`.
     pub signature: String,
 }
 
@@ -46,7 +43,6 @@ impl WebhookHeaders {
 impl FromStr for WebhookHeaders {
     type Err = String;
 
-    /// Parses the prefix.
     fn from_str(prefix: &str) -> Result<Self, String> {
         let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let is_valid = prefix.bytes().all(is_letter) && prefix.starts_with(|c: char| c.is_ascii_lowercase());

@@ -16,7 +16,6 @@ pub const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
 /// The most keys of one process.
 const MAX_KEYS: usize = 16;
-/// The longest id of a key.
 const MAX_KEY_ID: usize = 32;
 /// The most bytes that are sealed as one text.
 const MAX_SEALED: usize = 64 * 1024;

@@ -26,7 +26,6 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 pub struct SigningSecret(Zeroizing<Vec<u8>>);
 
 impl SigningSecret {
-    /// What is allowed, for errors.
     pub const ALLOWED: &'static str = "whsec_ and the base64 of 24 to 64 random bytes";
     /// The longest text of one, in bytes.
     pub const MAX_TEXT: usize = PREFIX.len() + 88;

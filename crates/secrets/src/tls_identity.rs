@@ -21,10 +21,8 @@ pub struct TlsIdentity<'a> {
 /// What is wrong with an identity. It shows nothing of the key.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TlsIdentityError {
-    /// The client certificate.
     #[error("{0}")]
     Certificate(String),
-    /// The private key.
     #[error("{0}")]
     Key(&'static str),
     /// The certificate authorities.

@@ -131,7 +131,6 @@ where
     }
 }
 
-/// An error and its causes.
 fn in_one_line(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

@@ -34,7 +34,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 const LAST_LINES_AT_ONCE: Duration = Duration::from_millis(100);
 
 /// The result of the work; the outer error is a panic.
-type Outcome = Result<anyhow::Result<()>, Box<dyn Any + Send>>;
+type WorkResult = Result<anyhow::Result<()>, Box<dyn Any + Send>>;
 
 /// The work of a process, boxed: everything around it is compiled once, in this crate.
 pub(crate) type Work = Box<dyn FnOnce(Context) -> LocalBoxFuture<'static, anyhow::Result<()>>>;
@@ -146,7 +146,7 @@ pub(crate) fn once(name: &str, work: impl Future<Output = anyhow::Result<ExitCod
 /// Waits for the first of: the work ends, a second signal (the error), the grace period ends, the
 /// admin port ends.
 async fn supervise(
-    work: impl Future<Output = Outcome>,
+    work: impl Future<Output = WorkResult>,
     second_signal: impl Future<Output = Caught>,
     admin: impl Future<Output = ()>,
     shutdown: &Shutdown,
@@ -170,7 +170,7 @@ async fn supervise(
     }
 }
 
-fn ended(outcome: Outcome, shutdown: &Shutdown) -> u8 {
+fn ended(outcome: WorkResult, shutdown: &Shutdown) -> u8 {
     match outcome {
         Ok(Ok(())) if shutdown.is_stopping() => {
             tracing::info!("stopped");
@@ -222,11 +222,11 @@ mod tests {
     const GRACE: Duration = Duration::from_secs(30);
     const TERM: Caught = Caught { name: "SIGTERM", number: 15 };
 
-    fn work(result: anyhow::Result<()>) -> impl Future<Output = Outcome> {
+    fn work(result: anyhow::Result<()>) -> impl Future<Output = WorkResult> {
         ready(Ok(result))
     }
 
-    async fn exit_code(work: impl Future<Output = Outcome>, shutdown: &Shutdown) -> u8 {
+    async fn exit_code(work: impl Future<Output = WorkResult>, shutdown: &Shutdown) -> u8 {
         supervise(work, pending(), pending(), shutdown).await.expect("no second signal")
     }
 

@@ -23,11 +23,8 @@ pub struct Scrapes(Arc<Mutex<Vec<Source>>>);
 /// The values of one gauge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaugeValues {
-    /// The name of the metric.
     pub name: &'static str,
-    /// Its description.
     pub about: &'static str,
-    /// The names of its labels.
     pub labels: &'static [&'static str],
     /// A value for each set of labels. Without any, the gauge is absent.
     pub values: Vec<(Vec<String>, f64)>,

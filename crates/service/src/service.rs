@@ -22,7 +22,6 @@ pub struct Service<C> {
     pub about: &'static str,
     /// The usage in `--help`, if the command line has more than flags. The caller turns the rest into flags.
     pub usage: Option<&'static str>,
-    /// The version that `--version` prints.
     pub version: &'static str,
     /// The settings, in groups. One group lists `ADMIN_LISTEN`; [`settings::SETTINGS`] is added to
     /// them. If two groups list the same name, the default of the first one counts.
@@ -172,6 +171,6 @@ mod tests {
     #[test]
     fn a_wrong_value_ends_it_with_64() {
         assert_eq!(prepare(&[], &[("RINGBACK_SHARDS", "0")]).err(), Some(exits_with(64)));
-        assert_eq!(prepare(&["--drain", "5"], &[]).err(), Some(exits_with(64)));
+        assert_eq!(prepare(&["--shutdown-timeout", "5"], &[]).err(), Some(exits_with(64)));
     }
 }

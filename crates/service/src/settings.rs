@@ -21,7 +21,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new("LOG", "info", "Log filter: a level, or directives such as info,ringback_store=debug"),
     Setting::new("LOG_FORMAT", "text", "Log format: text or json"),
     Setting::new(
-        "DRAIN",
+        "SHUTDOWN_TIMEOUT",
         "30s",
         "Grace period: how long running work may take to finish after the first signal",
     ),
@@ -81,7 +81,7 @@ pub fn load_from<C>(
 
 /// Reads the grace period.
 fn drain(lookup: &mut Lookup) -> Duration {
-    lookup.duration_in("DRAIN", Duration::ZERO..=LONGEST_DRAIN)
+    lookup.duration_in("SHUTDOWN_TIMEOUT", Duration::ZERO..=LONGEST_DRAIN)
 }
 
 /// Reads how long the process works on after it is not ready.
@@ -97,7 +97,7 @@ fn drain_delay(lookup: &mut Lookup) -> Duration {
 pub fn check_drain(lookup: &mut Lookup, call_timeout: Duration, setting: &str, purpose: &str) {
     if drain(lookup) < call_timeout {
         lookup.reject(
-            "DRAIN",
+            "SHUTDOWN_TIMEOUT",
             format!(
                 "is shorter than a call to the store may take: {PREFIX}{setting} allows {call_timeout:?}, and {purpose} needs one call, so set at least {call_timeout:?}"
             ),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn no_grace_at_all_is_allowed() {
-        let (own, mistakes) = load(&[("RINGBACK_DRAIN", "0s")]);
+        let (own, mistakes) = load(&[("RINGBACK_SHUTDOWN_TIMEOUT", "0s")]);
         assert_eq!((own.drain, mistakes.len()), (Duration::ZERO, 0));
     }
 }

@@ -139,7 +139,6 @@ impl ReadAgain {
         Self((*HANGUP == Hangup::GoOn).then(|| signal(SignalKind::hangup()).ok()).flatten())
     }
 
-    /// Waits for the next one.
     pub async fn next(&mut self) {
         next(self.0.as_mut()).await;
     }

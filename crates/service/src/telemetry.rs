@@ -248,7 +248,6 @@ mod tests {
         assert_eq!((&report["like"], &report["target"]), (&"it began".into(), &lines[0]["target"]), "{text}");
     }
 
-    /// Panics with the hook that logs to this queue.
     fn log_panic(queue: &LogQueue) {
         let before = panic::take_hook();
         panics::log(queue.clone());

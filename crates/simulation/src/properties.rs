@@ -37,8 +37,8 @@ impl Submitted {
 
 /// The store: clean, empty of work, and its counts add up to the jobs that were accepted.
 pub(crate) async fn check_store(simulation: &Simulation) {
-    let audit = simulation.store.audit(Repair::No).await.expect("an audit");
-    assert!(audit.is_clean(), "{audit:?}\n{}", simulation.history.log());
+    let check = simulation.store.check(Repair::No).await.expect("a check");
+    assert!(check.is_clean(), "{check:?}\n{}", simulation.history.log());
     let stats = simulation.store.stats().await.expect("the counts");
     let states = &stats.states;
     let sum = states.delayed + states.ready + states.reserved + states.done + states.dead + states.cancelled;

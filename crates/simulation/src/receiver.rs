@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use ringback_core::clock::Clock as _;
 use ringback_core::written_time::parse_time;
-use ringback_notifier::{LocalAnswer, Receiver};
+use ringback_notifier::{LocalResponse, Receiver};
 use tokio::time::sleep;
 
 use crate::clock::VirtualClock;
@@ -36,7 +36,6 @@ impl ScriptedReceiver {
         Self { history, clock, scripts: Mutex::default() }
     }
 
-    /// Sets the script of a job.
     pub(crate) fn script(&self, job: &str, script: Script) {
         self.scripts.lock().unwrap_or_else(PoisonError::into_inner).insert(job.to_owned(), (script, 0));
     }
@@ -51,7 +50,7 @@ impl ScriptedReceiver {
 }
 
 impl Receiver for ScriptedReceiver {
-    fn receive(&self, request: Request<Bytes>) -> LocalAnswer {
+    fn receive(&self, request: Request<Bytes>) -> LocalResponse {
         let headers = request.headers();
         let job = format!("{}/{}", header(headers, "ringback-topic"), header(headers, "ringback-job-id"));
         let reply = self.next(&job);

@@ -11,7 +11,6 @@ use tokio::time::sleep;
 
 /// Decides what goes wrong with each call of a store.
 pub trait CallFaults: Send + Sync + 'static {
-    /// The fault of the next call.
     fn next(&self) -> CallFault;
 }
 
@@ -19,12 +18,7 @@ pub trait CallFaults: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallFault {
     /// It takes effect and is answered, after these times.
-    Delayed {
-        /// From the call to its effect.
-        request: Duration,
-        /// From the effect to the answer.
-        answer: Duration,
-    },
+    Delayed { request: Duration, answer: Duration },
     /// It fails and has no effect.
     Failed,
     /// It takes effect, and its answer is an error.
@@ -36,7 +30,6 @@ pub enum CallFault {
 }
 
 impl CallFault {
-    /// Makes the call with its fault.
     pub(crate) async fn around<T: Send + 'static>(
         self,
         call: impl Future<Output = Result<T, StoreError>> + Send + 'static,

@@ -18,7 +18,6 @@ pub(crate) enum ClockConsent {
 /// A time ahead of the clock by which jobs were accepted or became due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
-    /// In µs.
     pub(crate) time_us: u64,
     /// How many jobs were.
     pub(crate) jobs: u64,

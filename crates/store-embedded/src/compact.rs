@@ -14,9 +14,7 @@ use crate::wal::checkpoint::CheckpointedDb;
 /// The length of a file before and after it was compacted, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
-    /// Before, with its log.
     pub before: u64,
-    /// After.
     pub after: u64,
 }
 

@@ -1,12 +1,10 @@
 //! The store in one directory, in one process: a redb database with a redo log before it, and one
 //! writer that runs calls in groups. `edges` has the calls that change jobs, `queries` the calls that
-//! only read, and `audit` the check of all indexes and counts.
-
-#![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
+//! only read, and `check` the check of all indexes and counts.
 
 mod answers;
-mod audit;
 mod call_faults;
+mod check;
 mod clock_consent;
 mod compact;
 mod edges;
@@ -60,7 +58,6 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// The version of the layout of the file.
     pub const LAYOUT: u64 = tables::format::VERSION;
 
     /// The store in a directory. Its file is named after the prefix.

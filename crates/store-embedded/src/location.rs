@@ -153,7 +153,6 @@ impl StoreLocation {
         Ok(Some(found.blocks_available() * found.fragment_size()))
     }
 
-    /// The disk of a log.
     pub(crate) fn disk(&self, log: File) -> Box<dyn Disk> {
         match &self.medium {
             Medium::File(_, wrap) => wrap(log),

@@ -44,7 +44,6 @@ impl OpenFiles {
     }
 }
 
-/// The error of a store whose file was removed.
 pub(crate) fn removed(file: &Path) -> StoreError {
     StoreError::Removed(Arc::new(std::io::Error::other(format!(
         "the file {} was removed, moved or replaced while this process had it open; put all files of the store back, or start this process again to go on with what is there",

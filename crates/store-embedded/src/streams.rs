@@ -97,7 +97,6 @@ impl EventBus {
         watched.since
     }
 
-    /// Publishes events in batches.
     pub(crate) fn publish(&self, mut events: Vec<Event>) {
         while !events.is_empty() {
             let rest = events.split_off(events.len().min(BATCH));

@@ -5,12 +5,12 @@ mod archive;
 mod attempts;
 mod audit_log;
 mod bulks;
-mod callers;
 mod counts;
 mod destinations;
 mod failing;
 mod feeds;
 pub(crate) mod format;
+mod last_reserves;
 mod lateness;
 mod list;
 mod outbox;
@@ -31,8 +31,6 @@ pub(crate) use self::attempts::cost;
 use self::audit_log::AuditLog;
 pub(crate) use self::bulks::BulkRow;
 use self::bulks::Bulks;
-use self::callers::Callers;
-pub(crate) use self::callers::Granted;
 use self::counts::Counts;
 pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, Sums, TopicRow, is_sum, tenant_of};
 use self::destinations::Destinations;
@@ -41,12 +39,14 @@ use self::failing::Failing;
 pub(crate) use self::feeds::FeedRow;
 use self::feeds::Feeds;
 pub(crate) use self::format::{Checkpoint, Format};
+pub(crate) use self::last_reserves::Granted;
+use self::last_reserves::LastReserves;
 use self::lateness::Minutes;
 #[cfg(test)]
 pub(crate) use self::list::dump;
 use self::list::{
-    ARCHIVE, BULKS, CALLERS, DEAD, DESTINATIONS, FAILING, FEEDS, LATENESS, LEASES, OUTBOX, POLICIES, TAGS,
-    TOMBSTONES,
+    ARCHIVE, BULKS, DEAD, DESTINATIONS, FAILING, FEEDS, LAST_RESERVES, LATENESS, LEASES, OUTBOX, POLICIES,
+    TAGS, TOMBSTONES,
 };
 pub(crate) use self::list::{OutboxKey, ReplayTables};
 use self::outbox::Outbox;
@@ -54,7 +54,7 @@ pub(crate) use self::outbox::{Notice, OutboxRow};
 use self::policies::Policies;
 use self::ready::Ready;
 pub(crate) use self::ready::{PARKED, PULL, QueueEnd, is_of_destination};
-pub(crate) use self::record::{Body, Last, Life, Record, Stage};
+pub(crate) use self::record::{Body, Generation, Last, Record, Stage};
 pub(crate) use self::records::{Records, StoredJob};
 use self::rows::Access;
 pub(crate) use self::rows::{Journal, Writing};
@@ -80,7 +80,7 @@ pub(crate) struct Tables<A: Access> {
     /// Jobs that have not ended by their tags.
     pub(crate) tagged: TaggedJobs<A>,
     pub(crate) shards: Shards<A>,
-    pub(crate) callers: Callers<A>,
+    pub(crate) last_reserves: LastReserves<A>,
     pub(crate) minutes: Minutes<A>,
     pub(crate) counts: Counts<A>,
     pub(crate) bulks: Bulks<A>,
@@ -91,9 +91,7 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) archive: Archive<A>,
     pub(crate) feeds: Feeds<A>,
     pub(crate) audit_log: AuditLog<A>,
-    /// Failing destinations.
     pub(crate) failing: Failing<A>,
-    /// Paused destinations.
     pub(crate) destinations: Destinations<A>,
 }
 
@@ -108,7 +106,7 @@ impl<A: Access> Tables<A> {
             tombstones: Times(access.open(TOMBSTONES)?),
             tagged: TaggedJobs(access.open(TAGS)?),
             shards: Shards::open(access)?,
-            callers: Callers(access.open(CALLERS)?),
+            last_reserves: LastReserves(access.open(LAST_RESERVES)?),
             minutes: Minutes(access.open(LATENESS)?),
             counts: Counts::open(access)?,
             bulks: Bulks(access.open(BULKS)?),

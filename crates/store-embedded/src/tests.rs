@@ -153,7 +153,7 @@ async fn a_full_disk_fails_all_calls_and_the_store_goes_on_once_there_is_room() 
     for (n, _) in accepted {
         assert!(store.get(Shard(0), &job(n).key).await.unwrap().is_some(), "job-{n} was accepted");
     }
-    assert_eq!(store.audit(Repair::No).await.unwrap().findings, []);
+    assert_eq!(store.check(Repair::No).await.unwrap().findings, []);
 }
 
 /// Job 1 fails half-way, beside job 2, which is accepted.
@@ -239,7 +239,7 @@ async fn is_known(store: &EmbeddedStore, n: usize) -> bool {
 }
 
 async fn no_findings(store: &EmbeddedStore) {
-    assert_eq!(store.audit(Repair::No).await.unwrap().findings, []);
+    assert_eq!(store.check(Repair::No).await.unwrap().findings, []);
 }
 
 #[tokio::test]
@@ -328,8 +328,8 @@ async fn a_call_that_fails_touches_no_other_call_of_its_group_or_before_it() {
         for n in [2, 10, 11, 12] {
             assert!(is_known(&store, n).await, "job-{n} was accepted");
         }
-        let audit = store.audit(Repair::No).await.unwrap();
-        assert_eq!((audit.checked, audit.findings), (4, Vec::new()));
+        let check = store.check(Repair::No).await.unwrap();
+        assert_eq!((check.checked, check.findings), (4, Vec::new()));
         let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
         assert_eq!(Shards::open(&snapshot).unwrap().all().unwrap().len(), 1);
     }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    AttemptEnded, AttemptOutcome, EdgeName, Event, EventKind, Shard, StoreError, TakenEdge, Wake, edge_log,
+    AttemptEnded, AttemptOutcome, Event, EventKind, LoggedTransition, Shard, StoreError, TransitionName,
+    Wake, transition_log,
 };
 use ringback_core::job::{JobKey, Topic};
 use ringback_core::lane::Lane;
@@ -38,7 +39,7 @@ pub(crate) struct Sealed {
     pub(crate) wakes: Vec<Wake>,
     pub(crate) events: Vec<Event>,
     /// Changes of jobs to log.
-    pub(crate) edges: Vec<TakenEdge>,
+    pub(crate) edges: Vec<LoggedTransition>,
 }
 
 pub(crate) struct Txn<'t> {
@@ -77,9 +78,9 @@ struct Edge {
     /// Whether the changes of jobs are logged.
     is_logged: bool,
     /// The name under which they are logged, and why they happen if the name does not say it.
-    cause: Option<(EdgeName, Option<&'static str>)>,
+    cause: Option<(TransitionName, Option<&'static str>)>,
     /// Those to log.
-    taken: Vec<TakenEdge>,
+    taken: Vec<LoggedTransition>,
 }
 
 impl<'t> Txn<'t> {
@@ -100,7 +101,7 @@ impl<'t> Txn<'t> {
     /// Begins an edge of a shard at a time in µs. The shard is watched until `watched`, in ms.
     pub(crate) fn begin(&mut self, shard: Shard, now_us: u64, watched: u64) -> Result<()> {
         let is_watched = watched > now_us / 1000;
-        let is_logged = edge_log::is_on();
+        let is_logged = transition_log::is_on();
         self.edge = Edge { shard: shard.0, now_us, is_watched, is_logged, ..Edge::default() };
         self.tables.counts.begin();
         self.before = match self.rows.get(&shard.0) {
@@ -269,7 +270,7 @@ impl<'t> Txn<'t> {
     }
 
     /// Names the changes of jobs that follow, for the log.
-    pub(crate) fn because(&mut self, name: EdgeName, reason: Option<&'static str>) {
+    pub(crate) fn because(&mut self, name: TransitionName, reason: Option<&'static str>) {
         self.edge.cause = Some((name, reason));
     }
 
@@ -288,7 +289,7 @@ impl<'t> Txn<'t> {
         let Some((name, why)) = self.edge.cause else { return Ok(()) };
         if let Some(key) = self.key_of(job)? {
             let reason = reason.or(why).map(Into::into);
-            self.edge.taken.push(TakenEdge { key, name, from, to, reason });
+            self.edge.taken.push(LoggedTransition { key, name, from, to, reason });
         }
         Ok(())
     }

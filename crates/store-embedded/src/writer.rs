@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ringback_core::contract::{ClockGap, StoreError, edge_log};
+use ringback_core::contract::{ClockGap, StoreError, transition_log};
 use ringback_core::crash_point;
 use tokio::sync::mpsc;
 
@@ -223,7 +223,7 @@ impl Writer {
             tracing::warn!(
                 jobs,
                 ahead_ms = gap.ahead_ms,
-                "the store's last time is {gap} the machine's clock, and jobs were accepted, tried or became due by it; none of them is delivered before the clock shows its due time. If the clock is right: `ringback audit --accept-clock`"
+                "the store's last time is {gap} the machine's clock, and jobs were accepted, tried or became due by it; none of them is delivered before the clock shows its due time. If the clock is right: `ringback check --accept-clock`"
             );
         } else {
             txn.forget_time(shards, to_us)?;
@@ -259,7 +259,7 @@ impl Writer {
     /// Answers a group whose changes are safe, logs its edges, and publishes its events and wake-ups.
     fn answer(&self, group: &mut Vec<Member>, sealed: Sealed) {
         crash_point!("embedded.before_answer");
-        edge_log::write(&sealed.edges);
+        transition_log::write(&sealed.edges);
         self.location.events.publish(sealed.events);
         for member in group.drain(..) {
             member.call.answer(member.failed);

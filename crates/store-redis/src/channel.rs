@@ -113,7 +113,6 @@ impl Channel {
     }
 }
 
-/// Subscribes after a pause.
 fn subscribe(store: &Arc<RedisStore>, name: &str, pause: Duration) -> State {
     let (store, name) = (Arc::clone(store), name.to_owned());
     let attempt = async move {
@@ -190,7 +189,7 @@ impl Wakes {
         let mut words = text.split(' ');
         match (words.next()?, words.next(), words.next()) {
             ("members", None, None) => Some(Wake::Carriers),
-            ("revival", None, None) => Some(Wake::Bulk),
+            ("bulk", None, None) => Some(Wake::Bulk),
             ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
             ("pull", Some(tag), Some(topic)) => {
                 Some(Wake::Pull(keys.by_tag(tag)?, Topic::from_stored(topic)?))

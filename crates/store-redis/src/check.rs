@@ -1,235 +1,395 @@
-//! Checks of the servers before they are trusted with jobs: version, eviction policy, and how they keep data.
+//! Check and repair: checks indexes and counts, shard by shard, while the store is in use. Every call is short,
+//! and nothing is locked. A difference is reported only if it is certain:
 //!
-//! Servers that would lose jobs are refused. What might lose jobs is returned as [`Findings`].
+//! - A job and the index that must hold it are read in one call, which is exact at any time.
+//! - A job in a list is found by reading the list; `waiting` explains why that is exact too.
+//! - Counts are compared only if no job has moved while they were taken.
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::io;
-use std::sync::Arc;
+mod answers;
+mod calls;
+mod counts;
+mod due;
+mod schedules;
+mod tags;
+mod waiting;
 
-use ringback_core::contract::{Profile, StoreError};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 
-use super::durability::{self, Durability};
-use super::info::{self, Info, run_ids};
-use super::risk::Risk;
-use super::topology::{Node, Topology};
+use redis::ToRedisArgs;
+use ringback_core::contract::{Check, DamageKind, Finding, Repair, RunningCheck, Shard, StoreError};
 
-/// What the servers are like.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Findings {
-    /// What removes jobs when memory is short, if a server does.
-    pub(crate) eviction: Option<Eviction>,
-    /// How the servers keep data.
-    pub(crate) durability: Vec<Durability>,
-    /// What an operator should know, for all servers together.
-    pub(crate) risks: BTreeSet<Risk>,
-    /// The run ids of all servers. A server has another one after each start.
-    pub(crate) run_ids: BTreeSet<String>,
-    /// The servers whose append-only file has to be rewritten after a start.
-    pub(crate) rewritten: Vec<AofServer>,
-    /// Whose data they have.
-    pub(crate) replication: Vec<Replication>,
-    /// Whether a change can be waited for until replicas have synced it: all have WAITAOF, and sync each change.
-    pub(crate) can_wait_for_sync: bool,
-}
+use self::answers::{Overview, Problem, Repaired, id_of, lossy, state_name, topic_of};
+use self::calls::{Calls, Scan};
+use self::counts::{Count, LANES, RecordedCounts};
+use self::waiting::{List, SearchResult, Waiting};
+use super::redis_store::RedisStore;
 
-impl Findings {
-    /// How the least safe server keeps data, without regard to replicas.
-    pub(crate) fn profile(&self) -> Profile {
-        durability::least(&self.durability)
-    }
+/// How many waiting jobs are searched for at once. For more of them the lists are read again. With 32 bytes each
+/// this bounds the memory of a check.
+const WAITING: usize = 500_000;
+/// How often lists are read for a job that is not met in them. From [`SEARCHED_FROM`] on, short lists are searched in
+/// one call, so only long ones that are cleaned each time can leave a job unverified.
+const ROUNDS: usize = 10;
+/// The first round of that kind.
+const SEARCHED_FROM: usize = 2;
 
-    /// The replication ids of the servers.
-    pub(crate) fn replication_ids(&self) -> Vec<String> {
-        self.replication.iter().filter_map(|server| server.id.clone()).collect()
-    }
-}
-
-/// The first version of Valkey that is known to drop all of a half transaction. No such version of Redis is known.
-const DROPS_HALVES: [u32; 3] = [9, 1, 2];
-
-/// A server that has an append-only file, and may replay half a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AofServer {
-    pub(crate) node: Node,
-    pub(crate) run_id: String,
-    /// Name and version.
-    pub(crate) server: String,
-}
-
-impl AofServer {
-    /// `None` for a server that needs no rewrite.
-    fn of(info: &Info) -> Option<Self> {
-        let (name, version) = info.version();
-        let drops_halves = name == "Valkey" && info.version_numbers() >= DROPS_HALVES;
-        let may_replay = info.get("aof_enabled") == Some("1") && !drops_halves;
-        let run_id = info.get("run_id").filter(|_| may_replay)?.to_owned();
-        Some(Self { node: info.node.clone(), run_id, server: format!("{name} {version}") })
+impl RedisStore {
+    /// See `ringback_store::Store::check`.
+    pub async fn check(&self, repair: Repair) -> Result<Check, StoreError> {
+        let shards = self.options.shards;
+        let (mut check, has_answered) = (RunningCheck::of(shards), AtomicBool::new(false));
+        for shard in (0..shards).map(Shard) {
+            let calls = Calls { store: self, shard, has_answered: &has_answered };
+            Walk { calls, shard, repair, check: &mut check.0 }.shard().await?;
+        }
+        // The row is as it was at the last look, and somebody may have accepted the loss meanwhile.
+        self.look_at_installation().await?;
+        check.0.loss = self.loss();
+        Ok(check.end())
     }
 }
 
-/// Checks every server. Refuses servers that would lose jobs.
-pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError> {
-    let all = info::read(topology, &["everything"]).await?;
-    for info in &all {
-        version(info)?;
-    }
-    let eviction = all.iter().find_map(Eviction::of);
-    let mut risks = BTreeSet::new();
-    if all.iter().any(|info| info.get("maxmemory") == Some("0")) {
-        risks.insert(Risk::NoMemoryLimit);
-    }
-    let durability = durability::read(topology, &all).await?;
-    risks.extend(durability.iter().filter_map(|server| server.risk));
-    let rewritten: Vec<_> = all.iter().filter_map(AofServer::of).collect();
-    if !rewritten.is_empty() {
-        risks.insert(Risk::ReplaysHalves);
-    }
-    let (run_ids, replication) = (run_ids(&all), all.iter().map(Replication::of).collect());
-    let can_wait_for_sync = all.iter().all(has_waitaof) && durability::least(&durability) == Profile::Disk;
-    Ok(Findings { eviction, durability, risks, run_ids, rewritten, replication, can_wait_for_sync })
+/// The walk through a shard.
+struct Walk<'a> {
+    calls: Calls<'a>,
+    shard: Shard,
+    repair: Repair,
+    check: &'a mut Check,
 }
 
-/// How servers are while they are used.
-pub(crate) struct Look {
-    pub(crate) run_ids: BTreeSet<String>,
-    pub(crate) durability: Vec<Durability>,
-}
-
-/// Looks at servers that were found fit before.
-pub(crate) async fn look(topology: &Topology) -> Result<Look, StoreError> {
-    let all = info::read(topology, &["server", "persistence", "replication"]).await?;
-    Ok(Look { run_ids: run_ids(&all), durability: durability::read(topology, &all).await? })
-}
-
-/// The run ids of all servers.
-pub(crate) async fn current_run_ids(topology: &Topology) -> Result<BTreeSet<String>, StoreError> {
-    Ok(run_ids(&info::read(topology, &["server"]).await?))
-}
-
-/// Checks that every server takes writes. One whose disk is full (MISCONF) answers INFO, but not PING. The error names
-/// it, if all answer INFO.
-pub(crate) async fn all_take_writes(topology: &Topology) -> Result<(), StoreError> {
-    let ping = redis::cmd("PING");
-    let Err(error) = topology.call_each(&ping).await else { return Ok(()) };
-    if !matches!(error, StoreError::Away(_)) {
-        return Err(error);
+impl Walk<'_> {
+    async fn shard(&mut self) -> Result<(), StoreError> {
+        self.times().await?;
+        self.schedules().await?;
+        // Everything that is compared is read between the two overviews.
+        let before = self.calls.overview().await?;
+        let recorded = self.lanes().await?;
+        let count = self.jobs(LookFor::All).await?;
+        self.states().await?;
+        self.stray_tags().await?;
+        let entries = self.entries().await?;
+        let after = self.calls.overview().await?;
+        self.check.checked += count.jobs;
+        let indexed = count.jobs.saturating_sub(count.unindexed);
+        self.check.stale += (entries + after.dead_entries).saturating_sub(indexed);
+        let listed = recorded.as_ref().map_or(u64::MAX, RecordedCounts::listed);
+        self.check.stale += (after.index_entries + after.topic_entries).saturating_sub(listed);
+        match self.repair {
+            Repair::No => {
+                self.counts(&before, &after, &count, recorded.as_ref()).await?;
+                self.ledger(&after);
+            }
+            // Relinked jobs may count elsewhere.
+            Repair::Yes => {
+                self.remove_due().await?;
+                let before = self.calls.overview().await?;
+                let recorded = self.lanes().await?;
+                let count = self.jobs(LookFor::Counts).await?;
+                let after = self.calls.overview().await?;
+                self.counts(&before, &after, &count, recorded.as_ref()).await?;
+                let left = self.calls.overview().await?;
+                self.ledger(&left);
+            }
+        }
+        Ok(())
     }
-    for info in info::read(topology, &["server"]).await.unwrap_or_default() {
-        if let Err(StoreError::Away(why)) = topology.call_node(&ping, &info.node).await {
-            let named = format!("the master{} takes no writes: {why}", info.node);
-            return Err(StoreError::Away(Arc::new(io::Error::other(named))));
+
+    /// Checks the times of the next look, and the number of paused destinations.
+    async fn times(&mut self) -> Result<(), StoreError> {
+        let wrong = self.calls.overview().await?.wrong_times;
+        let repaired = match self.repair {
+            Repair::Yes if wrong.is_empty() => Repaired::MovedOn,
+            Repair::Yes if self.calls.repair::<u32>("times", &[""; 0]).await? == 0 => Repaired::MovedOn,
+            Repair::Yes => Repaired::Done,
+            Repair::No => Repaired::Left,
+        };
+        for name in wrong {
+            let what = match name.as_str() {
+                "lease_at" => "leases expire before the time at which they are looked at next",
+                "next_notice_at" => {
+                    "dead-letter notices are due before the time at which they are looked at next"
+                }
+                "next_firing_at" => "schedules fire before the time at which they are looked at next",
+                "dead_at" => "dead jobs are to be evicted before the time at which they are looked at next",
+                "paused_hosts" => "the number of paused destinations differs from the recorded one",
+                _ => "the first slot differs from the recorded one",
+            };
+            self.found(Finding::new(DamageKind::WakeAt, self.shard, what), repaired);
+        }
+        Ok(())
+    }
+
+    /// Records a finding, unless it was gone when it was to be repaired.
+    fn found(&mut self, finding: Finding, repaired: Repaired) {
+        match repaired {
+            Repaired::MovedOn => {}
+            Repaired::Done => self.check.find(finding.repaired(true)),
+            Repaired::Left => self.check.find(finding),
         }
     }
-    Err(error)
-}
 
-/// The data of a server by their replication ids.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Replication {
-    /// The id of the data since the server is a master.
-    pub(crate) id: Option<String>,
-    /// The id of the master whose replica it was before.
-    pub(crate) former: Option<String>,
-}
-
-impl Replication {
-    fn of(info: &Info) -> Self {
-        let id = |name| info.get(name).filter(|id| id.bytes().any(|digit| digit != b'0')).map(str::to_owned);
-        Self { id: id("master_replid"), former: id("master_replid2") }
+    /// Checks lanes and topics: links to their jobs, and the lists that show them. Returns their recorded counts,
+    /// unless there are too many.
+    async fn lanes(&mut self) -> Result<Option<RecordedCounts>, StoreError> {
+        let (mut scan, mut recorded) = (Scan::start(), Some(RecordedCounts::default()));
+        while !scan.is_over {
+            let page = self.calls.lanes_page(&mut scan).await?;
+            let ids: Vec<_> = page.unlinked.iter().map(|(lane, _)| lane).collect();
+            let repaired = self.repair("lanes", &ids).await?;
+            for ((_, lane), repaired) in page.unlinked.into_iter().zip(repaired) {
+                let detail = format!("nothing leads to the jobs of {:?}", lossy(&lane));
+                let finding = Finding::new(DamageKind::Schedule, self.shard, detail);
+                self.found(finding.of_topic(&topic_of(&lane)), repaired);
+            }
+            self.unlisted(&page.unlisted).await?;
+            recorded = recorded.and_then(|recorded| recorded.with(page.rows, LANES));
+        }
+        Ok(recorded)
     }
-}
 
-/// Whether a server has the command WAITAOF.
-fn has_waitaof(info: &Info) -> bool {
-    info.version().0 == "Valkey" || info.version_numbers() >= [7, 2, 0]
-}
+    /// Reports topics and lanes that lists of topics do not show.
+    async fn unlisted(&mut self, members: &[Vec<u8>]) -> Result<(), StoreError> {
+        let repaired = self.repair("index", members).await?;
+        for (member, repaired) in members.iter().zip(repaired) {
+            let topic = topic_of(member);
+            let what = if member.len() == topic.len() + 1 { "topic" } else { "a lane of topic" };
+            let detail = format!("lists of topics do not show {what} {topic:?}");
+            self.found(Finding::new(DamageKind::Topic, self.shard, detail).of_topic(&topic), repaired);
+        }
+        Ok(())
+    }
 
-/// The share of its memory limit that the fullest server uses, and what removes jobs when memory is short.
-pub(crate) async fn memory(topology: &Topology) -> Result<(f64, Option<Eviction>), StoreError> {
-    let mut fullest = 0.0_f64;
-    let all = info::read(topology, &["memory"]).await?;
-    for info in &all {
-        let bytes = |name| info.get(name).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);
-        let limit = bytes("maxmemory");
-        if limit > 0.0 {
-            fullest = fullest.max(bytes("used_memory") / limit);
+    /// Checks all records, each with the index that must hold it.
+    async fn jobs(&mut self, look_for: LookFor) -> Result<Count, StoreError> {
+        let mut count = Count { lanes: Some(HashMap::new()), ..Count::default() };
+        let (mut scan, mut waiting) = (Scan::start(), Waiting::default());
+        while !scan.is_over {
+            let page = self.calls.jobs_page(&mut scan).await?;
+            count.add(page.states, &page.lanes);
+            count.jobs += page.states.iter().sum::<i64>().unsigned_abs();
+            match look_for {
+                LookFor::Counts => {}
+                LookFor::All => {
+                    waiting.add(&page.ready, &page.slots)?;
+                    self.problems(page.problems, &mut count).await?;
+                    if waiting.len() >= WAITING {
+                        self.search(&mut waiting, &mut count).await?;
+                    }
+                }
+            }
+        }
+        self.search(&mut waiting, &mut count).await?;
+        Ok(count)
+    }
+
+    /// Reports the problems of a page, and relinks lost jobs.
+    async fn problems(&mut self, problems: Vec<Problem>, count: &mut Count) -> Result<(), StoreError> {
+        let lost = problems.iter().filter(|(problem, ..)| problem == "unindexed");
+        let lost: Vec<_> = lost.map(|(_, locator, ..)| (locator.clone(), 0)).collect();
+        let mut relinked = self.repair("jobs", &lost).await?.into_iter();
+        let untagged = problems.iter().filter(|(problem, ..)| problem == "tag");
+        let untagged: Vec<_> = untagged.map(|(_, locator, ..)| locator.clone()).collect();
+        let mut tagged = self.repair("tags", &untagged).await?.into_iter();
+        for (problem, locator, code, lane, record) in problems {
+            let state = state_name(code);
+            let (kind, detail) = match problem.as_str() {
+                "unindexed" => (DamageKind::Unindexed, unindexed(state)),
+                "tag" => (DamageKind::Tag, format!("filters by tag do not find a {state} job")),
+                "body" => (DamageKind::Body, format!("the body of a {state} job is missing")),
+                "lane" => (
+                    DamageKind::Lane,
+                    format!("the lane of a {state} job has no name, so its target is not known"),
+                ),
+                _ => (DamageKind::Unreadable, format!("the record at {} cannot be read", hex(&locator))),
+            };
+            let is_lost = kind == DamageKind::Unindexed;
+            let repaired = match kind {
+                DamageKind::Unindexed => relinked.next(),
+                DamageKind::Tag => tagged.next(),
+                _ => None,
+            };
+            let repaired = repaired.unwrap_or(Repaired::Left);
+            if is_lost && repaired != Repaired::MovedOn {
+                count.lost(code);
+            }
+            let finding = Finding::new(kind, self.shard, detail);
+            self.found(finding.of_topic(&topic_of(&lane)).of_job(id_of(&record)), repaired);
+        }
+        Ok(())
+    }
+
+    /// Searches waiting jobs in the lists that must hold them.
+    async fn search(&mut self, waiting: &mut Waiting, count: &mut Count) -> Result<(), StoreError> {
+        let mut waiting = std::mem::take(waiting);
+        for round in 0..ROUNDS {
+            let ((unmet, cleaned), mut again) = (self.read_lists(waiting).await?, Waiting::default());
+            for jobs in unmet.some() {
+                let verdicts = self.calls.confirm(cleaned, round >= SEARCHED_FROM, &jobs).await?;
+                self.unmet(jobs.into_iter().zip(verdicts), &mut again, count).await?;
+            }
+            waiting = again;
+            if waiting.len() == 0 {
+                break;
+            }
+        }
+        self.check.unverified += waiting.len() as u64;
+        Ok(())
+    }
+
+    /// Reads the lists that must hold jobs. Returns the jobs that were not met, and how often a list had been cleaned
+    /// when the reading began.
+    async fn read_lists(&self, mut waiting: Waiting) -> Result<(Waiting, u64), StoreError> {
+        waiting.sort();
+        let mut cleaned = None;
+        for list in [List::Slot, List::Ready] {
+            let names: Vec<_> = waiting.names(list).into_iter().collect();
+            let (mut from, mut skip) = (0, 0);
+            while from < names.len() {
+                let (lists, read, entries, count) = self.calls.read_lists(list, skip, &names[from..]).await?;
+                cleaned.get_or_insert(count);
+                for (name, entries) in names[from..].iter().zip(&entries) {
+                    waiting.mark_all(list, name, entries);
+                }
+                (from, skip) = (from + lists, read);
+            }
+        }
+        waiting.retain_unmet();
+        Ok((waiting, cleaned.unwrap_or_default()))
+    }
+
+    /// Reports jobs that were not met and are lost, and collects those that another list must hold.
+    async fn unmet(
+        &mut self,
+        jobs: impl Iterator<Item = ((Vec<u8>, u8), SearchResult)>,
+        again: &mut Waiting,
+        count: &mut Count,
+    ) -> Result<(), StoreError> {
+        let (mut lost, mut findings) = (Vec::new(), Vec::new());
+        for ((known, _), verdict) in jobs {
+            match verdict {
+                SearchResult::MovedOn => {}
+                SearchResult::Again(list) => again.again(&known, list),
+                SearchResult::Lost { state, lane, record } => {
+                    let detail = unindexed(state_name(state));
+                    let finding = Finding::new(DamageKind::Unindexed, self.shard, detail);
+                    findings.push(finding.of_topic(&topic_of(&lane)).of_job(id_of(&record)));
+                    lost.push((known, state));
+                }
+            }
+        }
+        let relinked = self.repair("jobs", &lost).await?;
+        for ((finding, (_, state)), repaired) in findings.into_iter().zip(lost).zip(relinked) {
+            if repaired != Repaired::MovedOn {
+                count.lost(state);
+                self.found(finding, repaired);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports job states without a record, and removes them if that is asked for.
+    async fn states(&mut self) -> Result<(), StoreError> {
+        let mut scan = Scan::start();
+        while !scan.is_over {
+            let alone = self.calls.states_page(&mut scan).await?;
+            let repaired = self.repair("states", &alone).await?;
+            for (locator, repaired) in alone.iter().zip(repaired) {
+                let detail = format!("a job state without a record, at {}", hex(locator));
+                self.found(Finding::new(DamageKind::StateRecord, self.shard, detail), repaired);
+            }
+        }
+        Ok(())
+    }
+
+    /// Repairs jobs, lanes, members of indexes, job states or schedules, if that is asked for.
+    async fn repair(&self, kind: &str, items: &[impl ToRedisArgs]) -> Result<Vec<Repaired>, StoreError> {
+        match self.repair {
+            Repair::Yes if !items.is_empty() => {
+                let codes: Vec<u8> = self.calls.repair(kind, items).await?;
+                Ok(codes.into_iter().map(Repaired::from).collect())
+            }
+            Repair::Yes | Repair::No => Ok(vec![Repaired::Left; items.len()]),
         }
     }
-    Ok((fullest, all.iter().find_map(Eviction::of)))
-}
 
-fn version(info: &Info) -> Result<(), StoreError> {
-    let (name, version) = info.version();
-    let least = if name == "Valkey" { 8 } else { 7 };
-    if info.version_numbers()[0] < least {
-        return Err(StoreError::Unfit(format!("{name} {version} is too old; {least}.0 or later is needed")));
-    }
-    Ok(())
-}
-
-/// The `maxmemory-policy` of a server that removes keys when memory is short.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Eviction {
-    node: Node,
-    policy: String,
-}
-
-impl Eviction {
-    fn of(info: &Info) -> Option<Self> {
-        let policy = info.get("maxmemory_policy").filter(|policy| *policy != "noeviction")?;
-        Some(Self { node: info.node.clone(), policy: policy.to_owned() })
-    }
-}
-
-impl fmt::Display for Eviction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, policy } = self;
-        write!(
-            f,
-            "the maxmemory-policy of the store{node} is {policy}, which removes jobs when memory is short; set it to noeviction"
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn info(text: &str) -> Info {
-        Info::of(text)
-    }
-
-    #[test]
-    fn old_servers_are_refused_and_valkey_is_judged_by_its_own_version() {
-        assert!(version(&info("redis_version:6.2.14")).is_err());
-        assert!(version(&info("redis_version:7.0.15")).is_ok());
-        assert!(version(&info("redis_version:7.2.4 valkey_version:7.2.5")).is_err());
-        assert!(version(&info("redis_version:7.2.4 valkey_version:8.0.1")).is_ok());
-        assert!(version(&info("nothing:1")).is_err());
-    }
-
-    #[test]
-    fn only_noeviction_keeps_jobs() {
-        for policy in ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl"] {
-            let found = Eviction::of(&info(&format!("maxmemory_policy:{policy}")));
-            assert!(found.is_some_and(|found| found.to_string().contains(policy)), "{policy}");
+    /// Counts the entries of all indexes, without that of dead jobs.
+    async fn entries(&mut self) -> Result<u64, StoreError> {
+        let mut sum = 0;
+        for kind in ["lanes", "pulls", "parked", "schedule", "slots", "batches"] {
+            let mut scan = Scan::start();
+            while !scan.is_over {
+                sum += self.calls.entries_page(kind, &mut scan).await?;
+            }
         }
-        assert_eq!(Eviction::of(&info("maxmemory_policy:noeviction")), None);
+        Ok(sum)
     }
 
-    #[test]
-    fn servers_with_a_file_are_rewritten_unless_their_version_drops_halves() {
-        for (info, is_rewritten) in [
-            ("redis_version:7.0.15 aof_enabled:1 run_id:a", true),
-            ("redis_version:7.0.15 aof_enabled:0 run_id:a", false),
-            ("redis_version:8.6.4 aof_enabled:1 run_id:a", true),
-            ("redis_version:7.2.4 valkey_version:8.1.9 aof_enabled:1 run_id:a", true),
-            ("redis_version:7.2.4 valkey_version:9.1.1 aof_enabled:1 run_id:a", true),
-            ("redis_version:7.2.4 valkey_version:9.1.2 aof_enabled:1 run_id:a", false),
-            ("redis_version:7.2.4 valkey_version:10.0.0 aof_enabled:1 run_id:a", false),
-        ] {
-            assert_eq!(AofServer::of(&Info::of(info)).is_some(), is_rewritten, "{info}");
+    /// Compares counts with recorded counts, if nothing has moved meanwhile.
+    async fn counts(
+        &mut self,
+        before: &Overview,
+        after: &Overview,
+        count: &Count,
+        recorded: Option<&RecordedCounts>,
+    ) -> Result<(), StoreError> {
+        if before.ledger != after.ledger || count.jobs != after.jobs {
+            let counted: i64 = after.states().iter().sum();
+            if i128::from(counted) != i128::from(after.jobs) {
+                let detail = format!(
+                    "the ledger counts {counted} jobs that have not ended, and there are {}",
+                    after.jobs
+                );
+                self.check.find(Finding::new(DamageKind::Ledger, self.shard, detail));
+            }
+            return Ok(());
+        }
+        self.check.compared += 1;
+        let mut states = count.wrong_states(after.states());
+        states.extend(count.uncounted(after.jobs_by_end(), after.uncounted_tombstones));
+        let wrong = recorded.and_then(|recorded| recorded.wrong(count, after.sums)).unwrap_or_default();
+        if states.is_empty() && wrong.is_right() {
+            return Ok(());
+        }
+        let (states_corrected, rest_corrected) = match self.repair {
+            Repair::Yes => self.calls.correct_counts(after, count, &wrong).await?,
+            Repair::No => (false, false),
+        };
+        for detail in states {
+            self.check.find(Finding::new(DamageKind::Ledger, self.shard, detail).repaired(states_corrected));
+        }
+        for finding in wrong.findings(self.shard) {
+            self.check.find(finding.repaired(rest_corrected));
+        }
+        Ok(())
+    }
+
+    /// Checks that every accepted job is in one state.
+    fn ledger(&mut self, overview: &Overview) {
+        let Overview { ledger, .. } = overview;
+        let [accepted, rest @ .., missing, _lease, _pauses, _replaced] = ledger;
+        self.check.missing += u64::try_from(*missing).unwrap_or(0);
+        let sum = rest.iter().sum::<i64>() + missing;
+        if *accepted != sum || ledger.iter().any(|n| *n < 0) {
+            let detail = format!(
+                "{accepted} jobs were accepted, and the counts of all states add up to {sum}: {rest:?}, {missing} missing"
+            );
+            self.check.find(Finding::new(DamageKind::Ledger, self.shard, detail));
         }
     }
+}
+
+/// The purpose of a pass over the records.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LookFor {
+    All,
+    Counts,
+}
+
+fn unindexed(state: &str) -> String {
+    format!("nothing leads to a {state} job")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

@@ -6,7 +6,7 @@ use ringback_core::contract::{Profile, StoreError};
 
 use super::info::Info;
 use super::reply;
-use super::risk::Risk;
+use super::server_checks::Risk;
 use super::topology::{Node, Topology};
 
 /// How a server keeps data.

@@ -17,7 +17,6 @@ use super::script;
 
 /// The first byte of a message.
 const FORMAT: u8 = 1;
-/// That of one in which each event has tags.
 const WITH_TAGS: u8 = 2;
 
 impl RedisStore {

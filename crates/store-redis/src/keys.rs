@@ -42,7 +42,6 @@ impl Keys {
         &self.bases
     }
 
-    /// All places.
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<> {
         let shards = u16::try_from(self.bases.len() - 1).unwrap_or(u16::MAX);
         (0..shards).map(|shard| Place::Shard(Shard(shard))).chain([Place::Installation])
@@ -73,7 +72,6 @@ impl Keys {
         [base.to_owned(), format!("{base}:")]
     }
 
-    /// The slot of a place in a cluster.
     pub(crate) fn slot(&self, place: Place) -> u32 {
         let tag = self.base(place).split_once('{').and_then(|(_, rest)| rest.split_once('}'));
         tag.map_or(0, |(tag, _)| slot(tag))

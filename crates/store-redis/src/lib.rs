@@ -2,17 +2,13 @@
 //! the reply into values. `losses` notices data that are gone, `record` packs jobs, `lane_ids` numbers lanes, `lua/prelude`
 //! knows their keys, and `topology` knows the servers.
 
-#![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
-
-mod audit;
+mod accepted_counts;
 mod channel;
 mod check;
 mod clock_watch;
 mod durability;
-mod edge_log;
 mod edges;
 mod events;
-mod fitness;
 mod info;
 mod keys;
 mod lane_ids;
@@ -23,11 +19,11 @@ mod record;
 mod redis_store;
 mod reply;
 mod rewrite;
-mod risk;
 mod script;
+mod server_checks;
 mod slot_moves;
 mod topology;
-mod witness;
+mod transition_log;
 
 pub use self::channel::Wakes;
 pub use self::edges::topics::PolicyChanges;

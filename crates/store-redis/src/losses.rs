@@ -1,8 +1,8 @@
 //! Notices that the store has lost accepted jobs: it was emptied, or came back with older data.
 //!
-//! Two things are known of the data. The row of the installation has a life, a text that is made with it: another one,
+//! Two things are known of the data. The row of the installation has a generation, a text that is made with it: another one,
 //! or none, means that the row is gone. And each shard counts the jobs that it has accepted, which never falls. A
-//! process remembers the highest count that it was answered (`witness`) and sends it with each submit. The script adds
+//! process remembers the highest count that it was answered (`accepted_counts`) and sends it with each submit. The script adds
 //! nothing to a shard that has accepted fewer.
 //!
 //! Where each accepted job was on disk or on a replica before it was answered, a loss is noted in the row and has to be
@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use ringback_core::contract::{AcceptLoss, Loss, Profile, Shard, StoreError};
 
-use crate::check::Findings;
-use crate::fitness::no_replica;
+use crate::accepted_counts::{KnownCount, Row, SeenRow};
 use crate::keys::Place;
 use crate::lane_ids::LaneKey;
 use crate::redis_store::RedisStore;
 use crate::script;
-use crate::witness::{Known, Row, SeenRow};
+use crate::server_checks::Findings;
+use crate::server_checks::no_replica;
 
 /// Whether losses are noted in the row and have to be accepted by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +33,9 @@ enum Losses {
 
 impl RedisStore {
     pub fn loss(&self) -> Option<Loss> {
-        self.witness.loss()
+        self.accepted_counts.loss()
     }
 
-    /// Accepts a loss.
     pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
         let (is_accepted, run_id, jobs): (bool, String, u64) =
             self.ask_installation_confirmed(&script::ACCEPT_LOSS, run_id).await?;
@@ -69,7 +68,7 @@ impl RedisStore {
     /// before.
     fn losses(&self, found: Option<&Findings>) -> Losses {
         let Some(found) = found else { return Losses::HaveToBeAccepted };
-        let installation = self.witness.installation();
+        let installation = self.accepted_counts.installation();
         let is_known =
             |id: &Option<String>| id.as_ref().is_some_and(|id| installation.replication.contains(id));
         let servers = &found.replication;
@@ -84,28 +83,27 @@ impl RedisStore {
 
     /// How often a loss of jobs was noticed since the start, by this process or another one.
     pub fn losses_noticed(&self) -> u64 {
-        self.witness.installation().losses
+        self.accepted_counts.installation().losses
     }
 
-    /// The life of the data at the last look, and at the last one that showed no loss; empty before the first one.
+    /// The generation of the data at the last look, and at the last one that showed no loss; empty before the first one.
     pub(crate) fn lives(&self) -> (String, String) {
-        let known = self.witness.installation();
-        (known.life.clone(), known.sound_life.clone())
+        let known = self.accepted_counts.installation();
+        (known.generation.clone(), known.sound_generation.clone())
     }
 
-    /// Takes the row as it is now.
     pub(crate) fn take_row(&self, row: Row) -> Result<SeenRow, StoreError> {
-        let (_, _, life, lost_run_id, jobs, run_id, lane_key, last_loss, _, _) = row;
+        let (_, _, generation, lost_run_id, jobs, run_id, lane_key, last_loss, _, _) = row;
         let lane_key = LaneKey::parse(&lane_key).ok_or(StoreError::Unreadable("the key of lane ids"))?;
-        let mut known = self.witness.installation();
+        let mut known = self.accepted_counts.installation();
         let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
-        let (is_first, is_another) = (known.life.is_empty(), known.life != life);
+        let (is_first, is_another) = (known.generation.is_empty(), known.generation != generation);
         if loss != known.loss {
             match &loss {
                 Some(loss) => tracing::error!(
                     run_id = loss.run_id,
                     jobs = loss.jobs,
-                    "the store has lost accepted jobs, at least so many; submits are refused until the loss is accepted: `ringback audit --accept-loss`"
+                    "the store has lost accepted jobs, at least so many; submits are refused until the loss is accepted: `ringback check --accept-loss`"
                 ),
                 None if is_another => {
                     tracing::warn!(
@@ -116,7 +114,7 @@ impl RedisStore {
             }
         }
         let is_another = is_another && !is_first;
-        if is_another && life != known.sound_life {
+        if is_another && generation != known.sound_generation {
             tracing::error!(
                 "the store is not the one that it was: its installation is gone, and a new one in its place"
             );
@@ -125,9 +123,9 @@ impl RedisStore {
             known.losses += 1;
         }
         if loss.is_none() {
-            known.sound_life.clone_from(&life);
+            known.sound_generation.clone_from(&generation);
         }
-        (known.loss, known.life, known.last_loss) = (loss, life, last_loss);
+        (known.loss, known.generation, known.last_loss) = (loss, generation, last_loss);
         known.lane_key = Some(lane_key);
         Ok(SeenRow { is_another, run_id })
     }
@@ -135,14 +133,14 @@ impl RedisStore {
     /// Looks at one shard of which something is known, all in turn, and whether it has lost jobs. Jobs that no replica has
     /// do not count: they are not acknowledged, and may be gone when one takes over.
     pub(crate) async fn has_next_shard_lost(&self) -> Result<bool, StoreError> {
-        let Some(shard) = self.witness.next() else { return Ok(false) };
-        let known = self.witness.known(shard);
+        let Some(shard) = self.accepted_counts.next() else { return Ok(false) };
+        let known = self.accepted_counts.known(shard);
         let asked = self.ask_confirmed(&script::ACCEPTED, shard, None::<u8>).await;
         let (accepted, _run_id): (u64, String) = match no_replica(asked) {
             Err(StoreError::Moving(_)) => return Ok(false),
             answer => answer?,
         };
-        self.witness.saw(shard, known, accepted);
+        self.accepted_counts.saw(shard, known, accepted);
         Ok(accepted < known.accepted)
     }
 
@@ -151,7 +149,7 @@ impl RedisStore {
     pub(crate) async fn note_losses(&self, found: Option<&Findings>) -> Result<(), StoreError> {
         let losses = self.losses(found);
         for shard in (0..self.options.shards).map(Shard) {
-            let known = self.witness.known(shard);
+            let known = self.accepted_counts.known(shard);
             if known.accepted == 0 {
                 continue;
             }
@@ -166,7 +164,7 @@ impl RedisStore {
                     return Err(another_server());
                 }
                 self.note_loss(shard, known, (accepted, run_id), losses).await?;
-            } else if known.missing > 0 && self.witness.find(shard) {
+            } else if known.missing > 0 && self.accepted_counts.find(shard) {
                 self.take_back().await?;
             }
         }
@@ -188,20 +186,20 @@ impl RedisStore {
     async fn note_loss(
         &self,
         shard: Shard,
-        known: Known,
+        known: KnownCount,
         (accepted, run_id): (u64, String),
         losses: Losses,
     ) -> Result<(), StoreError> {
         let has_to_be_accepted = match losses {
             Losses::HaveToBeAccepted => true,
-            Losses::AreExpectedOfLate => accepted < self.witness.accepted_before(shard),
+            Losses::AreExpectedOfLate => accepted < self.accepted_counts.accepted_before(shard),
             Losses::AreExpected => false,
         };
         if has_to_be_accepted {
-            let jobs = self.witness.miss(shard, accepted);
-            let life = self.witness.installation().life.clone();
+            let jobs = self.accepted_counts.miss(shard, accepted);
+            let generation = self.accepted_counts.installation().generation.clone();
             let row = self.run_at(&script::LOSE, Place::Installation, |cmd| {
-                cmd.arg(&run_id).arg(jobs).arg(&life);
+                cmd.arg(&run_id).arg(jobs).arg(&generation);
             });
             if self.take_row(row.await?)?.is_another {
                 return Err(another_server());
@@ -210,13 +208,13 @@ impl RedisStore {
                 return Ok(());
             }
         }
-        if self.witness.is_outdated(shard, known) {
+        if self.accepted_counts.is_outdated(shard, known) {
             return Ok(());
         }
         // First, so that it is done again if it fails.
         let row = self.run_at(&script::NOTE_FORGOTTEN, Place::Installation, |_| {});
         self.take_row(row.await?)?;
-        if self.witness.forget(shard, known, accepted) {
+        if self.accepted_counts.forget(shard, known, accepted) {
             let jobs = known.accepted - accepted;
             tracing::error!(
                 shard = shard.0,
@@ -261,24 +259,25 @@ mod tests {
         RedisStore::open(options).expect("the options are right")
     }
 
-    /// Takes rows of a life, with a loss that has to be accepted or not, and its text of the last loss. Returns the lives
+    /// Takes rows of a generation, with a loss that has to be accepted or not, and its text of the last loss. Returns the lives
     /// that are sent with the next look, and how many losses were noticed.
     fn taken(rows: &[(&str, bool, &str)]) -> (String, String, u64) {
         let store = store();
-        for (life, is_lost, last_loss) in rows {
+        for (generation, is_lost, last_loss) in rows {
             let lost = if *is_lost { "run".to_owned() } else { String::new() };
             let text = str::to_owned;
             let (layout, shards, lane_key) = (text("1"), text("1"), "07".repeat(32));
-            let row = (layout, shards, text(life), lost, 0, text("run"), lane_key, text(last_loss), 0, 0);
+            let row =
+                (layout, shards, text(generation), lost, 0, text("run"), lane_key, text(last_loss), 0, 0);
             store.take_row(row).unwrap();
         }
-        let (life, sound) = store.lives();
-        (life, sound, store.losses_noticed())
+        let (generation, sound) = store.lives();
+        (generation, sound, store.losses_noticed())
     }
 
     #[tokio::test]
     async fn the_life_from_before_a_loss_is_known_until_the_loss_is_accepted() {
-        for (rows, life, sound, losses) in [
+        for (rows, generation, sound, losses) in [
             (&[("a", false, "")][..], "a", "a", 0),
             (&[("a", false, "x"), ("a", false, "x")], "a", "a", 0),
             (&[("a", false, ""), ("b", true, "")], "b", "a", 1),
@@ -291,7 +290,7 @@ mod tests {
             (&[("b", true, "")], "b", "", 0),
             (&[("b", true, ""), ("a", false, "")], "a", "a", 1),
         ] {
-            assert_eq!(taken(rows), (life.to_owned(), sound.to_owned(), losses), "{rows:?}");
+            assert_eq!(taken(rows), (generation.to_owned(), sound.to_owned(), losses), "{rows:?}");
         }
     }
 }

@@ -115,7 +115,7 @@ pub(crate) fn tags_of(record: &[u8]) -> Result<Tags, StoreError> {
 
 /// The current data of a job: the fixed part of its record, changed by its job state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct FixedFields {
     pub(crate) state: State,
     flags: u8,
     timeout: Option<Duration>,
@@ -129,7 +129,7 @@ pub(crate) struct Head {
     pub(crate) created: Timestamp,
     pub(crate) attempts: u32,
     pub(crate) failures: u32,
-    /// How many attempts former lives of the same name had.
+    /// How many attempts former generations of the same name had.
     pub(crate) former_attempts: u32,
     pub(crate) lease: LeaseId,
     pub(crate) deadline: Timestamp,
@@ -138,7 +138,7 @@ pub(crate) struct Head {
 }
 
 /// The names in a record, and its payload.
-pub(crate) struct Tail {
+pub(crate) struct OptionalFields {
     pub(crate) key: JobKey,
     pub(crate) origin: String,
     /// The token of the submit, if it could take a job's place.
@@ -170,12 +170,11 @@ fn time(raw: &mut impl Buf) -> Timestamp {
     Timestamp::from_millis(raw.get_uint(6))
 }
 
-/// The state with a code.
 pub(crate) fn state(code: u8) -> Option<State> {
     State::VARIANTS.get(usize::from(code).wrapping_sub(1)).copied()
 }
 
-impl Head {
+impl FixedFields {
     /// Reads the fixed part of a record, and the job state, which is empty before the first delivery.
     pub(crate) fn parse(state: State, mut job_state: Bytes, mut record: &[u8]) -> Result<Self, StoreError> {
         if record.len() < RECORD {
@@ -225,7 +224,7 @@ impl Head {
         let (error, reason) = (usize::from(raw.get_u8()), usize::from(raw.get_u8()));
         let error = text(raw, error)?;
         self.reason = Some(text(raw, reason)?).filter(|r| !r.is_empty());
-        // The last move, and the start of a life that is not the first: the shard's last lease, and the attempts.
+        // The last move, and the start of a generation that is not the first: the shard's last lease, and the attempts.
         if raw.remaining() >= MOVE + 12 {
             raw.advance(MOVE + 8);
             self.former_attempts = raw.get_u32();
@@ -275,7 +274,7 @@ pub(crate) fn lease_number(job_state: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(job_state.get(17..25)?.try_into().ok()?))
 }
 
-impl Tail {
+impl OptionalFields {
     /// Reads a record, with the name of its lane.
     pub(crate) fn parse(lane: &str, mut raw: Bytes) -> Result<Self, StoreError> {
         need(&raw, RECORD)?;
@@ -335,7 +334,6 @@ pub(crate) fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) 
     packed.extend_from_slice(reason.as_bytes());
 }
 
-/// Reads a locator.
 pub(crate) fn locator(raw: &[u8]) -> Result<Locator, StoreError> {
     raw.try_into().map(Locator).map_err(|_| StoreError::Unreadable("a locator"))
 }

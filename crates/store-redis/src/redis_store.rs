@@ -13,16 +13,16 @@ use ringback_core::{crash_point, is_cut};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::check::Eviction;
+use super::accepted_counts::{AcceptedCounts, Row, SeenRow};
 use super::clock_watch::ClockWatch;
 use super::keys::{Keys, Place};
 use super::lane_ids::LaneKey;
 use super::moving::Moving;
-use super::risk::Risk;
 use super::script::{self, Returns, Script};
+use super::server_checks::Risk;
+use super::server_checks::{self, Eviction};
 use super::topology::{Confirmation, Topology, is_not_loaded};
-use super::witness::{Row, SeenRow, Witness};
-use super::{check, edge_log, reply};
+use super::{reply, transition_log};
 
 /// How often a call loads the function library.
 const MAX_LOADS: u32 = 3;
@@ -35,12 +35,12 @@ pub struct RedisStore {
     pub(crate) topology: Topology,
     pub(crate) keys: Keys,
     pub(crate) options: Options,
-    pub(crate) witness: Witness,
+    pub(crate) accepted_counts: AcceptedCounts,
     pub(crate) moving: Moving,
     /// Locked while the servers are checked.
     pub(crate) preparing: Mutex<()>,
     /// Set when the store was found fit.
-    pub(crate) fitness: RwLock<Option<Fitness>>,
+    pub(crate) server_checks: RwLock<Option<ServerChecks>>,
     /// What removes jobs when memory is short, since it was set while the store was used; and when that was looked at last.
     pub(crate) eviction: RwLock<(Option<Eviction>, Option<Instant>)>,
     /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
@@ -53,10 +53,9 @@ pub struct RedisStore {
 }
 
 /// What was found when the store was found fit.
-pub(crate) struct Fitness {
+pub(crate) struct ServerChecks {
     pub(crate) profile: Profile,
     pub(crate) risks: BTreeSet<Risk>,
-    /// The run ids of the servers.
     pub(crate) run_ids: BTreeSet<String>,
     /// When it was last tried whether replicas sync in time.
     pub(crate) sync_tried: Instant,
@@ -71,19 +70,19 @@ impl RedisStore {
             _ => Confirmation::None,
         };
         let topology = Topology::open(&options.url, &options.tls, options.call_timeout, &keys, confirmation)?;
-        let witness = Witness::new(options.shards);
+        let accepted_counts = AcceptedCounts::new(options.shards);
         let (moving, preparing) = (Moving::new(&keys), Mutex::default());
-        let (fitness, weakness, eviction) = (RwLock::default(), RwLock::default(), RwLock::default());
+        let (server_checks, weakness, eviction) = (RwLock::default(), RwLock::default(), RwLock::default());
         let new_lane_key = LaneKey::generate()?;
         let clock = ClockWatch::default();
         Ok(Self {
             topology,
             keys,
             options,
-            witness,
+            accepted_counts,
             moving,
             preparing,
-            fitness,
+            server_checks,
             eviction,
             weakness,
             new_lane_key,
@@ -126,7 +125,7 @@ impl RedisStore {
     }
 
     pub fn profile(&self) -> Option<Profile> {
-        self.fitness.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|found| found.profile)
+        self.server_checks.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|found| found.profile)
     }
 
     /// Makes or checks the row of the installation.
@@ -151,13 +150,12 @@ impl RedisStore {
         self.take_row(row)
     }
 
-    /// The key of the ids of lanes.
     pub(crate) fn lane_key(&self) -> Result<LaneKey, StoreError> {
-        self.witness.installation().lane_key.ok_or(StoreError::Unprepared)
+        self.accepted_counts.installation().lane_key.ok_or(StoreError::Unprepared)
     }
 
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
-        let (share, eviction) = check::memory(&self.topology).await?;
+        let (share, eviction) = server_checks::memory(&self.topology).await?;
         self.note_eviction(eviction);
         Ok(share)
     }
@@ -274,7 +272,7 @@ impl RedisStore {
         confirmation: Confirmation,
         args: impl FnOnce(&mut Cmd),
     ) -> Result<T, StoreError> {
-        let returns = edge_log::wanted(script);
+        let returns = transition_log::wanted(script);
         let mut call = if self.topology.has_several_servers() {
             script.as_function(&self.keys.absent(place), returns)
         } else {
@@ -283,7 +281,7 @@ impl RedisStore {
         args(&mut call);
         let answer = self.call(script, returns, place, confirmation, &call).await;
         self.moving.take(&self.keys, place, &answer);
-        reply::read(edge_log::answer(answer?, returns)?, script.name())
+        reply::read(transition_log::answer(answer?, returns)?, script.name())
     }
 
     async fn send(&self, cmd: &Cmd, place: Place, confirmation: Confirmation) -> Result<Value, StoreError> {

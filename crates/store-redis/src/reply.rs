@@ -2,12 +2,12 @@
 //! functions in `take`, which do not copy payloads.
 
 use redis::{FromRedisValue, Value};
-use ringback_core::contract::{MoveResult, Settled, StoreError};
+use ringback_core::contract::{MoveResult, SettleResult, StoreError};
 use ringback_core::job::{Job, JobKey};
 use ringback_core::state::State;
 use strum::VariantArray as _;
 
-use super::record::{self, Head};
+use super::record::{self, FixedFields};
 
 /// Reads an answer. `what` names it in the error.
 pub(crate) fn read<T: FromRedisValue>(answer: Value, what: &'static str) -> Result<T, StoreError> {
@@ -41,7 +41,7 @@ pub(crate) mod take {
     }
 }
 
-/// Reads a page of a scan: the server's life, where to go on, and what was found. The answer is the server's life
+/// Reads a page of a scan: the server's generation, where to go on, and what was found. The answer is the server's generation
 /// alone if the server has restarted since the scan began.
 pub(crate) fn scanned<T: FromRedisValue>(
     mut answer: Vec<Value>,
@@ -51,16 +51,14 @@ pub(crate) fn scanned<T: FromRedisValue>(
         return Err(StoreError::Outdated);
     }
     let found = answer.pop().ok_or(StoreError::Unreadable(what))?;
-    let (life, at) = read(Value::Array(answer), what)?;
-    Ok((life, at, read(found, what)?))
+    let (generation, at) = read(Value::Array(answer), what)?;
+    Ok((generation, at, read(found, what)?))
 }
 
-/// The state with a code.
 pub(crate) fn state(code: i64) -> Result<State, StoreError> {
     u8::try_from(code).ok().and_then(record::state).ok_or(StoreError::Unreadable("a state"))
 }
 
-/// The code of a state.
 pub(crate) fn state_code(state: State) -> usize {
     State::VARIANTS.iter().position(|other| *other == state).map_or(0, |index| index + 1)
 }
@@ -73,7 +71,7 @@ pub(crate) fn job(parts: Vec<Value>, key: &JobKey, what: &'static str) -> Result
     }
     let (code, job_state, record): (i64, bytes::Bytes, Vec<u8>) = read(Value::Array(parts), what)?;
     let tags = record::tags_of(&record)?;
-    Ok(Head::parse(state(code)?, job_state, &record)?.into_job(key.clone(), tags))
+    Ok(FixedFields::parse(state(code)?, job_state, &record)?.into_job(key.clone(), tags))
 }
 
 /// Reads a status with a job.
@@ -99,12 +97,12 @@ pub(crate) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<MoveResult, Store
 }
 
 /// Reads the result for one job of a settle.
-pub(crate) fn settled(answer: i64) -> Result<Settled, StoreError> {
+pub(crate) fn settled(answer: i64) -> Result<SettleResult, StoreError> {
     match answer {
-        1 => Ok(Settled::Applied),
-        2 => Ok(Settled::Replayed),
-        3 => Ok(Settled::Late),
-        4 => Ok(Settled::Stale),
+        1 => Ok(SettleResult::Applied),
+        2 => Ok(SettleResult::Replayed),
+        3 => Ok(SettleResult::Late),
+        4 => Ok(SettleResult::Stale),
         _ => Err(StoreError::Unreadable("a settle's answer")),
     }
 }

@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 
 use ringback_core::contract::StoreError;
 
-use super::check::AofServer;
 use super::redis_store::RedisStore;
 use super::script;
+use super::server_checks::AofServer;
 use super::topology::is_under_way;
 
 impl RedisStore {

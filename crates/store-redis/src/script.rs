@@ -147,10 +147,9 @@ const PIECES: &[&str] = files! {
     "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
     "prelude/lateness"
     "prelude/topics" "prelude/tag_index" "prelude/destinations" "prelude/parking" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
-    "prelude/bulks" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/audit" "prelude/start"
+    "prelude/bulks" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/check" "prelude/start"
 };
 
-/// The files of the scripts.
 const FILES: &[&str] = files! {
     "edges/submit" "edges/replace" "edges/import" "edges/cancel" "edges/moves" "edges/purge" "edges/bulk"
     "edges/promote" "edges/reserve" "edges/pull" "edges/renew" "edges/settle" "edges/exchange" "edges/settle_receipts"
@@ -161,7 +160,7 @@ const FILES: &[&str] = files! {
     "queries/gauges" "queries/schedules" "queries/archive"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/bulks"
     "installation/draw" "installation/schedules" "installation/feeds" "installation/audit_log" "installation/failing"
-    "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule" "audit/schedules"
+    "check/counts" "check/jobs" "check/lanes" "check/lists" "check/repair" "check/schedule" "check/schedules"
 };
 
 /// The end of the names of functions that also return the edges that they took.
@@ -179,7 +178,7 @@ const TAKE_EDGES: [&str; 25] = [
     "revive",
     "purge",
     "purge_many",
-    "redrive_jobs",
+    "revive_many",
     "bulk_cancel",
     "bulk_run",
     "bulk_revive",
@@ -213,7 +212,7 @@ scripts! {
     REVIVE: "revive", Fills;
     PURGE: "purge", Drains;
     PURGE_MANY: "purge_many", Drains;
-    REDRIVE_JOBS: "redrive_jobs", Fills;
+    REVIVE_MANY: "revive_many", Fills;
     BULK_PROGRESS: "bulk_progress", Drains;
     VERSIONS: "versions", Reads;
     BULK_CANCEL: "bulk_cancel", Drains;
@@ -252,7 +251,7 @@ scripts! {
     UNLIST_SCHEDULE: "unlist_schedule", Drains;
     LIST_SCHEDULES: "list_schedules", Reads;
     UNLISTED_SCHEDULES: "unlisted_schedules", Reads;
-    AUDIT_SCHEDULES: "audit_schedules", Reads;
+    CHECK_SCHEDULES: "check_schedules", Reads;
     GET: "get", Reads;
     GET_STORED: "get_stored", Reads;
     PAUSED_BY: "paused_by", Reads;
@@ -294,20 +293,20 @@ scripts! {
     KEEP_BULK: "keep_bulk", Drains;
     END_BULK: "end_bulk", Drains;
     BULKS: "bulks", Reads;
-    AUDIT_SHARD: "audit_shard", Reads;
-    AUDIT_JOBS: "audit_jobs", Reads;
-    AUDIT_STATES: "audit_states", Reads;
-    AUDIT_TAGS: "audit_tags", Reads;
-    AUDIT_LANES: "audit_lanes", Reads;
-    AUDIT_ENTRIES: "audit_entries", Reads;
-    AUDIT_LISTS: "audit_lists", Reads;
-    AUDIT_CONFIRM: "audit_confirm", Reads;
-    AUDIT_REPAIR: "audit_repair", Drains;
-    AUDIT_COUNT: "audit_count", Drains;
-    AUDIT_INDEX: "audit_index", Drains;
-    AUDIT_DUE: "audit_due", Drains;
-    AUDIT_SLOT: "audit_slot", Drains;
-    AUDIT_SLOTS: "audit_slots", Reads;
+    CHECK_SHARD: "check_shard", Reads;
+    CHECK_JOBS: "check_jobs", Reads;
+    CHECK_STATES: "check_states", Reads;
+    CHECK_TAGS: "check_tags", Reads;
+    CHECK_LANES: "check_lanes", Reads;
+    CHECK_ENTRIES: "audit_entries", Reads;
+    CHECK_LISTS: "check_lists", Reads;
+    CHECK_CONFIRM: "check_confirm", Reads;
+    CHECK_REPAIR: "check_repair", Drains;
+    CHECK_COUNT: "check_count", Drains;
+    CHECK_INDEX: "check_index", Drains;
+    CHECK_DUE: "check_due", Drains;
+    CHECK_SLOT: "check_slot", Drains;
+    CHECK_SLOTS: "check_slots", Reads;
 }
 
 #[cfg(test)]
@@ -318,9 +317,9 @@ mod tests {
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         for script in ALL {
             let expected = match script.name() {
-                "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
-                | "bulk_revive" | "bulk_reschedule" | "begin_bulk" | "put_policy" | "draw" | "note"
-                | "fire" | "list_schedule" => Kind::Fills,
+                "submit" | "replace" | "import" | "reschedule" | "revive" | "revive_many" | "bulk_revive"
+                | "bulk_reschedule" | "begin_bulk" | "put_policy" | "draw" | "note" | "fire"
+                | "list_schedule" => Kind::Fills,
                 "get"
                 | "get_stored"
                 | "paused_by"
@@ -349,7 +348,7 @@ mod tests {
                 | "forecast_far"
                 | "read_audit_log"
                 | "failing" => Kind::Reads,
-                "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
+                "check_repair" | "check_count" | "check_index" | "check_due" | "check_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,
             };

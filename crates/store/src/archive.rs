@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use ringback_core::contract::{
-    ArchiveSettings, ArchiveStatus, EndsPart, MAX_ARCHIVE_ENTRIES, Shard, StoreError, TakeEnds,
+    ArchiveSettings, ArchiveStatus, MAX_ARCHIVE_ENTRIES, OutboxPart, Shard, StoreError, TakeEntries,
 };
 
 use crate::backend::{Store, dispatch};
@@ -22,7 +22,7 @@ impl Store {
         answer
     }
 
-    /// Says which ends of jobs every shard puts into its archive outbox from now on. `None` detaches the archive: then no end
+    /// Says which ended jobs every shard puts into its archive outbox from now on. `None` detaches the archive: then no end
     /// does, and what waits there stays.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Store {
         archiver: &str,
         lasts: Duration,
         limit: usize,
-    ) -> Result<TakeEnds, StoreError> {
+    ) -> Result<TakeEntries, StoreError> {
         dispatch!(self.take_ended(shard, archiver, lasts, limit.min(MAX_ARCHIVE_ENTRIES)))
     }
 
@@ -78,7 +78,7 @@ impl Store {
         &self,
         shard: Shard,
         archiver: &str,
-        part: &EndsPart,
+        part: &OutboxPart,
     ) -> Result<u64, StoreError> {
         dispatch!(self.remove_ended(shard, archiver, part))
     }

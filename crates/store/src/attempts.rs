@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Attempt, Note, Noted, Shard, StoreError};
+use ringback_core::contract::{Attempt, AttemptLogEntry, LogResult, Shard, StoreError};
 use ringback_core::job::JobKey;
 use ringback_core::policy::{Logging, Policy};
 use tokio::time::timeout;
@@ -20,17 +20,17 @@ impl Store {
     }
 
     /// note: adds attempts to the logs of their jobs, all of one shard, at most
-    /// [`MAX_BATCH`](ringback_core::limits::MAX_BATCH). No edge: the jobs do not change. Skipped while
+    /// [`MAX_BATCH`](ringback_core::limits::MAX_BATCH). No transition: the jobs do not change. Skipped while
     /// the store is [nearly full](Store::shortage), so that attempts never take a job's place.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
-    pub async fn note(&self, shard: Shard, notes: &[Note]) -> Result<Noted, StoreError> {
+    pub async fn note(&self, shard: Shard, notes: &[AttemptLogEntry]) -> Result<LogResult, StoreError> {
         if self.logging.is_none() || notes.is_empty() {
-            return Ok(Noted::Kept);
+            return Ok(LogResult::Kept);
         }
         if self.shortage().await.is_some() {
-            return Ok(Noted::Full);
+            return Ok(LogResult::Full);
         }
         dispatch!(self.note(shard, notes))
     }
@@ -42,10 +42,10 @@ impl Store {
 
     /// [`Store::note`] within [`Store::note_timeout`]. `None` if it failed or took too long: then the attempts
     /// may be in the log or not.
-    pub async fn note_in_time(&self, shard: Shard, notes: &[Note]) -> Option<Noted> {
+    pub async fn note_in_time(&self, shard: Shard, notes: &[AttemptLogEntry]) -> Option<LogResult> {
         match timeout(self.note_timeout, self.note(shard, notes)).await {
             Ok(Ok(noted)) => return Some(noted),
-            Ok(Err(StoreError::Full)) => return Some(Noted::Full),
+            Ok(Err(StoreError::Full)) => return Some(LogResult::Full),
             Ok(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::debug!(shard = shard.0, error, "attempts not logged");
@@ -57,10 +57,10 @@ impl Store {
 
     /// [`Store::note_in_time`] for callers that do not try again. Returns how many attempts may be missing in
     /// the log.
-    pub async fn note_once(&self, shard: Shard, notes: &[Note]) -> usize {
+    pub async fn note_once(&self, shard: Shard, notes: &[AttemptLogEntry]) -> usize {
         match self.note_in_time(shard, notes).await {
-            Some(Noted::Kept) => 0,
-            Some(Noted::Full) | None => notes.len(),
+            Some(LogResult::Kept) => 0,
+            Some(LogResult::Full) | None => notes.len(),
         }
     }
 

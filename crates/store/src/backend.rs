@@ -10,8 +10,8 @@ use ringback_core::policy::Logging;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
 use ringback_store_redis::RedisStore;
 
-use crate::draws::LocalDraws;
 use crate::pressure::{HIGH, Pressure, Shortage};
+use crate::quota_grants::LocalQuotaGrants;
 
 /// A store. Cheap to clone; all clones share the backend.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub struct Store {
     pub(crate) note_timeout: Duration,
     pub(crate) pressure: Arc<Pressure>,
     /// The draws of tenants, if the store is in this process.
-    pub(crate) draws: Arc<LocalDraws>,
+    pub(crate) draws: Arc<LocalQuotaGrants>,
     /// The shards whose archive outbox was full at the last submit.
     pub(crate) behind: Arc<Mutex<BTreeSet<Shard>>>,
 }
@@ -76,7 +76,7 @@ impl Store {
     }
 
     /// Connects to the store and checks that it is fit to keep jobs. Until this has succeeded once, every
-    /// edge fails with [`StoreError::Unprepared`]. Call it again after the store was away, because it may
+    /// transition fails with [`StoreError::Unprepared`]. Call it again after the store was away, because it may
     /// have come back with other settings.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Store {
             found.push_str(&match &self.backend {
                 Backend::Redis(_) => format!("; the clock of Redis is {gap} this machine's"),
                 Backend::Embedded(_) => format!(
-                    "; the store's last time is {gap} this machine's clock: {} jobs were accepted, tried or became due by it; if the clock is right, `ringback audit --accept-clock`",
+                    "; the store's last time is {gap} this machine's clock: {} jobs were accepted, tried or became due by it; if the clock is right, `ringback check --accept-clock`",
                     gap.jobs
                 ),
             });
@@ -228,7 +228,6 @@ impl Store {
         }
     }
 
-    /// All shards.
     pub fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
         (0..self.shards).map(Shard)
     }
@@ -243,7 +242,6 @@ impl Store {
         self.shards().map(|shard| Cursor { shard: shard.0, ..Cursor::START }).collect()
     }
 
-    /// The shard of a job.
     pub fn shard_of(&self, key: &JobKey) -> Shard {
         Shard::of(key, self.shards)
     }

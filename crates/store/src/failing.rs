@@ -16,8 +16,8 @@ impl Store {
     /// Any [`StoreError`]. Reporting the same again can count its failures twice, and does no other harm.
     pub async fn report_destinations(&self, reports: &[DestinationReport]) -> Result<bool, StoreError> {
         for _ in 0..TRIES {
-            let mut book = dispatch!(self.failing())?;
-            let changes = book.report(reports);
+            let mut shared = dispatch!(self.failing())?;
+            let changes = shared.report(reports);
             if changes.is_empty() || dispatch!(self.change_failing(&changes))? {
                 return Ok(true);
             }

@@ -20,7 +20,6 @@ const CRON_FIRINGS_AT_ONCE: u64 = 500;
 /// How often schedules fire in each slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForecastFirings {
-    /// The firings of each slot.
     pub slots: Vec<u64>,
     /// Whether there were more schedules or firings than are read.
     pub is_cut: bool,

@@ -1,4 +1,4 @@
-//! The edges that move one job by its key: reschedule, run, revive and purge.
+//! The transitions that move one job by its key: reschedule, run, revive and purge.
 
 use ringback_core::contract::{Move, MoveResult, StoreError, Token};
 use ringback_core::job::{Due, JobKey};

@@ -18,7 +18,6 @@ const EVERY: Duration = Duration::from_secs(1);
 /// What a store that is nearly full has too little of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// Memory of Redis.
     Memory,
     /// Room on the disk: less than this many MiB.
     Disk(u32),

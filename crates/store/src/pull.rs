@@ -1,9 +1,11 @@
-//! The consumer's edges: reserving pull jobs, and renewing and settling them by receipt.
+//! The consumer's transitions: reserving pull jobs, and renewing and settling them by receipt.
 
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{LeaseCheck, Pull, Pulled, Receipt, RetryContext, Settled, Shard, StoreError};
+use ringback_core::contract::{
+    LeaseCheck, Pull, Pulled, Receipt, RetryContext, SettleResult, Shard, StoreError,
+};
 use ringback_core::job::Topic;
 use ringback_core::outcome::Outcome;
 
@@ -19,7 +21,7 @@ impl Store {
     }
 
     /// The topics of a shard that have ready pull jobs, in pages: of at most `limit` lanes after the first `from`. Then
-    /// how many lanes were looked at: fewer than `limit` on the last page. No edge.
+    /// how many lanes were looked at: fewer than `limit` on the last page. No transition.
     ///
     /// # Errors
     /// Any [`StoreError`].
@@ -37,7 +39,7 @@ impl Store {
         receipt.shard.0 < self.shards
     }
 
-    /// What decides when the job of a receipt is retried; `None` if the receipt is not current. No edge.
+    /// What decides when the job of a receipt is retried; `None` if the receipt is not current. No transition.
     ///
     /// # Errors
     /// Any [`StoreError`].
@@ -61,8 +63,8 @@ impl Store {
     }
 
     /// settle, by receipts, all of one shard. Returns a result per receipt, in order; never
-    /// [`Settled::Late`]. A receipt that is not current has no effect. Only the repetition of the outcome
-    /// that settled the job last is [`Settled::Replayed`].
+    /// [`SettleResult::Late`]. A receipt that is not current has no effect. Only the repetition of the outcome
+    /// that settled the job last is [`SettleResult::Replayed`].
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -70,7 +72,7 @@ impl Store {
         &self,
         shard: Shard,
         outcomes: &[(Receipt, Outcome)],
-    ) -> Result<Vec<Settled>, StoreError> {
+    ) -> Result<Vec<SettleResult>, StoreError> {
         dispatch!(self.settle_receipts(shard, outcomes, LeaseCheck::Current))
     }
 
@@ -83,7 +85,7 @@ impl Store {
         &self,
         shard: Shard,
         outcomes: &[(Receipt, Outcome)],
-    ) -> Result<Vec<Settled>, StoreError> {
+    ) -> Result<Vec<SettleResult>, StoreError> {
         dispatch!(self.settle_receipts(shard, outcomes, LeaseCheck::Expired))
     }
 }

@@ -1,8 +1,8 @@
-//! Reading the store: one job, pages of jobs, statistics, and the audit. Only an audit that repairs
+//! Reading the store: one job, pages of jobs, statistics, and the check. Only a check that repairs
 //! changes anything.
 
 use ringback_core::contract::{
-    Audit, Cursor, Filter, FoundJob, JobPauses, ListedJob, Page, Repair, Stats, StoreError, StoredJob,
+    Check, Cursor, Filter, FoundJob, JobPauses, ListedJob, Page, Repair, Stats, StoreError, StoredJob,
 };
 use ringback_core::job::{Job, JobKey};
 
@@ -107,7 +107,7 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`]; [`StoreError::Outdated`] if Redis was restarted meanwhile.
-    pub async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
-        dispatch!(self.audit(repair))
+    pub async fn check(&self, repair: Repair) -> Result<Check, StoreError> {
+        dispatch!(self.check(repair))
     }
 }

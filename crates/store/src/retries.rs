@@ -6,13 +6,12 @@ use ringback_core::contract::RetryContext;
 use ringback_core::outcome::{Failure, LastAttempt, Outcome};
 use ringback_core::retry::InstallationRetry;
 
-use crate::policy_book::{PoliciesUnknown, PolicyBook};
+use crate::shared_config::{PoliciesUnknown, SharedConfig};
 
 /// The retry policies of pull jobs.
 #[derive(Clone, Debug)]
 pub struct Retries {
-    /// The policies of the topics.
-    pub policies: PolicyBook,
+    pub policies: SharedConfig,
     /// The policy if neither the job nor its topic has one, and the limits of all.
     pub installation: InstallationRetry,
 }
@@ -59,7 +58,7 @@ mod tests {
     #[test]
     fn a_failure_goes_by_the_job_then_by_its_topic_then_by_the_default() {
         let installation = InstallationRetry::unlimited(policy(3).retry.unwrap());
-        let mut retries = Retries { policies: PolicyBook::default(), installation };
+        let mut retries = Retries { policies: SharedConfig::default(), installation };
         let mut rng = StdRng::seed_from_u64(1);
         let mut after = |retries: &Retries, retry, topic: Option<&str>| {
             let topic = topic.map(|topic| topic.parse().unwrap());
@@ -75,7 +74,7 @@ mod tests {
             ("t".parse().unwrap(), policy(2).into()),
             ("u".parse().unwrap(), Arc::default()),
         ]);
-        retries.policies = PolicyBook::of(policies);
+        retries.policies = SharedConfig::of(policies);
         assert_eq!(after(&retries, policy(1).retry, Some("t")), Ok(1));
         assert_eq!(after(&retries, None, Some("t")), Ok(2));
         assert_eq!(after(&retries, None, Some("u")), Ok(3), "a policy without retry");
@@ -85,7 +84,7 @@ mod tests {
     #[test]
     fn a_job_that_would_be_retried_after_it_expires_is_dead() {
         let installation = InstallationRetry::unlimited(policy(3).retry.unwrap());
-        let retries = Retries { policies: PolicyBook::default(), installation };
+        let retries = Retries { policies: SharedConfig::default(), installation };
         let mut rng = StdRng::seed_from_u64(1);
         let expires = Some(Timestamp::from_millis(10_000));
         let tries = RetryContext { expires, ..RetryContext::default() };
@@ -100,7 +99,7 @@ mod tests {
             max_age: Some(std::time::Duration::from_secs(10)),
             ..InstallationRetry::unlimited(policy(3).retry.unwrap())
         };
-        let retries = Retries { policies: PolicyBook::default(), installation };
+        let retries = Retries { policies: SharedConfig::default(), installation };
         let mut rng = StdRng::seed_from_u64(1);
         let tries = RetryContext { first_due: Timestamp::from_millis(50_000), ..RetryContext::default() };
         let mut is_retried = |now| {

@@ -35,7 +35,7 @@ pub const NAMES: [(&str, &str, &str); 14] = [
     ("KEEP_DONE_MIB", "256", "How many MiB all tombstones may take, at least 1"),
     ("KEEP_DEAD", "30d", "How long dead jobs are kept, at least 1m"),
     (
-        "ATTEMPTS",
+        "ATTEMPT_LOG",
         "failed",
         "Which attempts are logged: failed (and the success of a job that needed more than one), all or off",
     ),
@@ -75,7 +75,7 @@ pub fn parse(
         keep_done: read("KEEP_DONE", &mut get, found, at_least_a_minute),
         keep_done_mib: read("KEEP_DONE_MIB", &mut get, found, |text| number(text, &(1..=MAX_MIB))),
         keep_dead: read("KEEP_DEAD", &mut get, found, at_least_a_minute),
-        attempts: read("ATTEMPTS", &mut get, found, str::parse),
+        attempts: read("ATTEMPT_LOG", &mut get, found, str::parse),
         keep_attempts: read("KEEP_ATTEMPTS", &mut get, found, at_least_a_minute),
         keep_attempts_mib: read("KEEP_ATTEMPTS_MIB", &mut get, found, |text| number(text, &(0..=MAX_MIB))),
         keep_free_mib: read("KEEP_FREE_MIB", &mut get, found, |text| number(text, &(0..=MAX_MIB))),
@@ -106,7 +106,6 @@ fn read<T: Default>(
     })
 }
 
-/// The default settings.
 pub fn defaults(call_timeout: Duration) -> Options {
     let default = |name| NAMES.into_iter().find(|n| n.0 == name).map_or_else(String::new, |n| n.1.to_owned());
     parse(default, call_timeout).expect("the defaults are valid")
@@ -210,7 +209,7 @@ mod tests {
             "KEEP_DONE" => "10s".to_owned(),
             "KEEP_DONE_MIB" | "KEEP_ATTEMPTS_MIB" | "KEEP_FREE_MIB" => "-1".to_owned(),
             "KEEP_DEAD" => "x".to_owned(),
-            "ATTEMPTS" | "DURABILITY" => "some".to_owned(),
+            "ATTEMPT_LOG" | "DURABILITY" => "some".to_owned(),
             "KEEP_ATTEMPTS" => "1s".to_owned(),
             _ => String::new(),
         };

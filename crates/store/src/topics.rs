@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    Draw, Drawn, Limit, MAX_TOPIC_PAGE, StoreError, TopicCapacity, TopicCounts, TopicPage, TopicPresence,
-    TopicShardPage, TopicSpan, TopicTotals,
+    Limit, MAX_TOPIC_PAGE, QuotaGrant, QuotaRequest, StoreError, TopicCapacity, TopicCounts, TopicPage,
+    TopicPresence, TopicShardPage, TopicSpan, TopicTotals,
 };
 use ringback_core::job::{Tenant, TenantLimits, TenantScope, Topic};
 
@@ -132,10 +132,15 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating draws again.
-    pub async fn draw(&self, tenant: &Tenant, draw: Draw, now: Timestamp) -> Result<Drawn, StoreError> {
+    pub async fn grant_quota(
+        &self,
+        tenant: &Tenant,
+        draw: QuotaRequest,
+        now: Timestamp,
+    ) -> Result<QuotaGrant, StoreError> {
         match &self.backend {
-            Backend::Redis(store) => store.draw(tenant, draw).await,
-            Backend::Embedded(_) => Ok(self.draws.draw(tenant, draw, now)),
+            Backend::Redis(store) => store.grant_quota(tenant, draw).await,
+            Backend::Embedded(_) => Ok(self.draws.grant_quota(tenant, draw, now)),
         }
     }
 

@@ -106,13 +106,11 @@ impl Child {
         }
     }
 
-    /// The whole log.
     pub fn log(&self) -> String {
         std::fs::read(&self.log)
             .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The end of the log.
     pub fn log_tail(&self) -> String {
         let log = self.log();
         let start = log.len().saturating_sub(LOG_TAIL);

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 
 use self::api::Api;
 use self::cases::{Case, End, cases};
-use self::table::Seen;
+use self::table::DemoResult;
 use crate::sink::Sink;
 use crate::time::now;
 
@@ -53,8 +53,8 @@ pub async fn run(url: &str) -> anyhow::Result<()> {
 
     let ends = watch(&api, &sink, &jobs).await?;
     let arrivals = |job: &Submitted| sink.arrivals_of(&job.id);
-    let seen: Vec<Seen> =
-        jobs.iter().zip(ends).map(|(job, end)| Seen::new(job, &arrivals(job), &end)).collect();
+    let seen: Vec<DemoResult> =
+        jobs.iter().zip(ends).map(|(job, end)| DemoResult::new(job, &arrivals(job), &end)).collect();
     say(&table::of(&seen));
     let wrong: Vec<String> = seen.into_iter().flat_map(|job| job.wrong).collect();
     ensure!(wrong.is_empty(), "not as it should be:\n  {}", wrong.join("\n  "));

@@ -61,7 +61,6 @@ figures! {
 /// What one test has reached.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reached {
-    /// The figure.
     pub figure: Figure,
     /// The name of the test, or a part of it.
     pub by: String,

@@ -32,7 +32,7 @@ pub use self::entry::*;
 pub use self::findings::Violation;
 pub use self::invariant::Invariant;
 pub use self::reader::Unreadable;
-pub use self::report::{Quantiles, Recovery, Report, Standing, Totals, Verdict};
+pub use self::report::{InvariantResult, Quantiles, Recovery, Report, Standing, Totals};
 pub use self::writer::History;
 
 /// Checks a history. It is read once, as a stream; what is kept of an event is about a hundred bytes.

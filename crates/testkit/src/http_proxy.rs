@@ -17,14 +17,13 @@ use self::message::Peer;
 /// What a proxy changes.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpChanges {
-    /// Changes a request.
     pub request: fn(&mut HttpMessage),
     /// Requests get this status as their answer, and are not passed on.
     pub instead: Option<u16>,
     /// Changes the answer to a request; `None` stands for a connection that broke before there was one.
     pub answer: fn(&HttpMessage, &mut Option<HttpMessage>),
     /// How long an answer may take. After it the connection counts as broken.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Whether bytes behind an answer are taken for the answer to the next request. Else they are passed on.
     pub keeps_extra_bytes: bool,
 }
@@ -35,7 +34,7 @@ impl HttpChanges {
         request: |_| {},
         instead: None,
         answer: |_, _| {},
-        patience: Duration::from_secs(60),
+        timeout: Duration::from_secs(60),
         keeps_extra_bytes: false,
     };
 }
@@ -94,7 +93,7 @@ async fn converse(client: TcpStream, server: SocketAddr, changes: &HttpChanges) 
         let mut answer = tokio::select! {
             // A request whose client has gone is passed on all the same.
             biased;
-            answer = timeout(changes.patience, answered) => answer.ok().and_then(Result::ok),
+            answer = timeout(changes.timeout, answered) => answer.ok().and_then(Result::ok),
             // The client has gone.
             _ = client.read_more() => return Ok(()),
         };

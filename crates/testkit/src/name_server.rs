@@ -75,7 +75,6 @@ impl NameServer {
         Self { address, shared, thread: Some(thread) }
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

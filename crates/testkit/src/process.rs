@@ -220,7 +220,6 @@ impl Process {
         self.spec.env.iter().rfind(|(have, _)| have == name).map(|(_, value)| value.as_str())
     }
 
-    /// The directory that it runs in.
     pub fn directory(&self) -> &Path {
         self.dir.path()
     }

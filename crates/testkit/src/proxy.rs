@@ -56,7 +56,6 @@ struct Connection {
 /// What happens to the bytes of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProxyMode {
-    /// They are passed on.
     #[default]
     Pass,
     /// They are taken, and nothing is given.
@@ -104,7 +103,6 @@ impl Proxy {
         Self { port, shared, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.port
     }

@@ -43,7 +43,6 @@ pub struct Bounds {
 /// A job to submit.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedJob {
-    /// Its topic.
     pub topic: String,
     /// Its id; with an empty one the server chooses it.
     pub id: String,
@@ -57,7 +56,6 @@ pub struct RecordedJob {
     pub policy: Option<(u32, Value)>,
     /// The deadline of an attempt in milliseconds.
     pub timeout: Option<u32>,
-    /// Its Idempotency-Key.
     pub key: Option<String>,
 }
 
@@ -70,7 +68,6 @@ impl Default for Bounds {
 }
 
 impl RecordedJob {
-    /// A job with a body.
     pub fn new(topic: &str, id: &str, url: Option<String>) -> Self {
         let body = format!("{{ \"id\" : \"{id}\",\"n\":1.50 }}");
         Self { topic: topic.to_owned(), id: id.to_owned(), url, body, ..Self::default() }
@@ -122,7 +119,6 @@ impl Recorded {
         Self { name: name.to_owned(), history, http: http_client(), dir }
     }
 
-    /// The history.
     pub fn history(&self) -> &History {
         &self.history
     }

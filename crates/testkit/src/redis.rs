@@ -85,7 +85,6 @@ impl RedisServer {
         self.child.pid()
     }
 
-    /// The directory of its data.
     pub fn directory(&self) -> &Path {
         self.dir.path()
     }
@@ -97,7 +96,6 @@ impl RedisServer {
         line.unwrap_or_default().trim().to_owned()
     }
 
-    /// The output of the server.
     pub fn log(&self) -> String {
         self.child.log()
     }
@@ -165,7 +163,6 @@ impl RedisServer {
         self.child.signal(Signal::SIGSTOP);
     }
 
-    /// SIGCONT.
     pub fn cont(&mut self) {
         self.child.signal(Signal::SIGCONT);
     }

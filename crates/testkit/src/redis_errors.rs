@@ -48,7 +48,6 @@ impl RedisErrors {
         Self { port, armed, _listener: tasks }
     }
 
-    /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.port
     }

@@ -30,13 +30,10 @@ use crate::time::eventually;
 pub struct Arrival {
     /// The time at which its head was complete, before its body was read.
     pub at: Timestamp,
-    /// The method.
     pub method: String,
     /// The request target: path and query.
     pub path: String,
-    /// All headers.
     pub headers: HeaderMap,
-    /// The body, unchanged.
     pub body: Bytes,
 }
 
@@ -51,7 +48,6 @@ impl Arrival {
         self.header("ringback-job-id").unwrap_or_default()
     }
 
-    /// `ringback-attempt`.
     pub fn attempt(&self) -> Option<u64> {
         self.header("ringback-attempt")?.parse().ok()
     }
@@ -192,7 +188,6 @@ impl Sink {
         lock(&self.shared.arrivals).clone()
     }
 
-    /// The arrivals of one job.
     pub fn arrivals_of(&self, id: &str) -> Vec<Arrival> {
         lock(&self.shared.arrivals).iter().filter(|arrival| arrival.job_id() == id).cloned().collect()
     }

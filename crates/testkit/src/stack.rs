@@ -1,7 +1,7 @@
 //! A complete Ringback as real processes with short timings: one store and any number of each role, or all roles in one
 //! process.
 
-mod audit;
+mod check;
 mod options;
 mod requests;
 mod routes;
@@ -18,17 +18,13 @@ use crate::redis::{RedisCluster, RedisSentinel, RedisServer};
 /// The limit until a process answers `/readyz`, on a busy machine too.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A running stack. Dropping it audits the store and then kills the processes and the store.
+/// A running stack. Dropping it checks the store and then kills the processes and the store.
 pub struct Stack {
-    /// The api processes.
     pub apis: Vec<Process>,
-    /// The carriers.
     pub carriers: Vec<Process>,
-    /// The notifiers.
     pub notifiers: Vec<Process>,
     /// The processes that run all three roles.
     pub ups: Vec<Process>,
-    /// The archivers.
     pub archivers: Vec<Process>,
     /// The processes that load rows.
     pub feeds: Vec<Process>,
@@ -137,7 +133,6 @@ impl Stack {
         self.options.spec(role, &self.store.url())
     }
 
-    /// The redis-server.
     pub fn redis(&self) -> &RedisServer {
         match &self.store {
             Store::Single(server) => server,
@@ -157,7 +152,6 @@ impl Stack {
         }
     }
 
-    /// The cluster.
     pub fn cluster_mut(&mut self) -> &mut RedisCluster {
         match &mut self.store {
             Store::Cluster(cluster) => cluster,

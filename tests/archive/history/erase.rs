@@ -9,12 +9,12 @@ use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// Rows of so many jobs with a tag, as an archiver writes them.
 async fn insert_many(database: &Database, count: usize) {
-    const COLUMNS: &str = "tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, failures, \
+    const COLUMNS: &str = "tenant, topic, id, generation, attempts, state, finished_at, created_at, first_due_at, due_at, failures, \
         attempt_log, attempts_complete, tags";
     match database {
         Database::Postgres(_) => {
             let sql = format!(
-                "insert into ringback_ends ({COLUMNS}) select '', 'many', n::text, n, 1, 'done', now() - interval '1 hour', \
+                "insert into ringback_ended_jobs ({COLUMNS}) select '', 'many', n::text, n, 1, 'done', now() - interval '1 hour', \
                 now(), now(), now(), 0, '[]', true, array['all:1'] from generate_series(1, {count}) as n"
             );
             database.rows(&sql).await;
@@ -23,13 +23,13 @@ async fn insert_many(database: &Database, count: usize) {
             let numbers =
                 format!("with recursive n(n) as (select 1 union all select n + 1 from n where n < {count}) ");
             let ends = format!(
-                "insert into ringback_ends ({COLUMNS}, archived_at) {numbers} select '', 'many', n, n, 1, 'done', 1000, n, n, n, \
+                "insert into ringback_ended_jobs ({COLUMNS}, archived_at) {numbers} select '', 'many', n, n, 1, 'done', 1000, n, n, n, \
                 0, '[]', 1, '[\"all:1\",\"n:1\"]', 1 from n"
             );
             database.rows(&ends).await;
             for tag in ["all:1", "n:1"] {
                 let tags = format!(
-                    "insert into ringback_tags (tenant, tag, finished_at, topic, id, life, attempts, state) {numbers} \
+                    "insert into ringback_tags (tenant, tag, finished_at, topic, id, generation, attempts, state) {numbers} \
                     select '', '{tag}', 1000, 'many', n, n, 1, 'done' from n"
                 );
                 database.rows(&tags).await;
@@ -46,7 +46,7 @@ async fn what_is_erased_is_gone_with_its_bodies_and_what_ends_later_stays() {
         let erase = async |query: &str| stack.delete(&format!("/v1/history{query}")).await;
         assert_eq!(erase("?tag=customer:1").await.expect(200), json!({"erased": 2, "complete": true}));
         assert_eq!(erase("?tag=customer:1").await.expect(200), json!({"erased": 0, "complete": true}));
-        let left = database.lines("select id from ringback_ends order by id", 2, SOON).await;
+        let left = database.lines("select id from ringback_ended_jobs order by id", 2, SOON).await;
         assert_eq!(left, ["b", "d"]);
         assert_eq!(database.rows("select id from ringback_bodies order by id").await, [["b"], ["d"]]);
         assert_eq!(erase(&format!("?topic={TOPIC}&id=b")).await.expect(200)["erased"], 1);
@@ -95,7 +95,7 @@ async fn an_end_that_waits_for_the_archive_while_it_is_erased_never_comes() {
             if archive["pending"] == 0 { Ok(()) } else { Err(archive) }
         })
         .await;
-        assert_eq!(database.rows("select id from ringback_ends").await, [["stays"]]);
+        assert_eq!(database.rows("select id from ringback_ended_jobs").await, [["stays"]]);
         assert_eq!(database.rows("select id from ringback_bodies").await, [["stays"]]);
     }
 }
@@ -125,7 +125,7 @@ async fn many_ends_are_erased_by_several_at_once_and_none_is_left() {
         };
         let (first, second) = tokio::join!(erase(), erase());
         assert_eq!(first + second, COUNT as u64);
-        assert_eq!(database.rows("select count(*) from ringback_ends").await, [["0"]]);
+        assert_eq!(database.rows("select count(*) from ringback_ended_jobs").await, [["0"]]);
         if let Database::Sqlite(_) = database {
             assert_eq!(database.rows("select count(*) from ringback_tags").await, [["0"]]);
         }

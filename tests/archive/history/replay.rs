@@ -130,7 +130,7 @@ async fn a_replay_under_a_quota_goes_on_as_the_quota_allows() {
     for n in 0..12 {
         acme.post(&stack, "/v1/jobs", &with(job(&sink, &format!("{n}")), "topic", "pay")).await.expect(201);
     }
-    database.lines("select id from ringback_ends", 12, SOON).await;
+    database.lines("select id from ringback_ended_jobs", 12, SOON).await;
     root.send(&stack, Method::PUT, "/v1/quotas/acme", Some(&json!({"jobs_per_second": 4}))).await.expect(201);
     let (mut submitted, mut cursor) = (0, None::<String>);
     eventually(SOON, "all are submitted", async || {
@@ -156,10 +156,10 @@ async fn a_replay_under_a_quota_goes_on_as_the_quota_allows() {
 async fn of_several_ends_and_lives_a_replay_submits_the_last_ones() {
     for (_database, stack) in Database::each(|options| options).await {
         let sink = Sink::start().await;
-        // The first life is dead and purged, the second one purged too; each has a body of its own.
-        for life in 1..=2 {
+        // The first generation is dead and purged, the second one purged too; each has a body of its own.
+        for generation in 1..=2 {
             sink.answer_job("a", Answer::status(410));
-            stack.accept(&with(job(&sink, "a"), "body", json!({"life": life}))).await;
+            stack.accept(&with(job(&sink, "a"), "body", json!({"generation": generation}))).await;
             stack.wait_state(TOPIC, "a", "dead", SOON).await;
             stack.delete(&format!("/v1/topics/{TOPIC}/dead/a")).await.expect(200);
         }
@@ -167,11 +167,19 @@ async fn of_several_ends_and_lives_a_replay_submits_the_last_ones() {
         sink.answer_job("a", Answer::status(200));
         let replay = async |body: Value| stack.post("/v1/history/replay", &body).await.expect(200);
         let answer = replay(json!({"filter": {"id": "a"}})).await;
-        assert_eq!((&answer["submitted"], &answer["existing"]), (&json!(2), &json!(0)), "one of each life");
+        assert_eq!(
+            (&answer["submitted"], &answer["existing"]),
+            (&json!(2), &json!(0)),
+            "one of each generation"
+        );
         let answer = replay(json!({"filter": {"id": "a"}, "ids": "same"})).await;
-        assert_eq!((&answer["submitted"], &answer["existing"]), (&json!(1), &json!(0)), "the last life");
+        assert_eq!(
+            (&answer["submitted"], &answer["existing"]),
+            (&json!(1), &json!(0)),
+            "the last generation"
+        );
         let arrivals = sink.wait_for_job("a", 3, SOON).await;
-        assert_eq!(&arrivals[2].body[..], br#"{"life":2}"#);
+        assert_eq!(&arrivals[2].body[..], br#"{"generation":2}"#);
         // A pull job stays one, though its topic has a URL by now.
         stack.accept(&json!({"topic": "pulled", "id": "p", "body": 1})).await;
         let reserved = stack.reserve_one("pulled", &json!({})).await;

@@ -34,7 +34,6 @@ impl Backup {
         saved
     }
 
-    /// The values of a kind.
     pub(super) fn lines(&self, kind: &str) -> impl Iterator<Item = &Value> {
         self.lines.iter().filter(move |line| line["kind"] == kind).map(|line| &line["value"])
     }
@@ -44,7 +43,6 @@ impl Backup {
         (self.lines("topic").count(), self.lines("job").count())
     }
 
-    /// The topics by name.
     pub(super) fn topics(&self) -> BTreeMap<String, Value> {
         self.lines("topic").map(|line| (line["topic"].to_string(), line.clone())).collect()
     }
@@ -77,7 +75,6 @@ pub(super) async fn backup(stack: &Stack, dir: &Path, name: &str) -> (Backup, St
     (saved, path)
 }
 
-/// Restores a backup.
 pub(super) async fn restore(stack: &Stack, path: &str, flags: &[&str]) -> Run {
     ringback(&stack.url(""), &[&["restore", path], flags].concat()).await
 }

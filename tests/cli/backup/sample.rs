@@ -29,7 +29,6 @@ pub(super) const JOBS: [(&str, &str); 12] = [
 /// A time that no test reaches.
 const FAR: &str = "2036-01-02T03:04:05.678Z";
 
-/// The policies of the topics that have one.
 fn policies(url: &str) -> [(&'static str, Value); 3] {
     let secret = json!({"timeout": "5s", "headers": {"authorization": "Bearer s3cret", "x-a": "1"}, "headers_to": ["*"],
         "retry": {"delays": ["100ms", "1m"], "max": 4, "jitter": 0.25}, "attempts": "all",

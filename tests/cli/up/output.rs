@@ -266,7 +266,7 @@ async fn it_shows_its_settings_and_what_they_are() {
         "[env: RINGBACK_ADMIN_LISTEN] [default: 127.0.0.1:7412]",
         "--lease-margin",
         "--lock-ttl",
-        "--drain",
+        "--shutdown-timeout",
         "Examples: ringback up ",
     ] {
         assert!(words.contains(part), "no {part} in {words}");
@@ -274,7 +274,7 @@ async fn it_shows_its_settings_and_what_they_are() {
     assert!(words.contains("--demo[=<PORT>]") && !words.contains("--server"), "{words}");
     let mut config = spec()
         .env("RINGBACK_STORE", "redis://:secret@h")
-        .arg("--drain")
+        .arg("--shutdown-timeout")
         .arg("7s")
         .arg("--print-config")
         .start();
@@ -286,5 +286,8 @@ async fn it_shows_its_settings_and_what_they_are() {
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .collect();
     assert_eq!(shown["RINGBACK_STORE"], "redis://:***@h");
-    assert_eq!((shown["RINGBACK_DRAIN"].as_str(), shown["RINGBACK_CONCURRENCY"].as_str()), ("7s", "512"));
+    assert_eq!(
+        (shown["RINGBACK_SHUTDOWN_TIMEOUT"].as_str(), shown["RINGBACK_CONCURRENCY"].as_str()),
+        ("7s", "512")
+    );
 }

@@ -67,7 +67,7 @@ async fn asked_to_end_it_leaves_only_the_database() {
 #[tokio::test]
 async fn what_outlasts_the_grace_is_given_back() {
     for store in STORES {
-        let options = options(store).role_env(Role::Up, "RINGBACK_DRAIN", "1s");
+        let options = options(store).role_env(Role::Up, "RINGBACK_SHUTDOWN_TIMEOUT", "1s");
         let (mut stack, sink) = (options.start().await, Sink::start().await);
         sink.answer_job("hangs", Answer::status(200).held());
         stack.accept(&job(&sink, "hangs")).await;

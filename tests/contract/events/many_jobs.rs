@@ -1,8 +1,8 @@
-//! Events of calls that change many jobs: imports, redrives, purges, large batches, exchanges.
+//! Events of calls that change many jobs: imports, bulk revives, purges, large batches, exchanges.
 
 use std::time::Duration;
 
-use ringback_core::contract::{AttemptOutcome, BulkStart, BulkStep, BulkTarget, EventKind, Settled};
+use ringback_core::contract::{AttemptOutcome, BulkStart, BulkStep, BulkTarget, EventKind, SettleResult};
 use ringback_core::job::{Due, History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
@@ -75,10 +75,10 @@ pub(crate) async fn each_revived_job_of_many_has_an_event(bench: &Workbench) {
     }
     let begun =
         bench.store().start_bulk(bench.token(), &BulkTarget::Dead(of_topic(TOPIC)), 50).await.expect("begin");
-    let BulkStart::Bulk(redrive) = begun else { panic!("one can begin") };
-    let cursors = cursors(bench, &wanted(&redrive)).await;
+    let BulkStart::Bulk(bulk) = begun else { panic!("one can begin") };
+    let cursors = cursors(bench, &wanted(&bulk)).await;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
-    let revived = bench.store().revive_many(bench.shard(), redrive.id, &cursors).await.expect("revive");
+    let revived = bench.store().revive_many(bench.shard(), bulk.id, &cursors).await.expect("revive");
     assert_eq!(revived, BulkStep::Jobs(3));
     assert_eq!(all(bench, &of_topic(TOPIC)).await.len(), 0);
     let mut keys = Vec::new();
@@ -106,7 +106,7 @@ pub(crate) async fn purges_and_evictions_have_no_events(bench: &Workbench) {
     })
     .await;
     watching.nothing(bench, "mark").await;
-    bench.audit().await;
+    bench.check().await;
 }
 
 pub(crate) async fn a_large_batch_has_all_its_events_in_order(bench: &Workbench) {
@@ -130,7 +130,7 @@ pub(crate) async fn a_large_batch_has_all_its_events_in_order(bench: &Workbench)
         (lease, outcome)
     });
     let settled = bench.settle_all(items.collect()).await;
-    assert!(settled.iter().all(|settled| *settled == Settled::Applied));
+    assert!(settled.iter().all(|settled| *settled == SettleResult::Applied));
     let mut ends = std::collections::HashMap::new();
     for _ in 0..2 * JOBS {
         let event = watching.next().await;
@@ -157,7 +157,7 @@ pub(crate) async fn an_exchange_has_events_of_what_it_settles(bench: &Workbench)
     watching.expect(&key, complete(1)).await;
     let lease = reserved.leases.remove(0);
     // The same again is only a repetition.
-    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     watching.expect(&next, [failed(1, AttemptOutcome::Bury, None), dead("exhausted")]).await;
     watching.nothing(bench, "mark").await;
 }

@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 use ringback_core::contract::{
-    Attempt, BulkStart, BulkTarget, Cancelled, Lease, Note, Renewed, Settled, Stats, SubmitResult, Submitted,
+    Attempt, AttemptLogEntry, BulkStart, BulkTarget, Cancelled, Lease, Renewed, SettleResult, Stats,
+    SubmitResult, Submitted,
 };
 use ringback_core::job::{Callback, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
@@ -140,7 +141,7 @@ pub(crate) async fn a_lease_of_a_former_life_settles_nothing(bench: &Workbench) 
         let new = replacing(bench, bench.job(&format!("job-{n}")).content(2));
         answered(bench, &new, SubmitResult::Replaced).await;
         let before = (bench.get(&key).await, bench.stats().await);
-        assert_eq!(bench.settle(stale, outcome).await, Settled::Stale);
+        assert_eq!(bench.settle(stale, outcome).await, SettleResult::Stale);
         assert_eq!((bench.get(&key).await, bench.stats().await), before);
         let lease = bench.take_one(&key).await;
         assert_eq!(lease.delivery, new.delivery);
@@ -152,21 +153,21 @@ pub(crate) async fn a_settle_of_a_former_life_is_no_repetition(bench: &Workbench
     for (n, outcome) in [Outcome::Complete, retry(ms(0)), bury()].into_iter().enumerate() {
         let key = bench.accept(bench.job(&format!("job-{n}"))).await.key;
         let [lease, mut same] = bench.take_twice(&key).await;
-        assert_eq!(bench.settle(lease, outcome.clone()).await, Settled::Applied);
+        assert_eq!(bench.settle(lease, outcome.clone()).await, SettleResult::Applied);
         let new = replacing(bench, bench.job(&format!("job-{n}")).content(2).after(LONG));
         let job = submit(bench, &new).await.job;
         let renewed = bench.store().renew(&mut same, LONG).await.expect("renew");
         assert_eq!(renewed, Renewed::Stale);
-        assert_eq!(bench.settle(same, outcome).await, Settled::Stale);
+        assert_eq!(bench.settle(same, outcome).await, SettleResult::Stale);
         assert_eq!(bench.get(&key).await, job);
     }
     for (n, outcome) in [Outcome::Complete, retry(ms(0))].into_iter().enumerate() {
         let pulled = bench.pulled(&format!("pull-{n}")).await;
-        assert_eq!(bench.settle_receipt(pulled.receipt, outcome.clone()).await, Settled::Applied);
+        assert_eq!(bench.settle_receipt(pulled.receipt, outcome.clone()).await, SettleResult::Applied);
         let new = replacing(bench, bench.pull_job(&format!("pull-{n}")).content(2).after(LONG));
         let job = submit(bench, &new).await.job;
         for outcome in [outcome, Outcome::Complete, release(ms(0))] {
-            assert_eq!(bench.settle_receipt(pulled.receipt, outcome).await, Settled::Stale);
+            assert_eq!(bench.settle_receipt(pulled.receipt, outcome).await, SettleResult::Stale);
         }
         assert_eq!(bench.get(&pulled.key).await, job);
     }
@@ -178,8 +179,8 @@ pub(crate) async fn the_first_lease_of_a_new_life_settles_it(bench: &Workbench) 
     answered(bench, &new, SubmitResult::Replaced).await;
     let lease = bench.take_one(&new.key).await;
     bench.recover_until(&new.key, State::Ready).await;
-    assert_eq!(bench.settle(stale, Outcome::Complete).await, Settled::Stale);
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.settle(stale, Outcome::Complete).await, SettleResult::Stale);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Late);
     assert_eq!(bench.state(&new.key).await, Some(State::Done));
 }
 
@@ -193,7 +194,7 @@ pub(crate) async fn a_new_life_has_an_attempt_log_of_its_own(bench: &Workbench) 
     let (store, shard) = (bench.store(), bench.shard());
     let note = |lease: &Lease, answer: &'static [u8]| {
         let answer = Bytes::from_static(answer);
-        Note::of(lease, Attempt { at: now(), answer, ..Attempt::default() })
+        AttemptLogEntry::of(lease, Attempt { at: now(), answer, ..Attempt::default() })
     };
     let lease = bench.reserved(bench.job("a")).await;
     let (early, late) = (note(&lease, b"early"), note(&lease, b"late"));
@@ -227,16 +228,16 @@ pub(crate) async fn a_death_of_a_former_life_keeps_its_notice(bench: &Workbench)
     assert_eq!(jobs, [(&former, true), (&later, false)]);
 }
 
-pub(crate) async fn a_redrive_passes_over_a_dead_job_that_began_again(bench: &Workbench) {
+pub(crate) async fn a_bulk_revive_passes_over_a_dead_job_that_began_again(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     let (store, shard, filter) = (bench.store(), bench.shard(), of_topic(TOPIC));
     let cursors = cursors(bench, &filter).await;
     assert_eq!(cursors.len(), 1);
     let begun = store.start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
-    let BulkStart::Bulk(redrive) = begun else { panic!("too many") };
+    let BulkStart::Bulk(bulk) = begun else { panic!("too many") };
     let new = postponing(bench, bench.job("a").after(LONG));
     let changed = answered(bench, &new, SubmitResult::Postponed).await;
-    store.revive_many(shard, redrive.id, &cursors).await.expect("revive");
+    store.revive_many(shard, bulk.id, &cursors).await.expect("revive");
     assert_eq!(store.purge_many(shard, &cursors).await.expect("purge"), 0);
     assert_eq!(bench.get(&job.key).await, changed);
 }

@@ -123,7 +123,7 @@ pub(crate) async fn many_changes_of_one_job_leave_one_job_that_is_delivered_once
     }
     let job = bench.get(&bench.job("a").key).await;
     assert_eq!((job.due, job.attempts), (last, 0));
-    bench.audit().await;
+    bench.check().await;
     let final_one = NewJob { due: Due::In(ms(0)), ..replacing(bench, bench.job("a")) };
     answered(bench, &final_one, SubmitResult::Replaced).await;
     bench.take_one(&job.key).await;

@@ -1,6 +1,6 @@
 //! Entries of jobs that are done.
 
-use ringback_core::contract::{Lease, Settled, Success};
+use ringback_core::contract::{Lease, SettleResult, Success};
 use ringback_core::job::{Callback, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -22,7 +22,6 @@ fn success() -> Success {
     Success { status: 202, answer: vec![0xff; 1_024].into() }
 }
 
-/// A lease whose receiver has answered.
 fn answered(mut lease: Lease) -> Lease {
     lease.record_success(success());
     lease
@@ -30,14 +29,14 @@ fn answered(mut lease: Lease) -> Lease {
 
 pub(crate) async fn a_success_that_is_noted_has_an_entry_with_its_answer(bench: &Workbench) {
     let first = bench.reserved(with_both(bench.job("a"))).await;
-    assert_eq!(bench.settle(first, retry(ms(0))).await, Settled::Applied);
+    assert_eq!(bench.settle(first, retry(ms(0))).await, SettleResult::Applied);
     let key = bench.job("a").key;
     bench.promote_until(1).await;
     let lease = bench.take_one(&key).await;
     let before = bench.get(&key).await;
-    assert_eq!(bench.settle(answered(lease), Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(answered(lease), Outcome::Complete).await, SettleResult::Applied);
     let plain = bench.reserved(with_both(bench.job("plain"))).await;
-    assert_eq!(bench.settle(plain, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle(plain, Outcome::Complete).await, SettleResult::Applied);
 
     let ends = dead_letters(bench).await;
     assert_eq!(ends.len(), 1, "the other one was not noted");
@@ -69,11 +68,11 @@ pub(crate) async fn successes_of_exchanges_and_of_large_jobs_have_entries_withou
 pub(crate) async fn what_is_no_success_has_no_entry_of_one(bench: &Workbench) {
     for (name, outcome) in [("retried", retry(ms(60_000))), ("released", release(ms(60_000)))] {
         let lease = bench.reserved(with_both(bench.job(name))).await;
-        assert_eq!(bench.settle(answered(lease), outcome).await, Settled::Applied);
+        assert_eq!(bench.settle(answered(lease), outcome).await, SettleResult::Applied);
     }
     assert_eq!(dead_letters(bench).await.len(), 0);
     let lease = bench.reserved(with_both(bench.job("buried"))).await;
-    assert_eq!(bench.settle(answered(lease), bury()).await, Settled::Applied);
+    assert_eq!(bench.settle(answered(lease), bury()).await, SettleResult::Applied);
     let ends = dead_letters(bench).await;
     assert_eq!((ends.len(), &ends[0].success, ends[0].job.state), (1, &None, State::Dead));
 }
@@ -90,7 +89,7 @@ pub(crate) async fn a_success_after_a_death_has_an_entry_beside_that_of_the_deat
     let key = bench.accept(with_both(bench.job("a")).timeout(BRIEF)).await.key;
     let last = last_lease(bench, &key).await;
     bench.recover_until(&key, State::Dead).await;
-    assert_eq!(bench.settle(answered(last), Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.settle(answered(last), Outcome::Complete).await, SettleResult::Late);
     // An embedded store has the second one a millisecond later if both happened in one.
     until(now().plus(ms(2))).await;
     let ends = dead_letters(bench).await;

@@ -1,6 +1,6 @@
 //! Pull jobs that are cancelled: while ready, and while a consumer has them.
 
-use ringback_core::contract::{Cancelled, PulledJob, Settled};
+use ringback_core::contract::{Cancelled, PulledJob, SettleResult};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -16,9 +16,9 @@ pub(crate) async fn a_cancelled_reserved_pull_job_is_done_when_finished_and_else
     for (n, (outcome, state)) in outcomes.into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
         assert_eq!(bench.cancel(&job.key).await, Cancelled::Requested { in_flight_unknown: false });
-        assert_eq!(bench.settle_receipt(job.receipt, outcome.clone()).await, Settled::Applied);
+        assert_eq!(bench.settle_receipt(job.receipt, outcome.clone()).await, SettleResult::Applied);
         assert_eq!(bench.get(&job.key).await.state, state);
-        assert_eq!(bench.settle_receipt(job.receipt, outcome).await, Settled::Replayed);
+        assert_eq!(bench.settle_receipt(job.receipt, outcome).await, SettleResult::Replayed);
     }
 }
 
@@ -27,7 +27,7 @@ pub(crate) async fn a_cancelled_job_whose_lease_expires_is_cancelled(bench: &Wor
     let job = bench.pull_one(&key, ms(20)).await;
     bench.cancel(&key).await;
     bench.recover_until(&key, State::Cancelled).await;
-    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, SettleResult::Stale);
 }
 
 pub(crate) async fn cancelled_jobs_do_not_block_others(bench: &Workbench) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ringback_core::contract::{PulledJob, RetryContext, Settled};
+use ringback_core::contract::{PulledJob, RetryContext, SettleResult};
 use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
@@ -34,10 +34,10 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
         );
         assert_eq!(bench.get(&key).await.state, State::Reserved);
     }
-    assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
+    assert_eq!(fail(bench, job.receipt).await, SettleResult::Applied);
     let known = bench.get(&key).await;
     assert_eq!((known.state, known.failures), (State::Delayed, 1));
-    assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
+    assert_eq!(fail(bench, job.receipt).await, SettleResult::Stale);
     bench.promote_until(1).await;
     let again = bench.pull_one(&key, LONG).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), at_most(10)).await.expect("recover");
@@ -51,7 +51,7 @@ pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: 
         for outcome in &outcomes {
             assert_eq!(
                 bench.settle_receipt(job.receipt, outcome.clone()).await,
-                Settled::Stale,
+                SettleResult::Stale,
                 "{outcome:?}, {state}"
             );
         }
@@ -59,19 +59,19 @@ pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: 
     };
     let delayed = over(bench, "delayed").await;
     let settled = bench.store().settle_expired(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
-    assert_eq!(settled.expect("settle"), [Settled::Applied]);
+    assert_eq!(settled.expect("settle"), [SettleResult::Applied]);
     stale(&delayed, State::Delayed).await;
     bench.cancel(&delayed.key).await;
     stale(&delayed, State::Cancelled).await;
 
     let dead = over(bench, "dead").await;
     let settled = bench.store().settle_expired(bench.shard(), &[(dead.receipt, bury())]).await;
-    assert_eq!(settled.expect("settle"), [Settled::Applied]);
+    assert_eq!(settled.expect("settle"), [SettleResult::Applied]);
     stale(&dead, State::Dead).await;
 
     let cancelled = over(bench, "cancelled").await;
     bench.cancel(&cancelled.key).await;
-    assert_eq!(fail(bench, cancelled.receipt).await, Settled::Applied);
+    assert_eq!(fail(bench, cancelled.receipt).await, SettleResult::Applied);
     stale(&cancelled, State::Cancelled).await;
 
     // The settle by an earlier lease has taken effect.
@@ -79,9 +79,9 @@ pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: 
     bench.settle_receipt(earlier.receipt, release(ms(0))).await;
     let job = bench.pull_one(&earlier.key, ms(20)).await;
     bench.expired_leases(1).await;
-    assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
+    assert_eq!(fail(bench, job.receipt).await, SettleResult::Applied);
     stale(&job, State::Delayed).await;
-    assert_eq!(bench.settle_receipt(earlier.receipt, release(ms(0))).await, Settled::Replayed);
+    assert_eq!(bench.settle_receipt(earlier.receipt, release(ms(0))).await, SettleResult::Replayed);
 }
 
 pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Workbench) {
@@ -90,14 +90,14 @@ pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Wo
     assert!(held.next_lease.is_some_and(|wait| wait > ms(0) && wait <= ms(1000)), "{held:?}");
     assert!(held.moved == 0 && bench.promote(10).await.next_lease > Some(ms(0)), "{held:?}");
     if bench.store().kind() == "embedded" {
-        crate::contract::audit::tables(bench.store()).await;
+        crate::contract::check::tables(bench.store()).await;
     }
     // A second lease beside it runs out in its time.
     let other = bench.accept(bench.pull_job("b")).await;
     let other = bench.pull_one(&other.key, ms(20)).await;
     assert!(bench.expired_leases(1).await.iter().any(|expired| expired.receipt == other.receipt));
     for receipt in [job.receipt, other.receipt] {
-        assert_eq!(fail(bench, receipt).await, Settled::Applied);
+        assert_eq!(fail(bench, receipt).await, SettleResult::Applied);
     }
     assert_eq!(bench.recover(10).await.next_lease, None);
     // A cancel and a renewal find what was put off.
@@ -111,18 +111,18 @@ pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Wo
 pub(crate) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(bench: &Workbench) {
     let job = over(bench, "a").await;
     assert!(bench.store().renew_receipt(&job.receipt, LONG, MAX_RENEWED).await.expect("renew").is_some());
-    assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
-    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(fail(bench, job.receipt).await, SettleResult::Stale);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, SettleResult::Applied);
 }
 
 pub(crate) async fn a_lease_finished_after_it_ran_out_is_not_settled_as_failed(bench: &Workbench) {
     let job = over(bench, "a").await;
     assert_eq!(
         bench.settle_receipt(job.receipt, Outcome::Complete).await,
-        Settled::Applied,
+        SettleResult::Applied,
         "nobody else has it"
     );
-    assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
+    assert_eq!(fail(bench, job.receipt).await, SettleResult::Stale);
     assert_eq!(bench.get(&job.key).await.state, State::Done);
 }
 
@@ -138,7 +138,7 @@ pub(crate) async fn a_pass_returns_no_more_expired_leases_than_its_limit(bench: 
         assert_eq!(recovered.expired.len(), count);
         for expired in recovered.expired {
             assert!(seen.insert(expired.receipt.to_string()));
-            assert_eq!(fail(bench, expired.receipt).await, Settled::Applied);
+            assert_eq!(fail(bench, expired.receipt).await, SettleResult::Applied);
         }
     }
     assert_eq!(seen.len(), 5);

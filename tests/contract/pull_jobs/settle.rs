@@ -1,6 +1,6 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
-use ringback_core::contract::{Receipt, RetryContext, Settled};
+use ringback_core::contract::{Receipt, RetryContext, SettleResult};
 use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
@@ -13,12 +13,12 @@ use super::{bury, fail, over, release, retry};
 
 pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Workbench) {
     let job = bench.pulled("a").await;
-    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, SettleResult::Applied);
     let (known, stats) = (bench.get(&job.key).await, bench.stats().await);
     assert_eq!((known.state, known.attempts, known.failures), (State::Done, 1, 0));
-    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Replayed);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, SettleResult::Replayed);
     for outcome in [retry(ms(0)), bury(), release(ms(0))] {
-        assert_eq!(bench.settle_receipt(job.receipt, outcome).await, Settled::Stale);
+        assert_eq!(bench.settle_receipt(job.receipt, outcome).await, SettleResult::Stale);
     }
     assert_eq!((bench.get(&job.key).await, bench.stats().await), (known, stats));
     assert_eq!(bench.recover(10).await.next_lease, None, "nothing is left to be looked at");
@@ -28,7 +28,7 @@ pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure_and_its_error
     let job = bench.pulled("a").await;
     sleep(ms(20)).await;
     let (before, reserved) = (ringback_testkit::now(), now());
-    assert_eq!(bench.settle_receipt(job.receipt, retry(LONG)).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, retry(LONG)).await, SettleResult::Applied);
     let known = bench.get(&job.key).await;
     assert_eq!((known.state, known.attempts, known.failures), (State::Delayed, 1, 1));
     assert!(is_late_enough(known.due, before, LONG) && known.due <= now().plus(LONG + ms(1)));
@@ -41,7 +41,7 @@ pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure_and_its_error
 
 pub(crate) async fn a_bury_by_a_consumer_makes_the_job_dead_by_the_reason_given(bench: &Workbench) {
     let job = bench.pulled("a").await;
-    assert_eq!(bench.settle_receipt(job.receipt, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, bury()).await, SettleResult::Applied);
     let known = bench.get(&job.key).await;
     assert_eq!((known.state, known.failures, known.reason.as_deref()), (State::Dead, 1, Some("unwanted")));
     assert!(bench.pull(1, LONG).await.jobs.is_empty());
@@ -50,7 +50,7 @@ pub(crate) async fn a_bury_by_a_consumer_makes_the_job_dead_by_the_reason_given(
         reason: Reason::Custom("r".repeat(100)),
         last: LastAttempt::by_consumer(Some("ä".repeat(100))),
     };
-    assert_eq!(bench.settle_receipt(long.receipt, outcome).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(long.receipt, outcome).await, SettleResult::Applied);
     let known = bench.get(&long.key).await;
     assert_eq!(known.reason, Some("r".repeat(64)));
     assert_eq!(known.last.and_then(|last| last.error), Some("ä".repeat(64)));
@@ -59,10 +59,10 @@ pub(crate) async fn a_bury_by_a_consumer_makes_the_job_dead_by_the_reason_given(
 pub(crate) async fn a_released_job_is_ready_again_at_once_or_after_its_delay(bench: &Workbench) {
     let job = bench.pulled("a").await;
     bench.accept(bench.pull_job("behind")).await;
-    assert_eq!(bench.settle_receipt(job.receipt, release(ms(0))).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, release(ms(0))).await, SettleResult::Applied);
     let again = bench.pull_one(&job.key, LONG).await;
     assert_eq!(again.attempt, 2);
-    assert_eq!(bench.settle_receipt(again.receipt, release(ms(30))).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(again.receipt, release(ms(30))).await, SettleResult::Applied);
     let known = bench.get(&job.key).await;
     assert_eq!((known.state, known.failures, known.last), (State::Delayed, 0, None));
     bench.promote_until(1).await;
@@ -72,24 +72,32 @@ pub(crate) async fn a_released_job_is_ready_again_at_once_or_after_its_delay(ben
 pub(crate) async fn a_settle_by_receipt_repeats_until_the_next_one(bench: &Workbench) {
     for (n, outcome) in [retry(ms(0)), release(ms(0)), bury()].into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
-        assert_eq!(bench.settle_receipt(job.receipt, outcome.clone()).await, Settled::Applied);
+        assert_eq!(bench.settle_receipt(job.receipt, outcome.clone()).await, SettleResult::Applied);
         let known = bench.get(&job.key).await;
         assert_eq!(
             bench.settle_receipt(job.receipt, outcome.clone()).await,
-            Settled::Replayed,
+            SettleResult::Replayed,
             "{outcome:?}"
         );
-        assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Stale, "{outcome:?}");
+        assert_eq!(
+            bench.settle_receipt(job.receipt, Outcome::Complete).await,
+            SettleResult::Stale,
+            "{outcome:?}"
+        );
         assert_eq!(bench.get(&job.key).await, known);
         bench.cancel(&job.key).await;
-        assert_eq!(bench.settle_receipt(job.receipt, outcome).await, Settled::Replayed, "it took effect");
+        assert_eq!(
+            bench.settle_receipt(job.receipt, outcome).await,
+            SettleResult::Replayed,
+            "it took effect"
+        );
     }
     let job = bench.pulled("next").await;
     bench.settle_receipt(job.receipt, release(ms(0))).await;
     let next = bench.pull_one(&job.key, LONG).await;
-    assert_eq!(bench.settle_receipt(job.receipt, release(ms(0))).await, Settled::Replayed);
-    assert_eq!(bench.settle_receipt(next.receipt, Outcome::Complete).await, Settled::Applied);
-    assert_eq!(bench.settle_receipt(job.receipt, release(ms(0))).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(job.receipt, release(ms(0))).await, SettleResult::Replayed);
+    assert_eq!(bench.settle_receipt(next.receipt, Outcome::Complete).await, SettleResult::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, release(ms(0))).await, SettleResult::Stale);
 }
 
 pub(crate) async fn settles_of_many_receipts_are_answered_in_order(bench: &Workbench) {
@@ -102,8 +110,8 @@ pub(crate) async fn settles_of_many_receipts_are_answered_in_order(bench: &Workb
     items.push((pulled[0].receipt, Outcome::Complete));
     items.push((pulled[0].receipt, bury()));
     let answers = bench.store().settle_receipts(bench.shard(), &items).await.expect("settle");
-    assert_eq!(answers[..5], [Settled::Applied; 5]);
-    assert_eq!(answers[5..], [Settled::Replayed, Settled::Stale]);
+    assert_eq!(answers[..5], [SettleResult::Applied; 5]);
+    assert_eq!(answers[5..], [SettleResult::Replayed, SettleResult::Stale]);
     let mut states = Vec::new();
     for job in &pulled[..6] {
         states.push(bench.get(&job.key).await.state);
@@ -114,26 +122,30 @@ pub(crate) async fn settles_of_many_receipts_are_answered_in_order(bench: &Workb
 
 pub(crate) async fn a_stale_receipt_changes_nothing(bench: &Workbench) {
     let job = over(bench, "a").await;
-    assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
+    assert_eq!(fail(bench, job.receipt).await, SettleResult::Applied);
     bench.promote_until(1).await;
     let known = bench.get(&job.key).await;
     assert_eq!(
         bench.settle_receipt(job.receipt, Outcome::Complete).await,
-        Settled::Stale,
+        SettleResult::Stale,
         "it is ready for another"
     );
     let other = bench.pull_one(&job.key, LONG).await;
-    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Stale, "it is another's");
+    assert_eq!(
+        bench.settle_receipt(job.receipt, Outcome::Complete).await,
+        SettleResult::Stale,
+        "it is another's"
+    );
     assert_eq!(bench.get(&job.key).await.failures, known.failures);
-    assert_eq!(bench.settle_receipt(other.receipt, Outcome::Complete).await, Settled::Applied);
-    assert_eq!(bench.settle_receipt(job.receipt, bury()).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(other.receipt, Outcome::Complete).await, SettleResult::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, bury()).await, SettleResult::Stale);
 
     // Nothing but the random bits is wrong.
     let held = bench.pulled("b").await;
     let text = held.receipt.to_string();
     let guessed: Receipt = format!("{}AAAAAAAAAA", &text[..30]).parse().expect("a receipt");
     for outcome in [Outcome::Complete, retry(ms(0)), bury(), release(ms(0))] {
-        assert_eq!(bench.settle_receipt(guessed, outcome).await, Settled::Stale);
+        assert_eq!(bench.settle_receipt(guessed, outcome).await, SettleResult::Stale);
     }
     assert_eq!(bench.get(&held.key).await.state, State::Reserved);
 }
@@ -150,7 +162,7 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     until(job.deadline.plus(ms(5))).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), at_most(10)).await.expect("recover");
     assert!(recovered.expired.is_empty(), "{recovered:?}");
-    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, SettleResult::Applied);
     assert_eq!(bench.store().renew_receipt(&job.receipt, LONG, MAX_RENEWED).await.expect("renew"), None);
 }
 
@@ -210,9 +222,9 @@ pub(crate) async fn a_later_job_of_the_same_name_is_not_settled_by_an_old_receip
     })
     .await;
     bench.accept(bench.pull_job("a").content(9)).await;
-    assert_eq!(bench.settle_receipt(job.receipt, bury()).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(job.receipt, bury()).await, SettleResult::Stale);
     let again = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Stale);
-    assert_eq!(bench.settle_receipt(again.receipt, Outcome::Complete).await, Settled::Applied);
-    bench.audit().await;
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, SettleResult::Stale);
+    assert_eq!(bench.settle_receipt(again.receipt, Outcome::Complete).await, SettleResult::Applied);
+    bench.check().await;
 }

@@ -1,7 +1,7 @@
 //! Recorded attempts, side by side: of leases and receipts, with stale and repeated calls.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Attempt, Note};
+use ringback_core::contract::{Attempt, AttemptLogEntry};
 use ringback_core::job::JobKey;
 
 use super::{Pair, Times};
@@ -21,13 +21,13 @@ impl Pair {
                 {
                     let attempt =
                         Attempt { at: now(), duration: ms(1), answer: answer.into(), ..Attempt::default() };
-                    notes[0].push(Note::of(&hand[0], attempt.clone()));
-                    notes[1].push(Note::of(&hand[1], attempt));
+                    notes[0].push(AttemptLogEntry::of(&hand[0], attempt.clone()));
+                    notes[1].push(AttemptLogEntry::of(&hand[1], attempt));
                 } else if let Some(held) = self.held.get(hand.checked_rem(self.held.len()).unwrap_or(0))
                     && held[0].receipt.shard == shard
                 {
                     for (notes, job) in notes.iter_mut().zip(held) {
-                        notes.push(Note::failed(&job.receipt, Some(answer.clone())));
+                        notes.push(AttemptLogEntry::failed(&job.receipt, Some(answer.clone())));
                     }
                 }
             }

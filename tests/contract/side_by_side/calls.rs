@@ -14,7 +14,6 @@ use super::super::policies::policy;
 use super::operations::{Call, OnTopic, When};
 use super::{DESTINATIONS, Pair, TIMES, counted};
 
-/// The pause of a destination, for the tenant of a topic or for all.
 fn destination_of(topic: &Topic, n: usize, is_own: bool) -> DestinationPause {
     let scope = if is_own { TenantScope::One(topic.tenant()) } else { TenantScope::All };
     pause_of(&scope, DESTINATIONS[n])
@@ -125,7 +124,7 @@ impl Pair {
                 }
             }
             let begun = store.start_bulk(token, &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
-            let BulkStart::Bulk(redrive) = begun else { panic!("{}: too many", self.at) };
+            let BulkStart::Bulk(bulk) = begun else { panic!("{}: too many", self.at) };
             let mut count = 0;
             for shard in store.shards() {
                 let cursors = store.dead_cursors(shard, filter, None, 500).await.expect("cursors").items;
@@ -134,11 +133,11 @@ impl Pair {
                     if purge {
                         count += store.purge_many(shard, &cursors).await.expect("purge");
                     } else {
-                        store.revive_many(shard, redrive.id, &cursors).await.expect("revive");
+                        store.revive_many(shard, bulk.id, &cursors).await.expect("revive");
                     }
                 }
             }
-            let ended = store.stop_bulk(redrive.id).await.expect("stop").expect("it is known");
+            let ended = store.stop_bulk(bulk.id).await.expect("stop").expect("it is known");
             reported.push((listed, count + ended.changed));
         }
         self.moment();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard};
+use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard};
 use ringback_core::lane::Lane;
 use ringback_core::outcome::Outcome;
 
@@ -176,7 +176,8 @@ impl Pair {
     async fn settle_items(&mut self, items: Items, lateness: &Lateness) {
         for (shard, [redis, memory]) in items {
             let names: Vec<_> = redis.iter().map(|(l, o)| format!("{}: {o:?}", l.key)).collect();
-            let redis: Vec<Settled> = self.stores[0].settle(shard, redis, lateness).await.expect("settle");
+            let redis: Vec<SettleResult> =
+                self.stores[0].settle(shard, redis, lateness).await.expect("settle");
             let memory = self.stores[1].settle(shard, memory, lateness).await.expect("settle");
             self.moment();
             assert_eq!(redis, memory, "{}: {names:?}", self.at);

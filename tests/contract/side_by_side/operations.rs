@@ -94,7 +94,6 @@ pub(crate) enum Limit {
     None,
     /// Between the two longest delays.
     Far,
-    /// It has passed.
     Over,
 }
 
@@ -176,7 +175,6 @@ pub(crate) enum Op {
         ttr: Ttr,
         times: Times,
     },
-    /// A consumer settles by receipt.
     SettleReceipts {
         hands: Vec<(usize, RandomOutcome)>,
     },
@@ -190,7 +188,7 @@ pub(crate) enum Op {
         times: Times,
     },
     /// Attempts of some leases are recorded.
-    Note {
+    AttemptLogEntry {
         hands: Vec<usize>,
         times: Times,
     },
@@ -274,7 +272,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         3 => any::<usize>().prop_map(|hand| Op::RenewReceipt { hand }),
         20 => (0..WINDOW, call, times()).prop_map(|(name, call, times)| Op::Call { name, call, times }),
         8 => (prop::collection::vec(any::<usize>(), 1..4), times())
-            .prop_map(|(hands, times)| Op::Note { hands, times }),
+            .prop_map(|(hands, times)| Op::AttemptLogEntry { hands, times }),
         4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
         6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
         2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),

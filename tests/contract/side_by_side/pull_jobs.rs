@@ -15,7 +15,7 @@ use crate::contract::jobs::{BRIEFEST, LONG, With, ms};
 use crate::contract::workbench::{at_most, now, until};
 
 /// The same job reserved by a consumer, of each store.
-pub(crate) type Held = [PulledJob; 2];
+pub(crate) type ReservedPair = [PulledJob; 2];
 
 /// How long a consumer has what it takes.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +165,10 @@ impl Pair {
                 recovered.expired.iter().map(|expired| (expired.receipt, failed.clone())).collect();
             if !outcomes.is_empty() {
                 let settled = store.settle_expired(shard, &outcomes).await.expect("settle");
-                assert!(settled.iter().all(|settled| *settled == super::Settled::Applied), "{settled:?}");
+                assert!(
+                    settled.iter().all(|settled| *settled == super::SettleResult::Applied),
+                    "{settled:?}"
+                );
             }
             let mut all = expired.borrow_mut();
             let mine = &mut all[usize::from(store.kind() != kind)];

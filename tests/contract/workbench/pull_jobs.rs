@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ringback_core::contract::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, Settled};
+use ringback_core::contract::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, SettleResult};
 use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_testkit::eventually;
@@ -95,7 +95,7 @@ impl Workbench {
         self.pull_one(&key, LONG).await
     }
 
-    pub(crate) async fn settle_receipt(&self, receipt: Receipt, outcome: Outcome) -> Settled {
+    pub(crate) async fn settle_receipt(&self, receipt: Receipt, outcome: Outcome) -> SettleResult {
         let settled = self.store.settle_receipts(self.shard, &[(receipt, outcome)]).await;
         settled.expect("settle").remove(0)
     }

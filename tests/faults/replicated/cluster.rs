@@ -18,7 +18,6 @@ fn options(shards: &str) -> StackOptions {
     options.env("RINGBACK_DURABILITY", "replicated").count(Role::Carrier, 0).count(Role::Notifier, 0)
 }
 
-/// Pull jobs of a name.
 fn jobs(name: &str) -> Vec<Value> {
     (0..JOBS).map(|n| json!({"topic": TOPIC, "id": format!("{name}-{n}"), "delay": "1h"})).collect()
 }
@@ -50,7 +49,7 @@ async fn all_shards_of_a_master_whose_replica_lagged_and_took_over_take_jobs_aga
     all_accepted(&stack, &jobs("after")).await;
     stack.ready(RECOVERY).await;
     assert_eq!(stack.stats().await["states"]["delayed"], 2 * JOBS);
-    assert!(stack.audit().await.loss.is_none());
+    assert!(stack.check().await.loss.is_none());
     still_the_same_processes(&mut stack);
 }
 

@@ -61,7 +61,7 @@ async fn nothing_acknowledged_is_lost_when_the_master_is_cut_off_from_its_replic
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
     for stack in [&mut near, &mut far] {
         stack.ready(RECOVERY).await;
-        assert!(stack.audit().await.loss.is_none());
+        assert!(stack.check().await.loss.is_none());
         still_the_same_processes(stack);
     }
 }

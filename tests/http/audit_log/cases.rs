@@ -186,21 +186,14 @@ fn dead_jobs() -> Vec<Case> {
             json!({"target": target("revive"), "count": 1}),
         ),
         naming(
-            "revival",
+            "bulk",
             case(
                 "revive_dead",
                 Method::POST,
                 "/v1/topics/pay/dead/revive",
                 json!({"reason": "nobody-has-it"}),
-                json!({"target": {"topic": "pay"}, "after": {"rate": 100, "reason": "nobody-has-it"}}),
+                json!({"target": {"topic": "pay"}, "after": {"rate": 100, "action": "revive"}}),
             ),
-        ),
-        case(
-            "stop_revival",
-            Method::DELETE,
-            "/v1/topics/pay/revivals/{revival}",
-            none(),
-            json!({"target": {"topic": "pay", "revival": "{revival}"}, "count": 0}),
         ),
         case(
             "purge_dead",

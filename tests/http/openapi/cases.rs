@@ -34,12 +34,12 @@ impl Case {
     }
 }
 
-/// Valid values of path parameters: the names of an existing job, a receipt that holds one, and a redrive.
+/// Valid values of path parameters: the names of an existing job, a receipt that holds one, and a bulk operation.
 pub(crate) struct Names {
     pub(crate) topic: String,
     pub(crate) id: String,
     pub(crate) receipt: String,
-    pub(crate) revival: String,
+    pub(crate) bulk: String,
 }
 
 impl Names {
@@ -48,7 +48,7 @@ impl Names {
             "topic" => &self.topic,
             "id" => &self.id,
             "receipt" => &self.receipt,
-            "revival" | "bulk" => &self.revival,
+            "bulk" => &self.bulk,
             // One that this test does not know is named as nothing in particular.
             _ => "t",
         }

@@ -38,7 +38,7 @@ async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static s
         "/v1/topics/shared",
         "/v1/topics/shared/dead",
         "/v1/topics/of-a/secrets",
-        "/v1/topics/of-a/revivals",
+        "/v1/bulk",
         "/v1/topics/of-a/dead",
         "/v1/jobs/of-a/failed/attempts",
     ] {
@@ -47,7 +47,7 @@ async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static s
     all
 }
 
-/// Gives a tenant jobs in each state, a policy, a secret, a credential and a revival. Returns what names them.
+/// Gives a tenant jobs in each state, a policy, a secret, a credential and a bulk operation. Returns what names them.
 async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec<Named> {
     let accept = async |job: Value| caller.post(stack, "/v1/jobs", &job).await.expect(201);
     let marked = |text: &str| json!(format!("{only}-{text}"));
@@ -79,9 +79,9 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
     }
     let none = json!({"reason": "none-has-it"});
     let revive = format!("/v1/topics/{own}/dead/revive");
-    let revival = caller.post(stack, &revive, &none).await.expect(202);
-    eventually(SOON, "the revival is over", async || {
-        let path = format!("/v1/topics/{own}/revivals/{}", revival["id"].as_str().expect("an id"));
+    let bulk = caller.post(stack, &revive, &none).await.expect(202);
+    eventually(SOON, "the bulk operation is over", async || {
+        let path = format!("/v1/bulk/{}", bulk["id"].as_str().expect("an id"));
         let found = caller.get(stack, &path).await.expect(200);
         if found["state"] == "done" { Ok(()) } else { Err(found) }
     })
@@ -98,14 +98,13 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
         named("{topic}", &json!(own), "nobodys"),
         named("{id}", &json!(only), "nobodys-job"),
         named("{receipt}", &json!(receipt), &format!("{}AAAA", &receipt[..receipt.len() - 4])),
-        named("{revival}", &revival["id"], "00000000000000ff"),
+        named("{bulk}", &bulk["id"], "00000000000000ff"),
         named("{secret}", &secret["id"], "sec_nobodys"),
         named("{credential}", &json!(only), "nobodys-credential"),
         named("{host}", &json!(host), "nobodys.example"),
     ]
 }
 
-/// A body that an operation takes.
 fn body_of(operation: &str, topic: &str, id: &str, receipt: &str) -> Option<Value> {
     let job = json!({"topic": topic, "id": id, "url": "http://127.0.0.1:9/", "delay": "2h"});
     Some(match operation {
@@ -153,7 +152,7 @@ async fn no_operation_shows_or_touches_what_belongs_to_another_tenant() {
             for method in METHODS.iter().filter(|method| item.get(**method).is_some()) {
                 let operation = item[*method]["operationId"].as_str().expect("an id");
                 // They stream without an end, or are the operator's, which a test of their own covers.
-                if operation == "events" || path.starts_with("/v1/keys") || path.starts_with("/v1/audit") {
+                if operation == "events" || path.starts_with("/v1/keys") || path.starts_with("/v1/check") {
                     continue;
                 }
                 let filled = |pick: &dyn Fn(&Named) -> String| {

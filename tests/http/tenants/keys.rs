@@ -212,11 +212,11 @@ async fn calls_without_a_valid_key_learn_nothing_and_a_key_chooses_no_tenant() {
     own.get(&stack, "/v1/topics").await.expect(200);
     Caller::root(Some("bcme")).get(&stack, "/v1/topics").await.expect(200);
     for (path, body) in
-        [("/v1/keys", json!({"scopes": ["read"]})), ("/v1/audit/accept-loss", json!({"run_id": "a"}))]
+        [("/v1/keys", json!({"scopes": ["read"]})), ("/v1/check/accept-loss", json!({"run_id": "a"}))]
     {
         caller.post(&stack, path, &body).await.expect(403);
     }
-    caller.get(&stack, "/v1/audit").await.expect(403);
+    caller.get(&stack, "/v1/check").await.expect(403);
 }
 
 #[tokio::test]

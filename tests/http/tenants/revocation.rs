@@ -73,12 +73,12 @@ async fn jobs_that_come_as_the_key_ends_are_given_to_others_unharmed() {
 }
 
 /// A call of which half of the body has been sent.
-struct Begun {
+struct HalfSentCall {
     stream: TcpStream,
     rest: String,
 }
 
-impl Begun {
+impl HalfSentCall {
     async fn new(stack: &Stack, caller: &Caller, method: &Method, path: &str, body: &str) -> Self {
         let address = stack.url("").strip_prefix("http://").expect("plain http").to_owned();
         let mut stream = TcpStream::connect(&address).await.expect("a connection");
@@ -129,7 +129,7 @@ async fn a_call_whose_body_comes_after_its_key_was_deleted_changes_nothing() {
         let before = possessions(&stack, &root).await;
         let mut all = Vec::new();
         for (method, path, body) in &calls {
-            all.push((path, Begun::new(&stack, &caller, method, path, body).await));
+            all.push((path, HalfSentCall::new(&stack, &caller, method, path, body).await));
         }
         delete(&stack, &key).await;
         eventually(SOON, "the key is refused", async || {
@@ -145,7 +145,6 @@ async fn a_call_whose_body_comes_after_its_key_was_deleted_changes_nothing() {
     }
 }
 
-/// What a tenant has.
 async fn possessions(stack: &Stack, root: &Caller) -> Vec<Value> {
     let mut found = Vec::new();
     let paths = ["/v1/jobs", "/v1/schedules", "/v1/credentials", "/v1/bulk", "/v1/topics/t/secrets"];

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Caller, ROOT};
 
 #[tokio::test]
-async fn a_tenant_leaves_half_of_the_revivals_to_the_others() {
+async fn a_tenant_leaves_half_of_the_bulk_operations_to_the_others() {
     // Without a carrier they go on for ever.
     for options in StackOptions::api_on_each_store() {
         let stack = options.env("RINGBACK_ROOT_KEY", ROOT).start().await;
@@ -35,7 +35,7 @@ async fn a_tenant_leaves_half_of_the_revivals_to_the_others() {
             begin(&root, n).await.expect(202);
         }
         assert!(begin(&root, 4).await.expect(409)["detail"].to_string().contains("16 bulk operations"));
-        let path = format!("/v1/topics/t0/revivals/{}", first.expect("one"));
+        let path = format!("/v1/bulk/{}", first.expect("one"));
         greedy.send(&stack, Method::DELETE, &path, None).await.expect(200);
         begin(&greedy, 9).await.expect(409);
         begin(&root, 9).await.expect(202);

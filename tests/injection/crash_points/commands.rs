@@ -124,7 +124,6 @@ fn assert_killed(output: &Output, point: &str) {
     assert_eq!(output.status.signal(), Some(9), "{point}: {output:?}");
 }
 
-/// The jobs of a backup.
 fn jobs(file: &Path) -> Vec<String> {
     let text = fs::read_to_string(file).expect("a backup");
     text.lines().filter(|line| line.contains("job-")).map(str::to_owned).collect()

@@ -10,7 +10,6 @@ use ringback_testkit::{Answer, Script, Sink};
 use serde_json::json;
 use tokio::time::sleep;
 
-/// The topics of the load.
 pub(crate) const TOPICS: [&str; 2] = ["push", "pull"];
 
 /// How long a client pauses between two jobs.
@@ -83,7 +82,6 @@ impl Load {
         }
     }
 
-    /// Finishes pull jobs for ever.
     pub(crate) async fn finish_pull_jobs(&self) {
         loop {
             let ask = json!({"max": 50, "wait": "200ms", "ttr": "1s"});

@@ -12,12 +12,12 @@ use crate::sources::{root, sources};
 
 /// Calls that a sound installation never makes: they repair damage, or accept a loss. `repairs` sweeps them.
 const REPAIRS: [&str; 8] = [
-    "audit_confirm",
-    "audit_repair",
-    "audit_count",
-    "audit_index",
-    "audit_due",
-    "audit_slot",
+    "check_confirm",
+    "check_repair",
+    "check_count",
+    "check_index",
+    "check_due",
+    "check_slot",
     "lose",
     "accept_loss",
 ];
@@ -105,7 +105,6 @@ impl Plan {
         Self { wanted: vec!["nothing".to_owned()], ..plan }
     }
 
-    /// Gives the plan to all processes of a stack.
     pub(crate) fn give(&self, options: StackOptions) -> StackOptions {
         let file = |name: &str| self.dir.path().join(name).display().to_string();
         options.env("FAULT_PLAN", &file("plan")).env("FAULT_LOG", &file("log"))
@@ -158,7 +157,6 @@ fn sides(call: &str) -> [String; 2] {
     ["before", "after"].map(|side| format!("store.{call}.{side}"))
 }
 
-/// The points of the commands.
 pub(crate) fn command_points() -> Vec<String> {
     let is_of_command = |point: &String| COMMANDS.iter().any(|command| point.starts_with(command));
     points().into_iter().filter(is_of_command).collect()

@@ -90,11 +90,11 @@ impl Tour {
         self.call(n, Method::DELETE, &format!("topics/late/dead/two-{n}"), None).await;
         let begun = self.post(n, "topics/late/dead/revive", &json!({"rate": 100_000})).await;
         let id = begun.and_then(|answer| Some(answer["id"].as_str()?.to_owned()));
-        self.call(n, Method::GET, "topics/late/revivals", None).await;
+        self.call(n, Method::GET, "bulk", None).await;
         if let Some(id) = id {
-            self.call(n, Method::GET, &format!("topics/late/revivals/{id}"), None).await;
+            self.call(n, Method::GET, &format!("bulk/{id}"), None).await;
             if n % 3 == 2 {
-                self.call(n, Method::DELETE, &format!("topics/late/revivals/{id}"), None).await;
+                self.call(n, Method::DELETE, &format!("bulk/{id}"), None).await;
             }
         }
         if n % 3 == 1 {
@@ -186,13 +186,13 @@ impl Tour {
             "export",
             "export/topics",
             "stats",
-            "audit",
+            "check",
             "audit-log",
             "jobs?state=ready",
         ] {
             self.call(0, Method::GET, path, None).await;
         }
-        self.call(1, Method::POST, "audit/repair", None).await;
+        self.call(1, Method::POST, "check/repair", None).await;
         for admin in &self.admins {
             self.recorded.other(Method::GET, &format!("{admin}/metrics"), None).await;
         }

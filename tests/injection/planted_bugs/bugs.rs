@@ -4,7 +4,11 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use Invariant::{I1, I2, I3, I4, I5, I6, I7, I8, I10, I11, I12, I13, I14, I15, I16, I17, I19, I22, I23, I24};
+use Invariant::{
+    AttemptNumbers, ContentUnchanged, CountsAgree, DeadWithReason, DurableAccept, Fencing, LatenessKnown,
+    Liveness, LossNoticed, NoSecondJob, NoUnexplainedRepeat, NotAfterCancel, NotEarly, NothingLost, OneLease,
+    OnlySuccessCompletes, RecordsIndexed, RetryTimes, StaleReceipts, WebhookHeaders,
+};
 use ringback_testkit::history::Invariant;
 use ringback_testkit::{HttpChanges, HttpMessage};
 
@@ -42,7 +46,6 @@ macro_rules! bugs {
         submits { $($submit:literal $in:ident [$($wrongs:ident)+] $change:ident: $changed:expr;)* }
         others { $($other:literal $during:ident [$($rules:ident)+] $place:expr;)* }
     ) => {
-        /// All bugs.
         pub(crate) const BUGS: &[Bug] = &[
             $(Bug { name: $name, scenario: $run, violates: &[$($violates),+],
                 place: Place::Scripts(&[$(($right, $wrong)),+]) },)*
@@ -62,9 +65,8 @@ const RETRY_AT: &str = "local at = NOW_UP + outcomes.delay(o)";
 const PUSH: &str = "ready.push(lane, entries, 'RPUSH')";
 
 /// Less than the shortest timeout of an attempt.
-const PATIENCE: Duration = Duration::from_millis(100);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Replaces an answer with a status of a range.
 fn replace(answer: &mut Option<HttpMessage>, statuses: Range<u16>, by: u16) {
     if answer.as_ref().is_some_and(|answer| statuses.contains(&answer.status())) {
         *answer = Some(HttpMessage::answer(by));
@@ -94,63 +96,63 @@ fn ignore_first_success(request: &HttpMessage, answer: &mut Option<HttpMessage>)
 
 bugs! {
     scripts {
-        "accepted-not-counted" Calm [I11] "shard.count('accepted', n)" => "shard.count('accepted', n - 1)";
-        "cancel-changes-nothing" Calm [I4] "  cancel(loc, raw, s, lane, from)" =>
+        "accepted-not-counted" Calm [CountsAgree] "shard.count('accepted', n)" => "shard.count('accepted', n - 1)";
+        "cancel-changes-nothing" Calm [NotAfterCancel] "  cancel(loc, raw, s, lane, from)" =>
             "  if from then return {CANCELLED, maybe_in_flight} end";
-        "cancel-ignores-reserved" Calm [I4] "jobs.put(loc, state.with_cancel(s))" => "";
-        "cancel-request-forgotten" Calm [I4] "    elseif state.is_cancel_requested(s) then\n      ends(loc" =>
+        "cancel-ignores-reserved" Calm [NotAfterCancel] "jobs.put(loc, state.with_cancel(s))" => "";
+        "cancel-request-forgotten" Calm [NotAfterCancel] "    elseif state.is_cancel_requested(s) then\n      ends(loc" =>
             "    elseif false then\n      ends(loc";
-        "conflict-is-repetition" Calm [I14] "local status = record.hash(raw) == hash and 200 or 409" =>
+        "conflict-is-repetition" Calm [NoSecondJob] "local status = record.hash(raw) == hash and 200 or 409" =>
             "local status = 200";
-        "counted-again-when-repeated" Disturbed [I11] "answer = known and tombs.lease(known) == lease and REPLAYED" =>
+        "counted-again-when-repeated" Disturbed [CountsAgree] "answer = known and tombs.lease(known) == lease and REPLAYED" =>
             "answer = known and tombs.lease(known) == lease and (shard.count('done', 1) or REPLAYED)";
-        "dead-letter-not-indexed" Calm [I10]
+        "dead-letter-not-indexed" Calm [RecordsIndexed]
             "    elseif kind == BURY then\n      dead[#dead + 1] = dead_letters.entry(loc, lane)" =>
             "    elseif kind == BURY then";
-        "delay-ignored" Calm [I3] DUE => "return NOW";
+        "delay-ignored" Calm [NotEarly] DUE => "return NOW";
         // As by a process whose clock is behind.
-        "due-by-another-clock" Calm [I3] DUE => "return at > 0 and NOW_UP - 300 + at or NOW - 300";
-        "due-truncated-to-seconds" Calm [I3] DUE =>
+        "due-by-another-clock" Calm [NotEarly] DUE => "return at > 0 and NOW_UP - 300 + at or NOW - 300";
+        "due-truncated-to-seconds" Calm [NotEarly] DUE =>
             "return at > 0 and math.floor((NOW_UP + at) / 1000) * 1000 or NOW";
-        // An empty store takes on the life that its callers know, and nobody compares counts.
-        "empty-store-accepted" Disturbed [I24]
-            "stored[3] = unique()" => "stored[3] = args[4] ~= '' and args[4] or unique()",
+        // An empty store takes on the generation that its callers know, and no process compares counts.
+        "empty-store-accepted" Disturbed [LossNoticed]
+            "generation = unique()" => "generation = args[3] ~= '' and args[3] or unique()",
             "if fields.accepted < known_accepted then" => "if false then",
             "return {fields.accepted, run_id()}" => "return {9000000000, run_id()}";
-        "expired-lease-kept" Calm [I17] "if at <= NOW and #over < limit then" => "if limit < 0 then";
-        "failures-counted-twice" Calm [I16]
+        "expired-lease-kept" Calm [Liveness] "if at <= NOW and #over < limit then" => "if limit < 0 then";
+        "failures-counted-twice" Calm [DeadWithReason]
             "goes_on_later(loc, state.with_failure(s, sub(o, 9)), o, lane, lease)" =>
             "goes_on_later(loc, state.with_failure(state.with_failure(s, sub(o, 9)), sub(o, 9)), o, lane, lease)";
-        "fence-from-a-lost-counter" Disturbed [I7] "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1";
-        "fence-not-compared" Disturbed [I7] "return fields.epoch ~= tonumber(epoch)" => "return false";
+        "fence-from-a-lost-counter" Disturbed [Fencing] "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1";
+        "fence-not-compared" Disturbed [Fencing] "return fields.epoch ~= tonumber(epoch)" => "return false";
         // As by a look at the job in a call before.
-        "idempotency-not-atomic" Calm [I14] TAKEN =>
+        "idempotency-not-atomic" Calm [NoSecondJob] TAKEN =>
             "local known = records[loc] and read('>I6', records[loc], 7) + 50 <= NOW or tombstones[loc]
              if known then return arrivals.taken(loc, rest) end";
-        "lease-is-timeout" Calm [I6 I8 I5 I16]
+        "lease-is-timeout" Calm [RetryTimes OneLease AttemptNumbers DeadWithReason]
             "min(timeout == 0 and default or timeout, longest) + margin end" =>
             "min(timeout == 0 and default or timeout, longest) end";
-        "lease-too-short" Calm [I8 I13 I6 I11] "pack('>I8', grant.last), NOW_UP + length" =>
+        "lease-too-short" Calm [OneLease NoUnexplainedRepeat RetryTimes CountsAgree] "pack('>I8', grant.last), NOW_UP + length" =>
             "pack('>I8', grant.last), NOW_UP + 50";
         // That of a delay of 400 ms, which is added by the process.
-        "no-jitter" Calm [I6] RETRY_AT =>
+        "no-jitter" Calm [RetryTimes] RETRY_AT =>
             "local wait = outcomes.delay(o)
              local at = NOW_UP + (wait > 400 and wait <= 800 and 400 or wait)";
-        "popped-and-not-pushed" Calm [I1 I10] PUSH => "if n > 1 then ready.push(lane, entries, 'RPUSH') end";
-        "promoted-early" Calm [I3] "local bound = fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW" =>
+        "popped-and-not-pushed" Calm [NothingLost RecordsIndexed] PUSH => "if n > 1 then ready.push(lane, entries, 'RPUSH') end";
+        "promoted-early" Calm [NotEarly] "local bound = fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW" =>
             "local bound = NOW + 150";
-        "released-is-done" Calm [I1] "    if kind == COMPLETE then\n      ends(loc" =>
+        "released-is-done" Calm [NothingLost] "    if kind == COMPLETE then\n      ends(loc" =>
             "    if kind == COMPLETE or kind == 4 then\n      ends(loc";
-        "renewal-forgotten" Calm [I8] "jobs.put(loc, state.with_deadline(s, deadline))\n  jobs.save()" => "";
-        "repeated-submit-makes-a-job" Calm [I14] TAKEN => "";
-        "retries-at-one-time" Calm [I6] RETRY_AT => "local at = ceil((NOW_UP + outcomes.delay(o)) / 500) * 500";
-        "retry-at-once" Calm [I6] RETRY_AT => "local at = NOW_UP";
-        "retry-not-scheduled" Calm [I10]
+        "renewal-forgotten" Calm [OneLease] "jobs.put(loc, state.with_deadline(s, deadline))\n  jobs.save()" => "";
+        "repeated-submit-makes-a-job" Calm [NoSecondJob] TAKEN => "";
+        "retries-at-one-time" Calm [RetryTimes] RETRY_AT => "local at = ceil((NOW_UP + outcomes.delay(o)) / 500) * 500";
+        "retry-at-once" Calm [RetryTimes] RETRY_AT => "local at = NOW_UP";
+        "retry-not-scheduled" Calm [RecordsIndexed]
             "    schedule.add(lane, at, schedule.entry(loc, six(at)))\n    goes_on(" => "    goes_on(";
-        "stale-receipt-accepted" Calm [I15] "if state.code(s) ~= RESERVED or state.receipt(s) ~= held then" =>
+        "stale-receipt-accepted" Calm [StaleReceipts] "if state.code(s) ~= RESERVED or state.receipt(s) ~= held then" =>
             "if state.code(s) ~= RESERVED then";
         // The second call is made with the next one of the same carrier.
-        "two-call-move" Disturbed [I1 I10 I17]
+        "two-call-move" Disturbed [NothingLost RecordsIndexed Liveness]
             PUSH => "ready.taken[#ready.taken + 1] = {lane, entries}",
             "local left, promoted = tonumber(args[2]), 0" =>
             "local left, promoted = tonumber(args[2]), 0
@@ -160,28 +162,28 @@ bugs! {
              ready.taken, ready.taken_by = {}, args[1]";
     }
     callbacks {
-        "acknowledged-before-post" [I1] instead: Some(200);
-        "attempt-not-raised" [I7] request: |request| request.set("ringback-attempt", "1");
-        "body-serialised-again" [I2] request: |request| request.body.retain(|byte| *byte != b' ');
-        "broken-is-success" [I12] answer: |_, answer| accept(answer);
-        "client-error-is-gone" [I16] answer: |_, answer| replace(answer, 400..500, 410);
-        "connection-kept-after-extra-bytes" [I12] keeps_extra_bytes: true;
-        "due-time-missing" [I19] request: |request| request.remove("ringback-due-at");
-        "query-cut-off" [I2] request: |request| request.first_line = request.first_line.replace("?x=1", "");
-        "redirect-is-success" [I12] answer: |_, answer| replace(answer, 300..400, 200);
-        "retry-after-ignored" [I6] answer: |_, answer| answer.iter_mut().for_each(|answer| answer.remove("retry-after"));
-        "success-is-failure" [I13] answer: ignore_first_success;
-        "timeout-is-success" [I12] answer: |_, answer| accept(answer), patience: PATIENCE;
-        "webhook-id-per-attempt" [I22] request: id_of_attempt;
-        "webhook-timestamp-in-milliseconds" [I22] request: stamp_in_milliseconds;
+        "acknowledged-before-post" [NothingLost] instead: Some(200);
+        "attempt-not-raised" [Fencing] request: |request| request.set("ringback-attempt", "1");
+        "body-serialised-again" [ContentUnchanged] request: |request| request.body.retain(|byte| *byte != b' ');
+        "broken-is-success" [OnlySuccessCompletes] answer: |_, answer| accept(answer);
+        "client-error-is-gone" [DeadWithReason] answer: |_, answer| replace(answer, 400..500, 410);
+        "connection-kept-after-extra-bytes" [OnlySuccessCompletes] keeps_extra_bytes: true;
+        "due-time-missing" [LatenessKnown] request: |request| request.remove("ringback-due-at");
+        "query-cut-off" [ContentUnchanged] request: |request| request.first_line = request.first_line.replace("?x=1", "");
+        "redirect-is-success" [OnlySuccessCompletes] answer: |_, answer| replace(answer, 300..400, 200);
+        "retry-after-ignored" [RetryTimes] answer: |_, answer| answer.iter_mut().for_each(|answer| answer.remove("retry-after"));
+        "success-is-failure" [NoUnexplainedRepeat] answer: ignore_first_success;
+        "timeout-is-success" [OnlySuccessCompletes] answer: |_, answer| accept(answer), timeout: ANSWER_TIMEOUT;
+        "webhook-id-per-attempt" [WebhookHeaders] request: id_of_attempt;
+        "webhook-timestamp-in-milliseconds" [WebhookHeaders] request: stamp_in_milliseconds;
     }
     submits {
-        "dropped-when-memory-is-full" Disturbed [I1 I23] answer: |_, answer| replace(answer, 500..600, 201);
-        "idempotency-key-ignored" Calm [I14] request: |request| request.remove("idempotency-key");
+        "dropped-when-memory-is-full" Disturbed [NothingLost DurableAccept] answer: |_, answer| replace(answer, 500..600, 201);
+        "idempotency-key-ignored" Calm [NoSecondJob] request: |request| request.remove("idempotency-key");
     }
     others {
-        "library-not-loaded-again" Disturbed [I17] Place::NotLoadedAgain;
-        "one-retry-too-few" Calm [I16] Place::Retry("100ms");
-        "one-retry-too-many" Calm [I5] Place::Retry("100ms 200ms 200ms");
+        "library-not-loaded-again" Disturbed [Liveness] Place::NotLoadedAgain;
+        "one-retry-too-few" Calm [DeadWithReason] Place::Retry("100ms");
+        "one-retry-too-many" Calm [AttemptNumbers] Place::Retry("100ms 200ms 200ms");
     }
 }

@@ -219,9 +219,9 @@ impl Run {
             }
             sleep(PAUSE).await;
         }
-        if let Some(loss) = stack.audit().await.loss {
+        if let Some(loss) = stack.check().await.loss {
             let accepted = json!({"run_id": loss.run_id});
-            let url = format!("{}/v1/audit/accept-loss", self.api);
+            let url = format!("{}/v1/check/accept-loss", self.api);
             self.recorded.other(Method::POST, &url, Some(&accepted)).await;
         }
         self.recorded.healed(fault);

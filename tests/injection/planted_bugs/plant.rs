@@ -14,7 +14,6 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// The URL of a path of the receiver.
     pub(crate) fn receiver(&self, path: &str) -> String {
         format!("{}{path}", self.receiver)
     }

@@ -10,7 +10,7 @@ use ringback_testkit::{RedisErrors, RedisFault, eventually};
 use serde_json::{Value, json};
 
 use super::requests::Request;
-use super::table::{OF_OTHERS, Outcome};
+use super::table::{ErrorEffect, OF_OTHERS};
 
 /// A body that is stored beside its record.
 const LARGE: usize = 100_000;
@@ -38,7 +38,7 @@ impl Client<'_> {
         proxy: &RedisErrors,
         call: &str,
         (name, fault): (&str, RedisFault),
-        wanted: Outcome,
+        wanted: ErrorEffect,
         round: &str,
     ) -> Option<String> {
         let mut tries = 0;
@@ -49,7 +49,8 @@ impl Client<'_> {
             let (status, answer) = self.send(&request).await;
             // A repair counts nothing while jobs move, and another role may be faster.
             let was_made = proxy.left().is_empty();
-            let was_of_other = OF_OTHERS.contains(&call) && wanted == Outcome::Unavailable && status == 200;
+            let was_of_other =
+                OF_OTHERS.contains(&call) && wanted == ErrorEffect::Unavailable && status == 200;
             if was_made && !was_of_other || tries == TRIES {
                 break (request, status, answer);
             }
@@ -58,10 +59,10 @@ impl Client<'_> {
         let is_unavailable = status == 503 && answer.contains("\"detail\"");
         let is_served = (200..300).contains(&status) || call == "accept_loss" && status == 409;
         let is_right = match wanted {
-            Outcome::Unavailable => is_unavailable,
-            Outcome::Served => is_served,
-            Outcome::Either => is_unavailable || is_served,
-            Outcome::Repeated => false,
+            ErrorEffect::Unavailable => is_unavailable,
+            ErrorEffect::Served => is_served,
+            ErrorEffect::Either => is_unavailable || is_served,
+            ErrorEffect::Repeated => false,
         };
         let was_made = proxy.left().is_empty();
         proxy.disarm();

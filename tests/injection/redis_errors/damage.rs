@@ -50,7 +50,7 @@ impl Client<'_> {
     pub(crate) async fn lose_accepted(&self) {
         let shard = format!("{}:shard", self.base().await);
         let count = async |n: i64| self.ask::<(), _>("HINCRBY", (&shard, "accepted", n)).await;
-        let audit = (Method::GET, format!("{}/v1/audit", self.api), None);
+        let check = (Method::GET, format!("{}/v1/check", self.api), None);
         let far = json!({"topic": "far", "id": "known", "url": "http://127.0.0.1:9/", "delay": "1h"});
         let submit = (Method::POST, format!("{}/v1/jobs", self.api), Some(far));
         let run_id = eventually(SOON, "the loss is noticed", async || {
@@ -58,17 +58,17 @@ impl Client<'_> {
             self.send(&submit).await;
             count(-1).await;
             self.send(&submit).await;
-            let (_, audit) = self.send(&audit).await;
-            let audit: Value = serde_json::from_str(&audit).unwrap_or_default();
-            let Some(run_id) = audit["loss"]["run_id"].as_str() else {
+            let (_, check) = self.send(&check).await;
+            let check: Value = serde_json::from_str(&check).unwrap_or_default();
+            let Some(run_id) = check["loss"]["run_id"].as_str() else {
                 count(1).await;
-                return Err(audit.to_string());
+                return Err(check.to_string());
             };
             Ok(run_id.to_owned())
         })
         .await;
         let accepted = json!({"run_id": run_id});
-        self.ok("POST", "audit/accept-loss", accepted).await;
+        self.ok("POST", "check/accept-loss", accepted).await;
         count(1).await;
         // Two losses in one run of a server are one.
         let installation: Vec<String> = self.ask("KEYS", "*:install").await;
@@ -77,7 +77,7 @@ impl Client<'_> {
 
     /// Repairs until all is clean.
     pub(crate) async fn repaired(&self) {
-        let repair = (Method::POST, format!("{}/v1/audit/repair", self.api), None);
+        let repair = (Method::POST, format!("{}/v1/check/repair", self.api), None);
         eventually(SOON, "a repair finds nothing more", async || match self.send(&repair).await {
             (200, answer) if answer.contains("\"clean\":true") => Ok(()),
             other => Err(format!("{other:?}")),

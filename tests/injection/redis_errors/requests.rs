@@ -46,13 +46,13 @@ impl Client<'_> {
             "read_audit_log" => (Method::GET, path("audit-log"), None),
             "archive_status" => (Method::GET, path("archive"), None),
             "attach_archive" => (Method::DELETE, path("archive?drop=true"), None),
-            "accept_loss" => (Method::POST, path("audit/accept-loss"), Some(json!({"run_id": "0123abcd"}))),
-            "audit_confirm" | "audit_repair" | "audit_count" => {
+            "accept_loss" => (Method::POST, path("check/accept-loss"), Some(json!({"run_id": "0123abcd"}))),
+            "check_confirm" | "check_repair" | "check_count" => {
                 self.damage(id).await;
-                (Method::POST, path("audit/repair"), None)
+                (Method::POST, path("check/repair"), None)
             }
-            "audit_slots" => (Method::POST, path("audit/repair"), None),
-            _ if call.starts_with("audit_") => (Method::GET, path("audit"), None),
+            "check_slots" => (Method::POST, path("check/repair"), None),
+            _ if call.starts_with("audit_") => (Method::GET, path("check"), None),
             "pull" | "lease_info" | "settle_receipts" | "renew" => self.of_consumer(call, id).await,
             "revive" | "purge" | "purge_many" | "dead" | "begin_bulk" | "bulks" => {
                 self.of_dead_jobs(call, id).await
@@ -96,7 +96,7 @@ impl Client<'_> {
             "purge_many" => (Method::DELETE, format!("{topic}/dead"), None),
             "dead" => (Method::GET, format!("{topic}/dead"), None),
             "begin_bulk" => (Method::POST, format!("{topic}/dead/revive"), Some(json!({}))),
-            _ => (Method::GET, format!("{topic}/revivals"), None),
+            _ => (Method::GET, format!("{}/v1/bulk", self.api), None),
         }
     }
 
@@ -114,7 +114,7 @@ impl Client<'_> {
             "change_schedules" => (Method::POST, format!("{url}/pause"), None),
             "unlist_schedule" => (Method::DELETE, url, None),
             "fire" => (Method::POST, format!("{url}/run"), None),
-            _ => (Method::GET, format!("{}/v1/audit", self.api), None),
+            _ => (Method::GET, format!("{}/v1/check", self.api), None),
         }
     }
 

@@ -40,18 +40,18 @@ pub(crate) const ANSWERED: [&str; 59] = [
     "topics",
     "HGET",
     "accept_loss",
-    "audit_shard",
-    "audit_jobs",
-    "audit_states",
-    "audit_tags",
-    "audit_lanes",
+    "check_shard",
+    "check_jobs",
+    "check_states",
+    "check_tags",
+    "check_lanes",
     "audit_entries",
-    "audit_lists",
-    "audit_confirm",
-    "audit_repair",
-    "audit_count",
-    "audit_slots",
-    "audit_schedules",
+    "check_lists",
+    "check_confirm",
+    "check_repair",
+    "check_count",
+    "check_slots",
+    "check_schedules",
     "unlisted_schedules",
     "list_schedule",
     "list_schedules",
@@ -93,7 +93,7 @@ pub(crate) const REPEATED: [&str; 48] = [
     "take_bulk",
     "keep_bulk",
     "end_bulk",
-    "redrive_jobs",
+    "revive_many",
     "versions",
     "bulk_cancel",
     "bulk_run",
@@ -110,9 +110,9 @@ pub(crate) const REPEATED: [&str; 48] = [
     "accepted",
     "install",
     "lose",
-    "audit_index",
-    "audit_due",
-    "audit_slot",
+    "check_index",
+    "check_due",
+    "check_slot",
     "GET",
     "GETRANGE",
     "HKEYS",
@@ -177,7 +177,7 @@ const NOT_FOUND: &str = "ERR Function not found";
 
 /// What comes of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ErrorEffect {
     /// The API answers 503, with a `detail` that says whether the outcome is known; the same request then succeeds.
     Unavailable,
     /// The call is made again at once, so the caller sees no error.
@@ -192,19 +192,19 @@ pub(crate) enum Outcome {
 const WITH_TOKEN: [&str; 4] = ["reschedule", "run", "revive", "begin_bulk"];
 
 /// The outcome of an error at a call.
-pub(crate) fn outcome(call: &str, fault: RedisFault) -> Outcome {
+pub(crate) fn outcome(call: &str, fault: RedisFault) -> ErrorEffect {
     match fault {
-        _ if REPEATED.contains(&call) => Outcome::Repeated,
+        _ if REPEATED.contains(&call) => ErrorEffect::Repeated,
         // Plain commands need no library.
-        Error(NOT_FOUND) if call.bytes().all(|byte| byte.is_ascii_uppercase()) => Outcome::Unavailable,
+        Error(NOT_FOUND) if call.bytes().all(|byte| byte.is_ascii_uppercase()) => ErrorEffect::Unavailable,
         // The library is loaded again.
-        Error(NOT_FOUND) => Outcome::Served,
-        _ if call.starts_with("audit_") || call == "unlisted_schedules" => Outcome::Either,
+        Error(NOT_FOUND) => ErrorEffect::Served,
+        _ if call.starts_with("audit_") || call == "unlisted_schedules" => ErrorEffect::Either,
         // Would fail again.
         Error(line) if ["OOM", "READONLY", "NOAUTH", "NOPERM"].iter().any(|code| line.starts_with(code)) => {
-            Outcome::Unavailable
+            ErrorEffect::Unavailable
         }
-        Error(_) | Close | CloseAfter | Garbage | Half if WITH_TOKEN.contains(&call) => Outcome::Served,
-        Error(_) | Swallow | Close | CloseAfter | Garbage | Half => Outcome::Unavailable,
+        Error(_) | Close | CloseAfter | Garbage | Half if WITH_TOKEN.contains(&call) => ErrorEffect::Served,
+        Error(_) | Swallow | Close | CloseAfter | Garbage | Half => ErrorEffect::Unavailable,
     }
 }

@@ -1,4 +1,4 @@
-//! Counts that are wrong while jobs move: no edge fails for it, and an audit repairs them.
+//! Counts that are wrong while jobs move: no transition fails for it, and a check repairs them.
 
 use ringback_core::contract::{DamageKind, MoveResult};
 use ringback_core::job::Due;

@@ -1,6 +1,6 @@
 //! Expired leases of pull jobs of which a part cannot be read.
 
-use ringback_core::contract::Settled;
+use ringback_core::contract::SettleResult;
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
@@ -25,7 +25,7 @@ async fn a_job_that_cannot_be_read_keeps_none_of_the_others_whose_leases_ran_out
     taken(&bench).await;
     let locator = |name: &str| bench.pull_job(name).key.locator().0;
     // An error that is longer than what there is.
-    let runs = key(&mut redis, "runs").await;
+    let runs = key(&mut redis, "states").await;
     let raw: Vec<u8> = redis::cmd("HGET")
         .arg(&runs)
         .arg(&locator("unreadable"))
@@ -39,6 +39,6 @@ async fn a_job_that_cannot_be_read_keeps_none_of_the_others_whose_leases_ran_out
     assert_eq!(expired.tries.retry, RetryPolicy::preset("none"));
     let outcome = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
     let settled = bench.store().settle_expired(bench.shard(), &[(expired.receipt, outcome)]).await;
-    assert_eq!(settled.expect("settle"), [Settled::Applied]);
+    assert_eq!(settled.expect("settle"), [SettleResult::Applied]);
     assert_eq!(bench.get(&bench.pull_job("well").key).await.state, State::Delayed);
 }

@@ -15,7 +15,7 @@ async fn a_lease_that_was_linked_again_is_lost_once() {
     let taken = ground.bench.take(2).await;
     let leases = ground.key("leases").await;
     ground.run(&[b"DEL", &leases]).await;
-    assert!(ground.audit(Repair::Yes).await.total() > 0);
+    assert!(ground.check(Repair::Yes).await.total() > 0);
     let before = ground.bench.stats().await.states;
     let deadline = taken.iter().find(|lease| lease.key == key).expect("it was taken").deadline();
     sleep_until(deadline + ms(20)).await;
@@ -24,7 +24,7 @@ async fn a_lease_that_was_linked_again_is_lost_once() {
     assert_eq!((pass.moved, pass.other), (1, 0), "{pass:?}");
     let after = ground.bench.stats().await.states;
     assert_eq!((after.ready, after.reserved), (before.ready + 1, before.reserved - 1), "{after:?}");
-    ground.bench.audit().await;
+    ground.bench.check().await;
     // It may be lost three times more, and is dead the next time.
     for _ in 0..3 {
         ground.bench.take_one(&key).await;
@@ -32,7 +32,7 @@ async fn a_lease_that_was_linked_again_is_lost_once() {
     }
     ground.bench.take_one(&key).await;
     ground.bench.recover_until(&key, State::Dead).await;
-    ground.bench.audit().await;
+    ground.bench.check().await;
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn a_job_that_stands_twice_in_its_batch_is_lost_and_given_once() {
     sleep_until(lease.deadline() + ms(20)).await;
     let pass = ground.bench.recover(10).await;
     assert_eq!((pass.moved, pass.other), (1, 0), "{pass:?}");
-    ground.bench.audit().await;
+    ground.bench.check().await;
 }
 
 #[tokio::test]
@@ -69,24 +69,24 @@ async fn all_jobs_of_a_batch_without_an_index_entry_are_linked_again_at_once() {
         ("neither", vec![b"DEL", &leases, &batches]),
     ] {
         ground.run(&words).await;
-        let repaired = ground.audit(Repair::Yes).await;
+        let repaired = ground.check(Repair::Yes).await;
         // These, the one that was ready and the one that was reserved before.
         assert_eq!(repaired.found.get(&DamageKind::Unindexed), Some(&7), "{damage}: {repaired:#?}");
         assert!(repaired.is_clean(), "{damage}: {repaired:#?}");
-        ground.bench.audit().await;
+        ground.bench.check().await;
     }
     let brief = taken.iter().filter(|lease| jobs.iter().any(|job| job.key == lease.key));
     let last = brief.map(Lease::deadline).max().expect("they were taken");
     sleep_until(last + ms(20)).await;
     let pass = ground.bench.recover(10).await;
     assert_eq!((pass.moved, pass.other), (5, 0), "{pass:?}");
-    ground.bench.audit().await;
+    ground.bench.check().await;
 }
 
 #[tokio::test]
 async fn a_job_in_an_unknown_state_is_reported_and_stays() {
     let mut ground = Ground::new().await;
-    let (runs, locator) = (ground.key("runs").await, ground.retried.key.locator().0);
+    let (runs, locator) = (ground.key("states").await, ground.retried.key.locator().0);
     let mut strange = ground.read(&runs, &locator).await;
     strange[0] = 9;
     ground.run(&[b"HSET", &runs, &locator, &strange]).await;

@@ -7,14 +7,14 @@ use super::Ground;
 impl Ground {
     /// The counts of accepted and missing jobs.
     async fn accepted_and_missing(&self) -> (u64, u64) {
-        let (stats, audit) = (self.bench.stats().await, self.audit(Repair::No).await);
-        assert_eq!(audit.missing, stats.states.missing, "{audit:#?}");
+        let (stats, check) = (self.bench.stats().await, self.check(Repair::No).await);
+        assert_eq!(check.missing, stats.states.missing, "{check:#?}");
         assert_eq!(stats.states.purged, 0);
         let held = vec![(self.bench.shard(), self.bench.epoch().clone())];
         let (_, gauges) = self.bench.store().gauges(held, &[]).await.remove(0);
         let gauges = gauges.expect("the store answers").expect("the shard is held");
-        assert_eq!(gauges.missing, audit.missing);
-        (stats.accepted, audit.missing)
+        assert_eq!(gauges.missing, check.missing);
+        (stats.accepted, check.missing)
     }
 }
 
@@ -25,7 +25,7 @@ async fn a_job_whose_record_is_gone_counts_as_missing_after_a_repair() {
     let accepted = ground.bench.stats().await.accepted;
     let locator = ground.reserved.key.locator().0;
     ground.run(&[b"HDEL", &pool, &locator]).await;
-    let found = ground.audit(Repair::No).await;
+    let found = ground.check(Repair::No).await;
     let detail = "1 more jobs were accepted than are there or have ended; a repair counts them as missing";
     assert!(found.findings.iter().any(|finding| finding.detail == detail), "{found:#?}");
     assert_eq!(found.missing, 0);
@@ -81,7 +81,7 @@ async fn a_missing_job_is_not_taken_for_one_whose_end_was_not_counted() {
     // One tombstone more than are counted, and something to correct.
     ground.run(&[b"HINCRBY", &shard, b"segment_size", b"-1"]).await;
     ground.run(&[b"HINCRBY", &shard, b"dead", b"1"]).await;
-    let repaired = ground.audit(Repair::Yes).await;
+    let repaired = ground.check(Repair::Yes).await;
     let kinds: Vec<_> = repaired.found.keys().copied().collect();
     assert_eq!((kinds, repaired.repaired), (vec![DamageKind::Ledger], 1), "{repaired:#?}");
     assert_eq!(ground.accepted_and_missing().await, (accepted, 1));

@@ -1,6 +1,6 @@
 //! Damage to topic rows, their counts and the lists that show them.
 //!
-//! Paused topics, policies and redrives are not damage.
+//! Paused topics, policies and bulk revives are not damage.
 
 use ringback_core::contract::{BulkStart, BulkTarget, DamageKind, DeadFilter, Limit, Repair, SubmitResult};
 use ringback_core::job::{NewJob, TenantLimits, TenantScope, Topic};
@@ -29,14 +29,14 @@ async fn topics_and_lanes_that_lists_do_not_show_are_found_and_listed_again() {
     ground.run(&[b"ZREM", &topics, TOPIC.as_bytes()]).await;
     ground.mended("a topic that is not known by its hour", &[DamageKind::Topic]).await;
     ground.run(&[b"DEL", &index, &topics]).await;
-    let found = ground.audit(Repair::No).await;
+    let found = ground.check(Repair::No).await;
     // The topic, its push lane and its pull lane.
     assert_eq!(found.total(), 3, "{found:#?}");
     ground.mended("no list", &[DamageKind::Topic]).await;
     let counts = ground.bench.store().topic(&topic()).await.expect("topic").expect("it is known");
     assert_eq!((counts.delayed, counts.ready, counts.reserved, counts.dead), (4, 2, 1, 1));
     ground.run(&[b"ZADD", &index, b"0", b"nobody ", b"0", b"nobody 12345678"]).await;
-    let found = ground.audit(Repair::No).await;
+    let found = ground.check(Repair::No).await;
     assert_eq!((found.total(), found.stale), (0, 2), "{found:#?}");
 }
 
@@ -62,7 +62,7 @@ async fn what_is_counted_of_topics_is_found_wrong_and_put_right() {
     let (near, pull) = (ground.near.key.clone(), ground.pull.key.clone());
     ground.bench.cancel(&pull).await;
     ground.bench.cancel(&near).await;
-    ground.bench.audit().await;
+    ground.bench.check().await;
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn what_is_counted_of_tenants_is_found_wrong_and_put_right() {
     let answers: Vec<_> = answers.into_iter().map(|answer| answer.answer).collect();
     let full = SubmitResult::Full(Limit::TenantTopics);
     assert_eq!(answers, [SubmitResult::Created, full, SubmitResult::Created]);
-    ground.bench.audit().await;
+    ground.bench.check().await;
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_lane_that_is_counted_in_other_states_is_found_and_put_right_beside_lo
     let words = format!("{TOPIC} http://receiver.example");
     // It is unknown whether the lost job was delayed or ready.
     ground.run(&[b"HSET", &shard, &lane(), &row([3, 2, 1, 1], &words)]).await;
-    let found = ground.audit(Repair::No).await;
+    let found = ground.check(Repair::No).await;
     assert_eq!(found.found.keys().copied().collect::<Vec<_>>(), [DamageKind::Unindexed], "{found:#?}");
     ground.run(&[b"HSET", &shard, &lane(), &row([3, 2, 2, 0], &words)]).await;
     ground.mended("a lost job, and another lane", &[DamageKind::Unindexed, DamageKind::LaneCount]).await;
@@ -112,14 +112,14 @@ async fn a_dead_letter_among_others_is_missed_and_so_is_one_of_another_lane() {
     let other = ground.bench.get(&other).await;
     let (dead, locator) = (ground.key("dead").await, other.key.locator().0);
     ground.run(&[b"ZREM", &dead, &[&locator[..], &lane()].concat()]).await;
-    let found = ground.audit(Repair::No).await;
+    let found = ground.check(Repair::No).await;
     assert!(named(&found, &other) && found.total() == 1, "{found:#?}");
     ground.run(&[b"ZADD", &dead, LATE, &[&locator[..], b"12345678"].concat()]).await;
-    let found = ground.audit(Repair::No).await;
+    let found = ground.check(Repair::No).await;
     assert!(named(&found, &other) && found.total() == 1, "{found:#?}");
-    let repaired = ground.audit(Repair::Yes).await;
+    let repaired = ground.check(Repair::Yes).await;
     assert!(repaired.is_clean() && repaired.total() == 1, "{repaired:#?}");
-    let left = ground.audit(Repair::No).await;
+    let left = ground.check(Repair::No).await;
     assert_eq!((left.total(), left.stale), (0, 1), "{left:#?}");
     let filter = DeadFilter { topic: topic(), reason: None, after: None, before: None };
     let page = ground.bench.store().dead(&filter, None, 10).await.expect("a page");
@@ -145,13 +145,13 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
     let (pulls, shard) = (ground.key("pulls").await, ground.key("shard").await);
     let row = [&[0, 0, 0, 2, 0, 0, 0, 1][..], &[0; 13]].concat();
     ground.bench.store().pause(&topic(), None).await.expect("pause").expect("there is room");
-    let well = ground.audit(Repair::No).await;
+    let well = ground.check(Repair::No).await;
     assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "met by nobody: {well:#?}");
     assert!(ground.bench.take(10).await.is_empty());
     assert!(ground.bench.pull(10, LONG).await.jobs.is_empty());
-    let well = ground.audit(Repair::No).await;
+    let well = ground.check(Repair::No).await;
     assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "parked: {well:#?}");
-    ground.bench.audit().await;
+    ground.bench.check().await;
 
     ground.run(&[b"DEL", &parked]).await;
     ground.mended("neither parked nor in turn", &[DamageKind::Schedule]).await;
@@ -172,7 +172,7 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
     ground.bench.take_one(&ready).await;
     ground.bench.pull_one(&pull, LONG).await;
     assert!(ground.bench.store().resume(&topic()).await.expect("resume"));
-    ground.bench.audit().await;
+    ground.bench.check().await;
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn lanes_of_a_paused_destination_may_be_parked_and_lead_on_again() {
     let pause = pause_of(&TenantScope::All, "receiver.example");
     ground.bench.store().pause_destination(&pause).await.expect("pause").expect("there is room");
     assert!(ground.bench.take(10).await.is_empty());
-    let well = ground.audit(Repair::No).await;
+    let well = ground.check(Repair::No).await;
     assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "parked: {well:#?}");
 
     ground.run(&[b"DEL", &parked]).await;
@@ -203,30 +203,30 @@ async fn lanes_of_a_paused_destination_may_be_parked_and_lead_on_again() {
     ground.run(&[b"DEL", &parked]).await;
     let ready = ground.ready.key.clone();
     ground.bench.take_one(&ready).await;
-    ground.bench.audit().await;
+    ground.bench.check().await;
 }
 
 #[tokio::test]
-async fn a_paused_topic_without_jobs_a_policy_and_a_redrive_are_no_findings() {
+async fn a_paused_topic_without_jobs_a_policy_and_a_bulk_revive_are_no_findings() {
     let ground = Ground::new().await;
     let store = ground.bench.store();
     let empty: Topic = "empty".parse().expect("a topic");
     store.pause(&empty, None).await.expect("pause").expect("there is room");
     store.put_policy(&topic(), &parse_policy(b"{\"timeout\":\"7s\"}").expect("a policy")).await.expect("put");
     let filter = DeadFilter { topic: topic(), reason: None, after: None, before: None };
-    let BulkStart::Bulk(revival) =
+    let BulkStart::Bulk(bulk) =
         store.start_bulk(ground.bench.token(), &BulkTarget::Dead(filter.clone()), 10).await.expect("begin")
     else {
         panic!("one is not too many")
     };
     let shard = ground.bench.shard();
     let fair_limiter = store.dead_cursors(shard, &filter, None, 10).await.expect("places").items;
-    store.revive_many(shard, revival.id, &fair_limiter).await.expect("revive");
+    store.revive_many(shard, bulk.id, &fair_limiter).await.expect("revive");
     for repair in [Repair::No, Repair::Yes, Repair::No] {
-        let audit = ground.audit(repair).await;
-        assert_eq!((audit.total(), audit.stale, audit.compared), (0, 0, audit.shards), "{audit:#?}");
+        let check = ground.check(repair).await;
+        assert_eq!((check.total(), check.stale, check.compared), (0, 0, check.shards), "{check:#?}");
     }
-    ground.bench.audit().await;
+    ground.bench.check().await;
     assert!(store.resume(&empty).await.expect("resume"));
-    ground.bench.audit().await;
+    ground.bench.check().await;
 }

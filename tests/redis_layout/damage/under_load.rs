@@ -1,4 +1,4 @@
-//! Audits while jobs move: they find no damage, and repair nothing.
+//! Checks while jobs move: they find no damage, and repair nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{HOURS, slot_of};
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};
 use crate::redis_layout::keys;
 
-/// Moves jobs through every edge until `is_over`, and returns how many were submitted.
+/// Moves jobs through every transition until `is_over`, and returns how many were submitted.
 async fn work(store: &Store, is_over: &AtomicBool) -> usize {
     let (epochs, mut round, mut submitted) = (claimed(store).await, 0, 0);
     while !is_over.load(Ordering::Relaxed) {
@@ -180,20 +180,20 @@ async fn backlog(store: &Store) {
 async fn nothing_is_found_while_everything_moves(store: &Store, repair: Repair) {
     backlog(store).await;
     let is_over = AtomicBool::new(false);
-    let audits = async {
+    let checks = async {
         let until = Instant::now() + Duration::from_secs(4);
         let mut checked = 0;
         while Instant::now() < until {
-            let audit = store.audit(repair).await.expect("audit");
-            assert_eq!(audit.total(), 0, "{audit:#?}");
-            checked += audit.checked;
+            let check = store.check(repair).await.expect("check");
+            assert_eq!(check.total(), 0, "{check:#?}");
+            checked += check.checked;
         }
         is_over.store(true, Ordering::Relaxed);
         checked
     };
-    let (submitted, checked) = tokio::join!(work(store, &is_over), audits);
+    let (submitted, checked) = tokio::join!(work(store, &is_over), checks);
     assert!(submitted > 100 && checked > 1000, "{submitted} jobs, looked at {checked} times, are not a load");
-    crate::contract::audit::own(store).await;
+    crate::contract::check::own(store).await;
 }
 
 async fn on_redis(repair: Repair) {
@@ -223,7 +223,7 @@ async fn of_one_shard(server: &RedisServer) -> (Store, Shard) {
     (store, shard)
 }
 
-/// Audits `times` while `change` is called with growing numbers. Returns how often it was called.
+/// Checks `times` while `change` is called with growing numbers. Returns how often it was called.
 async fn audited(store: &Store, times: usize, change: impl AsyncFn(u64)) -> u64 {
     let is_over = AtomicBool::new(false);
     let changes = async {
@@ -234,15 +234,15 @@ async fn audited(store: &Store, times: usize, change: impl AsyncFn(u64)) -> u64 
         }
         n
     };
-    let audits = async {
+    let checks = async {
         for _ in 0..times {
-            let audit = store.audit(Repair::Yes).await.expect("audit");
-            assert_eq!(audit.total(), 0, "{audit:#?}");
+            let check = store.check(Repair::Yes).await.expect("check");
+            assert_eq!(check.total(), 0, "{check:#?}");
         }
         is_over.store(true, Ordering::Relaxed);
     };
-    let (changed, ()) = tokio::join!(changes, audits);
-    crate::contract::audit::own(store).await;
+    let (changed, ()) = tokio::join!(changes, checks);
+    crate::contract::check::own(store).await;
     changed
 }
 
@@ -263,7 +263,7 @@ async fn no_count_is_wrong_while_a_job_is_replaced_there_and_back() {
     assert!(replaced > 100, "{replaced} times are not a load");
 }
 
-/// A cleaning moves entries in lists that an audit reads in several calls.
+/// A cleaning moves entries in lists that a check reads in several calls.
 #[tokio::test]
 async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
     const JOBS: u64 = 3_000;
@@ -328,17 +328,17 @@ async fn a_lost_job_is_found_while_queues_and_slots_are_cleaned() {
             n += 25;
         }
     };
-    let audits = async {
+    let checks = async {
         for _ in 0..3 {
-            let audit = store.audit(Repair::No).await.expect("audit");
-            let ids: Vec<_> = audit.findings.iter().filter_map(|finding| finding.id.clone()).collect();
+            let check = store.check(Repair::No).await.expect("check");
+            let ids: Vec<_> = check.findings.iter().filter_map(|finding| finding.id.clone()).collect();
             let wanted = lost.iter().map(|lost| lost.job.key.id.as_str().to_owned());
-            assert!(wanted.into_iter().all(|id| ids.contains(&id)), "{audit:#?}");
-            assert_eq!((audit.total(), audit.unjudged), (2, 0), "{audit:#?}");
+            assert!(wanted.into_iter().all(|id| ids.contains(&id)), "{check:#?}");
+            assert_eq!((check.total(), check.unverified), (2, 0), "{check:#?}");
         }
         is_over.store(true, Ordering::Relaxed);
     };
-    tokio::join!(replacements, audits);
+    tokio::join!(replacements, checks);
 }
 
 #[tokio::test]

@@ -55,7 +55,6 @@ impl Files {
 /// A place in a file, one byte into a command of a transaction.
 pub(super) struct Cut {
     pub(super) at: u64,
-    /// The name of the command.
     pub(super) command: String,
 }
 

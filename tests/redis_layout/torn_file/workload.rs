@@ -1,10 +1,11 @@
-//! Calls that take every edge, and where in the append-only file each submit ends.
+//! Calls that take every transition, and where in the append-only file each submit ends.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use ringback_core::contract::{
-    Attempt, BulkStart, BulkTarget, DeadFilter, Lease, Note, Options, Settled, TakenBulk, WorkerId,
+    Attempt, AttemptLogEntry, BulkStart, BulkTarget, DeadFilter, Lease, Options, SettleResult, TakenBulk,
+    WorkerId,
 };
 use ringback_core::job::{Due, History, IfExists, ImportJob, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
@@ -152,15 +153,17 @@ impl Workload<'_> {
         bench.exchange(held, &bench.ask(1)).await;
         let mut renewed = self.reserved("renewed").await;
         bench.store().renew(&mut renewed, ms(200)).await.expect("renew");
-        let note =
-            Note::of(&renewed, Attempt { status: Some(500), answer: "no".into(), ..Attempt::default() });
+        let note = AttemptLogEntry::of(
+            &renewed,
+            Attempt { status: Some(500), answer: "no".into(), ..Attempt::default() },
+        );
         bench.store().note(bench.shard(), &[note]).await.expect("note");
         let lost = self.reserved("lost").await.key;
         bench.recover_until(&lost, State::Ready).await;
         self.end_ready().await;
         let late = bench.stale_lease(self.job("late")).await;
         self.record(late.key.clone());
-        assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
+        assert_eq!(bench.settle(late, Outcome::Complete).await, SettleResult::Late);
     }
 
     async fn pull_jobs(&mut self) {
@@ -205,13 +208,13 @@ impl Workload<'_> {
             DeadFilter { topic: TOPIC.parse().expect("a topic"), reason: None, after: None, before: None };
         let begun =
             store.start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
-        let BulkStart::Bulk(redrive) = begun else { panic!("{begun:?}") };
+        let BulkStart::Bulk(bulk) = begun else { panic!("{begun:?}") };
         let worker = WorkerId([1; 8]);
         let taken = store.take_bulk(worker, LONG).await.expect("take");
         assert!(matches!(taken, TakenBulk::Bulk(_)), "{taken:?}");
         let dead = store.dead_cursors(bench.shard(), &filter, None, 100).await.expect("dead").items;
-        store.revive_many(bench.shard(), redrive.id, &dead).await.expect("revive");
-        store.finish_bulk(redrive.id, worker).await.expect("finish");
+        store.revive_many(bench.shard(), bulk.id, &dead).await.expect("revive");
+        store.finish_bulk(bulk.id, worker).await.expect("finish");
     }
 
     async fn replacements(&mut self) {

@@ -23,7 +23,6 @@ pub(crate) struct KeyUses {
 }
 
 impl KeyUses {
-    /// Notes that a key is used now.
     pub(crate) fn note(&self, key: &Arc<AccessKey>, now: Timestamp) {
         let hour = Timestamp::from_millis(now.as_millis() / HOUR_MS * HOUR_MS);
         if key.last_used.is_none_or(|last| last < hour) {

@@ -14,7 +14,7 @@ use ringback_core::clock::Clock;
 use ringback_core::job::{Tenant, TenantScope};
 use ringback_secrets::{CallerKey, KeyHash};
 use ringback_service::http_server::ClientAddress;
-use ringback_store::PolicyBook;
+use ringback_store::SharedConfig;
 
 use super::key_uses::KeyUses;
 use super::local;
@@ -29,7 +29,7 @@ const ONE_TENANT: &str = "the name of a tenant; or ~none for what belongs to no 
 /// What is known of callers.
 pub(crate) struct Gate {
     access: Access,
-    book: PolicyBook,
+    shared: SharedConfig,
     clock: Arc<dyn Clock>,
     uses: Arc<KeyUses>,
     /// The operator who has chosen no tenant. Without a root key everybody is this one.
@@ -37,8 +37,13 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(access: Access, book: PolicyBook, clock: Arc<dyn Clock>, uses: Arc<KeyUses>) -> Self {
-        Self { access, book, clock, uses, operator: Arc::new(Principal::operator(TenantScope::All)) }
+    pub(crate) fn new(
+        access: Access,
+        shared: SharedConfig,
+        clock: Arc<dyn Clock>,
+        uses: Arc<KeyUses>,
+    ) -> Self {
+        Self { access, shared, clock, uses, operator: Arc::new(Principal::operator(TenantScope::All)) }
     }
 
     /// One that lets everybody in, for tests.
@@ -76,7 +81,7 @@ impl Gate {
     /// # Errors
     /// 401 if its key was deleted or has expired.
     pub(crate) fn check_again(&self, caller: &Principal) -> Result<(), ApiError> {
-        standing::check(caller, &self.book, &*self.clock)
+        standing::check(caller, &self.shared, &*self.clock)
     }
 
     fn principal(&self, parts: &Parts, operation: Option<&Operation>) -> Result<Arc<Principal>, ApiError> {
@@ -125,7 +130,7 @@ impl Gate {
     /// The key with a text, if it is known and valid.
     fn find(&self, token: &str) -> Result<Arc<AccessKey>, ApiError> {
         let hash = CallerKey::parse(token).ok_or_else(unknown_key)?.hash();
-        let keys = self.book.keys()?;
+        let keys = self.shared.keys()?;
         let key = keys.get(&hash.0).filter(|key| KeyHash(key.hash) == hash).ok_or_else(unknown_key)?;
         if !key.is_valid_at(self.clock.now()) {
             return Err(unauthorized("the key has expired"));

@@ -23,7 +23,7 @@ pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiEr
     let is_ours = |hosts: &[String]| hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host_of(host)));
     if !hosts.is_none_or(is_ours) {
         let detail = format!(
-            "the request names {host:?}, which is none of RINGBACK_HOSTS; without a root key only these are served"
+            "the request names {host:?}, which is none of RINGBACK_ALLOWED_HOSTS; without a root key only these are served"
         );
         return Err(ApiError::new(StatusCode::FORBIDDEN, detail));
     }
@@ -46,7 +46,6 @@ pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiEr
     Ok(())
 }
 
-/// The host in the text of `Host` or of an authority.
 fn host_of(text: &str) -> &str {
     let has_port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
     let host =

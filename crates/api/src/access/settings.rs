@@ -5,12 +5,11 @@ use std::net::SocketAddr;
 use ringback_secrets::{ROOT_KEY, RootKey};
 use ringback_service::{Lookup, Setting};
 
-const HOSTS: &str = "HOSTS";
+const HOSTS: &str = "ALLOWED_HOSTS";
 const INSECURE: &str = "INSECURE";
 /// The names and addresses of this machine.
 const LOOPBACK: &str = "localhost,127.0.0.1,[::1]";
 
-/// The settings.
 pub(crate) const NAMES: &[Setting] = &[
     Setting::secret(ROOT_KEY),
     Setting::new(
@@ -112,12 +111,13 @@ mod tests {
 
     #[test]
     fn hosts_count_on_this_machine_and_where_they_are_named() {
-        let (config, _) = load_from(Config::SETTINGS, &[("HOSTS", "Ringback.local [::1]")], Config::load);
+        let (config, _) =
+            load_from(Config::SETTINGS, &[("ALLOWED_HOSTS", "Ringback.local [::1]")], Config::load);
         assert_eq!(config.access.hosts, Some(vec!["ringback.local".to_owned(), "::1".to_owned()]));
         let open = [("API_LISTEN", "0.0.0.0:7411"), ("INSECURE", "1")];
         let (config, _) = load_from(Config::SETTINGS, &open, Config::load);
         assert_eq!(config.access.hosts, None);
-        let named = [open[0], open[1], ("HOSTS", "ringback.example")];
+        let named = [open[0], open[1], ("ALLOWED_HOSTS", "ringback.example")];
         let (config, _) = load_from(Config::SETTINGS, &named, Config::load);
         assert_eq!(config.access.hosts, Some(vec!["ringback.example".to_owned()]));
     }

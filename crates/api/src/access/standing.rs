@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_core::clock::Clock;
-use ringback_store::PolicyBook;
+use ringback_store::SharedConfig;
 use tokio::time::sleep;
 
 use crate::error::ApiError;
@@ -19,13 +19,13 @@ const EXPIRY_EVERY: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub(crate) struct Standing {
     caller: Arc<Principal>,
-    book: PolicyBook,
+    shared: SharedConfig,
     clock: Arc<dyn Clock>,
 }
 
 impl Standing {
-    pub(crate) const fn new(caller: Arc<Principal>, book: PolicyBook, clock: Arc<dyn Clock>) -> Self {
-        Self { caller, book, clock }
+    pub(crate) const fn new(caller: Arc<Principal>, shared: SharedConfig, clock: Arc<dyn Clock>) -> Self {
+        Self { caller, shared, clock }
     }
 
     /// Checks that the caller may go on now.
@@ -33,7 +33,7 @@ impl Standing {
     /// # Errors
     /// 401 if its key was deleted or has expired.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
-        check(&self.caller, &self.book, &*self.clock)
+        check(&self.caller, &self.shared, &*self.clock)
     }
 
     /// Waits for something as long as the caller may go on. What has come is dropped if it may not any more.
@@ -54,7 +54,7 @@ impl Standing {
     /// Waits until the caller may not go on.
     async fn end(&self) {
         // Begun before the first look, so that no change is missed.
-        let mut readings = self.book.readings();
+        let mut readings = self.shared.readings();
         while self.check().is_ok() {
             let expiry = async {
                 if self.caller.expires().is_none() {
@@ -74,8 +74,8 @@ impl Standing {
 ///
 /// # Errors
 /// 401 if its key was deleted or has expired.
-pub(crate) fn check(caller: &Principal, book: &PolicyBook, clock: &dyn Clock) -> Result<(), ApiError> {
-    if caller.may_go_on(book, clock.now()) { Ok(()) } else { Err(ended()) }
+pub(crate) fn check(caller: &Principal, shared: &SharedConfig, clock: &dyn Clock) -> Result<(), ApiError> {
+    if caller.may_go_on(shared, clock.now()) { Ok(()) } else { Err(ended()) }
 }
 
 fn ended() -> ApiError {

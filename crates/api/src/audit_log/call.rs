@@ -95,7 +95,6 @@ async fn target(parts: &mut Parts, path: &str) -> AuditLogTarget {
             "id" => &mut target.id,
             "secret" => &mut target.secret,
             "credential" => &mut target.credential,
-            "revival" => &mut target.revival,
             "bulk" => &mut target.bulk,
             "host" => &mut target.host,
             "key" => &mut target.key,

@@ -64,7 +64,6 @@ pub(super) fn part(text: &str) -> String {
     cut(text, MAX_PART).to_owned()
 }
 
-/// The row of an entry for the store.
 pub(super) fn row(id: AuditLogId, owner: AuditLogOwner, entry: &mut AuditLogEntry) -> AuditLogRow {
     let mut written = json_of(entry);
     if written.len() > MAX_AUDIT_LOG_ENTRY {

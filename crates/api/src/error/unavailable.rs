@@ -12,7 +12,6 @@ pub(crate) enum Unavailable {
     /// The store did not execute the call.
     #[error("{}", public_message(.0))]
     Store(#[source] Arc<StoreError>),
-    /// The store is nearly full.
     #[error("{0}")]
     NearlyFull(Shortage),
     /// The call did not end in time, or could not begin in time.

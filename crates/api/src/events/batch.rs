@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use ringback_core::contract::{Event, EventName};
-use ringback_core::wire::EventAnswer;
+use ringback_core::wire::EventResponse;
 
 use super::listener::Filter;
 
@@ -31,7 +31,7 @@ impl<'a> Batch<'a> {
             bytes.extend_from_slice(<&str>::from(EventName::from(&event.kind)).as_bytes());
             bytes.extend_from_slice(b"\ndata: ");
             // JSON has no line breaks outside of its strings, and escapes those within.
-            serde_json::to_writer(&mut bytes, &EventAnswer::from(event))
+            serde_json::to_writer(&mut bytes, &EventResponse::from(event))
                 .expect("plain data always serialises");
             bytes.extend_from_slice(b"\n\n");
             ends.push(bytes.len());

@@ -30,7 +30,6 @@ struct State {
     listeners: Vec<Arc<Queue>>,
     /// The number of the current subscription, counted from 1; `None` while there is none.
     subscription: Option<u64>,
-    /// The number of the last subscription.
     last_subscription: u64,
     /// There is a subscription, and every shard is watched.
     is_ready: bool,

@@ -1,4 +1,4 @@
-//! The names in a path: a topic, a job, a redrive, a pull receipt, a key, a tenant, a credential, a
+//! The names in a path: a topic, a job, a pull receipt, a key, a tenant, a credential, a
 //! destination, a schedule.
 
 use std::iter;
@@ -73,20 +73,6 @@ impl<S: Send + Sync> FromRequestParts<S> for DestinationPath {
         let host: String = segments(parts).await?;
         let parsed = Destination::parse(&host);
         Ok(Self(parsed.map_err(|refused| invalid_field("host", refused.detail, refused.allowed))?))
-    }
-}
-
-/// The redrive that the path names, and its topic.
-pub(crate) struct RedrivePath(pub(crate) Topic, pub(crate) BulkId);
-
-impl<S: Send + Sync> FromRequestParts<S> for RedrivePath {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let path = segments::<(String, String)>(parts).await.ok();
-        let parsed = path.and_then(|(topic, id)| Some((topic.parse().ok()?, id.parse().ok()?)));
-        let (topic, id): (Topic, _) = parsed.ok_or_else(unknown_redrive)?;
-        Ok(Self(Authenticated::of(parts).topic(&topic)?, id))
     }
 }
 
@@ -240,12 +226,6 @@ pub(crate) fn unknown_access_key() -> ApiError {
 /// The 404 for a receipt that no reserve has issued.
 pub(crate) fn unknown_receipt() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "no reserve has issued this receipt")
-}
-
-/// The 404 for a redrive that is not known.
-pub(crate) fn unknown_redrive() -> ApiError {
-    let detail = "no such revival of this topic is known, or it ended more than a day ago";
-    ApiError::new(StatusCode::NOT_FOUND, detail)
 }
 
 /// The 404 for a bulk operation that is not known.

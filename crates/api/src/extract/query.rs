@@ -21,7 +21,7 @@ use strum::VariantNames as _;
 
 pub(crate) use self::audit_log::{AuditLogFilter, AuditLogQuery};
 pub(crate) use self::forecast::ForecastQuery;
-pub(crate) use self::history::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds};
+pub(crate) use self::history::{EndedJobsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds};
 use self::parameters::{Parameters, shortened};
 pub(crate) use self::parameters::{cursor_of, is_no};
 use crate::access::Authenticated;

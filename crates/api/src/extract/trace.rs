@@ -19,7 +19,6 @@ impl<S: Sync> FromRequestParts<S> for RequestTrace {
     }
 }
 
-/// The trace of a request.
 pub(crate) fn trace_of(parts: &Parts) -> Option<Trace> {
     trace::current().or_else(|| trace_parent(&parts.headers))
 }

@@ -18,16 +18,16 @@ const SMALL: u64 = 64 * 1024;
 
 /// The memory. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct AnswerMemory(Arc<Mutex<Taken>>);
+pub(crate) struct AnswerMemory(Arc<Mutex<Totals>>);
 
 #[derive(Default)]
-struct Taken {
+struct Totals {
     all: u64,
     by_holder: HashMap<Holder, u64>,
 }
 
 /// What an answer takes, until it is dropped.
-struct Held {
+struct AnswerShare {
     memory: AnswerMemory,
     holder: Holder,
     bytes: u64,
@@ -59,7 +59,7 @@ impl AnswerMemory {
         }
     }
 
-    fn take(&self, holder: Holder, bytes: u64, is_limited: bool) -> Result<Held, ApiError> {
+    fn take(&self, holder: Holder, bytes: u64, is_limited: bool) -> Result<AnswerShare, ApiError> {
         let mut taken = self.lock();
         let (own, limit) = taken.share_of(&holder);
         if is_limited && own + bytes > limit {
@@ -68,15 +68,15 @@ impl AnswerMemory {
         taken.all += bytes;
         *taken.by_holder.entry(holder.clone()).or_default() += bytes;
         drop(taken);
-        Ok(Held { memory: self.clone(), holder, bytes })
+        Ok(AnswerShare { memory: self.clone(), holder, bytes })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Totals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Taken {
+impl Totals {
     /// What a caller has, and what it may have.
     fn share_of(&self, holder: &Holder) -> (u64, u64) {
         let own = self.by_holder.get(holder).copied().unwrap_or_default();
@@ -84,7 +84,7 @@ impl Taken {
     }
 }
 
-impl Drop for Held {
+impl Drop for AnswerShare {
     fn drop(&mut self) {
         let mut taken = self.memory.lock();
         taken.all -= self.bytes;

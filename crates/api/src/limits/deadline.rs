@@ -24,7 +24,6 @@ impl Deadline {
         Self(Instant::now() + ANSWER_WITHIN)
     }
 
-    /// Whether it has passed.
     pub(crate) fn has_passed(self) -> bool {
         Instant::now() >= self.0
     }

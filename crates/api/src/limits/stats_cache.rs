@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_core::contract::{StateCounts, Stats, StoreError};
 use ringback_core::wire::{
-    ArchiveAnswer, LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer,
+    ArchiveResponse, LatenessResponse, OutboxResponse, StatsResponse, StoreResponse, TombstonesResponse,
 };
 use ringback_store::Store;
 use tokio::sync::Mutex;
@@ -17,7 +17,7 @@ use crate::error;
 /// How long an answer is reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-type Cached = Result<StatsAnswer, Arc<StoreError>>;
+type Cached = Result<StatsResponse, Arc<StoreError>>;
 
 /// The last answer, an error included, and when the store was asked for it.
 #[derive(Default)]
@@ -42,37 +42,37 @@ impl StatsCache {
     }
 }
 
-fn answer(stats: &Stats, store: &Store) -> StatsAnswer {
-    StatsAnswer {
+fn answer(stats: &Stats, store: &Store) -> StatsResponse {
+    StatsResponse {
         states: stats.states.clone(),
         topics: stats.topics.len() as u64,
-        lateness_ms: LatenessAnswer {
+        lateness_ms: LatenessResponse {
             p50: stats.lateness.quantile_ms(0.5),
             p99: stats.lateness.quantile_ms(0.99),
             max: stats.lateness.max_ms(),
         },
-        tombstones: TombstonesAnswer { forgotten_early: stats.evicted_early },
-        outbox: OutboxAnswer { deaths: stats.pending_notices },
-        archive: ArchiveAnswer::of(&stats.archive),
+        tombstones: TombstonesResponse { tombstones_evicted_early: stats.evicted_early },
+        outbox: OutboxResponse { deaths: stats.pending_notices },
+        archive: ArchiveResponse::of(&stats.archive),
         store: of_store(store),
     }
 }
 
 /// The answer for a tenant, whose lateness is not known.
-pub(crate) fn of_tenant(states: StateCounts, topics: u64, store: &Store) -> StatsAnswer {
-    StatsAnswer {
+pub(crate) fn of_tenant(states: StateCounts, topics: u64, store: &Store) -> StatsResponse {
+    StatsResponse {
         states,
         topics,
-        lateness_ms: LatenessAnswer::default(),
-        tombstones: TombstonesAnswer::default(),
-        outbox: OutboxAnswer::default(),
+        lateness_ms: LatenessResponse::default(),
+        tombstones: TombstonesResponse::default(),
+        outbox: OutboxResponse::default(),
         archive: None,
         store: of_store(store),
     }
 }
 
-fn of_store(store: &Store) -> StoreAnswer {
-    StoreAnswer {
+fn of_store(store: &Store) -> StoreResponse {
+    StoreResponse {
         kind: store.kind().to_owned(),
         profile: store.profile().to_string(),
         layout: store.layout(),

@@ -13,7 +13,6 @@ use super::Activity;
 
 /// How long a caller rests, in multiples of its turn. So its turns take at most a quarter of the time.
 const REST: u32 = 3;
-/// The longest rest.
 const MAX_REST: Duration = Duration::from_secs(1);
 
 /// The turns. Clones share them.

@@ -98,7 +98,6 @@ impl Listed for StoredJob {
 
 /// How large a page may be.
 pub(crate) struct PageLimits<W> {
-    /// The most jobs.
     jobs: usize,
     /// The most jobs that one page of the store scans.
     scan: usize,
@@ -107,7 +106,6 @@ pub(crate) struct PageLimits<W> {
 }
 
 impl PageLimits<fn(&ListedJob) -> usize> {
-    /// The limits of a page of small jobs.
     pub(crate) fn of_jobs(jobs: usize) -> Self {
         Self { jobs, scan: SCAN, weigh: |_| 0 }
     }

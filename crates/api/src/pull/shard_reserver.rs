@@ -41,7 +41,7 @@ pub(super) struct Request {
     /// Receives the jobs to release if the consumer has gone.
     pub(super) release: mpsc::UnboundedSender<Command>,
     /// Receives the jobs, and whether there are more.
-    pub(super) reply: oneshot::Sender<Result<(Reserved, bool), Unavailable>>,
+    pub(super) reply: oneshot::Sender<Result<(ReservedJobs, bool), Unavailable>>,
 }
 
 /// How many jobs of a topic to reserve in a shard, and for how long.
@@ -58,12 +58,12 @@ pub(super) struct ShardRequest {
 
 /// Reserved jobs on their way to a consumer. They are released if this is dropped before
 /// [`Self::take`].
-pub(super) struct Reserved {
+pub(super) struct ReservedJobs {
     jobs: Vec<PulledJob>,
     release: mpsc::UnboundedSender<Command>,
 }
 
-impl Reserved {
+impl ReservedJobs {
     pub(super) fn len(&self) -> usize {
         self.jobs.len()
     }
@@ -80,7 +80,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for ReservedJobs {
     fn drop(&mut self) {
         if !self.jobs.is_empty() {
             let receipts = self.jobs.iter().map(|job| job.receipt).collect();
@@ -157,7 +157,6 @@ pub(super) struct ShardReserver {
 }
 
 impl ShardReserver {
-    /// The caller of one of `shards` shards.
     pub(super) fn new(store: Store, inbox: mpsc::UnboundedReceiver<Command>, shards: usize) -> Self {
         let ids = CallerIds { process: random::generator().random(), free: Mutex::default() };
         let (max_calls, max_lost) = ((MAX_CALLS / shards).max(1), (MAX_LOST / shards).max(1));
@@ -214,7 +213,7 @@ async fn execute(store: Store, ids: Arc<CallerIds>, command: Command) -> Option<
             // There may be others behind those that have expired.
             let more = more || !expired.is_empty();
             // If the consumer has gone, the jobs are dropped, which releases them.
-            reply.send(Ok((Reserved { jobs, release: sender }, more))).ok();
+            reply.send(Ok((ReservedJobs { jobs, release: sender }, more))).ok();
             bury_expired(&store, expired).await;
             None
         }

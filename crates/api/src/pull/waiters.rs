@@ -56,7 +56,6 @@ impl Queue {
 }
 
 impl Waiters {
-    /// Adds a waiter.
     pub(super) fn register(self: &Arc<Self>, topic: Topic) -> Waiter {
         let mut topics = self.lock();
         if topics.is_empty() {
@@ -175,7 +174,6 @@ impl Waiter {
         }
     }
 
-    /// The waiter asks a shard.
     pub(super) fn asks(&mut self, shard: Shard) {
         self.asking.insert(shard);
     }

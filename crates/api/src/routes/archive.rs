@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::wire::{ArchiveAnswer, ArchiveDetachedAnswer};
+use ringback_core::wire::{ArchiveDetachedResponse, ArchiveResponse};
 use serde_json::json;
 
 use crate::audit_log::{Audited, Change};
@@ -15,31 +15,31 @@ use crate::state::ApiState;
 
 /// Get the archive's outbox
 ///
-/// Shows how many ends of jobs wait in the store for the database of the archive. Archivers attach the archive, take ends
+/// Shows how many ended jobs wait in the store for the database of the archive. Archivers attach the archive, take ended jobs
 /// from its outbox and remove them once the database has them.
 #[utoipa::path(
     get, path = "/v1/archive", tag = "stats", operation_id = "archive",
-    responses((status = 200, description = "The outbox", body = ArchiveAnswer), StoreProblems),
+    responses((status = 200, description = "The outbox", body = ArchiveResponse), StoreProblems),
 )]
-pub(crate) async fn archive(State(api): ApiState) -> JsonResult<ArchiveAnswer> {
+pub(crate) async fn archive(State(api): ApiState) -> JsonResult<ArchiveResponse> {
     let status = Deadline::from_now().bound(api.store.archive_status()).await??;
-    Ok(Json(ArchiveAnswer::of(&status).unwrap_or_default()))
+    Ok(Json(ArchiveResponse::of(&status).unwrap_or_default()))
 }
 
 /// Detach the archive
 ///
-/// Ends of jobs are not kept for an archive any more. For an installation that gives its archive up: stop its archivers
+/// Ended jobs are not kept for an archive any more. For an installation that gives its archive up: stop its archivers
 /// first, since each attaches it again. Ends that wait are dropped with `drop=true`; else the answer is 409 if there are
 /// any. It is safe to repeat.
 #[utoipa::path(
     delete, path = "/v1/archive", tag = "stats", operation_id = "detach_archive",
-    params(("drop" = Option<bool>, Query, description = "Drop the ends that wait")),
-    responses((status = 200, description = "Detached", body = ArchiveDetachedAnswer), DetachProblems),
+    params(("drop" = Option<bool>, Query, description = "Drop the ended jobs that wait")),
+    responses((status = 200, description = "Detached", body = ArchiveDetachedResponse), DetachProblems),
 )]
 pub(crate) async fn detach_archive(
     State(api): ApiState,
     Query(DetachQuery { drops }): Query<DetachQuery>,
-) -> Audited<ArchiveDetachedAnswer> {
+) -> Audited<ArchiveDetachedResponse> {
     let detach = async {
         let before = api.store.archive_status().await?;
         let was_attached = before.settings.is_some();
@@ -63,12 +63,12 @@ pub(crate) async fn detach_archive(
     tracing::info!(dropped, "the archive is detached");
     let change =
         Change::default().before(json!({"attached": was_attached})).after(json!({"attached": false}));
-    Ok((change.count(dropped), Json(ArchiveDetachedAnswer { dropped })))
+    Ok((change.count(dropped), Json(ArchiveDetachedResponse { dropped })))
 }
 
 fn waiting(pending: u64) -> ApiError {
     let detail = format!(
-        "{pending} ends of jobs wait for the archive: let an archiver take them, or drop them with drop=true"
+        "{pending} ended jobs wait for the archive: let an archiver take them, or drop them with drop=true"
     );
     ApiError::new(StatusCode::CONFLICT, detail)
 }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use ringback_admission::{Principal, invalid_field};
 use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS};
 use ringback_core::job::Topic;
-use ringback_core::wire::{AuditLogAnswer, AuditLogEntry};
+use ringback_core::wire::{AuditLogEntry, AuditLogResponse};
 use ringback_service::http_server::Peer;
 
 use crate::access::Authenticated;
@@ -35,21 +35,20 @@ const MAX_LOOKED_AT: usize = 2_048;
         ("cursor" = Option<AuditLogCursor>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most entries of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "A page", body = AuditLogAnswer), QueryProblems),
+    responses((status = 200, description = "A page", body = AuditLogResponse), QueryProblems),
 )]
 pub(crate) async fn list_audit_log(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     peer: Peer,
     Query(query): Query<AuditLogQuery>,
-) -> JsonResult<AuditLogAnswer> {
+) -> JsonResult<AuditLogResponse> {
     check_operation(&api, &query.filter)?;
     let deadline = Deadline::from_now();
     let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     page(&api, &caller, query, deadline).await
 }
 
-/// Checks that an operation to filter by is one that the audit log has.
 fn check_operation(api: &Api, filter: &AuditLogFilter) -> Result<(), ApiError> {
     let Some(name) = &filter.operation else { return Ok(()) };
     let names = api.operations.audited();
@@ -64,7 +63,7 @@ async fn page(
     caller: &Principal,
     AuditLogQuery { filter, from, limit }: AuditLogQuery,
     deadline: Deadline,
-) -> JsonResult<AuditLogAnswer> {
+) -> JsonResult<AuditLogResponse> {
     let owner = AuditLogOwner::of_scope(caller.reach());
     let before = filter.before.map(AuditLogId::least_of);
     let mut place = match (from, before) {
@@ -79,20 +78,20 @@ async fn page(
         let is_last = rows.len() < MAX_AUDIT_LOG_ROWS;
         for row in rows {
             if least.as_ref().is_some_and(|least| row.id < *least) {
-                return Ok(Json(AuditLogAnswer { items, next: None }));
+                return Ok(Json(AuditLogResponse { items, next: None }));
             }
             if items.len() == limit {
-                return Ok(Json(AuditLogAnswer { items, next: place.map(|id| id.to_string()) }));
+                return Ok(Json(AuditLogResponse { items, next: place.map(|id| id.to_string()) }));
             }
             items.extend(shown(&row, &filter, caller));
             place = Some(row.id);
             looked_at += 1;
         }
         if is_last {
-            return Ok(Json(AuditLogAnswer { items, next: None }));
+            return Ok(Json(AuditLogResponse { items, next: None }));
         }
         if looked_at >= MAX_LOOKED_AT || deadline.is_near() {
-            return Ok(Json(AuditLogAnswer { items, next: place.map(|id| id.to_string()) }));
+            return Ok(Json(AuditLogResponse { items, next: place.map(|id| id.to_string()) }));
         }
     }
 }

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::contract::Submitted;
-use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem, delay_note};
+use ringback_core::wire::{BatchResponse, BatchResult, JobResponse, Problem, delay_note};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
@@ -31,7 +31,7 @@ use crate::submit::ItemFailure;
         description = "A list of jobs, or a job per line: at most 10,000 and 16 MiB",
     ),
     responses(
-        (status = 200, description = "A result per item, also if all are refused", body = BatchAnswer),
+        (status = 200, description = "A result per item, also if all are refused", body = BatchResponse),
         BatchProblems,
     ),
 )]
@@ -41,7 +41,7 @@ pub(crate) async fn submit_batch(
     RequestTrace(trace): RequestTrace,
     _: NoIdempotencyKey,
     BatchBody(items): BatchBody,
-) -> JsonResult<BatchAnswer> {
+) -> JsonResult<BatchResponse> {
     let notes = Mutex::new(BTreeMap::new());
     let parse = |number: usize, item: &[u8]| {
         let job = api.admission.parse_job(item, trace, &mut None, &caller)?;
@@ -55,7 +55,7 @@ pub(crate) async fn submit_batch(
     let mut notes = notes.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.extend(submitted.into_iter().map(|(number, result)| {
         let BatchResult { status, job, problem } = item_result(result);
-        let job = job.map(|job| JobAnswer { note: notes.remove(&number), ..job });
+        let job = job.map(|job| JobResponse { note: notes.remove(&number), ..job });
         (number, BatchResult { status, job, problem })
     }));
     results.sort_unstable_by_key(|(number, _)| *number);
@@ -69,7 +69,7 @@ fn item_result(result: Result<Submitted, ItemFailure>) -> BatchResult {
     }
 }
 
-fn accepted((status, job): (StatusCode, JobAnswer)) -> BatchResult {
+fn accepted((status, job): (StatusCode, JobResponse)) -> BatchResult {
     BatchResult { status: status.as_u16(), job: Some(job), problem: None }
 }
 

@@ -9,20 +9,22 @@ use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use ringback_admission::Principal;
-use ringback_core::contract::{Bulk, BulkStart, BulkState, BulkTarget, BulkVerb, Filter, MAX_BULKS};
+use ringback_core::contract::{
+    Bulk, BulkStart, BulkState, BulkTarget, BulkVerb, DeadFilter, Filter, MAX_BULKS,
+};
 use ringback_core::job::TenantScope;
-use ringback_core::wire::{AuditLogTarget, BulkAnswer, BulkAsk, BulksAnswer, DryRunAnswer};
+use ringback_core::wire::{AuditLogTarget, BulkAsk, BulkResponse, BulksResponse, DryRunResponse, RedriveAsk};
 use ringback_service::http_server::Peer;
 use serde_json::json;
 
 use crate::access::Authenticated;
 use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{BulkPath, MaybeJson, unknown_bulk};
+use crate::extract::{BulkPath, MaybeJson, TopicPath, unknown_bulk};
 use crate::limits::{Deadline, check_share};
 use crate::schema::{
     BulkCancelRequest, BulkParams, BulkProblems, BulkPurgeRequest, BulkRescheduleRequest, BulkReviveRequest,
-    BulkRunRequest, CreateProblems, StoreProblems,
+    BulkRunRequest, CreateProblems, ReviveRequest, StoreProblems, TopicParams,
 };
 use crate::state::{Api, ApiState};
 
@@ -39,8 +41,8 @@ type Call = (ApiState, Authenticated, Peer, MaybeJson);
     post, path = "/v1/jobs/cancel", tag = "bulk", operation_id = "cancel_jobs",
     request_body = BulkCancelRequest,
     responses(
-        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
-        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunResponse),
         CreateProblems,
     ),
 )]
@@ -55,8 +57,8 @@ pub(crate) async fn cancel_jobs(call: Call) -> Result<Response, ApiError> {
     post, path = "/v1/jobs/run", tag = "bulk", operation_id = "run_jobs",
     request_body = BulkRunRequest,
     responses(
-        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
-        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunResponse),
         CreateProblems,
     ),
 )]
@@ -72,8 +74,8 @@ pub(crate) async fn run_jobs(call: Call) -> Result<Response, ApiError> {
     post, path = "/v1/jobs/revive", tag = "bulk", operation_id = "revive_jobs",
     request_body = BulkReviveRequest,
     responses(
-        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
-        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunResponse),
         CreateProblems,
     ),
 )]
@@ -89,8 +91,8 @@ pub(crate) async fn revive_jobs(call: Call) -> Result<Response, ApiError> {
     post, path = "/v1/jobs/reschedule", tag = "bulk", operation_id = "reschedule_jobs",
     request_body = BulkRescheduleRequest,
     responses(
-        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
-        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunResponse),
         CreateProblems,
     ),
 )]
@@ -106,8 +108,8 @@ pub(crate) async fn reschedule_jobs(call: Call) -> Result<Response, ApiError> {
     post, path = "/v1/jobs/purge", tag = "bulk", operation_id = "purge_jobs",
     request_body = BulkPurgeRequest,
     responses(
-        (status = 202, description = "Started", body = BulkAnswer, headers(("Location" = String, description = "Its progress"))),
-        (status = 200, description = "The result of a dry run", body = DryRunAnswer),
+        (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
+        (status = 200, description = "The result of a dry run", body = DryRunResponse),
         CreateProblems,
     ),
 )]
@@ -125,11 +127,41 @@ async fn begin(call: Call, verb: BulkVerb) -> Result<Response, ApiError> {
         return Ok((Change::nothing(), Json(answer)).into_response());
     }
     let bulk = start(&api, &caller, &BulkTarget::Jobs(filter.into(), action), rate).await?;
+    Ok(accepted(&bulk))
+}
+
+/// Revive the dead jobs of a topic
+///
+/// The short form of `POST /v1/jobs/revive` for one topic: the jobs that are dead at the time of this call become due now,
+/// with their failures counted from zero and their attempts kept. `died_after` and `died_before` choose by the time of
+/// death. It is a bulk operation like the others; `Location` is where to get the progress.
+#[utoipa::path(
+    post, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "revive_dead",
+    params(TopicParams),
+    request_body(content = ReviveRequest, extensions(("x-may-be-left-out" = json!(true)))),
+    responses(
+        (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn revive_dead(
+    State(api): ApiState,
+    Authenticated(caller): Authenticated,
+    TopicPath(topic): TopicPath,
+    MaybeJson(json): MaybeJson,
+) -> Result<Response, ApiError> {
+    let RedriveAsk { reason, after, before, rate } = RedriveAsk::parse(&json)?;
+    let target = BulkTarget::Dead(DeadFilter { topic, reason, after, before });
+    Ok(accepted(&start(&api, &caller, &target, rate).await?))
+}
+
+/// The answer about a bulk operation that has begun.
+fn accepted(bulk: &Bulk) -> Response {
     let location = HeaderValue::try_from(format!("/v1/bulk/{}", bulk.id)).expect("ids are visible ASCII");
-    let answer = BulkAnswer::from(&bulk);
+    let answer = BulkResponse::from(bulk);
     let target = AuditLogTarget { bulk: Some(answer.id.clone()), ..AuditLogTarget::default() };
     let change = Change::of(target).after(&answer);
-    Ok((StatusCode::ACCEPTED, change, [(LOCATION, location)], Json(answer)).into_response())
+    (StatusCode::ACCEPTED, change, [(LOCATION, location)], Json(answer)).into_response()
 }
 
 /// The filter, limited to the jobs of a caller.
@@ -139,13 +171,7 @@ fn of_caller(caller: &Principal, filter: Filter) -> Result<Filter, ApiError> {
     Ok(Filter { scope: caller.own().clone(), among: caller.topics().to_vec(), topic, ..filter })
 }
 
-/// Starts a bulk operation.
-pub(super) async fn start(
-    api: &Api,
-    caller: &Principal,
-    target: &BulkTarget,
-    rate: u32,
-) -> Result<Bulk, ApiError> {
+async fn start(api: &Api, caller: &Principal, target: &BulkTarget, rate: u32) -> Result<Bulk, ApiError> {
     let token = api.admission.token();
     let begin = || api.store.start_bulk(token, target, rate);
     let is_applied = |start: &BulkStart| matches!(start, BulkStart::Bulk(_));
@@ -160,7 +186,7 @@ pub(super) async fn start(
         BulkStart::Bulk(bulk) => Ok(bulk),
         BulkStart::TooMany => {
             let detail = format!(
-                "{MAX_BULKS} bulk operations and revivals are already running: stop one, or wait until one is done"
+                "{MAX_BULKS} bulk operations are already running: stop one, or wait until one is done"
             );
             Err(ApiError::new(StatusCode::CONFLICT, detail))
         }
@@ -169,23 +195,23 @@ pub(super) async fn start(
 
 /// List bulk operations
 ///
-/// The bulk operations that are running or ended within a day, newest first. Revivals of a topic are among them. With
+/// The bulk operations that are running or ended within a day, newest first. With
 /// the root key and without a tenant those of all tenants.
 #[utoipa::path(
     get, path = "/v1/bulk", tag = "bulk", operation_id = "list_bulk_operations",
-    responses((status = 200, description = "The bulk operations", body = BulksAnswer), StoreProblems),
+    responses((status = 200, description = "The bulk operations", body = BulksResponse), StoreProblems),
 )]
 pub(crate) async fn list_bulk_operations(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
-) -> JsonResult<BulksAnswer> {
+) -> JsonResult<BulksResponse> {
     let all = Deadline::from_now().bound(api.store.bulks()).await??;
     let own = all.iter().filter(|bulk| is_shown(&caller, &bulk.target));
-    let listed = |bulk: &Bulk| BulkAnswer {
+    let listed = |bulk: &Bulk| BulkResponse {
         tenant: caller.shown_tenant(bulk.target.tenant().as_ref()),
-        ..BulkAnswer::from(bulk)
+        ..BulkResponse::from(bulk)
     };
-    Ok(Json(BulksAnswer { items: own.map(listed).collect() }))
+    Ok(Json(BulksResponse { items: own.map(listed).collect() }))
 }
 
 /// Get the progress of a bulk operation
@@ -194,13 +220,13 @@ pub(crate) async fn list_bulk_operations(
 #[utoipa::path(
     get, path = "/v1/bulk/{bulk}", tag = "bulk", operation_id = "get_bulk_operation",
     params(BulkParams),
-    responses((status = 200, description = "As it is now", body = BulkAnswer), BulkProblems),
+    responses((status = 200, description = "As it is now", body = BulkResponse), BulkProblems),
 )]
 pub(crate) async fn get_bulk_operation(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     BulkPath(id): BulkPath,
-) -> JsonResult<BulkAnswer> {
+) -> JsonResult<BulkResponse> {
     shown(&caller, Deadline::from_now().bound(api.store.bulk(id)).await??)
 }
 
@@ -211,13 +237,13 @@ pub(crate) async fn get_bulk_operation(
 #[utoipa::path(
     delete, path = "/v1/bulk/{bulk}", tag = "bulk", operation_id = "stop_bulk_operation",
     params(BulkParams),
-    responses((status = 200, description = "As it is now", body = BulkAnswer), BulkProblems),
+    responses((status = 200, description = "As it is now", body = BulkResponse), BulkProblems),
 )]
 pub(crate) async fn stop_bulk_operation(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     BulkPath(id): BulkPath,
-) -> Audited<BulkAnswer> {
+) -> Audited<BulkResponse> {
     let stopped = Deadline::from_now().bound(async {
         let Json(before) = shown(&caller, api.store.bulk(id).await?)?;
         let Json(answer) = shown(&caller, api.store.stop_bulk(id).await?)?;
@@ -228,9 +254,9 @@ pub(crate) async fn stop_bulk_operation(
     stopped.await?
 }
 
-fn shown(caller: &Principal, bulk: Option<Bulk>) -> JsonResult<BulkAnswer> {
+fn shown(caller: &Principal, bulk: Option<Bulk>) -> JsonResult<BulkResponse> {
     let bulk = bulk.filter(|bulk| is_shown(caller, &bulk.target));
-    bulk.map(|bulk| Json(BulkAnswer::from(&bulk))).ok_or_else(unknown_bulk)
+    bulk.map(|bulk| Json(BulkResponse::from(&bulk))).ok_or_else(unknown_bulk)
 }
 
 /// Whether all jobs of an operation are a caller's.

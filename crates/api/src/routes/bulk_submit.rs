@@ -13,7 +13,7 @@ use ringback_service::http_server::Holder;
 use crate::error::{ApiError, Unavailable};
 use crate::extract::Items;
 use crate::limits::Deadline;
-use crate::metrics::{Metrics, Outcome};
+use crate::metrics::{Metrics, SubmitOutcome};
 use crate::state::Api;
 use crate::submit::{ItemFailure, ItemResult, PacedBatch, QueuedJob, SubmitQueues};
 
@@ -57,7 +57,7 @@ pub(super) async fn submit_items<J: QueuedJob>(
     };
     let allowed = api.take_quota(caller, all, deadline).await?;
     if allowed.jobs == 0 && all > 0 {
-        metrics.submitted(Outcome::OverQuota, all);
+        metrics.submitted(SubmitOutcome::OverQuota, all);
         return Err(allowed.refusal().into());
     }
     // It has waited for its turns.
@@ -127,10 +127,10 @@ fn shortened(mut problem: Problem, errors: &mut usize) -> Problem {
 fn count_outcomes(metrics: &Metrics, results: &BulkResults) {
     let is_over = |(_, problem): &&(usize, Problem)| problem.status == StatusCode::TOO_MANY_REQUESTS;
     let over_quota = results.invalid.iter().filter(is_over).count();
-    metrics.submitted(Outcome::OverQuota, over_quota);
-    metrics.submitted(Outcome::Invalid, results.invalid.len() - over_quota);
+    metrics.submitted(SubmitOutcome::OverQuota, over_quota);
+    metrics.submitted(SubmitOutcome::Invalid, results.invalid.len() - over_quota);
     for (_, result) in &results.submitted {
-        let outcome = result.as_ref().map_or(Outcome::Unavailable, |submitted| submitted.answer.into());
+        let outcome = result.as_ref().map_or(SubmitOutcome::Unavailable, |submitted| submitted.answer.into());
         metrics.submitted(outcome, 1);
     }
 }

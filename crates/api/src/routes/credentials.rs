@@ -13,7 +13,7 @@ use ringback_core::credential::{Contents, Credential, CredentialKey, MAX_CREDENT
 use ringback_core::job::Topic;
 use ringback_core::policy::Policies;
 use ringback_core::wire::{
-    CredentialAnswer, CredentialLine, CredentialsAnswer, FieldError, NewContents, NewCredential, Problem,
+    CredentialLine, CredentialResponse, CredentialsResponse, FieldError, NewContents, NewCredential, Problem,
     parse_credential,
 };
 use ringback_secrets::{Authorities, TlsIdentity, TlsIdentityError};
@@ -37,21 +37,21 @@ use crate::state::{Api, ApiState};
 /// others within a second.
 #[utoipa::path(
     get, path = "/v1/credentials", tag = "topics", operation_id = "list_credentials",
-    responses((status = 200, description = "The credentials", body = CredentialsAnswer), StoreProblems),
+    responses((status = 200, description = "The credentials", body = CredentialsResponse), StoreProblems),
 )]
 pub(crate) async fn list_credentials(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
-) -> JsonResult<CredentialsAnswer> {
+) -> JsonResult<CredentialsResponse> {
     let all = api.policies.credentials()?;
     let own = all.iter().filter(|(key, _)| caller.own().has_tenant(key.tenant.as_ref()));
     let policies = api.policies.all()?;
     let own = own.filter(|(key, _)| is_seen_by(&caller, key, &policies));
-    let listed = |(key, credential): (&CredentialKey, &Arc<Credential>)| CredentialAnswer {
+    let listed = |(key, credential): (&CredentialKey, &Arc<Credential>)| CredentialResponse {
         tenant: caller.shown_tenant(key.tenant.as_ref()),
-        ..CredentialAnswer::new(key, credential)
+        ..CredentialResponse::new(key, credential)
     };
-    Ok(Json(CredentialsAnswer { items: own.map(listed).collect() }))
+    Ok(Json(CredentialsResponse { items: own.map(listed).collect() }))
 }
 
 /// Put a credential
@@ -64,8 +64,8 @@ pub(crate) async fn list_credentials(
     put, path = "/v1/credentials/{credential}", tag = "topics", operation_id = "put_credential",
     params(CredentialParams), request_body = CredentialRequest,
     responses(
-        (status = 200, description = "Put in place of another", body = CredentialAnswer),
-        (status = 201, description = "Put", body = CredentialAnswer),
+        (status = 200, description = "Put in place of another", body = CredentialResponse),
+        (status = 201, description = "Put", body = CredentialResponse),
         CreateProblems,
     ),
 )]
@@ -74,7 +74,7 @@ pub(crate) async fn put_credential(
     Authenticated(caller): Authenticated,
     CredentialPath(key): CredentialPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Result<(StatusCode, Json<CredentialAnswer>), ApiError> {
+) -> Result<(StatusCode, Json<CredentialResponse>), ApiError> {
     check_whole_tenant(&caller)?;
     let NewCredential { to, contents } = parse_credential(&bytes, check_tls)?;
     check_share_of_credentials(&api, &caller, &key)?;
@@ -95,7 +95,7 @@ pub(crate) async fn put_credential(
     let Ok((credential, put)) = deadline.bound(api.store.change_credential(&key, make)).await??;
     let outdated = || ApiError::retry_later("others keep changing this credential");
     let status = entry_applied(&api, put, outdated).await?;
-    Ok((status, Json(CredentialAnswer::new(&key, &credential))))
+    Ok((status, Json(CredentialResponse::new(&key, &credential))))
 }
 
 /// Delete a credential
@@ -106,7 +106,7 @@ pub(crate) async fn put_credential(
     delete, path = "/v1/credentials/{credential}", tag = "topics", operation_id = "delete_credential",
     params(CredentialParams),
     responses(
-        (status = 200, description = "The credentials that are left", body = CredentialsAnswer),
+        (status = 200, description = "The credentials that are left", body = CredentialsResponse),
         DeleteCredentialProblems,
     ),
 )]
@@ -114,7 +114,7 @@ pub(crate) async fn delete_credential(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     CredentialPath(key): CredentialPath,
-) -> Audited<CredentialsAnswer> {
+) -> Audited<CredentialsResponse> {
     check_whole_tenant(&caller)?;
     let deadline = Deadline::from_now();
     let policies = api.policies.all()?;

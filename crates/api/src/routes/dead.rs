@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use ringback_core::contract::{DeadCursor, DeadJob, MoveResult, StoreError};
 use ringback_core::job::{Delivery, Job, JobKey};
-use ringback_core::wire::{AuditLogTarget, DeadJobAnswer, DeadPageAnswer, JobAnswer, PurgeAnswer};
+use ringback_core::wire::{AuditLogTarget, DeadJobResponse, DeadPageResponse, JobResponse, PurgeResponse};
 use ringback_service::http_server::Peer;
 use serde_json::json;
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ const PURGE_FOR: Duration = Duration::from_secs(1);
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
         ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),
     ),
-    responses((status = 200, description = "A page", body = DeadPageAnswer), QueryProblems),
+    responses((status = 200, description = "A page", body = DeadPageResponse), QueryProblems),
 )]
 pub(crate) async fn list(
     State(api): ApiState,
@@ -63,7 +63,7 @@ pub(crate) async fn list(
             let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
             let page = paging::list_dead(&api.store, &filter, from, limit);
             let (jobs, next) = deadline.bound(page).await??;
-            let items = jobs.into_iter().map(|dead| DeadJobAnswer::new(dead.job, dead.died, None));
+            let items = jobs.into_iter().map(|dead| DeadJobResponse::new(dead.job, dead.died, None));
             Ok(Json(page_answer(items, next)).into_response())
         }
         Include::Request => {
@@ -82,15 +82,15 @@ pub(crate) async fn list(
             let (jobs, next) = deadline.bound(page).await??;
             let items = jobs.into_iter().map(|(DeadJob { job, died, .. }, delivery)| {
                 let inspection = delivery.map(|delivery| api.inspection(&policies, &filter.topic, delivery));
-                DeadJobAnswer::new(job, died, inspection)
+                DeadJobResponse::new(job, died, inspection)
             });
             Ok(Json(page_answer(items, next)).into_response())
         }
     }
 }
 
-fn page_answer(items: impl Iterator<Item = DeadJobAnswer>, next: Option<DeadCursor>) -> DeadPageAnswer {
-    DeadPageAnswer { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
+fn page_answer(items: impl Iterator<Item = DeadJobResponse>, next: Option<DeadCursor>) -> DeadPageResponse {
+    DeadPageResponse { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
 }
 
 /// Purge dead jobs
@@ -107,19 +107,19 @@ fn page_answer(items: impl Iterator<Item = DeadJobAnswer>, next: Option<DeadCurs
         ("died_before" = Option<Time>, Query, description = "Only jobs that died before this time"),
         ("cursor" = Option<PurgePosition>, Query, description = "`next` of the previous call; opaque"),
     ),
-    responses((status = 200, description = "How many were removed, and where to continue", body = PurgeAnswer), QueryProblems),
+    responses((status = 200, description = "How many were removed, and where to continue", body = PurgeResponse), QueryProblems),
 )]
 pub(crate) async fn purge_all(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
     Query(PurgeQuery { filter, from }): Query<PurgeQuery>,
-) -> Audited<PurgeAnswer> {
+) -> Audited<PurgeResponse> {
     let change = Change::default().before(filter.shown());
     let purged = Deadline::from_now()
         .bound(paging::purge_dead(&api.store, filter.of(topic), from, Instant::now() + PURGE_FOR))
         .await;
     let (purged, next) = purged??;
-    let answer = PurgeAnswer { purged, next: next.map(|cursor| cursor.to_string()) };
+    let answer = PurgeResponse { purged, next: next.map(|cursor| cursor.to_string()) };
     Ok((change.count(purged), Json(answer)))
 }
 
@@ -129,9 +129,9 @@ pub(crate) async fn purge_all(
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/dead/{id}", tag = "dead", operation_id = "purge",
     params(JobParams),
-    responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
+    responses((status = 200, description = "The job as it was", body = JobResponse), RemoveProblems),
 )]
-pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> Audited<JobAnswer> {
+pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> Audited<JobResponse> {
     purge_job(&api, key).await
 }
 
@@ -139,17 +139,17 @@ pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> Audite
 pub(crate) async fn purge_job_named_revive(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
-) -> Audited<JobAnswer> {
+) -> Audited<JobResponse> {
     let id = "revive".parse().expect("the text lies within the alphabet of ids");
     purge_job(&api, JobKey { topic, id }).await
 }
 
-async fn purge_job(api: &Api, key: JobKey) -> Audited<JobAnswer> {
+async fn purge_job(api: &Api, key: JobKey) -> Audited<JobResponse> {
     let purged = Deadline::from_now().call(api.store.purge(&key)).await;
     match purged.map_err(|error| ApiError::of_repeatable(&error, &key))? {
         MoveResult::Applied(job) => {
             let target = AuditLogTarget { id: Some(key.id.to_string()), ..AuditLogTarget::default() };
-            let answer = JobAnswer::from(job);
+            let answer = JobResponse::from(job);
             let before = json!({"state": answer.state, "reason": answer.reason});
             Ok((Change::of(target).before(before).count(1), Json(answer)))
         }

@@ -10,7 +10,7 @@ use ringback_core::contract::{
 };
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::TenantScope;
-use ringback_core::wire::{DestinationLine, DestinationPauseAnswer, DestinationsAnswer};
+use ringback_core::wire::{DestinationLine, DestinationPauseResponse, DestinationsResponse};
 use ringback_service::http_server::Peer;
 use serde_json::json;
 
@@ -39,20 +39,20 @@ use crate::state::{Api, ApiState};
         ("cursor" = Option<DestinationCursor>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most destinations of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "A page", body = DestinationsAnswer), QueryProblems),
+    responses((status = 200, description = "A page", body = DestinationsResponse), QueryProblems),
 )]
 pub(crate) async fn list_destinations(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     peer: Peer,
     Query(query): Query<DestinationQuery>,
-) -> JsonResult<DestinationsAnswer> {
+) -> JsonResult<DestinationsResponse> {
     let deadline = Deadline::from_now();
     let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     let spans = spans(&caller);
     let page = api.store.destinations(&spans, caller.reach(), &query);
     let page = deadline.bound(page).await??;
-    Ok(Json(DestinationsAnswer::new(&page, caller.reach())))
+    Ok(Json(DestinationsResponse::new(&page, caller.reach())))
 }
 
 /// Pause a destination
@@ -66,7 +66,7 @@ pub(crate) async fn list_destinations(
     params(DestinationParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses(
-        (status = 200, description = "The destination, paused", body = DestinationPauseAnswer),
+        (status = 200, description = "The destination, paused", body = DestinationPauseResponse),
         PauseDestinationProblems,
     ),
 )]
@@ -75,7 +75,7 @@ pub(crate) async fn pause_destination(
     Authenticated(caller): Authenticated,
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
-) -> Audited<DestinationPauseAnswer> {
+) -> Audited<DestinationPauseResponse> {
     let pause = pause_of(&caller, destination)?;
     let made = async { deadline.bound(api.store.pause_destination(&pause)).await??.map_err(too_many) };
     change(&api, &caller, &pause.destination, deadline, made).await
@@ -90,7 +90,7 @@ pub(crate) async fn pause_destination(
     params(DestinationParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses(
-        (status = 200, description = "The destination; paused if another pause holds it", body = DestinationPauseAnswer),
+        (status = 200, description = "The destination; paused if another pause holds it", body = DestinationPauseResponse),
         NoBodyProblems,
     ),
 )]
@@ -99,7 +99,7 @@ pub(crate) async fn resume_destination(
     Authenticated(caller): Authenticated,
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
-) -> Audited<DestinationPauseAnswer> {
+) -> Audited<DestinationPauseResponse> {
     let pause = pause_of(&caller, destination)?;
     let made = async { Ok(deadline.bound(api.store.resume_destination(&pause)).await?.map(drop)?) };
     change(&api, &caller, &pause.destination, deadline, made).await
@@ -137,7 +137,6 @@ pub(crate) async fn export_destinations(
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], lines).into_response())
 }
 
-/// The lanes that a caller sees.
 pub(super) fn spans(caller: &Principal) -> Vec<LaneSpan> {
     match caller.topics() {
         [] => vec![LaneSpan::Of(caller.reach().clone())],
@@ -152,7 +151,7 @@ async fn change(
     destination: &Destination,
     deadline: Deadline,
     made: impl Future<Output = Result<(), ApiError>>,
-) -> Audited<DestinationPauseAnswer> {
+) -> Audited<DestinationPauseResponse> {
     let before = find(api, caller, destination, deadline).await?;
     made.await?;
     let answer = find(api, caller, destination, deadline).await?;
@@ -165,9 +164,9 @@ async fn find(
     caller: &Principal,
     destination: &Destination,
     deadline: Deadline,
-) -> Result<DestinationPauseAnswer, ApiError> {
+) -> Result<DestinationPauseResponse, ApiError> {
     let pauses = deadline.bound(api.store.paused_destinations()).await??;
-    Ok(DestinationPauseAnswer::new(destination, &pauses, caller.reach()))
+    Ok(DestinationPauseResponse::new(destination, &pauses, caller.reach()))
 }
 
 /// A caller's pause of a destination. Its key must be for all topics of its tenant: the pause is.

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header;
-use ringback_core::wire::EventAnswer;
+use ringback_core::wire::EventResponse;
 use ringback_service::http_server::Peer;
 
 use crate::access::Authenticated;
@@ -28,7 +28,7 @@ use crate::state::ApiState;
         ("kind" = Option<EventKinds>, Query, description = "Only these kinds, separated by commas", style = Form, explode = false),
     ),
     responses(
-        (status = 200, description = "The data of each event", body = EventAnswer, content_type = "text/event-stream"),
+        (status = 200, description = "The data of each event", body = EventResponse, content_type = "text/event-stream"),
         QueryProblems,
     ),
 )]

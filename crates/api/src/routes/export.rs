@@ -35,7 +35,6 @@ pub(super) const CHUNK: usize = 64 * 1024;
 const RETRY_FOR: Duration = Duration::from_secs(5);
 /// The pause between two retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// The media type of an export.
 pub(super) const MEDIA_TYPE: &str = "application/x-ndjson";
 
 /// Export jobs

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use ringback_core::contract::{ForecastSlots, LaneSpan};
 use ringback_core::job::TenantScope;
-use ringback_core::wire::ForecastAnswer;
+use ringback_core::wire::ForecastResponse;
 use ringback_service::http_server::Peer;
 
 use super::destinations::spans;
@@ -27,14 +27,14 @@ use crate::state::ApiState;
         ("by" = Option<FriendlyDuration>, Query, description = "How long a slot is, 1m to 1d; 10m by default"),
         ("until" = Option<FriendlyDuration>, Query, description = "How far ahead to look, up to 31d and 1,000 slots; 24h by default"),
     ),
-    responses((status = 200, description = "The forecast", body = ForecastAnswer), QueryProblems),
+    responses((status = 200, description = "The forecast", body = ForecastResponse), QueryProblems),
 )]
 pub(crate) async fn forecast(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     peer: Peer,
     Query(ForecastQuery { topic, by, until }): Query<ForecastQuery>,
-) -> JsonResult<ForecastAnswer> {
+) -> JsonResult<ForecastResponse> {
     let deadline = Deadline::from_now();
     let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     let spans = topic.as_ref().map_or_else(|| spans(&caller), |topic| vec![LaneSpan::Topic(topic.clone())]);
@@ -47,5 +47,5 @@ pub(crate) async fn forecast(
     };
     let (jobs, firings) = deadline.bound(read).await??;
     let is_of_all = topic.is_none() && *caller.reach() == TenantScope::All;
-    Ok(Json(ForecastAnswer::new(&jobs, &slots, &firings.slots, firings.is_cut, is_of_all)))
+    Ok(Json(ForecastResponse::new(&jobs, &slots, &firings.slots, firings.is_cut, is_of_all)))
 }

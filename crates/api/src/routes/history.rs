@@ -1,4 +1,4 @@
-//! The history: pages of the ends that the archive has kept, all ends of one job, and erasures.
+//! The history: pages of the ended jobs that the archive has kept, all ended jobs of one job, and erasures.
 
 mod replay;
 
@@ -12,7 +12,7 @@ use ringback_admission::Principal;
 use ringback_archive::erasure::{Erased, Erasure};
 use ringback_archive::history::{Cursor, HistoryPage, Order, PageAsk};
 use ringback_core::job::{JobId, Topic};
-use ringback_core::wire::{AuditLogTarget, ErasureAnswer, HistoryAnswer, HistoryFilter};
+use ringback_core::wire::{AuditLogTarget, ErasureResponse, HistoryFilter, HistoryResponse};
 use ringback_service::http_server::Peer;
 use serde_json::json;
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ pub(crate) use self::replay::*;
 use crate::access::Authenticated;
 use crate::audit_log::Change;
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{EndsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds, JobPath, Query};
+use crate::extract::{EndedJobsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds, JobPath, Query};
 use crate::history::filter_of;
 use crate::inspect;
 use crate::limits::Deadline;
@@ -36,36 +36,36 @@ const ERASE_FOR: Duration = Duration::from_secs(1);
 
 /// List the history
 ///
-/// Lists the ends of jobs that the archive has kept, the newest first. A job that died and was done later has two. A page
+/// Lists the ended jobs that the archive has kept, the newest first. A job that died and was done later has two. A page
 /// holds at most `limit` ends; with `include` it ends after about 1 MiB. Ends come to the archive within about a second,
 /// and later if it was away. The answer is 409 if the API has no archive.
 #[utoipa::path(
     get, path = "/v1/history", tag = "history", operation_id = "list_history",
     params(
-        ("topic" = Option<TopicName>, Query, description = "Only ends of jobs of this topic"),
-        ("id" = Option<JobName>, Query, description = "Only ends of jobs with this id"),
-        ("tag" = Option<TagText>, Query, description = "Only ends of jobs with this tag"),
-        ("state" = Option<EndState>, Query, description = "Only ends in this state"),
-        ("reason" = Option<ReasonText>, Query, description = "Only ends with this reason"),
-        ("host" = Option<HostText>, Query, description = "Only ends of jobs with a URL of this host"),
-        ("finished_after" = Option<Time>, Query, description = "Only ends at this time or later"),
-        ("finished_before" = Option<Time>, Query, description = "Only ends before this time"),
+        ("topic" = Option<TopicName>, Query, description = "Only ended jobs of this topic"),
+        ("id" = Option<JobName>, Query, description = "Only ended jobs with this id"),
+        ("tag" = Option<TagText>, Query, description = "Only ended jobs with this tag"),
+        ("state" = Option<EndState>, Query, description = "Only ended jobs in this state"),
+        ("reason" = Option<ReasonText>, Query, description = "Only ended jobs with this reason"),
+        ("host" = Option<HostText>, Query, description = "Only ended jobs with a URL of this host"),
+        ("finished_after" = Option<Time>, Query, description = "Only ended jobs at this time or later"),
+        ("finished_before" = Option<Time>, Query, description = "Only ended jobs before this time"),
         HistoryPageParams,
     ),
-    responses((status = 200, description = "A page", body = HistoryAnswer), HistoryProblems),
+    responses((status = 200, description = "A page", body = HistoryResponse), HistoryProblems),
 )]
 pub(crate) async fn list_history(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     peer: Peer,
     Query(HistoryQuery { filter, page }): Query<HistoryQuery>,
-) -> JsonResult<HistoryAnswer> {
+) -> JsonResult<HistoryResponse> {
     ends(&api, &caller, peer, &filter, page).await
 }
 
 /// Get the history of a job
 ///
-/// Lists the ends of the jobs with this topic and id, the newest first: of each life of the id, and in each life of each time
+/// Lists the ended jobs with this topic and id, the newest first: of each generation of the id, and in each generation of each time
 /// that the job ended. Empty if the archive has none.
 #[utoipa::path(
     get, path = "/v1/history/{topic}/{id}", tag = "history", operation_id = "get_history",
@@ -73,15 +73,15 @@ pub(crate) async fn list_history(
         JobParams,
         HistoryPageParams,
     ),
-    responses((status = 200, description = "A page", body = HistoryAnswer), HistoryProblems),
+    responses((status = 200, description = "A page", body = HistoryResponse), HistoryProblems),
 )]
 pub(crate) async fn get_history(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     peer: Peer,
     JobPath(key): JobPath,
-    Query(page): Query<EndsQuery>,
-) -> JsonResult<HistoryAnswer> {
+    Query(page): Query<EndedJobsQuery>,
+) -> JsonResult<HistoryResponse> {
     let filter = HistoryFilter { topic: Some(key.topic), id: Some(key.id), ..HistoryFilter::default() };
     ends(&api, &caller, peer, &filter, page).await
 }
@@ -91,8 +91,8 @@ async fn ends(
     caller: &Principal,
     peer: Peer,
     filter: &HistoryFilter,
-    EndsQuery { after, limit, include }: EndsQuery,
-) -> JsonResult<HistoryAnswer> {
+    EndedJobsQuery { after, limit, include }: EndedJobsQuery,
+) -> JsonResult<HistoryResponse> {
     api.history.check()?;
     let _turn = Deadline::from_now().bound(api.histories.wait(caller.holder(peer))).await?;
     // After the turn: those who wait for one hold no memory.
@@ -112,24 +112,24 @@ async fn ends(
     let HistoryPage { rows, has_more } = api.history.page(ask).await?;
     let next = rows.last().filter(|_| has_more).map(|row| Cursor::from(row).to_string());
     let items = rows.into_iter().map(|row| row.answer(include.attempts, include.request)).collect();
-    Ok(Json(HistoryAnswer { items, next }))
+    Ok(Json(HistoryResponse { items, next }))
 }
 
 /// Erase from the history
 ///
-/// Removes the ends of jobs with a tag, or with an id of a topic, from the archive: bodies and logged attempts too. Ends that
+/// Removes the ended jobs with a tag, or with an id of a topic, from the archive: bodies and logged attempts too. Ends that
 /// still wait for the archive are erased when they come. What ends after this call stays. One call erases for about a
 /// second; if some are left the answer is 202: call again. It is safe to repeat. What the store has of jobs is not touched.
 #[utoipa::path(
     delete, path = "/v1/history", tag = "history", operation_id = "erase_history",
     params(
         ("topic" = Option<TopicName>, Query, description = "The topic; with `tag` it may be left out for all topics"),
-        ("id" = Option<JobName>, Query, description = "Erase the ends of the jobs with this id of the topic"),
-        ("tag" = Option<TagText>, Query, description = "Erase the ends of the jobs with this tag"),
+        ("id" = Option<JobName>, Query, description = "Erase the ended jobs with this id of the topic"),
+        ("tag" = Option<TagText>, Query, description = "Erase the ended jobs with this tag"),
     ),
     responses(
-        (status = 200, description = "All are erased", body = ErasureAnswer),
-        (status = 202, description = "Some are erased, and some are left", body = ErasureAnswer),
+        (status = 200, description = "All are erased", body = ErasureResponse),
+        (status = 202, description = "Some are erased, and some are left", body = ErasureResponse),
         HistoryProblems,
     ),
 )]
@@ -155,14 +155,18 @@ pub(crate) async fn erase_history(
     };
     let at = i64::try_from(api.now().as_millis()).unwrap_or(i64::MAX);
     let erasure = Erasure { tenant: filter.tenant, topics: filter.topics, what, at };
-    let (until, mut answer) = (Instant::now() + ERASE_FOR, ErasureAnswer { erased: 0, complete: false });
+    let (until, mut answer) = (Instant::now() + ERASE_FOR, ErasureResponse { erased: 0, complete: false });
     while !answer.complete && Instant::now() < until {
         let erased = api.history.erase(erasure.clone()).await?;
         answer.erased += erased;
         answer.complete = erased == 0;
     }
     let status = if answer.complete { StatusCode::OK } else { StatusCode::ACCEPTED };
-    tracing::info!(erased = answer.erased, complete = answer.complete, "ends are erased from the archive");
+    tracing::info!(
+        erased = answer.erased,
+        complete = answer.complete,
+        "ended jobs are erased from the archive"
+    );
     let change = Change::of(target).after(json!({"complete": answer.complete})).count(answer.erased);
     Ok((status, change, Json(answer)).into_response())
 }

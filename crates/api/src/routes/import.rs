@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::wire::{ImportAnswer, ImportProblem, Problem};
+use ringback_core::wire::{ImportProblem, ImportResponse, Problem};
 use serde_json::json;
 
 use super::bulk_submit::{BulkResults, submit_items};
@@ -25,7 +25,7 @@ use crate::state::ApiState;
     post, path = "/v1/import", tag = "jobs", operation_id = "import",
     request_body(content = ImportLine, content_type = "application/x-ndjson", description = "A line per job: at most 10,000 and 16 MiB"),
     responses(
-        (status = 200, description = "How many lines were imported, and the problems of the others, also if all are refused", body = ImportAnswer),
+        (status = 200, description = "How many lines were imported, and the problems of the others, also if all are refused", body = ImportResponse),
         ImportProblems,
     ),
 )]
@@ -33,18 +33,18 @@ pub(crate) async fn import(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     ImportBody(items): ImportBody,
-) -> Audited<ImportAnswer> {
+) -> Audited<ImportResponse> {
     let results =
         submit_items(&api, &caller, &api.imports, items, |_, line| api.admission.parse_import(line, &caller))
             .await?;
     let summary = summary(results);
-    let ImportAnswer { created, repeated, refused, .. } = &summary;
+    let ImportResponse { created, repeated, refused, .. } = &summary;
     let counts = json!({"created": created, "repeated": repeated, "refused": refused});
     Ok((Change::default().after(counts).count(*created as u64), Json(summary)))
 }
 
-fn summary(BulkResults { invalid, submitted }: BulkResults) -> ImportAnswer {
-    let mut summary = ImportAnswer::default();
+fn summary(BulkResults { invalid, submitted }: BulkResults) -> ImportResponse {
+    let mut summary = ImportResponse::default();
     invalid.into_iter().for_each(|(line, problem)| refuse(&mut summary, line, problem));
     for (line, result) in submitted {
         match result.map(submit_result) {
@@ -58,7 +58,7 @@ fn summary(BulkResults { invalid, submitted }: BulkResults) -> ImportAnswer {
     summary
 }
 
-fn refuse(summary: &mut ImportAnswer, line: usize, problem: Problem) {
+fn refuse(summary: &mut ImportResponse, line: usize, problem: Problem) {
     summary.refused += 1;
     summary.problems.push(ImportProblem { line, status: problem.status, problem });
 }

@@ -6,7 +6,7 @@ use http::StatusCode;
 use ringback_core::contract::MoveResult;
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_core::wire::{JobAnswer, delay_note};
+use ringback_core::wire::{JobResponse, delay_note};
 use serde_json::json;
 
 use super::jobs::unknown;
@@ -24,19 +24,19 @@ use crate::state::ApiState;
     patch, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "reschedule",
     params(JobParams),
     request_body = RescheduleRequest,
-    responses((status = 200, description = "The job as it is now", body = JobAnswer), ChangeProblems),
+    responses((status = 200, description = "The job as it is now", body = JobResponse), ChangeProblems),
 )]
 pub(crate) async fn reschedule(
     State(api): ApiState,
     JobPath(key): JobPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Audited<JobAnswer> {
+) -> Audited<JobResponse> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.admission.token());
     let note = delay_note(&bytes, due);
     let moved = deadline.idempotent(is_applied, || api.store.reschedule(&key, due, token)).await;
     let change = Change::default().before(json!({"state": "delayed"}));
     let (change, Json(job)) = answer(moved, &key, change, cannot_reschedule)?;
-    Ok((change, Json(JobAnswer { note, ..job })))
+    Ok((change, Json(JobResponse { note, ..job })))
 }
 
 /// Run a job now
@@ -47,13 +47,13 @@ pub(crate) async fn reschedule(
     post, path = "/v1/jobs/{topic}/{id}/run", tag = "jobs", operation_id = "run",
     params(JobParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
+    responses((status = 200, description = "The job as it is now", body = JobResponse), JobActionProblems),
 )]
 pub(crate) async fn run(
     State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> Audited<JobAnswer> {
+) -> Audited<JobResponse> {
     let token = api.admission.token();
     let moved = deadline.idempotent(is_applied, || api.store.run(&key, token)).await;
     answer(moved, &key, Change::default(), cannot_run)
@@ -67,13 +67,13 @@ pub(crate) async fn run(
     post, path = "/v1/jobs/{topic}/{id}/revive", tag = "jobs", operation_id = "revive",
     params(JobParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
+    responses((status = 200, description = "The job as it is now", body = JobResponse), JobActionProblems),
 )]
 pub(crate) async fn revive(
     State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> Audited<JobAnswer> {
+) -> Audited<JobResponse> {
     let token = api.admission.token();
     let moved = deadline.idempotent(is_applied, || api.store.revive(&key, token)).await;
     answer(moved, &key, Change::default().before(json!({"state": "dead"})), cannot_revive)
@@ -89,10 +89,10 @@ fn answer(
     key: &JobKey,
     change: Change,
     advice: fn(JobState) -> &'static str,
-) -> Audited<JobAnswer> {
+) -> Audited<JobResponse> {
     match moved.map_err(|error| ApiError::of_job_action(&error, key))? {
         MoveResult::Applied(job) => {
-            let answer = JobAnswer::from(job);
+            let answer = JobResponse::from(job);
             let change = change.after(json!({"state": answer.state, "due_at": answer.due_at}));
             Ok((change, Json(answer)))
         }

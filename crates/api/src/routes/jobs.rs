@@ -15,7 +15,8 @@ use ringback_core::job::JobKey;
 use ringback_core::policy::Policies;
 use ringback_core::state::State as JobState;
 use ringback_core::wire::{
-    AttemptsAnswer, CancelAnswer, InFlight, InspectedJob, JobAnswer, PageAnswer, Problem, delay_note, host_of,
+    AttemptsResponse, CancelResponse, InFlight, InspectedJob, JobResponse, PageResponse, Problem, delay_note,
+    host_of,
 };
 use ringback_service::http_server::Peer;
 use serde_json::json;
@@ -29,7 +30,7 @@ use crate::extract::{
 };
 use crate::inspect;
 use crate::limits::Deadline;
-use crate::metrics::Outcome;
+use crate::metrics::SubmitOutcome;
 use crate::paging::{self, ListCursor, PageLimits};
 use crate::schema::{
     FilterFields, FindProblems, IdempotencyKeyText, Included, JobCursor, JobParams, JobRequest,
@@ -48,9 +49,9 @@ use crate::state::{Api, ApiState};
         description = "Instead of an id, or beside it if `if_exists` is `replace` or `postpone`: the same with each repetition")),
     request_body = JobRequest,
     responses(
-        (status = 201, description = "Accepted", body = JobAnswer,
+        (status = 201, description = "Accepted", body = JobResponse,
             headers(("Location" = String, description = "The path of the job"))),
-        (status = 200, description = "Accepted before, or now in place of the job that existed", body = JobAnswer,
+        (status = 200, description = "Accepted before, or now in place of the job that existed", body = JobResponse,
             headers(("Location" = String, description = "The path of the job"))),
         SubmitProblems,
     ),
@@ -66,17 +67,17 @@ pub(crate) async fn submit(
     drop(turn);
     // A key that was not used is refused.
     let job = if key.is_some() { job.and(Err(key_and_id())) } else { job };
-    let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
+    let job = job.inspect_err(|_| api.metrics.submitted(SubmitOutcome::Invalid, 1))?;
     let note = delay_note(&bytes, job.due);
     drop(bytes);
     let allowed = api.take_quota(&caller, 1, deadline).await?;
     if allowed.jobs == 0 {
-        api.metrics.submitted(Outcome::OverQuota, 1);
+        api.metrics.submitted(SubmitOutcome::OverQuota, 1);
         return Err(allowed.refusal().into());
     }
     let key = job.key.clone();
     let submitted = api.submits.submit(job, permit, deadline).await;
-    let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1));
+    let submitted = submitted.inspect_err(|_| api.metrics.submitted(SubmitOutcome::Unavailable, 1));
     let submitted = submitted.map_err(|error| ApiError::of_submit(&error, &key))?;
     api.metrics.submitted(submitted.answer.into(), 1);
     crash_point!("api.before_answer");
@@ -90,7 +91,7 @@ pub(crate) async fn submit(
     };
     Ok(match submit_result(submitted) {
         Ok((status, job)) => {
-            (status, [(header::LOCATION, location)], Json(JobAnswer { note, ..job })).into_response()
+            (status, [(header::LOCATION, location)], Json(JobResponse { note, ..job })).into_response()
         }
         Err(problem) => {
             let mut response = ApiError::from(problem).into_response();
@@ -106,7 +107,7 @@ fn seconds_up(duration: Duration) -> u64 {
 }
 
 /// The status and the job of a submit. A conflict or a full store is a problem.
-pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Problem> {
+pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobResponse), Problem> {
     match submitted.answer {
         SubmitResult::Created => Ok((StatusCode::CREATED, submitted.job.into())),
         SubmitResult::Repeated | SubmitResult::Replaced | SubmitResult::Postponed => {
@@ -196,7 +197,7 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
         ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),
     ),
-    responses((status = 200, description = "A page", body = PageAnswer), QueryProblems),
+    responses((status = 200, description = "A page", body = PageResponse), QueryProblems),
 )]
 pub(crate) async fn list(
     State(api): ApiState,
@@ -242,8 +243,8 @@ pub(crate) async fn list(
     }
 }
 
-fn page_answer(items: impl Iterator<Item = InspectedJob>, next: Option<ListCursor>) -> PageAnswer {
-    PageAnswer { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
+fn page_answer(items: impl Iterator<Item = InspectedJob>, next: Option<ListCursor>) -> PageResponse {
+    PageResponse { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
 }
 
 /// Get the attempts of a job
@@ -254,12 +255,12 @@ fn page_answer(items: impl Iterator<Item = InspectedJob>, next: Option<ListCurso
 #[utoipa::path(
     get, path = "/v1/jobs/{topic}/{id}/attempts", tag = "jobs", operation_id = "attempts",
     params(JobParams),
-    responses((status = 200, description = "Its attempts", body = AttemptsAnswer), FindProblems),
+    responses((status = 200, description = "Its attempts", body = AttemptsResponse), FindProblems),
 )]
-pub(crate) async fn attempts(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<AttemptsAnswer> {
+pub(crate) async fn attempts(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<AttemptsResponse> {
     let attempts = Deadline::from_now().bound(api.store.attempts(&key)).await??;
     let attempts = attempts.ok_or_else(|| unknown(&key))?;
-    Ok(Json(AttemptsAnswer { items: attempts.into_iter().map(Into::into).collect() }))
+    Ok(Json(AttemptsResponse { items: attempts.into_iter().map(Into::into).collect() }))
 }
 
 /// Cancel a job
@@ -270,8 +271,8 @@ pub(crate) async fn attempts(State(api): ApiState, JobPath(key): JobPath) -> Jso
     delete, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "cancel",
     params(JobParams),
     responses(
-        (status = 200, description = "Cancelled, now or before", body = CancelAnswer),
-        (status = 202, description = "Being delivered; cancelled if the delivery fails", body = CancelAnswer),
+        (status = 200, description = "Cancelled, now or before", body = CancelResponse),
+        (status = 202, description = "Being delivered; cancelled if the delivery fails", body = CancelResponse),
         RemoveProblems,
     ),
 )]
@@ -292,7 +293,7 @@ pub(crate) async fn cancel(State(api): ApiState, JobPath(key): JobPath) -> Resul
         Cancelled::Unknown => return Err(unknown(&key)),
     };
     let change = Change::default().after(json!({"state": state, "in_flight": in_flight}));
-    let answer = CancelAnswer {
+    let answer = CancelResponse {
         topic: key.topic.to_string(),
         id: key.id.to_string(),
         state: state.to_string(),

@@ -5,7 +5,7 @@ use axum::extract::State;
 use http::StatusCode;
 use ringback_core::access::{AccessKey, MAX_KEYS};
 use ringback_core::contract::PolicyPut;
-use ringback_core::wire::{AuditLogTarget, KeyAnswer, KeyCreated, KeysAnswer, parse_new_key};
+use ringback_core::wire::{AuditLogTarget, KeyCreated, KeyResponse, KeysResponse, parse_new_key};
 
 use super::policy_change::wait_until_applied;
 use crate::access::is_network;
@@ -48,7 +48,7 @@ pub(crate) async fn add_key(
             return Err(ApiError::new(StatusCode::CONFLICT, detail));
         }
     }
-    let about = KeyAnswer::from(&key);
+    let about = KeyResponse::from(&key);
     let target = AuditLogTarget { key: Some(about.id.clone()), ..AuditLogTarget::default() };
     let change = Change::of(target).after(&about);
     let created = KeyCreated { key: secret.text().to_string(), about };
@@ -60,12 +60,12 @@ pub(crate) async fn add_key(
 /// Lists the keys of all tenants, the newest one first, without the keys themselves.
 #[utoipa::path(
     get, path = "/v1/keys", tag = "keys", operation_id = "list_keys",
-    responses((status = 200, description = "The keys", body = KeysAnswer), StoreProblems),
+    responses((status = 200, description = "The keys", body = KeysResponse), StoreProblems),
 )]
-pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysAnswer> {
+pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysResponse> {
     let mut keys = Deadline::from_now().bound(api.store.access_keys()).await??;
     keys.sort_by(|a, b| (b.created, &b.id).cmp(&(a.created, &a.id)));
-    Ok(Json(KeysAnswer { items: keys.iter().map(|key| KeyAnswer::from(&**key)).collect() }))
+    Ok(Json(KeysResponse { items: keys.iter().map(|key| KeyResponse::from(&**key)).collect() }))
 }
 
 /// Delete a key
@@ -74,11 +74,11 @@ pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysAnswer> {
 #[utoipa::path(
     delete, path = "/v1/keys/{key}", tag = "keys", operation_id = "delete_key",
     params(KeyParams),
-    responses((status = 200, description = "The keys that are left", body = KeysAnswer), KeyProblems),
+    responses((status = 200, description = "The keys that are left", body = KeysResponse), KeyProblems),
 )]
-pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> Audited<KeysAnswer> {
+pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> Audited<KeysResponse> {
     let keys = api.policies.keys()?;
-    let before = keys.values().find(|key| key.id == id).map(|key| KeyAnswer::from(&**key));
+    let before = keys.values().find(|key| key.id == id).map(|key| KeyResponse::from(&**key));
     let deleted = Deadline::from_now().bound(api.store.delete_key(&id)).await??;
     wait_until_applied(&api, deleted.ok_or_else(unknown_access_key)?).await;
     Ok((Change::default().before(before), list_keys(State(api)).await?))

@@ -13,7 +13,7 @@ use ringback_core::credential::CredentialKey;
 use ringback_core::job::{Callback, Topic};
 use ringback_core::policy::{Metrics, Policy};
 use ringback_core::wire::{
-    FieldError, PolicyAnswer, PolicyPatch, Problem, brings_secrets, close_policy, dropped_fields,
+    FieldError, PolicyPatch, PolicyResponse, Problem, brings_secrets, close_policy, dropped_fields,
     parse_policy, policy_of_notices, secret_header_values, unmask_policy, with_secrets,
 };
 
@@ -45,8 +45,8 @@ use crate::state::{Api, ApiState};
     ),
     request_body = PolicyRequest,
     responses(
-        (status = 200, description = "The policy replaced another", body = PolicyAnswer),
-        (status = 201, description = "The topic had no policy before", body = PolicyAnswer),
+        (status = 200, description = "The policy replaced another", body = PolicyResponse),
+        (status = 201, description = "The topic had no policy before", body = PolicyResponse),
         CreateProblems,
     ),
 )]
@@ -79,8 +79,8 @@ pub(crate) async fn put_policy(
     params(TopicParams),
     request_body(content((PolicyPatchRequest = "application/json"), (PolicyPatchRequest = "application/merge-patch+json"))),
     responses(
-        (status = 200, description = "The policy was changed", body = PolicyAnswer),
-        (status = 201, description = "The topic had no policy before", body = PolicyAnswer),
+        (status = 200, description = "The policy was changed", body = PolicyResponse),
+        (status = 201, description = "The topic had no policy before", body = PolicyResponse),
         CreateProblems,
     ),
 )]
@@ -200,7 +200,7 @@ async fn set(
         changed => changed??,
     };
     let status = applied(api, put).await?;
-    let answer = PolicyAnswer { dropped, ..PolicyAnswer::new(topic, Some(&policy)) };
+    let answer = PolicyResponse { dropped, ..PolicyResponse::new(topic, Some(&policy)) };
     let change = Change::default().before(before).after(&answer.policy);
     Ok((status, change, Json(answer)).into_response())
 }

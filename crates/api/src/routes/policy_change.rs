@@ -8,7 +8,7 @@ use ringback_admission::Principal;
 use ringback_core::contract::{PolicyPut, PolicyVersion};
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Policy};
-use ringback_core::wire::PolicyAnswer;
+use ringback_core::wire::PolicyResponse;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
@@ -36,7 +36,7 @@ pub(super) fn check_share_of_policies(api: &Api, caller: &Principal, topic: &Top
 
 /// A policy as the audit log has it: as it is shown, masked; `None` without one.
 pub(super) fn shown_policy(topic: &Topic, policy: Option<&Policy>) -> Option<Box<RawValue>> {
-    PolicyAnswer::new(topic, policy).policy
+    PolicyResponse::new(topic, policy).policy
 }
 
 /// Waits until this process applies a policy that was put, and returns the status of the answer.

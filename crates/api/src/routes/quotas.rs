@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::access::MAX_QUOTAS;
-use ringback_core::wire::{QuotaAnswer, QuotasAnswer, parse_quota};
+use ringback_core::wire::{QuotaResponse, QuotasResponse, parse_quota};
 
 use super::policy_change::{entry_applied, wait_until_applied};
 use crate::audit_log::{Audited, Change};
@@ -22,12 +22,12 @@ const WITHOUT_KEYS: &str = "the quota has no effect yet: it limits callers with 
 /// Lists the quotas of tenants, that of all others first.
 #[utoipa::path(
     get, path = "/v1/quotas", tag = "keys", operation_id = "list_quotas",
-    responses((status = 200, description = "The quotas", body = QuotasAnswer), StoreProblems),
+    responses((status = 200, description = "The quotas", body = QuotasResponse), StoreProblems),
 )]
-pub(crate) async fn list_quotas(State(api): ApiState) -> JsonResult<QuotasAnswer> {
+pub(crate) async fn list_quotas(State(api): ApiState) -> JsonResult<QuotasResponse> {
     let quotas = Deadline::from_now().bound(api.store.quotas()).await??;
-    let items = quotas.iter().map(|(of, quota)| QuotaAnswer::new(of, *quota)).collect();
-    Ok(Json(QuotasAnswer { items }))
+    let items = quotas.iter().map(|(of, quota)| QuotaResponse::new(of, *quota)).collect();
+    Ok(Json(QuotasResponse { items }))
 }
 
 /// Set a quota
@@ -40,8 +40,8 @@ pub(crate) async fn list_quotas(State(api): ApiState) -> JsonResult<QuotasAnswer
     put, path = "/v1/quotas/{tenant}", tag = "keys", operation_id = "put_quota",
     params(QuotaParams), request_body = QuotaRequest,
     responses(
-        (status = 200, description = "Set in place of another", body = QuotaAnswer),
-        (status = 201, description = "Set", body = QuotaAnswer),
+        (status = 200, description = "Set in place of another", body = QuotaResponse),
+        (status = 201, description = "Set", body = QuotaResponse),
         CreateProblems,
     ),
 )]
@@ -49,7 +49,7 @@ pub(crate) async fn put_quota(
     State(api): ApiState,
     QuotaPath(of): QuotaPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Result<(StatusCode, Change, Json<QuotaAnswer>), ApiError> {
+) -> Result<(StatusCode, Change, Json<QuotaResponse>), ApiError> {
     let quota = parse_quota(&bytes)?;
     let known = api.policies.quotas()?;
     if known.len() >= MAX_QUOTAS && !known.contains_key(&of) {
@@ -62,10 +62,10 @@ pub(crate) async fn put_quota(
     let put = deadline.bound(api.store.put_quota(&of, quota)).await??;
     let status = entry_applied(&api, put, outdated).await?;
     let (before, answer) =
-        (known.get(&of).map(|quota| QuotaAnswer::new(&of, *quota)), QuotaAnswer::new(&of, quota));
+        (known.get(&of).map(|quota| QuotaResponse::new(&of, *quota)), QuotaResponse::new(&of, quota));
     let change = Change::default().before(before).after(&answer);
     let note = api.root.is_none().then(|| WITHOUT_KEYS.to_owned());
-    Ok((status, change, Json(QuotaAnswer { note, ..answer })))
+    Ok((status, change, Json(QuotaResponse { note, ..answer })))
 }
 
 /// Delete a quota
@@ -74,10 +74,10 @@ pub(crate) async fn put_quota(
 #[utoipa::path(
     delete, path = "/v1/quotas/{tenant}", tag = "keys", operation_id = "delete_quota",
     params(QuotaParams),
-    responses((status = 200, description = "The quotas that are left", body = QuotasAnswer), QuotaProblems),
+    responses((status = 200, description = "The quotas that are left", body = QuotasResponse), QuotaProblems),
 )]
-pub(crate) async fn delete_quota(State(api): ApiState, QuotaPath(of): QuotaPath) -> Audited<QuotasAnswer> {
-    let before = api.policies.quotas()?.get(&of).map(|quota| QuotaAnswer::new(&of, *quota));
+pub(crate) async fn delete_quota(State(api): ApiState, QuotaPath(of): QuotaPath) -> Audited<QuotasResponse> {
+    let before = api.policies.quotas()?.get(&of).map(|quota| QuotaResponse::new(&of, *quota));
     let deleted = Deadline::from_now().bound(api.store.delete_quota(&of)).await??;
     wait_until_applied(&api, deleted.ok_or_else(unknown_quota)?).await;
     Ok((Change::default().before(before), list_quotas(State(api)).await?))

@@ -7,13 +7,13 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
-use ringback_core::contract::{Note, Receipt, Settled};
+use ringback_core::contract::{AttemptLogEntry, Receipt, SettleResult};
 use ringback_core::job::Topic;
 use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::wire::{
-    BuryAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, RenewAnswer, RetryAsk, parse_finish,
-    parse_finish_all, parse_release, parse_renew,
+    BuryAsk, Problem, ReceiptResponse, ReceiptResult, ReceiptsResponse, RenewResponse, RetryAsk,
+    parse_finish, parse_finish_all, parse_release, parse_renew,
 };
 use tokio::time::timeout;
 
@@ -34,13 +34,13 @@ use crate::state::{Api, ApiState};
     post, path = "/v1/receipts/{receipt}/finish", tag = "pull", operation_id = "finish",
     params(ReceiptParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "Done, now or before", body = ReceiptAnswer), ChangeProblems),
+    responses((status = 200, description = "Done, now or before", body = ReceiptResponse), ChangeProblems),
 )]
 pub(crate) async fn finish(
     State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> JsonResult<ReceiptAnswer> {
+) -> JsonResult<ReceiptResponse> {
     parse_finish(&json)?;
     settle(&api, receipt, Outcome::Complete, None).await
 }
@@ -53,13 +53,13 @@ pub(crate) async fn finish(
     post, path = "/v1/receipts/{receipt}/retry", tag = "pull", operation_id = "retry",
     params(ReceiptParams),
     request_body(content = RetryRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
+    responses((status = 200, description = "Recorded, now or before", body = ReceiptResponse), ChangeProblems),
 )]
 pub(crate) async fn retry(
     State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> JsonResult<ReceiptAnswer> {
+) -> JsonResult<ReceiptResponse> {
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
     let lease = Deadline::from_now().bound(api.store.lease_info(&receipt)).await??;
     let by_delay = |error| {
@@ -82,13 +82,13 @@ pub(crate) async fn retry(
     post, path = "/v1/receipts/{receipt}/bury", tag = "pull", operation_id = "bury",
     params(ReceiptParams),
     request_body(content = BuryRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
+    responses((status = 200, description = "Recorded, now or before", body = ReceiptResponse), ChangeProblems),
 )]
 pub(crate) async fn bury(
     State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> JsonResult<ReceiptAnswer> {
+) -> JsonResult<ReceiptResponse> {
     let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
     let outcome = Outcome::Bury { reason: Reason::Custom(reason), last: LastAttempt::by_consumer(error) };
     settle(&api, receipt, outcome, None).await
@@ -101,13 +101,13 @@ pub(crate) async fn bury(
     post, path = "/v1/receipts/{receipt}/release", tag = "pull", operation_id = "release",
     params(ReceiptParams),
     request_body(content = ReleaseRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
+    responses((status = 200, description = "Recorded, now or before", body = ReceiptResponse), ChangeProblems),
 )]
 pub(crate) async fn release(
     State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> JsonResult<ReceiptAnswer> {
+) -> JsonResult<ReceiptResponse> {
     let after = parse_release(&json)?;
     let outcome = Outcome::Release { after };
     if after.is_zero() {
@@ -129,17 +129,17 @@ pub(crate) async fn release(
     post, path = "/v1/receipts/{receipt}/renew", tag = "pull", operation_id = "renew",
     params(ReceiptParams),
     request_body(content = RenewRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "Renewed", body = RenewAnswer), ChangeProblems),
+    responses((status = 200, description = "Renewed", body = RenewResponse), ChangeProblems),
 )]
 pub(crate) async fn renew(
     State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> JsonResult<RenewAnswer> {
+) -> JsonResult<RenewResponse> {
     let ttr = parse_renew(&json)?;
     match Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr, MAX_RENEWED)).await?? {
         Some(deadline) => {
-            Ok(Json(RenewAnswer { receipt: receipt.to_string(), deadline: deadline.to_string() }))
+            Ok(Json(RenewResponse { receipt: receipt.to_string(), deadline: deadline.to_string() }))
         }
         None => Err(stale().into()),
     }
@@ -151,13 +151,13 @@ pub(crate) async fn renew(
 #[utoipa::path(
     post, path = "/v1/receipts/finish", tag = "pull", operation_id = "finish_all",
     request_body = FinishAllRequest,
-    responses((status = 200, description = "A result per receipt", body = ReceiptsAnswer), BodyProblems),
+    responses((status = 200, description = "A result per receipt", body = ReceiptsResponse), BodyProblems),
 )]
 pub(crate) async fn finish_all(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     MaybeJson(json): MaybeJson,
-) -> JsonResult<ReceiptsAnswer> {
+) -> JsonResult<ReceiptsResponse> {
     let receipts = parse_finish_all(&json)?;
     let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
     let mut shards: BTreeMap<_, Vec<(usize, Receipt)>> = BTreeMap::new();
@@ -172,10 +172,9 @@ pub(crate) async fn finish_all(
     for (number, result) in answers.into_iter().flatten() {
         results[number] = result;
     }
-    Ok(Json(ReceiptsAnswer { results }))
+    Ok(Json(ReceiptsResponse { results }))
 }
 
-/// Finishes jobs of one shard.
 async fn finish_in_shard(api: &Api, receipts: &[(usize, Receipt)]) -> Vec<(usize, ReceiptResult)> {
     let outcomes: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, Outcome::Complete)).collect();
     let shard = receipts[0].1.shard;
@@ -194,13 +193,13 @@ async fn settle(
     receipt: Receipt,
     outcome: Outcome,
     topic: Option<Topic>,
-) -> JsonResult<ReceiptAnswer> {
+) -> JsonResult<ReceiptResponse> {
     let deadline = Deadline::from_now();
     record_failure(api, &receipt, &outcome, topic).await;
     let outcomes = [(receipt, outcome)];
     let settled = deadline.bound(api.store.settle_receipts(receipt.shard, &outcomes)).await??;
-    check(settled.into_iter().next().unwrap_or(Settled::Stale))?;
-    Ok(Json(ReceiptAnswer { receipt: receipt.to_string() }))
+    check(settled.into_iter().next().unwrap_or(SettleResult::Stale))?;
+    Ok(Json(ReceiptResponse { receipt: receipt.to_string() }))
 }
 
 /// Records the attempt if the outcome is a failure and the topic logs failures. If that fails, the
@@ -219,19 +218,19 @@ async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: 
     };
     let policy = topic.and_then(|topic| api.policies.get(&topic).ok()?);
     if api.store.logging(policy.as_deref()).notes_failure() {
-        let notes = [Note::failed(receipt, error)];
+        let notes = [AttemptLogEntry::failed(receipt, error)];
         api.metrics.unlogged(api.store.note_once(receipt.shard, &notes).await);
     }
 }
 
-fn check(settled: Settled) -> Result<(), Problem> {
+fn check(settled: SettleResult) -> Result<(), Problem> {
     match settled {
-        Settled::Applied | Settled::Replayed | Settled::Late => Ok(()),
-        Settled::Stale => Err(stale()),
+        SettleResult::Applied | SettleResult::Replayed | SettleResult::Late => Ok(()),
+        SettleResult::Stale => Err(stale()),
     }
 }
 
-fn result(settled: Settled) -> ReceiptResult {
+fn result(settled: SettleResult) -> ReceiptResult {
     check(settled).map_or_else(ReceiptResult::from, |()| ReceiptResult::DONE)
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use ringback_core::wire::{PulledAnswer, ReserveAnswer, ReserveAsk};
+use ringback_core::wire::{PulledResponse, ReserveAsk, ReserveResponse};
 use ringback_service::http_server::Peer;
 use tokio::time::{Instant, timeout_at};
 
@@ -28,7 +28,7 @@ const TURN_WITHIN: Duration = Duration::from_secs(2);
     params(TopicParams),
     request_body(content = ReserveRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses(
-        (status = 200, description = "The jobs; empty if there were none in time", body = ReserveAnswer),
+        (status = 200, description = "The jobs; empty if there were none in time", body = ReserveResponse),
         BodyProblems,
     ),
 )]
@@ -38,7 +38,7 @@ pub(crate) async fn reserve(
     peer: Peer,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
-) -> JsonResult<ReserveAnswer> {
+) -> JsonResult<ReserveResponse> {
     let ask = ReserveAsk::parse(&json)?;
     // It may wait for long.
     drop(json);
@@ -52,5 +52,5 @@ pub(crate) async fn reserve(
     let found = standing.bound(api.pulls.reserve(&topic, ask, turn)).await?;
     let jobs = found.map_err(ApiError::retry_later)?.take();
     api.metrics.pulled(jobs.len());
-    Ok(Json(ReserveAnswer { jobs: jobs.into_iter().map(PulledAnswer::from).collect() }))
+    Ok(Json(ReserveResponse { jobs: jobs.into_iter().map(PulledResponse::from).collect() }))
 }

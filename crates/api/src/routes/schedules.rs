@@ -10,7 +10,9 @@ use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
-use ringback_core::wire::{AuditLogTarget, FiringAnswer, ScheduleAnswer, SchedulesAnswer, UpcomingAnswer};
+use ringback_core::wire::{
+    AuditLogTarget, FiringResponse, ScheduleResponse, SchedulesResponse, UpcomingResponse,
+};
 use serde_json::{Value, json};
 
 use self::change::{Put, change, put, run_now};
@@ -44,8 +46,8 @@ use crate::state::{Api, ApiState};
     ),
     request_body = ScheduleRequest,
     responses(
-        (status = 200, description = "Put in place of another, or unchanged", body = ScheduleAnswer),
-        (status = 201, description = "Put", body = ScheduleAnswer),
+        (status = 200, description = "Put in place of another, or unchanged", body = ScheduleResponse),
+        (status = 201, description = "Put", body = ScheduleResponse),
         CreateProblems,
     ),
 )]
@@ -59,8 +61,8 @@ pub(crate) async fn put_schedule(
     let put = deadline.bound(put(&api, &caller, &key, &bytes, from)).await;
     drop(turn);
     let Put { status, before, after } = put??;
-    let answer = ScheduleAnswer::new(&key.id, after);
-    let before = before.map(|before| ScheduleAnswer::new(&key.id, before));
+    let answer = ScheduleResponse::new(&key.id, after);
+    let before = before.map(|before| ScheduleResponse::new(&key.id, before));
     let change = change_of(&answer).before(before.as_ref().map(shown)).after(shown(&answer));
     Ok((status, change, Json(answer)).into_response())
 }
@@ -69,15 +71,15 @@ pub(crate) async fn put_schedule(
 #[utoipa::path(
     get, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "get_schedule",
     params(ScheduleParams),
-    responses((status = 200, description = "The schedule", body = ScheduleAnswer), FindProblems),
+    responses((status = 200, description = "The schedule", body = ScheduleResponse), FindProblems),
 )]
 pub(crate) async fn get_schedule(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
-) -> JsonResult<ScheduleAnswer> {
+) -> JsonResult<ScheduleResponse> {
     let (_, state) = Deadline::from_now().bound(find(&api, &caller, &key)).await??;
-    Ok(Json(ScheduleAnswer::new(&key.id, state)))
+    Ok(Json(ScheduleResponse::new(&key.id, state)))
 }
 
 /// List schedules
@@ -90,13 +92,13 @@ pub(crate) async fn get_schedule(
         ("cursor" = Option<ScheduleCursor>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most schedules of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "A page", body = SchedulesAnswer), QueryProblems),
+    responses((status = 200, description = "A page", body = SchedulesResponse), QueryProblems),
 )]
 pub(crate) async fn list_schedules(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     Query(SchedulesQuery { after, limit }): Query<SchedulesQuery>,
-) -> JsonResult<SchedulesAnswer> {
+) -> JsonResult<SchedulesResponse> {
     let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
     let (mut items, mut next, mut bytes) = (Vec::new(), after, 0);
     let (deadline, is_for_all, mut last) = (Deadline::from_now(), caller.topics().is_empty(), None);
@@ -109,7 +111,7 @@ pub(crate) async fn list_schedules(
         let last_own = own.last().map(|row| (row.key.clone(), row.topic.clone()));
         items.extend(own.into_iter().filter_map(|row| {
             let tenant = caller.shown_tenant(row.key.tenant.as_ref());
-            Some(ScheduleAnswer { tenant, ..ScheduleAnswer::new(&row.key.id, readable(&row)?) })
+            Some(ScheduleResponse { tenant, ..ScheduleResponse::new(&row.key.id, readable(&row)?) })
         }));
         last = last_own.or(last);
         next = behind;
@@ -121,7 +123,7 @@ pub(crate) async fn list_schedules(
     }
     let next = if is_for_all || next.is_none() { next } else { last };
     let next = next.map(|(key, topic)| format!("{}~{}", key.id, cursor_of(&topic, &caller)));
-    Ok(Json(SchedulesAnswer { items, next }))
+    Ok(Json(SchedulesResponse { items, next }))
 }
 
 /// Delete a schedule
@@ -130,13 +132,13 @@ pub(crate) async fn list_schedules(
 #[utoipa::path(
     delete, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "delete_schedule",
     params(ScheduleParams),
-    responses((status = 200, description = "The schedule as it was", body = ScheduleAnswer), FindProblems),
+    responses((status = 200, description = "The schedule as it was", body = ScheduleResponse), FindProblems),
 )]
 pub(crate) async fn delete_schedule(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
-) -> Audited<ScheduleAnswer> {
+) -> Audited<ScheduleResponse> {
     let delete = async {
         loop {
             let (row, state) = match found(&api, &caller, &key).await {
@@ -156,7 +158,7 @@ pub(crate) async fn delete_schedule(
     let state = Deadline::from_now().bound(delete).await??;
     // One that cannot be read can be deleted, and not shown.
     let state = state.ok_or_else(unknown_schedule)?;
-    let answer = ScheduleAnswer::new(&key.id, state);
+    let answer = ScheduleResponse::new(&key.id, state);
     Ok((change_of(&answer).before(shown(&answer)), Json(answer)))
 }
 
@@ -168,18 +170,18 @@ pub(crate) async fn delete_schedule(
     post, path = "/v1/schedules/{id}/pause", tag = "schedules", operation_id = "pause_schedule",
     params(ScheduleParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "The schedule, paused", body = ScheduleAnswer), ScheduleActionProblems),
+    responses((status = 200, description = "The schedule, paused", body = ScheduleResponse), ScheduleActionProblems),
 )]
 pub(crate) async fn pause_schedule(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
     NoBody(deadline): NoBody,
-) -> Audited<ScheduleAnswer> {
+) -> Audited<ScheduleResponse> {
     let now = api.now();
     let pause = change(&api, &caller, &key, |state| state.pause(now));
     let (was_paused, state) = deadline.bound(pause).await??;
-    let answer = ScheduleAnswer::new(&key.id, state);
+    let answer = ScheduleResponse::new(&key.id, state);
     let change = change_of(&answer).before(json!({"paused": was_paused})).after(json!({"paused": true}));
     Ok((change, Json(answer)))
 }
@@ -191,18 +193,18 @@ pub(crate) async fn pause_schedule(
     post, path = "/v1/schedules/{id}/resume", tag = "schedules", operation_id = "resume_schedule",
     params(ScheduleParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "The schedule, not paused", body = ScheduleAnswer), ScheduleActionProblems),
+    responses((status = 200, description = "The schedule, not paused", body = ScheduleResponse), ScheduleActionProblems),
 )]
 pub(crate) async fn resume_schedule(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
     NoBody(deadline): NoBody,
-) -> Audited<ScheduleAnswer> {
+) -> Audited<ScheduleResponse> {
     let now = api.now();
     let resume = change(&api, &caller, &key, |state| state.resume(now));
     let (was_paused, state) = deadline.bound(resume).await??;
-    let answer = ScheduleAnswer::new(&key.id, state);
+    let answer = ScheduleResponse::new(&key.id, state);
     let change = change_of(&answer).before(json!({"paused": was_paused})).after(json!({"paused": false}));
     Ok((change, Json(answer)))
 }
@@ -217,7 +219,7 @@ pub(crate) async fn resume_schedule(
     params(ScheduleParams,
         ("Idempotency-Key" = Option<IdempotencyKeyText>, Header, description = "The same with each repetition")),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "The schedule, which has fired", body = ScheduleAnswer), RunScheduleProblems),
+    responses((status = 200, description = "The schedule, which has fired", body = ScheduleResponse), RunScheduleProblems),
 )]
 pub(crate) async fn run_schedule(
     State(api): ApiState,
@@ -225,7 +227,7 @@ pub(crate) async fn run_schedule(
     SchedulePath(key): SchedulePath,
     IdempotencyKey(idempotency_key): IdempotencyKey,
     NoBody(deadline): NoBody,
-) -> Audited<ScheduleAnswer> {
+) -> Audited<ScheduleResponse> {
     let allowed = api.take_quota(&caller, 1, deadline).await?;
     if allowed.jobs == 0 {
         return Err(allowed.refusal().into());
@@ -237,7 +239,7 @@ pub(crate) async fn run_schedule(
             return Err(error);
         }
     };
-    let answer = ScheduleAnswer::new(&key.id, state);
+    let answer = ScheduleResponse::new(&key.id, state);
     Ok((change_of(&answer).after(json!({"last": answer.last})).count(1), Json(answer)))
 }
 
@@ -250,18 +252,18 @@ pub(crate) async fn run_schedule(
         ScheduleParams,
         ("count" = Option<usize>, Query, description = "How many times; 5 by default", example = 5, minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The next times", body = UpcomingAnswer), FindProblems),
+    responses((status = 200, description = "The next times", body = UpcomingResponse), FindProblems),
 )]
 pub(crate) async fn next_firings(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
     Query(UpcomingQuery { count }): Query<UpcomingQuery>,
-) -> JsonResult<UpcomingAnswer> {
+) -> JsonResult<UpcomingResponse> {
     let (_, state) = Deadline::from_now().bound(find(&api, &caller, &key)).await??;
     let times = state.schedule.upcoming(api.now(), count);
-    Ok(Json(UpcomingAnswer {
-        items: times.into_iter().map(|time| FiringAnswer::new(&key.id, time)).collect(),
+    Ok(Json(UpcomingResponse {
+        items: times.into_iter().map(|time| FiringResponse::new(&key.id, time)).collect(),
     }))
 }
 
@@ -273,13 +275,13 @@ const SMALL: usize = 4096;
 const PAGE_BYTES: usize = 1024 * 1024;
 
 /// A change of a schedule, which has the topic of its jobs.
-fn change_of(schedule: &ScheduleAnswer) -> Change {
+fn change_of(schedule: &ScheduleResponse) -> Change {
     let topic = Some(schedule.fields.job.topic.clone());
     Change::of(AuditLogTarget { topic, ..AuditLogTarget::default() })
 }
 
 /// A schedule as the audit log has it: when it fires, and where its jobs go, without what is in them.
-fn shown(schedule: &ScheduleAnswer) -> Value {
+fn shown(schedule: &ScheduleResponse) -> Value {
     let mut fields = schedule.fields.clone();
     // Not every JSON text is a value: `1e400` is not, nor is half of a surrogate pair.
     fields.job.request.body = None;

@@ -12,7 +12,7 @@ use ringback_core::contract::is_notice_topic;
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_SECRETS, Policy, SecretId, StoredSecret};
 use ringback_core::wire::{
-    AuditLogTarget, FieldError, Problem, SecretCreated, SecretsAnswer, parse_new_secret, with_secrets,
+    AuditLogTarget, FieldError, Problem, SecretCreated, SecretsResponse, parse_new_secret, with_secrets,
 };
 use ringback_secrets::SigningSecret;
 
@@ -93,14 +93,14 @@ pub(crate) async fn add_secret(
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/secrets", tag = "topics", operation_id = "list_secrets",
     params(TopicParams),
-    responses((status = 200, description = "The secrets", body = SecretsAnswer), QueryProblems),
+    responses((status = 200, description = "The secrets", body = SecretsResponse), QueryProblems),
 )]
 pub(crate) async fn list_secrets(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
-) -> JsonResult<SecretsAnswer> {
+) -> JsonResult<SecretsResponse> {
     let policy = Deadline::from_now().bound(api.store.policy(&topic)).await??;
-    Ok(Json(SecretsAnswer::new(&topic, policy.as_ref(), api.now())))
+    Ok(Json(SecretsResponse::new(&topic, policy.as_ref(), api.now())))
 }
 
 /// Delete a secret
@@ -110,12 +110,12 @@ pub(crate) async fn list_secrets(
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/secrets/{secret}", tag = "topics", operation_id = "delete_secret",
     params(SecretParams),
-    responses((status = 200, description = "The secrets that are left", body = SecretsAnswer), DeleteSecretProblems),
+    responses((status = 200, description = "The secrets that are left", body = SecretsResponse), DeleteSecretProblems),
 )]
 pub(crate) async fn delete_secret(
     State(api): ApiState,
     SecretPath(topic, id): SecretPath,
-) -> Audited<SecretsAnswer> {
+) -> Audited<SecretsResponse> {
     let now = api.now();
     let delete = |stored: Option<&Policy>| {
         let stored = stored.ok_or(())?;
@@ -124,7 +124,7 @@ pub(crate) async fn delete_secret(
     let changed = Deadline::from_now().bound(api.store.change_policy(&topic, delete)).await??;
     let (policy, put) = changed.map_err(|()| unknown_secret())?;
     applied(&api, put).await?;
-    Ok((Change::default(), Json(SecretsAnswer::new(&topic, Some(&policy), now))))
+    Ok((Change::default(), Json(SecretsResponse::new(&topic, Some(&policy), now))))
 }
 
 /// The change by which a secret is there; its id is no secret.

@@ -5,7 +5,7 @@ use axum::extract::State;
 use ringback_admission::Principal;
 use ringback_core::contract::{StateCounts, TopicCounts, TopicTotals};
 use ringback_core::job::TenantScope;
-use ringback_core::wire::StatsAnswer;
+use ringback_core::wire::StatsResponse;
 use ringback_service::http_server::Peer;
 
 use crate::access::Authenticated;
@@ -21,13 +21,13 @@ use crate::state::{Api, ApiState};
 /// together is 0 or null there.
 #[utoipa::path(
     get, path = "/v1/stats", tag = "stats", operation_id = "stats",
-    responses((status = 200, description = "The statistics", body = StatsAnswer), StoreProblems),
+    responses((status = 200, description = "The statistics", body = StatsResponse), StoreProblems),
 )]
 pub(crate) async fn stats(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     peer: Peer,
-) -> JsonResult<StatsAnswer> {
+) -> JsonResult<StatsResponse> {
     let deadline = Deadline::from_now();
     if *caller.reach() == TenantScope::All {
         let answer = deadline.bound(api.stats.get(&api.store)).await?;
@@ -39,7 +39,7 @@ pub(crate) async fn stats(
 
 /// The statistics of the topics that a caller reaches, from their counts. Those of a key for some topics are few, and read
 /// one by one.
-async fn of_topics(api: &Api, caller: &Principal) -> Result<StatsAnswer, ApiError> {
+async fn of_topics(api: &Api, caller: &Principal) -> Result<StatsResponse, ApiError> {
     let TopicTotals { topics, counts } = if caller.topics().is_empty() {
         api.store.totals(caller.reach()).await?
     } else {

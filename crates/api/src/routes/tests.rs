@@ -298,7 +298,7 @@ fn reading_needs_no_more_than_reading_and_the_check_and_the_keys_need_the_root_k
         let needs: Vec<_> = named.map(|operation| operation.need).collect();
         assert!(!needs.is_empty() && needs.iter().all(|found| *found == need), "{name}: {needs:?}");
     }
-    let roots = ["/v1/archive", "/v1/audit", "/v1/keys", "/v1/quotas"];
+    let roots = ["/v1/archive", "/v1/check", "/v1/keys", "/v1/quotas"];
     for operation in operations.iter() {
         let is_roots =
             &*operation.path != "/v1/audit-log" && roots.iter().any(|root| operation.path.starts_with(root));

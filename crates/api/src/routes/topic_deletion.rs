@@ -10,7 +10,7 @@ use http::StatusCode;
 use ringback_core::contract::{Cancelled, Cursor, Filter, MAX_PAGE, MoveResult, StoreError};
 use ringback_core::job::{Job, Topic};
 use ringback_core::state::State as JobState;
-use ringback_core::wire::TopicDeleteAnswer;
+use ringback_core::wire::TopicDeleteResponse;
 use ringback_store::Store;
 use serde_json::json;
 use tokio::time::Instant;
@@ -43,8 +43,8 @@ const MAX_PARALLEL: usize = 64;
         ("cursor" = Option<DeletionCursor>, Query, description = "`next` of the previous call; only with `force`"),
     ),
     responses(
-        (status = 200, description = "The policy is deleted, now or before, and no job is left", body = TopicDeleteAnswer),
-        (status = 202, description = "Jobs were removed, and some may be left", body = TopicDeleteAnswer),
+        (status = 200, description = "The policy is deleted, now or before, and no job is left", body = TopicDeleteResponse),
+        (status = 202, description = "Jobs were removed, and some may be left", body = TopicDeleteResponse),
         DeleteTopicProblems,
     ),
 )]
@@ -55,7 +55,7 @@ pub(crate) async fn delete_topic(
 ) -> Result<Response, ApiError> {
     let (deleted, change) = Deadline::from_now().bound(delete(&api, &topic, force)).await??;
     let status = if deleted.deleted { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let TopicDeleteAnswer { deleted: is_gone, cancelled, purged, requested, .. } = &deleted;
+    let TopicDeleteResponse { deleted: is_gone, cancelled, purged, requested, .. } = &deleted;
     let counts =
         json!({"deleted": is_gone, "cancelled": cancelled, "purged": purged, "requested": requested});
     let change = change.after(counts).count(cancelled + purged + requested);
@@ -66,8 +66,8 @@ async fn delete(
     api: &Api,
     topic: &Topic,
     force: ForceQuery,
-) -> Result<(TopicDeleteAnswer, Change), ApiError> {
-    let mut answer = TopicDeleteAnswer { topic: topic.to_string(), ..TopicDeleteAnswer::default() };
+) -> Result<(TopicDeleteResponse, Change), ApiError> {
+    let mut answer = TopicDeleteResponse { topic: topic.to_string(), ..TopicDeleteResponse::default() };
     match force {
         ForceQuery::No if api.store.has_jobs(topic).await? => {
             let detail = format!(
@@ -97,7 +97,7 @@ async fn remove(
     store: &Store,
     topic: &Topic,
     mut from: Option<Cursor>,
-    answer: &mut TopicDeleteAnswer,
+    answer: &mut TopicDeleteResponse,
 ) -> Result<Option<Cursor>, ApiError> {
     let (until, filter) =
         (Instant::now() + REMOVE_FOR, Filter { topic: Some(topic.clone()), ..Filter::default() });

@@ -8,7 +8,7 @@ use http::StatusCode;
 use ringback_admission::{Principal, limit_reached};
 use ringback_core::contract::{StoreError, TopicPage};
 use ringback_core::job::Topic;
-use ringback_core::wire::{TopicAnswer, TopicsAnswer};
+use ringback_core::wire::{TopicResponse, TopicsResponse};
 use ringback_service::http_server::Peer;
 use serde_json::json;
 
@@ -32,26 +32,26 @@ use crate::state::{Api, ApiState};
         ("cursor" = Option<TopicCursor>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most topics of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "A page", body = TopicsAnswer), QueryProblems),
+    responses((status = 200, description = "A page", body = TopicsResponse), QueryProblems),
 )]
 pub(crate) async fn list_topics(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     peer: Peer,
     Query(TopicsQuery { after, limit }): Query<TopicsQuery>,
-) -> JsonResult<TopicsAnswer> {
+) -> JsonResult<TopicsResponse> {
     let deadline = Deadline::from_now();
     let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     let mut page = deadline.bound(page_of(&api, &caller, after.as_ref(), limit)).await??;
     let policies = api.policies.all().unwrap_or_default();
     let with_policy = policies.keys().filter(|topic| caller.owns(topic));
     add_topics(&mut page, with_policy, after.as_ref(), limit);
-    let answer = |(topic, counts): (Topic, _)| TopicAnswer {
+    let answer = |(topic, counts): (Topic, _)| TopicResponse {
         tenant: caller.shown_tenant(topic.tenant().as_ref()),
-        ..TopicAnswer::new(&topic, &counts, policies.get(&topic).map(AsRef::as_ref))
+        ..TopicResponse::new(&topic, &counts, policies.get(&topic).map(AsRef::as_ref))
     };
     let items = page.items.into_iter().map(answer).collect();
-    Ok(Json(TopicsAnswer { items, next: page.next.map(|topic| cursor_of(&topic, &caller)) }))
+    Ok(Json(TopicsResponse { items, next: page.next.map(|topic| cursor_of(&topic, &caller)) }))
 }
 
 /// A page of the caller's topics. Those of a key for some topics are few, and read one by one, so that the cursor names
@@ -104,9 +104,12 @@ fn add_topics<'a>(
 #[utoipa::path(
     get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
     params(TopicParams),
-    responses((status = 200, description = "The topic", body = TopicAnswer), FindProblems),
+    responses((status = 200, description = "The topic", body = TopicResponse), FindProblems),
 )]
-pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath) -> JsonResult<TopicAnswer> {
+pub(crate) async fn get_topic(
+    State(api): ApiState,
+    TopicPath(topic): TopicPath,
+) -> JsonResult<TopicResponse> {
     find(&api, topic, Deadline::from_now()).await.map(Json)
 }
 
@@ -120,14 +123,14 @@ pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath)
     post, path = "/v1/topics/{topic}/pause", tag = "topics", operation_id = "pause",
     params(TopicParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "The topic, paused", body = TopicAnswer), NoBodyProblems),
+    responses((status = 200, description = "The topic, paused", body = TopicResponse), NoBodyProblems),
 )]
 pub(crate) async fn pause(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> Audited<TopicAnswer> {
+) -> Audited<TopicResponse> {
     let was_paused = deadline.bound(is_paused(&api, &topic)).await??;
     deadline
         .bound(api.store.pause(&topic, api.admission.quotas.limits(&caller)))
@@ -139,7 +142,7 @@ pub(crate) async fn pause(
         let topic = &answer.topic;
         format!("topic {topic} has no jobs and no policy so far: the pause holds for the jobs to come")
     });
-    Ok((change, Json(TopicAnswer { note, ..answer })))
+    Ok((change, Json(TopicResponse { note, ..answer })))
 }
 
 /// Resume a topic
@@ -149,13 +152,13 @@ pub(crate) async fn pause(
     post, path = "/v1/topics/{topic}/resume", tag = "topics", operation_id = "resume",
     params(TopicParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "The topic, not paused", body = TopicAnswer), ResumeProblems),
+    responses((status = 200, description = "The topic, not paused", body = TopicResponse), ResumeProblems),
 )]
 pub(crate) async fn resume(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> Audited<TopicAnswer> {
+) -> Audited<TopicResponse> {
     let was_paused = deadline.bound(is_paused(&api, &topic)).await??;
     if !deadline.bound(api.store.resume(&topic)).await?? {
         let why = "it has no jobs, had none recently, and is not paused";
@@ -170,13 +173,13 @@ async fn is_paused(api: &Api, topic: &Topic) -> Result<bool, StoreError> {
     Ok(api.store.topic(topic).await?.is_some_and(|counts| counts.paused))
 }
 
-async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswer, ApiError> {
+async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicResponse, ApiError> {
     let both = async { tokio::try_join!(api.store.topic(&topic), api.store.policy(&topic)) };
     let (counts, policy) = deadline.bound(both).await??;
     if counts.is_none() && policy.is_none() {
         return Err(unknown(&topic));
     }
-    Ok(TopicAnswer::new(&topic, &counts.unwrap_or_default(), policy.as_ref()))
+    Ok(TopicResponse::new(&topic, &counts.unwrap_or_default(), policy.as_ref()))
 }
 
 fn unknown(topic: &Topic) -> ApiError {

@@ -10,7 +10,7 @@ use super::values::{HostText, JobName, ReasonText, ReplayCursorText, ReplayName,
 #[schema(example = json!({"filter": {"topic": "pay.notify", "state": "dead", "finished_after": "2026-11-20T00:00:00Z"}, "rate": 50}))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplayRequest {
-    /// Which ends to submit the jobs of.
+    /// Which ended jobs to submit again.
     filter: HistoryFilterFields,
     /// How many jobs a second.
     #[schema(minimum = 1, maximum = 1000, default = 100)]
@@ -24,26 +24,26 @@ pub(crate) struct ReplayRequest {
     cursor: Option<ReplayCursorText>,
 }
 
-/// Which ends of the history; all if it is empty.
+/// Which ended jobs of the history; all if it is empty.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(as = HistoryFilter)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HistoryFilterFields {
-    /// Only ends of jobs of this topic.
+    /// Only ended jobs of this topic.
     topic: Option<TopicName>,
-    /// Only ends of jobs with this id.
+    /// Only ended jobs with this id.
     id: Option<JobName>,
-    /// Only ends of jobs with this tag.
+    /// Only ended jobs with this tag.
     tag: Option<TagText>,
-    /// Only ends in this state.
+    /// Only ended jobs in this state.
     state: Option<EndState>,
-    /// Only ends with this reason.
+    /// Only ended jobs with this reason.
     reason: Option<ReasonText>,
-    /// Only ends of jobs with a URL of this host.
+    /// Only ended jobs with a URL of this host.
     host: Option<HostText>,
-    /// Only ends at this time or later.
+    /// Only ended jobs at this time or later.
     finished_after: Option<Time>,
-    /// Only ends before this time.
+    /// Only ended jobs before this time.
     finished_before: Option<Time>,
 }
 

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use utoipa::{IntoParams, ToSchema};
 
 use super::values::{
-    CredentialText, DestinationText, HistoryCursor, JobName, KeyName, QuotaName, ReceiptText, RevivalId,
-    ScheduleName, SecretName, TopicName,
+    CredentialText, DestinationText, HistoryCursor, JobName, KeyName, QuotaName, ReceiptText, ScheduleName,
+    SecretName, TopicName,
 };
 
 /// A job by topic and id.
@@ -26,16 +26,6 @@ pub(crate) struct JobParams {
 pub(crate) struct TopicParams {
     /// The topic
     topic: TopicName,
-}
-
-/// A redrive by topic and id.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct RedriveParams {
-    /// The topic
-    topic: TopicName,
-    /// The revival's id
-    revival: RevivalId,
 }
 
 /// A secret by topic and id.
@@ -96,7 +86,7 @@ pub(crate) struct ReceiptParams {
     receipt: ReceiptText,
 }
 
-/// A page of ends.
+/// A page of ended jobs.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct HistoryPageParams {
@@ -124,12 +114,12 @@ pub(crate) enum PutSource {
     Backup,
 }
 
-/// What can be added to an end.
+/// What can be added to an ended job.
 #[derive(ToSchema)]
 #[schema(min_items = 1, example = json!(["request", "attempts"]))]
 pub(crate) struct IncludedInHistory(HashSet<IncludedPart>);
 
-/// A part of an end: what was submitted, or the attempts that were logged.
+/// A part of an ended job: what was submitted, or the attempts that were logged.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub(crate) enum IncludedPart {

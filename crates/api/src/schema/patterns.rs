@@ -283,8 +283,8 @@ pub(super) const REPLAY_NAME: &str = "^[A-Za-z0-9._-]{1,64}$";
 pub(super) const END_HOST: &str = "^(?:[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45})$";
 /// A receipt.
 pub(super) const RECEIPT: &str = "^[A-Za-z0-9_-]{40}$";
-/// The id of a redrive or another bulk operation.
-pub(super) const REDRIVE: &str = "^[0-9a-f]{16}$";
+/// The id of a bulk operation.
+pub(super) const BULK_ID: &str = "^[0-9a-f]{16}$";
 /// How the id of a job begins.
 pub(super) const ID_PREFIX: &str = "^[A-Za-z0-9._~:@+=,-]{1,128}$";
 /// An address, a slash and the length of a prefix.

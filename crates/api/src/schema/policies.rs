@@ -54,7 +54,7 @@ pub(crate) struct PolicyRequest {
     on_done: Option<CallbackUrl>,
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
-    /// Which ends of the topic's jobs go to the archive, if there is one; by default what the archive is set to.
+    /// Which ended jobs of the topic go to the archive, if there is one; by default what the archive is set to.
     archive: Option<ArchivedEnds>,
     /// The values of secret headers, sealed, as an export of topics has them where there is a master key: for a restore.
     /// `headers` have `[masked by ringback]` in their place. Answers never show it.
@@ -98,17 +98,17 @@ pub(crate) struct PolicyPatchRequest {
     on_done: Option<CallbackUrl>,
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
-    /// Which ends of the topic's jobs go to the archive; each of its two fields by itself.
+    /// Which ended jobs of the topic go to the archive; each of its two fields by itself.
     archive: Option<ArchivedEnds>,
 }
 
-/// Which ends of jobs go to the archive.
+/// Which ended jobs go to the archive.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ArchivedEnds {
-    /// The ends that do; an empty list for none.
+    /// The ended jobs that do; an empty list for none.
     #[schema(max_items = 5)]
-    ends: Option<HashSet<ArchivedEnd>>,
+    states: Option<HashSet<ArchivedJob>>,
     /// Whether with the bodies of the jobs.
     bodies: Option<bool>,
 }
@@ -117,7 +117,7 @@ pub(crate) struct ArchivedEnds {
 #[derive(Deserialize, Serialize, PartialEq, Eq, Hash, ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum ArchivedEnd {
+pub(crate) enum ArchivedJob {
     Done,
     Dead,
     Expired,

@@ -42,7 +42,7 @@ problems! {
     JobActionProblems: 400 404 408 409 413 422 503;
     /// Calls that refuse a body and never answer 404.
     NoBodyProblems: 400 408 413 422 503;
-    /// POST /v1/audit/accept-clock.
+    /// POST /v1/check/accept-clock.
     AcceptClockProblems: 400 408 409 413 422 503;
     /// POST /v1/destinations/{host}/pause.
     PauseDestinationProblems: 400 408 409 413 422 503;
@@ -52,8 +52,6 @@ problems! {
     DeleteTopicProblems: 400 409 422 503;
     /// POST /v1/import.
     ImportProblems: 400 408 413 415 429 503;
-    /// GET and DELETE /v1/topics/{topic}/revivals/{revival}.
-    RedriveProblems: 404 503;
     /// GET and DELETE /v1/bulk/{bulk}.
     BulkProblems: 404 503;
     /// POST /v1/keys.
@@ -116,7 +114,9 @@ fn retry_after(text: &str) -> Header {
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Not readable: not JSON of the expected kind, or not UTF-8",
-        404 => "No such job, topic, revival, secret, credential, schedule, key, quota or receipt is known",
+        404 => {
+            "No such job, topic, bulk operation, secret, credential, schedule, key, quota or receipt is known"
+        }
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
             "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, the topic has too many secrets or no master key seals them, too many revivals are running, there are too many keys, quotas, credentials or paused destinations, ends of jobs wait for the archive, the API has no archive, a policy refers to the credential, the schedule has another topic or there are too many schedules, or no root key, or no loss of jobs has this run_id"
@@ -128,7 +128,7 @@ fn meaning(status: u16) -> &'static str {
             "The tenant submits more jobs a second than its quota allows, or has as many jobs as that allows; nothing was accepted"
         }
         503 => {
-            "The store is unreachable or full, keeps data less safely than RINGBACK_DURABILITY asks, or has lost jobs and that was not accepted yet; or the archive cannot be read now; or too many large requests, exports, audits or event streams are in progress; retry later"
+            "The store is unreachable or full, keeps data less safely than RINGBACK_DURABILITY asks, or has lost jobs and that was not accepted yet; or the archive cannot be read now; or too many large requests, exports, checks or event streams are in progress; retry later"
         }
         _ => "A problem",
     }

@@ -1,4 +1,4 @@
-//! OpenAPI schemas of the request bodies: jobs, redrives, and the requests of consumers.
+//! OpenAPI schemas of the request bodies: jobs, bulk revives, and the requests of consumers.
 //! What an attribute cannot say is in `rules`. The parsers are in `ringback_core::wire`.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
@@ -287,7 +287,7 @@ pub(crate) struct FinishAllRequest {
 #[schema(example = json!({"run_id": "8b1f0e6f2d6c4a5e9d3c7b1a0f9e8d7c6b5a4f3e"}))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AcceptLossRequest {
-    /// The loss, as the audit shows it.
+    /// The loss, as the check shows it.
     run_id: RunId,
 }
 

@@ -174,16 +174,15 @@ fn answers() -> Vec<Rule> {
     let policy =
         json!({"oneOf": [{"$ref": "#/components/schemas/PolicyRequest"}, {"type": "null"}], "type": null});
     vec![
-        ("JobAnswer/state", json!({"enum": State::VARIANTS})),
+        ("JobResponse/state", json!({"enum": State::VARIANTS})),
         ("ExportLine/state", json!({"enum": pending})),
-        ("CancelAnswer/state", json!({"enum": [State::Cancelled, State::Reserved]})),
-        ("EventAnswer/outcome", json!({"enum": AttemptOutcome::VARIANTS})),
-        ("RevivalAnswer/state", json!({"enum": BulkState::VARIANTS})),
-        ("BulkAnswer/state", json!({"enum": BulkState::VARIANTS})),
-        ("BulkAnswer/action", json!({"enum": BulkVerb::VARIANTS})),
+        ("CancelResponse/state", json!({"enum": [State::Cancelled, State::Reserved]})),
+        ("EventResponse/outcome", json!({"enum": AttemptOutcome::VARIANTS})),
+        ("BulkResponse/state", json!({"enum": BulkState::VARIANTS})),
+        ("BulkResponse/action", json!({"enum": BulkVerb::VARIANTS})),
         ("InFlight", json!({"oneOf": [{"const": true}, {"const": "unknown"}]})),
-        ("PolicyAnswer/policy", policy.clone()),
-        ("TopicAnswer/policy", policy.clone()),
+        ("PolicyResponse/policy", policy.clone()),
+        ("TopicResponse/policy", policy.clone()),
         ("TopicLine/policy", policy),
         ("Problem/status", json!({"minimum": 400, "maximum": 599})),
         ("NoticeBody/type", json!({"enum": ["job.dead", "job.done"]})),

@@ -85,10 +85,8 @@ values! {
     IdempotencyKeyText = text(patterns::IDEMPOTENCY_KEY, 1, 512).examples(["8e03978e-40d5-43e8-bc93-6894a57f9324"]);
     /// The receipt of a reserved job. Opaque.
     ReceiptText = text(patterns::RECEIPT, 40, 40).examples(["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]);
-    /// The id of a revival.
-    RevivalId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
     /// The id of a bulk operation.
-    BulkId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
+    BulkId = text(patterns::BULK_ID, 16, 16).examples(["00a1b2c3d4e5f607"]);
     /// A host of callback URLs, or a host and a port. It is read by the rules of the URL Standard: case does not matter, and
     /// an IPv6 address is in brackets.
     HostAndPort = text(patterns::LINE, 1, 259).examples(["merchant.example:8443"]);

@@ -10,7 +10,6 @@ use ringback_store::Store;
 
 /// A job on its way to the store.
 pub(crate) trait QueuedJob: Send + Sync + Sized + 'static {
-    /// The name of their queues.
     const NAME: &'static str;
 
     /// The job's topic and id.

@@ -74,7 +74,6 @@ impl<J: QueuedJob> SubmitQueues<J> {
         Self { queues: queues.collect(), store: store.clone() }
     }
 
-    /// Submits one job.
     pub(crate) async fn submit(
         &self,
         job: J,
@@ -120,7 +119,6 @@ impl<J: QueuedJob> BatchSender<'_, J> {
         shard.send((number, job)).err().map(|_| (number, Err(ItemFailure::not_tried())))
     }
 
-    /// The number of the shard of a job.
     pub(super) fn shard_of(&self, job: &J) -> usize {
         self.store.shard_of(job.key()).number().into()
     }

@@ -31,7 +31,6 @@ fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/ui"))
 }
 
-/// The paths of all files below the folder.
 fn files(folder: &Path, found: &mut BTreeSet<String>, root: &Path) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -37,7 +37,7 @@ export async function deliveryOfArchive(job, tenant, signal) {
 /** @param {any} job @param {Delivery | null} delivery */
 export function deliveredView(job, delivery) {
   if (job.state !== 'done') return nothing;
-  const fact = delivery ? known(delivery) : html`not before ${moment(job.due_at)}. The time and the answer were not kept: <code>RINGBACK_ATTEMPTS=all</code> or an archive keeps them from then on.`;
+  const fact = delivery ? known(delivery) : html`not before ${moment(job.due_at)}. The time and the answer were not kept: <code>RINGBACK_ATTEMPT_LOG=all</code> or an archive keeps them from then on.`;
   return html`<dt>delivered</dt><dd data-testid="job-delivered">${fact}</dd>`;
 }
 

@@ -140,11 +140,11 @@ function forecastView(forecast) {
   const sum = (/** @type {number[]} */ values) => values.reduce((all, value) => all + value, 0);
   const label = series.map(({ name, values }) => `${count(sum(values))} ${name}`).join(', ');
   const titles = slots.map((/** @type {any} */ slot, /** @type {number} */ index) => `${exact(slot.at)}: ${series.map(({ name, values }) => `${count(values[index])} ${name}`).join(', ')}`);
-  const most = forecast.lately?.per_minute_max;
+  const most = forecast.recent?.per_minute_max;
   return html`${bars({ label, series, titles, from: exact(forecast.from), to: exact(forecast.until) })}
     ${legend(series.map(({ name, hue, values }) => ({ name, hue, value: count(sum(values)) })))}
-    <p class="soft">Slots of ${duration(forecast.by_ms)}.
+    <p class="soft">Slots of ${duration(forecast.slot_ms)}.
       ${forecast.exact ? nothing : html`Estimated${forecast.error ? `, give or take ${Math.max(1, Math.round(forecast.error * 100))} % of the fullest slot` : ''}.`}
-      ${most ? html`Lately at most ${count(most)} jobs a minute were delivered, so ${count((most * forecast.by_ms) / 60_000)} in a slot.` : nothing}</p>
+      ${most ? html`Recently at most ${count(most)} jobs a minute were delivered, so ${count((most * forecast.slot_ms) / 60_000)} in a slot.` : nothing}</p>
     ${figures('What is due', ['from', ...series.map(({ name }) => name)], slots.map((/** @type {any} */ slot, /** @type {number} */ index) => [exact(slot.at), ...series.map(({ values }) => count(values[index]))]))}`;
 }

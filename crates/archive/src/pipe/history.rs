@@ -71,7 +71,7 @@ pub async fn serve_history<H: History + 'static>(
     tasks.spawn(async move {
         while let Some(response) = written.recv().await {
             if send(&mut answers, &response).await.is_err() {
-                // The process is gone, and the read ends too.
+                // The process is gone, and the read ended jobs too.
                 return;
             }
         }
@@ -115,10 +115,10 @@ struct Running {
 }
 
 /// Who waits for which answer; `None` once there will be no more.
-struct Waiting(StdMutex<Option<BTreeMap<u64, Asked>>>);
+struct Waiting(StdMutex<Option<BTreeMap<u64, PendingQuery>>>);
 
 /// When a query was sent, and who gets its answer.
-type Asked = (Instant, oneshot::Sender<Reply>);
+type PendingQuery = (Instant, oneshot::Sender<Reply>);
 
 impl Waiting {
     fn new() -> Self {
@@ -159,12 +159,11 @@ impl Waiting {
 }
 
 impl ChildHistory {
-    /// The history in the process of a program.
     pub fn new(program: ChildProgram) -> Self {
         Self(Arc::new(Shared { program, running: Mutex::new(None) }))
     }
 
-    /// A page of ends.
+    /// A page of ended jobs.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -175,7 +174,7 @@ impl ChildHistory {
         }
     }
 
-    /// Erases some ends. Returns how many; 0 if none is left.
+    /// Erases some ended jobs. Returns how many; 0 if none is left.
     ///
     /// # Errors
     /// If they cannot be erased. Some may have been.
@@ -239,14 +238,14 @@ async fn deliver(mut answers: ChildStdout, waiting: Arc<Waiting>) {
 mod tests {
     use super::*;
     use crate::erasure::Erased;
-    use crate::row::EndRow;
+    use crate::row::EndedJobRow;
     use crate::row::tests::row;
 
     /// Answers after as many ms as its number, with ends of its own.
     struct Numbered(u64);
 
     impl History for Numbered {
-        async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
+        async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
             tokio::time::sleep(Duration::from_millis(self.0)).await;
             Ok(vec![row(); ask.limit.min(3)])
         }

@@ -9,7 +9,6 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::sink::SinkError;
 
-/// The program of the child.
 const PROGRAM: &str = "ringback-archiver";
 /// Settings of this process that the child has too, beside those of the archive.
 const SHARED: [&str; 3] = ["CA_FILE", "LOG", "LOG_FORMAT"];
@@ -18,7 +17,6 @@ const SHARED: [&str; 3] = ["CA_FILE", "LOG", "LOG_FORMAT"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
 pub enum Source {
-    /// From the store.
     Store,
     /// From the process that started it.
     Pipe,
@@ -76,7 +74,6 @@ impl ChildProgram {
     }
 }
 
-/// The error of a child that has ended.
 pub(super) fn ended() -> SinkError {
     SinkError("the archiver has ended; its last lines in the log say why".to_owned())
 }

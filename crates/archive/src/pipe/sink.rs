@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use super::message::{receive, send};
 use super::program::{ChildProgram, ended, unexpected};
 use crate::audit_entry::AuditEntryRow;
-use crate::row::EndRow;
-use crate::sink::{Sink, SinkError, Written};
+use crate::row::EndedJobRow;
+use crate::sink::{Sink, SinkError, WriteResult};
 
 /// How long an answer may take. The process bounds its own work by less.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Request {
     Prepare,
-    Write(Vec<EndRow>),
+    Write(Vec<EndedJobRow>),
     WriteAuditLog(Vec<AuditEntryRow>),
     Maintain,
 }
@@ -29,7 +29,7 @@ enum Request {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Response {
     Prepared(String),
-    Written(Written),
+    Written(WriteResult),
     Maintained,
     Failed(SinkError),
 }
@@ -62,7 +62,6 @@ pub struct ChildSink {
 }
 
 impl ChildSink {
-    /// A sink in the process of a program.
     pub const fn new(program: ChildProgram) -> Self {
         Self { program, running: None }
     }
@@ -84,7 +83,7 @@ impl ChildSink {
         }
     }
 
-    async fn ask_to_write(&mut self, request: &Request) -> Result<Written, SinkError> {
+    async fn ask_to_write(&mut self, request: &Request) -> Result<WriteResult, SinkError> {
         match self.ask(request).await? {
             Response::Written(written) => Ok(written),
             Response::Prepared(_) | Response::Maintained | Response::Failed(_) => Err(unexpected()),
@@ -109,11 +108,11 @@ impl Sink for ChildSink {
         }
     }
 
-    async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
+    async fn write(&mut self, rows: &[EndedJobRow]) -> Result<WriteResult, SinkError> {
         self.ask_to_write(&Request::Write(rows.to_vec())).await
     }
 
-    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
+    async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<WriteResult, SinkError> {
         self.ask_to_write(&Request::WriteAuditLog(rows.to_vec())).await
     }
 
@@ -137,16 +136,16 @@ mod tests {
             Ok("a test".to_owned())
         }
 
-        async fn write(&mut self, rows: &[EndRow]) -> Result<Written, SinkError> {
+        async fn write(&mut self, rows: &[EndedJobRow]) -> Result<WriteResult, SinkError> {
             if rows.is_empty() {
                 return Err(SinkError("nothing".to_owned()));
             }
             self.0 += rows.len() as u64;
-            Ok(Written { new: self.0, refused: 0 })
+            Ok(WriteResult { new: self.0, refused: 0 })
         }
 
-        async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<Written, SinkError> {
-            Ok(Written { new: rows.len() as u64, refused: 0 })
+        async fn write_audit_log(&mut self, rows: &[AuditEntryRow]) -> Result<WriteResult, SinkError> {
+            Ok(WriteResult { new: rows.len() as u64, refused: 0 })
         }
 
         async fn maintain(&mut self) -> Result<(), SinkError> {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use ringback_archive::EndRow;
+use ringback_archive::EndedJobRow;
 use ringback_archive::erasure::{Erased, Erasure, KEEP_MARKS, marks_of};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Transaction};
@@ -15,14 +15,14 @@ use super::schema;
 
 /// The number of the advisory lock: that of the schema and one.
 const LOCK: i64 = schema::LOCK + 1;
-/// How many ends one statement removes.
+/// How many ended jobs one statement removes.
 const REMOVED: i64 = 1_000;
 
 /// The rows that were not erased before they came.
 pub(super) async fn kept<'a>(
     txn: &Transaction<'_>,
-    rows: &'a [EndRow],
-) -> Result<Vec<&'a EndRow>, tokio_postgres::Error> {
+    rows: &'a [EndedJobRow],
+) -> Result<Vec<&'a EndedJobRow>, tokio_postgres::Error> {
     txn.execute("select pg_advisory_xact_lock_shared($1)", &[&LOCK]).await?;
     let all = rows.iter().collect();
     if txn.query("select 1 from ringback_erasures limit 1", &[]).await?.is_empty() {
@@ -37,7 +37,7 @@ pub(super) async fn kept<'a>(
         )
         .await?;
     let erased: HashMap<Vec<u8>, i64> = found.iter().map(|row| (row.get(0), row.get(1))).collect();
-    let is_erased = |(row, marks): &(&EndRow, Vec<_>)| {
+    let is_erased = |(row, marks): &(&EndedJobRow, Vec<_>)| {
         marks.iter().any(|mark: &[u8; 32]| erased.get(&mark[..]).is_some_and(|at| row.finished_at <= *at))
     };
     Ok(rows.iter().zip(marks).filter(|end| !is_erased(end)).map(|(row, _)| row).collect())
@@ -64,20 +64,20 @@ pub(super) async fn erase(client: &mut Client, erasure: &Erasure) -> Result<u64,
         Erased::Id(id) => ("id = $2", id),
         Erased::Tag(tag) => ("tags @> array[$2]::text[]", tag),
     };
-    let keys = ["tenant", "topic", "id", "life", "attempts", "state", "finished_at"];
+    let keys = ["tenant", "topic", "id", "generation", "attempts", "state", "finished_at"];
     let same = |table: &str| keys.map(|key| format!("{table}.{key} = gone.{key}")).join(" and ");
     let sql = format!(
-        "with found as materialized (select {keys} from ringback_ends where tenant = $1 and {condition} \
+        "with found as materialized (select {keys} from ringback_ended_jobs where tenant = $1 and {condition} \
         and ($3::text[] = '{{}}' or topic = any($3)) \
         and finished_at <= 'epoch'::timestamptz + $4::bigint * interval '1 millisecond' limit {REMOVED}), \
-        gone as materialized (select {of_ends} from ringback_ends ended join found using ({keys}) order by {of_ends} for update of ended), \
+        gone as materialized (select {of_ends} from ringback_ended_jobs ended join found using ({keys}) order by {of_ends} for update of ended), \
         bodies as (delete from ringback_bodies using gone where {of_body}), \
-        ends as (delete from ringback_ends using gone where {of_end}) \
+        ends as (delete from ringback_ended_jobs using gone where {of_end}) \
         select count(*) from found",
         keys = keys.join(", "),
         of_ends = keys.map(|key| format!("ended.{key}")).join(", "),
         of_body = same("ringback_bodies"),
-        of_end = same("ringback_ends"),
+        of_end = same("ringback_ended_jobs"),
     );
     let arguments: [&(dyn ToSql + Sync); 4] = [&erasure.tenant, text, &erasure.topics, &erasure.at];
     let count: i64 = client.query_one(&sql, &arguments).await?.get(0);

@@ -1,9 +1,9 @@
-//! Pages of ends from PostgreSQL, and erasures.
+//! Pages of ended jobs from PostgreSQL, and erasures.
 
 use std::path::Path;
 use std::time::Duration;
 
-use ringback_archive::EndRow;
+use ringback_archive::EndedJobRow;
 use ringback_archive::erasure::Erasure;
 use ringback_archive::history::{History, PageAsk, QueryError};
 use ringback_postgres::{Connection, Limits, Server};
@@ -73,7 +73,7 @@ fn is_too_slow(error: &tokio_postgres::Error) -> bool {
 }
 
 impl History for PostgresHistory {
-    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
+    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
         let rows = async {
             let client = self.client().await?;
             let Statement { text, arguments } = select(&DIALECT, ask);
@@ -108,14 +108,14 @@ fn argument(argument: &Argument) -> &(dyn ToSql + Sync) {
     }
 }
 
-fn read(row: &Row, ask: &PageAsk) -> Result<EndRow, tokio_postgres::Error> {
+fn read(row: &Row, ask: &PageAsk) -> Result<EndedJobRow, tokio_postgres::Error> {
     let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
     let status: Option<i32> = row.try_get(14)?;
-    Ok(EndRow {
+    Ok(EndedJobRow {
         tenant: row.try_get(0)?,
         topic: row.try_get(1)?,
         id: row.try_get(2)?,
-        life: row.try_get(3)?,
+        generation: row.try_get(3)?,
         attempts: count(row.try_get(4)?),
         state: row.try_get(5)?,
         finished_at: row.try_get(6)?,

@@ -1,33 +1,33 @@
-//! Writing rows: one statement for all ends and one for all bodies, in one transaction. A row that the database refuses
+//! Writing rows: one statement for all ended jobs and one for all bodies, in one transaction. A row that the database refuses
 //! for what is in it does not hold up the others.
 
-use ringback_archive::{EndRow, Written};
+use ringback_archive::{EndedJobRow, WriteResult};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Transaction};
 
 use super::{Failed, erase};
 
 const ENDS: &str = "\
-insert into ringback_ends (tenant, topic, id, life, attempts, state, finished_at, created_at, first_due_at, due_at, failures, \
+insert into ringback_ended_jobs (tenant, topic, id, generation, attempts, state, finished_at, created_at, first_due_at, due_at, failures, \
   reason, url, host, last_at, last_status, last_error, last_duration_ms, request, attempt_log, attempts_complete, tags) \
-select tenant, topic, id, life, attempts, state, \
-  'epoch'::timestamptz + finished_at * interval '1 millisecond', 'epoch'::timestamptz + life * interval '1 millisecond', \
+select tenant, topic, id, generation, attempts, state, \
+  'epoch'::timestamptz + finished_at * interval '1 millisecond', 'epoch'::timestamptz + generation * interval '1 millisecond', \
   'epoch'::timestamptz + first_due_at * interval '1 millisecond', 'epoch'::timestamptz + due_at * interval '1 millisecond', \
   failures, reason, url, host, 'epoch'::timestamptz + last_at * interval '1 millisecond', last_status, last_error, \
   last_duration_ms, request::jsonb, attempt_log::jsonb, attempts_complete, string_to_array(tags, ' ') \
 from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], \
   $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[], \
   $17::bigint[], $18::text[], $19::text[], $20::boolean[], $21::text[]) \
-  as row (tenant, topic, id, life, attempts, state, finished_at, first_due_at, due_at, failures, reason, url, host, last_at, \
+  as row (tenant, topic, id, generation, attempts, state, finished_at, first_due_at, due_at, failures, reason, url, host, last_at, \
   last_status, last_error, last_duration_ms, request, attempt_log, attempts_complete, tags) \
 on conflict do nothing";
 
 const BODIES: &str = "\
-insert into ringback_bodies (tenant, topic, id, life, attempts, state, finished_at, content_type, body) \
-select tenant, topic, id, life, attempts, state, 'epoch'::timestamptz + finished_at * interval '1 millisecond', content_type, \
+insert into ringback_bodies (tenant, topic, id, generation, attempts, state, finished_at, content_type, body) \
+select tenant, topic, id, generation, attempts, state, 'epoch'::timestamptz + finished_at * interval '1 millisecond', content_type, \
   body \
 from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::bytea[]) \
-  as row (tenant, topic, id, life, attempts, state, finished_at, content_type, body) \
+  as row (tenant, topic, id, generation, attempts, state, finished_at, content_type, body) \
 on conflict do nothing";
 
 /// Rows of a kind.
@@ -43,8 +43,8 @@ pub(super) trait Insert: Sized + Sync {
 }
 
 /// Writes rows. If the database refuses one of them for what is in it, the others are written without it.
-pub(super) async fn insert<R: Insert>(client: &mut Client, rows: &[R]) -> Result<Written, Failed> {
-    let (mut written, mut left) = (Written::default(), vec![rows]);
+pub(super) async fn insert<R: Insert>(client: &mut Client, rows: &[R]) -> Result<WriteResult, Failed> {
+    let (mut written, mut left) = (WriteResult::default(), vec![rows]);
     while let Some(part) = left.pop() {
         let txn = client.transaction().await?;
         match R::insert(&txn, part).await {
@@ -68,7 +68,7 @@ pub(super) async fn insert<R: Insert>(client: &mut Client, rows: &[R]) -> Result
     Ok(written)
 }
 
-impl Insert for EndRow {
+impl Insert for EndedJobRow {
     async fn insert(txn: &Transaction<'_>, rows: &[Self]) -> Result<u64, tokio_postgres::Error> {
         let rows = &*erase::kept(txn, rows).await?;
         if rows.is_empty() {
@@ -95,7 +95,7 @@ impl Insert for EndRow {
 
     fn log_refused(&self, error: &tokio_postgres::Error) {
         let Self { tenant, topic, id, state, .. } = self;
-        tracing::error!(tenant, topic, id, state, %error, "an end is not archived");
+        tracing::error!(tenant, topic, id, state, %error, "an ended job is not archived");
     }
 }
 
@@ -110,19 +110,19 @@ struct Columns<'a> {
     tenants: Vec<&'a str>,
     topics: Vec<&'a str>,
     ids: Vec<&'a str>,
-    lives: Vec<i64>,
+    generations: Vec<i64>,
     attempts: Vec<i64>,
     states: Vec<&'a str>,
     finished: Vec<i64>,
 }
 
 impl<'a> Columns<'a> {
-    fn of(rows: impl Iterator<Item = &'a EndRow> + Clone) -> Self {
+    fn of(rows: impl Iterator<Item = &'a EndedJobRow> + Clone) -> Self {
         Self {
             tenants: rows.clone().map(|row| row.tenant.as_str()).collect(),
             topics: rows.clone().map(|row| row.topic.as_str()).collect(),
             ids: rows.clone().map(|row| row.id.as_str()).collect(),
-            lives: rows.clone().map(|row| row.life).collect(),
+            generations: rows.clone().map(|row| row.generation).collect(),
             attempts: rows.clone().map(|row| row.attempts.into()).collect(),
             states: rows.clone().map(|row| row.state.as_str()).collect(),
             finished: rows.map(|row| row.finished_at).collect(),
@@ -130,12 +130,12 @@ impl<'a> Columns<'a> {
     }
 
     fn args(&self) -> [&(dyn ToSql + Sync); 7] {
-        let Self { tenants, topics, ids, lives, attempts, states, finished } = self;
-        [tenants, topics, ids, lives, attempts, states, finished]
+        let Self { tenants, topics, ids, generations, attempts, states, finished } = self;
+        [tenants, topics, ids, generations, attempts, states, finished]
     }
 }
 
-/// The other columns of an end.
+/// The other columns of an ended job.
 struct Tail<'a> {
     first_due: Vec<i64>,
     due: Vec<i64>,
@@ -155,7 +155,7 @@ struct Tail<'a> {
 }
 
 impl<'a> Tail<'a> {
-    fn of(rows: &[&'a EndRow]) -> Self {
+    fn of(rows: &[&'a EndedJobRow]) -> Self {
         Self {
             first_due: rows.iter().map(|row| row.first_due_at).collect(),
             due: rows.iter().map(|row| row.due_at).collect(),

@@ -8,8 +8,7 @@ use tokio_postgres::Client;
 use super::Failed;
 use super::schema::LOCK;
 
-/// The tables that have partitions.
-const TABLES: [&str; 2] = ["ringback_ends", "ringback_bodies"];
+const TABLES: [&str; 2] = ["ringback_ended_jobs", "ringback_bodies"];
 
 /// How many rows of the default partition one statement removes, and how many statements there are at a time.
 const REMOVED: u64 = 5_000;
@@ -94,7 +93,7 @@ pub(super) async fn drop_before(client: &mut Client, before: i64) -> Result<(), 
                 name.strip_prefix(table).and_then(|rest| rest.strip_prefix('_')).and_then(Month::from_suffix);
             if month.and_then(Month::end).is_some_and(|end| end <= before) {
                 client.batch_execute(&format!("drop table if exists {name}")).await?;
-                tracing::info!(partition = name, "removed ends that were kept long enough");
+                tracing::info!(partition = name, "removed ended jobs that were kept long enough");
             }
         }
         let sql = format!(

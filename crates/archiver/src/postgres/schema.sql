@@ -5,15 +5,15 @@ create table ringback_schema (
 );
 insert into ringback_schema values (1);
 
--- Ends of jobs. Each row is one end of one life of a job; a row is never changed.
-create table ringback_ends (
+-- Ended jobs. Each row is one end of one life of a job; a row is never changed.
+create table ringback_ended_jobs (
   -- '' without a tenant.
   tenant text collate "C" not null,
   topic text collate "C" not null,
   id text collate "C" not null,
-  -- When the job was accepted, in ms since 1970: the number of this life of the id. It survives export and import.
-  life bigint not null,
-  -- How many attempts it had by then, with those of former lives.
+  -- When the job was accepted, in ms since 1970: the number of this generation of the id. It survives export and import.
+  generation bigint not null,
+  -- How many attempts it had by then, with those of former generations.
   attempts bigint not null,
   -- done, dead, cancelled or purged.
   state text collate "C" not null,
@@ -36,40 +36,40 @@ create table ringback_ends (
   request jsonb,
   -- The attempts that were logged, the newest last: attempt, at, duration_ms, status, error, answer, by.
   attempt_log jsonb not null,
-  -- Whether all attempts of this life are in it.
+  -- Whether all attempts of this generation are in it.
   attempts_complete boolean not null,
   tags text[] not null default '{}',
   archived_at timestamptz not null default now(),
-  primary key (tenant, topic, id, life, attempts, state, finished_at)
+  primary key (tenant, topic, id, generation, attempts, state, finished_at)
 ) partition by range (finished_at);
 
-create index ringback_ends_by_topic on ringback_ends (tenant, topic, finished_at);
--- For pages of ends of all topics.
-create index ringback_ends_by_time on ringback_ends (tenant, finished_at);
-create index ringback_ends_by_id on ringback_ends (id, finished_at);
-create index ringback_ends_by_reason on ringback_ends (reason, finished_at) where reason is not null;
-create index ringback_ends_by_host on ringback_ends (host, finished_at) where host is not null;
-create index ringback_ends_by_tag on ringback_ends using gin (tags);
+create index ringback_ended_jobs_by_topic on ringback_ended_jobs (tenant, topic, finished_at);
+-- For pages of ended jobs of all topics.
+create index ringback_ended_jobs_by_time on ringback_ended_jobs (tenant, finished_at);
+create index ringback_ended_jobs_by_id on ringback_ended_jobs (id, finished_at);
+create index ringback_ended_jobs_by_reason on ringback_ended_jobs (reason, finished_at) where reason is not null;
+create index ringback_ended_jobs_by_host on ringback_ended_jobs (host, finished_at) where host is not null;
+create index ringback_ended_jobs_by_tag on ringback_ended_jobs using gin (tags);
 
 -- The bodies of these jobs, where they are kept.
 create table ringback_bodies (
   tenant text collate "C" not null,
   topic text collate "C" not null,
   id text collate "C" not null,
-  life bigint not null,
+  generation bigint not null,
   attempts bigint not null,
   state text collate "C" not null,
   finished_at timestamptz not null,
   content_type text,
   body bytea not null,
-  primary key (tenant, topic, id, life, attempts, state, finished_at)
+  primary key (tenant, topic, id, generation, attempts, state, finished_at)
 ) partition by range (finished_at);
 
 -- Rows of months without a partition of their own.
-create table ringback_ends_default partition of ringback_ends default;
+create table ringback_ended_jobs_default partition of ringback_ended_jobs default;
 create table ringback_bodies_default partition of ringback_bodies default;
 
--- Erasures. An end that waited in the store while it was erased is not kept when it comes. A mark is a hash in place
+-- Erasures. An ended job that waited in the store while it was erased is not kept when it comes. A mark is a hash in place
 -- of what was erased.
 create table ringback_erasures (
   mark bytea primary key,
@@ -92,7 +92,7 @@ create table ringback_audit_log (
   target jsonb not null,
   before jsonb,
   after jsonb,
-  -- How many jobs, or ends of jobs, the call has changed, if it may change many.
+  -- How many jobs, or ended jobs, the call has changed, if it may change many.
   count bigint,
   -- done, or unknown if the call may have taken effect.
   outcome text collate "C" not null,

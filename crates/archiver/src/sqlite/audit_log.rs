@@ -1,6 +1,6 @@
 //! Writing the audit log to SQLite.
 
-use ringback_archive::{AuditEntryRow, Written};
+use ringback_archive::{AuditEntryRow, WriteResult};
 use ringback_core::clock::Timestamp;
 use rusqlite::{Transaction, params};
 
@@ -14,8 +14,8 @@ pub(super) fn insert(
     txn: &Transaction<'_>,
     rows: &[AuditEntryRow],
     now: Timestamp,
-) -> rusqlite::Result<Written> {
-    let (mut statement, mut written) = (txn.prepare(ENTRY)?, Written::default());
+) -> rusqlite::Result<WriteResult> {
+    let (mut statement, mut written) = (txn.prepare(ENTRY)?, WriteResult::default());
     for row in rows {
         let AuditEntryRow { id, at, tenant, who, address, operation, target, .. } = row;
         let AuditEntryRow { before, after, count, outcome, trace_id, .. } = row;

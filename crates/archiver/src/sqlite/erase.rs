@@ -1,18 +1,21 @@
 //! Erasures in SQLite: marks that keep ends out, and the removal of those that are there. There is one writer at a time, so
 //! a batch of ends has read the marks, or its rows are there when the erasure looks for them.
 
-use ringback_archive::EndRow;
+use ringback_archive::EndedJobRow;
 use ringback_archive::erasure::{Erased, Erasure, KEEP_MARKS, marks_of};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params, params_from_iter};
 
 use super::{KEY, begin};
 
-/// How many ends one transaction removes.
+/// How many ended jobs one transaction removes.
 const REMOVED: i64 = 1_000;
 
 /// The rows that were not erased before they came.
-pub(super) fn kept<'a>(txn: &Transaction<'_>, rows: &'a [EndRow]) -> rusqlite::Result<Vec<&'a EndRow>> {
+pub(super) fn kept<'a>(
+    txn: &Transaction<'_>,
+    rows: &'a [EndedJobRow],
+) -> rusqlite::Result<Vec<&'a EndedJobRow>> {
     let any: Option<i64> =
         txn.query_row("select 1 from ringback_erasures limit 1", [], |row| row.get(0)).optional()?;
     if any.is_none() {
@@ -45,27 +48,27 @@ pub(super) fn erase(connection: &mut Option<Connection>, erasure: &Erasure) -> r
     }
     // The pluses keep SQLite, which has no statistics, from the indexes by tenant and time: there is one by id.
     let (table, condition, text) = match &erasure.what {
-        Erased::Id(id) => ("ringback_ends", "+tenant = ?1 and id = ?2", id),
+        Erased::Id(id) => ("ringback_ended_jobs", "+tenant = ?1 and id = ?2", id),
         Erased::Tag(tag) => ("ringback_tags", "tenant = ?1 and tag = ?2", tag),
     };
     let topics: Vec<_> = (4..).take(erasure.topics.len()).map(|number| format!("?{number}")).collect();
     let of_topics =
         if topics.is_empty() { String::new() } else { format!(" and +topic in ({})", topics.join(", ")) };
-    txn.execute_batch("create temp table if not exists gone (tenant, topic, id, life, attempts, state, finished_at); delete from gone")?;
+    txn.execute_batch("create temp table if not exists gone (tenant, topic, id, generation, attempts, state, finished_at); delete from gone")?;
     let sql = format!(
         "insert into gone select {KEY} from {table} where {condition} and finished_at <= ?3{of_topics} limit {REMOVED}"
     );
     let (tenant, text) = (Value::from(erasure.tenant.clone()), Value::from(text.clone()));
     let topics = erasure.topics.iter().cloned().map(Value::from);
     let arguments = [tenant, text, Value::from(erasure.at)].into_iter().chain(topics);
-    // What is found counts, and not what is removed: a tag may be left of an end that its retention has removed.
+    // What is found counts, and not what is removed: a tag may be left of an ended job that its retention has removed.
     let found = txn.execute(&sql, params_from_iter(arguments))?;
-    // The tags go first, by those of the ends: their key begins with the tag.
+    // The tags go first, by those of the ended jobs: their key begins with the tag.
     txn.execute(
         &format!(
-            "delete from ringback_tags where (tenant, tag, finished_at, topic, id, life, attempts, state) in (\
-            select gone.tenant, value, gone.finished_at, gone.topic, gone.id, gone.life, gone.attempts, gone.state \
-            from gone join ringback_ends as ended using ({KEY}), json_each(ended.tags))"
+            "delete from ringback_tags where (tenant, tag, finished_at, topic, id, generation, attempts, state) in (\
+            select gone.tenant, value, gone.finished_at, gone.topic, gone.id, gone.generation, gone.attempts, gone.state \
+            from gone join ringback_ended_jobs as ended using ({KEY}), json_each(ended.tags))"
         ),
         [],
     )?;
@@ -73,7 +76,7 @@ pub(super) fn erase(connection: &mut Option<Connection>, erasure: &Erasure) -> r
         let sql = format!("delete from ringback_tags where tag = ?1 and ({KEY}) in (select {KEY} from gone)");
         txn.execute(&sql, params![tag])?;
     }
-    for table in ["ringback_bodies", "ringback_ends"] {
+    for table in ["ringback_bodies", "ringback_ended_jobs"] {
         txn.execute(&format!("delete from {table} where ({KEY}) in (select {KEY} from gone)"), [])?;
     }
     txn.commit()?;

@@ -1,10 +1,10 @@
-//! Pages of ends from a SQLite file, and erasures.
+//! Pages of ended jobs from a SQLite file, and erasures.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringback_archive::EndRow;
+use ringback_archive::EndedJobRow;
 use ringback_archive::erasure::Erasure;
 use ringback_archive::history::{History, PageAsk, QueryError};
 use rusqlite::types::Value;
@@ -23,11 +23,11 @@ const BUSY: Duration = Duration::from_secs(2);
 /// The history in a SQLite file.
 pub(crate) struct SqliteHistory {
     file: PathBuf,
-    connection: Arc<Mutex<Opened>>,
+    connection: Arc<Mutex<OpenFile>>,
 }
 
 /// A connection, and which file it is of.
-type Opened = (Option<Connection>, Option<(u64, u64)>);
+type OpenFile = (Option<Connection>, Option<(u64, u64)>);
 
 impl SqliteHistory {
     pub(crate) fn new(file: PathBuf) -> Self {
@@ -96,7 +96,7 @@ fn open(file: &PathBuf) -> Result<Connection, QueryError> {
 }
 
 impl History for SqliteHistory {
-    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndRow>, QueryError> {
+    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
         let ask = ask.clone();
         self.blocking(move |connection| {
             let connection = connection.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
@@ -123,7 +123,7 @@ const DIALECT: Dialect = Dialect {
     ms: str::to_owned,
     json: str::to_owned,
     has_tag: |of, tenant, tag| {
-        let key = ["topic", "id", "life", "attempts", "state", "finished_at"];
+        let key = ["topic", "id", "generation", "attempts", "state", "finished_at"];
         format!(
             "({}) in (select {} from ringback_tags where tenant = {tenant} and tag = {tag})",
             key.map(|column| format!("{of}.{column}")).join(", "),
@@ -141,13 +141,13 @@ impl From<Argument> for Value {
     }
 }
 
-fn read(row: &Row<'_>, ask: &PageAsk) -> rusqlite::Result<EndRow> {
+fn read(row: &Row<'_>, ask: &PageAsk) -> rusqlite::Result<EndedJobRow> {
     let tags: String = row.get(17)?;
-    Ok(EndRow {
+    Ok(EndedJobRow {
         tenant: row.get(0)?,
         topic: row.get(1)?,
         id: row.get(2)?,
-        life: row.get(3)?,
+        generation: row.get(3)?,
         attempts: row.get(4)?,
         state: row.get(5)?,
         finished_at: row.get(6)?,

@@ -9,7 +9,6 @@ use crate::job::job;
 
 /// The placeholder of a job's number; no job has this number.
 const PLACEHOLDER: usize = 9_999_999_999_999_999;
-/// The digits of a number.
 const DIGITS: usize = 16;
 
 /// One or more jobs as the bytes of an HTTP request.
@@ -42,7 +41,6 @@ impl Request {
         Self::write(server, "/v1/jobs", &header, &body, Kind::One, 1)
     }
 
-    /// Many jobs in one request.
     pub(crate) fn batch(server: SocketAddr, jobs: usize, url: &str, more: &Value) -> Self {
         let body = Value::from(vec![job(PLACEHOLDER, url, more); jobs]).to_string();
         Self::write(server, "/v1/jobs/batch", "", &body, Kind::Batch, jobs)
@@ -59,7 +57,6 @@ impl Request {
         Self { bytes: text.into_bytes(), places, kind }
     }
 
-    /// The number of its jobs.
     pub(crate) fn jobs(&self) -> usize {
         self.places.len()
     }

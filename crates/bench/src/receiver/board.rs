@@ -20,7 +20,6 @@ pub(crate) enum Channel {
 }
 
 impl Channel {
-    /// The path of its URLs.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Main => "/main",
@@ -29,7 +28,6 @@ impl Channel {
         }
     }
 
-    /// The channel of a path.
     pub(crate) fn of(path: &str) -> Self {
         [Self::Beside, Self::Hang].into_iter().find(|channel| channel.path() == path).unwrap_or(Self::Main)
     }
@@ -79,7 +77,6 @@ impl Board {
         *self = Self { first: numbers.start, times: vec![0; numbers.len()], ..Self::new() };
     }
 
-    /// Counts an arrival.
     pub(crate) fn record(&mut self, arrival: &Arrival, now: Instant) {
         let index = arrival.number.and_then(|number| number.checked_sub(self.first));
         let Some(times) = index.and_then(|index| self.times.get_mut(index)) else {
@@ -126,7 +123,6 @@ impl Board {
         (self.early, self.earliest)
     }
 
-    /// The lateness of the jobs of a channel.
     pub(crate) fn lateness(&self, channel: Channel) -> &Latencies {
         match channel {
             Channel::Main | Channel::Hang => &self.main,

@@ -1,10 +1,10 @@
-//! The archive in PostgreSQL: lateness with it and without it at 1,000 jobs/s, and how fast ends that have waited for the
+//! The archive in PostgreSQL: lateness with it and without it at 1,000 jobs/s, and how fast ended jobs that have waited for the
 //! database get there.
 
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use ringback_core::contract::{ArchiveSettings, EndKinds, WhenFull};
+use ringback_core::contract::{ArchiveSettings, EndedStates, WhenFull};
 use ringback_store::Store;
 use ringback_testkit::{PostgresServer, Role, Stack};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(crate) async fn run(setup: &Setup) {
     catch_up(setup).await;
 }
 
-/// How late jobs arrive while all ends are archived.
+/// How late jobs arrive while all ended jobs are archived.
 async fn beside(setup: &Setup) {
     let rate = setup.size.pick(1_000, 200);
     let mut train = Train { first: 0, jobs: setup.size.pick(10 * rate, 200), rate };
@@ -66,11 +66,11 @@ async fn wait_until_attached(stack: &Stack) {
     }
 }
 
-/// How fast ends that wait in the store are written.
+/// How fast ended jobs that wait in the store are written.
 async fn catch_up(setup: &Setup) {
     let ends = setup.size.pick(100_000, 1_000);
     let rates = setup.repeat(async || round(setup, ends).await).await;
-    let (value, with) = (Spread::of(rates), circumstances(setup, &json!({ "ends": ends })));
+    let (value, with) = (Spread::of(rates), circumstances(setup, &json!({ "states": ends })));
     Figure { scenario: NAME, name: "catch-up", unit: "ends/s", value, yardstick: None, with }.report();
 }
 
@@ -81,7 +81,7 @@ async fn round(setup: &Setup, ends: usize) -> f64 {
     let stack = options.env("RINGBACK_ARCHIVE", &database.url()).start().await;
     let store = setup.open(stack.redis()).await;
     let settings = ArchiveSettings {
-        ends: EndKinds::all(),
+        ends: EndedStates::all(),
         with_bodies: true,
         bound: 1 << 30,
         when_full: WhenFull::Stall,

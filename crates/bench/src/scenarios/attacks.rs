@@ -76,7 +76,6 @@ fn used_by(stack: &Stack) -> BTreeMap<&'static str, f64> {
     ])
 }
 
-/// A key with all scopes of a tenant.
 async fn key(stack: &Stack, tenant: &str) -> String {
     let grant = json!({ "tenant": tenant, "scopes": ["submit", "consume", "read", "manage", "import"] });
     let ask = http_client().post(stack.url("/v1/keys")).bearer_auth(ROOT);

@@ -7,7 +7,7 @@ use ringback_testkit::{Role, Stack};
 use serde_json::json;
 
 use crate::figure::{Figure, Spread};
-use crate::generator::{CONNECTIONS, Load, Pace, Request, Sent, generate};
+use crate::generator::{CONNECTIONS, Load, LoadResult, Pace, Request, generate};
 use crate::job::URL;
 use crate::setup::{Profile, Setup, api_address};
 
@@ -31,8 +31,9 @@ pub(crate) async fn run(setup: &Setup) {
         of_disk.push(load(&disk, time, &mut first).await);
         of_replicated.push(load(&replicated, time, &mut first).await);
     }
-    let rate = |rounds: &[Sent]| Spread::of(rounds[1..].iter().map(Sent::rate));
-    let quantile = |rounds: &[Sent], q| Spread::of(rounds[1..].iter().map(|round| round.latencies.millis(q)));
+    let rate = |rounds: &[LoadResult]| Spread::of(rounds[1..].iter().map(LoadResult::rate));
+    let quantile =
+        |rounds: &[LoadResult], q| Spread::of(rounds[1..].iter().map(|round| round.latencies.millis(q)));
     let figure = |name, unit, value, measure| {
         let (yardstick, with) = (Some(("disk", measure)), json!({ "connections": CONNECTIONS }));
         Figure { scenario: NAME, name, unit, value, yardstick, with }.report();
@@ -44,7 +45,7 @@ pub(crate) async fn run(setup: &Setup) {
 }
 
 /// Sends submits for a time. `first` counts all jobs, so that every job has a number of its own.
-async fn load(stack: &Stack, time: Duration, first: &mut usize) -> Sent {
+async fn load(stack: &Stack, time: Duration, first: &mut usize) -> LoadResult {
     let address = api_address(stack);
     let request = Request::one(address, URL, &json!({ "delay": DELAY_SECONDS }));
     let load = Load { address, request, connections: CONNECTIONS, pace: Pace::For(time), first: *first };

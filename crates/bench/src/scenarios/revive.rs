@@ -1,4 +1,4 @@
-//! The redrive of very many dead jobs of one topic at a given rate, while other topics go on: the rate reached, the
+//! The bulk revive of very many dead jobs of one topic at a given rate, while other topics go on: the rate reached, the
 //! lateness of the other topics, and the longest that one command keeps Redis busy.
 
 use std::ops::Range;
@@ -24,7 +24,6 @@ pub(crate) const NAME: &str = "revive";
 const TOPIC: &str = "pay.notify";
 /// Jobs per second of the other topics.
 const RATE: usize = 200;
-/// Jobs in one call.
 const PER_CALL: usize = 500;
 
 /// The number of dead jobs, and how many of them become due per second.
@@ -35,7 +34,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// The number of jobs of the other topics: they go on until a second before the redrive ends.
+    /// The number of jobs of the other topics: they go on until a second before it ends.
     fn others(self) -> usize {
         RATE * (self.dead / self.rate).saturating_sub(1).max(1)
     }
@@ -68,7 +67,7 @@ pub(crate) async fn run(setup: &Setup) {
     Figure { scenario: NAME, name: "revived", unit: "jobs/s", value, yardstick, with }.report();
     let with = json!({ "dead": shape.dead });
     seen.report(NAME, &with);
-    neighbours.report(NAME, ("before the redrive", calm), others, with);
+    neighbours.report(NAME, ("before the revive", calm), others, with);
 }
 
 /// Puts dead jobs into the store, past the API.
@@ -87,7 +86,7 @@ async fn add_dead(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
     }
 }
 
-/// Redrives all dead jobs and returns the final progress.
+/// Revives all dead jobs and returns the final progress.
 async fn revive(stack: &Stack, shape: Shape) -> Value {
     let begun = stack.post(&format!("/v1/topics/{TOPIC}/dead/revive"), &json!({ "rate": shape.rate })).await;
     let location = begun.header("location").expect("where its progress is").to_owned();
@@ -98,10 +97,10 @@ async fn revive(stack: &Stack, shape: Shape) -> Value {
             return now;
         }
     }
-    panic!("the redrive does not end");
+    panic!("the bulk revive does not end");
 }
 
-/// The duration of a redrive in seconds, by the store's clock.
+/// The duration of a bulk operation in seconds, by the store's clock.
 fn seconds(done: &Value) -> f64 {
     let time =
         |name: &str| done[name].as_str().and_then(|text| text.parse::<Timestamp>().ok()).expect("a time");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::figure::{Figure, Spread};
-use crate::generator::{CONNECTIONS, Load, Pace, Request, Sent, generate};
+use crate::generator::{CONNECTIONS, Load, LoadResult, Pace, Request, generate};
 use crate::job::URL;
 use crate::setup::{Profile, Setup, api_address};
 use crate::usage::cpu_seconds;
@@ -91,11 +91,15 @@ async fn rounds(setup: &Setup, target: &Target) -> Rounds {
     let pace = Pace::Even { rate: RATE, requests: (RATE * time.as_secs_f64()) as usize };
     let even = setup.repeat(async || load(target, pace, &mut sent).await).await;
     let quantile = |q| Spread::of(even.iter().map(|round| round.latencies.millis(q)));
-    Rounds { rate: Spread::of(rounds.iter().map(Sent::rate)), cpu, quantiles: [0.5, 0.99].map(quantile) }
+    Rounds {
+        rate: Spread::of(rounds.iter().map(LoadResult::rate)),
+        cpu,
+        quantiles: [0.5, 0.99].map(quantile),
+    }
 }
 
 /// Sends one load. `sent` counts the jobs of all loads, so that every job has a number of its own.
-async fn load(target: &Target, pace: Pace, sent: &mut usize) -> Sent {
+async fn load(target: &Target, pace: Pace, sent: &mut usize) -> LoadResult {
     let request = Request::one(target.address, URL, &json!({ "delay": DELAY_SECONDS }));
     let load = Load { address: target.address, request, connections: CONNECTIONS, pace, first: *sent };
     let done = generate(load).await;

@@ -124,7 +124,6 @@ impl Bullmq {
         end_of(child, FILL_WITHIN).await
     }
 
-    /// Starts workers.
     pub(crate) fn work(&self, server: &RedisServer, shape: Shape) -> Workers {
         let dir = tempfile::tempdir().expect("a temp directory");
         let options = json!({ "port": server.port(), "concurrency": shape.concurrency });

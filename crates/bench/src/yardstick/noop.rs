@@ -26,7 +26,6 @@ pub(crate) struct Noop {
 }
 
 impl Noop {
-    /// Starts the handler.
     pub(crate) async fn start() -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let dir = tempfile::tempdir().expect("a temp directory");
@@ -41,7 +40,6 @@ impl Noop {
         Self { child, address, _dir: dir }
     }
 
-    /// The address of the handler.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

@@ -12,7 +12,6 @@ const SCRIPT: &str =
     "redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])";
 /// A placeholder that redis-benchmark replaces with 12 random digits in each command.
 const RANDOM: &str = "__rand_int__";
-/// The limit of one run.
 const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Finds redis-benchmark, beside redis-server or on `PATH`.

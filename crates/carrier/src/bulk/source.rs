@@ -42,7 +42,6 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// From the beginning.
     pub(super) fn new(store: &Store, id: BulkId, target: BulkTarget) -> Self {
         match target {
             BulkTarget::Dead(filter) => {
@@ -116,7 +115,7 @@ impl DeadJobs {
         cursor.found.drain(..batch.len());
         match revived {
             BulkStep::Jobs(count) => {
-                metrics.redriven.add(count, &[]);
+                metrics.revived.add(count, &[]);
                 self.cursors.rotate_left(1);
                 Ok(Step::Changed(usize::try_from(count).unwrap_or(batch.len())))
             }

@@ -83,13 +83,13 @@ fn archive(shards: &[&ShardGauges]) -> Vec<GaugeValues> {
     vec![
         gauge(
             ARCHIVE_PENDING,
-            "Ends of jobs that wait for the archive in the shards held by this carrier",
+            "Ended jobs that wait for the archive in the shards held by this carrier",
             &[],
             sum(|archive| archive.pending),
         ),
         gauge(
             ARCHIVE_BYTES,
-            "How many bytes these ends take in the store",
+            "How many bytes these ended jobs take in the store",
             &[],
             sum(|archive| archive.bytes),
         ),
@@ -99,10 +99,10 @@ fn archive(shards: &[&ShardGauges]) -> Vec<GaugeValues> {
             &[],
             sum(|archive| archive.dropped),
         ),
-        gauge(ARCHIVE_OLDEST, "How long ago the first of these ends happened", &[], oldest),
+        gauge(ARCHIVE_OLDEST, "How long ago the first of these ended jobs happened", &[], oldest),
         gauge(
             ARCHIVE_FULL,
-            "Shards held by this carrier that refuse submits because too many ends wait for the archive",
+            "Shards held by this carrier that refuse submits because too many ended jobs wait for the archive",
             &[],
             sum(|archive| archive.is_full.into()),
         ),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ringback_core::access::Quota;
-use ringback_core::contract::{Draw, MAX_COUNT_AGE, StoreError};
+use ringback_core::contract::{MAX_COUNT_AGE, QuotaRequest, StoreError};
 use ringback_core::job::{Tenant, TenantLimits};
 use ringback_store::PoliciesUnknown;
 use tokio::time::Instant;
@@ -57,11 +57,11 @@ impl Allowances {
 }
 
 impl ScheduleRunner<'_> {
-    /// Draws what tenants need from their quotas. A tenant of which nothing can be said gets nothing this time.
+    /// QuotaGrants what tenants need from their quotas. A tenant of which nothing can be said gets nothing this time.
     pub(super) async fn allowances(&self, needed: HashMap<Tenant, u64>) -> Allowances {
         let draws = needed.iter().filter_map(|(tenant, jobs)| {
             let quota = self.policies.quota(tenant).ok().flatten()?;
-            Some(async move { (tenant.clone(), self.draw(tenant, quota, *jobs).await) })
+            Some(async move { (tenant.clone(), self.grant_quota(tenant, quota, *jobs).await) })
         });
         let granted = join_all(draws).await.into_iter().map(|(tenant, granted)| {
             let granted = granted.unwrap_or_else(|error| {
@@ -73,7 +73,7 @@ impl ScheduleRunner<'_> {
         Allowances(granted.collect())
     }
 
-    async fn draw(&self, tenant: &Tenant, quota: Quota, jobs: u64) -> Result<u64, StoreError> {
+    async fn grant_quota(&self, tenant: &Tenant, quota: Quota, jobs: u64) -> Result<u64, StoreError> {
         let count = match quota.jobs {
             None => (0, Duration::ZERO),
             Some(_) => {
@@ -81,8 +81,8 @@ impl ScheduleRunner<'_> {
                 (count.jobs, count.asked.elapsed().min(MAX_COUNT_AGE))
             }
         };
-        let draw = Draw::new(jobs, quota, count);
-        Ok(self.store.draw(tenant, draw, self.clock.now()).await?.granted)
+        let draw = QuotaRequest::new(jobs, quota, count);
+        Ok(self.store.grant_quota(tenant, draw, self.clock.now()).await?.granted)
     }
 
     async fn count(&self, tenant: &Tenant) -> Result<Count, StoreError> {

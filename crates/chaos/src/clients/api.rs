@@ -20,7 +20,7 @@ pub(crate) struct Api {
 
 /// What became of a call.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     /// 2xx.
     Ok(u16, Bytes),
     /// 4xx: nothing was changed.
@@ -28,7 +28,7 @@ pub(crate) enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl CallOutcome {
     /// The JSON of a success; null if it is another.
     pub(crate) fn json(&self) -> Value {
         match self {
@@ -59,8 +59,7 @@ impl Api {
         Self { http: ringback_testkit::http_client(), bases, next: AtomicUsize::new(0) }
     }
 
-    /// Makes a call.
-    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<String>) -> Outcome {
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<String>) -> CallOutcome {
         self.call_with(method, path, body, None, LIMIT).await
     }
 
@@ -71,7 +70,7 @@ impl Api {
         body: Option<String>,
         key: Option<&str>,
         limit: Duration,
-    ) -> Outcome {
+    ) -> CallOutcome {
         let base = &self.bases[self.next.fetch_add(1, Ordering::Relaxed) % self.bases.len()];
         let mut request = self.http.request(method, format!("{base}{path}")).timeout(limit);
         if let Some(body) = body {
@@ -80,12 +79,12 @@ impl Api {
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }
-        let Ok(answer) = request.send().await else { return Outcome::Unknown };
+        let Ok(answer) = request.send().await else { return CallOutcome::Unknown };
         let status = answer.status().as_u16();
         match (status, answer.bytes().await) {
-            (200..300, Ok(body)) => Outcome::Ok(status, body),
-            (400..500, Ok(_)) => Outcome::Refused(status),
-            _ => Outcome::Unknown,
+            (200..300, Ok(body)) => CallOutcome::Ok(status, body),
+            (400..500, Ok(_)) => CallOutcome::Refused(status),
+            _ => CallOutcome::Unknown,
         }
     }
 }
@@ -105,7 +104,6 @@ pub(crate) fn write_ok(history: &History, n: u64, status: u16, answer: &Value) {
     }));
 }
 
-/// A state by its name.
 pub(crate) fn state(name: &Value) -> Option<JobState> {
     serde_json::from_value(name.clone()).ok()
 }

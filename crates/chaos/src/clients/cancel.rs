@@ -9,7 +9,7 @@ use reqwest::Method;
 use ringback_testkit::history::{Call, Entry, MoveCall, MoveKind};
 use tokio::time::sleep;
 
-use super::{Clients, Known};
+use super::{Clients, SubmittedJob};
 
 /// How often a cancel is repeated while its outcome is unknown.
 const REPETITIONS: usize = 3;
@@ -35,7 +35,7 @@ pub(super) async fn run(clients: Arc<Clients>, mut rng: StdRng) {
 }
 
 /// Waits until 5 ms before the due time to 5 ms after it.
-async fn wait_until_due(job: &Known, rng: &mut StdRng) {
+async fn wait_until_due(job: &SubmittedJob, rng: &mut StdRng) {
     let Some(due) = job.due.and_then(|due| i64::try_from(due).ok()) else { return };
     let wait = due - ringback_testkit::now().as_millisecond() + rng.random_range(-5..=5);
     if let Ok(wait) = u64::try_from(wait.min(MAX_WAIT)) {
@@ -43,7 +43,7 @@ async fn wait_until_due(job: &Known, rng: &mut StdRng) {
     }
 }
 
-async fn cancel(clients: &Clients, job: &Known, rng: &mut StdRng) {
+async fn cancel(clients: &Clients, job: &SubmittedJob, rng: &mut StdRng) {
     let history = &clients.history;
     for _ in 0..REPETITIONS {
         let n = history.next();
@@ -56,7 +56,7 @@ async fn cancel(clients: &Clients, job: &Known, rng: &mut StdRng) {
     }
 }
 
-async fn reschedule(clients: &Clients, job: &Known, delay: u64) {
+async fn reschedule(clients: &Clients, job: &SubmittedJob, delay: u64) {
     let (history, n) = (&clients.history, clients.history.next());
     let kind = MoveKind::Reschedule;
     history.write(&Entry::Move(MoveCall {
@@ -71,7 +71,7 @@ async fn reschedule(clients: &Clients, job: &Known, delay: u64) {
     clients.api.call(Method::PATCH, &path(job), Some(body)).await.write(history, n);
 }
 
-async fn run_now(clients: &Clients, job: &Known) {
+async fn run_now(clients: &Clients, job: &SubmittedJob) {
     let (history, n) = (&clients.history, clients.history.next());
     let kind = MoveKind::Run;
     history.write(&Entry::Move(MoveCall {
@@ -85,6 +85,6 @@ async fn run_now(clients: &Clients, job: &Known) {
     clients.api.call(Method::POST, &format!("{}/run", path(job)), None).await.write(history, n);
 }
 
-fn path(job: &Known) -> String {
+fn path(job: &SubmittedJob) -> String {
     format!("/v1/jobs/{}", job.name())
 }

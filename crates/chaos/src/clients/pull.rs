@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::Clients;
-use super::api::{Outcome, millis};
+use super::api::{CallOutcome, millis};
 
 /// The limit of a reserve, which waits for a second.
 const LIMIT: Duration = Duration::from_secs(4);
@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(4);
 const REPETITIONS: usize = 3;
 
 #[derive(Deserialize)]
-struct Reserved<'a> {
+struct ReservedJob<'a> {
     #[serde(borrow)]
     jobs: Vec<Job<'a>>,
 }
@@ -46,13 +46,13 @@ pub(super) async fn run(clients: Arc<Clients>, mut rng: StdRng) {
         let ask = format!(r#"{{"max":{},"ttr":"600ms","wait":"1s"}}"#, rng.random_range(1..6));
         let path = "/v1/topics/pull/reserve";
         let outcome = clients.api.call_with(Method::POST, path, Some(ask), None, LIMIT).await;
-        let Outcome::Ok(_, body) = &outcome else {
+        let CallOutcome::Ok(_, body) = &outcome else {
             outcome.write(history, n);
             sleep(Duration::from_millis(rng.random_range(20..200))).await;
             continue;
         };
         let t = history.t();
-        let reserved: Reserved<'_> = serde_json::from_slice(body).expect("an answer to a reserve");
+        let reserved: ReservedJob<'_> = serde_json::from_slice(body).expect("an answer to a reserve");
         for job in &reserved.jobs {
             history.write(&Entry::Lease(Lease {
                 t,
@@ -103,7 +103,7 @@ async fn settle(clients: &Clients, receipt: &str, kind: SettleKind) {
         let outcome = clients.api.call(Method::POST, &path, Some(body.to_owned())).await;
         let t = history.t();
         history.write(&match &outcome {
-            Outcome::Ok(status, _) => Entry::Ok(Answered {
+            CallOutcome::Ok(status, _) => Entry::Ok(Answered {
                 t,
                 n,
                 status: Some(*status),
@@ -113,8 +113,8 @@ async fn settle(clients: &Clients, receipt: &str, kind: SettleKind) {
                 deadline: millis(&outcome.json()["deadline"]),
                 in_flight_unknown: false,
             }),
-            Outcome::Refused(status) => Entry::Fail(Rejected { t, n, status: *status }),
-            Outcome::Unknown => Entry::Info(NotAnswered { t, n }),
+            CallOutcome::Refused(status) => Entry::Fail(Rejected { t, n, status: *status }),
+            CallOutcome::Unknown => Entry::Info(NotAnswered { t, n }),
         });
         if !outcome.is_unknown() {
             return;

@@ -11,8 +11,8 @@ use ringback_testkit::history::{Digest, Entry, NotAnswered, Rejected, Submit};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::api::{Outcome, millis, write_ok};
-use super::{Clients, Known, SHORT_POLICY, SUBMITTERS, TIMEOUT};
+use super::api::{CallOutcome, millis, write_ok};
+use super::{Clients, SHORT_POLICY, SUBMITTERS, SubmittedJob, TIMEOUT};
 
 /// How often a submit is repeated while its outcome is unknown.
 const REPETITIONS: u64 = 4;
@@ -112,9 +112,9 @@ impl Request {
         n
     }
 
-    fn known(&self, answer: &Value) -> Option<Known> {
+    fn known(&self, answer: &Value) -> Option<SubmittedJob> {
         let id = self.id.clone().or_else(|| answer["id"].as_str().map(str::to_owned))?;
-        Some(Known { topic: self.topic, id, due: millis(&answer["due_at"]) })
+        Some(SubmittedJob { topic: self.topic, id, due: millis(&answer["due_at"]) })
     }
 }
 
@@ -181,7 +181,7 @@ async fn batch(clients: &Clients, requests: Vec<&Request>) {
             (Some(status @ 400..500), _) => {
                 history.write(&Entry::Fail(Rejected { t: history.t(), n, status }));
             }
-            (None, Outcome::Refused(_)) => outcome.write(history, n),
+            (None, CallOutcome::Refused(_)) => outcome.write(history, n),
             _ => history.write(&Entry::Info(NotAnswered { t: history.t(), n })),
         }
         if let Some(known) = request.known(&result["job"]) {

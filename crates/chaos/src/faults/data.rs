@@ -11,7 +11,7 @@ use ringback_testkit::history::{Entry, FaultClass, Loss};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::Begun;
+use super::RunningFault;
 use crate::clients::Api;
 use crate::fault::Kind;
 use crate::installation::Installation;
@@ -36,13 +36,13 @@ pub(super) async fn make(installation: &Installation, api: &Api, kind: Kind, rng
     let _held = installation.hold().await;
     sleep(LOOK).await;
     let server = &mut *installation.redis.as_ref().expect("a run on Redis").lock().await;
-    let begun = Begun::new(history, kind.name(), kind.class(), None);
+    let begun = RunningFault::new(history, kind.name(), kind.class(), None);
     let (since, data) = before(history.t(), kind, server, rng).await;
     server.kill();
     let t = history.t();
     sleep(Duration::from_millis(rng.random_range(0..1_000))).await;
     let is_certain = !matches!(data, Data::Cut(_));
-    let lost = is_certain.then(|| Begun::new(history, "lost-data", FaultClass::Amnesia, None));
+    let lost = is_certain.then(|| RunningFault::new(history, "lost-data", FaultClass::Amnesia, None));
     match data {
         Data::Nothing => server.restart_empty().await,
         Data::Older(copy) => server.restart_with(&copy).await,
@@ -87,18 +87,18 @@ fn cut(server: &RedisServer, length: u64, rng: &mut StdRng) {
 }
 
 /// Waits until a loss is noticed, and accepts it after a while, as often as one shows up.
-async fn accept(api: &Api, mut lost: Option<Begun<'_>>, wait: Duration) {
+async fn accept(api: &Api, mut lost: Option<RunningFault<'_>>, wait: Duration) {
     let begun = Instant::now();
     let mut quiet_since = begun;
     while begun.elapsed() < LIMIT && (lost.is_some() || quiet_since.elapsed() < NOTICE) {
-        let audit = api.call(Method::GET, "/v1/audit", None).await.json();
-        if let Some(run_id) = audit["loss"]["run_id"].as_str() {
+        let check = api.call(Method::GET, "/v1/check", None).await.json();
+        if let Some(run_id) = check["loss"]["run_id"].as_str() {
             if let Some(lost) = lost.take() {
                 sleep(wait).await;
                 lost.healed();
             }
             let body = serde_json::json!({ "run_id": run_id }).to_string();
-            api.call(Method::POST, "/v1/audit/accept-loss", Some(body)).await;
+            api.call(Method::POST, "/v1/check/accept-loss", Some(body)).await;
             quiet_since = Instant::now();
         }
         sleep(Duration::from_millis(100)).await;

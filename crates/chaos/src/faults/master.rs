@@ -9,7 +9,7 @@ use ringback_testkit::RedisServer;
 use ringback_testkit::history::{Entry, History, Loss};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Begun;
+use super::RunningFault;
 use crate::fault::Kind;
 use crate::group::Group;
 use crate::installation::Installation;
@@ -30,7 +30,7 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
     // Longer and shorter than it takes to replace it.
     let length = Duration::from_millis(rng.random_range(100..7_000));
     let history = &installation.history;
-    let begun = Begun::new(history, kind.name(), kind.class(), None);
+    let begun = RunningFault::new(history, kind.name(), kind.class(), None);
     match kind {
         Kind::KillMaster => {
             group.server_mut(master).kill();
@@ -83,7 +83,7 @@ pub(super) async fn kill_sentinel(installation: &Installation, rng: &mut StdRng)
     let group = &mut *installation.group.as_ref().expect("a run on several servers").lock().await;
     let Group::Sentinel(sentinel) = group else { return };
     let (kind, one) = (Kind::KillSentinel, rng.random_range(0..3));
-    let begun = Begun::new(&installation.history, kind.name(), kind.class(), None);
+    let begun = RunningFault::new(&installation.history, kind.name(), kind.class(), None);
     sentinel.sentinel_mut(one).kill();
     sleep(Duration::from_millis(rng.random_range(100..4_000))).await;
     sentinel.sentinel_mut(one).restart().await;

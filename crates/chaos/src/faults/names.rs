@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use ringback_testkit::LookUp;
 use tokio::time::sleep;
 
-use super::Begun;
+use super::RunningFault;
 use crate::fault::Kind;
 use crate::installation::Installation;
 
@@ -21,7 +21,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     };
     let (one, of_store) = (&members[rng.random_range(0..members.len())], rng.random_range(0..2) == 0);
     let names = Kind::SilentNames;
-    let begun = Begun::new(&installation.history, names.name(), names.class(), None);
+    let begun = RunningFault::new(&installation.history, names.name(), names.class(), None);
     match &one.proxy {
         Some(proxy) if of_store => {
             one.seen.iter().for_each(|seen| seen.set_names(look_up));

@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use ringback_testkit::{Proxy, ProxyMode};
 use tokio::time::sleep;
 
-use super::{Begun, master};
+use super::{RunningFault, master};
 use crate::fault::Kind;
 use crate::group::Group;
 use crate::installation::{Installation, Member};
@@ -63,7 +63,7 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
         Kind::Cut => Duration::ZERO,
         _ => Duration::from_millis(rng.random_range(200..2_500)),
     };
-    let begun = Begun::new(&installation.history, kind.name(), kind.class(), None);
+    let begun = RunningFault::new(&installation.history, kind.name(), kind.class(), None);
     for way in &ways {
         match kind {
             Kind::Cut | Kind::Swallow => way.change(mode),

@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use ringback_testkit::Role;
 use tokio::time::sleep;
 
-use super::{Begun, master};
+use super::{RunningFault, master};
 use crate::fault::Kind;
 use crate::group::Group;
 use crate::installation::Installation;
@@ -104,8 +104,8 @@ pub(super) async fn part_all(installation: &Installation, rng: &mut StdRng) {
     begun.healed();
 }
 
-fn begin(installation: &Installation, kind: Kind) -> Begun<'_> {
-    Begun::new(&installation.history, kind.name(), kind.class(), None)
+fn begin(installation: &Installation, kind: Kind) -> RunningFault<'_> {
+    RunningFault::new(&installation.history, kind.name(), kind.class(), None)
 }
 
 async fn heal(group: &Group) {

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use ringback_testkit::Role;
 use tokio::time::sleep;
 
-use super::Begun;
+use super::RunningFault;
 use crate::fault::{Kind, ProcessFault};
 use crate::installation::{Installation, Member};
 
@@ -26,7 +26,7 @@ pub(super) async fn make(
     let member = members[rng.random_range(0..members.len())];
     let history = &installation.history;
     let running = &mut *member.running.lock().await;
-    let begun = Begun::new(history, kind.name(), kind.class(), Some(running.process.pid()));
+    let begun = RunningFault::new(history, kind.name(), kind.class(), Some(running.process.pid()));
     let mut wait = async |low, high| sleep(Duration::from_millis(rng.random_range(low..high))).await;
     match what {
         ProcessFault::Kill => {
@@ -42,7 +42,7 @@ pub(super) async fn make(
         ProcessFault::BlockLog => {
             member.replace(running, false, history);
             wait(500, 3_000).await;
-            let end = Begun::new(history, kind.name(), kind.class(), Some(running.process.pid()));
+            let end = RunningFault::new(history, kind.name(), kind.class(), Some(running.process.pid()));
             member.replace(running, true, history);
             end.healed();
         }

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use ringback_testkit::history::FaultClass;
 use tokio::time::sleep;
 
-use super::Begun;
+use super::RunningFault;
 use crate::fault::Kind;
 use crate::installation::Installation;
 use crate::redis_client::RedisClient;
@@ -20,11 +20,11 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
     let server = &mut *installation.redis.as_ref().expect("a run on Redis").lock().await;
     let mut client = RedisClient::new(server.port());
     let length = Duration::from_millis(rng.random_range(100..2_500));
-    let begun = Begun::new(history, kind.name(), kind.class(), None);
+    let begun = RunningFault::new(history, kind.name(), kind.class(), None);
     match kind {
         Kind::KillRedis => {
             server.kill();
-            let away = Begun::new(history, "redis-away", FaultClass::StoreDown, None);
+            let away = RunningFault::new(history, "redis-away", FaultClass::StoreDown, None);
             sleep(length / 2).await;
             away.healed();
             server.restart().await;
@@ -32,7 +32,7 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
         Kind::StopRedis => {
             server.stop();
             sleep(SIGNALLED).await;
-            let away = Begun::new(history, "redis-away", FaultClass::StoreDown, None);
+            let away = RunningFault::new(history, "redis-away", FaultClass::StoreDown, None);
             sleep(length).await;
             away.healed();
             server.cont();

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use ringback_testkit::RedisCluster;
 use tokio::time::sleep;
 
-use super::{Begun, master};
+use super::{RunningFault, master};
 use crate::fault::Kind;
 use crate::group::Group;
 use crate::installation::Installation;
@@ -25,7 +25,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     let others: Vec<_> = masters.into_iter().filter(|master| *master != from).collect();
     let to = others[rng.random_range(0..others.len())];
     let (kind, pause) = (Kind::MoveSlot, rng.random_range(0..40));
-    let begun = Begun::new(&installation.history, kind.name(), kind.class(), None);
+    let begun = RunningFault::new(&installation.history, kind.name(), kind.class(), None);
     let mut moving = cluster.begin_move(slot, from, to).await;
     while moving.keys(rng.random_range(1..20)).await > 0 {
         sleep(Duration::from_millis(pause)).await;

@@ -17,7 +17,6 @@ const POLICY: &str =
     r#"{"headers":{"authorization":"Bearer pl4nted-in-chaos-1","cookie":"pl4nted-in-chaos-2"}}"#;
 /// How long it may take until the policy is put.
 const PUT: Duration = Duration::from_secs(20);
-/// The topic with the policy.
 const TOPIC: &str = "push";
 
 /// Questions whose answers show no secret.
@@ -25,10 +24,10 @@ const QUESTIONS: [&str; 8] = [
     "/v1/topics",
     "/v1/topics/push",
     "/v1/stats",
-    "/v1/audit",
+    "/v1/check",
     "/v1/jobs",
     "/v1/topics/push/dead?include=request",
-    "/v1/topics/push/revivals",
+    "/v1/bulk",
     "/v1/topics/push/none",
 ];
 

@@ -9,7 +9,7 @@ use reqwest::Method;
 use ringback_testkit::history::{Entry, JobState, Observed};
 use tokio::time::sleep;
 
-use crate::clients::{Clients, Known, Outcome, state};
+use crate::clients::{CallOutcome, Clients, SubmittedJob, state};
 
 /// How many observers there are.
 pub(super) const OBSERVERS: u64 = 2;
@@ -36,14 +36,14 @@ pub(super) async fn observe(clients: Arc<Clients>, number: u64) {
     }
 }
 
-async fn look(clients: &Clients, job: &Known) {
+async fn look(clients: &Clients, job: &SubmittedJob) {
     let (history, name) = (&clients.history, job.name());
     let asked = history.t();
     let outcome = clients.api.call(Method::GET, &format!("/v1/jobs/{name}"), None).await;
     let state = match &outcome {
-        Outcome::Ok(..) => state(&outcome.json()["state"]),
-        Outcome::Refused(404) => Some(JobState::Nothing),
-        Outcome::Refused(_) | Outcome::Unknown => None,
+        CallOutcome::Ok(..) => state(&outcome.json()["state"]),
+        CallOutcome::Refused(404) => Some(JobState::Nothing),
+        CallOutcome::Refused(_) | CallOutcome::Unknown => None,
     };
     if let Some(state) = state {
         history.write(&Entry::State(Observed { t: history.t(), asked, job: &name, state, places: 1 }));

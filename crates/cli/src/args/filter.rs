@@ -63,7 +63,6 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// The query of the request.
     pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
         let fields = [
             ("topic", &self.topic),

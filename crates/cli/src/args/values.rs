@@ -37,7 +37,6 @@ impl FromStr for Wait {
     }
 }
 
-/// A duration with units.
 fn friendly(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; {ALLOWED_DURATION}"))
 }
@@ -138,7 +137,6 @@ pub(crate) fn id(text: &str) -> Result<String, String> {
     Ok(id.to_string())
 }
 
-/// A point in time.
 pub(crate) fn time(text: &str) -> Result<String, String> {
     parse_time(text).map(|_| text.to_owned()).map_err(|error| no_time(&error))
 }

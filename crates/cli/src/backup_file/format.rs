@@ -35,13 +35,11 @@ pub(crate) enum Kind {
 /// The value of the first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// The version of the format.
     pub(crate) format: u32,
     /// The version of the command line that wrote it.
     pub(crate) version: String,
     /// The kind of the store that was read: `redis`, `redis-sentinel`, `redis-cluster` or `embedded`.
     pub(crate) store: String,
-    /// The layout of that store.
     pub(crate) layout: u64,
     /// When the backup began.
     pub(crate) at: String,

@@ -41,7 +41,7 @@ pub(crate) enum Damage {
 
 /// A line as it is written.
 #[derive(Deserialize)]
-struct Written<'a> {
+struct RawLine<'a> {
     kind: &'a str,
     #[serde(borrow)]
     value: &'a RawValue,
@@ -64,11 +64,9 @@ struct Owned<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
     pub(crate) kind: Kind,
-    /// Whose it is.
     pub(crate) tenant: Option<Tenant>,
     /// Its number in the file, from 1.
     pub(crate) number: u64,
-    /// Its value.
     pub(crate) json: &'a str,
 }
 
@@ -109,7 +107,7 @@ impl<R: BufRead> Lines<R> {
             }
             damage => damage,
         })?;
-        let written = serde_json::from_slice::<Written<'_>>(&lines.line).ok();
+        let written = serde_json::from_slice::<RawLine<'_>>(&lines.line).ok();
         let value = written.filter(|line| line.kind == HEADER).ok_or(Damage::NoHeader)?.value;
         let Format { format } = serde_json::from_str(value.get()).map_err(|_| Damage::NoHeader)?;
         if format != FORMAT {
@@ -135,7 +133,7 @@ impl<R: BufRead> Lines<R> {
         let before = self.digest.clone();
         self.read()?;
         let number = self.number;
-        let Written { kind, value } =
+        let RawLine { kind, value } =
             serde_json::from_slice(&self.line).map_err(|_| Damage::NoLine(number))?;
         if kind == END {
             let end = serde_json::from_str(value.get()).map_err(|_| Damage::NoLine(number))?;

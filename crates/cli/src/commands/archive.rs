@@ -2,19 +2,18 @@
 
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{ArchiveAnswer, ArchiveDetachedAnswer};
+use ringback_core::wire::{ArchiveDetachedResponse, ArchiveResponse};
 
 use super::session::Session;
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Colour, Table};
 
-/// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback archive status
   ringback archive detach
-  ringback archive detach --drop                  # also drop the ends that wait for it
+  ringback archive detach --drop                  # also drop the ended jobs that wait for it
 
 An archive is attached by its archivers: `ringback-archiver`, or `ringback up` with RINGBACK_ARCHIVE.";
 
@@ -33,10 +32,10 @@ Stop the archivers first: each attaches the archive again.";
 /// The commands on the archive.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArchiveCommand {
-    /// Show how many ends of jobs wait for the archive
+    /// Show how many ended jobs wait for the archive
     #[command(after_help = STATUS_EXAMPLES)]
     Status,
-    /// Keep no more ends of jobs for an archive
+    /// Keep no more ended jobs for an archive
     #[command(after_help = DETACH_EXAMPLES)]
     Detach(DetachArgs),
 }
@@ -44,18 +43,18 @@ pub(crate) enum ArchiveCommand {
 /// How to detach the archive.
 #[derive(Debug, Args)]
 pub(crate) struct DetachArgs {
-    /// Drop the ends that wait for it; without this it is refused if there are any
+    /// Drop the ended jobs that wait for it; without this it is refused if there are any
     #[arg(long)]
     pub(crate) drop: bool,
 }
 
-pub(crate) async fn run(session: &mut Session, command: ArchiveCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: ArchiveCommand) -> anyhow::Result<CommandOutcome> {
     let route = &["v1", "archive"];
     match command {
         ArchiveCommand::Status => {
             let answer = session.client.ask(Call::new(Method::GET, route), SHORT).await;
             let body = answer.map_err(|error| error.for_route("archive"))?.body;
-            session.print(&body, |archive: &ArchiveAnswer, view| table(archive, view.colour))
+            session.print(&body, |archive: &ArchiveResponse, view| table(archive, view.colour))
         }
         ArchiveCommand::Detach(DetachArgs { drop }) => {
             let mut call = Call::new(Method::DELETE, route);
@@ -64,17 +63,17 @@ pub(crate) async fn run(session: &mut Session, command: ArchiveCommand) -> anyho
             }
             let body =
                 session.client.ask(call, SHORT).await.map_err(|error| error.for_route("archive"))?.body;
-            session.print(&body, |detached: &ArchiveDetachedAnswer, view| {
+            session.print(&body, |detached: &ArchiveDetachedResponse, view| {
                 Table::new([">DROPPED"], view.colour).page(&[[Cell::from(detached.dropped)]])
             })
         }
     }
 }
 
-fn table(archive: &ArchiveAnswer, colour: Colour) -> String {
+fn table(archive: &ArchiveResponse, colour: Colour) -> String {
     let bodies = if archive.bodies { "with bodies" } else { "without bodies" };
     let attached = if archive.attached {
-        format!("{} ({bodies})", archive.ends.join(" "))
+        format!("{} ({bodies})", archive.states.join(" "))
     } else {
         "not attached".to_owned()
     };
@@ -82,7 +81,7 @@ fn table(archive: &ArchiveAnswer, colour: Colour) -> String {
     let full = format!("{}; {} shards are full", archive.when_full, archive.full_shards);
     let oldest = archive.oldest_at.clone().unwrap_or_else(|| "-".to_owned());
     let rows = [
-        [Cell::from("ends"), Cell::from(attached)],
+        [Cell::from("states"), Cell::from(attached)],
         [Cell::from("waiting"), Cell::from(archive.pending)],
         [Cell::from("in the store"), Cell::from(bytes)],
         [Cell::from("first ended"), Cell::from(oldest)],

@@ -4,12 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use ringback_core::job::JobKey;
-use ringback_core::wire::{AttemptAnswer, AttemptsAnswer, JobAnswer};
+use ringback_core::wire::{AttemptResponse, AttemptsResponse, JobResponse};
 
 use super::session::{Session, parse};
 use crate::args::{Format, JobArgs};
 use crate::client::{Call, ClientError, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Table, View, escape_invisible, is_unsafe, note};
 
 pub(crate) const ATTEMPTS_EXAMPLES: &str = "\
@@ -18,33 +18,33 @@ Examples:
   ringback attempts pay.notify order-1 --output json | jq -r '.items[-1].answer'
 
 By default Ringback logs failed attempts, and the successful one of a job that needed several. To log all, set \
-RINGBACK_ATTEMPTS=all for the servers, or \"attempts\":\"all\" in the policy of a topic; successes of pull jobs are never \
+RINGBACK_ATTEMPT_LOG=all for the servers, or \"attempts\":\"all\" in the policy of a topic; successes of pull jobs are never \
 logged. The table shows the start of each response; --output json shows all that is logged.";
 
 /// The most characters of a text in the table.
 const SHOWN: usize = 60;
 
-pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<CommandOutcome> {
     let key = args.key()?;
     let body = session.client.ask(Call::job(Method::GET, &key, &["attempts"]), SHORT).await?.body;
     if session.out.format == Format::Json {
         session.json(&body)?;
-        return Ok(Verdict::Done);
+        return Ok(CommandOutcome::Done);
     }
-    let items = parse::<AttemptsAnswer>(&body)?.items;
+    let items = parse::<AttemptsResponse>(&body)?.items;
     if items.is_empty() {
         note(why_none(look(session, &key).await?.as_ref()));
-        return Ok(Verdict::Done);
+        return Ok(CommandOutcome::Done);
     }
     let view = session.out.view();
     let columns = [">ATTEMPT", "AT", "", ">MS", "RESULT", "BY", "ANSWER"];
     let rows: Vec<_> = items.iter().map(|attempt| row(attempt, &view)).collect();
     session.out.bytes(Table::new(columns, view.colour).page(&rows).as_bytes())?;
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The job; `None` if it is not known any more.
-async fn look(session: &Session, key: &JobKey) -> Result<Option<JobAnswer>, ClientError> {
+async fn look(session: &Session, key: &JobKey) -> Result<Option<JobResponse>, ClientError> {
     match session.client.ask(Call::job(Method::GET, key, &[]), SHORT).await {
         Ok(reply) => parse(&reply.body).map(Some),
         Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(None),
@@ -53,7 +53,7 @@ async fn look(session: &Session, key: &JobKey) -> Result<Option<JobAnswer>, Clie
 }
 
 /// Why no attempts of a job are logged.
-fn why_none(job: Option<&JobAnswer>) -> &'static str {
+fn why_none(job: Option<&JobResponse>) -> &'static str {
     match job {
         Some(job) if job.attempts == 0 => "no attempts were made yet",
         Some(job) if job.attempts == 1 && job.state == "reserved" => {
@@ -61,13 +61,13 @@ fn why_none(job: Option<&JobAnswer>) -> &'static str {
         }
         Some(_) | None => {
             "no attempts are logged: by default only failed attempts are, and the success of a job that needed more \
-            than one; to log all, set RINGBACK_ATTEMPTS=all for the servers, or \"attempts\":\"all\" in the topic's \
+            than one; to log all, set RINGBACK_ATTEMPT_LOG=all for the servers, or \"attempts\":\"all\" in the topic's \
             policy (successes of pull jobs are never logged)"
         }
     }
 }
 
-fn row(attempt: &AttemptAnswer, view: &View) -> [Cell; 7] {
+fn row(attempt: &AttemptResponse, view: &View) -> [Cell; 7] {
     let text = attempt.answer.as_deref().map(escape_invisible);
     let answer = text.or_else(|| attempt.answer_base64.as_deref().map(binary)).map(|answer| start(&answer));
     [
@@ -93,7 +93,6 @@ fn binary(base64: &str) -> String {
     STANDARD.decode(base64).map_or_else(|_| "(binary)".to_owned(), |bytes| bytes.escape_ascii().to_string())
 }
 
-/// The start of a text.
 fn start(text: &str) -> String {
     let mut line: String = text.chars().take(SHOWN).collect();
     if text.chars().nth(SHOWN).is_some() {

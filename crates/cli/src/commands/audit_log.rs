@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::pages::{self, List};
 use super::session::Session;
 use crate::args::{Page, values};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Table, View};
 
 const EXAMPLES: &str = "\
@@ -45,7 +45,7 @@ pub(crate) struct AuditLogArgs {
     page: Page,
 }
 
-pub(crate) async fn run(session: &mut Session, args: AuditLogArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: AuditLogArgs) -> anyhow::Result<CommandOutcome> {
     let AuditLogArgs { topic, operation, who, after, before, page } = args;
     let filter =
         [("topic", topic), ("operation", operation), ("who", who), ("after", after), ("before", before)];
@@ -79,7 +79,6 @@ fn row(entry: &AuditLogEntry, view: &View) -> [Cell; 9] {
     ]
 }
 
-/// What has changed, in short.
 fn change(entry: &AuditLogEntry) -> String {
     if entry.outcome == AuditLogOutcome::Unknown {
         return "its outcome is unknown".to_owned();

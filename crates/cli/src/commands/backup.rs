@@ -14,7 +14,7 @@ use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::crash_point;
 use ringback_core::job::{Tenant, Topic};
-use ringback_core::wire::StatsAnswer;
+use ringback_core::wire::StatsResponse;
 use serde::Deserialize;
 
 use self::partial_file::PartialFile;
@@ -24,7 +24,7 @@ use super::session::{Session, parse};
 use crate::args::{Format, values};
 use crate::backup_file::{Header, Kind, Summary, Writer};
 use crate::client::{Call, ClientError, SHORT};
-use crate::failure::{Unfinished, Verdict};
+use crate::failure::{CommandOutcome, Unfinished};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::response_lines::ResponseLines;
@@ -53,7 +53,7 @@ pub(crate) struct BackupArgs {
     pub(crate) retry_for: Duration,
 }
 
-pub(crate) async fn run(session: &mut Session, args: BackupArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: BackupArgs) -> anyhow::Result<CommandOutcome> {
     let progress = Progress::new("read", None);
     let Session { client, out, tenant } = session;
     let tenant = tenant.as_ref();
@@ -66,7 +66,7 @@ pub(crate) async fn run(session: &mut Session, args: BackupArgs) -> anyhow::Resu
     };
     progress.clear();
     done?;
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
 async fn to_file(
@@ -108,7 +108,7 @@ async fn save(
 ) -> anyhow::Result<Summary> {
     let at = SystemClock.now().to_string();
     let stats = calls.ask(Call::new(Method::GET, &["v1", "stats"]), SHORT).await?;
-    let store = parse::<StatsAnswer>(&stats.body)?.store;
+    let store = parse::<StatsResponse>(&stats.body)?.store;
     let mut writer = Writer::begin(write, &Header::new(store.kind, store.layout, at, tenant))?;
     let mut credentials = lines(calls, &["v1", "export", "credentials"]).await?;
     while let Some(line) = credentials.next().await.map_err(|error| incomplete(&error, calls.progress))? {
@@ -164,7 +164,6 @@ fn read<'a, T: Deserialize<'a>>(line: &'a Bytes) -> Result<T, ClientError> {
     serde_json::from_slice(line).map_err(|error| ClientError::Unreadable(error.to_string()))
 }
 
-/// The topic with a name of a tenant.
 fn topic_of(tenant: Option<String>, name: &str) -> Result<Topic, ClientError> {
     let tenant = tenant.map(|tenant| tenant.parse::<Tenant>()).transpose();
     let topic = tenant.and_then(|tenant| Ok(name.parse::<Topic>()?.of_tenant(tenant.as_ref())));

@@ -6,15 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{BulkAnswer, BulksAnswer, DryRunAnswer};
-use serde::de::DeserializeOwned;
+use ringback_core::wire::{BulkResponse, BulksResponse, DryRunResponse};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
 use super::session::{Session, parse};
 use crate::args::{Filter, MaybeJobsArgs, values};
 use crate::client::{Call, Reply, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{View, bulk_details, bulk_row, dry_run, note};
 use crate::progress::Progress;
 
@@ -59,7 +58,6 @@ pub(crate) struct BulkFlags {
 }
 
 impl BulkFlags {
-    /// Whether a flag is given.
     fn is_given(&self) -> bool {
         self.all || self.dry_run || self.rate.is_some() || self.no_wait
     }
@@ -139,16 +137,16 @@ pub(crate) struct BulkArgs {
     id: String,
 }
 
-pub(crate) async fn run(session: &mut Session, command: BulkCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: BulkCommand) -> anyhow::Result<CommandOutcome> {
     match command {
         BulkCommand::List => list(session).await,
         BulkCommand::Get(BulkArgs { id }) => session.show(of(Method::GET, &id), bulk_details).await,
-        BulkCommand::Watch(BulkArgs { id }) => watch(session, &id, None).await.map(|_| Verdict::Done),
+        BulkCommand::Watch(BulkArgs { id }) => watch(session, &id, None).await.map(|_| CommandOutcome::Done),
         BulkCommand::Stop(BulkArgs { id }) => session.show(of(Method::DELETE, &id), bulk_details).await,
     }
 }
 
-pub(crate) async fn purge(session: &mut Session, args: &PurgeArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn purge(session: &mut Session, args: &PurgeArgs) -> anyhow::Result<CommandOutcome> {
     is_filtered(false, &args.filter, &args.bulk)?;
     start(session, "purge", &args.filter, &args.bulk, Map::new()).await
 }
@@ -160,16 +158,16 @@ pub(crate) async fn start(
     filter: &Filter,
     flags: &BulkFlags,
     fields: Map<String, Value>,
-) -> anyhow::Result<Verdict> {
+) -> anyhow::Result<CommandOutcome> {
     let call = call(action, filter, flags, fields);
     if flags.dry_run {
-        return session.show(call, |answer: &DryRunAnswer, view| dry_run(action, answer, view)).await;
+        return session.show(call, |answer: &DryRunResponse, view| dry_run(action, answer, view)).await;
     }
     let answer = session.client.ask(call, SHORT).await?.body;
     if flags.no_wait {
         return session.print(&answer, bulk_details);
     }
-    wait(session, &answer).await.map(|_| Verdict::Done)
+    wait(session, &answer).await.map(|_| CommandOutcome::Done)
 }
 
 /// Starts a bulk operation, shows its progress and returns how it ended.
@@ -179,7 +177,7 @@ pub(crate) async fn start_and_wait(
     filter: &Filter,
     flags: &BulkFlags,
     fields: Map<String, Value>,
-) -> anyhow::Result<BulkAnswer> {
+) -> anyhow::Result<BulkResponse> {
     let answer = session.client.ask(call(action, filter, flags, fields), SHORT).await?.body;
     wait(session, &answer).await
 }
@@ -203,8 +201,8 @@ fn call(action: &str, filter: &Filter, flags: &BulkFlags, fields: Map<String, Va
 }
 
 /// Shows the progress of an operation that has begun.
-async fn wait(session: &mut Session, started: &Bytes) -> anyhow::Result<BulkAnswer> {
-    let BulkAnswer { id, .. } = parse(started)?;
+pub(super) async fn wait(session: &mut Session, started: &Bytes) -> anyhow::Result<BulkResponse> {
+    let BulkResponse { id, .. } = parse(started)?;
     note(&format!("bulk operation {id}; to stop it: ringback bulk stop {id}"));
     watch(session, &id, Some(0)).await
 }
@@ -213,10 +211,9 @@ fn of(method: Method, id: &str) -> Call {
     Call::new(method, &["v1", "bulk", id])
 }
 
-async fn watch(session: &mut Session, id: &str, before: Option<u64>) -> anyhow::Result<BulkAnswer> {
+async fn watch(session: &mut Session, id: &str, before: Option<u64>) -> anyhow::Result<BulkResponse> {
     let progress = Progress::new("changed", None);
-    let changed = |bulk: &BulkAnswer| (bulk.changed, bulk.state == "running");
-    let body = follow(session, &of(Method::GET, id), &progress, before, changed).await;
+    let body = follow(session, &of(Method::GET, id), &progress, before).await;
     progress.clear();
     let body = body?;
     session.print(&body, bulk_details)?;
@@ -224,23 +221,21 @@ async fn watch(session: &mut Session, id: &str, before: Option<u64>) -> anyhow::
 }
 
 /// Asks for an operation until it has ended, shows its progress, and returns the last answer. `before` is the number of
-/// jobs it had changed when watching began, if that is known. `changed` reads from an answer how many it has changed,
-/// and whether it is running.
-pub(crate) async fn follow<T: DeserializeOwned>(
+/// jobs it had changed when watching began, if that is known.
+async fn follow(
     session: &mut Session,
     call: &Call,
     progress: &Progress,
     mut before: Option<u64>,
-    changed: impl Fn(&T) -> (u64, bool),
 ) -> anyhow::Result<Bytes> {
     let mut failed = 0;
     loop {
         match session.client.ask(call.clone(), SHORT).await {
             Ok(Reply { body, .. }) => {
-                let (changed, is_running) = changed(&parse(&body)?);
+                let BulkResponse { changed, state, .. } = parse(&body)?;
                 progress.advance(0, more(changed, before));
                 (before, failed) = (Some(changed), 0);
-                if !is_running {
+                if state != "running" {
                     return Ok(body);
                 }
             }
@@ -260,11 +255,11 @@ fn more(changed: u64, before: Option<u64>) -> u64 {
     changed.saturating_sub(before.unwrap_or(changed))
 }
 
-async fn list(session: &mut Session) -> anyhow::Result<Verdict> {
+async fn list(session: &mut Session) -> anyhow::Result<CommandOutcome> {
     let body = session.client.ask(Call::new(Method::GET, &["v1", "bulk"]), SHORT).await?.body;
     let columns = ["ID", "ACTION", "STATE", ">CHANGED", ">RATE", "STARTED", "", "FILTER"];
     let rows =
-        |answer: &BulksAnswer, view: &View| answer.items.iter().map(|item| bulk_row(item, view)).collect();
+        |answer: &BulksResponse, view: &View| answer.items.iter().map(|item| bulk_row(item, view)).collect();
     session.print_rows(&body, columns, rows, "no bulk operations")
 }
 

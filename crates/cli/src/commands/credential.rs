@@ -9,16 +9,15 @@ use bytes::Bytes;
 use clap::{ArgGroup, Args, Subcommand};
 use http::Method;
 use ringback_core::credential::CredentialName;
-use ringback_core::wire::{CredentialAnswer, CredentialsAnswer};
+use ringback_core::wire::{CredentialResponse, CredentialsResponse};
 use serde_json::{Value, json};
 
 use super::secret;
 use super::session::{Session, object};
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Table, View, whose};
 
-/// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback credential set bank --to https://bank.example --bearer-file token.txt
@@ -104,7 +103,7 @@ fn name(text: &str) -> Result<String, String> {
         .map_err(|allowed| format!("a name is {allowed}"))
 }
 
-pub(crate) async fn run(session: &mut Session, command: CredentialCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: CredentialCommand) -> anyhow::Result<CommandOutcome> {
     let answer = match command {
         CredentialCommand::Set(args) => return set(session, args).await,
         CredentialCommand::List => {
@@ -118,7 +117,7 @@ pub(crate) async fn run(session: &mut Session, command: CredentialCommand) -> an
     print(session, &answer.body)
 }
 
-async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
+async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<CommandOutcome> {
     let SetArgs { of, to, bearer_file, user, password_file, certificate, key, ca } = args;
     let secret = |file: Option<PathBuf>| -> anyhow::Result<Option<String>> {
         file.map(|file| Ok(secret::read(&file)?.trim().to_owned())).transpose()
@@ -145,13 +144,13 @@ async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
 
 const COLUMNS: [&str; 5] = ["NAME", "HAS", "TO", "SET", "MASTER KEY"];
 
-fn print(session: &mut Session, body: &Bytes) -> anyhow::Result<Verdict> {
-    let rows = |all: &CredentialsAnswer, view: &View| all.items.iter().map(|one| row(one, view)).collect();
+fn print(session: &mut Session, body: &Bytes) -> anyhow::Result<CommandOutcome> {
+    let rows = |all: &CredentialsResponse, view: &View| all.items.iter().map(|one| row(one, view)).collect();
     session.print_rows(body, COLUMNS, rows, "no credentials")
 }
 
-fn row(credential: &CredentialAnswer, view: &View) -> [Cell; 5] {
-    let CredentialAnswer { tenant, name, to, kinds, master_key, created_at } = credential;
+fn row(credential: &CredentialResponse, view: &View) -> [Cell; 5] {
+    let CredentialResponse { tenant, name, to, kinds, master_key, created_at } = credential;
     let name = whose(tenant.as_deref(), name);
     let (kinds, to, set) = (kinds.join(","), to.join(","), view.relative(created_at));
     [Cell::from(name), Cell::from(kinds), Cell::from(to), Cell::from(set), Cell::from(master_key)]

@@ -1,19 +1,19 @@
-//! `ringback dead`: lists and purges the dead jobs of a topic; their redrives are in `redrive`.
+//! `ringback dead`: lists, purges and revives the dead jobs of a topic.
 
-mod redrive;
+mod revive;
 
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{DeadJobAnswer, JobAnswer, PurgeAnswer};
+use ringback_core::wire::{DeadJobResponse, JobResponse, PurgeResponse};
 use serde_json::json;
 
-use self::redrive::{DeadReviveArgs, RedriveArgs};
+use self::revive::DeadReviveArgs;
 use super::inspect::include;
 use super::pages::{self, List, next_cursor};
 use super::session::{Session, parse};
 use crate::args::{DeadFilter, Format, Page, TopicArgs, values};
 use crate::client::{Call, LONG};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{REQUEST_COLUMNS, Table, View, dead_row, note, request_cells};
 use crate::progress::Progress;
 
@@ -44,18 +44,9 @@ pub(crate) enum DeadCommand {
     /// Remove one dead job, or all that match a filter
     #[command(after_help = PURGE_EXAMPLES, override_usage = PURGE_USAGE)]
     Purge(DeadPurgeArgs),
-    /// Redrive dead jobs: make all that match a filter due again, at a given rate
-    #[command(after_help = redrive::EXAMPLES)]
+    /// Make the dead jobs that match a filter due again, at a given rate
+    #[command(after_help = revive::EXAMPLES)]
     Revive(DeadReviveArgs),
-    /// List the redrives of a topic
-    #[command(after_help = redrive::STARTED_EXAMPLES)]
-    Revivals(TopicArgs),
-    /// Show the progress of a redrive until it ends
-    #[command(after_help = redrive::STARTED_EXAMPLES)]
-    Watch(RedriveArgs),
-    /// Stop a redrive; jobs that it made due already stay due
-    #[command(after_help = redrive::STARTED_EXAMPLES)]
-    Stop(RedriveArgs),
 }
 
 /// The filter and the size of a list.
@@ -88,21 +79,18 @@ pub(crate) struct DeadPurgeArgs {
     pub(crate) all: bool,
 }
 
-pub(crate) async fn run(session: &mut Session, command: DeadCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: DeadCommand) -> anyhow::Result<CommandOutcome> {
     match command {
         DeadCommand::List(args) => list(session, &args).await,
         DeadCommand::Purge(args) => match &args.id {
             Some(id) => purge_one(session, &args.of.topic, id).await,
             None => purge(session, &args).await,
         },
-        DeadCommand::Revive(args) => redrive::start(session, &args).await,
-        DeadCommand::Revivals(args) => redrive::list(session, &args.topic).await,
-        DeadCommand::Watch(args) => redrive::watch(session, &args.of.topic, &args.revival, None).await,
-        DeadCommand::Stop(args) => redrive::stop(session, &args).await,
+        DeadCommand::Revive(args) => revive::start(session, &args).await,
     }
 }
 
-async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verdict> {
+async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<CommandOutcome> {
     let path = ["v1", "topics", args.of.topic.as_str(), "dead"];
     let (query, limit) = (args.filter.query(), args.page.limit());
     let mut list = List { path: &path, query, limit, of: "dead jobs", feature: "lists of dead jobs" };
@@ -111,7 +99,7 @@ async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verd
         list.query.push(include());
         columns.extend(REQUEST_COLUMNS);
     }
-    let row = |dead: &DeadJobAnswer, view: &View| {
+    let row = |dead: &DeadJobResponse, view: &View| {
         let mut row = dead_row(dead, view).to_vec();
         if args.full {
             row.extend(request_cells(dead.request.as_deref()));
@@ -122,20 +110,20 @@ async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verd
     pages::print(session, list, table, row).await
 }
 
-async fn purge_one(session: &mut Session, topic: &str, id: &str) -> anyhow::Result<Verdict> {
+async fn purge_one(session: &mut Session, topic: &str, id: &str) -> anyhow::Result<CommandOutcome> {
     let call = Call::topic(Method::DELETE, topic, &["dead", id]);
-    session.show(call, |JobAnswer { topic, id, .. }, _: &View| format!("{topic}/{id} is purged\n")).await
+    session.show(call, |JobResponse { topic, id, .. }, _: &View| format!("{topic}/{id} is purged\n")).await
 }
 
 /// Purges the jobs that the filter finds, one call after the other until none is left.
-async fn purge(session: &mut Session, args: &DeadPurgeArgs) -> anyhow::Result<Verdict> {
+async fn purge(session: &mut Session, args: &DeadPurgeArgs) -> anyhow::Result<CommandOutcome> {
     let (progress, mut purged, mut cursor) = (Progress::new("purged", None), 0, None);
     loop {
         let mut call = Call::topic(Method::DELETE, &args.of.topic, &["dead"]);
         call.query = args.filter.query();
         call.query.extend(cursor.iter().map(|cursor: &String| ("cursor", cursor.clone())));
         let answer = match session.client.ask(call, LONG).await {
-            Ok(answer) => parse::<PurgeAnswer>(&answer.body)?,
+            Ok(answer) => parse::<PurgeResponse>(&answer.body)?,
             Err(error) => {
                 progress.clear();
                 if purged > 0 {
@@ -156,5 +144,5 @@ async fn purge(session: &mut Session, args: &DeadPurgeArgs) -> anyhow::Result<Ve
         Format::Json => session.out.line(json!({"purged": purged, "next": null}).to_string())?,
         Format::Table => session.out.line(format!("{purged} dead jobs of {} are purged", args.of.topic))?,
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }

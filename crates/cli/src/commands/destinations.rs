@@ -3,13 +3,13 @@
 
 use clap::Args;
 use http::Method;
-use ringback_core::wire::{DestinationAnswer, DestinationPauseAnswer, FailingAnswer};
+use ringback_core::wire::{DestinationPauseResponse, DestinationResponse, FailingResponse};
 
 use super::pages::{self, List};
 use super::session::Session;
 use crate::args::Page;
 use crate::client::Call;
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Colour, Table};
 
 const DESTINATIONS_EXAMPLES: &str = "\
@@ -32,7 +32,7 @@ pub(crate) struct DestinationsArgs {
     pub(crate) page: Page,
 }
 
-pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyhow::Result<CommandOutcome> {
     let (path, limit) = (&["v1", "destinations"], args.page.limit());
     let query = if args.failing { vec![("failing", "true".to_owned())] } else { Vec::new() };
     let list = List { path, query, limit, of: "destinations", feature: "lists of destinations" };
@@ -50,12 +50,12 @@ pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyh
         "LAST",
     ];
     let table = Table::new(columns, session.out.colour);
-    pages::print(session, list, table, |destination: &DestinationAnswer, _| row(destination)).await
+    pages::print(session, list, table, |destination: &DestinationResponse, _| row(destination)).await
 }
 
-fn row(destination: &DestinationAnswer) -> [Cell; 11] {
+fn row(destination: &DestinationResponse) -> [Cell; 11] {
     let failing = destination.failing.as_ref();
-    let last = |failing: &FailingAnswer| {
+    let last = |failing: &FailingResponse| {
         failing
             .last_error
             .clone()
@@ -78,13 +78,12 @@ fn row(destination: &DestinationAnswer) -> [Cell; 11] {
 }
 
 /// Pauses or resumes a host, or one port of it.
-pub(crate) async fn change(session: &mut Session, host: &str, verb: &str) -> anyhow::Result<Verdict> {
+pub(crate) async fn change(session: &mut Session, host: &str, verb: &str) -> anyhow::Result<CommandOutcome> {
     let call = Call::new(Method::POST, &["v1", "destinations", host, verb]);
-    session.show(call, |answer: &DestinationPauseAnswer, view| pause_table(answer, view.colour)).await
+    session.show(call, |answer: &DestinationPauseResponse, view| pause_table(answer, view.colour)).await
 }
 
-/// The destination, and the pauses that hold it.
-fn pause_table(answer: &DestinationPauseAnswer, colour: Colour) -> String {
+fn pause_table(answer: &DestinationPauseResponse, colour: Colour) -> String {
     let paused_by = match (answer.paused, answer.pauses.as_slice()) {
         (false, _) => "-".to_owned(),
         (true, []) => "the operator".to_owned(),

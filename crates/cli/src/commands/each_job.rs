@@ -20,7 +20,7 @@ use self::lines::{BadLine, Lines};
 use super::session::{Session, parse};
 use crate::args::{Format, Jobs, JobsArgs};
 use crate::client::{Call, ClientError, Reply, SHORT};
-use crate::failure::{Unfinished, Verdict, is_refused};
+use crate::failure::{CommandOutcome, Unfinished, is_refused};
 use crate::output::{Colour, Output, View};
 
 /// The most calls in flight.
@@ -35,7 +35,7 @@ pub(crate) async fn run<T: DeserializeOwned>(
     args: &JobsArgs,
     call: impl Fn(&JobKey) -> Call,
     text: impl Fn(&JobKey, &T, &View) -> String,
-) -> anyhow::Result<Verdict> {
+) -> anyhow::Result<CommandOutcome> {
     let jobs = match args.jobs()? {
         Jobs::One(key) => return session.show(call(&key), |answer, view| text(&key, answer, view)).await,
         Jobs::Many(keys) => stream::iter(keys.into_iter().map(Ok)).boxed(),
@@ -68,8 +68,8 @@ pub(crate) async fn run<T: DeserializeOwned>(
             let what = format!("{what}; {done} were done and {refused} refused");
             Err(Unfinished { what, next }.into())
         }
-        None if refused > 0 => Ok(Verdict::No),
-        None => Ok(Verdict::Done),
+        None if refused > 0 => Ok(CommandOutcome::No),
+        None => Ok(CommandOutcome::Done),
     }
 }
 

@@ -18,7 +18,7 @@ use super::retry::PatientCalls;
 use super::session::Session;
 use crate::args::{Filter, values};
 use crate::client::{Call, ClientError, cut_off};
-use crate::failure::{Unfinished, Verdict};
+use crate::failure::{CommandOutcome, Unfinished};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -48,7 +48,7 @@ pub(crate) struct ExportArgs {
     pub(crate) retry_for: Duration,
 }
 
-pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<CommandOutcome> {
     let mut call = Call::new(Method::GET, &["v1", "export"]);
     call.query = args.filter.query();
     let progress = Progress::new("exported", None);
@@ -61,7 +61,7 @@ pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Resu
     };
     progress.clear();
     done?;
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The destination of the lines.

@@ -3,11 +3,11 @@
 use clap::Args;
 use http::Method;
 use ringback_core::job::Topic;
-use ringback_core::wire::{ForecastAnswer, ForecastSlotAnswer};
+use ringback_core::wire::{ForecastResponse, ForecastSlotResponse};
 
 use super::session::Session;
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Table, View};
 
 const FORECAST_EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ pub(crate) struct ForecastArgs {
     until: String,
 }
 
-pub(crate) async fn run(session: &mut Session, args: ForecastArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: ForecastArgs) -> anyhow::Result<CommandOutcome> {
     let mut call = Call::new(Method::GET, &["v1", "forecast"]);
     call.query = vec![("by", args.by), ("until", args.until)];
     call.query.extend(args.topic.map(|topic| ("topic", topic.to_string())));
@@ -43,10 +43,10 @@ pub(crate) async fn run(session: &mut Session, args: ForecastArgs) -> anyhow::Re
     session.print(&body, text)
 }
 
-fn text(forecast: &ForecastAnswer, view: &View) -> String {
-    let all = |slot: &ForecastSlotAnswer| slot.jobs + slot.retries + slot.schedules;
+fn text(forecast: &ForecastResponse, view: &View) -> String {
+    let all = |slot: &ForecastSlotResponse| slot.jobs + slot.retries + slot.schedules;
     let most = forecast.slots.iter().map(all).max().unwrap_or(0).max(1);
-    let row = |slot: &ForecastSlotAnswer| {
+    let row = |slot: &ForecastSlotResponse| {
         let width = (all(slot) * BAR).div_ceil(most);
         [
             Cell::from(view.times.show(&slot.at)),
@@ -63,11 +63,11 @@ fn text(forecast: &ForecastAnswer, view: &View) -> String {
         (None, true) => "none".to_owned(),
         (None, false) => "some schedules were left out".to_owned(),
     };
-    let lately = forecast.lately.per_minute_max.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let recent = forecast.recent.per_minute_max.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let rows = [
         [Cell::from("ready now"), Cell::from(forecast.ready)],
         [Cell::from("error"), Cell::from(error)],
-        [Cell::from("most attempts a minute, last 5 min"), Cell::from(lately)],
+        [Cell::from("most attempts a minute, last 5 min"), Cell::from(recent)],
     ];
     slots + "\n" + &Table::new([""; 2], view.colour).page(&rows)
 }

@@ -1,10 +1,10 @@
-//! `ringback history`: lists and shows the ends of jobs that the archive has kept, and erases them; replays are in `replay`.
+//! `ringback history`: lists and shows the ended jobs that the archive has kept, and erases them; replays are in `replay`.
 
 mod replay;
 
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{EndAnswer, ErasureAnswer, HistoryAnswer};
+use ringback_core::wire::{EndedJobResponse, ErasureResponse, HistoryResponse};
 use serde_json::{Map, Value, json};
 
 use self::replay::ReplayArgs;
@@ -13,11 +13,10 @@ use super::session::{Session, parse};
 use crate::args::values;
 use crate::args::{Format, JobArgs, Page};
 use crate::client::{Call, LONG};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, REQUEST_COLUMNS, Table, View, end_details, end_row, note, request_cells};
 use crate::progress::Progress;
 
-/// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback history list --topic pay.notify --state dead --finished-after 2026-11-20T00:00:00Z
@@ -45,13 +44,13 @@ Examples:
   ringback history erase --tag customer:42 --topic pay.notify
   ringback history erase pay.notify/order-1
 
-Bodies and logged attempts are erased too, and ends that wait for the archive when they come. What the servers still
+Bodies and logged attempts are erased too, and ended jobs that wait for the archive when they come. What the servers still
 have of jobs is not touched: cancel or purge them, and see RINGBACK_KEEP_DONE and RINGBACK_KEEP_ATTEMPTS.";
 
 /// The commands on the history.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HistoryCommand {
-    /// List ends of jobs, the newest first
+    /// List ended jobs, the newest first
     #[command(after_help = LIST_EXAMPLES)]
     List(HistoryListArgs),
     /// Show each end of a job, with its attempts
@@ -60,12 +59,12 @@ pub(crate) enum HistoryCommand {
     /// Submit jobs again that a filter matches, at a given rate
     #[command(after_help = replay::EXAMPLES)]
     Replay(ReplayArgs),
-    /// Erase the ends of jobs with a tag, or of one job
+    /// Erase the ended jobs with a tag, or of one job
     #[command(after_help = ERASE_EXAMPLES)]
     Erase(EraseArgs),
 }
 
-/// A filter of ends.
+/// A filter of ended jobs.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HistoryFilter {
     /// Only jobs of this topic
@@ -77,7 +76,7 @@ pub(crate) struct HistoryFilter {
     /// Only jobs with this tag
     #[arg(long, value_parser = values::tag)]
     tag: Option<String>,
-    /// Only ends in this state
+    /// Only ended jobs in this state
     #[arg(long, value_parser = ["done", "dead", "cancelled", "purged"])]
     state: Option<String>,
     /// Only jobs that were dead for this reason: exhausted, gone, lost, expired, or one that a consumer gave
@@ -86,10 +85,10 @@ pub(crate) struct HistoryFilter {
     /// Only jobs with a URL of this host, without a port
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// Only ends at this time or later (RFC 3339)
+    /// Only ended jobs at this time or later (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     finished_after: Option<String>,
-    /// Only ends before this time (RFC 3339)
+    /// Only ended jobs before this time (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     finished_before: Option<String>,
 }
@@ -110,7 +109,6 @@ impl HistoryFilter {
         fields.into_iter().filter_map(|(name, value)| value.map(|value| (name, value)))
     }
 
-    /// The query of the request.
     fn query(&self) -> Vec<(&'static str, String)> {
         self.fields().collect()
     }
@@ -151,7 +149,7 @@ const ROUTE: [&str; 2] = ["v1", "history"];
 /// The feature that is missing in a server that does not know the path.
 const FEATURE: &str = "the history";
 
-pub(crate) async fn run(session: &mut Session, command: HistoryCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: HistoryCommand) -> anyhow::Result<CommandOutcome> {
     match command {
         HistoryCommand::List(args) => list(session, &args).await,
         HistoryCommand::Get(args) => get(session, &args).await,
@@ -160,7 +158,7 @@ pub(crate) async fn run(session: &mut Session, command: HistoryCommand) -> anyho
     }
 }
 
-async fn list(session: &mut Session, args: &HistoryListArgs) -> anyhow::Result<Verdict> {
+async fn list(session: &mut Session, args: &HistoryListArgs) -> anyhow::Result<CommandOutcome> {
     let mut query = args.filter.query();
     let mut columns =
         vec!["TOPIC", "ID", "STATE", "FINISHED", "", ">ATTEMPTS", "REASON", "LAST FAILURE", "TAGS"];
@@ -168,8 +166,8 @@ async fn list(session: &mut Session, args: &HistoryListArgs) -> anyhow::Result<V
         query.push(("include", "request,attempts".to_owned()));
         columns.extend(REQUEST_COLUMNS);
     }
-    let list = List { path: &ROUTE, query, limit: args.page.limit(), of: "ends of jobs", feature: FEATURE };
-    let row = |end: &EndAnswer, view: &View| {
+    let list = List { path: &ROUTE, query, limit: args.page.limit(), of: "ended jobs", feature: FEATURE };
+    let row = |end: &EndedJobResponse, view: &View| {
         let mut row = end_row(end, view).to_vec();
         if args.full {
             row.extend(request_cells(end.request.as_deref()));
@@ -180,7 +178,7 @@ async fn list(session: &mut Session, args: &HistoryListArgs) -> anyhow::Result<V
     pages::print(session, list, table, row).await
 }
 
-async fn get(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
+async fn get(session: &mut Session, args: &JobArgs) -> anyhow::Result<CommandOutcome> {
     let key = args.key()?;
     let (topic, id) = (key.topic.to_string(), key.id.to_string());
     let path = [&ROUTE[..], &[topic.as_str(), id.as_str()]].concat();
@@ -189,24 +187,24 @@ async fn get(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     let body = session.client.ask(call, LONG).await.map_err(|error| error.for_route(FEATURE))?.body;
     if session.out.format == Format::Json {
         session.json(&body)?;
-        return Ok(Verdict::Done);
+        return Ok(CommandOutcome::Done);
     }
-    let HistoryAnswer { items, next } = parse(&body)?;
+    let HistoryResponse { items, next } = parse(&body)?;
     if items.is_empty() {
         note(&format!("the archive has no end of {key}"));
-        return Ok(Verdict::No);
+        return Ok(CommandOutcome::No);
     }
     let view = session.out.view();
     let texts: Vec<_> = items.iter().map(|end| end_details(end, &view)).collect();
     session.out.bytes(texts.join("\n").as_bytes())?;
     if next.is_some() {
-        session.out.note("there are earlier ends; `ringback history list` shows them all")?;
+        session.out.note("there are earlier ended jobs; `ringback history list` shows them all")?;
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Erases ends, one call after the other until none is left.
-async fn erase(session: &mut Session, args: EraseArgs) -> anyhow::Result<Verdict> {
+async fn erase(session: &mut Session, args: EraseArgs) -> anyhow::Result<CommandOutcome> {
     let mut query = Vec::new();
     if let Some(tag) = args.tag {
         query.push(("tag", tag));
@@ -219,11 +217,11 @@ async fn erase(session: &mut Session, args: EraseArgs) -> anyhow::Result<Verdict
     loop {
         let call = Call { query: query.clone(), ..Call::new(Method::DELETE, &ROUTE) };
         let answer = match session.client.ask(call, LONG).await {
-            Ok(answer) => parse::<ErasureAnswer>(&answer.body)?,
+            Ok(answer) => parse::<ErasureResponse>(&answer.body)?,
             Err(error) => {
                 progress.clear();
                 if erased > 0 {
-                    note(&format!("{erased} ends were erased before"));
+                    note(&format!("{erased} ended jobs were erased before"));
                 }
                 return Err(error.for_route(FEATURE).into());
             }
@@ -243,5 +241,5 @@ async fn erase(session: &mut Session, args: EraseArgs) -> anyhow::Result<Verdict
             )?;
         }
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }

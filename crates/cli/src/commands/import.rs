@@ -25,7 +25,7 @@ pub(super) use self::tally::{Counts, Tally};
 use super::retry::PatientCalls;
 use super::session::Session;
 use crate::args::values;
-use crate::failure::{self, Unfinished, Verdict};
+use crate::failure::{self, CommandOutcome, Unfinished};
 use crate::progress::Progress;
 
 /// The most requests in flight.
@@ -54,7 +54,7 @@ pub(crate) struct ImportArgs {
     pub(crate) retry_for: Duration,
 }
 
-pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Result<CommandOutcome> {
     let (source, total) = open(&args.file)?;
     let progress = Progress::new("imported", total);
     let mut tally = Tally::new(session.out.format);
@@ -66,8 +66,8 @@ pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Resu
     progress.clear();
     tally.print(&mut session.out, stopped.is_ok())?;
     match stopped {
-        Ok(()) if tally.refused() == 0 => Ok(Verdict::Done),
-        Ok(()) => Ok(Verdict::No),
+        Ok(()) if tally.refused() == 0 => Ok(CommandOutcome::Done),
+        Ok(()) => Ok(CommandOutcome::No),
         Err(error) => {
             session.out.flush()?;
             let what = format!("the import is not finished: {error:#}; {}", tally.how_far());

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use clap::Args;
 use http::Method;
 use ringback_core::job::{CallbackMethod, Context, JobKey, MASK, USER_AGENT, is_masked};
-use ringback_core::wire::{EffectiveAnswer, INCLUDE_REQUEST, InspectedJob, RequestAnswer};
+use ringback_core::wire::{EffectiveResponse, INCLUDE_REQUEST, InspectedJob, RequestDetails};
 use ringback_core::written_time::parse_time;
 
 use super::session::{Session, parse};
 use crate::args::values::wrong;
 use crate::args::{Format, Jobs, JobsArgs};
 use crate::client::{Call, ClientError, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Post, View, job_details, note, request_details};
 
 /// Headers that only an attempt has.
@@ -34,7 +34,6 @@ pub(crate) fn include() -> (&'static str, String) {
     ("include", INCLUDE_REQUEST.to_owned())
 }
 
-/// The call for a job with its request.
 pub(crate) fn call(key: &JobKey) -> Call {
     let mut call = Call::job(Method::GET, key, &[]);
     call.query.push(include());
@@ -63,7 +62,7 @@ fn why_none(job: &InspectedJob) -> String {
 }
 
 /// Prints the callback of a job as a command.
-pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Result<CommandOutcome> {
     let Jobs::One(key) = jobs.jobs()? else {
         return Err(wrong("--curl prints the callback of one job; name one".to_owned()).into());
     };
@@ -75,14 +74,14 @@ pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Resu
     let job: InspectedJob = parse(&body)?;
     let (Some(request), Some(effective)) = (&job.request, &job.effective) else {
         note(&format!("{key}: {}", why_none(&job)));
-        return Ok(Verdict::No);
+        return Ok(CommandOutcome::No);
     };
     let Some(url) = &request.url else {
         note(&format!(
             "{key} is a pull job: it has no URL and no callback; `ringback reserve {}` gives it to a consumer",
             key.topic
         ));
-        return Ok(Verdict::No);
+        return Ok(CommandOutcome::No);
     };
     let (body, content_type) = delivered(request)?;
     let method = request.method.as_deref();
@@ -94,10 +93,10 @@ pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Resu
     if !masked.is_empty() {
         session.out.note(&format!("masked: {}; put the value in place of {MASK}", masked.join(", ")))?;
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn delivered(request: &RequestAnswer) -> Result<(Cow<'_, [u8]>, &str), ClientError> {
+fn delivered(request: &RequestDetails) -> Result<(Cow<'_, [u8]>, &str), ClientError> {
     request.delivered_body().map_err(|error| ClientError::Unreadable(format!("body_base64: {error}")))
 }
 
@@ -105,8 +104,8 @@ fn delivered(request: &RequestAnswer) -> Result<(Cow<'_, [u8]>, &str), ClientErr
 fn headers(
     key: &JobKey,
     job: &InspectedJob,
-    request: &RequestAnswer,
-    effective: &EffectiveAnswer,
+    request: &RequestDetails,
+    effective: &EffectiveResponse,
     content_type: &str,
 ) -> Result<Vec<(String, String)>, ClientError> {
     let job = &job.job;

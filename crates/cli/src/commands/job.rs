@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use http::Method;
-use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer};
+use ringback_core::wire::{CancelResponse, InFlight, JobResponse};
 use serde_json::Map;
 
 use super::bulk::{self, BulkFlags, NamedOrFiltered};
@@ -15,7 +15,7 @@ use super::session::Session;
 use crate::args::values::{self, Wait};
 use crate::args::{Filter, JobsArgs, MaybeJobArgs};
 use crate::client::Call;
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{View, job_details};
 
 pub(crate) const GET_EXAMPLES: &str = "\
@@ -105,7 +105,7 @@ pub(crate) struct RescheduleArgs {
     pub(crate) time_zone: Option<String>,
 }
 
-pub(crate) async fn get(session: &mut Session, args: &GetArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn get(session: &mut Session, args: &GetArgs) -> anyhow::Result<CommandOutcome> {
     let GetArgs { jobs, inspect: InspectArgs { full, curl } } = args;
     if *curl {
         return inspect::curl(session, jobs).await;
@@ -114,10 +114,13 @@ pub(crate) async fn get(session: &mut Session, args: &GetArgs) -> anyhow::Result
         return each_job::run(session, jobs, inspect::call, |_, job, view| inspect::details(job, view)).await;
     }
     let call = |key: &_| Call::job(Method::GET, key, &[]);
-    each_job::run(session, jobs, call, |_, job: &JobAnswer, view| job_details(job, view)).await
+    each_job::run(session, jobs, call, |_, job: &JobResponse, view| job_details(job, view)).await
 }
 
-pub(crate) async fn reschedule(session: &mut Session, args: &RescheduleArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn reschedule(
+    session: &mut Session,
+    args: &RescheduleArgs,
+) -> anyhow::Result<CommandOutcome> {
     values::check_zone(args.at.as_deref(), args.time_zone.as_deref())?;
     let mut due = Map::new();
     due.extend(args.delay.as_ref().map(|delay| ("delay".to_owned(), delay.0.clone())));
@@ -129,15 +132,15 @@ pub(crate) async fn reschedule(session: &mut Session, args: &RescheduleArgs) -> 
     session.show(Call::job(Method::PATCH, &args.job.key()?, &[]).json(&due.into()), moved).await
 }
 
-pub(crate) async fn run(session: &mut Session, args: &NamedOrFiltered) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &NamedOrFiltered) -> anyhow::Result<CommandOutcome> {
     if args.is_filtered()? {
         return bulk::start(session, "run", &args.filter, &args.bulk, Map::new()).await;
     }
     let call = |key: &_| Call::job(Method::POST, key, &["run"]);
-    each_job::run(session, &args.jobs.named(), call, |_, job: &JobAnswer, view| moved(job, view)).await
+    each_job::run(session, &args.jobs.named(), call, |_, job: &JobResponse, view| moved(job, view)).await
 }
 
-pub(crate) async fn revive(session: &mut Session, args: &ReviveArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn revive(session: &mut Session, args: &ReviveArgs) -> anyhow::Result<CommandOutcome> {
     let ReviveArgs { which: args, follow } = args;
     if let (true, Some(most)) = (args.is_filtered()?, follow) {
         let jobs = Followed::list(session, &args.filter).await?;
@@ -148,27 +151,27 @@ pub(crate) async fn revive(session: &mut Session, args: &ReviveArgs) -> anyhow::
         return bulk::start(session, "revive", &args.filter, &args.bulk, Map::new()).await;
     }
     let call = |key: &_| Call::job(Method::POST, key, &["revive"]);
-    each_job::run(session, &args.jobs.named(), call, |_, job: &JobAnswer, view| moved(job, view)).await
+    each_job::run(session, &args.jobs.named(), call, |_, job: &JobResponse, view| moved(job, view)).await
 }
 
 /// The state and the due time that a job has now.
-fn moved(job: &JobAnswer, view: &View) -> String {
-    let JobAnswer { topic, id, state, due_at, .. } = job;
+fn moved(job: &JobResponse, view: &View) -> String {
+    let JobResponse { topic, id, state, due_at, .. } = job;
     format!("{topic}/{id} is {state}, due {}\n", view.both(due_at))
 }
 
-pub(crate) async fn cancel(session: &mut Session, args: &NamedOrFiltered) -> anyhow::Result<Verdict> {
+pub(crate) async fn cancel(session: &mut Session, args: &NamedOrFiltered) -> anyhow::Result<CommandOutcome> {
     if args.is_filtered()? {
         return bulk::start(session, "cancel", &args.filter, &args.bulk, Map::new()).await;
     }
     let call = |key: &_| Call::job(Method::DELETE, key, &[]);
-    each_job::run(session, &args.jobs.named(), call, |key, answer: &CancelAnswer, _| {
+    each_job::run(session, &args.jobs.named(), call, |key, answer: &CancelResponse, _| {
         format!("{key} {}\n", sentence(answer))
     })
     .await
 }
 
-fn sentence(answer: &CancelAnswer) -> &'static str {
+fn sentence(answer: &CancelResponse) -> &'static str {
     let cancelled = answer.state == "cancelled";
     match (cancelled, &answer.in_flight) {
         (true, None) => "is cancelled",

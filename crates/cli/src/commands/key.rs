@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use http::Method;
 use ringback_core::access::{KeyId, Scope};
-use ringback_core::wire::{KeyAnswer, KeyCreated, KeysAnswer};
+use ringback_core::wire::{KeyCreated, KeyResponse, KeysResponse};
 use ringback_secrets::RootKey;
 use ringback_service::random;
 use serde_json::Value;
@@ -15,10 +15,9 @@ use strum::VariantNames as _;
 use super::session::{Session, object, parse};
 use crate::args::{Format, values};
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Output, View, note};
 
-/// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback key root                                          # for RINGBACK_ROOT_KEY of the server
@@ -111,7 +110,7 @@ fn id(text: &str) -> Result<String, String> {
     Ok(id.to_string())
 }
 
-pub(crate) async fn run(session: &mut Session, command: ServerKeyCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: ServerKeyCommand) -> anyhow::Result<CommandOutcome> {
     match command {
         ServerKeyCommand::Create(args) => create(session, args).await,
         ServerKeyCommand::List => show(session, Call::new(Method::GET, &["v1", "keys"])).await,
@@ -132,7 +131,7 @@ pub(crate) fn root(out: &mut Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn create(session: &mut Session, args: CreateArgs) -> anyhow::Result<Verdict> {
+async fn create(session: &mut Session, args: CreateArgs) -> anyhow::Result<CommandOutcome> {
     let CreateArgs { scopes, topics, destinations, cidrs, expires } = args;
     let some = |list: Vec<String>| (!list.is_empty()).then(|| Value::from(list));
     let ask = object([
@@ -150,31 +149,31 @@ async fn create(session: &mut Session, args: CreateArgs) -> anyhow::Result<Verdi
         Format::Table => {
             let KeyCreated { key, about } = parse(&answer.body)?;
             session.out.line(&key)?;
-            let KeyAnswer { id, tenant, scopes, .. } = about;
+            let KeyResponse { id, tenant, scopes, .. } = about;
             let of = tenant.map_or_else(|| "no tenant".to_owned(), |tenant| format!("tenant {tenant}"));
             note(&format!("{id} of {of} allows {}; the key is not shown again", scopes.join(", ")));
         }
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Makes a call that answers with keys, and prints them: those of the chosen tenant, if there is one.
-async fn show(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
+async fn show(session: &mut Session, call: Call) -> anyhow::Result<CommandOutcome> {
     let is_list = call.method == Method::GET;
     let answer = session.client.ask(call, SHORT).await;
     let mut body = if is_list { answer.map_err(|error| error.for_route("keys"))? } else { answer? }.body;
     if let Some(tenant) = &session.tenant {
-        let mut keys: KeysAnswer = parse(&body)?;
+        let mut keys: KeysResponse = parse(&body)?;
         keys.items.retain(|key| key.tenant.as_deref() == Some(tenant.as_str()));
         body = serde_json::to_vec(&keys)?.into();
     }
     let columns =
         ["KEY", "TENANT", "SCOPES", "TOPICS", "DESTINATIONS", "NETWORKS", "MADE", "LAST USED", "EXPIRES"];
-    let rows = |keys: &KeysAnswer, view: &View| keys.items.iter().map(|key| row(key, view)).collect();
+    let rows = |keys: &KeysResponse, view: &View| keys.items.iter().map(|key| row(key, view)).collect();
     session.print_rows(&body, columns, rows, "no keys")
 }
 
-fn row(key: &KeyAnswer, view: &View) -> [Cell; 9] {
+fn row(key: &KeyResponse, view: &View) -> [Cell; 9] {
     let list = |list: &[String]| if list.is_empty() { "all".to_owned() } else { list.join(",") };
     let time = |at: &Option<String>| at.as_ref().map_or_else(|| "-".to_owned(), |at| view.relative(at));
     [

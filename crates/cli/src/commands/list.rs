@@ -7,7 +7,7 @@ use super::inspect::include;
 use super::pages::{self, List};
 use super::session::Session;
 use crate::args::{Filter, Page};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, JOB_COLUMNS, REQUEST_COLUMNS, Table, View, job_row, request_cells, whose};
 
 const LIST_EXAMPLES: &str = "\
@@ -31,7 +31,7 @@ pub(crate) struct ListArgs {
     pub(crate) full: bool,
 }
 
-pub(crate) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Result<CommandOutcome> {
     let (path, query, limit) = (&["v1", "jobs"], args.filter.query(), args.page.limit());
     let mut list = List { path, query, limit, of: "jobs", feature: "lists of jobs" };
     let mut columns = JOB_COLUMNS.to_vec();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::job::JobKey;
-use ringback_core::wire::{JobAnswer, MAX_PAGE};
+use ringback_core::wire::{JobResponse, MAX_PAGE};
 use ringback_core::written_time::parse_time;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -17,7 +17,7 @@ use super::pages::next_cursor;
 use super::session::{Session, parse};
 use crate::args::{Filter, Format};
 use crate::client::{Call, ClientError, LONG, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::note;
 
 /// The pause before a job that may end at any moment is looked at again, and for each job that is followed: at most a
@@ -35,7 +35,7 @@ struct Candidate {
 
 #[derive(Deserialize)]
 struct Page {
-    items: Vec<JobAnswer>,
+    items: Vec<JobResponse>,
     next: Option<String>,
 }
 
@@ -44,7 +44,6 @@ struct Page {
 struct Outcomes {
     followed: u64,
     done: u64,
-    /// Dead again.
     dead: u64,
     cancelled: u64,
     /// Not ended yet.
@@ -85,7 +84,7 @@ impl Followed {
             call.query.push(("limit", MAX_PAGE.to_string()));
             call.query.extend(cursor.iter().map(|cursor: &String| ("cursor", cursor.clone())));
             let page: Page = parse(&session.client.ask(call, LONG).await?.body)?;
-            for JobAnswer { topic, id, attempts, .. } in page.items {
+            for JobResponse { topic, id, attempts, .. } in page.items {
                 let (Ok(topic), Ok(id)) = (topic.parse(), id.parse()) else { continue };
                 found.push(Candidate { key: JobKey { topic, id }, attempts });
             }
@@ -102,7 +101,7 @@ impl Followed {
         session: &mut Session,
         changed: u64,
         most: Duration,
-    ) -> anyhow::Result<Verdict> {
+    ) -> anyhow::Result<CommandOutcome> {
         let Self(candidates) = self;
         let (begun, mut outcomes) = (Instant::now(), Outcomes::default());
         let mut waiting: BTreeSet<_> = (0..candidates.len()).map(|n| (begun, n)).collect();
@@ -132,7 +131,7 @@ impl Followed {
             Format::Json => session.out.line(serde_json::to_string(&Line { outcomes })?)?,
             Format::Table => session.out.line(outcomes.sentence())?,
         }
-        Ok(if outcomes.done == outcomes.followed { Verdict::Done } else { Verdict::No })
+        Ok(if outcomes.done == outcomes.followed { CommandOutcome::Done } else { CommandOutcome::No })
     }
 }
 
@@ -190,7 +189,7 @@ async fn look(session: &Session, candidate: &Candidate, poll: Duration) -> anyho
     }
 }
 
-fn judge(job: &JobAnswer, attempts: u32, poll: Duration) -> Look {
+fn judge(job: &JobResponse, attempts: u32, poll: Duration) -> Look {
     match job.state.as_str() {
         "done" => Look::Ended(End::Done),
         "cancelled" => Look::Ended(End::Cancelled),

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::session::Session;
 use crate::args::Format;
 use crate::client::{Call, ClientError, LONG};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Table, View, note};
 
 /// A page of a list. Its items keep their JSON unchanged.
@@ -22,9 +22,7 @@ struct Page<'a> {
 
 /// The list to print, and how many of its items.
 pub(crate) struct List<'a> {
-    /// The segments of the path.
     pub(crate) path: &'a [&'a str],
-    /// The filter.
     pub(crate) query: Vec<(&'static str, String)>,
     pub(crate) limit: u64,
     /// The items, in the plural.
@@ -39,7 +37,7 @@ pub(crate) async fn print<T: DeserializeOwned, R: AsRef<[Cell]>>(
     list: List<'_>,
     mut table: Table,
     row: impl Fn(&T, &View) -> R,
-) -> anyhow::Result<Verdict> {
+) -> anyhow::Result<CommandOutcome> {
     let List { path, query, limit, of, feature } = list;
     let (mut shown, mut cursor) = (0, None);
     loop {
@@ -65,7 +63,7 @@ pub(crate) async fn print<T: DeserializeOwned, R: AsRef<[Cell]>>(
             None => break,
             Some(_) if shown >= limit => {
                 session.out.note(&format!("the first {shown} {of}; more with --limit or --all"))?;
-                return Ok(Verdict::Done);
+                return Ok(CommandOutcome::Done);
             }
             next => cursor = Some(next_cursor(cursor.as_ref(), next)?),
         }
@@ -73,7 +71,7 @@ pub(crate) async fn print<T: DeserializeOwned, R: AsRef<[Cell]>>(
     if shown == 0 && session.out.format == Format::Table {
         note(&format!("no {of}"));
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The cursor of the next page, which must differ from that of this one.

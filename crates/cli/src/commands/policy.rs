@@ -2,17 +2,16 @@
 
 use clap::{Args, Subcommand, value_parser};
 use http::Method;
-use ringback_core::wire::{PolicyAnswer, TopicDeleteAnswer};
+use ringback_core::wire::{PolicyResponse, TopicDeleteResponse};
 use serde_json::{Map, Value};
 
 use super::session::{Session, object, parse};
 use crate::args::values::{self, Pair, Retry, Wait};
 use crate::args::{Format, TopicArgs};
 use crate::client::{Call, ClientError, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Table, note};
 
-/// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback policy set pay.notify --expect-body success --retry '15s 3m 10m' --max -1
@@ -101,9 +100,9 @@ pub(crate) struct SetArgs {
     /// Statuses of answers after which a job is dead at once, 300 to 599, such as 400,422
     #[arg(long, value_name = "STATUSES", value_delimiter = ',', value_parser = value_parser!(u16).range(300..=599))]
     pub(crate) bury_on: Vec<u16>,
-    /// Ends of jobs that go to the archive: done, dead, expired, cancelled, purged, such as done,dead; or off
+    /// Ended jobs that go to the archive: done, dead, expired, cancelled, purged, such as done,dead; or off
     #[arg(long, value_name = "ENDS", value_delimiter = ',', value_parser = ["done", "dead", "expired", "cancelled", "purged", "off"])]
-    pub(crate) archive_ends: Vec<String>,
+    pub(crate) archive_states: Vec<String>,
     /// Whether the archive has the bodies of jobs: on or off
     #[arg(long, value_name = "WHETHER", value_parser = ["on", "off"])]
     pub(crate) archive_bodies: Option<String>,
@@ -137,7 +136,7 @@ pub(crate) struct DeleteArgs {
     pub(crate) force: bool,
 }
 
-pub(crate) async fn run(session: &mut Session, command: PolicyCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: PolicyCommand) -> anyhow::Result<CommandOutcome> {
     match command {
         PolicyCommand::Set(args) => set(session, *args).await,
         PolicyCommand::Get(args) => get(session, &args).await,
@@ -145,7 +144,7 @@ pub(crate) async fn run(session: &mut Session, command: PolicyCommand) -> anyhow
     }
 }
 
-async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
+async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<CommandOutcome> {
     let topic = args.of.topic.clone();
     let method = if args.replace { Method::PUT } else { Method::PATCH };
     let call = Call::topic(method, &topic, &[]).json(&policy(args));
@@ -156,20 +155,20 @@ async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
             let is_new = answer.status == http::StatusCode::CREATED;
             let what = if is_new { "a policy now" } else { "another policy now" };
             session.out.line(format!("the topic {topic} has {what}"))?;
-            let dropped = parse::<PolicyAnswer>(&answer.body)?.dropped;
+            let dropped = parse::<PolicyResponse>(&answer.body)?.dropped;
             if !dropped.is_empty() {
                 note(&format!("no longer set: {}", dropped.join(", ")));
             }
         }
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn policy(args: SetArgs) -> Value {
     let ends =
-        args.archive_ends.iter().filter(|end| *end != "off").cloned().map(Value::from).collect::<Vec<_>>();
+        args.archive_states.iter().filter(|end| *end != "off").cloned().map(Value::from).collect::<Vec<_>>();
     let archive = object([
-        ("ends", (!args.archive_ends.is_empty()).then(|| ends.into())),
+        ("states", (!args.archive_states.is_empty()).then(|| ends.into())),
         ("bodies", args.archive_bodies.map(|bodies| (bodies == "on").into())),
     ]);
     let retry = args.retry.map(|Retry(mut retry)| {
@@ -205,9 +204,9 @@ fn policy(args: SetArgs) -> Value {
     fields
 }
 
-async fn get(session: &mut Session, TopicArgs { topic }: &TopicArgs) -> anyhow::Result<Verdict> {
+async fn get(session: &mut Session, TopicArgs { topic }: &TopicArgs) -> anyhow::Result<CommandOutcome> {
     let body = session.client.ask(Call::topic(Method::GET, topic, &[]), SHORT).await?.body;
-    let policy = parse::<PolicyAnswer>(&body)?.policy;
+    let policy = parse::<PolicyResponse>(&body)?.policy;
     match (session.out.format, &policy) {
         (Format::Json, _) => session.json(&body)?,
         (Format::Table, Some(policy)) => {
@@ -221,13 +220,13 @@ async fn get(session: &mut Session, TopicArgs { topic }: &TopicArgs) -> anyhow::
         }
         (Format::Table, None) => note(&format!("the topic {topic} has no policy")),
     }
-    Ok(if policy.is_some() { Verdict::Done } else { Verdict::No })
+    Ok(if policy.is_some() { CommandOutcome::Done } else { CommandOutcome::No })
 }
 
 /// Deletes the policy, and with `--force` the jobs of the topic: one call after the other until no cursor is left.
-async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<Verdict> {
+async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<CommandOutcome> {
     let topic = &args.of.topic;
-    let mut sum = TopicDeleteAnswer::default();
+    let mut sum = TopicDeleteResponse::default();
     loop {
         let mut call = Call::topic(Method::DELETE, topic, &[]);
         if args.force {
@@ -236,7 +235,7 @@ async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<Verd
         }
         let answer = session.client.ask(call, SHORT).await;
         let body = answer.map_err(|error| in_flags(error, session.out.format))?.body;
-        let answer = parse::<TopicDeleteAnswer>(&body)?;
+        let answer = parse::<TopicDeleteResponse>(&body)?;
         if session.out.format == Format::Json {
             session.json(&body)?;
         }
@@ -251,7 +250,7 @@ async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<Verd
     if session.out.format == Format::Table {
         print_deleted(session, topic, &sum)?;
     }
-    Ok(if sum.deleted { Verdict::Done } else { Verdict::No })
+    Ok(if sum.deleted { CommandOutcome::Done } else { CommandOutcome::No })
 }
 
 /// The error with the flag of the command line in place of the parameter of the API. JSON stays as it came.
@@ -262,8 +261,8 @@ fn in_flags(mut error: ClientError, format: Format) -> ClientError {
     error
 }
 
-fn print_deleted(session: &mut Session, topic: &str, sum: &TopicDeleteAnswer) -> anyhow::Result<()> {
-    let TopicDeleteAnswer { deleted, cancelled, purged, requested, .. } = sum;
+fn print_deleted(session: &mut Session, topic: &str, sum: &TopicDeleteResponse) -> anyhow::Result<()> {
+    let TopicDeleteResponse { deleted, cancelled, purged, requested, .. } = sum;
     let removed = format!("{cancelled} jobs were cancelled, {purged} purged");
     if *deleted {
         return session.out.line(format!("the topic {topic} is deleted; {removed}"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use http::Method;
-use ringback_core::wire::{MAX_WAIT, PulledAnswer, RenewAnswer, ReserveAnswer};
+use ringback_core::wire::{MAX_WAIT, PulledResponse, RenewResponse, ReserveResponse};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use super::session::{Session, object};
 use crate::args::TopicArgs;
 use crate::args::values::Wait;
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, View};
 
 const RESERVE_EXAMPLES: &str = "\
@@ -105,12 +105,12 @@ pub(crate) struct ReleaseArgs {
     pub(crate) delay: Option<Wait>,
 }
 
-pub(crate) async fn reserve(session: &mut Session, args: ReserveArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn reserve(session: &mut Session, args: ReserveArgs) -> anyhow::Result<CommandOutcome> {
     let ask = [("max", Some(args.max.into())), duration("ttr", args.ttr), duration("wait", args.wait)];
     let call = Call::topic(Method::POST, &args.of.topic, &["reserve"]).json(&object(ask));
     let body = session.client.ask(call, CALL_TIMEOUT).await?.body;
-    let rows = |answer: &ReserveAnswer, view: &View| {
-        let row = |job: &PulledAnswer| {
+    let rows = |answer: &ReserveResponse, view: &View| {
+        let row = |job: &PulledResponse| {
             let deadline = Cell::from(view.time(&job.deadline));
             [Cell::from(&job.id), job.attempt.into(), deadline, Cell::from(&job.receipt)]
         };
@@ -122,28 +122,29 @@ pub(crate) async fn reserve(session: &mut Session, args: ReserveArgs) -> anyhow:
 /// A field of a request and its value, if it was given.
 type Field = (&'static str, Option<Value>);
 
-pub(crate) async fn finish(session: &mut Session, args: &ReceiptArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn finish(session: &mut Session, args: &ReceiptArgs) -> anyhow::Result<CommandOutcome> {
     settle(session, args, "finish", [], "the job is done").await
 }
 
-pub(crate) async fn retry(session: &mut Session, args: RetryArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn retry(session: &mut Session, args: RetryArgs) -> anyhow::Result<CommandOutcome> {
     let fields = [duration("delay", args.delay), text("error", args.error)];
     settle(session, &args.of, "retry", fields, "the failure is recorded").await
 }
 
-pub(crate) async fn bury(session: &mut Session, args: BuryArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn bury(session: &mut Session, args: BuryArgs) -> anyhow::Result<CommandOutcome> {
     let fields = [text("reason", args.reason), text("error", args.error)];
     settle(session, &args.of, "bury", fields, "the job is dead").await
 }
 
-pub(crate) async fn release(session: &mut Session, args: ReleaseArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn release(session: &mut Session, args: ReleaseArgs) -> anyhow::Result<CommandOutcome> {
     settle(session, &args.of, "release", [duration("delay", args.delay)], "the job is released").await
 }
 
-pub(crate) async fn renew(session: &mut Session, args: RenewArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn renew(session: &mut Session, args: RenewArgs) -> anyhow::Result<CommandOutcome> {
     let call = call(&args.of, "renew", [duration("ttr", args.ttr)]);
-    let text =
-        |renewed: &RenewAnswer, view: &View| format!("the lease ends at {}\n", view.time(&renewed.deadline));
+    let text = |renewed: &RenewResponse, view: &View| {
+        format!("the lease ends at {}\n", view.time(&renewed.deadline))
+    };
     session.show(call, text).await
 }
 
@@ -153,7 +154,7 @@ async fn settle<const N: usize>(
     action: &str,
     fields: [Field; N],
     done: &str,
-) -> anyhow::Result<Verdict> {
+) -> anyhow::Result<CommandOutcome> {
     let text = |_: &IgnoredAny, _: &View| format!("{done}\n");
     session.show(call(args, action, fields), text).await
 }

@@ -6,14 +6,13 @@ use http::Method;
 use ringback_core::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, QuotaOf};
 use ringback_core::contract::{MAX_LANES, MAX_TOPICS};
 use ringback_core::job::MAX_BODY;
-use ringback_core::wire::{QuotaAnswer, QuotasAnswer};
+use ringback_core::wire::{QuotaResponse, QuotasResponse};
 
 use super::session::{Session, object, parse};
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Table};
 
-/// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback quota set acme --jobs-per-second 200 --jobs 1000000
@@ -96,7 +95,7 @@ fn quota_of(text: &str) -> Result<String, String> {
     Ok(of.to_string())
 }
 
-pub(crate) async fn run(session: &mut Session, command: QuotaCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: QuotaCommand) -> anyhow::Result<CommandOutcome> {
     match command {
         QuotaCommand::Set(args) => set(session, args).await,
         QuotaCommand::List => list(session).await,
@@ -108,7 +107,7 @@ pub(crate) async fn run(session: &mut Session, command: QuotaCommand) -> anyhow:
     }
 }
 
-async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
+async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<CommandOutcome> {
     let SetArgs { of, jobs_per_second, jobs, topics, lanes, body_bytes, unlimited: _ } = args;
     let quota = object([
         ("jobs_per_second", jobs_per_second.map(Into::into)),
@@ -120,34 +119,34 @@ async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
     let call = Call::new(Method::PUT, &["v1", "quotas", &of]).json(&quota);
     let body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("quotas"))?.body;
     let verdict = session.print(&body, |quota, view| Table::new(COLUMNS, view.colour).page(&[row(quota)]))?;
-    if let QuotaAnswer { note: Some(note), .. } = parse(&body)? {
+    if let QuotaResponse { note: Some(note), .. } = parse(&body)? {
         session.out.note(&note)?;
     }
     Ok(verdict)
 }
 
 /// Prints all quotas, or the one that holds for the chosen tenant.
-async fn list(session: &mut Session) -> anyhow::Result<Verdict> {
+async fn list(session: &mut Session) -> anyhow::Result<CommandOutcome> {
     let call = Call::new(Method::GET, &["v1", "quotas"]);
     let mut body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("quotas"))?.body;
     if let Some(tenant) = &session.tenant {
-        let QuotasAnswer { items } = parse(&body)?;
+        let QuotasResponse { items } = parse(&body)?;
         let of = |of: QuotaOf| items.iter().find(|quota| quota.tenant == of.as_str());
         let held = of(QuotaOf::Tenant(tenant.clone())).or_else(|| of(QuotaOf::Others));
-        body = serde_json::to_vec(&QuotasAnswer { items: held.into_iter().cloned().collect() })?.into();
+        body = serde_json::to_vec(&QuotasResponse { items: held.into_iter().cloned().collect() })?.into();
     }
     print(session, &body)
 }
 
 const COLUMNS: [&str; 6] = ["TENANT", "JOBS/S", "JOBS", "TOPICS", "LANES", "BODY"];
 
-fn print(session: &mut Session, body: &Bytes) -> anyhow::Result<Verdict> {
-    let rows = |quotas: &QuotasAnswer, _: &_| quotas.items.iter().map(row).collect();
+fn print(session: &mut Session, body: &Bytes) -> anyhow::Result<CommandOutcome> {
+    let rows = |quotas: &QuotasResponse, _: &_| quotas.items.iter().map(row).collect();
     session.print_rows(body, COLUMNS, rows, "no quotas")
 }
 
-fn row(quota: &QuotaAnswer) -> [Cell; 6] {
-    let QuotaAnswer { tenant, jobs_per_second, jobs, topics, lanes, body_bytes, note: _ } = quota;
+fn row(quota: &QuotaResponse) -> [Cell; 6] {
+    let QuotaResponse { tenant, jobs_per_second, jobs, topics, lanes, body_bytes, note: _ } = quota;
     let limit = |limit: Option<u64>| limit.map_or_else(|| "any".to_owned(), |limit| limit.to_string());
     let [jobs_per_second, topics, lanes, body_bytes] =
         [jobs_per_second, topics, lanes, body_bytes].map(|n| Cell::from(limit(n.map(u64::from))));

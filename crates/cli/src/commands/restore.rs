@@ -32,7 +32,7 @@ use super::session::Session;
 use crate::args::{Format, values};
 use crate::backup_file::{Damage, Lines};
 use crate::client::ClientError;
-use crate::failure::{self, Unfinished, Verdict};
+use crate::failure::{self, CommandOutcome, Unfinished};
 use crate::progress::Progress;
 
 /// The bytes of the read buffer.
@@ -66,7 +66,7 @@ pub(crate) struct RestoreArgs {
     pub(crate) without_secrets: bool,
 }
 
-pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Result<CommandOutcome> {
     let name = match args.file.to_str() {
         Some("-") => "standard input".to_owned(),
         _ => args.file.display().to_string(),
@@ -97,7 +97,7 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
         + restored.jobs.refused
         + restored.schedules.refused;
     match stopped {
-        Ok(()) if refused == 0 => Ok(Verdict::Done),
+        Ok(()) if refused == 0 => Ok(CommandOutcome::Done),
         Ok(()) => {
             if out.format == Format::Table {
                 progress.note(
@@ -105,7 +105,7 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
                     `ringback get` and `ringback topic`",
                 );
             }
-            Ok(Verdict::No)
+            Ok(CommandOutcome::No)
         }
         Err(error) => {
             let fields = match error.downcast_ref() {

@@ -14,10 +14,9 @@ use super::session::Session;
 use super::submit::IDEMPOTENCY_KEY;
 use crate::args::{Page, values};
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Table, View};
 
-/// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback schedule set daily-report --cron '0 8 * * MON-FRI' --time-zone Europe/Berlin \\
@@ -143,7 +142,7 @@ fn call(method: Method, id: &str, below: &[&str]) -> Call {
     Call::new(method, &[&["v1", "schedules", id], below].concat())
 }
 
-pub(crate) async fn run(session: &mut Session, command: ScheduleCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: ScheduleCommand) -> anyhow::Result<CommandOutcome> {
     let (method, args, below) = match command {
         ScheduleCommand::Set(args) => return set::run(session, *args).await,
         ScheduleCommand::List(args) => return list(session, &args).await,
@@ -161,7 +160,7 @@ pub(crate) async fn run(session: &mut Session, command: ScheduleCommand) -> anyh
     session.show(call(method, &args.id, below.as_slice()), details).await
 }
 
-async fn list(session: &mut Session, args: &ListArgs) -> anyhow::Result<Verdict> {
+async fn list(session: &mut Session, args: &ListArgs) -> anyhow::Result<CommandOutcome> {
     let list = List {
         path: &["v1", "schedules"],
         query: Vec::new(),
@@ -179,7 +178,7 @@ struct Upcoming {
     items: Vec<Firing>,
 }
 
-async fn next(session: &mut Session, args: &NextArgs) -> anyhow::Result<Verdict> {
+async fn next(session: &mut Session, args: &NextArgs) -> anyhow::Result<CommandOutcome> {
     let mut call = call(Method::GET, &args.of.id, &["next"]);
     call.query.push(("count", args.count.to_string()));
     let body = session.client.ask(call, SHORT).await?.body;

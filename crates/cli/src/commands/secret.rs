@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
-use ringback_core::wire::{SecretCreated, SecretsAnswer};
+use ringback_core::wire::{SecretCreated, SecretsResponse};
 use ringback_secrets::MasterKeys;
 use ringback_service::random;
 use serde_json::Value;
@@ -17,10 +17,9 @@ use super::session::{Session, object};
 use crate::args::values::Wait;
 use crate::args::{Format, TopicArgs};
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Colour, Output, Table, View, note};
 
-/// The examples of all its commands.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback secret add pay.notify
@@ -110,7 +109,10 @@ pub(crate) struct MasterKeyArgs {
     pub(crate) id: Option<String>,
 }
 
-pub(crate) async fn run(session: &mut Session, command: TopicSecretCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(
+    session: &mut Session,
+    command: TopicSecretCommand,
+) -> anyhow::Result<CommandOutcome> {
     match command {
         TopicSecretCommand::Add(args) => add(session, args).await,
         TopicSecretCommand::List(args) => {
@@ -122,7 +124,6 @@ pub(crate) async fn run(session: &mut Session, command: TopicSecretCommand) -> a
     }
 }
 
-/// Makes a master key.
 pub(crate) fn master_key(out: &mut Output, args: MasterKeyArgs) -> anyhow::Result<ExitCode> {
     let id = args.id.unwrap_or_else(|| id_of(SystemClock.now()));
     let entry = MasterKeys::generate(&id, &mut random::generator());
@@ -140,7 +141,7 @@ fn id_of(now: Timestamp) -> String {
     format!("k{}", now.to_string()[..10].replace('-', ""))
 }
 
-async fn add(session: &mut Session, args: AddArgs) -> anyhow::Result<Verdict> {
+async fn add(session: &mut Session, args: AddArgs) -> anyhow::Result<CommandOutcome> {
     let secret = args.from_file.as_deref().map(read).transpose()?;
     let ask = object([
         ("secret", secret.map(|text| Value::from(text.trim()))),
@@ -157,7 +158,7 @@ async fn add(session: &mut Session, args: AddArgs) -> anyhow::Result<Verdict> {
             note(&format!("{id} signs the callbacks of {topic}; the secret is not shown again"));
         }
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Reads a secret from a file.
@@ -172,16 +173,16 @@ pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     Ok(text.strip_prefix('\u{feff}').map(ToOwned::to_owned).unwrap_or(text))
 }
 
-async fn show(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
-    session.show(call, |answer: &SecretsAnswer, view| table(view.colour).page(&rows(answer, view))).await
+async fn show(session: &mut Session, call: Call) -> anyhow::Result<CommandOutcome> {
+    session.show(call, |answer: &SecretsResponse, view| table(view.colour).page(&rows(answer, view))).await
 }
 
 fn table(colour: Colour) -> Table {
     Table::new(["SECRET", "ADDED", "SIGNS UNTIL", "MASTER KEY"], colour)
 }
 
-fn rows(answer: &SecretsAnswer, view: &View) -> Vec<[Cell; 4]> {
-    let row = |secret: &ringback_core::wire::SecretAnswer| {
+fn rows(answer: &SecretsResponse, view: &View) -> Vec<[Cell; 4]> {
+    let row = |secret: &ringback_core::wire::SecretResponse| {
         let until = secret.until.as_ref().map_or_else(|| "-".to_owned(), |at| view.relative(at));
         [
             Cell::from(&secret.id),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::args::Format;
 use crate::client::{Call, Client, ClientError, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Output, Table, View, note};
 
 /// The client and the output of one run.
@@ -29,7 +29,7 @@ impl Session {
         &mut self,
         call: Call,
         text: impl FnOnce(&T, &View) -> String,
-    ) -> anyhow::Result<Verdict> {
+    ) -> anyhow::Result<CommandOutcome> {
         let body = self.client.ask(call, SHORT).await?.body;
         self.print(&body, text)
     }
@@ -39,12 +39,12 @@ impl Session {
         &mut self,
         body: &Bytes,
         text: impl FnOnce(&T, &View) -> String,
-    ) -> anyhow::Result<Verdict> {
+    ) -> anyhow::Result<CommandOutcome> {
         match self.out.format {
             Format::Json => self.json(body)?,
             Format::Table => self.out.bytes(text(&parse(body)?, &self.out.view()).as_bytes())?,
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 
     /// Prints a response: its JSON unchanged, or its rows as a table. `none` says that there are no rows.
@@ -54,7 +54,7 @@ impl Session {
         columns: [&'static str; N],
         rows: impl FnOnce(&T, &View) -> Vec<[Cell; N]>,
         none: &str,
-    ) -> anyhow::Result<Verdict> {
+    ) -> anyhow::Result<CommandOutcome> {
         self.print(body, |answer, view| {
             let rows = rows(answer, view);
             if rows.is_empty() {

@@ -2,21 +2,21 @@
 
 use http::Method;
 use ringback_core::contract::StateCounts;
-use ringback_core::wire::StatsAnswer;
+use ringback_core::wire::StatsResponse;
 
 use super::session::Session;
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Colour, Table, state};
 
-pub(crate) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session) -> anyhow::Result<CommandOutcome> {
     let call = Call::new(Method::GET, &["v1", "stats"]);
     let answer = session.client.ask(call, SHORT).await;
     let body = answer.map_err(|error| error.for_route("stats"))?.body;
-    session.print(&body, |stats: &StatsAnswer, view| tables(stats, view.colour))
+    session.print(&body, |stats: &StatsResponse, view| tables(stats, view.colour))
 }
 
-fn tables(stats: &StatsAnswer, colour: Colour) -> String {
+fn tables(stats: &StatsResponse, colour: Colour) -> String {
     let StateCounts { delayed, ready, reserved, done, dead, cancelled, purged, missing } =
         stats.states.clone();
     let named = [
@@ -38,14 +38,17 @@ fn tables(stats: &StatsAnswer, colour: Colour) -> String {
     let rows = [
         [Cell::from("topics"), Cell::from(stats.topics)],
         [Cell::from("lateness, last 5 min"), Cell::from(late)],
-        [Cell::from("evicted early"), Cell::from(stats.tombstones.forgotten_early)],
+        [Cell::from("evicted early"), Cell::from(stats.tombstones.tombstones_evicted_early)],
         [Cell::from("pending dead-letter notices"), Cell::from(stats.outbox.deaths)],
         [Cell::from("store"), Cell::from(format!("{}, {}", stats.store.kind, stats.store.profile))],
     ];
     let archive = stats.archive.as_ref().map(|archive| {
         let dropped =
             if archive.dropped > 0 { format!(", {} dropped", archive.dropped) } else { String::new() };
-        [Cell::from("ends that wait for the archive"), Cell::from(format!("{}{dropped}", archive.pending))]
+        [
+            Cell::from("ended jobs that wait for the archive"),
+            Cell::from(format!("{}{dropped}", archive.pending)),
+        ]
     });
     let rows: Vec<_> = rows.into_iter().chain(archive).collect();
     states + "\n" + &Table::new([""; 2], colour).page(&rows)

@@ -16,7 +16,7 @@ use super::session::{Session, parse};
 use crate::args::Format;
 use crate::args::values::{self, Wait};
 use crate::client::{Call, Reply, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::job_details;
 
 /// The header of a key by which the server recognises a repeated submit.
@@ -95,24 +95,24 @@ pub(crate) enum IfExists {
 
 /// The fields of a job that decide what is said about it. The server judges them all.
 #[derive(Default, Deserialize)]
-struct Given {
+struct KeyFields {
     url: Option<IgnoredAny>,
     if_exists: Option<IfExists>,
 }
 
-impl Given {
+impl KeyFields {
     fn of(job: &[u8]) -> Self {
         serde_json::from_slice(job).unwrap_or_default()
     }
 }
 
-pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<CommandOutcome> {
     let key = args.idempotency_key.clone();
     let job: Bytes = match &args.file {
         Some(path) => read_json(path)?.into(),
         None => flags::job(args)?,
     };
-    let given = Given::of(&job);
+    let given = KeyFields::of(&job);
     let mut call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
     call.headers.extend(key.clone().map(|key| (IDEMPOTENCY_KEY, key)));
     let Reply { status, body } = session.client.ask(call, SHORT).await?;
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn a_null_url_is_none() {
-        assert!(Given::of(br#"{"topic":"t","url":"http://h/"}"#).url.is_some());
+        assert!(KeyFields::of(br#"{"topic":"t","url":"http://h/"}"#).url.is_some());
         for without in [&br#"{"topic":"t","url":null}"#[..], br#"{"topic":"t"}"#, b"[]", b"{"] {
-            assert!(Given::of(without).url.is_none());
+            assert!(KeyFields::of(without).url.is_none());
         }
     }
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use http::Method;
 use ringback_core::duration::format_duration;
-use ringback_core::wire::TopicAnswer;
+use ringback_core::wire::TopicResponse;
 
 use super::destinations;
 use super::pages::{self, List};
 use super::session::{Session, parse};
 use crate::args::{Page, TopicArgs, values};
 use crate::client::{Call, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{Cell, Colour, Table, View, whose};
 
 const TOPICS_EXAMPLES: &str = "\
@@ -63,30 +63,30 @@ pub(crate) struct PauseArgs {
     host: Option<String>,
 }
 
-pub(crate) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<CommandOutcome> {
     let (path, limit) = (&["v1", "topics"], args.page.limit());
     let list = List { path, query: Vec::new(), limit, of: "topics", feature: "lists of topics" };
     let table = table(session.out.colour);
     pages::print(session, list, table, row).await
 }
 
-pub(crate) async fn get(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn get(session: &mut Session, args: &TopicArgs) -> anyhow::Result<CommandOutcome> {
     ask(session, Call::topic(Method::GET, &args.topic, &[])).await
 }
 
-pub(crate) async fn pause(session: &mut Session, args: &PauseArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn pause(session: &mut Session, args: &PauseArgs) -> anyhow::Result<CommandOutcome> {
     change(session, args, "pause").await
 }
 
-pub(crate) async fn resume(session: &mut Session, args: &PauseArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn resume(session: &mut Session, args: &PauseArgs) -> anyhow::Result<CommandOutcome> {
     change(session, args, "resume").await
 }
 
-async fn change(session: &mut Session, args: &PauseArgs, verb: &str) -> anyhow::Result<Verdict> {
+async fn change(session: &mut Session, args: &PauseArgs, verb: &str) -> anyhow::Result<CommandOutcome> {
     if let Some(topic) = &args.topic {
         let body = session.client.ask(Call::topic(Method::POST, topic, &[verb]), SHORT).await?.body;
         let verdict = session.print(&body, details)?;
-        if let TopicAnswer { note: Some(note), .. } = parse(&body)? {
+        if let TopicResponse { note: Some(note), .. } = parse(&body)? {
             session.out.note(&note)?;
         }
         return Ok(verdict);
@@ -96,11 +96,11 @@ async fn change(session: &mut Session, args: &PauseArgs, verb: &str) -> anyhow::
 }
 
 /// Makes the call and prints the topic of the response.
-async fn ask(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
+async fn ask(session: &mut Session, call: Call) -> anyhow::Result<CommandOutcome> {
     session.show(call, details).await
 }
 
-fn details(topic: &TopicAnswer, view: &View) -> String {
+fn details(topic: &TopicResponse, view: &View) -> String {
     table(view.colour).page(&[row(topic, view)])
 }
 
@@ -120,7 +120,7 @@ fn table(colour: Colour) -> Table {
     Table::new(columns, colour)
 }
 
-fn row(topic: &TopicAnswer, view: &View) -> [Cell; 10] {
+fn row(topic: &TopicResponse, view: &View) -> [Cell; 10] {
     let states = &topic.states;
     let late = match topic.late_ms {
         0 => "-".to_owned(),

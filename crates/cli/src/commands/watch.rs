@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use http::Method;
 use ringback_core::contract::EventName;
 use ringback_core::job::JobKey;
-use ringback_core::wire::{EventAnswer, JobAnswer};
+use ringback_core::wire::{EventResponse, JobResponse};
 use strum::VariantNames as _;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -21,7 +21,7 @@ use super::retry::{FIRST_PAUSE, MAX_PAUSE};
 use super::session::{Session, parse};
 use crate::args::values;
 use crate::client::{Call, ClientError, SHORT};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,7 +70,7 @@ impl WatchArgs {
     }
 }
 
-pub(crate) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Result<CommandOutcome> {
     let mut call = Call::new(Method::GET, &["v1", "events"]);
     let job = match args.watched()? {
         Watched::Everything => None,
@@ -98,7 +98,6 @@ struct Watch<'a> {
     printer: EventPrinter,
     /// Opens the stream of events.
     call: Call,
-    /// The one job that is watched.
     job: Option<JobKey>,
     /// Set while the state of the job could not be read.
     unknown: Option<UnknownState>,
@@ -113,7 +112,7 @@ struct UnknownState {
 
 impl Watch<'_> {
     /// Prints events until the watched job has ended.
-    async fn follow(mut self, mut stream: Stream) -> anyhow::Result<Verdict> {
+    async fn follow(mut self, mut stream: Stream) -> anyhow::Result<CommandOutcome> {
         let mut ended = self.look().await?;
         loop {
             if let Some(verdict) = ended {
@@ -140,7 +139,11 @@ impl Watch<'_> {
     }
 
     /// Prints an event. Returns the verdict when the watched job has ended.
-    async fn on_event(&mut self, name: &str, event: &EventAnswer) -> anyhow::Result<Option<Verdict>> {
+    async fn on_event(
+        &mut self,
+        name: &str,
+        event: &EventResponse,
+    ) -> anyhow::Result<Option<CommandOutcome>> {
         self.printer.event(&mut self.session.out, name, event)?;
         let (Some(key), Some(verdict)) = (&self.job, end(name)) else { return Ok(None) };
         self.session.out.flush()?;
@@ -154,13 +157,13 @@ impl Watch<'_> {
     }
 
     /// Prints that events may be missing. The end of a watched job is still found from its state.
-    async fn on_missed(&mut self) -> anyhow::Result<Option<Verdict>> {
+    async fn on_missed(&mut self) -> anyhow::Result<Option<CommandOutcome>> {
         self.printer.missed(&mut self.session.out)?;
         self.look_again().await
     }
 
     /// Reads the state of the watched job, and plans another try when the server does not answer.
-    async fn look_again(&mut self) -> anyhow::Result<Option<Verdict>> {
+    async fn look_again(&mut self) -> anyhow::Result<Option<CommandOutcome>> {
         let last = self.unknown.take();
         match self.look().await {
             Err(error) if error.downcast_ref().is_some_and(ClientError::is_transient) => {
@@ -173,7 +176,7 @@ impl Watch<'_> {
     }
 
     /// Prints the state of the watched job, if there is one. Returns the verdict when it has ended.
-    async fn look(&mut self) -> anyhow::Result<Option<Verdict>> {
+    async fn look(&mut self) -> anyhow::Result<Option<CommandOutcome>> {
         let Some(key) = &self.job else { return Ok(None) };
         let job = ask(self.session, key).await?;
         self.printer.job(&mut self.session.out, &job)?;
@@ -200,15 +203,15 @@ impl Watch<'_> {
     }
 }
 
-async fn ask(session: &Session, key: &JobKey) -> Result<JobAnswer, ClientError> {
+async fn ask(session: &Session, key: &JobKey) -> Result<JobResponse, ClientError> {
     parse(&session.client.ask(Call::job(Method::GET, key, &[]), SHORT).await?.body)
 }
 
 /// The verdict of an event or a state that ends a job.
-fn end(name: &str) -> Option<Verdict> {
+fn end(name: &str) -> Option<CommandOutcome> {
     match name {
-        "done" => Some(Verdict::Done),
-        "dead" | "cancelled" => Some(Verdict::No),
+        "done" => Some(CommandOutcome::Done),
+        "dead" | "cancelled" => Some(CommandOutcome::No),
         _ => None,
     }
 }

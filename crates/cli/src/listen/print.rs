@@ -27,7 +27,6 @@ pub(super) struct Received {
     /// RFC 3339 with milliseconds, UTC.
     pub(super) at: String,
     pub(super) method: String,
-    /// Path and query.
     pub(super) path: String,
     pub(super) headers: HeaderMap,
     /// The body, or why it was not read.

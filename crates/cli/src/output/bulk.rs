@@ -1,13 +1,13 @@
 //! Bulk operations and the results of dry runs, as rows and details for people.
 
-use ringback_core::wire::{BulkAnswer, DryRunAnswer, FilterAnswer};
+use ringback_core::wire::{BulkResponse, DryRunResponse, FilterResponse};
 use serde_json::Value;
 
 use super::job::{JOB_COLUMNS, job_row, state, whose};
 use super::{Cell, Table, View};
 
 /// The row of a bulk operation in a list.
-pub(crate) fn bulk_row(bulk: &BulkAnswer, view: &View) -> [Cell; 8] {
+pub(crate) fn bulk_row(bulk: &BulkResponse, view: &View) -> [Cell; 8] {
     [
         Cell::from(whose(bulk.tenant.as_deref(), &bulk.id)),
         Cell::from(&bulk.action),
@@ -21,7 +21,7 @@ pub(crate) fn bulk_row(bulk: &BulkAnswer, view: &View) -> [Cell; 8] {
 }
 
 /// The details of a bulk operation, one per line.
-pub(crate) fn bulk_details(bulk: &BulkAnswer, view: &View) -> String {
+pub(crate) fn bulk_details(bulk: &BulkResponse, view: &View) -> String {
     let time = |time: &str| Cell::from(view.both(time));
     let mut rows = vec![
         [Cell::from("operation"), Cell::from(&bulk.id)],
@@ -41,8 +41,8 @@ pub(crate) fn bulk_details(bulk: &BulkAnswer, view: &View) -> String {
 }
 
 /// The result of a dry run: a sentence, and some of the jobs.
-pub(crate) fn dry_run(action: &str, answer: &DryRunAnswer, view: &View) -> String {
-    let DryRunAnswer { count, exact, examples, examined } = answer;
+pub(crate) fn dry_run(action: &str, answer: &DryRunResponse, view: &View) -> String {
+    let DryRunResponse { count, exact, examples, examined } = answer;
     let sentence = if *exact {
         format!("{action} would change {count} jobs\n")
     } else {
@@ -56,8 +56,7 @@ pub(crate) fn dry_run(action: &str, answer: &DryRunAnswer, view: &View) -> Strin
     format!("{sentence}\n{}", Table::new(JOB_COLUMNS, view.colour).page(&rows))
 }
 
-/// A filter as its flags.
-fn written(filter: &FilterAnswer) -> String {
+fn written(filter: &FilterResponse) -> String {
     let Ok(Value::Object(fields)) = serde_json::to_value(filter) else { return String::new() };
     if fields.is_empty() {
         return "--all".to_owned();
@@ -73,16 +72,16 @@ fn written(filter: &FilterAnswer) -> String {
 mod tests {
     use super::*;
 
-    fn operation() -> BulkAnswer {
-        BulkAnswer {
+    fn operation() -> BulkResponse {
+        BulkResponse {
             id: "0123456789abcdef".to_owned(),
             tenant: None,
             action: "cancel".to_owned(),
-            filter: FilterAnswer {
+            filter: FilterResponse {
                 tag: Some("customer:42".to_owned()),
                 status: Some(503),
                 created_before: Some("2025-11-20T00:00:00.000Z".to_owned()),
-                ..FilterAnswer::default()
+                ..FilterResponse::default()
             },
             state: "running".to_owned(),
             changed: 17,
@@ -109,12 +108,12 @@ rate       100/s
 started    2025-11-20T00:53:20.000Z (1m ago)
 ";
         assert_eq!(text, expected);
-        assert_eq!(written(&FilterAnswer::default()), "--all");
+        assert_eq!(written(&FilterResponse::default()), "--all");
     }
 
     #[test]
     fn a_dry_run_says_whether_its_number_is_exact() {
-        let answer = |exact| DryRunAnswer { count: 12, exact, examples: Vec::new(), examined: Some(500) };
+        let answer = |exact| DryRunResponse { count: 12, exact, examples: Vec::new(), examined: Some(500) };
         let view = View::plain(0);
         assert_eq!(dry_run("cancel", &answer(true), &view), "cancel would change 12 jobs\n");
         let estimate = "purge would change about 12 jobs, by an estimate from 500\n";

@@ -1,13 +1,12 @@
 //! Ends of jobs that the archive has kept, as rows and details for people.
 
-use ringback_core::wire::EndAnswer;
+use ringback_core::wire::EndedJobResponse;
 
 use super::job::{failure, result, state};
 use super::request::{body, content};
 use super::{Cell, Table, View, escape_text};
 
-/// The row of an end in a list.
-pub(crate) fn end_row(end: &EndAnswer, view: &View) -> [Cell; 9] {
+pub(crate) fn end_row(end: &EndedJobResponse, view: &View) -> [Cell; 9] {
     [
         Cell::from(&end.topic),
         Cell::from(&end.id),
@@ -22,7 +21,7 @@ pub(crate) fn end_row(end: &EndAnswer, view: &View) -> [Cell; 9] {
 }
 
 /// The details of an end, one per line, with its attempts and the body.
-pub(crate) fn end_details(end: &EndAnswer, view: &View) -> String {
+pub(crate) fn end_details(end: &EndedJobResponse, view: &View) -> String {
     let time = |time: &str| Cell::from(view.both(time));
     let mut rows = vec![
         [Cell::from("job"), Cell::from(format!("{}/{}", end.topic, end.id))],

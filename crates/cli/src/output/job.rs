@@ -1,11 +1,11 @@
 //! A job as a row of a list, or with its details one per line.
 
 use anstyle::{AnsiColor, Style};
-use ringback_core::wire::{JobAnswer, LastAnswer};
+use ringback_core::wire::{JobResponse, LastResponse};
 
 use super::{Cell, Table, View};
 
-/// The state of a job or of a redrive, in its colour.
+/// The state of a job or of a bulk operation, in its colour.
 pub(crate) fn state(name: &str) -> Cell {
     let style = match name {
         "done" => AnsiColor::Green.on_default(),
@@ -18,7 +18,7 @@ pub(crate) fn state(name: &str) -> Cell {
 }
 
 /// The result of a failed attempt.
-pub(crate) fn failure(last: &LastAnswer) -> String {
+pub(crate) fn failure(last: &LastResponse) -> String {
     result(last.status, last.error.as_deref())
 }
 
@@ -37,12 +37,10 @@ pub(crate) fn whose(tenant: Option<&str>, name: &str) -> String {
     tenant.map_or_else(|| name.to_owned(), |tenant| format!("~{tenant}/{name}"))
 }
 
-/// The columns of a list of jobs.
 pub(crate) const JOB_COLUMNS: [&str; 10] =
     ["TOPIC", "ID", "STATE", "DUE", "", ">ATTEMPTS", ">FAILURES", "REASON", "LAST FAILURE", "TAGS"];
 
-/// The row of a job in a list.
-pub(crate) fn job_row(job: &JobAnswer, view: &View) -> [Cell; 10] {
+pub(crate) fn job_row(job: &JobResponse, view: &View) -> [Cell; 10] {
     [
         Cell::from(&job.topic),
         Cell::from(&job.id),
@@ -58,7 +56,7 @@ pub(crate) fn job_row(job: &JobAnswer, view: &View) -> [Cell; 10] {
 }
 
 /// The details of a job, one per line.
-pub(crate) fn job_details(job: &JobAnswer, view: &View) -> String {
+pub(crate) fn job_details(job: &JobResponse, view: &View) -> String {
     let time = |time: &str| Cell::from(view.both(time));
     let mut rows = vec![
         [Cell::from("job"), Cell::from(format!("{}/{}", job.topic, job.id))],
@@ -119,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_dead_job_is_shown_with_its_last_failure_and_the_reason() {
-        let job = JobAnswer {
+        let job = JobResponse {
             topic: "demo".to_owned(),
             id: "broken".to_owned(),
             state: "dead".to_owned(),
@@ -127,7 +125,7 @@ mod tests {
             created_at: "2025-11-20T00:53:10.000Z".to_owned(),
             attempts: 3,
             failures: 3,
-            last: Some(LastAnswer {
+            last: Some(LastResponse {
                 at: "2025-11-20T00:53:20.007Z".to_owned(),
                 status: Some(503),
                 error: None,

@@ -1,14 +1,14 @@
 //! The request of a job and the settings that apply to it, one per line, with the body at the end; and the
 //! short form of both in lists.
 
-use ringback_core::wire::{EffectiveAnswer, EffectiveRetry, RequestAnswer, SetBy};
+use ringback_core::wire::{EffectiveResponse, EffectiveRetry, RequestDetails, SetBy};
 
 use super::{Cell, Colour, Table, escape_lines};
 
 /// The request and the settings that apply, for people.
 pub(crate) fn request_details(
-    request: &RequestAnswer,
-    effective: &EffectiveAnswer,
+    request: &RequestDetails,
+    effective: &EffectiveResponse,
     colour: Colour,
 ) -> String {
     let mut rows = vec![row("url", effective.url.clone().unwrap_or_else(|| "none: a pull job".to_owned()))];
@@ -62,8 +62,8 @@ fn retry(retry: &EffectiveRetry) -> String {
 
 /// The headers that the callback has; of a pull job its own, which its consumer gets.
 fn headers<'a>(
-    request: &'a RequestAnswer,
-    effective: &'a EffectiveAnswer,
+    request: &'a RequestDetails,
+    effective: &'a EffectiveResponse,
 ) -> impl Iterator<Item = [Cell; 2]> + 'a {
     let all = if request.url.is_some() { &effective.headers } else { &request.headers };
     all.iter().map(move |(name, value)| {
@@ -74,7 +74,7 @@ fn headers<'a>(
 }
 
 /// The content type and the size of the body.
-pub(super) fn content(request: &RequestAnswer) -> String {
+pub(super) fn content(request: &RequestDetails) -> String {
     match request.delivered_body() {
         Ok((bytes, _)) if bytes.is_empty() => "no body".to_owned(),
         Ok((bytes, content_type)) => format!("{content_type}, {} bytes", bytes.len()),
@@ -86,13 +86,13 @@ pub(super) fn content(request: &RequestAnswer) -> String {
 pub(crate) const REQUEST_COLUMNS: [&str; 2] = ["URL", "BODY"];
 
 /// The URL and the body of a job in a list; empty when the server does not show them.
-pub(crate) fn request_cells(request: Option<&RequestAnswer>) -> [Cell; 2] {
-    let url = |request: &RequestAnswer| request.url.clone().unwrap_or_else(|| "(pull)".to_owned());
+pub(crate) fn request_cells(request: Option<&RequestDetails>) -> [Cell; 2] {
+    let url = |request: &RequestDetails| request.url.clone().unwrap_or_else(|| "(pull)".to_owned());
     [request.map(url), request.map(content)].map(|text| Cell::from(text.unwrap_or_default()))
 }
 
 /// The body, if it can be read.
-pub(super) fn body(request: &RequestAnswer) -> Option<String> {
+pub(super) fn body(request: &RequestDetails) -> Option<String> {
     let (bytes, _) = request.delivered_body().ok()?;
     Some(match std::str::from_utf8(&bytes) {
         Ok(text) => escape_lines(text.trim_end_matches('\n')),

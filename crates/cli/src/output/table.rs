@@ -12,7 +12,6 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A cell in a style.
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: escape_text(&text.into()), style }
     }

@@ -10,7 +10,6 @@ use ringback_core::clock::Timestamp;
 pub(crate) enum Times {
     /// As the API gives them.
     Utc,
-    /// In this zone, with its offset.
     In(TimeZone),
 }
 

@@ -1,4 +1,4 @@
-//! The archive of `ringback up`: an archiver as a child process, which has the database; ends of jobs go to it through a
+//! The archive of `ringback up`: an archiver as a child process, which has the database; ended jobs go to it through a
 //! pipe. So `ringback` needs no database to be built, and the embedded store stays in one process.
 
 use ringback_archive::pipe::{ChildProgram, ChildSink, Source};
@@ -21,14 +21,13 @@ impl Archive {
         Some(Self { config, child: ChildProgram::new(lookup, &names, Source::Pipe) })
     }
 
-    /// Starts the tasks of the archive.
     pub(super) fn start(self, store: &Store, context: &Context, tasks: &mut Tasks) {
         // Deliveries go on without the database.
         start(store, &self.config, vec![ChildSink::new(self.child)], false, context, tasks);
     }
 }
 
-/// Warns, once, if ends wait in the store for an archive that this process does not have.
+/// Warns, once, if ended jobs wait in the store for an archive that this process does not have.
 pub(super) async fn warn_without_archive(store: Store) {
     let status = loop {
         match store.archive_status().await {
@@ -39,7 +38,7 @@ pub(super) async fn warn_without_archive(store: Store) {
     if status.settings.is_some() {
         tracing::warn!(
             pending = status.pending,
-            "ends of jobs wait for an archive, and RINGBACK_ARCHIVE is not set: set it, or detach the archive with `ringback archive detach`"
+            "ended jobs wait for an archive, and RINGBACK_ARCHIVE is not set: set it, or detach the archive with `ringback archive detach`"
         );
     }
 }

@@ -122,7 +122,7 @@ mod tests {
             UpArgs::from_arg_matches(&matches).map(|args| args.demo)
         };
         assert_eq!(demo("up").unwrap(), None);
-        assert_eq!(demo("up --demo --drain 5s").unwrap(), Some(DemoPort::Default));
+        assert_eq!(demo("up --demo --shutdown-timeout 5s").unwrap(), Some(DemoPort::Default));
         assert_eq!(demo("up --demo=9000 --json").unwrap(), Some(DemoPort::Chosen(9000)));
         for wrong in [
             "up --demo 9000",
@@ -140,14 +140,14 @@ mod tests {
     fn only_given_flags_are_passed_on() {
         assert_eq!(given("up").unwrap(), [""; 0]);
         assert_eq!(
-            given("up --drain 5s --store=redis://h:1 --print-config --retry=").unwrap(),
-            ["--store=redis://h:1", "--retry=", "--drain=5s", "--print-config"]
+            given("up --shutdown-timeout 5s --store=redis://h:1 --print-config --retry=").unwrap(),
+            ["--store=redis://h:1", "--retry=", "--shutdown-timeout=5s", "--print-config"]
         );
     }
 
     #[test]
     fn unknown_flags_are_refused() {
-        for line in ["up --colour red", "up now", "up --drain 1s --drain 2s"] {
+        for line in ["up --colour red", "up now", "up --shutdown-timeout 1s --shutdown-timeout 2s"] {
             assert!(given(line).is_err(), "{line}");
         }
     }

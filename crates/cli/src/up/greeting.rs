@@ -50,7 +50,6 @@ impl Greeting {
 }
 
 impl Greeting {
-    /// The message.
     pub(crate) fn text(&self) -> String {
         let Self { api, admin, data, .. } = self;
         let is_allowed = self.guard.judge_origin(&format!("http://{}", self.receiver())).is_ok();

@@ -46,7 +46,6 @@ impl Quota {
 pub enum QuotaOf {
     /// Each tenant that has no quota of its own.
     Others,
-    /// This tenant.
     Tenant(Tenant),
 }
 
@@ -56,7 +55,6 @@ impl QuotaOf {
         "a tenant, [A-Za-z0-9._-]{1,32}, or * for each that has no quota of its own";
     const OTHERS: &'static str = "*";
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Others => Self::OTHERS,

@@ -51,7 +51,6 @@ const PASSED_OVER: &[&str] = &[
 /// How TLS is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SslMode {
-    /// It is not.
     Disable,
     /// Where the server offers it.
     Prefer,
@@ -64,9 +63,7 @@ pub enum SslMode {
 /// Which authorities may sign the certificate of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RootCertificates {
-    /// Those of the system.
     System,
-    /// Those of a file.
     File(PathBuf),
 }
 

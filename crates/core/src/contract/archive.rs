@@ -1,4 +1,4 @@
-//! The archive outbox: the ends of jobs that are to go to a database. While an archive is attached to a shard, the edge that
+//! The archive outbox: the ended jobs that are to go to a database. While an archive is attached to a shard, the transition that
 //! ends a job adds an entry in the same step. An archiver takes the first entries, writes them to its database, and then
 //! removes them. An entry has all that the archive keeps of a job, so later changes do not matter.
 
@@ -23,20 +23,19 @@ pub const MAX_ARCHIVE_BYTES: usize = 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantNames, strum::VariantArray)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
-pub enum EndKind {
+pub enum EndedState {
     /// It was delivered, or a consumer has finished it.
     Done,
     /// It failed for good, for any reason but its expiry.
     Dead,
     /// It is dead because it had expired.
     Expired,
-    /// It was cancelled.
     Cancelled,
     /// It was dead, and was removed on request or because its retention had ended.
     Purged,
 }
 
-impl EndKind {
+impl EndedState {
     /// The state of the job in the archive.
     pub fn state(self) -> &'static str {
         if self == Self::Expired { Self::Dead.into() } else { self.into() }
@@ -61,23 +60,21 @@ impl EndKind {
 /// The reason of a job that is dead because it had expired.
 pub const EXPIRED: &str = "expired";
 
-/// A set of kinds of ends.
+/// A set of kinds of ended jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndKinds(u8);
+pub struct EndedStates(u8);
 
-impl EndKinds {
-    /// All kinds.
+impl EndedStates {
     pub fn all() -> Self {
-        Self::of(EndKind::VARIANTS.iter().copied())
+        Self::of(EndedState::VARIANTS.iter().copied())
     }
 
-    /// These kinds.
-    pub fn of(kinds: impl IntoIterator<Item = EndKind>) -> Self {
+    pub fn of(kinds: impl IntoIterator<Item = EndedState>) -> Self {
         Self(kinds.into_iter().fold(0, |bits, kind| bits | 1 << (kind.code() - 1)))
     }
 
     /// Whether a kind is among them.
-    pub const fn has(self, kind: EndKind) -> bool {
+    pub const fn has(self, kind: EndedState) -> bool {
         self.0 & 1 << (kind.code() - 1) != 0
     }
 
@@ -98,8 +95,8 @@ impl EndKinds {
     }
 }
 
-impl FromIterator<EndKind> for EndKinds {
-    fn from_iter<T: IntoIterator<Item = EndKind>>(kinds: T) -> Self {
+impl FromIterator<EndedState> for EndedStates {
+    fn from_iter<T: IntoIterator<Item = EndedState>>(kinds: T) -> Self {
         Self::of(kinds)
     }
 }
@@ -119,8 +116,8 @@ pub enum WhenFull {
 /// What a shard puts into its archive outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveSettings {
-    /// The ends that get an entry.
-    pub ends: EndKinds,
+    /// The ended jobs that get an entry.
+    pub ends: EndedStates,
     /// Whether entries have the bodies of jobs.
     pub with_bodies: bool,
     /// How many bytes the entries of this shard may take.
@@ -134,7 +131,6 @@ pub struct ArchiveSettings {
 pub struct ArchiveStatus {
     /// What is put into it; `None` if no archive is attached. Of all shards, that of the first one with an archive.
     pub settings: Option<ArchiveSettings>,
-    /// The entries in it.
     pub pending: u64,
     /// How many bytes they take.
     pub bytes: u64,
@@ -162,11 +158,10 @@ impl ArchiveStatus {
     }
 }
 
-/// A job at the time of an end, with all that the archive keeps.
+/// A job at the time of an ended job, with all that the archive keeps.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ArchivedEnd {
-    /// How it ended.
-    pub kind: EndKind,
+pub struct ArchivedJob {
+    pub kind: EndedState,
     /// When it ended.
     pub at: Timestamp,
     /// The job as it was then: its state is that of the end, and that of a purged job is dead.
@@ -177,19 +172,18 @@ pub struct ArchivedEnd {
     pub delivery: Option<Delivery>,
     /// Whether the body was kept.
     pub has_body: bool,
-    /// How many attempts former lives of the same name had: the job's own begin after them.
+    /// How many attempts former generations of the same name had: the job's own begin after them.
     pub former_attempts: u32,
     /// The attempts that were logged, the newest last.
     pub attempts: Vec<Attempt>,
 }
 
-impl ArchivedEnd {
-    /// The job in the state of its end.
-    pub fn ended(kind: EndKind, mut job: Job) -> Job {
+impl ArchivedJob {
+    pub fn ended(kind: EndedState, mut job: Job) -> Job {
         job.state = match kind {
-            EndKind::Done => State::Done,
-            EndKind::Cancelled => State::Cancelled,
-            EndKind::Dead | EndKind::Expired | EndKind::Purged => State::Dead,
+            EndedState::Done => State::Done,
+            EndedState::Cancelled => State::Cancelled,
+            EndedState::Dead | EndedState::Expired | EndedState::Purged => State::Dead,
         };
         if !matches!(job.state, State::Dead) {
             job.reason = None;
@@ -207,8 +201,7 @@ impl ArchivedEnd {
 
 /// Names the first entries of an archive outbox. Entries are numbered without gaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EndsPart {
-    /// The number of the first one.
+pub struct OutboxPart {
     pub first: u64,
     /// How many they are.
     pub count: u64,
@@ -218,18 +211,17 @@ pub struct EndsPart {
 
 /// The first entries of an archive outbox.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TakenEnds {
-    /// Their names.
-    pub part: EndsPart,
+pub struct ArchiveEntries {
+    pub part: OutboxPart,
     /// The entries, `None` for one that cannot be read.
-    pub ends: Vec<Option<ArchivedEnd>>,
+    pub ends: Vec<Option<ArchivedJob>>,
 }
 
 /// The result of taking entries.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TakeEnds {
+pub enum TakeEntries {
     /// They are this caller's until its time has passed.
-    Taken(TakenEnds),
+    Taken(ArchiveEntries),
     /// Another archiver works on the shard. It has it for this long at most, unless it takes more.
     Busy(Duration),
 }

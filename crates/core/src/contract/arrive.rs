@@ -41,9 +41,9 @@ impl Submitted {
 /// | none, or its tombstone was evicted | `Created` | `Created` | `Created` |
 /// | delayed, ready | `Repeated` | `Conflict` | `Replaced`, `Postponed` |
 /// | reserved | `Repeated` | `Conflict` | `Reserved` |
-/// | dead | `Repeated` | `Conflict` | `Replaced`, `Postponed`: a new life |
-/// | done | `Repeated` | `Conflict` | `Created`: a new life |
-/// | cancelled | `Cancelled` | `Conflict` | `Created`: a new life |
+/// | dead | `Repeated` | `Conflict` | `Replaced`, `Postponed`: a new generation |
+/// | done | `Repeated` | `Conflict` | `Created`: a new generation |
+/// | cancelled | `Cancelled` | `Conflict` | `Created`: a new generation |
 ///
 /// `Update` is like `Refuse` for the same content. For other content it is like `Replace` if the job is delayed, ready or
 /// reserved, and a `Conflict` if the job has ended, dead jobs included.
@@ -52,11 +52,11 @@ impl Submitted {
 /// that submit. It is answered `Repeated` in any state of the job, or `Conflict` if its content is different.
 /// A store keeps only the last token of a job, and keeps it in the tombstone too.
 ///
-/// A job that is replaced or postponed gets content, delivery, URL and due time of the submit. Its life
+/// A job that is replaced or postponed gets content, delivery, URL and due time of the submit. Its generation
 /// continues if no attempt was made in it: then [`Job::created`] stays, and the limit of a postponement counts
-/// from there. Otherwise a new life begins: [`Job::created`] is now, but at least a millisecond after that of
-/// the former life, so that the two differ; failures, lost leases and the last failed attempt are cleared;
-/// attempt numbers continue. A lease of a former life settles nothing: it is
+/// from there. Otherwise a new generation begins: [`Job::created`] is now, but at least a millisecond after that of
+/// the former generation, so that the two differ; failures, lost leases and the last failed attempt are cleared;
+/// attempt numbers continue. A lease of a former generation settles nothing: it is
 /// [`Stale`](super::Settled::Stale), also for a late success and for a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitResult {

@@ -1,4 +1,4 @@
-//! The attempt log: the last attempts of a job, for people who ask why it is late or dead. No edge
+//! The attempt log: the last attempts of a job, for people who ask why it is late or dead. No transition
 //! depends on it: if an entry is lost, nothing else changes. How a log is packed is in `attempt_log`.
 
 use std::time::Duration;
@@ -40,12 +40,11 @@ pub struct Attempt {
 
 /// An attempt to be logged.
 #[derive(Clone, Debug)]
-pub struct Note {
+pub struct AttemptLogEntry {
     /// The job's place in its shard.
     pub locator: Locator,
     /// Which job of this key it was.
     pub proof: Proof,
-    /// The attempt.
     pub attempt: Attempt,
 }
 
@@ -60,7 +59,7 @@ pub enum Proof {
     Expired(LeaseId),
 }
 
-impl Note {
+impl AttemptLogEntry {
     /// An attempt under a lease, which gives it its number.
     pub fn of(lease: &Lease, attempt: Attempt) -> Self {
         let attempt = Attempt { number: lease.attempt, ..attempt };
@@ -86,7 +85,7 @@ impl Note {
 
 /// The result of logging attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noted {
+pub enum LogResult {
     /// The attempts are in the log.
     Kept,
     /// The store is nearly full, so the attempts were left out.

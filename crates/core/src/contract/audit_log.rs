@@ -40,19 +40,16 @@ impl AuditLogId {
         Self(of_time.chain(others).collect::<String>().into())
     }
 
-    /// The least id of a time.
     pub fn least_of(time: Timestamp) -> Self {
         Self::new(time, 0)
     }
 
-    /// Its time.
     pub fn time(&self) -> Timestamp {
         let value = |digit: u8| ALPHABET.iter().position(|b| *b == digit).unwrap_or(0) as u64;
         let digits = self.0.bytes().take(OF_TIME);
         Timestamp::from_millis(digits.fold(0, |time, digit| time << 5 | value(digit)))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -112,9 +109,7 @@ impl AuditLogOwner {
 /// An entry as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditLogRow {
-    /// Its id.
     pub id: AuditLogId,
-    /// Whose it is.
     pub owner: AuditLogOwner,
     /// What it says; at most [`MAX_AUDIT_LOG_ENTRY`] bytes.
     pub written: Box<str>,

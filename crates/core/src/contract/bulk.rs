@@ -134,7 +134,6 @@ impl BulkTarget {
 /// A bulk operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bulk {
-    /// Its id.
     pub id: BulkId,
     /// Which jobs it changes, and how.
     pub target: BulkTarget,
@@ -142,9 +141,7 @@ pub struct Bulk {
     pub rate: u32,
     /// When it began, by the store's clock.
     pub started: Timestamp,
-    /// When it ended.
     pub ended: Option<Timestamp>,
-    /// Its state.
     pub state: BulkState,
     /// How many jobs it has changed.
     pub changed: u64,

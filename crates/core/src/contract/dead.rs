@@ -19,7 +19,6 @@ pub const MAX_DEAD: usize = 500;
 /// Which dead jobs to find.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadFilter {
-    /// Their topic.
     pub topic: Topic,
     /// Only jobs with this reason.
     pub reason: Option<String>,
@@ -69,7 +68,6 @@ impl FromStr for DeadCursor {
 /// A dead job and when it died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadJob {
-    /// The job.
     pub job: Job,
     /// When it died, by the store's clock.
     pub died: Timestamp,

@@ -11,7 +11,6 @@ use crate::job::{TenantScope, Topic};
 pub const MAX_PAUSED_DESTINATIONS: u64 = 1000;
 /// The most of them that a tenant may have, and never more than half of what the others leave.
 pub const MAX_PAUSED_DESTINATIONS_OF_TENANT: u32 = 100;
-/// The most destinations of a page.
 pub const MAX_DESTINATION_PAGE: usize = 1000;
 /// How many lanes of a shard one step reads.
 pub const DESTINATION_STEP: usize = 1000;
@@ -51,9 +50,7 @@ impl DestinationCounts {
 /// Whose lanes to read.
 #[derive(Clone, Debug)]
 pub enum LaneSpan {
-    /// Those of a scope.
     Of(TenantScope),
-    /// Those of a topic.
     Topic(Topic),
 }
 
@@ -64,7 +61,6 @@ pub type DestinationPart = (Vec<(String, DestinationCounts)>, Option<Box<[u8]>>)
 /// Where a page of destinations begins: after an item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DestinationPlace {
-    /// The host.
     pub host: Box<str>,
     /// The port, or 0 for a pause of all ports.
     pub port: u16,

@@ -47,7 +47,7 @@ pub enum StoreError {
     Closed,
     /// The store has lost jobs that it had accepted, and takes no more until the loss is accepted. Nothing was done.
     #[error(
-        "the store has lost {0}; submits are refused until the loss is accepted with `ringback audit --accept-loss`"
+        "the store has lost {0}; submits are refused until the loss is accepted with `ringback check --accept-loss`"
     )]
     Lost(Loss),
     /// The store keeps data less safely than [`Options::durability`](super::Options::durability) asks. Jobs are
@@ -73,7 +73,6 @@ pub enum StoreError {
     /// accept the store: its certificate, or what it is at all. Nothing was done.
     #[error("the store does not accept this process, or cannot be trusted by it")]
     Unauthorized(#[source] Source),
-    /// The store refused the call.
     #[error("the store refused the call")]
     Refused(#[source] Source),
 }

@@ -1,6 +1,6 @@
-//! Events: what happens to jobs while somebody watches. The edges themselves emit them, so the events
+//! Events: what happens to jobs while somebody watches. The transitions themselves emit them, so the events
 //! of one job come in the order in which they happened. Nothing is stored: a listener that is not
-//! connected misses them, and no edge waits for a listener.
+//! connected misses them, and no transition waits for a listener.
 
 use std::time::Duration;
 
@@ -14,11 +14,8 @@ use crate::job::{JobKey, Tags};
 pub struct Event {
     /// When, by the store's clock.
     pub at: Timestamp,
-    /// The job.
     pub key: JobKey,
-    /// Its tags.
     pub tags: Tags,
-    /// What happened.
     pub kind: EventKind,
 }
 
@@ -33,18 +30,15 @@ pub struct Event {
 pub enum EventKind {
     /// The job was accepted. If it is due already, it is ready at once.
     Submitted {
-        /// When it is due.
         due: Timestamp,
     },
     /// The job became ready, because it was due or by a call.
     Promoted,
-    /// An attempt ended.
     Attempt(AttemptEnded),
     /// The job was delivered and has ended.
     Done,
     /// The job failed for good.
     Dead {
-        /// Why.
         reason: Box<str>,
     },
     /// The job was cancelled and has ended.

@@ -30,7 +30,6 @@ pub struct FailingDestination {
 /// How the text under a name changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingChange {
-    /// The name.
     pub name: String,
     /// The text that is there; `None` if there is none. Another text must not be replaced.
     pub before: Option<String>,
@@ -40,13 +39,13 @@ pub struct FailingChange {
 
 /// All failing destinations as a store has them, at one time.
 #[derive(Clone, Debug)]
-pub struct FailingBook {
+pub struct SharedFailing {
     now: Timestamp,
     /// The stored texts by name, and what they say. `None` if that is over, or cannot be read.
     entries: BTreeMap<String, (Option<String>, Option<Failures>)>,
 }
 
-impl FailingBook {
+impl SharedFailing {
     /// Reads the texts of a store.
     pub fn new(now: Timestamp, stored: impl IntoIterator<Item = (String, String)>) -> Self {
         let entries = stored.into_iter().map(|(name, text)| {
@@ -57,7 +56,6 @@ impl FailingBook {
         Self { now, entries: entries.collect() }
     }
 
-    /// Those of a scope that fail.
     pub fn destinations(&self, scope: &TenantScope) -> Vec<FailingDestination> {
         let read = |(name, (_, failing)): (&String, &(_, Option<Failures>))| {
             let (tenant, origin) = name.split_once(SEPARATOR)?;
@@ -164,8 +162,8 @@ mod tests {
 
     impl Texts {
         fn take(&mut self, now: u64, reports: &[DestinationReport]) {
-            let mut book = FailingBook::new(at(now), self.0.clone());
-            for FailingChange { name, before, after } in book.report(reports) {
+            let mut shared = SharedFailing::new(at(now), self.0.clone());
+            for FailingChange { name, before, after } in shared.report(reports) {
                 assert_eq!(self.0.get(&name), before.as_ref());
                 match after {
                     Some(after) => drop(self.0.insert(name, after)),
@@ -175,7 +173,7 @@ mod tests {
         }
 
         fn failing(&self, now: u64, scope: &TenantScope) -> Vec<FailingDestination> {
-            FailingBook::new(at(now), self.0.clone()).destinations(scope)
+            SharedFailing::new(at(now), self.0.clone()).destinations(scope)
         }
 
         /// The one failure of all tenants: since, last failure, attempts.

@@ -16,13 +16,10 @@ pub(super) const FAILING_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600
 /// How a destination fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
-    /// The first failure.
     since: Timestamp,
-    /// The last failure.
     last: Timestamp,
     /// Failed attempts since it began.
     attempts: u64,
-    /// The status of the last failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     /// Why there was no answer at the last failure.
@@ -39,12 +36,10 @@ impl Failures {
         Self { since: at, last: at, attempts: 1, status, error: error.map(Box::from), success: None }
     }
 
-    /// The first failure.
     pub const fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// The last failure.
     pub const fn last_at(&self) -> Timestamp {
         self.last
     }
@@ -94,9 +89,7 @@ pub struct DestinationReport {
     pub tenant: Option<Tenant>,
     /// The origin of their callback URLs.
     pub origin: Box<str>,
-    /// The failures.
     pub failures: Option<Failures>,
-    /// The last success.
     pub success: Option<Timestamp>,
 }
 

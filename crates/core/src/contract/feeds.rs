@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::bulk::WorkerId;
 use crate::clock::Timestamp;
 
-/// The longest lease of a feed.
 pub const MAX_FEED_LEASE: Duration = Duration::from_secs(60);
 /// How long a feed is kept that nobody loads.
 pub const FEED_RETENTION: Duration = Duration::from_secs(90 * 24 * 60 * 60);
@@ -27,7 +26,6 @@ pub struct FeedName(String);
 pub struct InvalidFeedName;
 
 impl FeedName {
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -64,7 +62,6 @@ pub struct FeedPosition {
 /// A process that works on a feed, and what it wants of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedHold {
-    /// The process.
     pub worker: WorkerId,
     /// For how long the feed is its own; zero gives it back. At most [`MAX_FEED_LEASE`].
     pub lasts: Duration,
@@ -75,7 +72,6 @@ pub struct FeedHold {
 /// The answer to a [`FeedHold`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedLease {
-    /// The process has the feed.
     Held(StoredFeed),
     /// It has none, as it wanted or because another process has it: for so long, unless that one keeps it. Nothing else was
     /// changed.

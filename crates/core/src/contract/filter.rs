@@ -16,7 +16,6 @@ pub const MAX_ERROR_TEXT: usize = 128;
 pub struct TimeRange {
     /// This time or later.
     after: Option<Timestamp>,
-    /// Before this time.
     before: Option<Timestamp>,
 }
 
@@ -26,7 +25,6 @@ impl TimeRange {
         Self { after, before }
     }
 
-    /// The first time of the range.
     pub const fn after(&self) -> Option<Timestamp> {
         self.after
     }
@@ -61,7 +59,6 @@ impl TimeRange {
 /// found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
-    /// Whose jobs.
     pub scope: TenantScope,
     /// Only jobs of these topics; empty for all. For a caller that may see only these.
     pub among: Vec<Topic>,
@@ -143,7 +140,6 @@ impl Filter {
 pub enum FilterIndex<'a> {
     /// The jobs with a tag, of a tenant or of those without one.
     Tag(Option<&'a Tenant>, &'a str),
-    /// The dead jobs.
     Dead,
 }
 

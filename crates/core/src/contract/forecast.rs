@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The shortest slot.
 pub const MIN_FORECAST_SLOT: Duration = Duration::from_secs(60);
-/// The longest slot.
 pub const MAX_FORECAST_SLOT: Duration = Duration::from_secs(86_400);
 /// How far ahead a forecast looks at most.
 pub const MAX_FORECAST: Duration = Duration::from_secs(31 * 86_400);
-/// The most slots of a forecast.
 pub const MAX_FORECAST_SLOTS: usize = 1000;
 
 /// The slots of a forecast, one after the other. Times are in ms.
@@ -76,7 +73,6 @@ pub struct ForecastPart {
 /// How many jobs come due when.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forecast {
-    /// The jobs of each slot.
     pub slots: Vec<SlotJobs>,
     /// Jobs that are due already and wait to be delivered.
     pub ready: u64,

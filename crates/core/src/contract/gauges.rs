@@ -44,7 +44,6 @@ impl JobGauge {
 /// The archive outbox of a shard, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveGauge {
-    /// Its entries.
     pub pending: u64,
     /// How many bytes they take.
     pub bytes: u64,
@@ -59,13 +58,11 @@ pub struct ArchiveGauge {
 /// The gauges of one shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardGauges {
-    /// All its jobs, by its ledger.
     pub all: JobGauge,
     /// Its missing jobs, by its ledger.
     pub missing: u64,
     /// Tombstones that were evicted before they had been kept for as long as they should, by its ledger.
     pub evicted_early: u64,
-    /// Its archive outbox.
     pub archive: ArchiveGauge,
     /// The jobs of the topics that were asked for, in their order. Done and cancelled jobs are counted
     /// since the topic became known, as in [`TopicCounts`](super::TopicCounts).

@@ -50,7 +50,6 @@ pub struct LeaseGrant {
     pub receipt: Receipt,
     /// When the lease runs out, by the local clock and never later than in the store.
     pub deadline: Instant,
-    /// The store's clock.
     pub clock: StoreClock,
     /// What a settle on Redis needs of the job's record.
     pub hint: SettleHint,
@@ -64,7 +63,6 @@ pub struct Lease {
     grant: LeaseGrant,
     response: Option<(u16, u32)>,
     success: Option<Box<Success>>,
-    /// The job's key.
     pub key: JobKey,
     /// What to deliver, and how.
     pub delivery: Delivery,
@@ -137,7 +135,6 @@ impl Lease {
         self.grant.deadline
     }
 
-    /// The store's clock.
     pub const fn clock(&self) -> StoreClock {
         self.grant.clock
     }
@@ -182,7 +179,7 @@ pub enum Renewed {
 
 /// The result of settling one lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum SettleResult {
     /// The outcome took effect.
     Applied,
     /// The same outcome had taken effect before.

@@ -1,4 +1,4 @@
-//! Edges that a caller takes for a single job by its key: cancel, reschedule, run, revive and purge.
+//! Transitions that a caller takes for a single job by its key: cancel, reschedule, run, revive and purge.
 
 use crate::job::{Due, Job};
 pub use crate::token::Token;

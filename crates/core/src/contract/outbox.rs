@@ -1,4 +1,4 @@
-//! The outbox: jobs that died or are done, and whose notices are not published yet. The edge that ends a
+//! The outbox: jobs that died or are done, and whose notices are not published yet. The transition that ends a
 //! job writes an entry in the same step: for each death, and for a success where somebody wants to know of
 //! it. A carrier reads the entries, submits a notice for each, and acknowledges them. An entry lies in the
 //! shard of the job and has all that the notice needs.
@@ -19,7 +19,6 @@ pub const MAX_OUTBOX_BYTES: usize = 256 * 1024;
 /// The topics of notices: of jobs that died, and of jobs that are done. A job of these topics gets no notice.
 pub const NOTICE_TOPICS: [&str; 2] = ["ringback.on-dead", "ringback.on-done"];
 
-/// Whether this is a topic of notices.
 pub fn is_notice_topic(topic: &Topic) -> bool {
     NOTICE_TOPICS.contains(&topic.name())
 }
@@ -27,19 +26,15 @@ pub fn is_notice_topic(topic: &Topic) -> bool {
 /// A job at the time it died or was done, with all that its notice needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedJob {
-    /// The job.
     pub job: Job,
     /// How the receiver answered, if the job is done; `None` if it is dead.
     pub success: Option<Success>,
-    /// When it ended.
     pub at: Timestamp,
     /// When it came to this store. Later than its creation if it was imported.
     pub arrived: Timestamp,
     /// The URL for the notice that the job itself brought.
     pub url: Option<Callback>,
-    /// The job's context.
     pub context: Context,
-    /// The trace that the job belongs to.
     pub trace: Option<Trace>,
 }
 
@@ -65,7 +60,6 @@ impl EndedJob {
 /// The answer of a receiver that has accepted a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Success {
-    /// Its status.
     pub status: u16,
     /// The start of its body, at most [`MAX_ANSWER`](super::MAX_ANSWER) bytes.
     pub answer: Bytes,

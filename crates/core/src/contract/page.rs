@@ -12,22 +12,21 @@ pub const MAX_PAGE: usize = 1000;
 /// pages, whatever moves meanwhile. A job that comes or ends meanwhile may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The shard.
     pub shard: u16,
     /// The position in the shard, as the backend counts.
     pub at: u64,
     /// Identifies the start of the server. After a restart the position is not valid any more.
-    pub life: u32,
+    pub generation: u32,
 }
 
 impl Cursor {
     /// The position before all jobs. The start of a shard stays valid after a restart.
-    pub const START: Self = Self { shard: 0, at: 0, life: 0 };
+    pub const START: Self = Self { shard: 0, at: 0, generation: 0 };
 }
 
 impl Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}-{:x}-{:x}", self.shard, self.at, self.life)
+        write!(f, "{:x}-{:x}-{:x}", self.shard, self.at, self.generation)
     }
 }
 
@@ -41,12 +40,12 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts: Vec<_> = text.splitn(4, '-').collect();
-        let [shard, at, life] = parts[..] else { return Err(InvalidCursor) };
+        let [shard, at, generation] = parts[..] else { return Err(InvalidCursor) };
         // The parser of numbers would take a sign too.
         let number = |part: &str| u64::from_str_radix(part, 16).ok().filter(|_| !part.starts_with('+'));
         let parse = || {
-            let (shard, life) = (number(shard)?.try_into().ok()?, number(life)?.try_into().ok()?);
-            Some(Self { shard, at: number(at)?, life })
+            let (shard, generation) = (number(shard)?.try_into().ok()?, number(generation)?.try_into().ok()?);
+            Some(Self { shard, at: number(at)?, generation })
         };
         parse().ok_or(InvalidCursor)
     }
@@ -66,7 +65,6 @@ pub struct Page<T> {
 /// A job that has not ended, and where it is delivered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedJob {
-    /// The job.
     pub job: Job,
     /// Scheme and authority of its callback; empty for a pull job.
     pub origin: Box<str>,
@@ -75,7 +73,6 @@ pub struct ListedJob {
 /// A job that has not ended, with everything that is stored of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredJob {
-    /// The job.
     pub job: Job,
     /// What to deliver, and how.
     pub delivery: Delivery,
@@ -98,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_as_it_is_written() {
-        let cursor = Cursor { shard: 3, at: u64::MAX, life: 0xdead_beef };
+        let cursor = Cursor { shard: 3, at: u64::MAX, generation: 0xdead_beef };
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
     }
 

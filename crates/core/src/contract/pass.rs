@@ -62,7 +62,6 @@ pub struct ExpiredLease {
 /// The result of a recover.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recovered {
-    /// The pass.
     pub pass: Pass,
     /// Pull jobs that the caller has to settle with `Store::settle_expired`. They are returned again
     /// until somebody has done so.

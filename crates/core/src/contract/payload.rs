@@ -1,5 +1,5 @@
 //! The payload of a stored job, packed the same by both backends: path, headers, context, policy,
-//! trace and body. No edge looks into it.
+//! trace and body. No transition looks into it.
 //!
 //! Layout: the length of the meta part (2 bytes), the meta part, the body. The meta part is postcard,
 //! whose format is specified and stable.
@@ -89,9 +89,7 @@ pub struct NoticeParts {
     pub on_dead: Option<Callback>,
     /// Where to send the notice of its success, if the job says so.
     pub on_done: Option<Callback>,
-    /// The context.
     pub context: Context,
-    /// The trace.
     pub trace: Option<Trace>,
 }
 

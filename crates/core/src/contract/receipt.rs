@@ -32,7 +32,6 @@ pub struct Receipt {
     pub shard: Shard,
     /// The job's place in the shard.
     pub locator: Locator,
-    /// The lease.
     pub lease: LeaseId,
 }
 

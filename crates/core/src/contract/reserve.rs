@@ -1,4 +1,4 @@
-//! The reserve edge: what notifiers and consumers ask for, and the jobs they get. A consumer's jobs have no URL, and
+//! The reserve transition: what notifiers and consumers ask for, and the jobs they get. A consumer's jobs have no URL, and
 //! are settled by their receipts.
 
 use std::time::Duration;
@@ -62,7 +62,6 @@ pub struct Pull<'a> {
     pub caller: &'a str,
     /// Counts the caller's reserves of this shard. Repeating a number returns the same jobs again.
     pub sequence: u64,
-    /// The topic.
     pub topic: &'a Topic,
     /// The most jobs to reserve.
     pub limit: usize,
@@ -77,7 +76,6 @@ pub struct Pull<'a> {
 /// The result of a consumer's reserve.
 #[derive(Debug, Default)]
 pub struct Pulled {
-    /// The jobs.
     pub jobs: Vec<PulledJob>,
     /// Whether more jobs could be reserved now.
     pub more: bool,
@@ -88,9 +86,7 @@ pub struct Pulled {
 /// A job that a consumer has reserved.
 #[derive(Clone, Debug)]
 pub struct PulledJob {
-    /// Settles the job.
     pub receipt: Receipt,
-    /// The job's key.
     pub key: JobKey,
     /// The number of this attempt, from 1.
     pub attempt: u32,
@@ -120,7 +116,6 @@ pub struct RetryContext {
 /// Which leases a settle by receipt accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseCheck {
-    /// Every current lease.
     Current,
     /// Only leases that have run out.
     Expired,

@@ -22,7 +22,6 @@ pub const MAX_SCHEDULE_BYTES: usize = 1024 * 1024;
 /// A schedule as a store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleRow {
-    /// Its key.
     pub key: ScheduleKey,
     /// The topic of its jobs, which chooses its shard.
     pub topic: Topic,
@@ -37,7 +36,6 @@ pub struct ScheduleRow {
 }
 
 impl ScheduleRow {
-    /// The row of a schedule.
     pub fn new(key: ScheduleKey, version: u64, state: &ScheduleState) -> Self {
         let ScheduleState { schedule, progress: Progress { next, last, .. } } = state;
         let topic = schedule.job.topic.clone();
@@ -48,7 +46,6 @@ impl ScheduleRow {
         Self { key, topic, version, next: *next, former, packed: state.pack() }
     }
 
-    /// The key that chooses the shard.
     pub fn shard_key(&self) -> JobKey {
         self.key.in_topic(&self.topic)
     }
@@ -67,7 +64,6 @@ impl ScheduleRow {
 pub struct ScheduleChange {
     /// The version that it must have; `None` if there must be none of this key.
     pub expected: Option<u64>,
-    /// The schedule afterwards.
     pub row: ScheduleRow,
     /// The jobs to submit with the change, all in one lane.
     pub jobs: Vec<NewJob>,
@@ -87,7 +83,6 @@ pub enum ScheduleChanged {
 /// The result of adding a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleAdded {
-    /// It is added.
     Added,
     /// There is one with this key.
     Exists,
@@ -122,7 +117,6 @@ pub struct DueSchedules {
 /// A schedule whose time has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueSchedule {
-    /// The schedule.
     pub row: ScheduleRow,
     /// Whether the job that it waits for has not ended.
     pub is_overlapped: bool,

@@ -13,7 +13,6 @@ pub const MAX_SHARDS: u16 = 256;
 pub struct Shard(pub u16);
 
 impl Shard {
-    /// Its number.
     pub const fn number(self) -> u16 {
         self.0
     }

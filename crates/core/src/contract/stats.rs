@@ -50,7 +50,7 @@ impl FromStr for Profile {
 /// Jobs by state, and those that are in none any more. Done, cancelled and purged jobs are counted since the
 /// installation began. The API answers with them as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = StatesAnswer)]
+#[schema(as = StatesResponse)]
 pub struct StateCounts {
     /// Waiting for their due time.
     pub delayed: u64,
@@ -71,7 +71,6 @@ pub struct StateCounts {
 }
 
 impl StateCounts {
-    /// The count of a state.
     pub fn of(&mut self, state: State) -> &mut u64 {
         match state {
             State::Delayed => &mut self.delayed,
@@ -102,7 +101,6 @@ impl StateCounts {
 pub struct Stats {
     /// Jobs ever accepted.
     pub accepted: u64,
-    /// Jobs by state.
     pub states: StateCounts,
     /// Topics that had a job. On Redis at most the latest 10,000.
     pub topics: BTreeSet<String>,
@@ -112,7 +110,6 @@ pub struct Stats {
     pub evicted_early: u64,
     /// Dead-letter notices that are not published yet.
     pub pending_notices: u64,
-    /// The archive outbox.
     pub archive: ArchiveStatus,
 }
 

@@ -8,7 +8,6 @@ use crate::clock::Timestamp;
 use crate::job::{TenantLimits, TenantScope, Topic};
 use crate::policy::Metrics;
 
-/// The most topics of a page.
 pub const MAX_TOPIC_PAGE: usize = 1000;
 /// The most topics of a shard that have jobs or are paused. Each shard counts for itself, since a new
 /// job reaches only its own shard.
@@ -78,7 +77,6 @@ impl TopicCounts {
 /// What many topics have together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicTotals {
-    /// The topics.
     pub topics: HashSet<Topic>,
     /// The sum of their counts, without times.
     pub counts: TopicCounts,
@@ -95,7 +93,6 @@ impl TopicTotals {
 /// Which topics of a shard to read.
 #[derive(Clone, Debug)]
 pub enum TopicSpan {
-    /// A single topic.
     One(Topic),
     /// Those of a scope after this one, or from the first; at most this many.
     After(TenantScope, Option<Topic>, usize),
@@ -104,7 +101,6 @@ pub enum TopicSpan {
 /// The pauses that keep a job from being delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobPauses {
-    /// Its topic is paused.
     pub topic: bool,
     /// Its destination is paused, for all jobs or for those of its tenant.
     pub destination: bool,
@@ -115,7 +111,6 @@ pub struct JobPauses {
 pub enum TopicPresence {
     /// It has jobs that have not ended.
     Jobs,
-    /// It has none.
     NoJobs,
 }
 
@@ -134,16 +129,15 @@ pub type TopicShardPage = (Vec<(Topic, TopicCounts)>, bool);
 /// Topics sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicPage {
-    /// The topics.
     pub items: Vec<(Topic, TopicCounts)>,
     /// The topic after which the next page begins; `None` on the last page.
     pub next: Option<Topic>,
 }
 
-/// An entry of the policy book, of which every process has a copy: the policy of a topic under the text of the topic, or
+/// An entry of the shared configuration, of which every process has a copy: the policy of a topic under the text of the topic, or
 /// the key of a caller.
 #[derive(Clone, Copy, Debug)]
-pub struct BookEntry<'a> {
+pub struct ConfigEntry<'a> {
     /// What it is stored under.
     pub name: &'a str,
     /// Its JSON.

@@ -11,13 +11,11 @@ pub const MAX_CONTENTS: usize = 16 * 1024;
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contents {
-    /// A bearer token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bearer: Option<String>,
     /// A user and a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basic: Option<Basic>,
-    /// A client certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientCertificate>,
     /// Certificate authorities, in the PEM form (RFC 7468).
@@ -31,7 +29,6 @@ pub struct Contents {
 pub struct Basic {
     /// The user, without a colon.
     pub user: String,
-    /// The password.
     pub password: String,
 }
 
@@ -41,12 +38,10 @@ pub struct Basic {
 pub struct ClientCertificate {
     /// The certificate, and those between it and its authority.
     pub chain: String,
-    /// Its private key.
     pub key: String,
 }
 
 impl Contents {
-    /// What there is.
     pub fn kinds(&self) -> Vec<Kind> {
         let Self { bearer, basic, client, ca } = self;
         let found = [

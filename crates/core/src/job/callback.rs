@@ -37,7 +37,6 @@ pub const RESERVED_HEADERS: [&str; 12] = [
 /// Names that begin with one of these are reserved too.
 pub const RESERVED_PREFIXES: [&str; 2] = ["webhook-", "ringback-"];
 
-/// The `user-agent` of callbacks.
 pub const USER_AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
 
 /// Why a value was refused, and what is allowed.
@@ -46,7 +45,6 @@ pub const USER_AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
 pub struct Refused {
     /// What was wrong.
     pub detail: String,
-    /// What is allowed.
     pub allowed: &'static str,
 }
 
@@ -67,7 +65,6 @@ impl Callback {
     pub const ALLOWED: &'static str =
         "an absolute http or https URL of at most 2048 bytes, without credentials or fragment";
 
-    /// Parses a URL.
     pub fn parse(text: &str) -> Result<Self, Refused> {
         let no = |detail: &str| Err(refused(detail, Self::ALLOWED));
         if text.len() > MAX_URL {
@@ -124,7 +121,6 @@ impl Callback {
         &self.origin
     }
 
-    /// Path and query.
     pub fn path(&self) -> &str {
         &self.path
     }

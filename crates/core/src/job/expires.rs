@@ -13,7 +13,6 @@ use crate::duration::format_duration;
 pub enum Expires {
     /// So long after it was first due.
     After(Duration),
-    /// At this time.
     At(Timestamp),
 }
 

@@ -111,7 +111,6 @@ impl Tenant {
     /// What the stored text of a topic with a tenant begins with. It is greater than all that a name has.
     pub const MARK: char = '~';
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -198,7 +197,6 @@ impl JobId {
     /// The form of an id, for error messages.
     pub const ALLOWED: &'static str = "1 to 128 of A-Z a-z 0-9 . _ ~ : @ + = , -, and neither . nor ..";
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -246,7 +244,6 @@ impl fmt::Display for JobId {
 /// Identifies a job in an installation while the job or its tombstone exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JobKey {
-    /// The topic.
     pub topic: Topic,
     /// The id within the topic.
     pub id: JobId,

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "UPPERCASE")]
 #[strum(serialize_all = "UPPERCASE")]
 pub enum CallbackMethod {
-    /// The usual one.
     #[default]
     Post,
     /// Without a body.
@@ -22,7 +21,6 @@ pub enum CallbackMethod {
 }
 
 impl CallbackMethod {
-    /// What is allowed, for errors.
     pub const ALLOWED: &'static str = "POST, GET, PUT, PATCH or DELETE";
 
     /// Whether its requests have a body. That of others has no meaning that all servers share (RFC 9110, sections 9.3.1

@@ -71,7 +71,6 @@ impl Tags {
         self.as_str().split(' ').filter(|tag| !tag.is_empty())
     }
 
-    /// The tags as a list.
     pub fn to_vec(&self) -> Vec<String> {
         self.iter().map(ToOwned::to_owned).collect()
     }

@@ -17,7 +17,6 @@ pub struct SecretId(Box<str>);
 /// A secret of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSecret {
-    /// Its id.
     pub id: SecretId,
     /// The secret, sealed for [`StoredSecret::name`].
     pub sealed: Box<str>,
@@ -28,7 +27,6 @@ pub struct StoredSecret {
 }
 
 impl SecretId {
-    /// What is allowed, for errors.
     pub const ALLOWED: &'static str = "sec_ and letters or digits";
 
     /// The id of a new secret, from letters and digits that are unique.
@@ -36,7 +34,6 @@ impl SecretId {
         Self(format!("{PREFIX}{unique}").into())
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -25,7 +25,6 @@ impl ScheduleState {
         self.schedule = schedule;
     }
 
-    /// Pauses it.
     pub fn pause(&mut self, now: Timestamp) {
         if let Some(due) = self.overdue(now) {
             self.progress.missed += self.schedule.count(due, just_after(now));

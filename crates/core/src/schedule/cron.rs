@@ -60,7 +60,6 @@ impl Cron {
         &self.written
     }
 
-    /// The time zone.
     pub const fn zone(&self) -> &Zone {
         &self.zone
     }

@@ -18,7 +18,6 @@ impl ScheduleId {
     /// The form of an id, for error messages.
     pub const ALLOWED: &'static str = "1 to 96 of A-Z a-z 0-9 . _ -, and neither . nor ..";
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -85,7 +84,6 @@ impl ContentHash {
 pub struct ScheduleKey {
     /// Whose it is, if it belongs to a tenant.
     pub tenant: Option<Tenant>,
-    /// The id.
     pub id: ScheduleId,
 }
 

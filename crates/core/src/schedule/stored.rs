@@ -9,7 +9,6 @@ use crate::clock::millis;
 pub struct UnreadableSchedule;
 
 impl ScheduleState {
-    /// Packs it.
     pub fn pack(&self) -> Vec<u8> {
         postcard::to_stdvec(self).expect("plain data always serialises")
     }

@@ -35,7 +35,6 @@ fn at(schedule: Schedule, next: &str) -> ScheduleState {
     ScheduleState { schedule, progress: Progress { next: Some(time(next)), ..Progress::default() } }
 }
 
-/// A time of the table.
 fn of_table(text: &str) -> Timestamp {
     let part = |range: std::ops::Range<usize>| text.get(range).unwrap();
     time(&format!("{}-{}-{}T{}:{}:00Z", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13)))

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::archive::ArchiveAnswer;
+use super::archive::ArchiveResponse;
 use super::problem::Problem;
 use crate::clock::millis;
 use crate::contract::{JobPauses, StateCounts};
@@ -13,7 +13,7 @@ use crate::outcome::LastAttempt;
 
 /// A job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct JobAnswer {
+pub struct JobResponse {
     /// Its topic.
     pub topic: String,
     /// Its id.
@@ -32,7 +32,7 @@ pub struct JobAnswer {
     pub failures: u32,
     /// The last failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<LastAnswer>,
+    pub last: Option<LastResponse>,
     /// Why it is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -51,7 +51,7 @@ pub struct JobAnswer {
 /// A failed attempt: `status` if there was a response, `error` if there was none or its body was not the
 /// expected one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LastAnswer {
+pub struct LastResponse {
     /// When it was sent.
     #[schema(format = DateTime)]
     pub at: String,
@@ -65,7 +65,7 @@ pub struct LastAnswer {
     pub duration_ms: u64,
 }
 
-impl From<LastAttempt> for LastAnswer {
+impl From<LastAttempt> for LastResponse {
     fn from(last: LastAttempt) -> Self {
         Self {
             at: last.at.to_string(),
@@ -76,7 +76,7 @@ impl From<LastAttempt> for LastAnswer {
     }
 }
 
-impl From<Job> for JobAnswer {
+impl From<Job> for JobResponse {
     fn from(job: Job) -> Self {
         Self {
             topic: job.key.topic.to_string(),
@@ -86,7 +86,7 @@ impl From<Job> for JobAnswer {
             created_at: job.created.to_string(),
             attempts: job.attempts,
             failures: job.failures,
-            last: job.last.map(LastAnswer::from),
+            last: job.last.map(LastResponse::from),
             reason: job.reason,
             tags: job.tags.to_vec(),
             paused_by: Vec::new(),
@@ -95,7 +95,7 @@ impl From<Job> for JobAnswer {
     }
 }
 
-impl JobAnswer {
+impl JobResponse {
     /// The job with the pauses that hold it.
     #[must_use]
     pub fn with_pauses(self, JobPauses { topic, destination }: JobPauses) -> Self {
@@ -107,7 +107,7 @@ impl JobAnswer {
 
 /// The answer to a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct BatchAnswer {
+pub struct BatchResponse {
     /// How many items were accepted, new and repeated ones.
     pub accepted: usize,
     /// How many items were refused.
@@ -123,13 +123,13 @@ pub struct BatchResult {
     pub status: u16,
     /// The job, if it was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub job: Option<JobAnswer>,
+    pub job: Option<JobResponse>,
     /// The problem, if it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
 }
 
-impl From<Vec<BatchResult>> for BatchAnswer {
+impl From<Vec<BatchResult>> for BatchResponse {
     fn from(results: Vec<BatchResult>) -> Self {
         let accepted = results.iter().filter(|r| r.job.is_some()).count();
         Self { accepted, refused: results.len() - accepted, results }
@@ -138,7 +138,7 @@ impl From<Vec<BatchResult>> for BatchAnswer {
 
 /// The answer to a cancel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CancelAnswer {
+pub struct CancelResponse {
     /// The job's topic.
     pub topic: String,
     /// The job's id.
@@ -163,42 +163,42 @@ pub enum InFlight {
 
 /// The answer to GET /v1/stats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct StatsAnswer {
+pub struct StatsResponse {
     /// Jobs by state, and those that are in none any more. Done, cancelled and purged jobs are counted since the
     /// installation began.
     pub states: StateCounts,
     /// How many topics had a job or are paused; on Redis at most the 10,000 latest of each shard count.
     pub topics: u64,
     /// Lateness of deliveries over the last five minutes.
-    pub lateness_ms: LatenessAnswer,
+    pub lateness_ms: LatenessResponse,
     /// Tombstones of ended jobs.
-    pub tombstones: TombstonesAnswer,
+    pub tombstones: TombstonesResponse,
     /// Dead-letter notices that are not published yet.
-    pub outbox: OutboxAnswer,
+    pub outbox: OutboxResponse,
     /// The ends of jobs that wait for the archive; absent if there never was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub archive: Option<ArchiveAnswer>,
+    pub archive: Option<ArchiveResponse>,
     /// Where jobs are kept.
-    pub store: StoreAnswer,
+    pub store: StoreResponse,
 }
 
 /// Tombstones of ended jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TombstonesAnswer {
+pub struct TombstonesResponse {
     /// How many were evicted before their retention ended, because there was no room.
-    pub forgotten_early: u64,
+    pub tombstones_evicted_early: u64,
 }
 
 /// Dead-letter notices that are not published yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct OutboxAnswer {
+pub struct OutboxResponse {
     /// Dead letters that a carrier has not handled yet, whether or not they need a notice. 0 at rest.
     pub deaths: u64,
 }
 
 /// Lateness from due to sent, in milliseconds; null if nothing was sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct LatenessAnswer {
+pub struct LatenessResponse {
     /// The median.
     pub p50: Option<f64>,
     /// The 99th percentile.
@@ -209,7 +209,7 @@ pub struct LatenessAnswer {
 
 /// Where jobs are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StoreAnswer {
+pub struct StoreResponse {
     /// `redis`, `redis-sentinel`, `redis-cluster` or `embedded`.
     pub kind: String,
     /// How durable it is: `disk`, `everysec`, `memory` or `unknown`.
@@ -218,7 +218,7 @@ pub struct StoreAnswer {
     /// their own.
     pub layout: u64,
     /// How far its time is ahead of the clock of the API, in milliseconds, if that is more than a minute; negative if it is
-    /// behind. For an embedded store how far its last time was, while `ringback audit --accept-clock` is awaited.
+    /// behind. For an embedded store how far its last time was, while `ringback check --accept-clock` is awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead_ms: Option<i64>,
 }

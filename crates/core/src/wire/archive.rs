@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use utoipa::ToSchema;
 
-use crate::contract::{ArchiveStatus, EndKind};
+use crate::contract::{ArchiveStatus, EndedState};
 
-/// The ends of jobs that wait for the archive.
+/// The ended jobs that wait for the archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ArchiveAnswer {
-    /// Whether ends of jobs are put into the outbox. False once the archive was detached.
+pub struct ArchiveResponse {
+    /// Whether ended jobs are put into the outbox. False once the archive was detached.
     pub attached: bool,
-    /// Which ends are; what the policy of a topic keeps out of the archive is dropped later.
-    pub ends: Vec<String>,
+    /// Which ended jobs are; what the policy of a topic keeps out of the archive is dropped later.
+    pub states: Vec<String>,
     /// Whether with the bodies of jobs.
     pub bodies: bool,
-    /// How many ends wait.
+    /// How many ended jobs wait.
     pub pending: u64,
     /// How many bytes they take in the store.
     pub pending_bytes: u64,
@@ -29,21 +29,22 @@ pub struct ArchiveAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub oldest_at: Option<String>,
-    /// How many ends were dropped since the installation began, and are in no archive.
+    /// How many ended jobs were dropped since the installation began, and are in no archive.
     pub dropped: u64,
 }
 
-impl ArchiveAnswer {
+impl ArchiveResponse {
     /// The answer; `None` if there never was an archive.
     pub fn of(status: &ArchiveStatus) -> Option<Self> {
         let ArchiveStatus { settings, pending, bytes, bound, dropped, oldest, stalled } = *status;
         if settings.is_none() && pending == 0 && dropped == 0 {
             return None;
         }
-        let ends = EndKind::VARIANTS.iter().filter(|kind| settings.is_some_and(|set| set.ends.has(**kind)));
+        let ends =
+            EndedState::VARIANTS.iter().filter(|kind| settings.is_some_and(|set| set.ends.has(**kind)));
         Some(Self {
             attached: settings.is_some(),
-            ends: ends.map(ToString::to_string).collect(),
+            states: ends.map(ToString::to_string).collect(),
             bodies: settings.is_some_and(|settings| settings.with_bodies),
             pending,
             pending_bytes: bytes,
@@ -58,7 +59,7 @@ impl ArchiveAnswer {
 
 /// The answer to DELETE /v1/archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ArchiveDetachedAnswer {
-    /// How many ends were dropped.
+pub struct ArchiveDetachedResponse {
+    /// How many ended jobs were dropped.
     pub dropped: u64,
 }

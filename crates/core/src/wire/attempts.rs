@@ -10,15 +10,15 @@ use crate::contract::{Attempt, MAX_ANSWER};
 
 /// The last attempts of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AttemptsAnswer {
+pub struct AttemptsResponse {
     /// At most 20, the newest last.
-    pub items: Vec<AttemptAnswer>,
+    pub items: Vec<AttemptResponse>,
 }
 
 /// One attempt: `status` if there was a response, `error` if there was none or its body was not the
 /// expected one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AttemptAnswer {
+pub struct AttemptResponse {
     /// Its number, from 1. A missing number was not logged.
     pub attempt: u32,
     /// When it was sent; for a pull job when it was reserved.
@@ -42,7 +42,7 @@ pub struct AttemptAnswer {
     pub by: String,
 }
 
-impl From<Attempt> for AttemptAnswer {
+impl From<Attempt> for AttemptResponse {
     fn from(attempt: Attempt) -> Self {
         let (answer, answer_base64) = shown(&attempt.answer);
         Self {
@@ -82,7 +82,7 @@ fn text(start: &[u8]) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn answered(bytes: &[u8]) -> AttemptAnswer {
+    fn answered(bytes: &[u8]) -> AttemptResponse {
         Attempt { answer: bytes.to_vec().into(), ..Attempt::default() }.into()
     }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn absent_values_are_left_out() {
-        let json = serde_json::to_string(&AttemptAnswer::from(Attempt::default())).unwrap();
+        let json = serde_json::to_string(&AttemptResponse::from(Attempt::default())).unwrap();
         assert_eq!(json, r#"{"attempt":0,"at":"1970-01-01T00:00:00.000Z","duration_ms":0,"by":""}"#);
     }
 }

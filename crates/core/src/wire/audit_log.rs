@@ -71,9 +71,6 @@ pub struct AuditLogTarget {
     /// The name of a credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
-    /// The id of a revival.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revival: Option<String>,
     /// The id of a bulk operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<String>,
@@ -94,14 +91,13 @@ pub struct AuditLogTarget {
 impl AuditLogTarget {
     /// Takes the parts that another one has in place of its own.
     pub fn take(&mut self, other: Self) {
-        let Self { topic, id, schedule, secret, credential, revival, bulk, host, key, quota, tag } = other;
+        let Self { topic, id, schedule, secret, credential, bulk, host, key, quota, tag } = other;
         for (own, new) in [
             (&mut self.topic, topic),
             (&mut self.id, id),
             (&mut self.schedule, schedule),
             (&mut self.secret, secret),
             (&mut self.credential, credential),
-            (&mut self.revival, revival),
             (&mut self.bulk, bulk),
             (&mut self.host, host),
             (&mut self.key, key),
@@ -116,14 +112,13 @@ impl AuditLogTarget {
 
     /// The parts with their names.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let Self { topic, id, schedule, secret, credential, revival, bulk, host, key, quota, tag } = self;
+        let Self { topic, id, schedule, secret, credential, bulk, host, key, quota, tag } = self;
         let parts = [
             ("topic", topic),
             ("id", id),
             ("schedule", schedule),
             ("secret", secret),
             ("credential", credential),
-            ("revival", revival),
             ("bulk", bulk),
             ("host", host),
             ("key", key),
@@ -136,7 +131,7 @@ impl AuditLogTarget {
 
 /// A page of the audit log, the newest entries first. It may hold fewer than `limit` or none and still have a next page.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct AuditLogAnswer {
+pub struct AuditLogResponse {
     /// The entries.
     pub items: Vec<AuditLogEntry>,
     /// Where the next page begins; null on the last page.

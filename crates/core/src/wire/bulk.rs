@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::JobAnswer;
+use super::answer::JobResponse;
 use super::dead::{DEFAULT_RATE, rate};
 use super::fields::due::due;
 use super::fields::object::{Fields, Mistakes, open_or_empty, read};
 use super::fields::values::{object, parsed};
-use super::filter::{FilterAnswer, parse};
+use super::filter::{FilterResponse, parse};
 use super::problem::Problem;
 use crate::clock::{Timestamp, millis_up};
 use crate::contract::{Bulk, BulkAction, BulkTarget, BulkVerb, Filter, MAX_RATE};
@@ -114,13 +114,13 @@ fn action(verb: BulkVerb, fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mi
 
 /// The result of a dry run.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct DryRunAnswer {
+pub struct DryRunResponse {
     /// How many jobs the operation would change now.
     pub count: u64,
     /// Whether all jobs were looked at. If not, `count` is an estimate from those that were.
     pub exact: bool,
     /// Some of the jobs, at most 10.
-    pub examples: Vec<JobAnswer>,
+    pub examples: Vec<JobResponse>,
     /// How many jobs of the installation were looked at. Only the operator sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub examined: Option<u64>,
@@ -128,7 +128,7 @@ pub struct DryRunAnswer {
 
 /// A bulk operation and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct BulkAnswer {
+pub struct BulkResponse {
     /// Its id.
     pub id: String,
     /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
@@ -137,7 +137,7 @@ pub struct BulkAnswer {
     /// `cancel`, `run`, `revive`, `reschedule` or `purge`.
     pub action: String,
     /// Which jobs it changes, of those that were created before it began. Empty for all.
-    pub filter: FilterAnswer,
+    pub filter: FilterResponse,
     /// `running`, `done` or `stopped`.
     pub state: String,
     /// How many jobs it has changed so far. A reserved job counts once its cancel is requested.
@@ -151,11 +151,11 @@ pub struct BulkAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub ended_at: Option<String>,
-    /// Of a revival of a topic: only jobs that died at this time or later.
+    /// Of a revive of a topic: only jobs that died at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub died_after: Option<String>,
-    /// Of a revival of a topic: only jobs that died before this time.
+    /// Of a revive of a topic: only jobs that died before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub died_before: Option<String>,
@@ -168,17 +168,17 @@ pub struct BulkAnswer {
     pub at: Option<String>,
 }
 
-impl From<&Bulk> for BulkAnswer {
+impl From<&Bulk> for BulkResponse {
     fn from(bulk: &Bulk) -> Self {
         let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
         let (filter, action, died) = match &bulk.target {
-            BulkTarget::Jobs(filter, action) => (FilterAnswer::from(&**filter), *action, (None, None)),
+            BulkTarget::Jobs(filter, action) => (FilterResponse::from(&**filter), *action, (None, None)),
             BulkTarget::Dead(filter) => {
-                let answer = FilterAnswer {
+                let answer = FilterResponse {
                     topic: Some(filter.topic.to_string()),
                     state: Some(State::Dead.to_string()),
                     reason: filter.reason.clone(),
-                    ..FilterAnswer::default()
+                    ..FilterResponse::default()
                 };
                 (answer, BulkAction::Revive, (time(filter.after), time(filter.before)))
             }
@@ -208,9 +208,9 @@ impl From<&Bulk> for BulkAnswer {
 
 /// The running bulk operations, and those that ended within a day; the latest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct BulksAnswer {
+pub struct BulksResponse {
     /// The bulk operations.
-    pub items: Vec<BulkAnswer>,
+    pub items: Vec<BulkResponse>,
 }
 
 #[cfg(test)]
@@ -231,7 +231,7 @@ mod tests {
         let json = format!(r#"{{"filter":{filter},"rate":7,"dry_run":true}}"#);
         let asked = BulkAsk::parse(BulkVerb::Revive, json.as_bytes(), NOW).unwrap();
         assert_eq!((asked.action, asked.rate, asked.is_dry_run), (BulkAction::Revive, 7, true));
-        let shown = serde_json::to_string(&FilterAnswer::from(&asked.filter)).unwrap();
+        let shown = serde_json::to_string(&FilterResponse::from(&asked.filter)).unwrap();
         let written = filter.replace("H:8080", "h:8080").replace("Z\"", ".000Z\"");
         assert_eq!(shown, written);
     }

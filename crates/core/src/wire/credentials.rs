@@ -160,7 +160,7 @@ fn hidden(
 
 /// A credential, without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CredentialAnswer {
+pub struct CredentialResponse {
     /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
@@ -177,7 +177,7 @@ pub struct CredentialAnswer {
     pub created_at: String,
 }
 
-impl CredentialAnswer {
+impl CredentialResponse {
     /// The answer for a credential.
     pub fn new(key: &CredentialKey, credential: &Credential) -> Self {
         let Credential { to, kinds, created, sealed } = credential;
@@ -196,9 +196,9 @@ impl CredentialAnswer {
 
 /// The credentials of a tenant, by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CredentialsAnswer {
+pub struct CredentialsResponse {
     /// The credentials.
-    pub items: Vec<CredentialAnswer>,
+    pub items: Vec<CredentialResponse>,
 }
 
 /// A credential on its way to another installation: its name, and the request to put it.

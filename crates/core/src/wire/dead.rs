@@ -1,39 +1,39 @@
-//! Calls about dead jobs: their pages, purges of many, and redrives (calls that revive many).
+//! Calls about dead jobs: their pages, purges of many, and the call that revives many.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::JobAnswer;
-use super::effective::EffectiveAnswer;
+use super::answer::JobResponse;
+use super::effective::EffectiveResponse;
 use super::fields::due::time;
 use super::fields::object::{Fields, Mistakes, read, read_or_empty};
 use super::fields::values::{REASON, parsed, reason};
 use super::inspect::Inspection;
 use super::problem::Problem;
-use super::request::RequestAnswer;
+use super::request::RequestDetails;
 use crate::clock::Timestamp;
-use crate::contract::{Bulk, BulkTarget, MAX_RATE};
+use crate::contract::MAX_RATE;
 use crate::job::Job;
 
 /// A dead job, with its request if that was asked for.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct DeadJobAnswer {
+pub struct DeadJobResponse {
     /// The job.
     #[serde(flatten)]
-    pub job: JobAnswer,
+    pub job: JobResponse,
     /// When it died.
     #[schema(format = DateTime)]
     pub died_at: String,
     /// With `include=request`: the request of the job. Absent if the job ended while the page was
     /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<Box<RequestAnswer>>,
+    pub request: Option<Box<RequestDetails>>,
     /// With `include=request`: the settings of its next attempt, if it is revived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effective: Option<Box<EffectiveAnswer>>,
+    pub effective: Option<Box<EffectiveResponse>>,
 }
 
-impl DeadJobAnswer {
+impl DeadJobResponse {
     /// A job that died at this time, with its request if that is there.
     pub fn new(job: Job, died: Timestamp, inspection: Option<Inspection>) -> Self {
         let (request, effective) = Inspection::split(inspection);
@@ -43,26 +43,26 @@ impl DeadJobAnswer {
 
 /// A page of dead jobs, in the order of death. It may be empty although there are more pages.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct DeadPageAnswer {
+pub struct DeadPageResponse {
     /// The jobs.
-    pub items: Vec<DeadJobAnswer>,
+    pub items: Vec<DeadJobResponse>,
     /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }
 
 /// The result of purging many jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PurgeAnswer {
+pub struct PurgeResponse {
     /// How many jobs this call has removed.
     pub purged: u64,
     /// The cursor of the next call; null when all are gone. Opaque.
     pub next: Option<String>,
 }
 
-/// The rate of a redrive without one, in jobs a second.
+/// The rate of a bulk revive without one, in jobs a second.
 pub const DEFAULT_RATE: u32 = 100;
 
-/// The body of a redrive: which dead jobs of a topic to revive, and how fast.
+/// Which dead jobs of a topic to revive, and how fast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedriveAsk {
     /// Only jobs with this reason.
@@ -100,66 +100,6 @@ pub(super) fn rate(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<u32> 
     })
 }
 
-/// A call that revives many dead jobs, and its progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RevivalAnswer {
-    /// Its id.
-    pub id: String,
-    /// The topic.
-    pub topic: String,
-    /// `running`, `done` or `stopped`.
-    pub state: String,
-    /// How many jobs it has revived so far.
-    pub revived: u64,
-    /// How many jobs a second it may revive.
-    pub rate: u32,
-    /// When it began. It revives only jobs that were dead at that time.
-    #[schema(format = DateTime)]
-    pub started_at: String,
-    /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub ended_at: Option<String>,
-    /// Only jobs with this reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Only jobs that died at this time or later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub died_after: Option<String>,
-    /// Only jobs that died before this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub died_before: Option<String>,
-}
-
-impl RevivalAnswer {
-    /// The answer about a bulk operation that revives the dead jobs of a topic; `None` for another one.
-    pub fn of(bulk: &Bulk) -> Option<Self> {
-        let BulkTarget::Dead(filter) = &bulk.target else { return None };
-        let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
-        Some(Self {
-            id: bulk.id.to_string(),
-            topic: filter.topic.to_string(),
-            state: bulk.state.to_string(),
-            revived: bulk.changed,
-            rate: bulk.rate,
-            started_at: bulk.started.to_string(),
-            ended_at: time(bulk.ended),
-            reason: filter.reason.clone(),
-            died_after: time(filter.after),
-            died_before: time(filter.before),
-        })
-    }
-}
-
-/// The running redrives of a topic, and those that ended within a day; the latest first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RevivalsAnswer {
-    /// The redrives.
-    pub items: Vec<RevivalAnswer>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redrive_may_have_no_fields_or_all() {
+    fn a_bulk_revive_may_have_no_fields_or_all() {
         let all = RedriveAsk { reason: None, after: None, before: None, rate: 100 };
         for empty in ["", "  ", "{}", r#"{"reason":null,"rate":null}"#] {
             assert_eq!(RedriveAsk::parse(empty.as_bytes()), Ok(all.clone()), "{empty:?}");

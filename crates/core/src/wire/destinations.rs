@@ -12,7 +12,7 @@ use crate::job::TenantScope;
 
 /// An origin of callback URLs with its jobs, or a paused destination without jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct DestinationAnswer {
+pub struct DestinationResponse {
     /// The host, in lower case and ASCII; an IPv6 address is in brackets.
     pub host: String,
     /// The port, also where it is the scheme's own; null for a paused destination without jobs whose pause is for all
@@ -34,14 +34,14 @@ pub struct DestinationAnswer {
     /// operator for all tenants.
     pub pauses: Vec<String>,
     /// How it fails; null if it does not, as far as is known. Notifiers report it every five seconds.
-    pub failing: Option<FailingAnswer>,
+    pub failing: Option<FailingResponse>,
 }
 
 /// How callbacks to an origin fail: from the first failed attempt on, until one succeeds and none has failed for ten
 /// seconds, or until a week after the last attempt. An answer of 410 is not a failure of the destination. With the key of a
 /// tenant, these are the attempts for its jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FailingAnswer {
+pub struct FailingResponse {
     /// When the first of these attempts failed.
     #[schema(format = DateTime)]
     pub since: String,
@@ -58,16 +58,16 @@ pub struct FailingAnswer {
 
 /// A page of destinations, sorted by host, port and scheme.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct DestinationsAnswer {
+pub struct DestinationsResponse {
     /// The destinations.
-    pub items: Vec<DestinationAnswer>,
+    pub items: Vec<DestinationResponse>,
     /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }
 
 /// A destination that was paused or resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct DestinationPauseAnswer {
+pub struct DestinationPauseResponse {
     /// The host, in lower case and ASCII; an IPv6 address is in brackets.
     pub host: String,
     /// The port; null for all ports.
@@ -100,16 +100,16 @@ impl DestinationLine {
     }
 }
 
-impl DestinationsAnswer {
+impl DestinationsResponse {
     /// The page for a caller of this scope.
     pub fn new(page: &DestinationPage, scope: &TenantScope) -> Self {
-        let item = |(place, counts)| DestinationAnswer::new(place, counts, page, scope);
+        let item = |(place, counts)| DestinationResponse::new(place, counts, page, scope);
         let items = page.items.iter().map(item).collect();
         Self { items, next: page.next.as_ref().map(ToString::to_string) }
     }
 }
 
-impl DestinationAnswer {
+impl DestinationResponse {
     fn new(
         place: &DestinationPlace,
         counts: &DestinationCounts,
@@ -134,12 +134,12 @@ impl DestinationAnswer {
             dead: counts.dead,
             paused,
             pauses,
-            failing: page.failing.get(place).map(FailingAnswer::from),
+            failing: page.failing.get(place).map(FailingResponse::from),
         }
     }
 }
 
-impl From<&Failures> for FailingAnswer {
+impl From<&Failures> for FailingResponse {
     fn from(failures: &Failures) -> Self {
         Self {
             since: failures.since().to_string(),
@@ -151,7 +151,7 @@ impl From<&Failures> for FailingAnswer {
     }
 }
 
-impl DestinationPauseAnswer {
+impl DestinationPauseResponse {
     /// A destination with the pauses that there are now, for a caller of this scope.
     pub fn new<'a>(
         destination: &Destination,
@@ -230,7 +230,7 @@ mod tests {
         let (all, own) = (TenantScope::All, TenantScope::One(Some("t".parse().unwrap())));
         let pauses = [pause(&all, "a.example:443"), pause(&own, "a.example"), pause(&all, "b.example")];
         let found = |scope: &TenantScope, text: &str| {
-            let answer = DestinationPauseAnswer::new(&Destination::parse(text).unwrap(), &pauses, scope);
+            let answer = DestinationPauseResponse::new(&Destination::parse(text).unwrap(), &pauses, scope);
             (answer.paused, answer.pauses)
         };
         assert_eq!(found(&own, "a.example:443"), (true, vec!["a.example".to_owned()]));

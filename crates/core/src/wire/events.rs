@@ -11,7 +11,7 @@ use crate::contract::{AttemptEnded, Event, EventKind};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(example = json!({"topic": "pay.notify", "id": "order-1", "at": "2026-11-20T09:30:15.017Z",
     "attempt": 1, "outcome": "retry", "due_at": "2026-11-20T09:30:30.017Z", "status": 503, "duration_ms": 17}))]
-pub struct EventAnswer {
+pub struct EventResponse {
     /// The tenant whose job it is; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
@@ -50,7 +50,7 @@ pub struct EventAnswer {
     pub reason: Option<String>,
 }
 
-impl From<&Event> for EventAnswer {
+impl From<&Event> for EventResponse {
     fn from(event: &Event) -> Self {
         let (topic, id) = (event.key.topic.to_string(), event.key.id.to_string());
         let tenant = event.key.topic.tenant().map(|tenant| tenant.to_string());
@@ -65,7 +65,7 @@ impl From<&Event> for EventAnswer {
     }
 }
 
-impl EventAnswer {
+impl EventResponse {
     fn with(self, ended: &AttemptEnded) -> Self {
         Self {
             attempt: Some(ended.number),
@@ -91,7 +91,7 @@ mod tests {
     fn json(kind: EventKind) -> String {
         let key = JobKey { topic: "t".parse().unwrap(), id: "i".parse().unwrap() };
         let event = Event { at: Timestamp::from_millis(1), key, tags: Tags::default(), kind };
-        serde_json::to_string(&EventAnswer::from(&event)).unwrap()
+        serde_json::to_string(&EventResponse::from(&event)).unwrap()
     }
 
     #[test]

@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::answer::LastAnswer;
+use super::answer::LastResponse;
 use super::fields::entries::Entries;
-use super::request::{RequestAnswer, RetryAnswer};
+use super::request::{RequestDetails, RetryResponse};
 use crate::job::{ContentHash, Delivery, Job};
 
 /// A pending or dead job on its way to another installation. Absent fields are left out.
@@ -53,7 +53,7 @@ pub struct ExportLine {
     context: Entries,
     /// Its own retry policy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    retry: Option<RetryAnswer>,
+    retry: Option<RetryResponse>,
     /// Its own deadline per attempt, as a friendly duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<String>,
@@ -81,7 +81,7 @@ pub struct ExportLine {
     failures: u32,
     /// The last failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last: Option<LastAnswer>,
+    last: Option<LastResponse>,
     /// Why it is dead.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -95,9 +95,10 @@ pub struct ExportLine {
 impl ExportLine {
     /// The line of a job; `content` is the hash of its submit.
     pub fn new(job: Job, delivery: Delivery, content: ContentHash) -> Self {
-        let request = RequestAnswer::whole(delivery);
-        let RequestAnswer { url, method, body, body_base64, content_type, headers, context, .. } = request;
-        let RequestAnswer { retry, timeout, ttr, expires, tags, on_dead, on_done, traceparent, .. } = request;
+        let request = RequestDetails::whole(delivery);
+        let RequestDetails { url, method, body, body_base64, content_type, headers, context, .. } = request;
+        let RequestDetails { retry, timeout, ttr, expires, tags, on_dead, on_done, traceparent, .. } =
+            request;
         Self {
             tenant: job.key.topic.tenant().map(|tenant| tenant.to_string()),
             topic: job.key.topic.to_string(),
@@ -121,7 +122,7 @@ impl ExportLine {
             created_at: job.created.to_string(),
             attempts: job.attempts,
             failures: job.failures,
-            last: job.last.map(LastAnswer::from),
+            last: job.last.map(LastResponse::from),
             reason: job.reason,
             content: content.to_string(),
             traceparent,

@@ -8,12 +8,12 @@ use crate::contract::{Forecast, ForecastSlots};
 
 /// How many jobs come due when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ForecastAnswer {
+pub struct ForecastResponse {
     /// When the first slot begins. What was due before the request is in `ready`, not in the slot.
     #[schema(format = DateTime)]
     pub from: String,
     /// How long a slot is, in ms.
-    pub by_ms: u64,
+    pub slot_ms: u64,
     /// When the last slot ends.
     #[schema(format = DateTime)]
     pub until: String,
@@ -25,14 +25,14 @@ pub struct ForecastAnswer {
     /// fullest slot: the half-width of the widest 95 % confidence interval. Null if no sample was taken.
     pub error: Option<f64>,
     /// The slots, in order, also those without jobs.
-    pub slots: Vec<ForecastSlotAnswer>,
-    /// What was delivered lately.
-    pub lately: DeliveredLately,
+    pub slots: Vec<ForecastSlotResponse>,
+    /// What was delivered recently.
+    pub recent: RecentDeliveries,
 }
 
 /// A slot of a forecast.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ForecastSlotAnswer {
+pub struct ForecastSlotResponse {
     /// When it begins.
     #[schema(format = DateTime)]
     pub at: String,
@@ -44,15 +44,15 @@ pub struct ForecastSlotAnswer {
     pub schedules: u64,
 }
 
-/// What was delivered lately.
+/// What was delivered recently.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct DeliveredLately {
+pub struct RecentDeliveries {
     /// The most attempts of one of the last five minutes that are over, as the lateness counts them. Null for a part of
     /// the topics, since it is only counted for all together.
     pub per_minute_max: Option<u64>,
 }
 
-impl ForecastAnswer {
+impl ForecastResponse {
     /// The answer. `firings` is how often schedules fire in each slot; `is_cut` says that some were left out.
     pub fn new(
         forecast: &Forecast,
@@ -68,17 +68,17 @@ impl ForecastAnswer {
             let total = whole(found.jobs + found.retries);
             let jobs = whole(found.jobs).min(total);
             let schedules = firings.get(n).copied().unwrap_or(0);
-            ForecastSlotAnswer { at: time(slots.begin(n)), jobs, retries: total - jobs, schedules }
+            ForecastSlotResponse { at: time(slots.begin(n)), jobs, retries: total - jobs, schedules }
         };
         Self {
             from: time(slots.first),
-            by_ms: slots.length,
+            slot_ms: slots.length,
             until: time(slots.end()),
             ready: forecast.ready,
             exact: error.is_none() && !is_cut,
             error: error.map(|error| (error * 10_000.0).ceil() / 10_000.0),
             slots: forecast.slots.iter().enumerate().map(slot).collect(),
-            lately: DeliveredLately {
+            recent: RecentDeliveries {
                 per_minute_max: forecast.delivered.values().max().copied().filter(|_| is_of_all),
             },
         }

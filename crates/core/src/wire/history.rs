@@ -1,4 +1,4 @@
-//! Calls on the history, which are the ends of jobs that the archive has kept: pages of it, replays and erasures.
+//! Calls on the history, which are the ended jobs that the archive has kept: pages of it, replays and erasures.
 
 use std::net::Ipv6Addr;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use utoipa::ToSchema;
 
-use super::answer::LastAnswer;
-use super::attempts::AttemptAnswer;
+use super::answer::LastResponse;
+use super::attempts::AttemptResponse;
 use super::fields::due::time;
 use super::fields::object::{Fields, Mistakes, parse_text, read, read_or_empty};
 use super::fields::values::{REASON, object, parsed, reason};
 use super::problem::Problem;
-use super::request::RequestAnswer;
+use super::request::RequestDetails;
 use crate::clock::Timestamp;
-use crate::contract::EndKind;
+use crate::contract::EndedState;
 use crate::job::{JobId, Tags, Topic};
 
 /// The most jobs that a replay submits in a second.
@@ -26,7 +26,7 @@ pub const MAX_REPLAY_NAME: usize = 64;
 /// The most refusals in the answer to a replay.
 pub const MAX_REFUSALS: usize = 20;
 
-/// The form of a state of an end, for error messages.
+/// The form of a state of an ended job, for error messages.
 pub const END_STATES: &str =
     "done, dead, cancelled or purged; a job that has expired is dead with that reason";
 /// The form of a host, for error messages.
@@ -37,7 +37,7 @@ const IDS: &str = "new (the default) or same";
 const NAME: &str = "1 to 64 of A-Z a-z 0-9 . _ -";
 const FILTER: &str = "an object with topic, id, tag, state, reason, host, finished_after and finished_before, all of which may be left out";
 
-/// Which ends to find.
+/// Which ended jobs to find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryFilter {
     /// Only those of jobs of this topic.
@@ -58,9 +58,9 @@ pub struct HistoryFilter {
     pub before: Option<Timestamp>,
 }
 
-/// The state of an end with a name.
+/// The state of an ended job with a name.
 pub fn end_state(name: &str) -> Option<&'static str> {
-    EndKind::VARIANTS.iter().copied().map(EndKind::state).find(|state| *state == name)
+    EndedState::VARIANTS.iter().copied().map(EndedState::state).find(|state| *state == name)
 }
 
 /// A host as the history has it, in lower case; `None` if it is none.
@@ -110,7 +110,7 @@ pub enum ReplayIds {
 /// The body of a replay: which jobs to submit again, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayAsk {
-    /// Which ends to submit the jobs of.
+    /// Which ended jobs to submit again.
     pub filter: HistoryFilter,
     /// Jobs a second.
     pub rate: u32,
@@ -169,7 +169,7 @@ impl ReplayAsk {
     "first_due_at": "2026-11-20T09:30:15.001Z", "due_at": "2026-11-20T10:30:15.001Z", "attempts": 4, "failures": 4,
     "last": {"at": "2026-11-20T10:30:15.009Z", "status": 503, "duration_ms": 8},
     "url": "https://merchant.example/notify", "tags": ["customer:42"], "attempts_complete": true}))]
-pub struct EndAnswer {
+pub struct EndedJobResponse {
     /// The job's topic.
     pub topic: String,
     /// The job's id.
@@ -197,7 +197,7 @@ pub struct EndAnswer {
     pub failures: u32,
     /// The last failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<LastAnswer>,
+    pub last: Option<LastResponse>,
     /// The URL; absent for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -208,10 +208,10 @@ pub struct EndAnswer {
     pub attempts_complete: bool,
     /// With `include=attempts`: those that were logged, the newest last; at most 20.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log: Option<Vec<AttemptAnswer>>,
+    pub log: Option<Vec<AttemptResponse>>,
     /// With `include=request`: what was submitted. Absent if it could not be read when the job ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<Box<RequestAnswer>>,
+    pub request: Option<Box<RequestDetails>>,
     /// With `include=request`: whether the archive has the body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_body: Option<bool>,
@@ -219,16 +219,16 @@ pub struct EndAnswer {
 
 /// A page of the history.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct HistoryAnswer {
-    /// The ends, the newest first.
-    pub items: Vec<EndAnswer>,
+pub struct HistoryResponse {
+    /// The ended jobs, the newest first.
+    pub items: Vec<EndedJobResponse>,
     /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }
 
 /// The answer to a replay, which has submitted jobs for about a second.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReplayAnswer {
+pub struct ReplayResponse {
     /// How many jobs this call has submitted.
     pub submitted: u64,
     /// How many it left alone, because a job with this id is there already.
@@ -257,7 +257,7 @@ pub struct ReplayRefusal {
 
 /// The answer to an erasure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ErasureAnswer {
+pub struct ErasureResponse {
     /// How many ends this call has erased.
     pub erased: u64,
     /// Whether none is left. If not, call again.

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::JobAnswer;
-use super::effective::EffectiveAnswer;
-use super::request::RequestAnswer;
+use super::answer::JobResponse;
+use super::effective::EffectiveResponse;
+use super::request::RequestDetails;
 use crate::contract::ListedJob;
 use crate::destination::Origin;
 use crate::job::{Delivery, Job, Topic};
@@ -21,7 +21,7 @@ pub const INCLUDE_REQUEST: &str = "request";
 pub struct InspectedJob {
     /// The job.
     #[serde(flatten)]
-    pub job: JobAnswer,
+    pub job: JobResponse,
     /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
@@ -30,10 +30,10 @@ pub struct InspectedJob {
     pub host: Option<String>,
     /// With `include=request`: the request of the job. Absent once the job is done or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<Box<RequestAnswer>>,
+    pub request: Option<Box<RequestDetails>>,
     /// With `include=request`: the settings of the next attempt. Absent once the job is done or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effective: Option<Box<EffectiveAnswer>>,
+    pub effective: Option<Box<EffectiveResponse>>,
 }
 
 impl InspectedJob {
@@ -64,8 +64,8 @@ pub fn host_of(origin: &str) -> Option<String> {
 /// What `include=request` adds to a job.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    request: RequestAnswer,
-    effective: EffectiveAnswer,
+    request: RequestDetails,
+    effective: EffectiveResponse,
 }
 
 impl Inspection {
@@ -77,12 +77,12 @@ impl Inspection {
         policy: Option<&Policy>,
         retry: &InstallationRetry,
     ) -> Self {
-        let effective = EffectiveAnswer::new(topic, &delivery, policy, retry);
-        Self { request: RequestAnswer::masked(delivery), effective }
+        let effective = EffectiveResponse::new(topic, &delivery, policy, retry);
+        Self { request: RequestDetails::masked(delivery), effective }
     }
 
     /// Both parts as the fields of an answer.
-    pub(super) fn split(this: Option<Self>) -> (Option<Box<RequestAnswer>>, Option<Box<EffectiveAnswer>>) {
+    pub(super) fn split(this: Option<Self>) -> (Option<Box<RequestDetails>>, Option<Box<EffectiveResponse>>) {
         this.map(|Self { request, effective }| (Box::new(request), Box::new(effective))).unzip()
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     use crate::clock::Timestamp;
     use crate::job::{Body, Callback, Tags};
     use crate::state::State;
-    use crate::wire::DeadJobAnswer;
+    use crate::wire::DeadJobResponse;
 
     fn job() -> Job {
         Job {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_job_without_its_request_is_shown_as_ever() {
         let [plain, shown] = [
-            serde_json::to_string(&JobAnswer::from(job())),
+            serde_json::to_string(&JobResponse::from(job())),
             serde_json::to_string(&InspectedJob::from(job())),
         ];
         assert_eq!(plain.unwrap(), shown.unwrap());
@@ -141,8 +141,8 @@ mod tests {
         let back: InspectedJob = serde_json::from_str(&shown).unwrap();
         assert_eq!((back.job.reason.as_deref(), back.effective.unwrap().retry.max), (Some("gone"), 1));
         let died = Timestamp::from_millis(5);
-        let dead = DeadJobAnswer::new(job(), died, Some(inspection()));
-        let back: DeadJobAnswer = serde_json::from_str(&serde_json::to_string(&dead).unwrap()).unwrap();
+        let dead = DeadJobResponse::new(job(), died, Some(inspection()));
+        let back: DeadJobResponse = serde_json::from_str(&serde_json::to_string(&dead).unwrap()).unwrap();
         assert_eq!(back.died_at, died.to_string());
         assert_eq!(back.request.unwrap().body.unwrap().get(), "{\"a\":[1, 2]}");
     }

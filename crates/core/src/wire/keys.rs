@@ -96,7 +96,7 @@ fn topic_names(topics: &[Topic]) -> Vec<String> {
 
 /// A key, without the key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct KeyAnswer {
+pub struct KeyResponse {
     /// Its id.
     #[schema(example = "key_01KAR8Z6V5Q0M5W8C1T3N9X2YB")]
     pub id: String,
@@ -121,7 +121,7 @@ pub struct KeyAnswer {
     pub last_used_at: Option<String>,
 }
 
-impl From<&AccessKey> for KeyAnswer {
+impl From<&AccessKey> for KeyResponse {
     fn from(key: &AccessKey) -> Self {
         let AccessKey { id, grant, created, last_used, .. } = key;
         Self {
@@ -146,14 +146,14 @@ pub struct KeyCreated {
     pub key: String,
     /// What it allows.
     #[serde(flatten)]
-    pub about: KeyAnswer,
+    pub about: KeyResponse,
 }
 
 /// All keys, the newest one first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct KeysAnswer {
+pub struct KeysResponse {
     /// The keys.
-    pub items: Vec<KeyAnswer>,
+    pub items: Vec<KeyResponse>,
 }
 
 #[cfg(test)]

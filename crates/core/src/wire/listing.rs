@@ -16,7 +16,7 @@ pub const MAX_IMPORT_BYTES: usize = 16 * 1024 * 1024;
 
 /// A page of jobs. It may be empty although there are more pages.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PageAnswer {
+pub struct PageResponse {
     /// The jobs.
     pub items: Vec<InspectedJob>,
     /// The cursor of the next page; null on the last page. Opaque.
@@ -25,7 +25,7 @@ pub struct PageAnswer {
 
 /// The answer to an import. The counts add up to the lines that are not blank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ImportAnswer {
+pub struct ImportResponse {
     /// Lines that created a job.
     pub created: usize,
     /// Lines whose job existed already, with the same content. Nothing changed.
@@ -53,14 +53,14 @@ mod tests {
 
     #[test]
     fn the_last_page_has_no_next_cursor() {
-        let page = PageAnswer { items: Vec::new(), next: None };
+        let page = PageResponse { items: Vec::new(), next: None };
         assert_eq!(serde_json::to_string(&page).unwrap(), r#"{"items":[],"next":null}"#);
     }
 
     #[test]
     fn an_import_is_answered_with_counts_and_a_problem_per_refused_line() {
         let problem = Problem::new(http::StatusCode::CONFLICT, "another job");
-        let answer = ImportAnswer {
+        let answer = ImportResponse {
             created: 2,
             repeated: 1,
             refused: 1,
@@ -68,6 +68,6 @@ mod tests {
         };
         let json = r#"{"created":2,"repeated":1,"refused":1,"problems":[{"line":3,"status":409,"problem":{"type":"about:blank","status":409,"title":"Conflict","detail":"another job"}}]}"#;
         assert_eq!(serde_json::to_string(&answer).unwrap(), json);
-        assert_eq!(serde_json::from_str::<ImportAnswer>(json).unwrap(), answer);
+        assert_eq!(serde_json::from_str::<ImportResponse>(json).unwrap(), answer);
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
-use super::answer::JobAnswer;
+use super::answer::JobResponse;
 use super::attempts::shown;
 use super::fields::entries::Entries;
 use super::fields::object::{Fields, Mistakes};
@@ -52,10 +52,10 @@ pub struct NoticeBody {
 pub struct NoticeData {
     /// The job.
     #[serde(flatten)]
-    job: JobAnswer,
+    job: JobResponse,
     /// How its receiver answered. Only of a job that is done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<SuccessAnswer>,
+    response: Option<SuccessResponse>,
     /// Its context.
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     context: Entries,
@@ -63,7 +63,7 @@ pub struct NoticeData {
 
 /// The answer of a receiver that has accepted a job.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SuccessAnswer {
+pub struct SuccessResponse {
     /// Its status.
     status: u16,
     /// The first 1,024 bytes of its body, if they are text in UTF-8.
@@ -74,7 +74,7 @@ pub struct SuccessAnswer {
     answer_base64: Option<String>,
 }
 
-impl From<&Success> for SuccessAnswer {
+impl From<&Success> for SuccessResponse {
     fn from(success: &Success) -> Self {
         let (answer, answer_base64) = shown(&success.answer);
         Self { status: success.status, answer, answer_base64 }
@@ -84,7 +84,7 @@ impl From<&Success> for SuccessAnswer {
 impl NoticeBody {
     /// The body for a job that has ended.
     pub fn new(ended: &EndedJob) -> Self {
-        let response = ended.success.as_ref().map(SuccessAnswer::from);
+        let response = ended.success.as_ref().map(SuccessResponse::from);
         let context = ended.context.entries().into();
         let data = NoticeData { job: ended.job.clone().into(), response, context };
         Self { kind: KINDS[ended.kind()], timestamp: ended.at.to_string(), data }

@@ -22,7 +22,7 @@ pub use self::patch::{PolicyPatch, dropped_fields};
 use self::sealed::sealed_headers;
 pub use self::sealed::{opened_headers, secret_header_values, with_opened_headers, with_sealed_headers};
 pub use self::secrets::{
-    MAX_KEEP, NewSecret, SecretAnswer, SecretCreated, SecretsAnswer, brings_secrets, parse_new_secret,
+    MAX_KEEP, NewSecret, SecretCreated, SecretResponse, SecretsResponse, brings_secrets, parse_new_secret,
     with_secrets,
 };
 use self::secrets::{secrets, without_secrets};
@@ -168,7 +168,7 @@ fn written(fields: &Fields<'_>) -> Box<str> {
 
 /// A topic and its policy.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PolicyAnswer {
+pub struct PolicyResponse {
     /// The topic.
     pub topic: String,
     /// Its policy, each field as it was written, without its secrets, and with secret header values masked; `null` if it
@@ -180,7 +180,7 @@ pub struct PolicyAnswer {
     pub dropped: Vec<String>,
 }
 
-impl PolicyAnswer {
+impl PolicyResponse {
     /// The answer for a topic.
     pub fn new(topic: &Topic, policy: Option<&Policy>) -> Self {
         let shown = policy.and_then(|policy| RawValue::from_string(masked_policy(policy).into_owned()).ok());
@@ -190,7 +190,7 @@ impl PolicyAnswer {
 
 /// The result of deleting a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TopicDeleteAnswer {
+pub struct TopicDeleteResponse {
     /// The topic.
     pub topic: String,
     /// Its policy is deleted, and it has no jobs left.

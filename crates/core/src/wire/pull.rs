@@ -5,7 +5,7 @@ mod answer;
 use std::time::Duration;
 
 pub use self::answer::{
-    PulledAnswer, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, RenewAnswer, ReserveAnswer,
+    PulledResponse, ReceiptResponse, ReceiptResult, ReceiptsResponse, RenewResponse, ReserveResponse,
 };
 use super::fields::object::{read, read_or_empty};
 use super::fields::values::{delay, duration_within, error, parsed, reason, ttr};

@@ -43,7 +43,7 @@ pub fn parse_quota(json: &[u8]) -> Result<Quota, Problem> {
 
 /// The quota of a tenant, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct QuotaAnswer {
+pub struct QuotaResponse {
     /// The tenant; `*` for each tenant that has no quota of its own.
     pub tenant: String,
     /// How many jobs it may submit a second; null for any number.
@@ -62,7 +62,7 @@ pub struct QuotaAnswer {
     pub note: Option<String>,
 }
 
-impl QuotaAnswer {
+impl QuotaResponse {
     /// The quota of a tenant.
     pub fn new(of: &QuotaOf, quota: Quota) -> Self {
         let Quota { jobs_per_second, jobs, topics, lanes, body_bytes } = quota;
@@ -72,9 +72,9 @@ impl QuotaAnswer {
 
 /// All quotas, by tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct QuotasAnswer {
+pub struct QuotasResponse {
     /// The quotas.
-    pub items: Vec<QuotaAnswer>,
+    pub items: Vec<QuotaResponse>,
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
 /// The request of a job, without its due time. Fields that were left out are absent, but a `url` that
 /// came from the topic's policy is present.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct RequestAnswer {
+pub struct RequestDetails {
     /// The URL; absent for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -46,7 +46,7 @@ pub struct RequestAnswer {
     pub context: Entries,
     /// Its own retry policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<RetryAnswer>,
+    pub retry: Option<RetryResponse>,
     /// Its own deadline per attempt, as a friendly duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
@@ -70,7 +70,7 @@ pub struct RequestAnswer {
     pub traceparent: Option<String>,
 }
 
-impl RequestAnswer {
+impl RequestDetails {
     /// The request as it is shown: secret header values are masked.
     pub fn masked(mut delivery: Delivery) -> Self {
         delivery.headers = delivery.headers.masked();
@@ -91,7 +91,7 @@ impl RequestAnswer {
             content_type,
             headers: delivery.headers.entries().into(),
             context: delivery.context.entries().into(),
-            retry: delivery.retry.as_ref().map(RetryAnswer::of),
+            retry: delivery.retry.as_ref().map(RetryResponse::of),
             timeout,
             ttr,
             expires: delivery.expires.map(|expires| expires.to_string()),
@@ -144,7 +144,7 @@ fn one_line_of_json(body: &Body) -> Option<Box<RawValue>> {
 
 /// A retry policy as a submit writes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct RetryAnswer {
+pub struct RetryResponse {
     /// The delays, as friendly durations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays: Option<Vec<String>>,
@@ -159,7 +159,7 @@ pub struct RetryAnswer {
     pub jitter: Option<f32>,
 }
 
-impl RetryAnswer {
+impl RetryResponse {
     fn of(policy: &RetryPolicy) -> Self {
         if policy.delays().is_empty() {
             return Self { delays: None, preset: Some("none".to_owned()), max: None, jitter: None };
@@ -184,11 +184,11 @@ mod tests {
     use super::*;
     use crate::job::{Callback, Headers};
 
-    fn shown(body: Body) -> RequestAnswer {
+    fn shown(body: Body) -> RequestDetails {
         let callback = Callback::parse("https://m.example/notify").unwrap();
         let secret = vec![("X-Api-Key".to_owned(), "hunter2".to_owned()), ("x-a".to_owned(), "1".to_owned())];
         let headers = Headers::parse(secret).unwrap();
-        let answer = RequestAnswer::masked(Delivery { headers, ..Delivery::new(callback, body) });
+        let answer = RequestDetails::masked(Delivery { headers, ..Delivery::new(callback, body) });
         let text = serde_json::to_string(&answer).unwrap();
         assert!(!text.contains("hunter2"), "{text}");
         assert!(text.contains(r#""headers":{"x-api-key":"[masked by ringback]","x-a":"1"}"#), "{text}");

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use self::answer::{
-    FiringAnswer, ScheduleAnswer, ScheduleFields, ScheduleLine, ScheduledJobAnswer, SchedulesAnswer,
-    UpcomingAnswer,
+    FiringResponse, ScheduleFields, ScheduleLine, ScheduleResponse, ScheduledJobResponse, SchedulesResponse,
+    UpcomingResponse,
 };
 use self::timing::{Timing, after_1970, rule};
 use super::fields::due::local_time;

@@ -15,7 +15,7 @@ use crate::policy::Policy;
 
 /// A topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TopicAnswer {
+pub struct TopicResponse {
     /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
@@ -61,9 +61,9 @@ pub struct TopicStates {
 
 /// A page of topics, sorted by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TopicsAnswer {
+pub struct TopicsResponse {
     /// The topics.
-    pub items: Vec<TopicAnswer>,
+    pub items: Vec<TopicResponse>,
     /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }
@@ -100,7 +100,7 @@ impl fmt::Display for TopicLine {
     }
 }
 
-impl TopicAnswer {
+impl TopicResponse {
     /// The answer for a topic.
     pub fn new(topic: &Topic, counts: &TopicCounts, policy: Option<&Policy>) -> Self {
         let &TopicCounts { paused, delayed, ready, reserved, dead, done, cancelled, oldest_due, late } =

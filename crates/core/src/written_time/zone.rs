@@ -46,7 +46,6 @@ impl Zone {
         Self::named(text)
     }
 
-    /// The zone itself.
     pub(crate) const fn time_zone(&self) -> &TimeZone {
         &self.0
     }

@@ -27,7 +27,6 @@ const BLOCKS: [(u32, u32); 19] = [
     (0xf000_0000, 0xffff_ffff),
 ];
 
-/// Checks all addresses from `first` to `last`.
 fn check(first: u32, last: u32) {
     let mut blocks = BLOCKS.into_iter().skip_while(|(_, end)| *end < first);
     let mut block = blocks.next();

@@ -6,7 +6,6 @@ use super::Dialect;
 /// A part of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// Passed on as it is.
     Text(&'a str),
     /// A name behind a colon, with the colon.
     Parameter(&'a str),
@@ -19,7 +18,6 @@ enum Kind {
     Space,
     /// A literal, a number, a quoted name or a closing bracket: no value can follow.
     Operand,
-    /// A keyword or a name.
     Name,
     Other,
 }
@@ -33,7 +31,6 @@ enum Bracket {
     Square,
 }
 
-/// The tokens of a query.
 pub(super) fn tokens(dialect: Dialect, text: &str) -> impl Iterator<Item = Token<'_>> {
     let (mut rest, mut brackets, mut before) = (text, Vec::new(), (Kind::Other, ""));
     std::iter::from_fn(move || {

@@ -15,8 +15,8 @@ type Failure = Box<dyn Error + Sync + Send>;
 
 /// Reads all values of a row whose columns can be read.
 pub(super) fn read_row(row: &Row) -> Vec<Value> {
-    let value = |column| match row.try_get::<_, Read>(column) {
-        Ok(Read(value)) => value,
+    let value = |column| match row.try_get::<_, ReadValue>(column) {
+        Ok(ReadValue(value)) => value,
         Err(error) => {
             Value::Unreadable(error.source().map_or_else(|| error.to_string(), ToString::to_string))
         }
@@ -57,9 +57,9 @@ fn is_readable(ty: &Type) -> bool {
 }
 
 /// A value that was read.
-struct Read(Value);
+struct ReadValue(Value);
 
-impl<'a> FromSql<'a> for Read {
+impl<'a> FromSql<'a> for ReadValue {
     fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Failure> {
         Ok(Self(match *ty {
             Type::BOOL => Value::Bool(bool::from_sql(ty, raw)?),
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn read(ty: &Type, raw: &[u8]) -> Result<Value, String> {
-        Read::from_sql(ty, raw).map(|read| read.0).map_err(|error| error.to_string())
+        ReadValue::from_sql(ty, raw).map(|read| read.0).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -27,13 +27,13 @@ pub(crate) struct Sqlite {
 /// What the threads share that queries run on. One runs at a time.
 #[derive(Default)]
 struct Shared {
-    connection: Mutex<Option<Opened>>,
+    connection: Mutex<Option<OpenFile>>,
     /// Ends the query that runs.
     running: Mutex<Option<InterruptHandle>>,
 }
 
 /// An open file.
-struct Opened {
+struct OpenFile {
     connection: Connection,
     /// Its device and number. Another file may get its path.
     identity: (u64, u64),
@@ -104,7 +104,7 @@ fn message(error: &rusqlite::Error) -> String {
 }
 
 /// Opens a file, unless it is open and still what its path leads to.
-fn open<'a>(opened: &'a mut Option<Opened>, file: &Path) -> Result<&'a Connection, String> {
+fn open<'a>(opened: &'a mut Option<OpenFile>, file: &Path) -> Result<&'a Connection, String> {
     let found = std::fs::metadata(file).map_err(|error| error.to_string())?;
     let identity = (found.dev(), found.ino());
     opened.take_if(|opened| opened.identity != identity);
@@ -112,7 +112,7 @@ fn open<'a>(opened: &'a mut Option<Opened>, file: &Path) -> Result<&'a Connectio
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags)?;
         connection.busy_timeout(BUSY)?;
-        Ok(Opened { connection, identity })
+        Ok(OpenFile { connection, identity })
     };
     let current = match opened.take() {
         Some(current) => current,

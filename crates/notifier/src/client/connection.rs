@@ -22,7 +22,7 @@ use tower::Service as _;
 use super::causes;
 use super::connector::Connector;
 use super::error::PostError;
-use super::stream::{Known, Stream};
+use super::stream::{ConnectionInfo, Stream};
 
 /// A connection that is older takes no further request, so that a change of a receiver's addresses is followed.
 const OLDEST: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 512 * 1024;
 
 /// A connection that was just made.
-pub(super) enum Opened {
+pub(super) enum NewConnection {
     Http1(Http1),
     Http2(Http2),
 }
@@ -49,7 +49,7 @@ pub(super) struct Http1 {
     pub(super) sender: http1::SendRequest<Full<Bytes>>,
     /// The origin that it leads to.
     pub(super) name: Arc<str>,
-    pub(super) known: Known,
+    pub(super) known: ConnectionInfo,
     /// Whether it was kept for this attempt, so that the receiver may have closed it meanwhile.
     pub(super) was_kept: bool,
     _held: oneshot::Sender<Infallible>,
@@ -60,7 +60,7 @@ pub(super) struct Http2 {
     pub(super) sender: http2::SendRequest<Full<Bytes>>,
     /// The origin that it leads to.
     pub(super) name: Arc<str>,
-    pub(super) known: Known,
+    pub(super) known: ConnectionInfo,
     has_answered: AtomicBool,
     /// Whether it was made for an attempt that has found another one.
     pub(super) was_kept: bool,
@@ -83,7 +83,7 @@ pub(super) async fn open(
     uri: Uri,
     name: Arc<str>,
     changed: Arc<Notify>,
-) -> Result<Opened, PostError> {
+) -> Result<NewConnection, PostError> {
     let io = connector.call(uri).await.map_err(|error| error.kind)?;
     if io.inner().is_http2() {
         let known = io.inner().known().clone();
@@ -94,7 +94,7 @@ pub(super) async fn open(
         let serving = serve(connection, polled, Arc::clone(&streams));
         TokioExecutor::new().execute(while_held(dropped(left), serving));
         let load = Mutex::new(Load { streams: 0, since: Instant::now() });
-        return Ok(Opened::Http2(Http2 {
+        return Ok(NewConnection::Http2(Http2 {
             sender,
             name,
             known,
@@ -106,7 +106,7 @@ pub(super) async fn open(
             _held: held,
         }));
     }
-    Ok(Opened::Http1(http1(io, name).await?))
+    Ok(NewConnection::Http1(http1(io, name).await?))
 }
 
 async fn http1(io: TokioIo<Stream>, name: Arc<str>) -> Result<Http1, PostError> {

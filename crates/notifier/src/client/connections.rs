@@ -17,7 +17,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::connection::{Http1, Http2, Opened, SETTLES, open};
+use super::connection::{Http1, Http2, NewConnection, SETTLES, open};
 use super::connector::Connector;
 use super::error::PostError;
 use super::lent::{Lent, Used};
@@ -197,13 +197,13 @@ impl Shared {
     }
 
     /// Lends a connection that was just made for this attempt.
-    fn first(self: &Arc<Self>, opened: Opened) -> Lent {
+    fn first(self: &Arc<Self>, opened: NewConnection) -> Lent {
         let used = match opened {
-            Opened::Http1(one) => {
+            NewConnection::Http1(one) => {
                 self.with(&one.name, |origin| origin.streams = 1);
                 Used::Http1(one)
             }
-            Opened::Http2(one) => {
+            NewConnection::Http2(one) => {
                 one.begin_first();
                 let one = Arc::new(one);
                 self.with(&one.name, |origin| origin.http2.push(Arc::clone(&one)));
@@ -214,10 +214,10 @@ impl Shared {
     }
 
     /// Keeps a connection that was made for an attempt that has found another one.
-    fn keep(self: &Arc<Self>, opened: Opened) {
+    fn keep(self: &Arc<Self>, opened: NewConnection) {
         match opened {
-            Opened::Http1(one) => self.put(one),
-            Opened::Http2(mut one) => {
+            NewConnection::Http1(one) => self.put(one),
+            NewConnection::Http2(mut one) => {
                 one.was_kept = true;
                 self.with(&one.name.clone(), |origin| {
                     if origin.http2.is_empty() {
@@ -274,7 +274,7 @@ struct Place {
     shared: Arc<Shared>,
     name: Arc<str>,
     changed: Arc<Notify>,
-    making: Option<BoxFuture<'static, Result<Opened, PostError>>>,
+    making: Option<BoxFuture<'static, Result<NewConnection, PostError>>>,
     is_spare: bool,
 }
 
@@ -304,7 +304,7 @@ impl Place {
     }
 
     /// Waits for the connection that it makes; for ever if it makes none.
-    async fn made(&mut self) -> Result<Opened, PostError> {
+    async fn made(&mut self) -> Result<NewConnection, PostError> {
         match &mut self.making {
             Some(making) => making.await,
             None => pending().await,

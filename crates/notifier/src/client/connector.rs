@@ -19,7 +19,7 @@ use super::error::{PostError, is_out_of_resources};
 use super::gate::Gate;
 use super::metered::{MeteredStream, TooMuch};
 use super::race::{Connected, Failed, Race};
-use super::resolver::{Found, Resolver};
+use super::resolver::{Resolution, Resolver};
 use super::stream::Stream;
 use super::tls::{self, Tls, is_http2};
 use crate::credentials::Identity;
@@ -108,10 +108,10 @@ impl Parts {
             Ok(addresses)
         };
         let found = match host.parse() {
-            Ok(address) => Ok(Found { addresses: vec![address], later: None }),
+            Ok(address) => Ok(Resolution { addresses: vec![address], later: None }),
             Err(_) => self.resolver.find(host).await,
         };
-        let Found { addresses, later } = found.map_err(|kind| (kind, None))?;
+        let Resolution { addresses, later } = found.map_err(|kind| (kind, None))?;
         let addresses = judged(addresses).await.map_err(|kind| (kind, None))?;
         let later = later.map(async |later| judged(later.await?).await);
         let origin = origin(uri);

@@ -9,7 +9,6 @@ const OUT_OF_RESOURCES: [i32; 4] = [12, 23, 24, 105];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum PostError {
-    /// The timeout is over.
     Timeout,
     /// The address guard forbids the destination; nothing was sent.
     #[strum(serialize = "forbidden-address")]
@@ -26,7 +25,6 @@ pub(crate) enum PostError {
     NotTls,
     /// Both sides have no version of TLS in common.
     TlsVersion,
-    /// The certificate has expired.
     TlsExpired,
     /// The certificate is not valid yet, by the clock of this machine.
     TlsNotYetValid,
@@ -46,7 +44,6 @@ pub(crate) enum PostError {
     InterimFlood,
     /// Far more bytes than a head and the part of a body that is read.
     ResponseTooLarge,
-    /// The body is incomplete.
     Body,
     /// The connection broke.
     Broken,

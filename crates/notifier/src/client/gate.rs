@@ -40,7 +40,6 @@ impl Gate {
         judged.map_err(|why| self.refuse(&why, uri))
     }
 
-    /// Judges the addresses of a host.
     pub(super) fn judge_addresses(
         &self,
         uri: &Uri,

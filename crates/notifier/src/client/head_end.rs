@@ -11,7 +11,6 @@ pub(super) enum HeadEnd {
     InStatus,
     /// Within a later line.
     InLine,
-    /// A line has ended.
     AtLine,
 }
 

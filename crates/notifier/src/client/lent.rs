@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use super::causes;
 use super::connection::{Http1, Http2};
 use super::error::PostError;
-use super::stream::Known;
+use super::stream::ConnectionInfo;
 
 /// A connection for one attempt. Unless that is answered, no other attempt uses it: over HTTP/2 it may be dead.
 pub(super) struct Lent {
@@ -31,7 +31,7 @@ impl Lent {
         Self { used: Some(used), has_answered: false }
     }
 
-    pub(super) fn known(&self) -> Option<&Known> {
+    pub(super) fn known(&self) -> Option<&ConnectionInfo> {
         Some(match self.used.as_ref()? {
             Used::Http1(one) => &one.known,
             Used::Http2(one) => &one.known,

@@ -30,7 +30,6 @@ pub(super) type Failed = (PostError, Option<io::Error>);
 /// A connection that is to be made.
 pub(super) struct Race<'a> {
     pub(super) slow_calls: &'a SlowCalls,
-    /// For whom it is.
     pub(super) origin: &'a str,
     pub(super) port: u16,
 }

@@ -40,8 +40,7 @@ pub(super) struct Resolver {
 }
 
 /// The addresses of a name.
-pub(super) struct Found<'a> {
-    /// At least one.
+pub(super) struct Resolution<'a> {
     pub(super) addresses: Vec<IpAddr>,
     /// The addresses of the other family, if a name server has still not answered.
     pub(super) later: Option<Addresses<'a>>,
@@ -80,13 +79,13 @@ impl Resolver {
     }
 
     /// The addresses of a name, another one first each time, so that not all connections go to one of them.
-    pub(super) async fn find(&self, name: &str) -> Result<Found<'_>, PostError> {
+    pub(super) async fn find(&self, name: &str) -> Result<Resolution<'_>, PostError> {
         // A host of a URL is in ASCII, and may have underscores.
         let name = Name::from_ascii(name).map_err(|_| PostError::Dns)?;
         let in_file = self.in_file(&name);
         let mut found = match in_file.is_empty() {
             true => self.ask(&name).await?,
-            false => Found { addresses: in_file, later: None },
+            false => Resolution { addresses: in_file, later: None },
         };
         let first = self.lookups.fetch_add(1, Ordering::Relaxed) % found.addresses.len();
         found.addresses.rotate_left(first);
@@ -95,7 +94,7 @@ impl Resolver {
 
     /// All addresses of a name, however long one family takes.
     pub(super) async fn find_all(&self, name: &str) -> Result<Vec<IpAddr>, PostError> {
-        let Found { mut addresses, later } = self.find(name).await?;
+        let Resolution { mut addresses, later } = self.find(name).await?;
         if let Some(later) = later {
             addresses.extend(later.await.unwrap_or_default());
         }
@@ -112,7 +111,7 @@ impl Resolver {
     }
 
     /// Asks for a name as it is and with each domain of the search list, until one has addresses.
-    async fn ask(&self, name: &Name) -> Result<Found<'_>, PostError> {
+    async fn ask(&self, name: &Name) -> Result<Resolution<'_>, PostError> {
         let mut failed = PostError::Dns;
         for name in self.search.names(name) {
             match self.ask_both(&name).await {
@@ -124,7 +123,7 @@ impl Resolver {
     }
 
     /// Asks for both families of a name. One that has addresses does not wait for long for the other.
-    async fn ask_both(&self, name: &Name) -> Result<Found<'_>, PostError> {
+    async fn ask_both(&self, name: &Name) -> Result<Resolution<'_>, PostError> {
         let [four, six] = [RecordType::A, RecordType::AAAA].map(|kind| self.ask_for(name.clone(), kind));
         let (first, other) = select(four, six).await.factor_first();
         let mut other = other.into_inner();
@@ -132,7 +131,7 @@ impl Resolver {
             Ok(addresses) => addresses,
             Err(failed) => {
                 let addresses = other.await.map_err(|error| worse(failed, error))?;
-                return Ok(Found { addresses, later: None });
+                return Ok(Resolution { addresses, later: None });
             }
         };
         let later = match timeout(RESOLUTION_DELAY, &mut other).await {
@@ -142,7 +141,7 @@ impl Resolver {
             }
             Err(_elapsed) => Some(other),
         };
-        Ok(Found { addresses, later })
+        Ok(Resolution { addresses, later })
     }
 
     fn ask_for(&self, name: Name, kind: RecordType) -> Addresses<'_> {

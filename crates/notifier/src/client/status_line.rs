@@ -10,7 +10,6 @@ const LONGEST: usize = 32;
 /// The start of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// It is taken as it is.
     Usual,
     /// More of it must come first.
     Short,
@@ -18,7 +17,6 @@ pub(super) enum Start {
     Other(Vec<u8>),
 }
 
-/// Looks at the start of a response.
 pub(super) fn look(start: &[u8]) -> Start {
     if start.starts_with(USUAL) && start.get(USUAL.len()).is_some_and(u8::is_ascii_digit) {
         return Start::Usual;

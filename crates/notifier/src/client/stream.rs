@@ -19,7 +19,7 @@ use super::tls;
 
 /// What is known of a connection.
 #[derive(Clone)]
-pub(super) struct Known {
+pub(super) struct ConnectionInfo {
     pub(super) meter: Arc<Meter>,
     pub(super) peer: SocketAddr,
     received: Arc<AtomicU64>,
@@ -44,7 +44,7 @@ impl Head {
     }
 }
 
-impl Known {
+impl ConnectionInfo {
     fn of(stream: &MeteredStream) -> Self {
         Self {
             meter: Arc::clone(stream.meter()),
@@ -79,7 +79,7 @@ impl Known {
 /// A connection to a receiver.
 pub(super) struct Stream {
     kind: Kind,
-    known: Known,
+    known: ConnectionInfo,
     is_http2: bool,
     /// The start of a response, of which more must come first; afterwards what stands in its place.
     start: Vec<u8>,
@@ -109,7 +109,7 @@ macro_rules! inner {
 
 impl Stream {
     pub(super) fn plain(stream: MeteredStream) -> Self {
-        let known = Known::of(&stream);
+        let known = ConnectionInfo::of(&stream);
         Self {
             kind: Kind::Plain(stream),
             known,
@@ -120,12 +120,12 @@ impl Stream {
     }
 
     pub(super) fn tls(stream: TlsStream<MeteredStream>, is_http2: bool) -> Self {
-        let known = Known::of(stream.get_ref().0);
+        let known = ConnectionInfo::of(stream.get_ref().0);
         let kind = Kind::Tls(Box::new(stream));
         Self { kind, known, is_http2, start: Vec::new(), head_end: HeadEnd::Behind }
     }
 
-    pub(super) const fn known(&self) -> &Known {
+    pub(super) const fn known(&self) -> &ConnectionInfo {
         &self.known
     }
 

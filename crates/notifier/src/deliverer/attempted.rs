@@ -12,7 +12,6 @@ use crate::client::{PostError, PostResponse};
 
 /// How an attempt ended.
 pub(super) enum Ending {
-    /// With a response, or with an error instead of one.
     Answered(Result<PostResponse, PostError>),
     /// The job had expired, so nothing was sent.
     Expired,
@@ -29,7 +28,6 @@ pub(super) struct KeptAnswers {
     pub(super) logging: Logging,
     /// Whether somebody wants to know of a success.
     is_noted: bool,
-    /// The number of the attempt.
     attempt: u32,
 }
 

@@ -49,7 +49,6 @@ impl FailureBudgets {
             .any(|(name, other)| name != tenant && now.saturating_duration_since(other.seen) < ACTIVE)
     }
 
-    /// The budget of a tenant that has a callback now.
     fn budget(&mut self, tenant: &str, now: Instant) -> &mut Budget {
         // Most are known: no name is copied for them.
         if !self.tenants.contains_key(tenant) {
@@ -101,7 +100,6 @@ impl FailureBudgets {
         self.change_requested(limits, usize::saturating_add);
     }
 
-    /// It was answered.
     pub(super) fn answered(&mut self, limits: &[(String, usize)]) {
         self.change_requested(limits, usize::saturating_sub);
     }
@@ -114,7 +112,6 @@ impl FailureBudgets {
         }
     }
 
-    /// Whether a lane of a tenant is closed, or all of its lanes.
     pub(super) fn is_closed(&self, tenant: &str, lane: Option<&str>) -> bool {
         self.tenants.get(tenant).is_some_and(|budget| {
             if budget.counts_begun() {

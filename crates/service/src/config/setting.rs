@@ -25,17 +25,17 @@ pub const ALL_NAMES: &[&str] = &[
     "RETRY_MAX_AGE",
     "LOCK_TTL",
     "LEASE_MARGIN",
-    "DRAIN",
+    "SHUTDOWN_TIMEOUT",
     "DRAIN_DELAY",
     "KEEP_DONE",
     "KEEP_DONE_MIB",
     "KEEP_DEAD",
-    "ATTEMPTS",
+    "ATTEMPT_LOG",
     "KEEP_ATTEMPTS",
     "KEEP_ATTEMPTS_MIB",
     "KEEP_FREE_MIB",
     "ARCHIVE",
-    "ARCHIVE_ENDS",
+    "ARCHIVE_STATES",
     "ARCHIVE_BODIES",
     "ARCHIVE_KEEP",
     "ARCHIVE_OUTBOX_MIB",
@@ -59,7 +59,7 @@ pub const ALL_NAMES: &[&str] = &[
     "EGRESS_HOSTS",
     "EGRESS_PORTS",
     "ROOT_KEY",
-    "HOSTS",
+    "ALLOWED_HOSTS",
     "INSECURE",
     "KEY",
     "TENANT",
@@ -137,7 +137,6 @@ impl Setting {
         (self.exposure == Exposure::Shown).then(flag)
     }
 
-    /// Its value as it may be shown.
     pub(crate) fn shown(&self, value: &str) -> String {
         match self.exposure {
             Exposure::Shown => without_secrets(self.name, value),

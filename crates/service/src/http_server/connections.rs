@@ -72,12 +72,12 @@ pub(super) struct Accepted {
     pub(super) peer: Peer,
     /// How long it waits until it is served.
     pub(super) wait: Duration,
-    pub(super) held: Held,
+    pub(super) held: ConnectionPermits,
 }
 
 /// What a connection holds until it ends.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct ConnectionPermits {
     _waited_for: Option<OwnedSemaphorePermit>,
     _permit: Option<Permit>,
 }
@@ -151,14 +151,14 @@ impl Connections {
             Limit::Waiting(permits) => {
                 let permit = Arc::clone(permits).acquire_owned().await.expect("it is never closed");
                 let (stream, address) = listener.accept().await?;
-                let held = Held { _waited_for: Some(permit), _permit: None };
+                let held = ConnectionPermits { _waited_for: Some(permit), _permit: None };
                 Ok(Some(Accepted { stream, peer: Peer::of(address.ip()), wait: Duration::ZERO, held }))
             }
             Limit::Fair(fair) => {
                 let (stream, address) = listener.accept().await?;
                 let peer = Peer::of(address.ip());
                 if let Ok(permit) = fair.connections.take(peer) {
-                    let held = Held { _waited_for: None, _permit: Some(permit) };
+                    let held = ConnectionPermits { _waited_for: None, _permit: Some(permit) };
                     let wait = fair.pace.as_ref().map_or(Duration::ZERO, |pace| {
                         pace.lock().unwrap_or_else(PoisonError::into_inner).wait(peer, Instant::now())
                     });

@@ -20,7 +20,6 @@ const IPV6_NETWORK: u32 = 64;
 pub struct Peer(IpAddr);
 
 impl Peer {
-    /// The peer at an address.
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
@@ -58,7 +57,6 @@ impl<S: Sync> FromRequestParts<S> for Peer {
 /// Who holds permits: a peer, or whoever calls under a name, from any address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// An address.
     Peer(Peer),
     /// A name, such as that of a tenant.
     Name(Box<str>),
@@ -78,11 +76,11 @@ pub struct FairLimiter(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     limit: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<Usage>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Usage {
     all: usize,
     by_holder: HashMap<Holder, usize>,
 }
@@ -90,7 +88,6 @@ struct Taken {
 /// Why a permit was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPermit {
-    /// All are taken.
     AllTaken,
     /// The holder has this many, and may not have more.
     HolderHas(usize),
@@ -153,7 +150,7 @@ impl FairLimiter {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Usage> {
         self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

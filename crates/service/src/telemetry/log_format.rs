@@ -29,7 +29,6 @@ pub(super) struct MissingLines<'a> {
 }
 
 impl MissingLines<'_> {
-    /// The line with its end.
     pub(super) fn line(&self, format: LogFormat, now: Timestamp) -> String {
         let Self { level, target, message, like, lines, since } = self;
         match format {

@@ -80,7 +80,6 @@ impl LogQueue {
         Self::start(format, stderr)
     }
 
-    /// Starts the thread that writes to `out`.
     pub(super) fn start(format: LogFormat, out: impl Write + Send + 'static) -> io::Result<Self> {
         let shared = Shared {
             state: Mutex::default(),
@@ -204,7 +203,6 @@ impl LogQueue {
 }
 
 impl DroppedLines {
-    /// Adds lines that are dropped now.
     fn add(before: Option<Self>, lines: u64) -> Option<Self> {
         let since = before.map_or_else(|| SystemClock.now(), |before| before.since);
         let lines = before.map_or(0, |before| before.lines) + lines;

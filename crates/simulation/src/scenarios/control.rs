@@ -1,5 +1,5 @@
 //! Clients that change their minds: cancels that race with deliveries, paused topics, submits that replace or postpone,
-//! policies that change between two attempts, and dead letters that are redriven.
+//! policies that change between two attempts, and dead letters that are revived.
 
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ use crate::seeds;
 use crate::world::Simulation;
 
 const SEEDS: u64 = 160;
-/// Each is one job.
 const BURSTS: u64 = 400;
 const URL: &str = "http://one.example/";
 
@@ -183,9 +182,9 @@ fn a_policy_that_changes_counts_from_the_next_failure_on() {
 }
 
 #[test]
-fn a_redrive_delivers_each_dead_letter_once_at_its_rate() {
+fn a_bulk_revive_delivers_each_dead_letter_once_at_its_rate() {
     seeds::run(
-        "a_redrive_delivers_each_dead_letter_once_at_its_rate",
+        "a_bulk_revive_delivers_each_dead_letter_once_at_its_rate",
         SEEDS / 4,
         async |simulation: &mut Simulation| {
             simulation.start(2, 1).await;

@@ -40,7 +40,6 @@ pub(super) struct Role {
 }
 
 struct Running {
-    /// Of an API.
     router: Option<Router>,
     shutdown: Shutdown,
     /// Ends with the first task that fails.

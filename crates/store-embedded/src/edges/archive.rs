@@ -7,8 +7,8 @@ use bytes::Bytes;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::attempt_log::shown;
 use ringback_core::contract::{
-    ArchiveSettings, ArchiveStatus, ArchivedEnd, EndKind, EndsPart, MAX_ARCHIVE_BYTES, Shard, StoreError,
-    TakeEnds, TakenEnds, payload,
+    ArchiveEntries, ArchiveSettings, ArchiveStatus, ArchivedJob, EndedState, MAX_ARCHIVE_BYTES, OutboxPart,
+    Shard, StoreError, TakeEntries, payload,
 };
 
 use ringback_core::lane::Lane;
@@ -53,7 +53,7 @@ impl EmbeddedStore {
         _archiver: &str,
         _lasts: Duration,
         limit: usize,
-    ) -> Result<TakeEnds, StoreError> {
+    ) -> Result<TakeEntries, StoreError> {
         let (row, found, now) = self.call(shard, 0, move |txn| take(txn, limit)).await?;
         let keep = self.options.attempt_retention().time;
         let ends: Vec<_> = found.into_iter().map(|found| end(found, now, keep)).collect();
@@ -61,8 +61,8 @@ impl EmbeddedStore {
             let number = row.first + at as u64;
             tracing::error!(shard = shard.0, number, "an end cannot be archived: it cannot be read");
         }
-        let part = EndsPart { first: row.first, count: ends.len() as u64, ..EndsPart::default() };
-        Ok(TakeEnds::Taken(TakenEnds { part, ends }))
+        let part = OutboxPart { first: row.first, count: ends.len() as u64, ..OutboxPart::default() };
+        Ok(TakeEntries::Taken(ArchiveEntries { part, ends }))
     }
 
     /// Removes entries, as far as they are still the first ones. Returns how many are left.
@@ -70,7 +70,7 @@ impl EmbeddedStore {
         &self,
         shard: Shard,
         _archiver: &str,
-        part: &EndsPart,
+        part: &OutboxPart,
     ) -> Result<u64, StoreError> {
         let (first, count) = (part.first, part.count);
         let remove = move |txn: &mut Txn<'_>| {
@@ -106,7 +106,7 @@ fn remove_first(txn: &mut Txn<'_>, n: u64) -> Result<(u64, u64)> {
 impl Txn<'_> {
     /// Adds an end to the archive outbox, if an archive is attached that wants it. The job is as it ended, but still has its
     /// topic and its body.
-    pub(crate) fn archive(&mut self, kind: EndKind, record: &Record) -> Result<()> {
+    pub(crate) fn archive(&mut self, kind: EndedState, record: &Record) -> Result<()> {
         let Some(mut row) = self.row.archive else { return Ok(()) };
         let Some(settings) = row.wants(kind) else { return Ok(()) };
         let Some(body) = self.tables.records.body(record.number)? else { return Ok(()) };
@@ -181,15 +181,15 @@ fn take(txn: &mut Txn<'_>, limit: usize) -> Result<(ArchiveRow, Vec<Found>, u64)
 }
 
 /// An end as the archiver takes it.
-fn end((stored, log): Found, now: u64, keep: u64) -> Option<ArchivedEnd> {
+fn end((stored, log): Found, now: u64, keep: u64) -> Option<ArchivedJob> {
     let StoredEnd { kind, has_body, at, record, body } = stored?;
     let key = answers::key(&record, &body)?;
     let (origin, tags) = (record.origin.as_ref().into(), record.tags.clone());
     let delivery = payload::unpack(&body.payload, origin, record.timeout(), tags);
     let first_due = Timestamp::from_millis(record.first_due());
-    let former_attempts = record.life.map_or(0, |life| life.attempts);
+    let former_attempts = record.generation.map_or(0, |generation| generation.attempts);
     let attempts = shown(log.map(Bytes::from), Some(record.created), now, keep).unwrap_or_default();
     let has_body = has_body && delivery.is_some();
-    let (job, at) = (ArchivedEnd::ended(kind, answers::job(record, key)), Timestamp::from_millis(at));
-    Some(ArchivedEnd { kind, at, job, first_due, delivery, has_body, former_attempts, attempts })
+    let (job, at) = (ArchivedJob::ended(kind, answers::job(record, key)), Timestamp::from_millis(at));
+    Some(ArchivedJob { kind, at, job, first_due, delivery, has_body, former_attempts, attempts })
 }

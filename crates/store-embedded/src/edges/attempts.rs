@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::attempt_log::{AttemptLog, pack, shown};
-use ringback_core::contract::{Attempt, AttemptRetention, Note, Noted, Proof, Shard, StoreError};
+use ringback_core::contract::{
+    Attempt, AttemptLogEntry, AttemptRetention, LogResult, Proof, Shard, StoreError,
+};
 use ringback_core::job::JobKey;
 
 use crate::EmbeddedStore;
@@ -18,10 +20,10 @@ const BYTES: usize = 2048;
 const CHECKED: usize = 16;
 
 impl EmbeddedStore {
-    pub async fn note(&self, shard: Shard, notes: &[Note]) -> Result<Noted, StoreError> {
+    pub async fn note(&self, shard: Shard, notes: &[AttemptLogEntry]) -> Result<LogResult, StoreError> {
         let (notes, keep) = (notes.to_vec(), self.options.attempt_retention());
         self.call(shard, notes.len() * BYTES, move |txn| note(txn, &notes, keep)).await?;
-        Ok(Noted::Kept)
+        Ok(LogResult::Kept)
     }
 
     pub async fn attempts(&self, shard: Shard, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {
@@ -35,7 +37,7 @@ impl EmbeddedStore {
     }
 }
 
-fn note(txn: &mut Txn<'_>, notes: &[Note], keep: AttemptRetention) -> Result<()> {
+fn note(txn: &mut Txn<'_>, notes: &[AttemptLogEntry], keep: AttemptRetention) -> Result<()> {
     let (shard, now) = (txn.shard(), txn.now());
     for note in notes {
         let locator = note.locator.0;
@@ -65,7 +67,7 @@ fn is_current(txn: &Txn<'_>, locator: [u8; 12], created: u64, kept: Option<&[u8]
 }
 
 /// When the job was created, and the complete attempt; `None` if the receipt is not current.
-fn complete(txn: &Txn<'_>, note: &Note) -> Result<Option<(u64, Attempt)>> {
+fn complete(txn: &Txn<'_>, note: &AttemptLogEntry) -> Result<Option<(u64, Attempt)>> {
     let (lease, only_expired) = match note.proof {
         Proof::Created(at) => return Ok(Some((at.as_millis(), note.attempt.clone()))),
         Proof::Held(lease) => (lease, false),

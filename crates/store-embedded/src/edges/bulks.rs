@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    Bulk, BulkAction, BulkId, BulkState, BulkStep, BulkTarget, DeadCursor, ENDED_BULK_RETENTION, EdgeName,
-    Filter, MAX_BULKS, MAX_ENDED_BULKS, Move, Shard, StoreError, StoredBulk, TakenBulk, Token, Wake,
+    Bulk, BulkAction, BulkId, BulkState, BulkStep, BulkTarget, DeadCursor, ENDED_BULK_RETENTION, Filter,
+    MAX_BULKS, MAX_ENDED_BULKS, Move, Shard, StoreError, StoredBulk, TakenBulk, Token, TransitionName, Wake,
     WorkerId,
 };
 use ringback_core::job::JobKey;
@@ -168,7 +168,7 @@ fn end(txn: &mut Txn<'_>, id: BulkId, worker: Option<[u8; 8]>, state: BulkState)
 fn revive_many(txn: &mut Txn<'_>, id: BulkId, jobs: &[(u64, u64)]) -> Result<Option<u64>> {
     let Some(mut row) = txn.tables.bulks.running(id)? else { return Ok(None) };
     let mut revived = 0;
-    txn.because(EdgeName::Redrive, None);
+    txn.because(TransitionName::Revive, None);
     for (died, number) in jobs {
         if let Some(mut job) = still_dead(txn, *died, *number)?.filter(|job| job.token != Some(id.0)) {
             revive(txn, &mut job, id.0)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{
-    EdgeName, Epoch, EventKind, LiveCarriers, Pass, PassLimits, Shard, StoreError, Wake,
+    Epoch, EventKind, LiveCarriers, Pass, PassLimits, Shard, StoreError, TransitionName, Wake,
 };
 use ringback_core::state::State;
 
@@ -136,7 +136,7 @@ fn promote(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
     let topics = txn.tables.due.scheduled(shard, now, TOPICS)?;
     let share = limits.jobs.div_ceil(topics.len().max(1));
     let (mut left, mut moved, mut stale) = (limits.jobs, 0, 0);
-    txn.because(EdgeName::Promote, None);
+    txn.because(TransitionName::Promote, None);
     for topic in topics {
         let take = share.min(left);
         if take == 0 {
@@ -166,7 +166,7 @@ fn promote(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
 fn evict(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
     let shard = txn.shard();
     let mut evicted = 0;
-    txn.because(EdgeName::Evict, None);
+    txn.because(TransitionName::Evict, None);
     if let Some(until) = txn.now().checked_sub(limits.retention) {
         for (since, number) in txn.tables.dead.until(shard, until, limits.jobs)? {
             let job = txn.tables.records.get(number)?.filter(|job| job.state() == State::Dead);

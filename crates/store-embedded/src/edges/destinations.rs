@@ -43,7 +43,6 @@ impl EmbeddedStore {
         }
     }
 
-    /// All pauses of destinations in a shard.
     pub async fn paused_destinations(&self, shard: Shard) -> Result<Vec<DestinationPause>, StoreError> {
         let names = self.call(shard, 0, |txn| txn.tables.destinations.all(txn.shard())).await?;
         let unreadable = || StoreError::Unreadable("a paused destination");

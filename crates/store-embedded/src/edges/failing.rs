@@ -1,17 +1,17 @@
 //! Failing destinations: reads their texts, and replaces some if nobody else has changed them.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{FailingBook, FailingChange, StoreError};
+use ringback_core::contract::{FailingChange, SharedFailing, StoreError};
 
 use crate::error::Result;
 use crate::txn::Txn;
 use crate::{ANY_SHARD, EmbeddedStore};
 
 impl EmbeddedStore {
-    pub async fn failing(&self) -> Result<FailingBook, StoreError> {
+    pub async fn failing(&self) -> Result<SharedFailing, StoreError> {
         let (snapshot, now) = self.dated_snapshot().await?;
         let texts = self.read(snapshot, |tables| tables.failing.all()).await?;
-        Ok(FailingBook::new(Timestamp::from_millis(now), texts))
+        Ok(SharedFailing::new(Timestamp::from_millis(now), texts))
     }
 
     /// Makes changes. Returns false if a text is not what it was thought to be; then nothing was changed.

@@ -1,7 +1,7 @@
 //! What reserve and pull share: takes ready jobs from a lane, and grants a lease on each. A caller
 //! that repeats a call gets the same jobs again.
 
-use ringback_core::contract::{EdgeName, LeaseId, Shard};
+use ringback_core::contract::{LeaseId, Shard, TransitionName};
 
 use crate::error::Result;
 use crate::tables::{Body, Granted, Record, Stage, StoredJob};
@@ -26,7 +26,7 @@ pub(crate) struct Caller {
 /// call is new.
 pub(crate) fn granted_before(txn: &Txn<'_>, caller: &Caller) -> Result<Option<Vec<StoredJob>>> {
     let (shard, now) = (txn.shard(), txn.now());
-    let granted = txn.tables.callers.recall(shard, &caller.name, caller.sequence, now)?;
+    let granted = txn.tables.last_reserves.recall(shard, &caller.name, caller.sequence, now)?;
     let Some(Granted { bits, numbers, .. }) = granted else { return Ok(None) };
     let mut jobs = Vec::new();
     for number in numbers {
@@ -106,7 +106,7 @@ pub(crate) fn grant_leases(
         return Ok(());
     }
     let first = txn.now_us().max(txn.row.lease + 1);
-    txn.because(EdgeName::Reserve, None);
+    txn.because(TransitionName::Reserve, None);
     let mut numbers = Vec::with_capacity(jobs.len());
     for (lease, (job, _)) in (first..).zip(jobs) {
         let deadline = txn.now_up() + duration(job);
@@ -117,5 +117,5 @@ pub(crate) fn grant_leases(
     }
     let granted = Granted { at: txn.now(), sequence: caller.sequence, bits: caller.bits, numbers };
     let shard = txn.shard();
-    txn.tables.callers.remember(shard, &caller.name, &granted)
+    txn.tables.last_reserves.remember(shard, &caller.name, &granted)
 }

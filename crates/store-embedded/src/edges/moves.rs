@@ -2,7 +2,9 @@
 //! reserved job is marked, and its settle cancels it. reschedule: delayed → delayed at another time.
 //! run: delayed → ready. revive: dead → ready. purge: dead → gone, one job or many.
 
-use ringback_core::contract::{Cancelled, DeadCursor, EdgeName, Move, MoveResult, Shard, StoreError, Token};
+use ringback_core::contract::{
+    Cancelled, DeadCursor, Move, MoveResult, Shard, StoreError, Token, TransitionName,
+};
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
 
@@ -38,7 +40,7 @@ impl EmbeddedStore {
 
 pub(super) fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones) -> Result<Cancelled> {
     let Some(mut job) = txn.find(locator, keep)? else { return Ok(Cancelled::Unknown) };
-    txn.because(EdgeName::Cancel, None);
+    txn.because(TransitionName::Cancel, None);
     match job.stage {
         Stage::Done { .. } => Ok(Cancelled::TooLate),
         Stage::Cancelled { maybe_in_flight, .. } => {
@@ -71,10 +73,10 @@ pub(super) fn move_job(
 ) -> Result<Option<(bool, Record)>> {
     let Some(mut job) = txn.find(locator, keep)? else { return Ok(None) };
     let name = match what {
-        Move::Reschedule(..) => EdgeName::Reschedule,
-        Move::Run(_) => EdgeName::Run,
-        Move::Revive(_) => EdgeName::Revive,
-        Move::Purge => EdgeName::Purge,
+        Move::Reschedule(..) => TransitionName::Reschedule,
+        Move::Run(_) => TransitionName::Run,
+        Move::Revive(_) => TransitionName::Revive,
+        Move::Purge => TransitionName::Purge,
     };
     txn.because(name, None);
     let is_done = match what {
@@ -136,7 +138,7 @@ pub(crate) fn revive(txn: &mut Txn<'_>, job: &mut Record, token: [u8; 8]) -> Res
 /// Purges jobs that are given by time of death and number. Returns how many were purged.
 fn purge_many(txn: &mut Txn<'_>, jobs: &[(u64, u64)]) -> Result<u64> {
     let mut purged = 0;
-    txn.because(EdgeName::Purge, None);
+    txn.because(TransitionName::Purge, None);
     for (died, number) in jobs {
         if let Some(job) = still_dead(txn, *died, *number)? {
             txn.purge(&job)?;

@@ -1,7 +1,7 @@
 //! [`NewRecord`]: a submitted job, packed for the tables before the writer's transaction begins.
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{EdgeName, payload};
+use ringback_core::contract::{TransitionName, payload};
 use ringback_core::job::{Due, History, IfExists, NewJob, TenantLimits};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 
@@ -11,8 +11,7 @@ use crate::txn::transitions::To;
 
 /// A submitted job, packed for the tables.
 pub(crate) struct NewRecord {
-    /// The edge by which it comes.
-    pub(crate) edge: EdgeName,
+    pub(crate) edge: TransitionName,
     due: Due,
     /// When another store accepted it.
     pub(crate) created: Option<Timestamp>,
@@ -39,12 +38,12 @@ impl NewRecord {
             ..Record::default()
         };
         let body = Body::pack(job.key.id.as_str(), &payload::pack(&job.delivery));
-        let (edge, due, if_exists) = (EdgeName::Submit, job.due, job.if_exists);
+        let (edge, due, if_exists) = (TransitionName::Submit, job.due, job.if_exists);
         Self { edge, due, created: None, dead: None, if_exists, limits: job.limits, record, body }
     }
 
     /// The same job, which comes by another edge.
-    pub(crate) fn by(self, edge: EdgeName) -> Self {
+    pub(crate) fn by(self, edge: TransitionName) -> Self {
         Self { edge, ..self }
     }
 

@@ -3,7 +3,7 @@
 //! settles them, and gets them again a second later if nobody did.
 
 use ringback_core::contract::{
-    AttemptOutcome, EdgeName, Epoch, Pass, PassLimits, Recovered, Shard, StoreError,
+    AttemptOutcome, Epoch, Pass, PassLimits, Recovered, Shard, StoreError, TransitionName,
 };
 use ringback_core::limits::MAX_LOST;
 use ringback_core::state::State;
@@ -40,7 +40,7 @@ fn recover(txn: &mut Txn<'_>, limits: &PassRequest, keep: KeepTombstones) -> Res
     }
     let (shard, now) = (txn.shard(), txn.now());
     let (mut recovered, mut lost, mut expired) = (0, 0, Vec::new());
-    txn.because(EdgeName::Recover, Some("lease expired"));
+    txn.because(TransitionName::Recover, Some("lease expired"));
     for (at, number) in txn.tables.leases.until(shard, now, limits.jobs)? {
         let job = txn.tables.records.get(number)?.filter(|job| job.state() == State::Reserved);
         let Some(mut job) = job else {

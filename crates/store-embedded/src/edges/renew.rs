@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{EdgeName, Receipt, StoreError};
+use ringback_core::contract::{Receipt, StoreError, TransitionName};
 
 use crate::error::Result;
 use crate::tables::Stage;
@@ -39,7 +39,7 @@ fn renew(txn: &mut Txn<'_>, receipt: &Receipt, by: u64, within: Option<u64>) -> 
     if later <= txn.now() {
         return Ok(None);
     }
-    txn.because(EdgeName::Renew, None);
+    txn.because(TransitionName::Renew, None);
     txn.enter(&mut job, To::Reserved(receipt.lease, later))?;
     // A new lease has no request to cancel; this one keeps its own.
     if let Stage::Reserved { cancel, .. } = &mut job.stage

@@ -8,11 +8,11 @@ use ringback_core::job::IfExists;
 
 use super::new_record::NewRecord;
 use crate::error::Result;
-use crate::tables::{Life, Record, Stage};
+use crate::tables::{Generation, Record, Stage};
 use crate::txn::Txn;
 
 /// The decision about a submit whose key is taken.
-pub(crate) enum Verdict {
+pub(crate) enum Replacement {
     /// Nothing changes.
     Keep(SubmitResult),
     /// The submit takes its place, or that of its tombstone.
@@ -20,15 +20,15 @@ pub(crate) enum Verdict {
 }
 
 /// Decides about a submit whose key `known` has.
-pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Verdict {
+pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Replacement {
     let is_same = known.content == job.record.content;
-    let unchanged = Verdict::Keep(if is_same { SubmitResult::Repeated } else { SubmitResult::Conflict });
+    let unchanged = Replacement::Keep(if is_same { SubmitResult::Repeated } else { SubmitResult::Conflict });
     let is_repeated = |Token(token): Token| known.submitted == Some(token);
     let replaced = match job.if_exists {
         IfExists::Refuse | IfExists::Update { .. }
             if is_same && matches!(known.stage, Stage::Cancelled { .. }) =>
         {
-            return Verdict::Keep(SubmitResult::Cancelled);
+            return Replacement::Keep(SubmitResult::Cancelled);
         }
         IfExists::Replace { token } | IfExists::Update { token } | IfExists::Postpone { token, .. }
             if is_repeated(token) =>
@@ -41,12 +41,12 @@ pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Verdict {
         IfExists::Postpone { .. } => SubmitResult::Postponed,
     };
     match known.stage {
-        Stage::Delayed | Stage::Ready { .. } | Stage::Dead { .. } => Verdict::Replace(replaced),
+        Stage::Delayed | Stage::Ready { .. } | Stage::Dead { .. } => Replacement::Replace(replaced),
         Stage::Reserved { deadline, .. } => {
             let left = deadline.saturating_mul(1000).saturating_sub(txn.now_us());
-            Verdict::Keep(SubmitResult::Reserved { retry_after: Duration::from_micros(left) })
+            Replacement::Keep(SubmitResult::Reserved { retry_after: Duration::from_micros(left) })
         }
-        Stage::Done { .. } | Stage::Cancelled { .. } => Verdict::Replace(SubmitResult::Created),
+        Stage::Done { .. } | Stage::Cancelled { .. } => Replacement::Replace(SubmitResult::Created),
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Res
             attempts: known.attempts,
             failures: known.failures,
             last: known.last.clone(),
-            life: known.life,
+            generation: known.generation,
             ..record
         }
     } else {
@@ -82,12 +82,12 @@ pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Res
     txn.replace(known, record, &job.body, to)
 }
 
-/// The record with the beginning of a new life, after the life of `former`.
+/// The record with the beginning of a new generation, after the generation of `former`.
 pub(crate) fn next_life(txn: &Txn<'_>, former: &Record, record: Record) -> Record {
     Record {
         created: txn.now().max(former.created + 1),
         attempts: former.attempts,
-        life: Some(Life { lease: txn.row.lease, attempts: former.attempts }),
+        generation: Some(Generation { lease: txn.row.lease, attempts: former.attempts }),
         ..record
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
+use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError};
 use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::limits::lease_stretch;
 use ringback_core::outcome::Outcome;
@@ -45,7 +45,7 @@ impl EmbeddedStore {
         items: &[(Lease, Outcome)],
         lateness: &Lateness,
         ask: &Reserve<'_>,
-    ) -> Result<(Vec<Settled>, Reserved), StoreError> {
+    ) -> Result<(Vec<SettleResult>, Reserved), StoreError> {
         let asked = Instant::now();
         let settlements: Vec<_> = items.iter().map(Settlement::push).collect();
         let (lateness, keep, request) = (lateness.clone(), self.keep_tombstones(), Request::from(ask));

@@ -54,7 +54,6 @@ impl EmbeddedStore {
         self.call(shard, row.packed.len() + EDGE_BYTES, move |txn| add(txn, &row, is_too_many)).await
     }
 
-    /// Removes a schedule that has a version.
     pub async fn remove_schedule(&self, shard: Shard, row: &ScheduleRow) -> Result<bool, StoreError> {
         let (key, version) = (row.key.clone(), row.version);
         let remove = move |txn: &mut Txn<'_>| {

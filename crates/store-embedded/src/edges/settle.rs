@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    AttemptOutcome, EdgeName, Lateness, Lease, LeaseCheck, Receipt, Settled, Shard, StoreError, Success,
+    AttemptOutcome, Lateness, Lease, LeaseCheck, Receipt, SettleResult, Shard, StoreError, Success,
+    TransitionName,
 };
 use ringback_core::limits::{MAX_REASON, truncated};
 use ringback_core::outcome::{LastAttempt, Outcome};
@@ -27,7 +28,7 @@ impl EmbeddedStore {
         shard: Shard,
         items: &[(Lease, Outcome)],
         lateness: &Lateness,
-    ) -> Result<Vec<Settled>, StoreError> {
+    ) -> Result<Vec<SettleResult>, StoreError> {
         let settlements: Vec<_> = items.iter().map(Settlement::push).collect();
         let (lateness, keep, bytes) = (lateness.clone(), self.keep_tombstones(), items.len() * EDGE_BYTES);
         self.call(shard, bytes, move |txn| settle_push(txn, &settlements, &lateness, keep)).await
@@ -38,7 +39,7 @@ impl EmbeddedStore {
         shard: Shard,
         items: &[(Receipt, Outcome)],
         check: LeaseCheck,
-    ) -> Result<Vec<Settled>, StoreError> {
+    ) -> Result<Vec<SettleResult>, StoreError> {
         let settlements: Vec<_> = items.iter().map(|item| Settlement::pull(item, check)).collect();
         let (keep, bytes) = (self.keep_tombstones(), items.len() * EDGE_BYTES);
         let settle = move |txn: &mut Txn<'_>| {
@@ -84,7 +85,6 @@ impl Settlement {
         matches!(self.source, Source::Pull(LeaseCheck::Expired))
     }
 
-    /// What is known of the attempt.
     fn attempt(&self, txn: &Txn<'_>) -> Option<Cow<'_, LastAttempt>> {
         let last = match &self.outcome {
             Outcome::Retry { last, .. } | Outcome::Bury { last, .. } => Some(last),
@@ -114,10 +114,10 @@ pub(crate) fn settle_push(
     settlements: &[Settlement],
     lateness: &Lateness,
     keep: KeepTombstones,
-) -> Result<Vec<Settled>> {
+) -> Result<Vec<SettleResult>> {
     let answers = settle(txn, settlements, keep)?;
     // A call that only repeats another one has added its lateness before.
-    let is_new = answers.iter().any(|answer| matches!(answer, Settled::Applied | Settled::Late));
+    let is_new = answers.iter().any(|answer| matches!(answer, SettleResult::Applied | SettleResult::Late));
     if is_new && lateness.count() > 0 {
         let (shard, now) = (txn.shard(), txn.now());
         txn.tables.minutes.add(shard, now, lateness)?;
@@ -126,44 +126,44 @@ pub(crate) fn settle_push(
     Ok(answers)
 }
 
-fn settle(txn: &mut Txn<'_>, settlements: &[Settlement], keep: KeepTombstones) -> Result<Vec<Settled>> {
+fn settle(txn: &mut Txn<'_>, settlements: &[Settlement], keep: KeepTombstones) -> Result<Vec<SettleResult>> {
     settlements.iter().map(|settlement| settle_one(txn, settlement, keep)).collect()
 }
 
-fn settle_one(txn: &mut Txn<'_>, settlement: &Settlement, keep: KeepTombstones) -> Result<Settled> {
-    let Some(job) = txn.find(settlement.receipt.locator.0, keep)? else { return Ok(Settled::Stale) };
+fn settle_one(txn: &mut Txn<'_>, settlement: &Settlement, keep: KeepTombstones) -> Result<SettleResult> {
+    let Some(job) = txn.find(settlement.receipt.locator.0, keep)? else { return Ok(SettleResult::Stale) };
     if let Stage::Reserved { cancel, deadline, .. } = job.stage
         && job.lease() == Some(settlement.receipt.lease)
     {
         if settlement.is_for_expired() && deadline > txn.now() {
-            return Ok(Settled::Stale);
+            return Ok(SettleResult::Stale);
         }
         apply(txn, settlement, job, cancel)?;
-        return Ok(Settled::Applied);
+        return Ok(SettleResult::Applied);
     }
     settle_again(txn, settlement, job)
 }
 
 /// Answers a receipt that is no longer current: the same settlement may have come before, and a late
 /// success of a push job still counts.
-fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Result<Settled> {
+fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Result<SettleResult> {
     let number = settlement.receipt.lease.number;
     let is_complete = settlement.outcome == Outcome::Complete;
     let is_settled = job.settled == number;
     match settlement.source {
         Source::Pull(_) => {
             let is_same = is_settled && is_complete == (job.state() == State::Done);
-            Ok(if is_same { Settled::Replayed } else { Settled::Stale })
+            Ok(if is_same { SettleResult::Replayed } else { SettleResult::Stale })
         }
-        Source::Push { .. } if is_settled => Ok(Settled::Replayed),
+        Source::Push { .. } if is_settled => Ok(SettleResult::Replayed),
         Source::Push { .. } => {
             let is_over = job.state().is_terminal() || job.reason().is_some_and(|reason| reason != LOST);
             if !is_complete || is_over || job.is_former(number) {
-                return Ok(Settled::Stale);
+                return Ok(SettleResult::Stale);
             }
-            txn.because(EdgeName::Complete, Some("late"));
+            txn.because(TransitionName::Complete, Some("late"));
             finish(txn, settlement, job, number)?;
-            Ok(Settled::Late)
+            Ok(SettleResult::Late)
         }
     }
 }
@@ -201,12 +201,12 @@ fn finish(txn: &mut Txn<'_>, settlement: &Settlement, job: Record, settled: u64)
     txn.finish(job, End::Done, settled)
 }
 
-const fn edge_name(outcome: &Outcome) -> EdgeName {
+const fn edge_name(outcome: &Outcome) -> TransitionName {
     match outcome {
-        Outcome::Complete => EdgeName::Complete,
-        Outcome::Retry { .. } => EdgeName::Retry,
-        Outcome::Bury { .. } => EdgeName::Bury,
-        Outcome::Release { .. } => EdgeName::Release,
+        Outcome::Complete => TransitionName::Complete,
+        Outcome::Retry { .. } => TransitionName::Retry,
+        Outcome::Bury { .. } => TransitionName::Bury,
+        Outcome::Release { .. } => TransitionName::Release,
     }
 }
 

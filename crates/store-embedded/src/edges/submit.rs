@@ -1,11 +1,11 @@
 //! submit: nothing → delayed, or ready if already due; or delayed, ready, dead → delayed or ready with
 //! other content. import is a submit of jobs with a history; a job that is dead already becomes dead.
 
-use ringback_core::contract::{EdgeName, Shard, StoreError, SubmitResult, Submitted};
+use ringback_core::contract::{Shard, StoreError, SubmitResult, Submitted, TransitionName};
 use ringback_core::job::{ImportJob, JobKey, NewJob};
 
 use super::new_record::NewRecord;
-use super::replace::{Verdict, judge, next_life, replace};
+use super::replace::{Replacement, judge, next_life, replace};
 use crate::error::Result;
 use crate::tables::Record;
 use crate::txn::{KeepTombstones, Txn};
@@ -19,7 +19,7 @@ impl EmbeddedStore {
 
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
         let pack = |job: &ImportJob| {
-            let record = NewRecord::pack(shard.0, &job.job).by(EdgeName::Import);
+            let record = NewRecord::pack(shard.0, &job.job).by(TransitionName::Import);
             job.history.iter().fold(record, NewRecord::with)
         };
         self.submit_records(shard, jobs.iter().map(pack).collect(), jobs.iter().map(|job| &job.job.key)).await
@@ -60,8 +60,8 @@ pub(crate) fn submit(
             (None, SubmitResult::Created)
         }
         Some(known) => match judge(txn, job, &known) {
-            Verdict::Keep(answer) => return Ok((answer, known)),
-            Verdict::Replace(answer) => (Some(known), answer),
+            Replacement::Keep(answer) => return Ok((answer, known)),
+            Replacement::Replace(answer) => (Some(known), answer),
         },
         None => (None, SubmitResult::Created),
     };
@@ -74,7 +74,7 @@ pub(crate) fn submit(
     }
 }
 
-/// Adds a job whose key is free, or whose former life has ended and left a tombstone.
+/// Adds a job whose key is free, or whose former generation has ended and left a tombstone.
 fn add(txn: &mut Txn<'_>, job: &NewRecord, former: Option<&Record>) -> Result<Record> {
     let (now, shard) = (txn.now(), txn.shard());
     txn.tables.due.register(shard, &job.record.topic)?;

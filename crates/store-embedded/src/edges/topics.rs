@@ -3,7 +3,7 @@
 //! parked their turns again.
 
 use ringback_core::contract::{
-    BookEntry, Limit, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError,
+    ConfigEntry, Limit, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError,
     TopicCapacity,
 };
 use ringback_core::job::Topic;
@@ -21,13 +21,13 @@ impl EmbeddedStore {
     /// Puts an entry in place of exactly this one; `None` if there must be none.
     pub async fn put_entry(
         &self,
-        entry: BookEntry<'_>,
+        entry: ConfigEntry<'_>,
         replaced: Option<&str>,
     ) -> Result<PolicyPut, StoreError> {
         let (name, written) = (entry.name.to_owned(), entry.written.to_owned());
         let (metrics, limit, replaced) = (entry.metrics, entry.limit, replaced.map(str::to_owned));
         let put = move |txn: &mut Txn<'_>| {
-            let entry = BookEntry { name: &name, written: &written, metrics, limit };
+            let entry = ConfigEntry { name: &name, written: &written, metrics, limit };
             put(txn, entry, replaced.as_deref())
         };
         let put = self.call(ANY_SHARD, entry.name.len() + entry.written.len(), put).await?;
@@ -116,8 +116,8 @@ impl EmbeddedStore {
     }
 }
 
-fn put(txn: &mut Txn<'_>, entry: BookEntry<'_>, replaced: Option<&str>) -> Result<PolicyPut> {
-    let BookEntry { name, written, metrics, limit } = entry;
+fn put(txn: &mut Txn<'_>, entry: ConfigEntry<'_>, replaced: Option<&str>) -> Result<PolicyPut> {
+    let ConfigEntry { name, written, metrics, limit } = entry;
     let (known, now_us) = (txn.tables.policies.get(name)?, txn.now_us());
     if known.as_deref() != replaced {
         return Ok(PolicyPut::Outdated);

@@ -101,7 +101,6 @@ fn of_scope(tables: &Tables<ReadTransaction>, shard: u16, scope: &TenantScope) -
     Ok(totals)
 }
 
-/// The jobs of a lane by their states.
 fn in_states(jobs: &LaneCounts) -> TopicCounts {
     let count = |state| u64::try_from(jobs.of(state)).unwrap_or(0);
     TopicCounts {

@@ -2,7 +2,7 @@
 //! the job as they were when it ended.
 
 use redb::ReadableTable as _;
-use ringback_core::contract::{ArchiveSettings, EndKind, WhenFull, payload};
+use ringback_core::contract::{ArchiveSettings, EndedState, WhenFull, payload};
 use serde::{Deserialize, Serialize};
 
 use super::record::{Body, Record};
@@ -23,7 +23,7 @@ pub(crate) struct ArchiveRow {
 
 impl ArchiveRow {
     /// The settings with which a kind gets an entry.
-    pub(crate) fn wants(&self, kind: EndKind) -> Option<ArchiveSettings> {
+    pub(crate) fn wants(&self, kind: EndedState) -> Option<ArchiveSettings> {
         self.settings.filter(|settings| settings.ends.has(kind))
     }
 
@@ -50,7 +50,7 @@ impl ArchiveRow {
 /// An end as it is stored.
 #[derive(Debug)]
 pub(crate) struct StoredEnd {
-    pub(crate) kind: EndKind,
+    pub(crate) kind: EndedState,
     /// Whether the body was kept.
     pub(crate) has_body: bool,
     /// When the job ended, in ms.
@@ -64,7 +64,7 @@ const HAS_BODY: u8 = 128;
 
 impl StoredEnd {
     /// The kind (1 byte), the time (8), the length of the record (2), the record, and the body.
-    pub(crate) fn pack(kind: EndKind, at: u64, record: &Record, body: &Body, with_body: bool) -> Vec<u8> {
+    pub(crate) fn pack(kind: EndedState, at: u64, record: &Record, body: &Body, with_body: bool) -> Vec<u8> {
         let record = record.pack();
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
         let payload = if with_body {
@@ -84,7 +84,7 @@ impl StoredEnd {
         let (record, body) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
         // The number of the job is of no use: it may be that of another one by now.
         let (record, body) = (Record::unpack(0, record)?, Body::unpack(body)?);
-        let (has_body, kind) = (kind & HAS_BODY != 0, EndKind::from_code(kind & !HAS_BODY)?);
+        let (has_body, kind) = (kind & HAS_BODY != 0, EndedState::from_code(kind & !HAS_BODY)?);
         Some(Self { kind, has_body, at: u64::from_be_bytes(*at), record, body })
     }
 }
@@ -144,7 +144,7 @@ impl Archive<Writing<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::contract::EndKinds;
+    use ringback_core::contract::EndedStates;
 
     use super::*;
 
@@ -153,9 +153,9 @@ mod tests {
         let body = Body { id: "an-id".to_owned(), payload: vec![0, 2, 1, 1, b'b'].into() };
         let record = Record { topic: "t".into(), attempts: 3, ..Record::default() };
         for with_body in [false, true] {
-            let raw = StoredEnd::pack(EndKind::Cancelled, 7, &record, &body, with_body);
+            let raw = StoredEnd::pack(EndedState::Cancelled, 7, &record, &body, with_body);
             let back = StoredEnd::unpack(&raw).unwrap();
-            assert_eq!((back.kind, back.at, back.has_body), (EndKind::Cancelled, 7, with_body));
+            assert_eq!((back.kind, back.at, back.has_body), (EndedState::Cancelled, 7, with_body));
             assert_eq!((back.record.attempts, back.body.id.as_str()), (3, "an-id"));
             assert_eq!(back.body.payload.len(), if with_body { 5 } else { 4 });
             assert!((0..raw.len() - 6).all(|end| StoredEnd::unpack(&raw[..end]).is_none()));
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn an_outbox_is_full_at_its_bound_and_too_full_at_twice_of_it_unless_it_drops() {
         let settings = ArchiveSettings {
-            ends: EndKinds::all(),
+            ends: EndedStates::all(),
             with_bodies: true,
             bound: 10,
             when_full: WhenFull::Stall,

@@ -30,7 +30,6 @@ impl<A: Access> AuditLog<A> {
         })
     }
 
-    /// The newest entries of all before an id.
     pub(crate) fn newest(&self, before: Option<&AuditLogId>, limit: usize) -> Result<Vec<AuditLogRow>> {
         let end = before.map_or(Unbounded, |id| Excluded(id.as_str()));
         let mut rows = Vec::new();

@@ -10,7 +10,6 @@ use crate::error::Result;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BulkRow {
     pub(crate) bulk: Bulk,
-    /// The worker that holds it.
     pub(crate) worker: [u8; 8],
     /// When the worker's hold ends, in ms.
     pub(crate) until: u64,

@@ -41,15 +41,14 @@ pub(crate) struct Counts<A: Access> {
     pub(crate) lanes: Cache<A, LaneCounts>,
     /// Rows of topics and shards, likewise.
     pub(crate) topics: Cache<A, TopicRow>,
-    edge: EdgeCounts,
+    edge: TransitionCounts,
     /// The lane that was counted last: nearly always the next one is the same.
     last: Box<str>,
 }
 
 /// What the present edge changes.
 #[derive(Default)]
-struct EdgeCounts {
-    /// The differences of the counts of lanes.
+struct TransitionCounts {
     moved: BTreeMap<Box<str>, LaneCounts>,
     /// How many jobs of each topic end.
     ended: BTreeMap<Box<str>, EndedCounts>,
@@ -66,7 +65,7 @@ impl<A: Access> Counts<A> {
         Ok(Self {
             lanes: Cache::new(access.open(LANE_COUNTS)?),
             topics: Cache::new(access.open(TOPIC_COUNTS)?),
-            edge: EdgeCounts::default(),
+            edge: TransitionCounts::default(),
             last: Box::default(),
         })
     }
@@ -98,7 +97,7 @@ impl<A: Access> Counts<A> {
 impl Counts<Writing<'_>> {
     /// Begins an edge, and drops the changes of one that has failed.
     pub(crate) fn begin(&mut self) {
-        self.edge = EdgeCounts::default();
+        self.edge = TransitionCounts::default();
     }
 
     /// Counts `n` more jobs like this one in a state.
@@ -144,7 +143,7 @@ impl Counts<Writing<'_>> {
         }
         let (topic, sums) = (Lane::topic_of(lane), self.topics.load(shard, ALL)?);
         let is_new = !self.topics.load(shard, topic)?.is_in_use() && !self.edge.new_topics.contains(topic);
-        let EdgeCounts { new_lanes, new_topics, new_of, .. } = &mut self.edge;
+        let TransitionCounts { new_lanes, new_topics, new_of, .. } = &mut self.edge;
         let (topics, lanes) = (sums.topics + new_topics.len() as u64, sums.lanes + new_lanes.len() as u64);
         if is_new && topics >= MAX_TOPICS {
             return Ok(Some(Limit::Topics));
@@ -232,7 +231,7 @@ impl Counts<Writing<'_>> {
         Ok(())
     }
 
-    /// Corrects the counts of a lane by a difference that the audit found.
+    /// Corrects the counts of a lane by a difference that the check found.
     pub(crate) fn shift_lane(&mut self, shard: u16, lane: &str, by: LaneCounts) -> Result<()> {
         self.lanes.load(shard, lane)?;
         self.load_topic(shard, Lane::topic_of(lane))?;
@@ -240,14 +239,14 @@ impl Counts<Writing<'_>> {
         Ok(())
     }
 
-    /// Corrects the number of lanes of a topic by a difference that the audit found.
+    /// Corrects the number of lanes of a topic by a difference that the check found.
     pub(crate) fn shift_topic(&mut self, shard: u16, topic: &str, by: i64) -> Result<()> {
         self.load_topic(shard, topic)?;
         self.change_topic(shard, topic, |row| row.lanes = row.lanes.saturating_add_signed(by));
         Ok(())
     }
 
-    /// Corrects the sums of a row by a difference that the audit found.
+    /// Corrects the sums of a row by a difference that the check found.
     pub(crate) fn shift_sums(&mut self, shard: u16, name: &str, by: Sums) -> Result<()> {
         self.topics.load(shard, name)?;
         let Sums([lanes, topics, paused]) = by;

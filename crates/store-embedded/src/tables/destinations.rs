@@ -37,7 +37,6 @@ impl<A: Access> Destinations<A> {
         self.0.read((shard, name), unpack)?.transpose()
     }
 
-    /// All pauses of a shard, by name.
     pub(crate) fn all(&self, shard: u16) -> Result<Vec<(String, PauseRow)>> {
         let most = usize::try_from(MAX_PAUSED_DESTINATIONS).unwrap_or(usize::MAX);
         let rows = self
@@ -57,7 +56,6 @@ impl<A: Access> Destinations<A> {
         Ok(self.pauses(shard, lane)?.iter().any(|row| row.turn() == turn))
     }
 
-    /// The pauses of a lane's destination.
     fn pauses(&self, shard: u16, lane: &str) -> Result<Vec<PauseRow>> {
         // Nearly always nothing is paused.
         if self.0.len()? == 0 {

@@ -78,7 +78,7 @@ tables! {
     /// One row per shard.
     13 SHARDS "shards": u16 => Bytes;
     /// The last reserve of each caller.
-    14 CALLERS "callers": (u16, Str) => Bytes;
+    14 LAST_RESERVES "last_reserves": (u16, Str) => Bytes;
     /// Histograms of lateness, by shard and minute.
     15 LATENESS "lateness": (u16, u64) => Bytes;
     /// Counts of jobs by state, by shard and lane.
@@ -86,7 +86,7 @@ tables! {
     /// Counts of each topic, by shard and topic.
     17 TOPIC_COUNTS "known": (u16, Str) => Bytes;
     /// Bulk operations, by id.
-    18 BULKS "revivals": u64 => Bytes;
+    18 BULKS "bulks": u64 => Bytes;
     /// Policies, by topic.
     19 POLICIES "policies": Str => Str;
     /// Logs of attempts and when each was last added to, by locator.

@@ -116,18 +116,15 @@ impl<A: Access> Ready<A> {
         self.lanes.list(parked, limit, |(.., lane), ()| lane.to_owned())
     }
 
-    /// The lanes that are parked at a turn.
     pub(crate) fn parked_at(&self, shard: u16, turn: u64, limit: usize) -> Result<Vec<String>> {
         let parked = (shard, turn, "")..=(shard, turn, LAST);
         self.lanes.list(parked, limit, |(.., lane), ()| lane.to_owned())
     }
 
-    /// The turn of a lane, as noted with the lane.
     pub(crate) fn turn_of(&self, shard: u16, lane: &str) -> Result<Option<u64>> {
         self.turns.read((shard, lane), |turn| turn)
     }
 
-    /// Whether the lanes by turn have a lane at a turn.
     pub(crate) fn has_turn(&self, shard: u16, lane: &str, turn: u64) -> Result<bool> {
         self.lanes.has((shard, turn, lane))
     }

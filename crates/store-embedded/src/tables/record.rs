@@ -49,9 +49,9 @@ pub(crate) struct Record {
     pub(crate) token: Option<[u8; TOKEN]>,
     /// The token of the last submit, if that had one. A tombstone keeps it.
     pub(crate) submitted: Option<[u8; TOKEN]>,
-    /// The beginning of this life, unless it is the first one of its key.
-    pub(crate) life: Option<Life>,
-    /// Whether a push lease expired without an outcome, in this life.
+    /// The beginning of this generation, unless it is the first one of its key.
+    pub(crate) generation: Option<Generation>,
+    /// Whether a push lease expired without an outcome, in this generation.
     pub(crate) lease_lost: bool,
     /// The due time with which the job came, if it has another one now.
     pub(crate) first_due: Option<u64>,
@@ -61,8 +61,8 @@ pub(crate) struct Record {
 
 /// The beginning of a life of a job that had another one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Life {
-    /// The last lease of the shard before. Leases up to it do not belong to this life.
+pub(crate) struct Generation {
+    /// The last lease of the shard before. Leases up to it do not belong to this generation.
     pub(crate) lease: u64,
     /// How many attempts there were before.
     pub(crate) attempts: u32,
@@ -186,15 +186,15 @@ impl Record {
         Lane { topic: &self.topic, origin: &self.origin }
     }
 
-    /// Whether an attempt was made in the present life.
+    /// Whether an attempt was made in the present generation.
     pub(crate) fn was_tried(&self) -> bool {
-        self.attempts > self.life.map_or(0, |life| life.attempts)
+        self.attempts > self.generation.map_or(0, |generation| generation.attempts)
     }
 
-    /// Whether a lease with this number belongs to a former life, or to an earlier job of the same key.
+    /// Whether a lease with this number belongs to a former generation, or to an earlier job of the same key.
     pub(crate) fn is_former(&self, lease: u64) -> bool {
-        match self.life {
-            Some(life) => lease <= life.lease,
+        match self.generation {
+            Some(generation) => lease <= generation.lease,
             None => lease < self.arrived().saturating_mul(1000),
         }
     }
@@ -264,7 +264,7 @@ mod tests {
     fn a_life_has_no_attempts_and_no_leases_of_a_former_one() {
         let first = Record { created: 7, attempts: 1, ..Record::default() };
         assert!(first.was_tried() && first.is_former(6_999) && !first.is_former(7_000));
-        let later = Record { life: Some(Life { lease: 9_000, attempts: 1 }), ..first };
+        let later = Record { generation: Some(Generation { lease: 9_000, attempts: 1 }), ..first };
         assert!(!later.was_tried() && later.is_former(9_000) && !later.is_former(9_001));
     }
 
@@ -273,10 +273,10 @@ mod tests {
         let reserved = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: true, put_off: 7 };
         let dead = Stage::Dead { since: 9, reason: "exhausted".into() };
         let last = Last { at: 5, status: Some(503), error: Some("timeout".into()), duration: 7 };
-        let (life, token) = (Some(Life { lease: 4, attempts: 2 }), Some([3; TOKEN]));
+        let (generation, token) = (Some(Generation { lease: 4, attempts: 2 }), Some([3; TOKEN]));
         let tags = Tags::from_stored("a b:1").unwrap();
         let samples = [
-            Record { stage: reserved, token, life, first_due: Some(8), tags, ..Record::default() },
+            Record { stage: reserved, token, generation, first_due: Some(8), tags, ..Record::default() },
             Record {
                 stage: dead,
                 last: Some(last),

@@ -97,7 +97,6 @@ impl<A: Access, K: Key + 'static, V: Value + 'static> Rows<A, K, V> {
         Ok(self.table.get(key)?.is_some())
     }
 
-    /// Reads the value of one row.
     pub(crate) fn read<'k, T>(
         &self,
         key: impl Borrow<K::SelfType<'k>>,
@@ -167,7 +166,6 @@ impl<K: Key + 'static, V: Value + 'static> Rows<Writing<'_>, K, V> {
     }
 }
 
-/// Packs a row with postcard.
 pub(crate) fn pack(row: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(row).expect("plain data always serialises")
 }

@@ -34,7 +34,6 @@ impl<A: Access> Schedules<A> {
         Ok(Self { rows: access.open(SCHEDULES)?, times: access.open(SCHEDULE_TIMES)? })
     }
 
-    /// A schedule.
     pub(crate) fn get(&self, key: &ScheduleKey) -> Result<Option<ScheduleRow>> {
         self.rows.read(key.to_string().as_str(), row)?.transpose()
     }
@@ -162,7 +161,6 @@ impl Schedules<Writing<'_>> {
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a schedule");
 
-/// A schedule of a list.
 fn readable(name: &str, raw: &[u8]) -> Option<ScheduleRow> {
     let row = row(raw).ok();
     if row.is_none() {

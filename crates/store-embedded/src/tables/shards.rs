@@ -55,7 +55,6 @@ impl Ledger {
         self.states[slot(state)]
     }
 
-    /// All counts of states.
     pub(crate) fn counts(&self) -> StateCounts {
         let Self { purged, missing, .. } = *self;
         let mut counts = StateCounts { purged, missing, ..StateCounts::default() };
@@ -69,13 +68,13 @@ impl Ledger {
         self.states[slot(state)] += 1;
     }
 
-    /// A count below zero would be a bug: it stays zero, and the audit finds it.
+    /// A count below zero would be a bug: it stays zero, and the check finds it.
     pub(crate) fn leave(&mut self, state: State) {
         let count = &mut self.states[slot(state)];
         *count = count.saturating_sub(1);
     }
 
-    /// Corrects a count by a difference that the audit found.
+    /// Corrects a count by a difference that the check found.
     pub(crate) fn shift(&mut self, state: State, by: i64) {
         let count = &mut self.states[slot(state)];
         *count = count.saturating_add_signed(by);

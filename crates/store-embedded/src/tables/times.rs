@@ -213,7 +213,6 @@ impl<A: Access> Times<A> {
         self.0.len()
     }
 
-    /// The earliest time.
     pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>> {
         self.range(shard, (0, 0), u64::MAX)?.next().map(|row| Ok(row?.0)).transpose()
     }

@@ -62,7 +62,7 @@ async fn a_job_that_became_due_by_a_wrong_clock_waits_again_over_restarts_until_
         promote(&store).await;
         assert_eq!(state(&store, 1).await, State::Delayed);
         assert_eq!(store.clock_gap(), Some(gap), "over restarts");
-        assert!(store.audit(Repair::No).await.unwrap().is_clean());
+        assert!(store.check(Repair::No).await.unwrap().is_clean());
     }
     let store = opened(directory.path(), &clock).await;
     assert!(reserved(&store, 3).await.is_empty());
@@ -75,7 +75,7 @@ async fn a_job_that_became_due_by_a_wrong_clock_waits_again_over_restarts_until_
     clock.advance(DAY);
     promote(&store).await;
     assert_eq!(reserved(&store, 5).await, [job(1).key]);
-    assert!(store.audit(Repair::No).await.unwrap().is_clean());
+    assert!(store.check(Repair::No).await.unwrap().is_clean());
 }
 
 #[tokio::test]
@@ -97,5 +97,5 @@ async fn a_store_takes_the_clock_by_itself_where_no_job_was_touched_by_the_wrong
     promote(&store).await;
     assert_eq!(reserved(&store, 1).await, [job(4).key]);
     assert_eq!((state(&store, 1).await, state(&store, 3).await), (State::Delayed, State::Delayed));
-    assert!(store.audit(Repair::No).await.unwrap().is_clean());
+    assert!(store.check(Repair::No).await.unwrap().is_clean());
 }

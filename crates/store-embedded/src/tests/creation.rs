@@ -16,7 +16,6 @@ const OPENERS: u64 = 3;
 
 const WRITTEN: TableDefinition<'_, u64, u64> = TableDefinition::new("written");
 
-/// Opens the database once all are ready for that.
 fn open(file: &Path, ready: &Barrier) -> Result<Database, StoreError> {
     let location = StoreLocation::new(
         Medium::File(file.to_owned(), Box::new(|log| Box::new(log))),

@@ -3,7 +3,8 @@
 
 use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::contract::{
-    Attempt, Epoch, Lateness, Lease, Note, Noted, Pass, PassLimits, Reserve, Settled, Token,
+    Attempt, AttemptLogEntry, Epoch, Lateness, Lease, LogResult, Pass, PassLimits, Reserve, SettleResult,
+    Token,
 };
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
@@ -44,13 +45,13 @@ async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Leas
 async fn settle(store: &EmbeddedStore, lease: Lease, outcome: Outcome) {
     let mut late = Lateness::default();
     late.record(Duration::from_millis(7));
-    assert_eq!(store.settle(SHARD, &[(lease, outcome)], &late).await.unwrap(), [Settled::Applied]);
+    assert_eq!(store.settle(SHARD, &[(lease, outcome)], &late).await.unwrap(), [SettleResult::Applied]);
 }
 
 /// Notes an attempt that began now.
 async fn note(store: &EmbeddedStore, lease: &Lease, clock: &ManualClock) {
     let attempt = Attempt { at: clock.now(), status: Some(500), answer: "no".into(), ..Attempt::default() };
-    assert_eq!(store.note(SHARD, &[Note::of(lease, attempt)]).await.unwrap(), Noted::Kept);
+    assert_eq!(store.note(SHARD, &[AttemptLogEntry::of(lease, attempt)]).await.unwrap(), LogResult::Kept);
 }
 
 async fn submit(store: &EmbeddedStore, numbers: std::ops::Range<usize>, delay: Duration) {

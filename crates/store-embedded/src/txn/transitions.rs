@@ -2,7 +2,7 @@
 //! another, and keeps record, ledger and counts in step.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{EndKind, EventKind, LeaseId, Success};
+use ringback_core::contract::{EndedState, EventKind, LeaseId, Success};
 use ringback_core::job::Tags;
 use ringback_core::state::State;
 
@@ -79,7 +79,7 @@ impl Txn<'_> {
 
     /// Moves a job to the dead, and puts its notice into the outbox.
     pub(crate) fn die(&mut self, job: &mut Record, reason: Box<str>) -> Result<()> {
-        let (body, kind) = (self.tables.records.body(job.number)?, EndKind::of_reason(&reason));
+        let (body, kind) = (self.tables.records.body(job.number)?, EndedState::of_reason(&reason));
         self.enter(job, To::Dead(reason))?;
         self.archive(kind, job)?;
         if let Some(body) = body {
@@ -135,7 +135,7 @@ impl Txn<'_> {
             (from, End::Cancelled) => (from, State::Cancelled, None),
         };
         self.note_edge(&record, Some(from), Some(to), reason)?;
-        self.archive(if end == End::Done { EndKind::Done } else { EndKind::Cancelled }, &record)?;
+        self.archive(if end == End::Done { EndedState::Done } else { EndedState::Cancelled }, &record)?;
         self.unlink(&record)?;
         let shard = self.shard();
         self.tidy(&record)?;
@@ -148,7 +148,7 @@ impl Txn<'_> {
         self.tables.tagged.remove(&record)?;
         (record.settled, record.last) = (settled, None);
         (record.topic, record.origin, record.tags) = (Box::default(), Box::default(), Tags::default());
-        (record.token, record.life, record.lease_lost, record.first_due) = (None, None, false, None);
+        (record.token, record.generation, record.lease_lost, record.first_due) = (None, None, false, None);
         self.row.ledger.enter(record.state());
         self.row.tombstones += 1;
         self.edge.ended += 1;
@@ -170,7 +170,7 @@ impl Txn<'_> {
     /// Removes a dead job without a tombstone.
     pub(crate) fn purge(&mut self, job: &Record) -> Result<()> {
         self.note_edge(job, Some(job.state()), None, None)?;
-        self.archive(EndKind::Purged, job)?;
+        self.archive(EndedState::Purged, job)?;
         self.unlink(job)?;
         self.row.ledger.purged += 1;
         self.tables.tagged.remove(job)?;

@@ -124,7 +124,6 @@ impl<'a> Whole<'a> {
         whole.then(|| Self { sequence, rows: &frame[HEAD..] })
     }
 
-    /// The length that it takes in the file.
     pub(crate) fn file_length(&self) -> usize {
         (HEAD + self.rows.len()).next_multiple_of(BLOCK)
     }

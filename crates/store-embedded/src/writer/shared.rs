@@ -55,9 +55,7 @@ impl Memory {
 /// Where a writer runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RunsOn {
-    /// On a thread of its own.
     Thread,
-    /// On the threads of the callers.
     Callers,
 }
 

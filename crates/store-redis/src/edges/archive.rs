@@ -8,15 +8,15 @@ use redis::Value;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::attempt_log::shown;
 use ringback_core::contract::{
-    ArchiveSettings, ArchiveStatus, ArchivedEnd, EndKind, EndKinds, EndsPart, MAX_ARCHIVE_BYTES, Shard,
-    StoreError, TakeEnds, TakenEnds, WhenFull, payload,
+    ArchiveEntries, ArchiveSettings, ArchiveStatus, ArchivedJob, EndedState, EndedStates, MAX_ARCHIVE_BYTES,
+    OutboxPart, Shard, StoreError, TakeEntries, WhenFull, payload,
 };
 use ringback_core::job::Delivery;
 use ringback_core::state::State;
 
 use super::outbox::part;
 use crate::keys::Place;
-use crate::record::{Head, Tail};
+use crate::record::{FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;
 use crate::reply::read;
 use crate::script;
@@ -64,20 +64,20 @@ impl RedisStore {
         archiver: &str,
         lasts: Duration,
         limit: usize,
-    ) -> Result<TakeEnds, StoreError> {
+    ) -> Result<TakeEntries, StoreError> {
         let args = (archiver, millis_up(lasts), limit, MAX_ARCHIVE_BYTES);
         let mut answer: Vec<Value> = self.ask(&script::TAKE_ENDED, shard, args).await?;
         let name = script::TAKE_ENDED.name();
         if let [wait] = answer.as_slice() {
-            return Ok(TakeEnds::Busy(Duration::from_millis(read(wait.clone(), name)?)));
+            return Ok(TakeEntries::Busy(Duration::from_millis(read(wait.clone(), name)?)));
         }
         let entries: Vec<Bytes> = read(answer.pop().ok_or(UNREADABLE)?, name)?;
         let (now, first): (u64, u64) = read(Value::Array(answer), name)?;
         let ends = entries.chunks_exact(2).map(|pair| self.end(shard, pair[0].clone(), &pair[1], now));
         let ends: Vec<_> = join_all(ends).await.into_iter().collect::<Result<_, _>>()?;
         let last = entries.iter().step_by(2).last().map(head).unwrap_or_default();
-        let part = EndsPart { first, count: ends.len() as u64, last };
-        Ok(TakeEnds::Taken(TakenEnds { part, ends }))
+        let part = OutboxPart { first, count: ends.len() as u64, last };
+        Ok(TakeEntries::Taken(ArchiveEntries { part, ends }))
     }
 
     /// Removes entries, as far as they are still the first ones. Returns how many are left.
@@ -85,7 +85,7 @@ impl RedisStore {
         &self,
         shard: Shard,
         archiver: &str,
-        part: &EndsPart,
+        part: &OutboxPart,
     ) -> Result<u64, StoreError> {
         let args = (archiver, part.first, part.count, &part.last[..]);
         self.ask(&script::REMOVE_ENDED, shard, args).await
@@ -103,7 +103,7 @@ impl RedisStore {
         entry: Bytes,
         log: &Bytes,
         now: u64,
-    ) -> Result<Option<ArchivedEnd>, StoreError> {
+    ) -> Result<Option<ArchivedJob>, StoreError> {
         let name = head(&entry);
         let Entry { kind, has_body, at, head, tail } = match Entry::parse(entry) {
             Ok(entry) => entry,
@@ -125,12 +125,12 @@ impl RedisStore {
         let delivery: Option<Delivery> =
             packed.and_then(|packed| payload::unpack(&packed, tail.origin, timeout, tail.tags.clone()));
         let (first_due, former_attempts) = (head.first_due, head.former_attempts);
-        let job = ArchivedEnd::ended(kind, head.into_job(tail.key, tail.tags));
+        let job = ArchivedJob::ended(kind, head.into_job(tail.key, tail.tags));
         let keep = self.options.attempt_retention().time;
         let log = Some(log.clone()).filter(|log| !log.is_empty());
         let attempts = shown(log, Some(job.created.as_millis()), now, keep).unwrap_or_default();
         let has_body = is_kept && delivery.is_some();
-        Ok(Some(ArchivedEnd { kind, at, job, first_due, delivery, has_body, former_attempts, attempts }))
+        Ok(Some(ArchivedJob { kind, at, job, first_due, delivery, has_body, former_attempts, attempts }))
     }
 }
 
@@ -141,11 +141,11 @@ fn head(entry: &Bytes) -> Bytes {
 
 /// An entry as `lua/prelude/archive.lua` makes it.
 struct Entry {
-    kind: EndKind,
+    kind: EndedState,
     has_body: bool,
     at: Timestamp,
-    head: Head,
-    tail: Tail,
+    head: FixedFields,
+    tail: OptionalFields,
 }
 
 impl Entry {
@@ -154,13 +154,13 @@ impl Entry {
             return Err(UNREADABLE);
         }
         let code = entry.get_u8();
-        let kind = EndKind::from_code(code & !HAS_BODY).ok_or(UNREADABLE)?;
+        let kind = EndedState::from_code(code & !HAS_BODY).ok_or(UNREADABLE)?;
         let at = Timestamp::from_millis(entry.get_uint(6));
         entry.advance(12);
         let (lane, job_state) = (part(&mut entry)?, part(&mut entry)?);
         let lane = std::str::from_utf8(&lane).map_err(|_| UNREADABLE)?;
-        let head = Head::parse(State::Dead, job_state, &entry)?;
-        let tail = Tail::parse(lane, entry)?;
+        let head = FixedFields::parse(State::Dead, job_state, &entry)?;
+        let tail = OptionalFields::parse(lane, entry)?;
         Ok(Self { kind, has_body: code & HAS_BODY != 0, at, head, tail })
     }
 }
@@ -177,7 +177,7 @@ fn pack(settings: &ArchiveSettings) -> u64 {
 }
 
 fn unpack(bits: u64, bound: u64) -> Option<ArchiveSettings> {
-    let ends = EndKinds::from_bits(bits.to_be_bytes()[7]);
+    let ends = EndedStates::from_bits(bits.to_be_bytes()[7]);
     let when_full = if bits & DROPS != 0 { WhenFull::Drop } else { WhenFull::Stall };
     let settings = ArchiveSettings { ends, with_bodies: bits & WITH_BODIES != 0, bound, when_full };
     (bits & ATTACHED != 0).then_some(settings)
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn settings_are_read_as_they_were_packed() {
         for (with_bodies, when_full) in [(false, WhenFull::Stall), (true, WhenFull::Drop)] {
-            for ends in [EndKinds::default(), EndKinds::all(), EndKinds::of([EndKind::Dead])] {
+            for ends in [EndedStates::default(), EndedStates::all(), EndedStates::of([EndedState::Dead])] {
                 let settings = ArchiveSettings { ends, with_bodies, bound: 7, when_full };
                 assert_eq!(unpack(pack(&settings) | FULL, 7), Some(settings));
             }
@@ -205,7 +205,7 @@ mod tests {
         let state = [vec![0, 67], vec![0; 67]].concat();
         let entry = [fixed, vec![0, 11], b"t https://a".to_vec(), state, record].concat();
         let whole = Entry::parse(Bytes::from(entry.clone())).unwrap();
-        assert_eq!((whole.kind, whole.at.as_millis(), whole.has_body), (EndKind::Done, 1000, true));
+        assert_eq!((whole.kind, whole.at.as_millis(), whole.has_body), (EndedState::Done, 1000, true));
         for n in 0..entry.len() - 2 {
             assert!(Entry::parse(Bytes::copy_from_slice(&entry[..n])).is_err(), "{n} bytes");
         }

@@ -114,7 +114,7 @@ impl RedisStore {
         let mut answered = Vec::new();
         for _ in 0..ATTEMPTS {
             self.check_takes_jobs(shard)?;
-            let known = self.witness.known(shard);
+            let known = self.accepted_counts.known(shard);
             let answer = self.run_confirmed(script, shard, |cmd| {
                 cmd.arg(known.accepted).arg(lanes.len());
                 for ArrivingLane { id, lane, limits } in &lanes {
@@ -129,7 +129,7 @@ impl RedisStore {
                 return Err(StoreError::ArchiveBehind);
             }
             if !has_lost(&answered) {
-                self.witness.saw(shard, known, accepted);
+                self.accepted_counts.saw(shard, known, accepted);
                 break;
             }
             self.take_note_of_loss(shard, known).await.map_err(nothing_was_added)?;
@@ -281,7 +281,6 @@ fn pack_history(history: &History) -> Vec<u8> {
     packed
 }
 
-/// Reads the answer to one job.
 fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
     let key = &new.key;
     if let Value::BulkString(times) = answer {
@@ -312,7 +311,7 @@ fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
     Ok(Submitted { answer, job })
 }
 
-/// Whether a submit whose content a cancelled job has can only be a repetition: others would have begun a new life.
+/// Whether a submit whose content a cancelled job has can only be a repetition: others would have begun a new generation.
 fn is_repeatable(new: &NewJob) -> bool {
     match new.if_exists {
         IfExists::Refuse | IfExists::Update { .. } => false,

@@ -1,7 +1,7 @@
 //! Records attempts in the logs of their jobs.
 
 use ringback_core::contract::attempt_log::pack;
-use ringback_core::contract::{Note, Noted, Proof, Shard, StoreError};
+use ringback_core::contract::{AttemptLogEntry, LogResult, Proof, Shard, StoreError};
 
 use crate::record::{pack_lease, six};
 use crate::redis_store::RedisStore;
@@ -11,15 +11,16 @@ use crate::script;
 const AT_ONCE: usize = 64;
 
 impl RedisStore {
-    pub async fn note(&self, shard: Shard, notes: &[Note]) -> Result<Noted, StoreError> {
+    pub async fn note(&self, shard: Shard, notes: &[AttemptLogEntry]) -> Result<LogResult, StoreError> {
         let keep = self.options.attempt_retention();
         for notes in notes.chunks(AT_ONCE) {
-            let packed =
-                |note: &Note| (note.locator.0.to_vec(), pack_proof(&note.proof), pack(&note.attempt));
+            let packed = |note: &AttemptLogEntry| {
+                (note.locator.0.to_vec(), pack_proof(&note.proof), pack(&note.attempt))
+            };
             let packed: Vec<_> = notes.iter().map(packed).collect();
             self.ask::<u64>(&script::NOTE, shard, (keep.time, keep.bytes, packed)).await?;
         }
-        Ok(Noted::Kept)
+        Ok(LogResult::Kept)
     }
 }
 

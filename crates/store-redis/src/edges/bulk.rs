@@ -14,7 +14,7 @@ use ringback_core::job::{Job, JobKey};
 use ringback_core::limits::MAX_LOCK_TTL;
 
 use super::arrivals::pack_due;
-use crate::record::{Head, Tail, six};
+use crate::record::{FixedFields, OptionalFields, six};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
@@ -105,7 +105,7 @@ impl RedisStore {
         places: &[DeadCursor],
     ) -> Result<BulkStep, StoreError> {
         let args = (&id.0, millis_up(KEEP_COUNT), pack_places(places));
-        let revived: i64 = self.ask(&script::REDRIVE_JOBS, shard, args).await?;
+        let revived: i64 = self.ask(&script::REVIVE_MANY, shard, args).await?;
         Ok(u64::try_from(revived).map_or(BulkStep::Over, BulkStep::Jobs))
     }
 
@@ -191,8 +191,9 @@ impl Version {
     fn parse(answer: Value) -> Result<Self, StoreError> {
         let (locator, code, state, lane, head): (_, _, Bytes, String, Bytes) =
             reply::read(answer, "a job of a bulk operation")?;
-        let tail = Tail::parse(&lane, head.clone())?;
-        let job = Head::parse(reply::state(code)?, state.clone(), &head)?.into_job(tail.key, tail.tags);
+        let tail = OptionalFields::parse(&lane, head.clone())?;
+        let job =
+            FixedFields::parse(reply::state(code)?, state.clone(), &head)?.into_job(tail.key, tail.tags);
         Ok(Self { locator, code, state, head, job, origin: tail.origin })
     }
 

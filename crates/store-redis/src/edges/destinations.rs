@@ -44,7 +44,6 @@ impl RedisStore {
         }
     }
 
-    /// All pauses of destinations in a shard.
     pub async fn paused_destinations(&self, shard: Shard) -> Result<Vec<DestinationPause>, StoreError> {
         let names: Vec<String> = self.ask(&script::PAUSED_DESTINATIONS, shard, None::<u8>).await?;
         let unreadable = StoreError::Unreadable("a paused destination");

@@ -1,16 +1,16 @@
 //! Failing destinations: reads their texts, and replaces some if nobody else has changed them.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{FailingBook, FailingChange, StoreError};
+use ringback_core::contract::{FailingChange, SharedFailing, StoreError};
 
 use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    pub async fn failing(&self) -> Result<FailingBook, StoreError> {
+    pub async fn failing(&self) -> Result<SharedFailing, StoreError> {
         let (now, texts): (u64, Vec<(String, String)>) =
             self.ask_installation(&script::FAILING, None::<u8>).await?;
-        Ok(FailingBook::new(Timestamp::from_millis(now), texts))
+        Ok(SharedFailing::new(Timestamp::from_millis(now), texts))
     }
 
     /// Makes changes. Returns false if a text is not what it was thought to be; then nothing was changed.

@@ -11,7 +11,7 @@ use ringback_core::contract::{
 };
 use ringback_core::state::State;
 
-use crate::record::{Head, Tail};
+use crate::record::{FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -56,8 +56,8 @@ fn parse(mut entry: Bytes) -> Result<EndedJob, StoreError> {
     let success = Success::take(&mut entry).map_err(|_| UNREADABLE)?;
     let (lane, job_state) = (part(&mut entry)?, part(&mut entry)?);
     let lane = std::str::from_utf8(&lane).map_err(|_| UNREADABLE)?;
-    let head = Head::parse(State::Dead, job_state, &entry)?;
-    let tail = Tail::parse(lane, entry)?;
+    let head = FixedFields::parse(State::Dead, job_state, &entry)?;
+    let tail = OptionalFields::parse(lane, entry)?;
     // A notice can be delivered without the job's own data.
     let (parts, arrived) = (NoticeParts::unpack(&tail.payload).unwrap_or_default(), head.arrived);
     Ok(EndedJob::new(head.into_job(tail.key, tail.tags), success, [at, arrived], parts))

@@ -5,8 +5,8 @@ use futures_util::future::join_all;
 use redis::{Cmd, Value};
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    ExpiredLease, LeaseCheck, Pull, Pulled, PulledJob, Receipt, RetryContext, Settled, Shard, StoreError,
-    payload,
+    ExpiredLease, LeaseCheck, Pull, Pulled, PulledJob, Receipt, RetryContext, SettleResult, Shard,
+    StoreError, payload,
 };
 use ringback_core::job::{Locator, Topic};
 use ringback_core::lane::{Lane, SettleHint};
@@ -16,7 +16,7 @@ use ringback_core::state::State;
 use super::reserve::{Grant, Granted, RESERVE_BYTES, all_read};
 use super::settle::pack_outcome;
 use crate::keys::Place;
-use crate::record::{self, Head, Tail};
+use crate::record::{self, FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
@@ -40,11 +40,11 @@ impl RedisStore {
     /// Makes a pulled job. `None` when its large payload is gone, and the job with it.
     async fn pulled(&self, shard: Shard, job: Granted) -> Result<Option<PulledJob>, StoreError> {
         let Granted { locator, lane, job_state, record } = job;
-        let head = Head::parse(State::Reserved, job_state, &record)?;
-        let tail = Tail::parse(&lane, record)?;
+        let head = FixedFields::parse(State::Reserved, job_state, &record)?;
+        let tail = OptionalFields::parse(&lane, record)?;
         let found = self.delivery(shard, locator, &head, tail).await?;
         let receipt = Receipt { shard, locator, lease: head.lease };
-        let Head { attempts: attempt, deadline, due, first_due, .. } = head;
+        let FixedFields { attempts: attempt, deadline, due, first_due, .. } = head;
         Ok(found.map(|(key, delivery)| {
             let expires = delivery.expires.and_then(|expires| expires.of(due, first_due));
             PulledJob { receipt, key, attempt, deadline, expires, delivery }
@@ -70,7 +70,7 @@ impl RedisStore {
         });
         let parts: Vec<Bytes> = answer.await?;
         let Ok([job_state, record, lane]) = <[Bytes; 3]>::try_from(parts) else { return Ok(None) };
-        let head = Head::parse(State::Reserved, job_state, &record)?;
+        let head = FixedFields::parse(State::Reserved, job_state, &record)?;
         let tries = self.tries(receipt.shard, receipt.locator, &head, record).await?;
         Ok(Some(RetryContext { topic: topic_in(&lane)?, ..tries }))
     }
@@ -80,7 +80,7 @@ impl RedisStore {
         shard: Shard,
         outcomes: &[(Receipt, Outcome)],
         counting: LeaseCheck,
-    ) -> Result<Vec<Settled>, StoreError> {
+    ) -> Result<Vec<SettleResult>, StoreError> {
         let push = |cmd: &mut Cmd| {
             self.push_keep(cmd);
             cmd.arg(u8::from(counting == LeaseCheck::Expired));
@@ -127,7 +127,7 @@ impl RedisStore {
         record: Bytes,
         lane: &[u8],
     ) -> Result<ExpiredLease, StoreError> {
-        let head = Head::parse(State::Reserved, job_state, &record)?;
+        let head = FixedFields::parse(State::Reserved, job_state, &record)?;
         let tries = self.tries(shard, locator, &head, record).await?;
         let tries = RetryContext { topic: topic_in(lane).unwrap_or_default(), ..tries };
         Ok(ExpiredLease { receipt: Receipt { shard, locator, lease: head.lease }, tries })
@@ -138,7 +138,7 @@ impl RedisStore {
         &self,
         shard: Shard,
         locator: Locator,
-        head: &Head,
+        head: &FixedFields,
         record: Bytes,
     ) -> Result<RetryContext, StoreError> {
         let packed = if head.is_external() {
@@ -147,9 +147,9 @@ impl RedisStore {
             let stored: Option<Bytes> = self.command(&cmd, Place::Shard(shard), "a job's payload").await?;
             stored.unwrap_or_default()
         } else {
-            Tail::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
+            OptionalFields::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
         };
-        let Head { failures, due, first_due, .. } = *head;
+        let FixedFields { failures, due, first_due, .. } = *head;
         let (retry, expires) = payload::retry_parts(&packed);
         let expires = expires.and_then(|expires| expires.of(due, first_due));
         Ok(RetryContext { failures, first_due, expires, retry, topic: None })

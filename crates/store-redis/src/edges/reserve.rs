@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::keys::Place;
 use crate::lane_ids::LaneKey;
-use crate::record::{self, Head, Tail};
+use crate::record::{self, FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
 use crate::script;
@@ -167,8 +167,8 @@ impl RedisStore {
         clock: StoreClock,
     ) -> Result<Option<Lease>, StoreError> {
         let Granted { locator, lane, job_state, record } = job;
-        let head = Head::parse(State::Reserved, job_state, &record)?;
-        let tail = Tail::parse(&lane, record)?;
+        let head = FixedFields::parse(State::Reserved, job_state, &record)?;
+        let tail = OptionalFields::parse(&lane, record)?;
         let hint = head.settle_hint(tail.token, Arc::default());
         let found = self.delivery(shard, locator, &head, tail).await?;
         let Some((key, delivery)) = found else { return Ok(None) };
@@ -190,8 +190,8 @@ impl RedisStore {
         &self,
         shard: Shard,
         locator: Locator,
-        head: &Head,
-        tail: Tail,
+        head: &FixedFields,
+        tail: OptionalFields,
     ) -> Result<Option<(JobKey, Delivery)>, StoreError> {
         let packed = if head.is_external() {
             let mut get = redis::cmd("GET");
@@ -204,7 +204,7 @@ impl RedisStore {
         } else {
             tail.payload
         };
-        let Tail { key, origin, tags, .. } = tail;
+        let OptionalFields { key, origin, tags, .. } = tail;
         let delivery = payload::unpack(&packed, origin, head.timeout(), tags);
         let delivery = delivery.ok_or(StoreError::Unreadable("a job's payload"))?;
         Ok(Some((key, delivery)))

@@ -21,7 +21,6 @@ use crate::script;
 /// The bytes before the topic, as `lua/prelude/recurring.lua` has them. The topic follows behind its length, and then the
 /// packed schedule.
 const HEAD: usize = 26;
-/// The locator of no job.
 const NO_LOCATOR: [u8; 12] = [0; 12];
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a schedule");
@@ -50,7 +49,6 @@ impl RedisStore {
         self.ask_installation_confirmed::<u64>(&script::UNLIST_SCHEDULE, args).await.map(drop)
     }
 
-    /// The topic of a schedule that is in the index.
     pub async fn topic_of_schedule(&self, key: &ScheduleKey) -> Result<Option<Topic>, StoreError> {
         let name = format!("{key} ");
         let members: Vec<String> = self.ask_installation(&script::LIST_SCHEDULES, (&name, "", 1, 0)).await?;
@@ -150,7 +148,6 @@ impl RedisStore {
         Ok(answers.into_iter().map(changed).collect())
     }
 
-    /// Removes a schedule that has a version.
     pub async fn remove_schedule(&self, shard: Shard, row: &ScheduleRow) -> Result<bool, StoreError> {
         let args = (row.key.to_string(), pack_version(Some(row.version)), "");
         let answers: Vec<u8> = self.ask_confirmed(&script::CHANGE_SCHEDULES, shard, args).await?;
@@ -185,7 +182,6 @@ impl RedisStore {
     }
 }
 
-/// Reads the answer to a firing.
 fn fired(answer: Value, _: &NewJob) -> Result<ScheduleChanged, StoreError> {
     let parts = take::list(answer)?;
     if let Some(limit) = limit_in(&parts)? {

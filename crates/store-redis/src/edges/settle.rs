@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError, Success};
+use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError, Success};
 use ringback_core::lane::{GrantedBatch, LaneId, SettleHint};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use tokio::time::Instant;
@@ -41,7 +41,7 @@ impl RedisStore {
         shard: Shard,
         items: &[(Lease, Outcome)],
         lateness: &Lateness,
-    ) -> Result<Vec<Settled>, StoreError> {
+    ) -> Result<Vec<SettleResult>, StoreError> {
         let mut rounds = Rounds::new(items, lateness);
         while let Some(settling) = rounds.next() {
             self.settle_once(shard, settling, &mut rounds).await?;
@@ -56,7 +56,7 @@ impl RedisStore {
         items: &[(Lease, Outcome)],
         lateness: &Lateness,
         ask: &Reserve<'_>,
-    ) -> Result<(Vec<Settled>, Reserved), StoreError> {
+    ) -> Result<(Vec<SettleResult>, Reserved), StoreError> {
         let mut rounds = Rounds::new(items, lateness);
         while let Some(settling) = rounds.next() {
             if rounds.left.is_empty() {
@@ -119,7 +119,6 @@ struct Settling {
     /// Jobs by their numbers.
     groups: BTreeMap<Group, Vec<usize>>,
     lanes: HashSet<LaneId>,
-    /// Batches that it settles as a whole.
     whole: Vec<u64>,
     /// Batches of which the others were settled before.
     over: Vec<u64>,
@@ -132,12 +131,12 @@ struct Rounds<'a> {
     left: Vec<usize>,
     /// Sent until a call has had an effect.
     lateness: String,
-    answers: Vec<Settled>,
+    answers: Vec<SettleResult>,
 }
 
 impl<'a> Rounds<'a> {
     fn new(items: &'a [(Lease, Outcome)], lateness: &Lateness) -> Self {
-        let answers = vec![Settled::Stale; items.len()];
+        let answers = vec![SettleResult::Stale; items.len()];
         Self { items, left: (0..items.len()).collect(), lateness: lateness.encode(), answers }
     }
 
@@ -168,14 +167,14 @@ impl<'a> Rounds<'a> {
         for (index, n) in settling.groups.into_values().flatten().enumerate() {
             let settled = match answers.get(index) {
                 Some(answer) => reply::settled(take::int(answer)?)?,
-                None => Settled::Applied,
+                None => SettleResult::Applied,
             };
             self.answers[n] = settled;
             // A replay was counted before.
-            if settled == Settled::Applied {
+            if settled == SettleResult::Applied {
                 self.items[n].0.grant().hint.batch.unsettled.fetch_sub(1, Ordering::Relaxed);
             }
-            if matches!(settled, Settled::Applied | Settled::Late) {
+            if matches!(settled, SettleResult::Applied | SettleResult::Late) {
                 self.lateness.clear();
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use ringback_core::contract::{
-    BookEntry, Limit, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError,
+    ConfigEntry, Limit, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError,
     TopicCapacity,
 };
 use ringback_core::job::Topic;
@@ -56,7 +56,7 @@ impl RedisStore {
     /// Puts an entry in place of exactly this one; `None` if there must be none.
     pub async fn put_entry(
         &self,
-        entry: BookEntry<'_>,
+        entry: ConfigEntry<'_>,
         replaced: Option<&str>,
     ) -> Result<PolicyPut, StoreError> {
         let has_metrics = entry.metrics == Metrics::ByTopic;

@@ -7,7 +7,7 @@ use ringback_core::contract::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, S
 use ringback_core::job::Job;
 use ringback_core::state::State;
 
-use crate::record::{Head, Tail, number};
+use crate::record::{FixedFields, OptionalFields, number};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
@@ -79,7 +79,7 @@ fn cursor(raw: &[u8]) -> Result<DeadCursor, StoreError> {
 
 fn dead_job(answer: Value) -> Result<(DeadCursor, Job), StoreError> {
     let (name, job_state, lane, record): (Bytes, Bytes, String, Bytes) = reply::read(answer, "a dead job")?;
-    let head = Head::parse(State::Dead, job_state, &record)?;
-    let tail = Tail::parse(&lane, record)?;
+    let head = FixedFields::parse(State::Dead, job_state, &record)?;
+    let tail = OptionalFields::parse(&lane, record)?;
     Ok((cursor(&name)?, head.into_job(tail.key, tail.tags)))
 }

@@ -6,7 +6,7 @@ use ringback_core::contract::attempt_log::shown;
 use ringback_core::contract::{Attempt, FoundJob, JobPauses, Shard, StoreError, StoredJob};
 use ringback_core::job::{Job, JobKey};
 
-use crate::record::{Head, Tail, number, parse_tombstone};
+use crate::record::{FixedFields, OptionalFields, number, parse_tombstone};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
@@ -52,8 +52,8 @@ impl RedisStore {
         }
         let (code, job_state, lane, record): (i64, Bytes, String, Bytes) =
             reply::read(Value::Array(parts), name)?;
-        let head = Head::parse(reply::state(code)?, job_state, &record)?;
-        let tail = Tail::parse(&lane, record)?;
+        let head = FixedFields::parse(reply::state(code)?, job_state, &record)?;
+        let tail = OptionalFields::parse(&lane, record)?;
         let Some((key, delivery)) = self.delivery(shard, locator, &head, tail).await? else {
             return Ok(Found::WithoutPayload);
         };

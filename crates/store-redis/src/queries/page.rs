@@ -14,7 +14,7 @@ use ringback_core::contract::{
 use ringback_core::destination::Destination;
 use ringback_core::job::{JobKey, Locator, Tenant, TenantScope};
 
-use crate::record::{Head, Tail};
+use crate::record::{FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
@@ -24,8 +24,8 @@ const PAGE_BYTES: usize = 1024 * 1024;
 /// How often a page is read if jobs change while their large payloads are read. Then each is read by itself.
 const READS: usize = 3;
 
-/// The life in which a page of an index is read.
-const ANY_LIFE: u32 = 0;
+/// The generation in which a page of an index is read.
+const ANY_GENERATION: u32 = 0;
 
 /// Later than any time that a store keeps, in ms.
 const MAX_TIME: u64 = 1 << 48;
@@ -50,8 +50,8 @@ impl Extent {
 /// A job as the script answers it.
 struct Found {
     locator: Locator,
-    head: Head,
-    tail: Tail,
+    head: FixedFields,
+    tail: OptionalFields,
 }
 
 impl Found {
@@ -62,8 +62,8 @@ impl Found {
     fn parse(answer: Value) -> Result<Self, StoreError> {
         let (locator, code, job_state, lane, record): ([u8; 12], i64, Bytes, String, Bytes) =
             reply::read(answer, "a job of a page")?;
-        let head = Head::parse(reply::state(code)?, job_state, &record)?;
-        Ok(Self { locator: Locator(locator), head, tail: Tail::parse(&lane, record)? })
+        let head = FixedFields::parse(reply::state(code)?, job_state, &record)?;
+        Ok(Self { locator: Locator(locator), head, tail: OptionalFields::parse(&lane, record)? })
     }
 }
 
@@ -159,20 +159,20 @@ impl RedisStore {
         }
         let shard = Shard(from.shard);
         let look = look.clamp(1, MAX_PAGE);
-        let (life, step) = (format!("{:08x}", from.life), extent.step().min(look));
-        let at = if from.life == ANY_LIFE && from.at != 0 {
+        let (generation, step) = (format!("{:08x}", from.generation), extent.step().min(look));
+        let at = if from.generation == ANY_GENERATION && from.at != 0 {
             format!("{:016x}", from.at)
         } else {
             from.at.to_string()
         };
         let args = (
-            (at, life, look, step),
+            (at, generation, look, step),
             (matches!(extent, Extent::Whole), PAGE_BYTES),
             lane_args(filter),
             job_args(filter),
         );
         let answer = self.ask(&script::PAGE, shard, args).await?;
-        let (life, at, (examined, found)): (_, _, (usize, Vec<Value>)) =
+        let (generation, at, (examined, found)): (_, _, (usize, Vec<Value>)) =
             reply::scanned(answer, script::PAGE.name())?;
         let mut items = Vec::with_capacity(found.len());
         for answer in found {
@@ -181,20 +181,21 @@ impl RedisStore {
                 Err(error) => log_skipped(shard, &error),
             }
         }
-        let next = self.next(from.shard, &at, &life)?;
+        let next = self.next(from.shard, &at, &generation)?;
         Ok((shard, Page { items, next, examined }))
     }
 
     /// The place behind a page: in its shard, or at the start of the next shard.
-    fn next(&self, shard: u16, at: &str, life: &str) -> Result<Option<Cursor>, StoreError> {
-        let life = u32::from_str_radix(life, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
-        let at = if life == ANY_LIFE { u64::from_str_radix(at, 16) } else { at.parse() };
+    fn next(&self, shard: u16, at: &str, generation: &str) -> Result<Option<Cursor>, StoreError> {
+        let generation =
+            u32::from_str_radix(generation, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
+        let at = if generation == ANY_GENERATION { u64::from_str_radix(at, 16) } else { at.parse() };
         let at = at.map_err(|_| StoreError::Unreadable("a place in a scan"))?;
         if at == 0 {
             let next = Cursor { shard: shard + 1, ..Cursor::START };
             return Ok(Some(next).filter(|next| next.shard < self.options.shards));
         }
-        Ok(Some(Cursor { shard, at, life }))
+        Ok(Some(Cursor { shard, at, generation }))
     }
 }
 
@@ -227,7 +228,6 @@ fn job_args(filter: &Filter) -> (&str, u64, u64, u64, u64, bool) {
     (filter.tag.as_deref().unwrap_or_default(), due, due_end, created, created_end, only_tried)
 }
 
-/// Whether a job fits a filter.
 fn fits(filter: &Filter, job: &StoredJob) -> bool {
     filter.matches(&job.job, job.delivery.callback.origin())
 }

@@ -34,7 +34,7 @@ impl RedisStore {
                 ("purged", None) => stats.states.purged += n,
                 ("missing", None) => stats.states.missing += n,
                 ("accepted", None) => stats.accepted += n,
-                ("forgotten_early", None) => stats.evicted_early += n,
+                ("tombstones_evicted_early", None) => stats.evicted_early += n,
                 _ => {}
             }
         }

@@ -10,19 +10,22 @@ use super::*;
 fn short_records_are_unreadable_and_never_a_panic() {
     let record = [vec![1; RECORD - 1], vec![3], b"abc".to_vec()].concat();
     for n in 0..record.len() {
-        assert!(Tail::parse("t https://a", Bytes::copy_from_slice(&record[..n])).is_err(), "{n} bytes");
+        assert!(
+            OptionalFields::parse("t https://a", Bytes::copy_from_slice(&record[..n])).is_err(),
+            "{n} bytes"
+        );
     }
     for n in 0..RECORD {
-        assert!(Head::parse(State::Ready, Bytes::new(), &record[..n]).is_err(), "{n} bytes");
+        assert!(FixedFields::parse(State::Ready, Bytes::new(), &record[..n]).is_err(), "{n} bytes");
     }
     for n in 1..STATE {
-        assert!(Head::parse(State::Ready, Bytes::from(vec![1; n]), &record).is_err(), "{n} bytes");
+        assert!(FixedFields::parse(State::Ready, Bytes::from(vec![1; n]), &record).is_err(), "{n} bytes");
     }
-    assert!(Tail::parse("no-origin", Bytes::from(record.clone())).is_err());
-    assert_eq!(Tail::parse("t https://a", Bytes::from(record)).unwrap().key.id.as_str(), "abc");
+    assert!(OptionalFields::parse("no-origin", Bytes::from(record.clone())).is_err());
+    assert_eq!(OptionalFields::parse("t https://a", Bytes::from(record)).unwrap().key.id.as_str(), "abc");
 }
 
-fn packed(body: usize, if_exists: IfExists, tags: &str) -> (Tail, Bytes) {
+fn packed(body: usize, if_exists: IfExists, tags: &str) -> (OptionalFields, Bytes) {
     let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
     let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
     let mut delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
@@ -31,7 +34,7 @@ fn packed(body: usize, if_exists: IfExists, tags: &str) -> (Tail, Bytes) {
     let job = NewJob { key, due, delivery, content: ContentHash::default(), if_exists, limits: None };
     let Packed { rest, external } = pack(&job, LaneId::default());
     let record = [vec![0; FLAGS], rest].concat();
-    (Tail::parse("t https://a", record.into()).unwrap(), external.into())
+    (OptionalFields::parse("t https://a", record.into()).unwrap(), external.into())
 }
 
 #[test]
@@ -103,13 +106,13 @@ fn random_records_are_unreadable_or_lie_within_what_was_read() {
         let (raw, whole) = (Bytes::copy_from_slice(raw), Bytes::from(samples[0].clone()));
         for &state in State::VARIANTS {
             for (job_state, record) in [(Bytes::new(), &raw), (raw.clone(), &whole), (raw.clone(), &raw)] {
-                if let Ok(head) = Head::parse(state, job_state, record) {
+                if let Ok(head) = FixedFields::parse(state, job_state, record) {
                     assert_eq!(head.into_job(key.clone(), Tags::default()).state, state);
                 }
             }
         }
         for lane in ["t https://a", "t ", "t", ""] {
-            let Ok(tail) = Tail::parse(lane, raw.clone()) else { continue };
+            let Ok(tail) = OptionalFields::parse(lane, raw.clone()) else { continue };
             assert!(tail.payload.len() <= raw.len());
             let payload = tail.external(raw.clone()).unwrap_or_else(|| tail.payload.clone());
             if let Some(delivery) = payload::unpack(&payload, tail.origin, None, tail.tags) {

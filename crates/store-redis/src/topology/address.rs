@@ -63,7 +63,6 @@ impl Address {
         }
     }
 
-    /// Each server that it names.
     pub(super) fn servers(&self) -> Vec<ConnectionAddr> {
         let named = match self {
             Self::Single(info) => std::slice::from_ref(&**info),
@@ -109,7 +108,6 @@ fn watched(text: &str) -> Result<Watched, String> {
     })
 }
 
-/// Host and port of a server.
 pub(super) fn host_and_port(address: &ConnectionAddr) -> Option<(String, u16)> {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {

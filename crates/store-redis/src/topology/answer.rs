@@ -96,7 +96,7 @@ pub(super) fn is_of_master(info: &str) -> bool {
 
 /// A replica as its master lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct ListedReplica {
     pub(super) address: Address,
     /// Whether it copies the data.
     pub(super) is_copying: bool,
@@ -107,11 +107,11 @@ pub(super) struct Listed {
 }
 
 /// The replicas in an answer to INFO replication.
-pub(super) fn listed(info: &str) -> Vec<Listed> {
+pub(super) fn listed(info: &str) -> Vec<ListedReplica> {
     let read = |line: &str| {
         let (_, line) = line.strip_prefix("slave")?.trim_end().split_once(':')?;
         let fields: HashMap<_, _> = line.split(',').filter_map(|field| field.split_once('=')).collect();
-        Some(Listed {
+        Some(ListedReplica {
             address: ((*fields.get("ip")?).to_owned(), fields.get("port")?.parse().ok()?),
             is_copying: *fields.get("state")? != "online",
             has_confirmed: *fields.get("offset")? != "0",
@@ -185,10 +185,10 @@ mod tests {
             slave2:ip=10.0.0.4,port=6379,state=online,offset=0,lag=7\r\n";
         let one = |ip: &str, port, lag| {
             let address = (ip.to_owned(), port);
-            Listed { address, is_copying: false, has_confirmed: true, lag }
+            ListedReplica { address, is_copying: false, has_confirmed: true, lag }
         };
-        let copying = Listed { is_copying: true, has_confirmed: false, ..one("::1", 6380, 0) };
-        let loading = Listed { has_confirmed: false, ..one("10.0.0.4", 6379, 7) };
+        let copying = ListedReplica { is_copying: true, has_confirmed: false, ..one("::1", 6380, 0) };
+        let loading = ListedReplica { has_confirmed: false, ..one("10.0.0.4", 6379, 7) };
         assert_eq!(listed(info), [one("10.0.0.2", 6379, 0), copying, loading]);
         assert_eq!(listed("role:slave\r\nslave_repl_offset:7\r\nslave_priority:100\r\n"), []);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::answer::{Address, Heard, Listed, Replica};
+use super::answer::{Address, Heard, ListedReplica, Replica};
 use super::cluster_node::Node;
 
 /// A replica that its master lists and that was silent for no longer than so many seconds may take over, even if those
@@ -49,7 +49,7 @@ pub(super) struct Replicas {
 }
 
 impl Replicas {
-    pub(super) fn new(candidates: Candidates, listed: &[Listed], now: Instant) -> Self {
+    pub(super) fn new(candidates: Candidates, listed: &[ListedReplica], now: Instant) -> Self {
         let addresses = listed.iter().map(|one| one.address.clone()).collect();
         let mut replicas = Self { candidates, listed: addresses, ready: BTreeMap::new() };
         replicas.see(listed, now);
@@ -57,7 +57,7 @@ impl Replicas {
     }
 
     /// Takes note of those that the master lists.
-    pub(super) fn see(&mut self, listed: &[Listed], now: Instant) {
+    pub(super) fn see(&mut self, listed: &[ListedReplica], now: Instant) {
         self.ready.extend(ready(listed).map(|address| (address, now)));
     }
 
@@ -105,7 +105,7 @@ impl Replicas {
 }
 
 /// Those that can confirm what is written now.
-fn ready(listed: &[Listed]) -> impl Iterator<Item = Address> {
+fn ready(listed: &[ListedReplica]) -> impl Iterator<Item = Address> {
     listed.iter().filter(|one| one.has_confirmed && one.lag <= RECENT).map(|one| one.address.clone())
 }
 
@@ -133,7 +133,7 @@ pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> BTreeSet<Address> {
 /// copies the data is none yet. One that only this master cannot reach is: the other masters may elect it. One that
 /// most masters cannot reach is none once this master, too, has had no answer of it for the node timeout: the word that
 /// it failed can come late, when it is back already, and stays until its next answer.
-pub(super) fn of_cluster(nodes: &str, listed: &[Listed], timeout: Duration) -> OfCluster {
+pub(super) fn of_cluster(nodes: &str, listed: &[ListedReplica], timeout: Duration) -> OfCluster {
     let nodes: Vec<Node<'_>> = nodes.lines().filter_map(Node::read).collect();
     let own = nodes.iter().find(|node| node.is("myself")).map(|node| node.id);
     // Some other node has answered within the last second or so.
@@ -187,8 +187,8 @@ mod tests {
     }
 
     /// A replica that copies nothing and has confirmed something.
-    fn one(port: u16, lag: u64) -> Listed {
-        Listed { address: (String::new(), port), is_copying: false, has_confirmed: true, lag }
+    fn one(port: u16, lag: u64) -> ListedReplica {
+        ListedReplica { address: (String::new(), port), is_copying: false, has_confirmed: true, lag }
     }
 
     #[test]
@@ -229,13 +229,13 @@ mod tests {
     }
 
     /// A replica that a master lists at a port of this machine.
-    fn at(port: u16, is_copying: bool) -> Listed {
+    fn at(port: u16, is_copying: bool) -> ListedReplica {
         let address = ("127.0.0.1".to_owned(), port);
-        Listed { address, is_copying, has_confirmed: !is_copying, lag: 0 }
+        ListedReplica { address, is_copying, has_confirmed: !is_copying, lag: 0 }
     }
 
     /// How many replicas of a cluster have to have a change.
-    fn required(nodes: &str, listed: &[Listed], timeout: Duration) -> usize {
+    fn required(nodes: &str, listed: &[ListedReplica], timeout: Duration) -> usize {
         let OfCluster { candidates, .. } = of_cluster(nodes, listed, timeout);
         match candidates {
             Candidates::Named(named) => named.len(),
@@ -251,7 +251,7 @@ mod tests {
                      d 127.0.0.1:7@8 slave,fail a 5000 5000 1 disconnected\n\
                      e 127.0.0.1:9@10 slave f 0 5500 1 connected\n\
                      f 127.0.0.1:11@12,host master - 0 6000 1 connected 5461-10922\n";
-        let count = |listed: &[Listed]| required(nodes, listed, Duration::from_secs(1));
+        let count = |listed: &[ListedReplica]| required(nodes, listed, Duration::from_secs(1));
         assert_eq!(count(&[at(3, false)]), 2);
         assert_eq!(count(&[at(3, true)]), 1);
         assert_eq!(count(&[at(3, false), at(7, true)]), 2);
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn newcomers_count_beside_the_candidates_until_those_are_asked_again() {
-        let loading = Listed { has_confirmed: false, ..one(9, 0) };
+        let loading = ListedReplica { has_confirmed: false, ..one(9, 0) };
         let begin = Instant::now();
         let mut replicas = Replicas::new(Candidates::Counted(2), &[one(1, 0), one(2, 0)], begin);
         assert_eq!(replicas.required(), 2);
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn one_that_was_listed_but_not_ready_counts_once() {
-        let loading = Listed { has_confirmed: false, ..one(2, 0) };
+        let loading = ListedReplica { has_confirmed: false, ..one(2, 0) };
         // Two were silent for a moment.
         let mut replicas = Replicas::new(Candidates::Counted(2), &[one(1, 2), one(2, 2)], Instant::now());
         replicas.see(&[one(1, 0), one(2, 0)], Instant::now());

@@ -115,7 +115,6 @@ fn value(answer: Value) -> Result<Value, StoreError> {
     }
 }
 
-/// The master of a key.
 fn route(key: &str) -> RoutingInfo {
     let route = Route::with_key(key, SlotAddr::Master);
     RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route))

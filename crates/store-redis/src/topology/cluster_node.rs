@@ -8,7 +8,6 @@ pub(super) struct Node<'a> {
     /// `None` if it is not known.
     pub(super) address: Option<Address>,
     pub(super) flags: &'a str,
-    /// The id of its master, or `-`.
     pub(super) master: &'a str,
     /// When it last answered, in ms since 1970.
     pub(super) answered: u64,
@@ -31,7 +30,6 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// Whether it has a flag.
     pub(super) fn is(&self, flag: &str) -> bool {
         self.flags.split(',').any(|one| one == flag)
     }

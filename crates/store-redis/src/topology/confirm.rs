@@ -127,7 +127,8 @@ impl Confirmed {
     /// Returns the number of the connection, and how many replicas of the server that it leads to have to have a change.
     async fn look_at_replicas(&self) -> Result<(u64, usize), StoreError> {
         let asked = Instant::now();
-        let Asked { connection: number, mut replicas, possible, timeout } = self.ask_for_replicas().await?;
+        let ConfirmRequest { connection: number, mut replicas, possible, timeout } =
+            self.ask_for_replicas().await?;
         let mut known = self.replicas();
         let is_node = matches!(self.server, Server::Node(_));
         if let Some((_, known)) = known.as_ref().filter(|(of, _)| is_node || *of == number) {
@@ -143,7 +144,7 @@ impl Confirmed {
     }
 
     /// Without the right to one of the questions, the answers to the others have to do.
-    async fn ask_for_replicas(&self) -> Result<Asked, StoreError> {
+    async fn ask_for_replicas(&self) -> Result<ConfirmRequest, StoreError> {
         let unreadable = StoreError::Unreadable("the replicas of a master");
         let (answer, _, number) = match self.call_over(redis::cmd("INFO").arg("replication")).await {
             Err(error) if error.is_refusal() => self.call_over(&redis::cmd("PING")).await?,
@@ -171,7 +172,7 @@ impl Confirmed {
             },
         };
         let replicas = Replicas::new(candidates, &listed, now);
-        Ok(Asked { connection: number, replicas, possible, timeout })
+        Ok(ConfirmRequest { connection: number, replicas, possible, timeout })
     }
 
     /// How many replicas have to have a change that was made over a connection, as far as is known.
@@ -323,7 +324,7 @@ impl Confirmed {
 }
 
 /// What was asked of a server and of those that replace it.
-struct Asked {
+struct ConfirmRequest {
     /// The number of the connection to the server.
     connection: u64,
     replicas: Replicas,

@@ -26,10 +26,10 @@ pub(super) struct ConfirmedNodes {
     info: ConnectionInfo,
     call_timeout: Duration,
     keys: Keys,
-    known: Mutex<Known>,
+    known: Mutex<NodeState>,
 }
 
-struct Known {
+struct NodeState {
     nodes: Vec<(ConnectionAddr, Arc<Confirmed>)>,
     /// For each place the index of the node that may have it.
     of_places: Box<[usize]>,
@@ -46,7 +46,7 @@ impl ConfirmedNodes {
     ) -> Result<Self, StoreError> {
         let info = infos.first().cloned().ok_or(StoreError::Unreadable("the nodes of a cluster"))?;
         let of_places = vec![0; keys.bases().len()].into_boxed_slice();
-        let known = Known { nodes: Vec::new(), of_places, is_synced: false, rng };
+        let known = NodeState { nodes: Vec::new(), of_places, is_synced: false, rng };
         let nodes = Self { info, call_timeout, keys, known: Mutex::new(known) };
         for info in infos {
             nodes.index(&mut nodes.known(), info.addr())?;
@@ -122,7 +122,6 @@ impl ConfirmedNodes {
         join_all(masters.iter().map(|(node, _)| node.look())).await;
     }
 
-    /// The masters that are called, each with one of its places.
     fn masters(&self) -> Vec<(Arc<Confirmed>, Place)> {
         let (mut met, known) = (BTreeSet::new(), self.known());
         let index = |place: Place| known.of_places[self.keys.index(place)];
@@ -167,7 +166,7 @@ impl ConfirmedNodes {
     }
 
     /// The index of a node, which is added if it is new.
-    fn index(&self, known: &mut Known, addr: &ConnectionAddr) -> Result<usize, StoreError> {
+    fn index(&self, known: &mut NodeState, addr: &ConnectionAddr) -> Result<usize, StoreError> {
         if let Some(index) = known.nodes.iter().position(|(other, _)| other == addr) {
             return Ok(index);
         }
@@ -179,7 +178,7 @@ impl ConfirmedNodes {
         Ok(known.nodes.len() - 1)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, NodeState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

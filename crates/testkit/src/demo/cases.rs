@@ -10,11 +10,9 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     /// The fields of the job besides topic, id, URL and body.
     pub(crate) fields: Value,
-    /// The answers of the receiver.
     pub(crate) answers: Script,
     /// The expected number of deliveries.
     pub(crate) attempts: usize,
-    /// The expected end.
     pub(crate) end: End,
 }
 
@@ -22,13 +20,11 @@ pub(crate) struct Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Done,
-    /// Dead for this reason.
     Dead(&'static str),
     /// Cancelled right after the submit.
     Cancelled,
 }
 
-/// One case of each kind.
 pub(crate) fn cases() -> [Case; 6] {
     let fine = || Script::always(Answer::status(200));
     let failing = || Answer::status(500);

@@ -9,7 +9,7 @@ use super::cases::End;
 use crate::sink::Arrival;
 
 /// The result of a job.
-pub(crate) struct Seen {
+pub(crate) struct DemoResult {
     name: &'static str,
     expected: usize,
     attempts: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Seen {
     pub(crate) wrong: Vec<String>,
 }
 
-impl Seen {
+impl DemoResult {
     /// Compares the arrivals and the final state of a job with its case.
     pub(crate) fn new(job: &Submitted, arrivals: &[Arrival], last: &Value) -> Self {
         let case = &job.case;
@@ -84,7 +84,7 @@ impl fmt::Display for End {
 }
 
 /// The table with a line per job.
-pub(crate) fn of(jobs: &[Seen]) -> String {
+pub(crate) fn of(jobs: &[DemoResult]) -> String {
     let row = |name: &str, attempts: &str, end: &str, late: &str, verdict: &str| {
         format!("{name:19}{attempts:12}{end:19}{late:27}{verdict}").trim_end().to_owned() + "\n"
     };
@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn an_expected_result_is_ok() {
-        let seen = Seen::new(&submitted("due now"), &[arrival(1_503, "1")], &json!({ "state": "done" }));
+        let seen =
+            DemoResult::new(&submitted("due now"), &[arrival(1_503, "1")], &json!({ "state": "done" }));
         assert!(seen.wrong.is_empty(), "{:?}", seen.wrong);
         let line = of(&[seen]).lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(line, "due now 1 of 1 done 3.0 ok");
@@ -133,7 +134,7 @@ mod tests {
     #[test]
     fn every_difference_is_printed() {
         let last = json!({ "state": "dead", "reason": "lost" });
-        let seen = Seen::new(&submitted("always fails"), &[arrival(1_400, "2")], &last);
+        let seen = DemoResult::new(&submitted("always fails"), &[arrival(1_400, "2")], &last);
         let expected = [
             "\"always fails\" should have arrived 3 times; arrivals seen: 1",
             "\"always fails\" should be dead (exhausted) by now, and is dead (lost)",

@@ -34,7 +34,6 @@ mod tests {
 
     use super::*;
 
-    /// What reaches all figures.
     fn all() -> Vec<Reached> {
         Figure::VARIANTS.iter().map(|figure| Reached::new(*figure, "a test", figure.wanted())).collect()
     }

@@ -16,7 +16,6 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The time in its middle.
     pub(crate) const fn middle(self) -> u64 {
         self.earliest.midpoint(self.latest)
     }

@@ -12,7 +12,7 @@ mod run;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::account::{Audit, Edge, End, Final, JobState, Ledger, LockUse, Metric, Observed};
+pub use self::account::{Check, End, Final, JobState, Ledger, LockUse, Metric, Observed, Transition};
 pub use self::calls::{
     Answered, Call, Lease, MoveCall, MoveKind, NotAnswered, Rejected, Reserve, Settle, SettleKind, Submit,
 };
@@ -65,8 +65,8 @@ pub enum Entry<'a> {
 
     /// A state that a job was seen in.
     State(#[serde(borrow)] Observed<'a>),
-    /// An edge that a process has logged.
-    Edge(#[serde(borrow)] Edge<'a>),
+    /// A transition that a process has logged.
+    Transition(#[serde(borrow)] Transition<'a>),
     /// A process took a lock.
     Claim(#[serde(borrow)] LockUse<'a>),
     /// A process had an effect under a lock.
@@ -95,8 +95,8 @@ pub enum Entry<'a> {
     Scan(Scan),
     /// A job at the end, by the export, the list of dead jobs or a look at it.
     Final(#[serde(borrow)] Final<'a>),
-    /// The answer of an audit at the end.
-    Audit(Audit),
+    /// The answer of a check at the end.
+    Check(Check),
     /// The counts of the store at the end.
     Ledger(Ledger),
     /// A counter of one process at the end.

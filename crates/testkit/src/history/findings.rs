@@ -13,14 +13,12 @@ const MAX_DESCRIBED: u64 = 20;
 /// A violation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Violation {
-    /// What is violated.
     pub invariant: Invariant,
     /// The job, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     /// The lines that prove it, from 1.
     pub lines: Vec<u32>,
-    /// What is wrong.
     pub what: String,
 }
 
@@ -47,7 +45,6 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Counts a check of an invariant.
     pub(crate) fn checked(&mut self, invariant: Invariant) {
         self.checks[invariant.index()] += 1;
     }
@@ -79,7 +76,6 @@ impl Findings {
         self.violations[invariant.index()]
     }
 
-    /// The violations that are described, by invariant.
     pub(crate) fn into_described(mut self) -> Vec<Violation> {
         self.described.sort_by_key(|violation| violation.invariant);
         self.described

@@ -9,8 +9,8 @@ use super::entry::{Answered, Arrive, Entry, Lease, MoveCall, Respond, Settle, St
 use super::names::fingerprint;
 use super::reader::Unreadable;
 use super::records::{
-    Asked, CallRecord, Content, Delivery, EdgeRecord, FinalRecord, LeaseRecord, NEVER, NONE, Outcome,
-    SettleRecord, Span, StateRecord, SubmitRecord,
+    CallOutcome, CallRecord, CallRequest, Content, Delivery, FinalRecord, LeaseRecord, NEVER, NONE,
+    SettleRecord, Span, StateRecord, SubmitRecord, TransitionRecord,
 };
 use super::tables::{Settings, Tables};
 
@@ -42,11 +42,10 @@ pub(crate) struct Ingest {
     canaries: Vec<Vec<u8>>,
 }
 
-type Taken = Result<(), Unreadable>;
+type IngestResult = Result<(), Unreadable>;
 
 impl Ingest {
-    /// Takes one line.
-    pub(crate) fn take(&mut self, line: u32, text: &[u8], entry: Entry<'_>) -> Taken {
+    pub(crate) fn take(&mut self, line: u32, text: &[u8], entry: Entry<'_>) -> IngestResult {
         let is_start = matches!(entry, Entry::Start(_));
         if is_start == self.has_started {
             let why = if is_start { "a second start" } else { "the first line is not a start" };
@@ -58,7 +57,7 @@ impl Ingest {
             Entry::Start(start) => self.start(&start),
             Entry::Submit(submit) => return self.submit(line, &submit),
             Entry::Cancel(call) => {
-                let record = self.call(call.job, Span::new(line, call.t), Asked::Cancel);
+                let record = self.call(call.job, Span::new(line, call.t), CallRequest::Cancel);
                 return self.begin_call(line, call.n, record);
             }
             Entry::Move(call) => return self.move_job(line, &call),
@@ -67,7 +66,7 @@ impl Ingest {
             Entry::Ok(answer) => return self.answered(line, &answer),
             Entry::Fail(answer) => {
                 return self.ended(line, answer.n, |span| {
-                    (span.outcome, span.ended, span.status) = (Outcome::Refused, answer.t, answer.status);
+                    (span.outcome, span.ended, span.status) = (CallOutcome::Refused, answer.t, answer.status);
                 });
             }
             Entry::Info(call) => return self.ended(line, call.n, |_| {}),
@@ -79,10 +78,17 @@ impl Ingest {
                 let (asked, known, state, places) = (seen.asked, seen.t, seen.state, seen.places);
                 self.tables.states.push(StateRecord { job, line, asked, known, state, places });
             }
-            Entry::Edge(edge) => {
-                let job = self.tables.jobs.number(edge.job);
-                let (time, from, to) = (edge.t, edge.from, edge.to);
-                self.tables.edges.push(EdgeRecord { job, line, time, edge: edge.edge, from, to });
+            Entry::Transition(transition) => {
+                let job = self.tables.jobs.number(transition.job);
+                let (time, from, to) = (transition.t, transition.from, transition.to);
+                self.tables.transitions.push(TransitionRecord {
+                    job,
+                    line,
+                    time,
+                    transition: transition.transition,
+                    from,
+                    to,
+                });
             }
             Entry::Final(last) => self.tables.finals.push(FinalRecord {
                 job: self.tables.jobs.number(last.job),
@@ -142,7 +148,7 @@ impl Ingest {
         }
     }
 
-    fn submit(&mut self, line: u32, submit: &Submit<'_>) -> Taken {
+    fn submit(&mut self, line: u32, submit: &Submit<'_>) -> IngestResult {
         let tables = &mut self.tables;
         let is_anonymous = submit.job.ends_with('/');
         let key = submit.key.map(|key| format!("{} {key}", submit.job));
@@ -166,13 +172,13 @@ impl Ingest {
         self.begin(line, submit.n, Pending::Submit(place))
     }
 
-    fn move_job(&mut self, line: u32, call: &MoveCall<'_>) -> Taken {
-        let mut record = self.call(call.job, Span::new(line, call.t), Asked::Move(call.kind));
+    fn move_job(&mut self, line: u32, call: &MoveCall<'_>) -> IngestResult {
+        let mut record = self.call(call.job, Span::new(line, call.t), CallRequest::Move(call.kind));
         (record.at, record.delay) = (call.at, call.delay.unwrap_or_default());
         self.begin_call(line, call.n, record)
     }
 
-    fn call(&mut self, job: &str, span: Span, asked: Asked) -> CallRecord {
+    fn call(&mut self, job: &str, span: Span, asked: CallRequest) -> CallRecord {
         CallRecord {
             job: self.tables.jobs.number(job),
             span,
@@ -185,13 +191,13 @@ impl Ingest {
         }
     }
 
-    fn begin_call(&mut self, line: u32, n: u64, record: CallRecord) -> Taken {
+    fn begin_call(&mut self, line: u32, n: u64, record: CallRecord) -> IngestResult {
         let place = self.tables.calls.len();
         self.tables.calls.push(record);
         self.begin(line, n, Pending::Call(place))
     }
 
-    fn settle(&mut self, line: u32, settle: &Settle<'_>) -> Taken {
+    fn settle(&mut self, line: u32, settle: &Settle<'_>) -> IngestResult {
         let token = self.tables.tokens.number(settle.token);
         let job = self.tables.token_jobs.get(token as usize).copied().unwrap_or(NONE);
         self.tables.token_jobs.resize(self.tables.tokens.len() as usize, NONE);
@@ -224,17 +230,17 @@ impl Ingest {
     }
 
     /// Remembers a call whose outcome comes later.
-    fn begin(&mut self, line: u32, n: u64, pending: Pending) -> Taken {
+    fn begin(&mut self, line: u32, n: u64, pending: Pending) -> IngestResult {
         match self.pending.insert(n, pending) {
             None => Ok(()),
             Some(_) => Err(Unreadable::new(line, format_args!("a call with the number {n} is under way"))),
         }
     }
 
-    fn answered(&mut self, line: u32, answer: &Answered<'_>) -> Taken {
+    fn answered(&mut self, line: u32, answer: &Answered<'_>) -> IngestResult {
         let pending = self.pending.get(&answer.n).copied();
         self.ended(line, answer.n, |span| {
-            (span.outcome, span.ended) = (Outcome::Ok, answer.t);
+            (span.outcome, span.ended) = (CallOutcome::Ok, answer.t);
             span.status = answer.status.unwrap_or(200);
         })?;
         match pending {
@@ -263,7 +269,7 @@ impl Ingest {
     }
 
     /// Joins an outcome with its call.
-    fn ended(&mut self, line: u32, n: u64, set: impl FnOnce(&mut Span)) -> Taken {
+    fn ended(&mut self, line: u32, n: u64, set: impl FnOnce(&mut Span)) -> IngestResult {
         let span = match self.pending.remove(&n) {
             Some(Pending::Submit(place)) => &mut self.tables.submits[place].span,
             Some(Pending::Call(place)) => &mut self.tables.calls[place].span,
@@ -271,7 +277,7 @@ impl Ingest {
             Some(Pending::Reserve(_)) => {
                 let mut span = Span::new(line, 0);
                 set(&mut span);
-                self.tables.unknown_reserves += u64::from(span.outcome == Outcome::Unknown);
+                self.tables.unknown_reserves += u64::from(span.outcome == CallOutcome::Unknown);
                 return Ok(());
             }
             None => return Err(Unreadable::new(line, format_args!("no call has the number {n}"))),
@@ -281,7 +287,7 @@ impl Ingest {
         Ok(())
     }
 
-    fn arrive(&mut self, line: u32, arrive: &Arrive<'_>) -> Taken {
+    fn arrive(&mut self, line: u32, arrive: &Arrive<'_>) -> IngestResult {
         let place = self.tables.deliveries.len();
         match self.running.entry(arrive.d) {
             Slot::Vacant(slot) => slot.insert(place),
@@ -310,7 +316,7 @@ impl Ingest {
         Ok(())
     }
 
-    fn respond(&mut self, line: u32, respond: &Respond) -> Taken {
+    fn respond(&mut self, line: u32, respond: &Respond) -> IngestResult {
         let Some(place) = self.running.remove(&respond.d) else {
             return Err(Unreadable::new(line, format_args!("no delivery has the number {}", respond.d)));
         };

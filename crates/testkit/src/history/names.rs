@@ -40,7 +40,6 @@ impl Names {
         }
     }
 
-    /// The name with a number.
     pub(crate) fn name(&self, number: u32) -> &str {
         let number = number as usize;
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);

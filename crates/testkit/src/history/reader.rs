@@ -13,7 +13,6 @@ const MAX_LINE: u64 = 1 << 20;
 pub struct Unreadable {
     /// The number of the line, from 1.
     pub line: u32,
-    /// What is wrong with it.
     pub why: String,
 }
 

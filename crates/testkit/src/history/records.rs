@@ -1,6 +1,6 @@
 //! What is kept of the lines about jobs: records of a fixed size, which are sorted by job at the end.
 
-use ringback_core::contract::EdgeName;
+use ringback_core::contract::TransitionName;
 
 use super::entry::{JobState, MoveKind, SettleKind};
 
@@ -11,7 +11,7 @@ pub(crate) const NEVER: u64 = u64::MAX;
 
 /// What became of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     Ok,
     Refused,
     Unknown,
@@ -20,32 +20,30 @@ pub(crate) enum Outcome {
 /// A call, from its request to its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    /// The line of the request.
     pub(crate) line: u32,
     /// The line of the outcome, or [`NONE`].
     pub(crate) outcome_line: u32,
     pub(crate) sent: u64,
     /// When its outcome was known; [`NEVER`] unless it was answered, because it can take effect later.
     pub(crate) ended: u64,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CallOutcome,
     pub(crate) status: u16,
 }
 
 impl Span {
     pub(crate) const fn new(line: u32, sent: u64) -> Self {
-        Self { line, outcome_line: NONE, sent, ended: NEVER, outcome: Outcome::Unknown, status: 0 }
+        Self { line, outcome_line: NONE, sent, ended: NEVER, outcome: CallOutcome::Unknown, status: 0 }
     }
 
     pub(crate) fn is_ok(&self) -> bool {
-        self.outcome == Outcome::Ok
+        self.outcome == CallOutcome::Ok
     }
 
     /// Whether it has or may have had an effect.
     pub(crate) fn may_count(&self) -> bool {
-        self.outcome != Outcome::Refused
+        self.outcome != CallOutcome::Refused
     }
 
-    /// Its lines.
     pub(crate) fn lines(&self) -> Vec<u32> {
         [self.line, self.outcome_line].into_iter().filter(|&line| line != NONE).collect()
     }
@@ -61,7 +59,6 @@ pub(crate) struct Content {
 
 /// A record that belongs to a job and has a time.
 pub(crate) trait JobRecord {
-    /// Its job and its time.
     fn place(&self) -> (u32, u64);
 }
 
@@ -111,7 +108,7 @@ job_record!(SubmitRecord, |submit| submit.span.sent);
 
 /// What a call asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum CallRequest {
     Cancel,
     Move(MoveKind),
 }
@@ -121,7 +118,7 @@ pub(crate) enum Asked {
 pub(crate) struct CallRecord {
     pub(crate) job: u32,
     pub(crate) span: Span,
-    pub(crate) asked: Asked,
+    pub(crate) asked: CallRequest,
     pub(crate) at: Option<u64>,
     pub(crate) delay: u64,
     pub(crate) state: Option<JobState>,
@@ -156,7 +153,6 @@ pub(crate) struct Delivery {
 job_record!(Delivery, |delivery| delivery.start);
 
 impl Delivery {
-    /// Its lines.
     pub(crate) fn lines(&self) -> Vec<u32> {
         [self.line, self.end_line].into_iter().filter(|&line| line != NONE).collect()
     }
@@ -206,18 +202,18 @@ pub(crate) struct StateRecord {
 
 job_record!(StateRecord, |state| state.known);
 
-/// An edge of the log.
+/// A transition of the log.
 #[derive(Clone, Debug)]
-pub(crate) struct EdgeRecord {
+pub(crate) struct TransitionRecord {
     pub(crate) job: u32,
     pub(crate) line: u32,
     pub(crate) time: u64,
-    pub(crate) edge: EdgeName,
+    pub(crate) transition: TransitionName,
     pub(crate) from: JobState,
     pub(crate) to: JobState,
 }
 
-job_record!(EdgeRecord, |edge| edge.time);
+job_record!(TransitionRecord, |transition| transition.time);
 
 /// A job at the end.
 #[derive(Clone, Debug)]

@@ -11,16 +11,15 @@ use super::entry::StallOf;
 use super::findings::Violation;
 use super::invariant::Invariant;
 use super::judge::{Judgement, Lateness};
-use super::records::{Outcome, Span};
+use super::records::{CallOutcome, Span};
 use super::tables::Tables;
 
 /// Whether an invariant held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum InvariantResult {
     /// It was checked and held.
     Held,
-    /// It was violated.
     Violated,
     /// The history had nothing to check it by.
     NotChecked,
@@ -29,10 +28,9 @@ pub enum Verdict {
 /// What became of an invariant.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Standing {
-    /// The invariant.
     pub invariant: Invariant,
     /// Whether it held.
-    pub verdict: Verdict,
+    pub verdict: InvariantResult,
     /// How often it was checked.
     pub checks: u64,
     /// How often it was violated.
@@ -41,7 +39,6 @@ pub struct Standing {
 
 /// Quantiles of times in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names of quantiles")]
 pub struct Quantiles {
     pub count: u64,
     pub p50: f64,
@@ -57,16 +54,13 @@ pub struct Recovery {
     pub faults: u64,
     /// After how many of them there was no effect any more, or which never ended.
     pub without_effect: u64,
-    /// The median of the rest.
     pub median: f64,
-    /// The longest.
     pub max: f64,
 }
 
 /// What was counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Lines of the history.
     pub lines: u64,
     /// Jobs that any line names.
     pub jobs: u64,
@@ -74,9 +68,7 @@ pub struct Totals {
     pub submits: u64,
     /// Jobs that were accepted.
     pub accepted: u64,
-    /// Deliveries at receivers.
     pub deliveries: u64,
-    /// Leases of consumers.
     pub leases: u64,
     /// Calls whose outcome is unknown.
     pub unknown_outcomes: u64,
@@ -86,7 +78,6 @@ pub struct Totals {
     pub stalled_ms: u64,
     /// How long the late answers of the store to the run itself took in all, in milliseconds.
     pub silent_ms: u64,
-    /// Faults by kind.
     pub faults: BTreeMap<String, u64>,
     /// Accepted jobs that are lost.
     pub lost: u64,
@@ -105,7 +96,6 @@ pub struct Totals {
 /// The report on a history.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// What ran.
     pub name: String,
     /// Whether no invariant is violated.
     pub clean: bool,
@@ -117,7 +107,6 @@ pub struct Report {
     pub lateness_by_fault_ms: BTreeMap<String, Quantiles>,
     /// How soon there was an effect after faults of each kind.
     pub recovery_ms: BTreeMap<String, Recovery>,
-    /// All invariants.
     pub invariants: Vec<Standing>,
     /// The first violations of each invariant.
     pub violations: Vec<Violation>,
@@ -129,9 +118,9 @@ impl Report {
         let standing = |invariant| {
             let (checks, violations) = (findings.checks(invariant), findings.violations(invariant));
             let verdict = match (checks, violations) {
-                (0, 0) => Verdict::NotChecked,
-                (_, 0) => Verdict::Held,
-                _ => Verdict::Violated,
+                (0, 0) => InvariantResult::NotChecked,
+                (_, 0) => InvariantResult::Held,
+                _ => InvariantResult::Violated,
             };
             Standing { invariant, verdict, checks, violations }
         };
@@ -139,7 +128,7 @@ impl Report {
         let by_fault = counts.lateness_by_fault.iter();
         Self {
             name: tables.settings.name.clone(),
-            clean: invariants.iter().all(|standing| standing.verdict != Verdict::Violated),
+            clean: invariants.iter().all(|standing| standing.verdict != InvariantResult::Violated),
             lateness_ms: quantiles(&counts.lateness),
             lateness_by_fault_ms: by_fault
                 .map(|(kind, of_kind)| (kind.clone(), quantiles(of_kind)))
@@ -161,7 +150,6 @@ impl Report {
         }
     }
 
-    /// What became of one invariant.
     pub fn standing(&self, invariant: Invariant) -> Standing {
         self.invariants[invariant.index()]
     }
@@ -173,7 +161,7 @@ fn totals(tables: &Tables) -> Totals {
     for fault in &tables.run.faults {
         *faults.entry(fault.kind.clone()).or_default() += 1;
     }
-    let is_unknown = |span: &Span| span.outcome == Outcome::Unknown;
+    let is_unknown = |span: &Span| span.outcome == CallOutcome::Unknown;
     let unknown = tables.submits.iter().filter(|submit| is_unknown(&submit.span)).count()
         + tables.calls.iter().filter(|call| is_unknown(&call.span)).count()
         + tables.settles.iter().filter(|settle| is_unknown(&settle.span)).count();

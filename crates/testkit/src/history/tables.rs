@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::clock::Clocks;
 use super::entry::{
-    Alarm, Audit, ClockReading, End, FaultClass, JobState, Ledger, LogLevel, Loss, Policy, Stall,
+    Alarm, Check, ClockReading, End, FaultClass, JobState, Ledger, LogLevel, Loss, Policy, Stall,
 };
 use super::names::Names;
 use super::records::{
-    CallRecord, Content, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, NONE, SettleRecord,
-    StateRecord, SubmitRecord,
+    CallRecord, Content, Delivery, FinalRecord, JobRecord, LeaseRecord, NONE, SettleRecord, StateRecord,
+    SubmitRecord, TransitionRecord,
 };
 
 const SIGKILL: i32 = 9;
@@ -110,7 +110,7 @@ pub(crate) struct RunTables {
     pub(crate) alarms: Vec<(u32, Alarm)>,
     /// In the order of time.
     pub(crate) stalls: Vec<Stall>,
-    pub(crate) audits: Vec<(u32, Audit)>,
+    pub(crate) checks: Vec<(u32, Check)>,
     pub(crate) ledger: Option<(u32, Ledger)>,
     /// Sums over the processes, by name and label, with the line of the last value.
     pub(crate) metrics: BTreeMap<(String, String), (u64, u32)>,
@@ -125,11 +125,9 @@ pub(crate) struct Tables {
     pub(crate) clocks: Clocks,
     /// `topic/id` of each job.
     pub(crate) jobs: Names,
-    /// Receipts.
     pub(crate) tokens: Names,
     /// Idempotency keys with their topics, reasons of dead jobs, and locks.
     pub(crate) texts: Names,
-    /// The job of each receipt.
     pub(crate) token_jobs: Vec<u32>,
     /// Contents of submits whose id nobody has learnt, each with the keys of such submits.
     pub(crate) anonymous: HashMap<Content, Vec<u32>>,
@@ -141,11 +139,10 @@ pub(crate) struct Tables {
     pub(crate) leases: Vec<LeaseRecord>,
     pub(crate) settles: Vec<SettleRecord>,
     pub(crate) states: Vec<StateRecord>,
-    pub(crate) edges: Vec<EdgeRecord>,
+    pub(crate) transitions: Vec<TransitionRecord>,
     pub(crate) finals: Vec<FinalRecord>,
     /// Reserves whose outcome is unknown.
     pub(crate) unknown_reserves: u64,
-    /// The lines read.
     pub(crate) lines: u32,
 }
 
@@ -168,7 +165,7 @@ impl Tables {
         by_place(&mut self.leases);
         by_place(&mut self.settles);
         by_place(&mut self.states);
-        by_place(&mut self.edges);
+        by_place(&mut self.transitions);
         by_place(&mut self.finals);
     }
 

@@ -15,7 +15,6 @@ pub struct HttpMessage {
     pub first_line: String,
     /// Names in lower case, and values, without the length of the body.
     headers: Vec<(String, String)>,
-    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -25,24 +24,20 @@ impl HttpMessage {
         Self { first_line: format!("HTTP/1.1 {status} "), headers: Vec::new(), body: Vec::new() }
     }
 
-    /// The status of an answer.
     pub fn status(&self) -> u16 {
         let status = self.first_line.split(' ').nth(1).and_then(|status| status.parse().ok());
         status.unwrap_or_else(|| panic!("{} is not a status line", self.first_line))
     }
 
-    /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Sets a header.
     pub fn set(&mut self, name: &str, value: &str) {
         self.remove(name);
         self.headers.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Removes a header.
     pub fn remove(&mut self, name: &str) {
         self.headers.retain(|(known, _)| known != name);
     }

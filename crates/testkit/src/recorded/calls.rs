@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 use jiff::Timestamp;
 use reqwest::RequestBuilder;
-use ringback_core::wire::{PulledAnswer, ReserveAnswer};
+use ringback_core::wire::{PulledResponse, ReserveResponse};
 use serde_json::{Value, json};
 
 use super::{Recorded, RecordedJob, no_headers};
@@ -80,7 +80,6 @@ impl Recorded {
         n
     }
 
-    /// Cancels a job.
     pub async fn cancel(&self, api: &str, job: &RecordedJob) -> Option<(u16, Value)> {
         let n = self.history.next();
         self.history.write(&Entry::Cancel(Call { t: self.history.t(), n, job: &job.name() }));
@@ -108,8 +107,7 @@ impl Recorded {
         self.call(n, self.http.request(method, format!("{api}/v1/{path}"))).await
     }
 
-    /// Reserves pull jobs of a topic.
-    pub async fn reserve(&self, api: &str, topic: &str, ask: &Value) -> Vec<PulledAnswer> {
+    pub async fn reserve(&self, api: &str, topic: &str, ask: &Value) -> Vec<PulledResponse> {
         let n = self.history.next();
         self.history.write(&Entry::Reserve(Reserve { t: self.history.t(), n }));
         let request = with_json(self.http.post(format!("{api}/v1/topics/{topic}/reserve")), ask);
@@ -117,7 +115,7 @@ impl Recorded {
             self.history.write(&Entry::Info(NotAnswered { t: self.history.t(), n }));
             return Vec::new();
         };
-        let answer: ReserveAnswer = serde_json::from_str(&text).expect("the answer to a reserve");
+        let answer: ReserveResponse = serde_json::from_str(&text).expect("the answer to a reserve");
         let t = self.history.t();
         self.history.write(&Entry::Ok(answered(t, n, 200)));
         for job in &answer.jobs {
@@ -209,7 +207,6 @@ fn answered(t: u64, n: u64, status: u16) -> Answered<'static> {
     }
 }
 
-/// A state by its name in the API.
 pub(super) fn state(name: &str) -> Option<JobState> {
     serde_json::from_value(name.into()).ok()
 }

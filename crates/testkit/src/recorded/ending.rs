@@ -1,17 +1,17 @@
-//! The end of a run: what is left, the counts and the audit.
+//! The end of a run: what is left, the counts and the check.
 
 use std::time::Duration;
 
-use ringback_core::wire::{AuditAnswer, StatsAnswer};
+use ringback_core::wire::{CheckResponse, StatsResponse};
 use serde_json::Value;
 
 use super::Recorded;
 use super::calls::{millis, state};
-use crate::history::{Audit, End, Entry, Final, Ledger};
+use crate::history::{Check, End, Entry, Final, Ledger};
 use crate::stack::Stack;
 use crate::time::eventually;
 
-/// The findings of an audit that are about counts.
+/// The findings of a check that are about counts.
 const COUNTS: [&str; 2] = ["ledger", "lane_count"];
 
 impl Recorded {
@@ -28,18 +28,18 @@ impl Recorded {
         .await;
     }
 
-    /// Writes what is left of some topics, what the audit finds and, if asked to, the counts, which are those of all
+    /// Writes what is left of some topics, what the check finds and, if asked to, the counts, which are those of all
     /// topics. The run has been drained.
     pub async fn end(&self, stack: &Stack, topics: &[&str], has_ledger: bool) {
         for job in exported(stack, topics).await {
             self.left(&job);
         }
         if has_ledger {
-            let stats: StatsAnswer = serde_json::from_value(stack.stats().await).expect("the statistics");
+            let stats: StatsResponse = serde_json::from_value(stack.stats().await).expect("the statistics");
             self.ledger(&stats);
         }
-        let audit = stack.audit().await;
-        self.audited(&audit);
+        let check = stack.check().await;
+        self.audited(&check);
         self.history.write(&Entry::End(End { t: self.history.t(), dumped: true, drained: true }));
     }
 
@@ -58,7 +58,7 @@ impl Recorded {
         }));
     }
 
-    fn ledger(&self, stats: &StatsAnswer) {
+    fn ledger(&self, stats: &StatsResponse) {
         let states = &stats.states;
         let (delayed, ready, reserved) = (states.delayed, states.ready, states.reserved);
         let (done, dead) = (states.done, states.dead);
@@ -79,12 +79,12 @@ impl Recorded {
         }));
     }
 
-    fn audited(&self, audit: &AuditAnswer) {
+    fn audited(&self, check: &CheckResponse) {
         let miscounts =
-            audit.findings.iter().filter(|found| COUNTS.contains(&found.kind.as_str())).count() as u64;
-        let findings = audit.found.saturating_sub(miscounts);
-        let (t, checked) = (self.history.t(), audit.checked);
-        self.history.write(&Entry::Audit(Audit { t, checked, findings, miscounts, foreign: 0 }));
+            check.findings.iter().filter(|found| COUNTS.contains(&found.kind.as_str())).count() as u64;
+        let findings = check.found.saturating_sub(miscounts);
+        let (t, checked) = (self.history.t(), check.checked);
+        self.history.write(&Entry::Check(Check { t, checked, findings, miscounts, foreign: 0 }));
     }
 }
 

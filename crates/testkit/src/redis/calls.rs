@@ -49,7 +49,6 @@ impl CallWatch {
         self.functions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The number of all calls.
     pub fn total(&self) -> u64 {
         self.by_command().values().sum()
     }

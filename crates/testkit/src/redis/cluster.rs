@@ -153,7 +153,6 @@ impl RedisCluster {
         }
     }
 
-    /// A connection to the whole cluster.
     pub async fn client(&self) -> ClusterConnection {
         let nodes: Vec<String> = self.nodes.iter().map(RedisServer::url).collect();
         let client = ClusterClient::builder(nodes).response_timeout(Duration::from_secs(5)).build();
@@ -207,7 +206,6 @@ impl RedisCluster {
     }
 }
 
-/// The options of a node.
 fn node(options: RedisOptions, bus: u16) -> RedisOptions {
     RedisOptions { bus: Some(bus), ..options }.arg("--cluster-node-timeout", "2000")
 }

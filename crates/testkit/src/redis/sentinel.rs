@@ -7,7 +7,6 @@ use redis::FromRedisValue;
 use super::{RedisOptions, RedisServer};
 use crate::time::eventually;
 
-/// The name of the master.
 const NAME: &str = "jobs";
 /// How many replicas there are, and one more server.
 const SERVERS: usize = 3;
@@ -74,7 +73,6 @@ impl RedisSentinel {
         &mut self.servers[index]
     }
 
-    /// The sentinels.
     pub fn sentinels(&self) -> &[RedisServer] {
         &self.sentinels
     }

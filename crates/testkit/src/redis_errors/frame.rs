@@ -25,7 +25,6 @@ fn frames(bytes: &[u8], mut at: usize, count: i64) -> Option<usize> {
     Some(at)
 }
 
-/// The name of the command of a call.
 fn command(call: &[u8]) -> Option<String> {
     word(call, 0)
 }

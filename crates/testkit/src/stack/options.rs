@@ -22,7 +22,6 @@ pub enum Role {
 }
 
 impl Role {
-    /// The name of its binary.
     pub fn binary(self) -> &'static str {
         match self {
             Self::Api => "ringback-api",
@@ -163,7 +162,7 @@ impl StackOptions {
         none.count(Role::Up, 1)
     }
 
-    /// Skips the audit at the end, for benchmarks and for stores that are damaged on purpose.
+    /// Skips the check at the end, for benchmarks and for stores that are damaged on purpose.
     pub fn unaudited(self) -> Self {
         Self { is_audited: false, ..self }
     }

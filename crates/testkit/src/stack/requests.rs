@@ -14,12 +14,10 @@ const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 
 impl Stack {
-    /// `GET`.
     pub async fn get(&self, path: &str) -> Reply {
         self.request(Method::GET, path, None).await
     }
 
-    /// `DELETE`.
     pub async fn delete(&self, path: &str) -> Reply {
         self.request(Method::DELETE, path, None).await
     }
@@ -68,11 +66,8 @@ impl Stack {
 /// A response of the API.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The status code.
     pub status: u16,
-    /// All headers.
     pub headers: HeaderMap,
-    /// The body, unchanged.
     pub body: Bytes,
 }
 

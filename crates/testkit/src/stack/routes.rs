@@ -1,9 +1,9 @@
-//! The calls of the API that tests make by name: jobs, topics, receipts, import and export, audit and statistics.
+//! The calls of the API that tests make by name: jobs, topics, receipts, import and export, check and statistics.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_core::wire::AuditAnswer;
+use ringback_core::wire::CheckResponse;
 use serde_json::Value;
 
 use super::Stack;
@@ -122,14 +122,14 @@ impl Stack {
         }
     }
 
-    /// `GET /v1/audit`.
-    pub async fn audit(&self) -> AuditAnswer {
-        audit(&self.get("/v1/audit").await)
+    /// `GET /v1/check`.
+    pub async fn check(&self) -> CheckResponse {
+        check(&self.get("/v1/check").await)
     }
 
-    /// `POST /v1/audit/repair`.
-    pub async fn repair(&self) -> AuditAnswer {
-        audit(&self.post_empty("/v1/audit/repair").await)
+    /// `POST /v1/check/repair`.
+    pub async fn repair(&self) -> CheckResponse {
+        check(&self.post_empty("/v1/check/repair").await)
     }
 
     /// `GET /v1/stats`.
@@ -174,6 +174,6 @@ fn items(page: &Value) -> Vec<Value> {
     page["items"].as_array().unwrap_or_else(|| panic!("no items in {page}")).clone()
 }
 
-fn audit(reply: &Reply) -> AuditAnswer {
-    serde_json::from_value(reply.expect(200)).expect("an audit")
+fn check(reply: &Reply) -> CheckResponse {
+    serde_json::from_value(reply.expect(200)).expect("a check")
 }

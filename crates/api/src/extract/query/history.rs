@@ -12,7 +12,7 @@ use super::parameters::{Parameters, is_no, shortened};
 const CURSOR: &str = "`next` of a page of the same filter; omit it for the first page";
 const INCLUDED: &str = "request, attempts, or both, separated by a comma; omit it for ends alone";
 
-/// What an answer has besides the ends.
+/// What an answer has besides the ended jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IncludeOfEnds {
     /// What was submitted.
@@ -71,31 +71,31 @@ impl FromQuery for HistoryFilter {
 /// A page of the history.
 pub(crate) struct HistoryQuery {
     pub(crate) filter: HistoryFilter,
-    pub(crate) page: EndsQuery,
+    pub(crate) page: EndedJobsQuery,
 }
 
 impl FromQuery for HistoryQuery {
     fn read(query: &mut Parameters) -> Self {
-        Self { filter: HistoryFilter::read(query), page: EndsQuery::read(query) }
+        Self { filter: HistoryFilter::read(query), page: EndedJobsQuery::read(query) }
     }
 }
 
 /// A page of the history of one job.
-pub(crate) struct EndsQuery {
+pub(crate) struct EndedJobsQuery {
     /// The page begins after this place; `None` for the first page.
     pub(crate) after: Option<Cursor>,
     pub(crate) limit: usize,
     pub(crate) include: IncludeOfEnds,
 }
 
-impl FromQuery for EndsQuery {
+impl FromQuery for EndedJobsQuery {
     fn read(query: &mut Parameters) -> Self {
         let (after, limit) = (query.parse("cursor", CURSOR), query.limit());
         Self { after, limit, include: IncludeOfEnds::read(query) }
     }
 }
 
-/// Which ends to erase: those of jobs with a tag, or with an id of a topic.
+/// Which ended jobs to erase: those of jobs with a tag, or with an id of a topic.
 pub(crate) struct ErasureQuery {
     pub(crate) filter: HistoryFilter,
 }

@@ -88,13 +88,11 @@ impl Parameters {
         Filter { scope, among, ..Filter::default() }
     }
 
-    /// The text of a parameter.
     pub(super) fn value(&mut self, name: &'static str) -> Option<String> {
         self.known.push(name);
         self.pairs.iter().find(|(given, _)| given == name).map(|(_, text)| text.clone())
     }
 
-    /// A point in time.
     pub(super) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         self.known.push(name);
         let (_, text) = self.pairs.iter().find(|(given, _)| given == name)?;
@@ -102,7 +100,6 @@ impl Parameters {
         time.map_err(|(detail, error)| self.mistake(name, detail, error.allowed())).ok()
     }
 
-    /// The parameter `limit`, or its default.
     pub(super) fn limit(&mut self) -> usize {
         self.count("limit", DEFAULT_PAGE, MAX_PAGE)
     }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{Method, Request};
 use ringback_core::access::{MAX_QUOTAS, Quota};
-use ringback_core::contract::{ArchiveSettings, EndKinds, MAX_PAUSED_DESTINATIONS, PolicyPut, WhenFull};
+use ringback_core::contract::{ArchiveSettings, EndedStates, MAX_PAUSED_DESTINATIONS, PolicyPut, WhenFull};
 use ringback_core::credential::{Credential, MAX_CREDENTIALS};
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::{TenantScope, Topic};
@@ -102,7 +102,6 @@ impl Operation {
     fn target(&self, topic: &str) -> String {
         let path = self.path.replace("{topic}", topic).replace("{id}", "i");
         path.replace("{receipt}", RECEIPT)
-            .replace("{revival}", "0000000000000000")
             .replace("{bulk}", "0000000000000000")
             .replace("{secret}", "sec_0")
             .replace("{key}", "key_0")
@@ -256,10 +255,6 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
                 post(app, "/v1/topics/t/dead/revive", "").await;
             }
         }
-        ("get_revival" | "stop_revival", 200) => {
-            let begun = post(app, "/v1/topics/t/dead/revive", "").await;
-            target = target.replace("0000000000000000", begun["id"].as_str().unwrap());
-        }
         _ => {}
     }
     let mut request = operation.good();
@@ -329,7 +324,7 @@ async fn put_all_policies(api: &Api) {
 
 /// Attaches an archive, and ends a job, whose end waits for it.
 async fn attach_archive(api: &Arc<Api>) {
-    let (ends, when_full) = (EndKinds::all(), WhenFull::Stall);
+    let (ends, when_full) = (EndedStates::all(), WhenFull::Stall);
     let settings = ArchiveSettings { ends, with_bodies: true, bound: 1 << 20, when_full };
     api.store.attach_archive(Some(settings)).await.unwrap();
     let app = app(Arc::clone(api));
@@ -446,8 +441,6 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "forecast",
             "get_topic",
             "list_dead",
-            "list_revivals",
-            "get_revival",
             "list_bulk_operations",
             "get_bulk_operation",
             "events",
@@ -480,7 +473,6 @@ const ALLOWED: [(&str, &[&str]); 5] = [
             "purge_dead",
             "purge_job_named_revive",
             "revive_dead",
-            "stop_revival",
             "revive_jobs",
             "purge_jobs",
             "erase_history",

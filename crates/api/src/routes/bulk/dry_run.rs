@@ -4,7 +4,7 @@
 use futures_util::future::try_join_all;
 use ringback_admission::Principal;
 use ringback_core::contract::{Cursor, Filter, StoreError};
-use ringback_core::wire::{DryRunAnswer, MAX_EXAMPLES};
+use ringback_core::wire::{DryRunResponse, MAX_EXAMPLES};
 use ringback_service::http_server::Peer;
 
 use crate::error::ApiError;
@@ -20,18 +20,18 @@ pub(super) async fn count(
     caller: &Principal,
     peer: Peer,
     filter: Filter,
-) -> Result<DryRunAnswer, ApiError> {
+) -> Result<DryRunResponse, ApiError> {
     let deadline = Deadline::from_now();
     let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
     let counted = deadline.bound(count_until(api, &filter, deadline)).await??;
     // The number of all jobs is not for tenants.
     let examined = counted.examined.filter(|_| caller.is_operator());
-    Ok(DryRunAnswer { examined, ..counted })
+    Ok(DryRunResponse { examined, ..counted })
 }
 
 /// Counts the jobs that a filter fits, until the deadline is near.
-async fn count_until(api: &Api, filter: &Filter, deadline: Deadline) -> Result<DryRunAnswer, StoreError> {
-    let mut answer = DryRunAnswer { count: 0, exact: false, examples: Vec::new(), examined: None };
+async fn count_until(api: &Api, filter: &Filter, deadline: Deadline) -> Result<DryRunResponse, StoreError> {
+    let mut answer = DryRunResponse { count: 0, exact: false, examples: Vec::new(), examined: None };
     let (mut examined, indexed) = (0, api.store.indexed_jobs(filter).await?);
     // All parts of the store at once, because jobs of one shard may differ from those of another.
     let mut cursors = api.store.page_starts(filter);

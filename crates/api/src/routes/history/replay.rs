@@ -10,13 +10,13 @@ use axum::extract::State;
 use bytes::Bytes;
 use http::StatusCode;
 use ringback_admission::{Principal, invalid_field, limit_reached};
-use ringback_archive::EndRow;
+use ringback_archive::EndedJobRow;
 use ringback_archive::history::{Cursor, HistoryFilter, HistoryPage, LastOf, Order, PageAsk};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{InvalidCursor, NOTICE_TOPICS, SubmitResult, Submitted};
 use ringback_core::wire::{
-    AuditLogTarget, HistoryFilter as WrittenFilter, MAX_REFUSALS, Problem, ReplayAnswer, ReplayAsk,
-    ReplayIds, ReplayRefusal,
+    AuditLogTarget, HistoryFilter as WrittenFilter, MAX_REFUSALS, Problem, ReplayAsk, ReplayIds,
+    ReplayRefusal, ReplayResponse,
 };
 use ringback_service::http_server::Peer;
 use serde_json::json;
@@ -40,26 +40,26 @@ const GROUPS: u32 = 10;
 
 /// Replay a part of the history
 ///
-/// Submits again the jobs of the ends that a filter matches, the oldest first, to be due at once. Of several ends of a life of
+/// Submits again the the ended jobs that a filter matches, the oldest first, to be due at once. Of several ends of a generation of
 /// a job the last one that matches counts, and none if the job was done or cancelled after it. Notices are left out. One call
 /// submits for about a second, at `rate` jobs a second; while there are more the answer has `next`: call again with it as
 /// `cursor`, and with the same filter. Ends after the first call are left out.
 ///
 /// With new ids, `<id>~<16 hexadecimal digits>`, which follow from the job and the `name` of the replay, a repeated call
-/// submits no job twice as long as the store knows the ids. With the same ids, the last life of each id is submitted, and only
+/// submits no job twice as long as the store knows the ids. With the same ids, the last generation of each id is submitted, and only
 /// where the id is free: a dead job can be revived instead. Each job is checked as any other submit is, and refused if it has
 /// a secret header, which the archive does not have, or a body that it has not kept.
 #[utoipa::path(
     post, path = "/v1/history/replay", tag = "history", operation_id = "replay_history",
     request_body = ReplayRequest,
-    responses((status = 200, description = "Submitted", body = ReplayAnswer), ReplayProblems),
+    responses((status = 200, description = "Submitted", body = ReplayResponse), ReplayProblems),
 )]
 pub(crate) async fn replay_history(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     peer: Peer,
     JsonBody(upload, turn): JsonBody,
-) -> Audited<ReplayAnswer> {
+) -> Audited<ReplayResponse> {
     let ask = ReplayAsk::parse(&upload.bytes);
     drop((upload, turn));
     let mut ask = ask?;
@@ -81,7 +81,7 @@ pub(crate) async fn replay_history(
 }
 
 /// What a call has submitted again.
-fn change(ask: &ReplayAsk, answer: &ReplayAnswer) -> Change {
+fn change(ask: &ReplayAsk, answer: &ReplayResponse) -> Change {
     let WrittenFilter { topic, id, tag, .. } = &ask.filter;
     let target = AuditLogTarget {
         topic: topic.as_ref().map(ToString::to_string),
@@ -89,7 +89,7 @@ fn change(ask: &ReplayAsk, answer: &ReplayAnswer) -> Change {
         tag: tag.clone(),
         ..AuditLogTarget::default()
     };
-    let ReplayAnswer { submitted, existing, refused, next, .. } = answer;
+    let ReplayResponse { submitted, existing, refused, next, .. } = answer;
     let counts =
         json!({"submitted": submitted, "existing": existing, "refused": refused, "complete": next.is_none()});
     Change::of(target).after(counts).count(*submitted)
@@ -103,15 +103,15 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    async fn run(&self, mut cursor: ReplayCursor) -> Result<ReplayAnswer, ApiError> {
-        let (begun, mut answer, mut seen) = (Instant::now(), ReplayAnswer::default(), 0);
+    async fn run(&self, mut cursor: ReplayCursor) -> Result<ReplayResponse, ApiError> {
+        let (begun, mut answer, mut seen) = (Instant::now(), ReplayResponse::default(), 0);
         loop {
             let step = self.step(&mut cursor, &mut answer).await;
             let Step { tried, has_more } = match step {
                 Ok(step) => step,
                 // What was done counts, and the rest is left to the next call.
                 Err(_) if answer.has_done_something() => {
-                    return Ok(ReplayAnswer { next: Some(cursor.to_string()), ..answer });
+                    return Ok(ReplayResponse { next: Some(cursor.to_string()), ..answer });
                 }
                 Err(error) => return Err(error),
             };
@@ -122,7 +122,7 @@ impl Replay<'_> {
             // So the next call begins no earlier than the rate allows.
             sleep_until(begun + Duration::from_secs(1) * seen / self.ask.rate).await;
             if begun.elapsed() >= REPLAY_FOR {
-                return Ok(ReplayAnswer { next: Some(cursor.to_string()), ..answer });
+                return Ok(ReplayResponse { next: Some(cursor.to_string()), ..answer });
             }
         }
     }
@@ -131,12 +131,12 @@ impl Replay<'_> {
     ///
     /// # Errors
     /// If some were not tried. The cursor is behind those that were, and the answer has these.
-    async fn step(&self, cursor: &mut ReplayCursor, answer: &mut ReplayAnswer) -> Result<Step, ApiError> {
+    async fn step(&self, cursor: &mut ReplayCursor, answer: &mut ReplayResponse) -> Result<Step, ApiError> {
         let ask = PageAsk {
             filter: self.filter(cursor.before),
             order: Order::Oldest,
             last_of: Some(match self.ask.ids {
-                ReplayIds::New => LastOf::Life,
+                ReplayIds::New => LastOf::Generation,
                 ReplayIds::Same => LastOf::Id,
             }),
             after: cursor.after.clone(),
@@ -170,12 +170,15 @@ impl Replay<'_> {
         HistoryFilter { not_topics, ..filter_of(self.caller, &filter) }
     }
 
-    /// Submits the jobs of some ends. The result of each is `None` if it was not tried, or may not have been; then the error
+    /// Submits the some ended jobs. The result of each is `None` if it was not tried, or may not have been; then the error
     /// says why. One that was accepted all the same exists the next time.
     ///
     /// # Errors
     /// If none was tried.
-    async fn submit(&self, rows: &[EndRow]) -> Result<(Vec<Option<Replayed>>, Option<ApiError>), ApiError> {
+    async fn submit(
+        &self,
+        rows: &[EndedJobRow],
+    ) -> Result<(Vec<Option<Replayed>>, Option<ApiError>), ApiError> {
         let (mut items, mut results, mut error) = (Vec::new(), vec![None; rows.len()], None);
         for (number, row) in rows.iter().enumerate() {
             let id = match self.ask.ids {
@@ -226,12 +229,12 @@ impl Replay<'_> {
 
 /// What one step has done.
 struct Step {
-    /// How many ends it has tried to submit.
+    /// How many ended jobs it has tried to submit.
     tried: u32,
     has_more: bool,
 }
 
-/// The result for the job of an end.
+/// The result for the job of an ended job.
 #[derive(Clone, Debug)]
 enum Replayed {
     Submitted,
@@ -257,15 +260,15 @@ impl From<SubmitResult> for Replayed {
 /// Counting in an answer.
 trait Counts {
     fn has_done_something(&self) -> bool;
-    fn refuse(&mut self, row: &EndRow, detail: String);
+    fn refuse(&mut self, row: &EndedJobRow, detail: String);
 }
 
-impl Counts for ReplayAnswer {
+impl Counts for ReplayResponse {
     fn has_done_something(&self) -> bool {
         self.submitted + self.existing + self.refused > 0
     }
 
-    fn refuse(&mut self, row: &EndRow, detail: String) {
+    fn refuse(&mut self, row: &EndedJobRow, detail: String) {
         self.refused += 1;
         if self.refusals.len() < MAX_REFUSALS {
             let (topic, id, finished_at) = (row.topic.clone(), row.id.clone(), row.finished().to_string());
@@ -274,7 +277,6 @@ impl Counts for ReplayAnswer {
     }
 }
 
-/// A problem in one line.
 fn in_one_line(problem: &Problem) -> String {
     let errors: Vec<_> =
         problem.errors.iter().map(|error| format!("{}: {}", error.field, error.detail)).collect();
@@ -319,7 +321,7 @@ mod tests {
             finished_at: 5,
             topic: "t".to_owned(),
             id: "i".to_owned(),
-            life: 3,
+            generation: 3,
             attempts: 1,
             state: "done".to_owned(),
         };

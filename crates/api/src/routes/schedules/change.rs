@@ -28,7 +28,6 @@ pub(super) struct Put {
     pub(super) after: ScheduleState,
 }
 
-/// Puts a schedule.
 pub(super) async fn put(
     api: &Api,
     caller: &Principal,

@@ -39,7 +39,6 @@ impl PartialFile {
         Ok(Self { file: BufWriter::with_capacity(256 * 1024, file), part, path: path.to_owned() })
     }
 
-    /// The directory of the file.
     pub(super) fn directory(&self) -> PathBuf {
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
         directory.unwrap_or_else(|| Path::new(".")).to_owned()

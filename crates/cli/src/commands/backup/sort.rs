@@ -14,7 +14,6 @@ use bytes::Bytes;
 const RUN: usize = 64 * 1024 * 1024;
 /// The most runs of a level. Then they are merged into one of the next level, so that few files are open.
 const FAN: usize = 32;
-/// The buffer of each file.
 const BUFFER: usize = 64 * 1024;
 /// The bytes that a line takes beside its own.
 const OVERHEAD: usize = 64;
@@ -91,7 +90,6 @@ impl Sorter {
         Merged::new(files.chain([Run::Memory(sorted(self.run).into_iter())]))
     }
 
-    /// Writes a run.
     fn write(&self, run: impl Iterator<Item = io::Result<Entry>>) -> io::Result<File> {
         let mut file = BufWriter::with_capacity(BUFFER, tempfile::tempfile_in(&self.directory)?);
         for entry in run {

@@ -39,7 +39,6 @@ impl<R: BufRead> Lines<R> {
         Ok(line)
     }
 
-    /// Skips the rest of a line.
     fn skip(&mut self) -> io::Result<()> {
         loop {
             let line = self.read()?;

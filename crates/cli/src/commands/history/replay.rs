@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use http::Method;
-use ringback_core::wire::{MAX_REFUSALS, ReplayAnswer};
+use ringback_core::wire::{MAX_REFUSALS, ReplayResponse};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -13,7 +13,7 @@ use crate::args::Format;
 use crate::client::{Call, ClientError, LONG};
 use crate::commands::pages::next_cursor;
 use crate::commands::session::{Session, parse};
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 use crate::output::{escape_text, note};
 use crate::progress::Progress;
 
@@ -61,7 +61,7 @@ enum Ids {
     Same,
 }
 
-pub(super) async fn run(session: &mut Session, args: &ReplayArgs) -> anyhow::Result<Verdict> {
+pub(super) async fn run(session: &mut Session, args: &ReplayArgs) -> anyhow::Result<CommandOutcome> {
     let mut fields = json!({"filter": args.filter.json(), "rate": args.rate});
     if args.ids == Ids::Same {
         fields["ids"] = "same".into();
@@ -69,7 +69,8 @@ pub(super) async fn run(session: &mut Session, args: &ReplayArgs) -> anyhow::Res
     if let Some(name) = &args.name {
         fields["name"] = name.as_str().into();
     }
-    let (progress, mut total, mut cursor) = (Progress::new("submitted", None), ReplayAnswer::default(), None);
+    let (progress, mut total, mut cursor) =
+        (Progress::new("submitted", None), ReplayResponse::default(), None);
     let mut waits = 0;
     loop {
         if let Some(cursor) = &cursor {
@@ -77,7 +78,7 @@ pub(super) async fn run(session: &mut Session, args: &ReplayArgs) -> anyhow::Res
         }
         let call = Call::new(Method::POST, &["v1", "history", "replay"]).json(&fields);
         let answer = match session.client.ask(call, LONG).await {
-            Ok(answer) => parse::<ReplayAnswer>(&answer.body)?,
+            Ok(answer) => parse::<ReplayResponse>(&answer.body)?,
             // The quota allows more soon. What is away for a moment does not end a replay that has begun.
             Err(error) if cursor.is_some() && waits < MAX_WAITS && is_for_a_moment(&error) => {
                 waits += 1;
@@ -111,7 +112,7 @@ pub(super) async fn run(session: &mut Session, args: &ReplayArgs) -> anyhow::Res
     match session.out.format {
         Format::Json => session.out.line(serde_json::to_string(&total)?)?,
         Format::Table => {
-            let ReplayAnswer { submitted, existing, refused, refusals, .. } = &total;
+            let ReplayResponse { submitted, existing, refused, refusals, .. } = &total;
             session.out.line(format!("{submitted} submitted, {existing} existing, {refused} refused"))?;
             for refusal in refusals {
                 let text = format!("{}/{}: {}", refusal.topic, refusal.id, refusal.detail);
@@ -119,5 +120,5 @@ pub(super) async fn run(session: &mut Session, args: &ReplayArgs) -> anyhow::Res
             }
         }
     }
-    Ok(if total.refused > 0 { Verdict::No } else { Verdict::Done })
+    Ok(if total.refused > 0 { CommandOutcome::No } else { CommandOutcome::Done })
 }

@@ -2,7 +2,7 @@
 //! retries.
 
 use http::Method;
-use ringback_core::wire::{ImportAnswer, Problem};
+use ringback_core::wire::{ImportResponse, Problem};
 
 use super::super::retry::{PatientCalls, Retry};
 use super::super::session::parse;
@@ -12,7 +12,7 @@ use crate::client::{Call, Client, ClientError, LONG, is_transient};
 
 /// The results of a batch.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct BatchResult {
     pub(crate) batch: Batch,
     pub(crate) created: u64,
     pub(crate) repeated: u64,
@@ -23,10 +23,10 @@ pub(crate) struct Sent {
 }
 
 /// Sends a batch. Lines with a transient failure are sent again.
-pub(crate) async fn send(calls: PatientCalls<'_>, mut batch: Batch) -> Sent {
+pub(crate) async fn send(calls: PatientCalls<'_>, mut batch: Batch) -> BatchResult {
     let PatientCalls { client, retry_for, progress } = calls;
     let refused = std::mem::take(&mut batch.refused);
-    let mut sent = Sent { created: 0, repeated: 0, refused, stopped: None, batch: batch.clone() };
+    let mut sent = BatchResult { created: 0, repeated: 0, refused, stopped: None, batch: batch.clone() };
     // The results need only the line numbers.
     sent.batch.bytes.clear();
     let mut left = batch;
@@ -53,13 +53,13 @@ pub(crate) async fn send(calls: PatientCalls<'_>, mut batch: Batch) -> Sent {
 async fn round(
     client: &Client,
     left: &mut Batch,
-    sent: &mut Sent,
+    sent: &mut BatchResult,
 ) -> Result<Option<ClientError>, ClientError> {
     let body = Some(("application/x-ndjson", left.bytes.clone()));
     let mut call = Call { body, ..Call::new(Method::POST, &["v1", "import"]) };
     call.headers.extend(left.tenant.clone().map(|tenant| (tenant_header(), tenant)));
     let body = client.ask(call, LONG).await.map_err(|error| error.for_route("imports"))?.body;
-    let answer: ImportAnswer = parse(&body)?;
+    let answer: ImportResponse = parse(&body)?;
     check(&answer, left.lines.len())?;
     sent.created += answer.created as u64;
     sent.repeated += answer.repeated as u64;
@@ -79,7 +79,7 @@ async fn round(
 }
 
 /// Checks that the response has exactly one result for every line.
-fn check(answer: &ImportAnswer, lines: usize) -> Result<(), ClientError> {
+fn check(answer: &ImportResponse, lines: usize) -> Result<(), ClientError> {
     let mut places: Vec<_> = answer.problems.iter().map(|problem| problem.line).collect();
     places.sort_unstable();
     places.dedup();
@@ -103,7 +103,7 @@ mod tests {
     fn a_response_has_one_result_for_every_line() {
         let problem =
             |line| ImportProblem { line, status: 409, problem: Problem::new(StatusCode::CONFLICT, "") };
-        let answer = |created, lines: &[usize]| ImportAnswer {
+        let answer = |created, lines: &[usize]| ImportResponse {
             created,
             repeated: 1,
             refused: lines.len(),
@@ -116,6 +116,6 @@ mod tests {
         {
             assert!(check(&wrong, 4).is_err(), "{wrong:?}");
         }
-        assert!(check(&ImportAnswer { refused: 0, ..answer(1, &[1]) }, 2).is_err());
+        assert!(check(&ImportResponse { refused: 0, ..answer(1, &[1]) }, 2).is_err());
     }
 }

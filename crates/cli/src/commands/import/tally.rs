@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringback_core::wire::Problem;
 use serde::Serialize;
 
-use super::send::Sent;
+use super::send::BatchResult;
 use crate::args::Format;
 use crate::failure::fields;
 use crate::output::{Cell, Output, Table};
@@ -49,7 +49,7 @@ impl Tally {
     }
 
     /// Counts a batch and prints its refused lines.
-    pub(crate) fn add(&mut self, sent: &Sent, progress: &Progress) {
+    pub(crate) fn add(&mut self, sent: &BatchResult, progress: &Progress) {
         let refused = sent.refused.len() as u64;
         let lines = sent.created + sent.repeated + refused;
         self.counts.lines += lines;
@@ -99,7 +99,6 @@ impl Tally {
         }
     }
 
-    /// Prints the counts.
     pub(crate) fn print(&mut self, out: &mut Output, complete: bool) -> anyhow::Result<()> {
         self.counts.complete = complete;
         let Counts { lines, created, repeated, refused, .. } = self.counts;

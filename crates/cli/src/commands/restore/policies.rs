@@ -37,9 +37,7 @@ pub(super) struct Identity {
 /// What becomes of a topic's policy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is put.
     Put,
-    /// The topic has it.
     Present,
     /// The topic has another one, which stays.
     Other,

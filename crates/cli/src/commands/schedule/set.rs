@@ -14,7 +14,7 @@ use crate::args::values::{self, Wait};
 use crate::client::{Call, SHORT};
 use crate::commands::job_fields::{JobFields, object, read_json, text, wait};
 use crate::commands::session::Session;
-use crate::failure::Verdict;
+use crate::failure::CommandOutcome;
 
 const SET_EXAMPLES: &str = "\
 Examples:
@@ -83,7 +83,7 @@ pub(crate) struct SetArgs {
     pub(crate) fields: JobFields,
 }
 
-pub(super) async fn run(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
+pub(super) async fn run(session: &mut Session, args: SetArgs) -> anyhow::Result<CommandOutcome> {
     let id = args.of.id.clone();
     let schedule: Bytes = match &args.file {
         Some(path) => read_json(path)?.into(),

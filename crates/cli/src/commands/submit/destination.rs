@@ -1,7 +1,7 @@
 //! Where a job goes that was submitted without a URL: it is a pull job, or has the URL of its topic's policy. The stored
 //! job shows which, because the policy may have changed since.
 
-use ringback_core::wire::{InspectedJob, JobAnswer};
+use ringback_core::wire::{InspectedJob, JobResponse};
 
 use crate::args::values;
 use crate::client::SHORT;
@@ -9,7 +9,7 @@ use crate::commands::inspect;
 use crate::commands::session::{Session, parse};
 
 /// Where an accepted job without a URL of its own goes; `None` if it has ended.
-pub(super) async fn of(session: &Session, job: &JobAnswer) -> Option<String> {
+pub(super) async fn of(session: &Session, job: &JobResponse) -> Option<String> {
     let topic = &job.topic;
     let found = look(session, job).await;
     let state = found.as_ref().map_or(&job.state, |found| &found.job.state);
@@ -32,7 +32,7 @@ pub(super) async fn of(session: &Session, job: &JobAnswer) -> Option<String> {
 }
 
 /// The job with its request; `None` if the server does not show it. The job is accepted in any case.
-async fn look(session: &Session, job: &JobAnswer) -> Option<InspectedJob> {
+async fn look(session: &Session, job: &JobResponse) -> Option<InspectedJob> {
     let key = values::parse_job_key(&[job.topic.as_str(), job.id.as_str()]).ok()?;
     let reply = session.client.ask(inspect::call(&key), SHORT).await.ok()?;
     parse(&reply.body).ok()

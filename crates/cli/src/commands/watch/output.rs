@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;
-use ringback_core::wire::{EventAnswer, JobAnswer};
+use ringback_core::wire::{EventResponse, JobResponse};
 use serde::Serialize;
 
 use crate::args::Format;
@@ -40,7 +40,12 @@ impl EventPrinter {
         Self { format, colour, times, kinds, width: 0, is_waiting: false }
     }
 
-    pub(crate) fn event(&mut self, out: &mut Output, name: &str, event: &EventAnswer) -> anyhow::Result<()> {
+    pub(crate) fn event(
+        &mut self,
+        out: &mut Output,
+        name: &str,
+        event: &EventResponse,
+    ) -> anyhow::Result<()> {
         if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| kind == name) {
             return Ok(());
         }
@@ -50,7 +55,7 @@ impl EventPrinter {
         }
     }
 
-    fn row(&mut self, name: &str, event: &EventAnswer) -> String {
+    fn row(&mut self, name: &str, event: &EventResponse) -> String {
         let tenant = event.tenant.as_ref().map(|tenant| format!("~{tenant}/")).unwrap_or_default();
         let job = escape_text(&format!("{tenant}{}/{}", event.topic, event.id));
         self.width = self.width.max(job.len());
@@ -62,7 +67,7 @@ impl EventPrinter {
     }
 
     /// The details of an event, separated by commas.
-    fn details(&self, event: &EventAnswer) -> String {
+    fn details(&self, event: &EventResponse) -> String {
         let mut parts = Vec::new();
         if let (Some(number), Some(outcome)) = (event.attempt, &event.outcome) {
             parts.push(format!("{number}: {outcome}"));
@@ -78,7 +83,7 @@ impl EventPrinter {
     }
 
     /// Prints the current state of the watched job.
-    pub(crate) fn job(&self, out: &mut Output, job: &JobAnswer) -> anyhow::Result<()> {
+    pub(crate) fn job(&self, out: &mut Output, job: &JobResponse) -> anyhow::Result<()> {
         match self.format {
             Format::Json => json(out, "state", job),
             Format::Table => out.bytes(job_details(job, &out.view()).as_bytes()),
@@ -112,7 +117,7 @@ fn json(out: &mut Output, event: &str, what: impl Serialize) -> anyhow::Result<(
     out.line(serde_json::to_string(&Line { event, what })?)
 }
 
-fn style(name: &str, event: &EventAnswer) -> Style {
+fn style(name: &str, event: &EventResponse) -> Style {
     match name {
         "done" => AnsiColor::Green.on_default(),
         "dead" => AnsiColor::Red.on_default(),
@@ -136,9 +141,9 @@ fn from(at: &str, due: &str) -> String {
 mod tests {
     use super::*;
 
-    fn event(id: &str) -> EventAnswer {
+    fn event(id: &str) -> EventResponse {
         let at = "2026-11-20T09:30:15.017Z".to_owned();
-        EventAnswer { topic: "pay".to_owned(), id: id.to_owned(), at, ..EventAnswer::default() }
+        EventResponse { topic: "pay".to_owned(), id: id.to_owned(), at, ..EventResponse::default() }
     }
 
     fn printer() -> EventPrinter {
@@ -159,7 +164,7 @@ mod tests {
             printer.row("done", &event("order-1")),
             "2026-11-20T09:30:15.017Z  done       pay/order-1"
         );
-        let failed = EventAnswer {
+        let failed = EventResponse {
             attempt: Some(2),
             outcome: Some("retry".to_owned()),
             status: Some(503),
@@ -170,8 +175,8 @@ mod tests {
         let expected = "2026-11-20T09:30:15.017Z  attempt    pay/1        2: retry, answered 503, after 17 ms, \
                         due 2026-11-20T09:31:00.017Z (in 45s)";
         assert_eq!(printer.row("attempt", &failed), expected);
-        let dead = EventAnswer { reason: Some("exhausted".to_owned()), ..event("1") };
-        let of_tenant = EventAnswer { tenant: Some("a".to_owned()), ..event("1") };
+        let dead = EventResponse { reason: Some("exhausted".to_owned()), ..event("1") };
+        let of_tenant = EventResponse { tenant: Some("a".to_owned()), ..event("1") };
         assert_eq!(printer.row("done", &of_tenant), "2026-11-20T09:30:15.017Z  done       ~a/pay/1");
         assert_eq!(printer.row("dead", &dead), "2026-11-20T09:30:15.017Z  dead       pay/1        exhausted");
     }

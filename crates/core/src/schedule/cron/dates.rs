@@ -14,11 +14,9 @@ const SATURDAY: u8 = 6;
 /// Days of a month. A bit stands for the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Days {
-    /// The numbers.
     pub(super) numbers: u32,
     /// Those whose nearest day from Monday to Friday is meant, within the month.
     pub(super) nearest: u32,
-    /// Whether it is the last day.
     pub(super) has_last: bool,
     /// Whether it is the last day from Monday to Friday.
     pub(super) has_last_workday: bool,
@@ -27,20 +25,16 @@ pub(super) struct Days {
 /// Days of the week. A bit stands for the number, 0 for Sunday.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weekdays {
-    /// All of the month.
     pub(super) all: u8,
     /// The first to the fifth of the month.
     pub(super) nth: [u8; 5],
-    /// The last of the month.
     pub(super) last: u8,
 }
 
 /// How the day of the month and the day of the week go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
-    /// Both must match.
     Both,
-    /// Either is enough.
     Either,
 }
 
@@ -110,7 +104,6 @@ impl Month {
         (self.first_weekday + day - 1) % 7
     }
 
-    /// All of its days, a bit each.
     const fn days(self) -> u32 {
         (u32::MAX >> (31 - self.length)) & !1
     }

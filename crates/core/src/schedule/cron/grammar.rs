@@ -125,7 +125,6 @@ struct Field {
 }
 
 impl Field {
-    /// The items of a list.
     fn items<'a>(&self, field: &'a str) -> Result<impl Iterator<Item = &'a str> + use<'a>, CronError> {
         if field.split(',').any(str::is_empty) {
             return Err(CronError(format!("the {} {field:?} has an empty item in its list", self.name)));

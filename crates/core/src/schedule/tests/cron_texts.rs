@@ -10,7 +10,6 @@ fn parse(text: &str) -> Result<Cron, CronError> {
     Cron::parse(text, Zone::utc())
 }
 
-/// A Saturday.
 const NOW: &str = "2026-11-28T09:30:00Z";
 
 #[test]

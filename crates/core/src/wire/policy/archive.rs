@@ -1,8 +1,8 @@
-//! The field `archive` of a policy: which ends of the topic's jobs go to the archive, and whether with their bodies.
+//! The field `archive` of a policy: which ended jobs of the topic go to the archive, and whether with their bodies.
 
 use std::collections::BTreeSet;
 
-use crate::contract::{EndKind, EndKinds};
+use crate::contract::{EndedState, EndedStates};
 use crate::policy::ArchivePolicy;
 use crate::wire::fields::object::{Fields, Mistakes, read};
 use crate::wire::fields::values::{field, object};
@@ -13,13 +13,13 @@ const ENDS: &str = "a list of done, dead, expired, cancelled and purged, each on
 pub(super) fn archive(fields: &Fields<'_>, mistakes: &mut Mistakes) -> ArchivePolicy {
     const ALLOWED: &str = "an object with ends (a list) and bodies (true or false); each may be left out";
     let Some(archive) = object(fields, "archive", ALLOWED, mistakes) else { return ArchivePolicy::default() };
-    archive.check_names("archive.", &["ends", "bodies"], mistakes);
+    archive.check_names("archive.", &["states", "bodies"], mistakes);
     ArchivePolicy {
-        ends: field(&archive, "archive.ends", "is not a list of ends", ENDS, mistakes, |raw| {
+        states: field(&archive, "archive.states", "is not a list of ended jobs", ENDS, mistakes, |raw| {
             let names = read::<Vec<String>>(raw)?;
             let kinds: BTreeSet<_> =
-                names.iter().map(|name| name.parse::<EndKind>().ok()).collect::<Option<_>>()?;
-            (kinds.len() == names.len()).then(|| EndKinds::of(kinds))
+                names.iter().map(|name| name.parse::<EndedState>().ok()).collect::<Option<_>>()?;
+            (kinds.len() == names.len()).then(|| EndedStates::of(kinds))
         }),
         bodies: field(&archive, "archive.bodies", "is neither", "true or false", mistakes, read),
     }
@@ -34,15 +34,15 @@ mod tests {
     fn a_policy_says_which_ends_are_archived_and_whether_with_bodies() {
         let of = |json: &str| parse_policy(json.as_bytes()).map(|policy| policy.archive);
         assert_eq!(of("{}").unwrap(), ArchivePolicy::default());
-        let both = of(r#"{"archive":{"ends":["dead","purged"],"bodies":false}}"#).unwrap();
-        let ends = EndKinds::of([EndKind::Dead, EndKind::Purged]);
-        assert_eq!(both, ArchivePolicy { ends: Some(ends), bodies: Some(false) });
-        assert_eq!(of(r#"{"archive":{"ends":[]}}"#).unwrap().ends, Some(EndKinds::default()));
+        let both = of(r#"{"archive":{"states":["dead","purged"],"bodies":false}}"#).unwrap();
+        let ends = EndedStates::of([EndedState::Dead, EndedState::Purged]);
+        assert_eq!(both, ArchivePolicy { states: Some(ends), bodies: Some(false) });
+        assert_eq!(of(r#"{"archive":{"states":[]}}"#).unwrap().states, Some(EndedStates::default()));
         for (wrong, field) in [
             (r#"{"archive":["dead"]}"#, "archive"),
-            (r#"{"archive":{"ends":["lost"]}}"#, "archive.ends"),
-            (r#"{"archive":{"ends":["dead","dead"]}}"#, "archive.ends"),
-            (r#"{"archive":{"ends":"dead"}}"#, "archive.ends"),
+            (r#"{"archive":{"states":["lost"]}}"#, "archive.states"),
+            (r#"{"archive":{"states":["dead","dead"]}}"#, "archive.states"),
+            (r#"{"archive":{"states":"dead"}}"#, "archive.states"),
             (r#"{"archive":{"bodies":1}}"#, "archive.bodies"),
             (r#"{"archive":{"body":true}}"#, "archive.body"),
         ] {

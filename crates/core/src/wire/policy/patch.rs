@@ -119,13 +119,13 @@ mod tests {
                 r#"{"retry":{"preset":"none"}}"#,
             ),
             (
-                r#"{"archive":{"ends":["done"]}}"#,
+                r#"{"archive":{"states":["done"]}}"#,
                 r#"{"archive":{"bodies":true}}"#,
                 r#"{"archive":{"bodies":true,"ends":["done"]}}"#,
             ),
             (
-                r#"{"archive":{"ends":["done"],"bodies":true}}"#,
-                r#"{"archive":{"ends":null}}"#,
+                r#"{"archive":{"states":["done"],"bodies":true}}"#,
+                r#"{"archive":{"states":null}}"#,
                 r#"{"archive":{"bodies":true}}"#,
             ),
             ("{}", "{}", "{}"),

@@ -168,16 +168,16 @@ pub struct SecretCreated {
 
 /// The secrets of a topic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SecretsAnswer {
+pub struct SecretsResponse {
     /// The topic.
     pub topic: String,
     /// Its secrets, the newest one first.
-    pub items: Vec<SecretAnswer>,
+    pub items: Vec<SecretResponse>,
 }
 
 /// A secret of a topic, without the secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SecretAnswer {
+pub struct SecretResponse {
     /// Its id.
     pub id: String,
     /// When it was added.
@@ -190,10 +190,10 @@ pub struct SecretAnswer {
     pub master_key: String,
 }
 
-impl SecretsAnswer {
+impl SecretsResponse {
     /// The answer for a topic: the secrets that sign now.
     pub fn new(topic: &Topic, policy: Option<&Policy>, now: Timestamp) -> Self {
-        let item = |secret: &StoredSecret| SecretAnswer {
+        let item = |secret: &StoredSecret| SecretResponse {
             id: secret.id.to_string(),
             created_at: secret.created.to_string(),
             until: secret.until.map(|until| until.to_string()),
@@ -308,7 +308,7 @@ mod tests {
         let policy = with_secrets(&policy("{}"), &[secret("b", None), secret("a", Some(5_000))]);
         let shown = |now| {
             let answer =
-                SecretsAnswer::new(&"t".parse().unwrap(), Some(&policy), Timestamp::from_millis(now));
+                SecretsResponse::new(&"t".parse().unwrap(), Some(&policy), Timestamp::from_millis(now));
             serde_json::to_string(&answer).unwrap()
         };
         assert_eq!(
@@ -317,6 +317,6 @@ mod tests {
         );
         assert!(shown(4_999).contains("sec_a"));
         assert!(!shown(4_999).contains("k.a"));
-        assert_eq!(SecretsAnswer::new(&"t".parse().unwrap(), None, Timestamp::from_millis(1)).items, []);
+        assert_eq!(SecretsResponse::new(&"t".parse().unwrap(), None, Timestamp::from_millis(1)).items, []);
     }
 }

@@ -12,14 +12,14 @@ use crate::wire::submit::body::as_json;
 
 /// The answer to a reserve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReserveAnswer {
+pub struct ReserveResponse {
     /// The jobs; none if nothing was ready in time.
-    pub jobs: Vec<PulledAnswer>,
+    pub jobs: Vec<PulledResponse>,
 }
 
 /// A job that the consumer has reserved.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PulledAnswer {
+pub struct PulledResponse {
     /// Settles the job. Opaque.
     pub receipt: String,
     /// Its topic.
@@ -49,16 +49,16 @@ pub struct PulledAnswer {
     pub tags: Vec<String>,
 }
 
-impl PartialEq for PulledAnswer {
+impl PartialEq for PulledResponse {
     fn eq(&self, other: &Self) -> bool {
         // A receipt belongs to one job.
         self.receipt == other.receipt
     }
 }
 
-impl Eq for PulledAnswer {}
+impl Eq for PulledResponse {}
 
-impl From<PulledJob> for PulledAnswer {
+impl From<PulledJob> for PulledResponse {
     fn from(job: PulledJob) -> Self {
         let delivery = job.delivery;
         let content_type = delivery.body.content_type().to_owned();
@@ -83,14 +83,14 @@ impl From<PulledJob> for PulledAnswer {
 
 /// The answer to settling a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReceiptAnswer {
+pub struct ReceiptResponse {
     /// The receipt.
     pub receipt: String,
 }
 
 /// The answer to a renewal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RenewAnswer {
+pub struct RenewResponse {
     /// The receipt.
     pub receipt: String,
     /// The time by which the job has to be settled or renewed.
@@ -100,7 +100,7 @@ pub struct RenewAnswer {
 
 /// The answer to settling many jobs: one result per receipt, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReceiptsAnswer {
+pub struct ReceiptsResponse {
     /// The results.
     pub results: Vec<ReceiptResult>,
 }

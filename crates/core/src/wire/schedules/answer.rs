@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::clock::Timestamp;
 use crate::duration::format_duration;
 use crate::schedule::{Firing, Progress, Rule, Schedule, ScheduleId, ScheduleKey, ScheduleState};
-use crate::wire::request::RequestAnswer;
+use crate::wire::request::RequestDetails;
 
 /// A schedule as a request puts it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -25,7 +25,7 @@ pub struct ScheduleFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
     /// The job.
-    pub job: ScheduledJobAnswer,
+    pub job: ScheduledJobResponse,
     /// What becomes of missed firings: `skip`, `one` or `all`.
     pub missed: String,
     /// How late a missed firing is at most, to be made up for.
@@ -49,12 +49,12 @@ pub struct ScheduleFields {
 
 /// The job of a schedule.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ScheduledJobAnswer {
+pub struct ScheduledJobResponse {
     /// The topic.
     pub topic: String,
     /// The rest of the job.
     #[serde(flatten)]
-    pub request: RequestAnswer,
+    pub request: RequestDetails,
 }
 
 /// A schedule, and how far it has come.
@@ -67,7 +67,7 @@ pub struct ScheduledJobAnswer {
     "last": {"at": "2026-11-26T07:00:00.000Z", "id": "daily-report~20261126T070000Z"},
     "fired": 5, "missed_firings": 0, "overlapped_firings": 0,
 }))]
-pub struct ScheduleAnswer {
+pub struct ScheduleResponse {
     /// Its id.
     pub id: String,
     /// Whose it is, in a list of all tenants; absent if it belongs to none, and in other answers.
@@ -84,7 +84,7 @@ pub struct ScheduleAnswer {
     pub next_at: Option<String>,
     /// The last firing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last: Option<FiringAnswer>,
+    pub last: Option<FiringResponse>,
     /// How many jobs it has submitted.
     pub fired: u64,
     /// How many firings were missed and not made up for, as far as they were counted.
@@ -95,7 +95,7 @@ pub struct ScheduleAnswer {
 
 /// A firing of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct FiringAnswer {
+pub struct FiringResponse {
     /// Its time.
     #[schema(format = DateTime)]
     pub at: String,
@@ -103,20 +103,20 @@ pub struct FiringAnswer {
     pub id: String,
 }
 
-impl FiringAnswer {
+impl FiringResponse {
     /// A firing of a schedule at a time.
     pub fn new(id: &ScheduleId, time: Timestamp) -> Self {
         Self { at: time.to_string(), id: id.firing(time).to_string() }
     }
 }
 
-impl From<&Firing> for FiringAnswer {
+impl From<&Firing> for FiringResponse {
     fn from(firing: &Firing) -> Self {
         Self { at: firing.time.to_string(), id: firing.id.to_string() }
     }
 }
 
-impl ScheduleAnswer {
+impl ScheduleResponse {
     /// A schedule with secret header values masked.
     pub fn new(id: &ScheduleId, state: ScheduleState) -> Self {
         let progress = state.progress.clone();
@@ -124,10 +124,10 @@ impl ScheduleAnswer {
         Self {
             id: id.to_string(),
             tenant: None,
-            fields: ScheduleFields::new(state, RequestAnswer::masked),
+            fields: ScheduleFields::new(state, RequestDetails::masked),
             created_at: created.to_string(),
             next_at: next.map(|next| next.to_string()),
-            last: last.as_ref().map(FiringAnswer::from),
+            last: last.as_ref().map(FiringResponse::from),
             fired,
             missed_firings: missed,
             overlapped_firings: overlapped,
@@ -136,7 +136,7 @@ impl ScheduleAnswer {
 }
 
 impl ScheduleFields {
-    fn new(state: ScheduleState, request: fn(crate::job::Delivery) -> RequestAnswer) -> Self {
+    fn new(state: ScheduleState, request: fn(crate::job::Delivery) -> RequestDetails) -> Self {
         let ScheduleState { schedule, progress } = state;
         let Schedule { rule, job, missed, catchup, overlap, jitter, from, until } = schedule;
         let (cron, time_zone, every, anchor) = match rule {
@@ -155,7 +155,7 @@ impl ScheduleFields {
             every,
             anchor,
             time_zone,
-            job: ScheduledJobAnswer { topic, request },
+            job: ScheduledJobResponse { topic, request },
             missed: missed.to_string(),
             catchup: format_duration(catchup),
             overlap: overlap.to_string(),
@@ -169,18 +169,18 @@ impl ScheduleFields {
 
 /// A page of schedules.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SchedulesAnswer {
+pub struct SchedulesResponse {
     /// The schedules, by id.
-    pub items: Vec<ScheduleAnswer>,
+    pub items: Vec<ScheduleResponse>,
     /// Where the next page begins; null on the last page.
     pub next: Option<String>,
 }
 
 /// The next firings of a schedule.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct UpcomingAnswer {
+pub struct UpcomingResponse {
     /// The firings, in order. Fewer than asked for if it ends.
-    pub items: Vec<FiringAnswer>,
+    pub items: Vec<FiringResponse>,
 }
 
 /// A schedule on its way to another installation: a line of an export. `schedule` is what a request puts there.
@@ -201,7 +201,7 @@ impl ScheduleLine {
         Self {
             tenant: key.tenant.as_ref().map(ToString::to_string),
             id: key.id.to_string(),
-            schedule: ScheduleFields::new(state, RequestAnswer::whole),
+            schedule: ScheduleFields::new(state, RequestDetails::whole),
         }
     }
 }

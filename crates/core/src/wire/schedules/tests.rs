@@ -132,7 +132,7 @@ fn an_exported_schedule_is_put_as_it_was() {
         let line = ScheduleLine::new(&key, state.clone());
         let again = parse(&serde_json::to_string(&line.schedule).unwrap()).unwrap();
         assert_eq!(again, NewSchedule { schedule, paused }, "{json}");
-        let shown = serde_json::to_string(&ScheduleAnswer::new(&key.id, state)).unwrap();
+        let shown = serde_json::to_string(&ScheduleResponse::new(&key.id, state)).unwrap();
         assert!(!shown.contains("hunter2"), "{shown}");
         let _: serde_json::Value = serde_json::from_str(&shown).unwrap();
     }

@@ -47,7 +47,6 @@ enum State {
 }
 
 impl Budget {
-    /// A full one.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             left: MOST,
@@ -103,7 +102,6 @@ impl Budget {
         }
     }
 
-    /// A callback of a lane has failed.
     pub(super) fn failed(&mut self, lane: &str) {
         if !self.was_counted() {
             self.left -= 1.0;
@@ -124,7 +122,6 @@ impl Budget {
         }
     }
 
-    /// A callback of a lane has succeeded.
     pub(super) fn succeeded(&mut self, lane: &str) {
         self.has_succeeded = true;
         self.came_to_nothing();

@@ -56,7 +56,6 @@ impl<A: Access, V: CountRow> Cache<A, V> {
         Ok(row)
     }
 
-    /// The row in memory.
     pub(crate) fn loaded(&self, shard: u16, name: &str) -> V {
         self.rows.get(&shard).and_then(|rows| rows.get(name)).copied().unwrap_or_default()
     }
@@ -79,7 +78,6 @@ impl<A: Access, V: CountRow> Cache<A, V> {
 }
 
 impl<V: CountRow> Cache<Writing<'_>, V> {
-    /// Writes the rows that have changed.
     pub(crate) fn save(&mut self) -> Result<()> {
         for (shard, names) in std::mem::take(&mut self.changed) {
             for name in names {

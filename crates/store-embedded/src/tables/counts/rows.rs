@@ -73,7 +73,6 @@ pub(crate) enum Pause {
 /// The counts of a topic, or the sums over the topics of a shard or of a tenant in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TopicRow {
-    /// Lanes that have jobs.
     pub(crate) lanes: u64,
     pub(crate) pause: Pause,
     /// In rows of sums only: topics that have jobs or are paused.
@@ -129,7 +128,6 @@ impl EndedCounts {
 pub(crate) struct Sums(pub(crate) [i64; 3]);
 
 impl Sums {
-    /// The sums that are stored in a row of sums.
     pub(crate) fn stored(row: TopicRow) -> Self {
         Self([row.lanes, row.topics, row.paused].map(u64::cast_signed))
     }

@@ -16,7 +16,7 @@ function edges.acknowledge(args)
   if #later > 0 then call('ZADD', KEY.outbox, 'XX', unpack(later)) end
   local first = first_score(KEY.outbox, delivered)
   sliced('ZREM', KEY.outbox, delivered)
-  if first ~= fields.tell_at then shard.set('tell_at', first) end
+  if first ~= fields.next_notice_at then shard.set('next_notice_at', first) end
   shard.close()
   return {outbox.wait(first)}
 end

@@ -16,13 +16,13 @@ local function make_ready(found, go_on, id)
   jobs.save()
 end
 
--- redrive_jobs: dead -> ready, many at a time. A job stays as it is if this bulk operation has revived it before, or if
+-- revive_many: dead -> ready, many at a time. A job stays as it is if this bulk operation has revived it before, or if
 --   it is no longer dead since the time given.
 -- KEYS  shard
 -- ARGV  id of the bulk operation (8 bytes), which is the token of its moves; how long its count is kept (ms);
 --   then per job: its time of death (6 bytes) with its locator
 -- Returns how many were revived, or -1 if the bulk operation is closed in this shard
-function edges.redrive_jobs(args)
+function edges.revive_many(args)
   shard.begin(moves.FIELDS)
   local id, progress = args[1], bulks.progress(args[1])
   if call('HEXISTS', progress, 'over') == 1 then return -1 end

@@ -1,5 +1,5 @@
 -- replace: submit of jobs that may take the place of others: nothing, delayed, ready or dead -> delayed, or ready if
---   already due. A job that was tried or has ended begins a new life. No job may occur twice.
+--   already due. A job that was tried or has ended begins a new generation. No job may occur twice.
 -- KEYS  shard
 -- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its
 --   tenant; then per job: locator,
@@ -33,8 +33,8 @@ local function refusal(new)
   return answer
 end
 
--- Sets the creation time and the job state of the new job. They stay in the same life. In a new life the job state
--- keeps the number of attempts, and has where the life begins.
+-- Sets the creation time and the job state of the new job. They stay in the same generation. In a new generation the job state
+-- keeps the number of attempts, and has where the generation begins.
 local function begin_life(new, raw, s)
   local tomb = tombstones[new.loc]
   if raw and new.code ~= DEAD and not (s and state.was_tried(s)) then
@@ -106,7 +106,7 @@ local function enter(new)
 end
 
 -- Takes replaced jobs out of the index of their former states and tags, and removes the tombstones of those that begin
--- a new life.
+-- a new generation.
 local function leave(all)
   local dead, ended, unqueued = {}, {}, {}
   for _, new in ipairs(all) do

@@ -27,7 +27,7 @@ function edges.forget_schedule_times(args)
   shard.begin(recurring.FIELDS)
   local first = first_score(KEY.recurring_times, args)
   local gone = call('ZREM', KEY.recurring_times, unpack(args))
-  if first ~= fields.fires_at then shard.set('fires_at', first) end
+  if first ~= fields.next_firing_at then shard.set('next_firing_at', first) end
   shard.close()
   return gone
 end

@@ -15,7 +15,7 @@ function edges.begin_bulk(args)
   bulks.put(id, bulk)
   call('ZADD', bulks.running(), 0, id)
   bulks.evict(tonumber(args[4]), tonumber(args[5]))
-  publish('revival')
+  publish('bulk')
   return bulk
 end
 
@@ -52,7 +52,7 @@ function edges.keep_bulk(args)
   local bulk, ttl = bulks.get(args[1]), tonumber(args[3])
   if not bulk or byte(bulk) ~= bulks.RUNNING or bulks.holder(bulk) ~= args[2] then return 0 end
   call('ZADD', bulks.running(), ttl > 0 and NOW + ttl or 0, args[1])
-  if ttl == 0 then publish('revival') end
+  if ttl == 0 then publish('bulk') end
   return 1
 end
 

@@ -32,16 +32,16 @@ local function until_us(at) return max(0, at * 1000 - NOW_US) end
 -- The same for a time that may be 0, which is never: -1.
 local function wait_us(at) return at > 0 and until_us(at) or -1 end
 
--- The names of a shard's keys, made once for each shard. Some differ from the terms used here: ':turns' is the
--- schedule of lanes, ':void:' lists the entries cancelled in a slot.
+-- The names of a shard's keys, made once for each shard. Some differ from the terms used here: ':due_lanes' is the
+-- schedule of lanes, ':cancelled:' lists the entries cancelled in a slot.
 local known_keys = {}
 local function keys_of(base)
   local prefix = string.match(base, '^(.-):{')
   local keys = {
     tag = string.match(base, '{(.*)}'),
-    shard = base .. ':shard', pool = base .. ':pool', states = base .. ':runs', body = base .. ':body:',
-    schedule = base .. ':turns', due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots',
-    cancelled_in_slot = base .. ':void:', ready = base .. ':ready:', front = base .. ':front:',
+    shard = base .. ':shard', pool = base .. ':pool', states = base .. ':states', body = base .. ':body:',
+    schedule = base .. ':due_lanes', due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots',
+    cancelled_in_slot = base .. ':cancelled:', ready = base .. ':ready:', front = base .. ':front:',
     lanes = base .. ':lanes', pulls = base .. ':pulls', parked = base .. ':parked', leases = base .. ':leases',
     batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:',
     outbox = base .. ':outbox', tags = base .. ':tags', topics = base .. ':topics', index = base .. ':index', late = base .. ':late:',
@@ -134,5 +134,5 @@ local function publish(message) call('PUBLISH', KEY.wake, message) end
 -- The server's run_id, which changes with a restart.
 local function run_id() return string.match(call('INFO', 'server'), 'run_id:(%x+)') or '' end
 
--- The server's life: a part of its run_id. The cursor of a scan is valid in one life.
-local function server_life() return sub(run_id(), 1, 8) end
+-- The server's generation: a part of its run_id. The cursor of a scan is valid in one generation.
+local function server_generation() return sub(run_id(), 1, 8) end

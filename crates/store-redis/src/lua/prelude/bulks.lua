@@ -1,6 +1,6 @@
 -- Bulk operations. A bulk operation changes many jobs; the carrier that holds it does the work. They belong to the
--- installation: the stored hash `revivals` has all of them, and `reviving` has the running ones by the time at which
--- their holder's claim expires. Each shard counts its changed jobs under `revival:<id>`, in the call that changes them.
+-- installation: the stored hash `bulks` has all of them, and `reviving` has the running ones by the time at which
+-- their holder's claim expires. Each shard counts its changed jobs under `bulk:<id>`, in the call that changes them.
 --
 -- A bulk operation is state, started, ended (6 bytes each), the final number of changed jobs (6 bytes, NOT_KNOWN before),
 -- its holder (8), and its target and rate. Its id is the token of its moves.
@@ -11,9 +11,9 @@ local bulks = {
   CLOSED = {-1, {}},
 }
 
-function bulks.all() return K .. ':revivals' end
+function bulks.all() return K .. ':bulks' end
 function bulks.running() return K .. ':reviving' end
-function bulks.progress(id) return K .. ':revival:' .. id end
+function bulks.progress(id) return K .. ':bulk:' .. id end
 
 function bulks.get(id)
   local bulk = call('HGET', bulks.all(), id)

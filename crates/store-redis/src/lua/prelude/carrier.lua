@@ -2,7 +2,7 @@
 local carrier = {
   EPOCH_FIELDS = {'epoch'},
   -- The fields that a pass of the carrier reads.
-  FIELDS = {'epoch', 'next', 'slot', 'lease_at', 'dead_at', 'tell_at', 'fires_at'},
+  FIELDS = {'epoch', 'next', 'slot', 'lease_at', 'dead_at', 'next_notice_at', 'next_firing_at'},
 }
 
 function carrier.is_fenced(epoch) return fields.epoch ~= tonumber(epoch) end
@@ -30,6 +30,6 @@ function carrier.waits(floor_ms, retention, due_in)
   local till = floor_ms * 1000
   for _, w in ipairs(waits) do if w >= 0 and w < till then till = w end end
   shard.set('next', floor((NOW_US + till) / 1000))
-  waits[4], waits[5] = outbox.wait(fields.tell_at), wait_us(fields.fires_at)
+  waits[4], waits[5] = outbox.wait(fields.next_notice_at), wait_us(fields.next_firing_at)
   return waits
 end

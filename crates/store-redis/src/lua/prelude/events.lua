@@ -22,7 +22,7 @@ do
   local NO_MORE = NO_TIME .. UNSEEN
   -- Edges whose call has another name.
   local EDGES = {
-    replace = 'submit', redrive_jobs = 'redrive', fire = 'submit', purge_many = 'purge', bulk_cancel = 'cancel',
+    replace = 'submit', revive_many = 'revive', fire = 'submit', purge_many = 'purge', bulk_cancel = 'cancel',
     bulk_run = 'run', bulk_revive = 'revive', bulk_reschedule = 'reschedule', bulk_purge = 'purge',
   }
   -- Jobs, lanes, packed events and edges, in order. An entry has an event, an edge or both; false means none.

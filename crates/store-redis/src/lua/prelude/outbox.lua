@@ -1,5 +1,5 @@
 -- The outbox: pending notices of jobs that died or are done, by the time at which they are to be delivered. The field
--- `tell_at` is the first such time, 0 for none. An entry holds all that a notice needs, so later changes
+-- `next_notice_at` is the first such time, 0 for none. An entry holds all that a notice needs, so later changes
 -- of the job do not matter.
 --
 -- An entry waits for LONGEST at most. One that is to be delivered later than that was stored before the clock was set
@@ -9,7 +9,7 @@
 -- NO_ANSWER, the lane's name and the job state (each behind its length, 2 bytes), and the record without the body, which a
 -- notice does not carry.
 local outbox = {
-  FIELDS = {'tell_at'},
+  FIELDS = {'next_notice_at'},
   -- How long a notice that was not accepted waits at most (ms).
   LONGEST = 60000,
   NO_ANSWER = '\0\0',
@@ -44,7 +44,7 @@ function outbox.notices(dead, done)
   local notices, absent, names = {}, {}, {}
   if #dead + #done == 0 then return notices end
   -- Read only here, because in most calls no job dies.
-  fields.tell_at = first_score(KEY.outbox)
+  fields.next_notice_at = first_score(KEY.outbox)
   for i, entry in ipairs(dead) do
     local loc = sub(entry, 1, 12)
     names[i] = sub(entry, 13)
@@ -73,6 +73,6 @@ function outbox.add(notices)
   local scored = {}
   for i, entry in ipairs(notices) do scored[2 * i - 1], scored[2 * i] = NOW, entry end
   sliced('ZADD', KEY.outbox, scored)
-  shard.earliest('tell_at', NOW)
+  shard.earliest('next_notice_at', NOW)
   shard.wake_at(NOW)
 end

@@ -80,7 +80,7 @@ do
     if not (raw and s) then return outcomes.STALE end
     local code = schedule.code(loc, raw, s)
     local is_over = code == DEAD and state.reason(s) ~= 'lost'
-    local is_of_another = read('>I8', lease) < read('>I6', raw, 7) * 1000 or state.is_of_former_life(s, lease)
+    local is_of_another = read('>I8', lease) < read('>I6', raw, 7) * 1000 or state.is_of_former_generation(s, lease)
     if not is_complete or is_over or is_of_another then return outcomes.STALE end
     local lane = record.lane(raw)
     if code == DEAD then undead[#undead + 1] = dead_letters.entry(loc, lane) end

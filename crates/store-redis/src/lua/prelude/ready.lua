@@ -164,7 +164,7 @@ function ready.swap(list, at, entry) call('LSET', list, at, entry) end
 local FEW, PER_ENTRY = 16, 3
 
 -- Cleans a queue in which this call leaves `new` entries that no longer count. Nothing is done while more than half of
--- the entries count. Must run after all that the call writes but the counts. An audit that reads queues from their
+-- the entries count. Must run after all that the call writes but the counts. A check that reads queues from their
 -- ends can miss an entry that is moved meanwhile, so it compares `unqueued`, the number of cleanings.
 function ready.clean(lane, new)
   local list, front = list_of(lane), front_of(lane)

@@ -8,17 +8,17 @@
 -- the payload, behind their length (2), with a space between them.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
--- stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
+-- stored key is ':states'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
 -- leases lost in a row, lease and its bits (8 each), deadline (6), the last settled lease (8), created (6, 0 for the
 -- record's), the last failed attempt (6, 2, 4), the lengths of its error and of the reason, and these. A job that was
 -- moved by its name has the last move behind them: its token (8), and the due time by which it made the job ready, or
--- 0 (6). A job in a life after its first has the start of that life behind the move, which may be zeros: the shard's
+-- 0 (6). A job in a generation after its first has the start of that generation behind the move, which may be zeros: the shard's
 -- last lease (8) and the job's attempts (4) then.
 --
 -- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
 local RECORD, STATE = 34, 67
 local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = 1, 2, 4, 8, 16
--- A flag of a job state: a push lease ran out unsettled in this life of the job.
+-- A flag of a job state: a push lease ran out unsettled in this generation of the job.
 local LEASE_LOST = 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
 
@@ -80,21 +80,21 @@ function state.is_cancel_requested(s) return bit.band(byte(s, 2), CANCEL_REQUEST
 function state.reason(s) return sub(s, STATE + 1 + byte(s, 66), STATE + byte(s, 66) + byte(s, 67)) end
 -- Where the reason ends.
 local function texts_end(s) return STATE + byte(s, 66) + byte(s, 67) end
--- The last move and the start of the life.
+-- The last move and the start of the generation.
 local function tail(s) return sub(s, texts_end(s) + 1) end
 -- The due time by which the last move made the job ready, or ''.
 function state.due_of_move(s) return sub(s, texts_end(s) + 9, texts_end(s) + 14) end
 function state.move_token(s) return sub(s, texts_end(s) + 1, texts_end(s) + 8) end
--- The start of a life that is not the first, or ''.
-local function life(s) return sub(s, texts_end(s) + 15) end
--- Whether a lease number is of a former life.
-function state.is_of_former_life(s, lease)
-  local start = life(s)
+-- The start of a generation that is not the first, or ''.
+local function generation(s) return sub(s, texts_end(s) + 15) end
+-- Whether a lease number is of a former generation.
+function state.is_of_former_generation(s, lease)
+  local start = generation(s)
   return start ~= '' and read('>I8', lease) <= read('>I8', start)
 end
--- Whether an attempt was made in this life.
+-- Whether an attempt was made in this generation.
 function state.was_tried(s)
-  local start = life(s)
+  local start = generation(s)
   return read('>I4', s, 9) > (start ~= '' and read('>I4', start, 9) or 0)
 end
 
@@ -118,7 +118,7 @@ function state.with_failure(s, last)
   return sub(s, 1, 12) .. pack('>I4', read('>I4', s, 13) + 1) .. '\0' .. sub(s, 18, 53) .. last .. tail(s)
 end
 function state.with_move(s, token, due)
-  return sub(s, 1, texts_end(s)) .. token .. due .. life(s)
+  return sub(s, 1, texts_end(s)) .. token .. due .. generation(s)
 end
 -- A dead job starts over: no failure, no lost lease, no reason. The last failed attempt stays visible.
 function state.revived(s)
@@ -130,8 +130,8 @@ function state.replaced(s)
   local own = sub(s, 1, 2) .. NO_TIME .. sub(s, 9)
   return tail(s) == '' and own or state.with_move(own, state.move_token(s), NO_TIME)
 end
--- The start of a new life, after this many attempts (4 bytes) and the shard's last lease. `s` is the job state
--- of the former life, if there is one: its move token stays.
+-- The start of a new generation, after this many attempts (4 bytes) and the shard's last lease. `s` is the job state
+-- of the former generation, if there is one: its move token stays.
 function state.of_new_life(s, attempts, lease)
   local token = s and state.move_token(s) or ''
   return char(DELAYED, 0) .. NO_TIME .. attempts .. string.rep('\0', STATE - 12)

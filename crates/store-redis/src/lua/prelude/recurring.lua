@@ -2,9 +2,9 @@
 --
 -- A schedule's name is the text of its key. The hash `schedules` has of each its version (8 bytes), its next time (6, 0
 -- for none), the locator of the job whose end its next firing waits for (12, zeros for none), and what only processes
--- read. The sorted set `schedule-times` has those with a next time by that (ms). The field `fires_at` is the first of
+-- read. The sorted set `schedule-times` has those with a next time by that (ms). The field `next_firing_at` is the first of
 -- these times, 0 for none.
-local recurring = {FIELDS = {'fires_at', 'next'}, NO_LOCATOR = string.rep('\0', 12)}
+local recurring = {FIELDS = {'next_firing_at', 'next'}, NO_LOCATOR = string.rep('\0', 12)}
 
 -- What is stored of schedules, false for those that are not there.
 function recurring.get(names) return fetch(KEY.recurring, names) end
@@ -50,8 +50,8 @@ function recurring.save(changes)
   sliced('ZADD', KEY.recurring_times, scored)
   sliced('ZREM', KEY.recurring_times, timeless)
   -- A pass tells the carrier when the first one fires.
-  if first > 0 and (fields.fires_at == 0 or first < fields.fires_at) then shard.wake_at(NOW) end
-  if first ~= fields.fires_at then shard.set('fires_at', first) end
+  if first > 0 and (fields.next_firing_at == 0 or first < fields.next_firing_at) then shard.wake_at(NOW) end
+  if first ~= fields.next_firing_at then shard.set('next_firing_at', first) end
   -- Where the clock was ahead for less than the time between two passes, the next pass sees by this that it was.
   if fields.next < NOW then shard.set('next', NOW) end
 end
@@ -59,7 +59,7 @@ end
 -- Makes all schedules due: the clock was set back, and their times may be too far ahead. A carrier looks at each, and lets
 -- it wait for its next time by the clock. Their order stays.
 function recurring.look_at_all()
-  if fields.fires_at == 0 then return end
+  if fields.next_firing_at == 0 then return end
   call('ZUNIONSTORE', KEY.recurring_times, 1, KEY.recurring_times, 'WEIGHTS', '1e-9')
-  shard.set('fires_at', first_score(KEY.recurring_times))
+  shard.set('next_firing_at', first_score(KEY.recurring_times))
 end

@@ -1,12 +1,12 @@
 -- The schedule: when delayed jobs are due.
 --
 -- Jobs due in the next minutes are in a sorted set for each lane, `due:<lane>`, and the schedule
--- (stored as ':turns') says which lane is due when. Jobs due later are in lists, one for each ten
+-- (stored as ':due_lanes') says which lane is due when. Jobs due later are in lists, one for each ten
 -- minutes, `slot:<number>`, which take a third of the memory; `slots` says which lists exist. A slot is
 -- sorted into the sets when its time comes near, and nothing of its time is promoted before it is empty.
 --
 -- An entry is a locator and a due time. In a slot the lane follows. A list cannot be searched, so an
--- entry that is cancelled in its slot goes into a set, stored as ':void:<number>'. It leaves the set when
+-- entry that is cancelled in its slot goes into a set, stored as ':cancelled:<number>'. It leaves the set when
 -- the same entry comes to the slot again, and counts again. If half of a slot is cancelled, each cancel
 -- removes a few such entries from both. The set goes with the slot.
 local schedule = {
@@ -108,7 +108,7 @@ function schedule.drop_slot(slot)
 end
 
 -- Cleans a slot if half of its entries are cancelled: looks at the first few, removes the cancelled ones, and puts the
--- others at the end, because a slot has no order. An audit compares `unqueued`, the number of cleanings.
+-- others at the end, because a slot has no order. A check compares `unqueued`, the number of cleanings.
 local function clean_slot(slot)
   local list, cancelled = KEY.slot .. slot, KEY.cancelled_in_slot .. slot
   local size = call('LLEN', list)

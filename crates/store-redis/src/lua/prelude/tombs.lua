@@ -9,7 +9,7 @@ local tombs = {
   -- The fields that finding a tombstone reads, those that counting them reads, and those that adding one reads.
   FIELDS = {'segment'},
   SIZE_FIELDS = {'segment', 'segment_size'},
-  ADD_FIELDS = {'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early'},
+  ADD_FIELDS = {'segment', 'segment_at', 'segment_was', 'segment_size', 'tombstones_evicted_early'},
 }
 -- Tombstones by locator, false for none; and the tombstones to be written.
 local tombstones, ended
@@ -68,7 +68,7 @@ function tombs.add(loc, tomb, external)
   tombstones[loc] = tomb
 end
 
--- Removes the tombstones of ids whose jobs begin a new life.
+-- Removes the tombstones of ids whose jobs begin a new generation.
 function tombs.remove(locs)
   if #locs == 0 then return end
   for segment = fields.segment, max(fields.segment - 2, 0), -1 do
@@ -88,7 +88,7 @@ local function next_segment(keep, cap)
   -- shards that are no longer used.
   local old = KEY.done .. (fields.segment - 2)
   -- Nothing was added to it since the segment before the current one began.
-  if fields.segment_was + keep > NOW then shard.count('forgotten_early', call('HLEN', old)) end
+  if fields.segment_was + keep > NOW then shard.count('tombstones_evicted_early', call('HLEN', old)) end
   -- At once: tombstones in a segment that the shard does not name would not be found.
   shard.write('segment_was', fields.segment_at, 'segment', fields.segment + 1, 'segment_at', NOW, 'segment_size', 0)
   call('UNLINK', old)

@@ -1,7 +1,7 @@
 -- Gauges of a shard: how many jobs are in each state, and when the oldest ready job was due. Only the carrier that
 -- holds the shard asks, so that each shard is counted once.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing', 'forgotten_early'}, archive.FIELDS)
+local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing', 'tombstones_evicted_early'}, archive.FIELDS)
 local TOPIC_GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS)
 
 -- At most `most` lanes with ready jobs, behind the first `skip`: those that wait for a turn, the longest first, then
@@ -48,7 +48,7 @@ function edges.gauges(args)
   answer[10], answer[11], answer[12] = archive.count(), fields.archive_bytes, fields.archive_dropped
   answer[13] = oldest_end > 0 and age(oldest_end) or -1
   answer[14] = archive.is_full() and 1 or 0
-  answer[15] = fields.forgotten_early
+  answer[15] = fields.tombstones_evicted_early
   return answer
 end
 

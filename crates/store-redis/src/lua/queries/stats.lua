@@ -3,7 +3,7 @@
 -- ARGV  none
 -- Returns {{name, number, ...}, topics, {lateness of a minute, ...}, pending dead-letter notices}
 local STATS = {
-  'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'missing', 'forgotten_early',
+  'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'missing', 'tombstones_evicted_early',
 }
 
 function edges.stats()

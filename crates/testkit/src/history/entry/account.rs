@@ -1,8 +1,8 @@
-//! What the product says of itself: states, edges, locks, and the dump at the end.
+//! What the product says of itself: states, transitions, locks, and the dump at the end.
 
 use std::borrow::Cow;
 
-use ringback_core::contract::EdgeName;
+use ringback_core::contract::TransitionName;
 use serde::{Deserialize, Serialize};
 
 use super::defaults::{is_false, is_one, one};
@@ -10,7 +10,6 @@ use super::defaults::{is_false, is_one, one};
 /// The state of a job, or its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the states are described in docs/lifecycle.md")]
 pub enum JobState {
     Delayed,
     Ready,
@@ -44,24 +43,21 @@ pub struct Observed<'a> {
     pub asked: u64,
     /// `topic/id`.
     pub job: &'a str,
-    /// The state.
     pub state: JobState,
     /// In how many states the job was found at once.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub places: u32,
 }
 
-/// An edge that a process has logged.
+/// A transition that a process has logged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Edge<'a> {
+pub struct Transition<'a> {
     /// When it was logged.
     pub t: u64,
     /// `topic/id`.
     pub job: &'a str,
-    /// Its name.
-    pub edge: EdgeName,
-    /// The state before it.
+    pub transition: TransitionName,
     pub from: JobState,
     /// The state after it; `nothing` for a job that is gone.
     pub to: JobState,
@@ -77,9 +73,7 @@ pub struct LockUse<'a> {
     pub asked: u64,
     /// The lock, such as `shard-3`.
     pub lock: &'a str,
-    /// The fencing token.
     pub token: u64,
-    /// The process.
     pub pid: u32,
     /// Whether the store refused it.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -94,24 +88,21 @@ pub struct Final<'a> {
     pub t: u64,
     /// `topic/id`.
     pub job: &'a str,
-    /// Its state.
     pub state: JobState,
     /// When it is or was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// Its attempts.
     pub attempts: u32,
-    /// Its failures.
     pub failures: u32,
     /// Why it is dead.
     #[serde(default, borrow, skip_serializing_if = "str::is_empty")]
     pub reason: Cow<'a, str>,
 }
 
-/// The answer of an audit.
+/// The answer of a check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Audit {
+pub struct Check {
     /// When it was complete.
     pub t: u64,
     /// How many jobs it looked at.
@@ -127,7 +118,6 @@ pub struct Audit {
 /// The counts of the store.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names of /v1/stats")]
 pub struct Ledger {
     /// When they were read.
     pub t: u64,
@@ -150,14 +140,12 @@ pub struct Ledger {
 pub struct Metric<'a> {
     /// When it was read.
     pub t: u64,
-    /// The process.
     pub pid: u32,
     /// Its name, such as `ringback_notifier_attempts_total`.
     pub name: &'a str,
     /// The value of the label that matters, such as `complete`.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub label: &'a str,
-    /// Its value.
     pub value: u64,
 }
 
@@ -165,7 +153,6 @@ pub struct Metric<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// When.
     pub t: u64,
     /// Whether the history has a final line for every job that is pending or dead.
     pub dumped: bool,

@@ -19,7 +19,6 @@ pub struct Submit<'a> {
     /// Where to deliver it, as the receiver writes it; absent for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<&'a str>,
-    /// The digest of the body.
     pub body: Digest,
     /// The digest of the job's own headers and context.
     pub headers: Digest,
@@ -35,7 +34,6 @@ pub struct Submit<'a> {
     /// The deadline of an attempt in milliseconds; without it, that of the start line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u32>,
-    /// Its Idempotency-Key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<&'a str>,
     /// Whether it may take the place of another job: `if_exists` is `replace` or `postpone`.
@@ -52,7 +50,6 @@ pub struct Submit<'a> {
 pub struct Call<'a> {
     /// When it was sent.
     pub t: u64,
-    /// The number of the call.
     pub n: u64,
     /// `topic/id`.
     pub job: &'a str,
@@ -78,11 +75,9 @@ pub enum MoveKind {
 pub struct MoveCall<'a> {
     /// When it was sent.
     pub t: u64,
-    /// The number of the call.
     pub n: u64,
     /// `topic/id`.
     pub job: &'a str,
-    /// What is asked for.
     pub kind: MoveKind,
     /// The due time that it asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +124,6 @@ pub struct Settle<'a> {
     pub n: u64,
     /// The receipt of the lease.
     pub token: &'a str,
-    /// What it does.
     pub kind: SettleKind,
 }
 
@@ -141,19 +135,15 @@ pub struct Answered<'a> {
     pub t: u64,
     /// The number of the call.
     pub n: u64,
-    /// The status of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// `topic/id` by the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<&'a str>,
-    /// The state by the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<JobState>,
-    /// The due time by the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// The deadline by the answer to a renew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<u64>,
     /// Whether the answer to a cancel says that an earlier attempt may still be in flight.
@@ -169,7 +159,6 @@ pub struct Rejected {
     pub t: u64,
     /// The number of the call.
     pub n: u64,
-    /// The status of the answer.
     pub status: u16,
 }
 
@@ -193,12 +182,9 @@ pub struct Lease<'a> {
     pub n: u64,
     /// `topic/id`.
     pub job: &'a str,
-    /// The receipt.
     pub token: &'a str,
-    /// The number of the attempt.
     pub attempt: u32,
     /// Until when it holds.
     pub deadline: u64,
-    /// The digest of the body.
     pub body: Digest,
 }

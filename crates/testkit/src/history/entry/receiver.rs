@@ -15,12 +15,9 @@ pub struct Arrive<'a> {
     pub d: u64,
     /// `topic/id`, by `ringback-topic` and `ringback-job-id`.
     pub job: &'a str,
-    /// `ringback-attempt`.
     pub attempt: u32,
-    /// `ringback-due-at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// `webhook-id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<&'a str>,
     /// `webhook-timestamp`, in seconds.
@@ -29,9 +26,7 @@ pub struct Arrive<'a> {
     /// Whether `webhook-signature` was right; absent where nothing is signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<bool>,
-    /// The URL that it arrived at.
     pub url: &'a str,
-    /// The digest of the body.
     pub body: Digest,
     /// The digest of the job's own headers and context.
     pub headers: Digest,

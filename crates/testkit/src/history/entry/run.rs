@@ -45,7 +45,6 @@ const fn default_timeout() -> u32 {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// Its number.
     pub p: u32,
     /// The tiers in milliseconds.
     pub delays: Vec<u64>,
@@ -59,7 +58,6 @@ pub struct Policy {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant<'a> {
-    /// The topic.
     pub topic: &'a str,
     /// The 99th percentile of its lateness when it ran alone, in microseconds.
     pub alone: u64,
@@ -69,7 +67,6 @@ pub struct Tenant<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit<'a> {
-    /// The name of the samples.
     pub name: &'a str,
     /// The largest value.
     pub most: u64,
@@ -93,7 +90,6 @@ pub struct Canary<'a> {
 pub struct ClockReading {
     /// When it was read.
     pub t: u64,
-    /// The store.
     #[serde(default)]
     pub store: u8,
     /// By how much it is ahead, in microseconds.
@@ -106,7 +102,6 @@ pub struct ClockReading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultClass {
-    /// A process of Ringback.
     Process,
     /// The store, which goes on accepting writes.
     Store,
@@ -116,9 +111,7 @@ pub enum FaultClass {
     Amnesia,
     /// The store, of which two servers take writes until one of them gives its own up.
     Split,
-    /// A network.
     Network,
-    /// A receiver.
     Receiver,
 }
 
@@ -135,11 +128,9 @@ impl FaultClass {
 pub struct Fault<'a> {
     /// When, not after its first effect.
     pub t: u64,
-    /// The number of the fault.
     pub f: u64,
     /// What it is, such as `kill-notifier`.
     pub kind: &'a str,
-    /// What it hits.
     pub class: FaultClass,
     /// The process that it hits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,7 +172,6 @@ impl Loss {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proc<'a> {
-    /// When.
     pub t: u64,
     /// Its process id.
     pub pid: u32,
@@ -197,10 +187,8 @@ pub struct Exit {
     pub t: u64,
     /// Its process id.
     pub pid: u32,
-    /// Its exit status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<i32>,
-    /// The signal that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
 }
@@ -218,7 +206,6 @@ pub struct LogLine<'a> {
     /// The class of a known error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<&'a str>,
-    /// The line.
     #[serde(borrow)]
     pub text: Cow<'a, str>,
 }
@@ -227,9 +214,7 @@ pub struct LogLine<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
-    /// A panic.
     Panic,
-    /// The level ERROR.
     Error,
 }
 
@@ -237,13 +222,11 @@ pub enum LogLevel {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample<'a> {
-    /// When.
     pub t: u64,
     /// The process or server.
     pub of: &'a str,
     /// What was measured, such as `rss_kib`.
     pub name: &'a str,
-    /// The value.
     pub value: u64,
 }
 
@@ -251,9 +234,7 @@ pub struct Sample<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alarm {
-    /// When.
     pub t: u64,
-    /// The process.
     pub pid: u32,
 }
 
@@ -276,7 +257,6 @@ pub struct Stall {
     pub t: u64,
     /// When the thread was to wake up, or when the store was asked.
     pub since: u64,
-    /// What it was.
     #[serde(default)]
     pub of: StallOf,
 }
@@ -285,7 +265,6 @@ pub struct Stall {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scan {
-    /// When.
     pub t: u64,
     /// How many bytes were searched.
     pub bytes: u64,

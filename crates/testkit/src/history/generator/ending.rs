@@ -1,13 +1,13 @@
 //! The end of a history: what is left, and what the product says of itself.
 
 use super::scene::Scene;
-use crate::history::entry::{Audit, End, Entry, Exit, Metric, Scan};
+use crate::history::entry::{Check, End, Entry, Exit, Metric, Scan};
 
 /// Adds the lines of the end at a time.
 pub(super) fn end(scene: &mut Scene, t: u64, has_faults: bool) {
     scene.push_finals(t);
     let checked = scene.ledger.delayed + scene.ledger.dead;
-    scene.push(t, &Entry::Audit(Audit { t, checked, findings: 0, miscounts: 0, foreign: 0 }));
+    scene.push(t, &Entry::Check(Check { t, checked, findings: 0, miscounts: 0, foreign: 0 }));
     let mut ledger = scene.ledger.clone();
     ledger.t = t;
     scene.push(t, &Entry::Ledger(ledger));

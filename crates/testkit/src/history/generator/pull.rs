@@ -7,7 +7,7 @@ use crate::history::entry::{Answered, Entry, JobState, Lease, Reserve, Settle, S
 const TTR: u64 = 1_000;
 
 /// A lease that a consumer has.
-struct Held {
+struct HeldLease {
     token: String,
     granted: u64,
     deadline: u64,
@@ -22,7 +22,7 @@ fn submit(scene: &mut Scene, kind: &str, base: u64, number: u64) -> (Draft, u64)
 }
 
 /// Reserves a job at its due time.
-fn reserve(scene: &mut Scene, draft: &Draft, attempt: u32, due: u64) -> Held {
+fn reserve(scene: &mut Scene, draft: &Draft, attempt: u32, due: u64) -> HeldLease {
     let n = scene.number();
     let t = scene.host(due) + scene.random(500, 2_000);
     scene.push(t, &Entry::Reserve(Reserve { t, n }));
@@ -32,25 +32,25 @@ fn reserve(scene: &mut Scene, draft: &Draft, attempt: u32, due: u64) -> Held {
     let (job, body) = (draft.name.as_str(), draft.body);
     scene.ok(granted, n, None, None);
     scene.push(granted, &Entry::Lease(Lease { t: granted, n, job, token: &token, attempt, deadline, body }));
-    Held { token, granted, deadline }
+    HeldLease { token, granted, deadline }
 }
 
 /// Asks to settle a lease. Returns the number of the call.
-fn ask(scene: &mut Scene, held: &Held, t: u64, kind: SettleKind) -> u64 {
+fn ask(scene: &mut Scene, held: &HeldLease, t: u64, kind: SettleKind) -> u64 {
     let n = scene.number();
     scene.push(t, &Entry::Settle(Settle { t, n, token: &held.token, kind }));
     n
 }
 
 /// Settles a lease. Returns when that was answered.
-fn settle(scene: &mut Scene, held: &Held, kind: SettleKind) -> u64 {
+fn settle(scene: &mut Scene, held: &HeldLease, kind: SettleKind) -> u64 {
     let t = held.granted + scene.random(1_000, 100_000);
     let n = ask(scene, held, t, kind);
     scene.ok(t + 900, n, None, None);
     t + 900
 }
 
-fn finish(scene: &mut Scene, held: &Held) {
+fn finish(scene: &mut Scene, held: &HeldLease) {
     let answered = settle(scene, held, SettleKind::Finish);
     // A repetition is answered as the first one was.
     if scene.random(0, 4) == 0 {

@@ -1,10 +1,10 @@
 //! Jobs with a URL, without faults.
 
-use ringback_core::contract::EdgeName;
+use ringback_core::contract::TransitionName;
 
-use super::scene::{Attempt, Begun, Scene, first};
+use super::scene::{Attempt, OpenDelivery, Scene, first};
 use crate::history::digest::Digest;
-use crate::history::entry::{Call, Edge, Entry, JobState, MoveCall, MoveKind, Observed};
+use crate::history::entry::{Call, Entry, JobState, MoveCall, MoveKind, Observed, Transition};
 
 pub(super) fn plain(scene: &mut Scene, base: u64, number: u64) {
     let (draft, t) = (scene.draft("plain", number), scene.moment(base));
@@ -79,7 +79,7 @@ pub(super) fn cancelled(scene: &mut Scene, base: u64, number: u64) {
 pub(super) fn cancelled_in_flight(scene: &mut Scene, base: u64, number: u64) {
     let (draft, t) = (scene.draft("flight", number), scene.moment(base));
     let (_, due) = scene.submit(&draft, t);
-    let Begun { d, start } = scene.arrive(&draft, &first(due));
+    let OpenDelivery { d, start } = scene.arrive(&draft, &first(due));
     let n = cancel(scene, &draft.name, start + 1_000);
     scene.ok(start + 2_000, n, Some(JobState::Reserved), None);
     scene.respond(start + 9_000, d, 503, None);
@@ -164,7 +164,7 @@ pub(super) fn anonymous(scene: &mut Scene, base: u64, number: u64) {
 pub(super) fn slow(scene: &mut Scene, base: u64, number: u64) {
     let (draft, t) = (scene.draft("slow", number), scene.moment(base));
     let (_, due) = scene.submit(&draft, t);
-    let Begun { d, start } = scene.arrive(&draft, &first(due));
+    let OpenDelivery { d, start } = scene.arrive(&draft, &first(due));
     let late = scene.random(1_200_000, 2_000_000);
     scene.respond(start + late, d, 200, None);
     let attempt = scene.after_failure(&draft, 1, 1, start + 999_500, None);
@@ -239,7 +239,7 @@ pub(super) fn pending(scene: &mut Scene, base: u64, number: u64) {
     scene.leave(&draft, JobState::Delayed, due, (0, 0), "");
 }
 
-/// A job whose states and edges are in the history.
+/// A job whose states and transitions are in the history.
 pub(super) fn observed(scene: &mut Scene, base: u64, number: u64) {
     let (draft, t) = (scene.draft("observed", number), scene.moment(base));
     let (answered, due) = scene.submit(&draft, t);
@@ -248,12 +248,12 @@ pub(super) fn observed(scene: &mut Scene, base: u64, number: u64) {
     for (t, state) in [(answered, JobState::Delayed), (end + 50_000, JobState::Done)] {
         scene.push(t, &Entry::State(Observed { t, asked: t - 100, job, state, places: 1 }));
     }
-    for (edge, from, to, t) in [
-        (EdgeName::Submit, JobState::Nothing, JobState::Delayed, answered),
-        (EdgeName::Promote, JobState::Delayed, JobState::Ready, end - 90),
-        (EdgeName::Reserve, JobState::Ready, JobState::Reserved, end - 80),
-        (EdgeName::Complete, JobState::Reserved, JobState::Done, end + 400),
+    for (transition, from, to, t) in [
+        (TransitionName::Submit, JobState::Nothing, JobState::Delayed, answered),
+        (TransitionName::Promote, JobState::Delayed, JobState::Ready, end - 90),
+        (TransitionName::Reserve, JobState::Ready, JobState::Reserved, end - 80),
+        (TransitionName::Complete, JobState::Reserved, JobState::Done, end + 400),
     ] {
-        scene.push(t, &Entry::Edge(Edge { t, job, edge, from, to }));
+        scene.push(t, &Entry::Transition(Transition { t, job, transition, from, to }));
     }
 }

@@ -17,7 +17,6 @@ pub(super) const AHEAD: i64 = 3_500_000;
 /// Number, tiers in ms, failures, jitter.
 pub(super) const POLICIES: [(u32, &[u64], u32, f64); 2] =
     [(1, &[100, 200, 400], 4, 0.1), (2, &[500], 3, 0.5)];
-/// The URL of all jobs.
 pub(super) const URL: &str = "http://127.0.0.1:8080/hook";
 /// The seconds of a stretch in which the store is down, or a fault could change what happens.
 const AVOIDED: std::ops::Range<u64> = 38_000_000..46_000_000;
@@ -58,7 +57,7 @@ pub(super) struct Attempt {
 }
 
 /// A delivery that has begun.
-pub(super) struct Begun {
+pub(super) struct OpenDelivery {
     pub(super) d: u64,
     pub(super) start: u64,
 }
@@ -208,7 +207,7 @@ impl Scene {
     }
 
     /// Begins a delivery.
-    pub(super) fn arrive(&mut self, draft: &Draft, attempt: &Attempt) -> Begun {
+    pub(super) fn arrive(&mut self, draft: &Draft, attempt: &Attempt) -> OpenDelivery {
         let start = self.host(attempt.due).max(attempt.since) + self.random(200, 3_000);
         let d = self.number();
         let webhook = format!("msg_{}", draft.name.replace('/', "_"));
@@ -229,7 +228,7 @@ impl Scene {
                 headers: draft.headers,
             }),
         );
-        Begun { d, start }
+        OpenDelivery { d, start }
     }
 
     /// Ends a delivery.
@@ -305,7 +304,6 @@ impl Scene {
     }
 }
 
-/// The first attempt of a job.
 pub(super) const fn first(due: u64) -> Attempt {
     Attempt { number: 1, due, since: 0 }
 }

@@ -1,6 +1,6 @@
 //! Lines about the run as a whole.
 
-use super::{Ingest, Taken};
+use super::{Ingest, IngestResult};
 use crate::history::entry::{Entry, Fault, LockUse, Sample};
 use crate::history::reader::Unreadable;
 use crate::history::records::NEVER;
@@ -14,7 +14,7 @@ const MIN_CANARY: usize = 8;
 
 impl Ingest {
     /// Takes a line that is not about a job.
-    pub(super) fn run_line(&mut self, line: u32, entry: Entry<'_>) -> Taken {
+    pub(super) fn run_line(&mut self, line: u32, entry: Entry<'_>) -> IngestResult {
         let run = &mut self.tables.run;
         match entry {
             Entry::Policy(policy) => {
@@ -60,7 +60,7 @@ impl Ingest {
             }
             Entry::Stall(stall) => run.stalls.push(stall),
             Entry::Scan(scan) => run.scans.push((line, scan.found)),
-            Entry::Audit(audit) => run.audits.push((line, audit)),
+            Entry::Check(check) => run.checks.push((line, check)),
             Entry::Ledger(ledger) => run.ledger = Some((line, ledger)),
             Entry::Metric(metric) => {
                 let name = (metric.name.to_owned(), metric.label.to_owned());
@@ -73,7 +73,7 @@ impl Ingest {
         Ok(())
     }
 
-    fn fault(&mut self, line: u32, fault: &Fault<'_>) -> Taken {
+    fn fault(&mut self, line: u32, fault: &Fault<'_>) -> IngestResult {
         let faults = &mut self.tables.run.faults;
         if self.faults.insert(fault.f, faults.len()).is_some() {
             return Err(Unreadable::new(line, "a fault with this number has not ended"));

@@ -1,17 +1,17 @@
-//! Cancels: nothing is delivered afterwards, they can be repeated, and they make nothing (I4).
+//! Cancels: nothing is delivered afterwards, they can be repeated, and they make nothing (NotAfterCancel).
 
 use super::job::Job;
 use super::{Judgement, Run, millis};
 use crate::history::entry::JobState;
-use crate::history::invariant::Invariant::I4;
-use crate::history::records::{Asked, CallRecord, Delivery, Outcome};
+use crate::history::invariant::Invariant::NotAfterCancel;
+use crate::history::records::{CallOutcome, CallRecord, CallRequest, Delivery};
 
 pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
-    for cancel in job.calls.iter().filter(|call| call.asked == Asked::Cancel && call.span.is_ok()) {
-        found.findings.checked(I4);
-        if job.submits.iter().all(|submit| submit.span.outcome == Outcome::Refused) {
+    for cancel in job.calls.iter().filter(|call| call.asked == CallRequest::Cancel && call.span.is_ok()) {
+        found.findings.checked(NotAfterCancel);
+        if job.submits.iter().all(|submit| submit.span.outcome == CallOutcome::Refused) {
             let what = format_args!("was never submitted, and yet cancelled");
-            found.findings.violated(I4, Some(job.name), &cancel.span.lines(), what);
+            found.findings.violated(NotAfterCancel, Some(job.name), &cancel.span.lines(), what);
             continue;
         }
         let is_forgotten = job.are_calls_forgotten(u64::MAX) || run.may_lose(&cancel.span);
@@ -38,7 +38,7 @@ fn check_cancelled(run: &Run<'_>, job: &Job<'_>, cancel: &CallRecord, found: &mu
         let lines = [cancel.span.lines(), delivery.lines()].concat();
         let after = millis(delivery.start - cancel.span.ended);
         let what = format_args!("was delivered {after} ms after its cancel was answered with cancelled");
-        found.findings.violated(I4, Some(job.name), &lines, what);
+        found.findings.violated(NotAfterCancel, Some(job.name), &lines, what);
     }
     for lease in job.leases.iter().filter(|lease| lease.granted > limit) {
         // The answer to the consumer can come later than the reserve, but not after its deadline.
@@ -46,7 +46,7 @@ fn check_cancelled(run: &Run<'_>, job: &Job<'_>, cancel: &CallRecord, found: &mu
         if lease.deadline.saturating_mul(1_000) > granted {
             let lines = [cancel.span.lines(), vec![lease.line]].concat();
             let what = format_args!("was reserved after its cancel was answered with cancelled");
-            found.findings.violated(I4, Some(job.name), &lines, what);
+            found.findings.violated(NotAfterCancel, Some(job.name), &lines, what);
         }
     }
     let last = job.last.filter(|last| last.state != JobState::Cancelled && last.time > cancel.span.ended);
@@ -54,19 +54,19 @@ fn check_cancelled(run: &Run<'_>, job: &Job<'_>, cancel: &CallRecord, found: &mu
         let lines = [cancel.span.lines(), vec![last.line]].concat();
         let state = last.state;
         let what = format_args!("was answered as cancelled and is {state:?} at the end");
-        found.findings.violated(I4, Some(job.name), &lines, what);
+        found.findings.violated(NotAfterCancel, Some(job.name), &lines, what);
     }
 }
 
 /// A repetition is answered as the first one was.
 fn check_repetition(job: &Job<'_>, cancel: &CallRecord, found: &mut Judgement) {
-    let later = |call: &&CallRecord| call.asked == Asked::Cancel && call.span.sent > cancel.span.ended;
+    let later = |call: &&CallRecord| call.asked == CallRequest::Cancel && call.span.sent > cancel.span.ended;
     for repetition in job.calls.iter().filter(later) {
         let is_other = repetition.span.is_ok() && repetition.state != Some(JobState::Cancelled);
-        if repetition.span.outcome == Outcome::Refused || is_other {
+        if repetition.span.outcome == CallOutcome::Refused || is_other {
             let lines = [cancel.span.lines(), repetition.span.lines()].concat();
             let what = format_args!("was cancelled, and a repeated cancel was answered in another way");
-            found.findings.violated(I4, Some(job.name), &lines, what);
+            found.findings.violated(NotAfterCancel, Some(job.name), &lines, what);
         }
     }
 }
@@ -80,7 +80,7 @@ fn check_requested(run: &Run<'_>, job: &Job<'_>, cancel: &CallRecord, found: &mu
     {
         let lines = [cancel.span.lines(), first.lines(), last.lines()].concat();
         let what = format_args!("was delivered again after the attempt during which it was cancelled");
-        found.findings.violated(I4, Some(job.name), &lines, what);
+        found.findings.violated(NotAfterCancel, Some(job.name), &lines, what);
     }
     if let Some(last) =
         job.last.filter(|last| last.state == JobState::Dead || last.state == JobState::Delayed)
@@ -88,6 +88,6 @@ fn check_requested(run: &Run<'_>, job: &Job<'_>, cancel: &CallRecord, found: &mu
         let lines = [cancel.span.lines(), vec![last.line]].concat();
         let state = last.state;
         let what = format_args!("was cancelled during an attempt and is {state:?} at the end");
-        found.findings.violated(I4, Some(job.name), &lines, what);
+        found.findings.violated(NotAfterCancel, Some(job.name), &lines, what);
     }
 }

@@ -27,7 +27,6 @@ impl Lateness {
         self.0.len()
     }
 
-    /// A quantile in µs.
     pub(crate) fn quantile(&self, q: f64) -> u64 {
         self.0.value_at_quantile(q)
     }
@@ -69,7 +68,6 @@ impl Counts {
         }
     }
 
-    /// Counts a job.
     pub(super) fn job(&mut self, run: &Run<'_>, job: &Job<'_>) {
         self.jobs += 1;
         self.accepted += u64::from(job.accepted().is_some());

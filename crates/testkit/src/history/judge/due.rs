@@ -1,11 +1,11 @@
-//! Times of deliveries: never early (I3), within the bound (I17), and with a known lateness (I19).
+//! Times of deliveries: never early (NotEarly), within the bound (Liveness), and with a known lateness (LatenessKnown).
 
 use super::job::Job;
 use super::{Judgement, Run, millis};
 use crate::history::clock::Moment;
 use crate::history::entry::MoveKind;
-use crate::history::invariant::Invariant::{I3, I17, I19};
-use crate::history::records::{Asked, Delivery, Span, SubmitRecord};
+use crate::history::invariant::Invariant::{LatenessKnown, Liveness, NotEarly};
+use crate::history::records::{CallRequest, Delivery, Span, SubmitRecord};
 
 pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     check_answers(run, job, found);
@@ -45,13 +45,13 @@ fn asked_dues(run: &Run<'_>, job: &Job<'_>) -> Vec<AskedDue> {
         },
         is_reschedule: false,
     });
-    let moves = job.possible_calls(|asked| matches!(asked, Asked::Move(_))).map(|call| AskedDue {
+    let moves = job.possible_calls(|asked| matches!(asked, CallRequest::Move(_))).map(|call| AskedDue {
         span: call.span,
         due: match call.due {
             Some(due) => Some(due * 1_000),
             None => bound(run, job, call.span, call.at, call.delay),
         },
-        is_reschedule: call.asked == Asked::Move(MoveKind::Reschedule),
+        is_reschedule: call.asked == CallRequest::Move(MoveKind::Reschedule),
     });
     submits.chain(moves).collect()
 }
@@ -69,7 +69,7 @@ fn bound(run: &Run<'_>, job: &Job<'_>, span: Span, at: Option<u64>, delay: u64) 
 
 /// Answered due times are not before those that were asked for.
 fn check_answers(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
-    if job.possible_calls(|asked| matches!(asked, Asked::Move(_))).next().is_some()
+    if job.possible_calls(|asked| matches!(asked, CallRequest::Move(_))).next().is_some()
         || job.possible_submits().any(|submit| submit.replaces)
     {
         return;
@@ -80,12 +80,12 @@ fn check_answers(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let is_known = |submit: &&SubmitRecord| !submit.is_anonymous || submit.span.status == 201;
     for submit in job.submits.iter().filter(|submit| submit.span.is_ok()).filter(is_known) {
         let Some(due) = submit.due else { continue };
-        found.findings.checked(I3);
+        found.findings.checked(NotEarly);
         let too_early = bound.saturating_sub(due * 1_000);
         if too_early > run.tables.settings.epsilon {
             let too_early = millis(too_early);
             let what = format_args!("was answered with a due time {too_early} ms before the one asked for");
-            found.findings.violated(I3, Some(job.name), &submit.span.lines(), what);
+            found.findings.violated(NotEarly, Some(job.name), &submit.span.lines(), what);
         }
     }
 }
@@ -99,13 +99,13 @@ fn before_header(
     found: &mut Judgement,
 ) -> bool {
     let Some((now, due)) = now.zip(delivery.due) else { return false };
-    found.findings.checked(I3);
+    found.findings.checked(NotEarly);
     let is_early = now.latest + run.tables.settings.epsilon < due * 1_000;
     if is_early {
         found.counts.early += 1;
         let early = millis(due * 1_000 - now.latest);
         let what = format_args!("was delivered {early} ms before its ringback-due-at");
-        found.findings.violated(I3, Some(job.name), &[delivery.line], what);
+        found.findings.violated(NotEarly, Some(job.name), &[delivery.line], what);
     }
     is_early
 }
@@ -120,7 +120,7 @@ fn before_due(
     found: &mut Judgement,
 ) {
     let Some(now) = now else { return };
-    found.findings.checked(I3);
+    found.findings.checked(NotEarly);
     // A reschedule that was answered puts an end to what was asked before it.
     let is_base = |asked: &&AskedDue| {
         asked.is_reschedule
@@ -136,26 +136,26 @@ fn before_due(
         let lines = [earliest.span.lines(), vec![line]].concat();
         let early = millis(due - now.latest);
         let what = format_args!("was delivered {early} ms before its due time");
-        found.findings.violated(I3, Some(job.name), &lines, what);
+        found.findings.violated(NotEarly, Some(job.name), &lines, what);
     }
 }
 
 fn late(run: &Run<'_>, job: &Job<'_>, delivery: &Delivery, found: &mut Judgement) {
-    found.findings.checked(I19);
+    found.findings.checked(LatenessKnown);
     let Some(due) = delivery.due else {
         let what = format_args!("was delivered without ringback-due-at, so its lateness is not known");
-        return found.findings.violated(I19, Some(job.name), &[delivery.line], what);
+        return found.findings.violated(LatenessKnown, Some(job.name), &[delivery.line], what);
     };
     let now = run.tables.clocks.about(job.store(), delivery.start);
     let lateness = now.saturating_sub(due * 1_000);
     let Some(live) = run.tables.settings.live else { return };
-    found.findings.checked(I17);
+    found.findings.checked(Liveness);
     // The bound counts from the due time, or from the end of a fault before it is over.
     let limit = run.disturbed.end_around((delivery.start + live).saturating_sub(lateness));
     if lateness > live && delivery.start > limit {
         let late = millis(lateness);
         let what = format_args!("was delivered {late} ms late, without a fault that explains it");
-        found.findings.violated(I17, Some(job.name), &[delivery.line], what);
+        found.findings.violated(Liveness, Some(job.name), &[delivery.line], what);
     }
 }
 
@@ -166,12 +166,12 @@ fn check_first_due(job: &Job<'_>, found: &mut Judgement) {
         return;
     }
     let Some(first) = job.deliveries.first().filter(|first| first.attempt == 1) else { return };
-    let was_moved = job.possible_calls(|asked| matches!(asked, Asked::Move(_))).next().is_some();
+    let was_moved = job.possible_calls(|asked| matches!(asked, CallRequest::Move(_))).next().is_some();
     if let (Some(answered), Some(due), false) = (submit.due, first.due, was_moved)
         && answered != due
     {
         let lines = [submit.span.lines(), vec![first.line]].concat();
         let what = format_args!("has due time {answered} by the submit and {due} by its first attempt");
-        found.findings.violated(I19, Some(job.name), &lines, what);
+        found.findings.violated(LatenessKnown, Some(job.name), &lines, what);
     }
 }

@@ -1,15 +1,17 @@
-//! How jobs ended: none is lost (I1), done only by a success (I12), dead only for a reason (I16), nothing is left over
-//! (I17), and the numbers of attempts and failures are those of the receivers (I11).
+//! How jobs ended: none is lost (NothingLost), done only by a success (OnlySuccessCompletes), dead only for a reason (DeadWithReason), nothing is left over
+//! (Liveness), and the numbers of attempts and failures are those of the receivers (CountsAgree).
 
-use super::job::{Job, Verdict};
+use super::job::{DeliveryResult, Job};
 use super::{Judgement, Run};
 use crate::history::entry::{JobState, MoveKind, Policy, SettleKind};
-use crate::history::invariant::Invariant::{I1, I9, I11, I12, I16, I17};
-use crate::history::records::{Asked, Delivery, FinalRecord, NEVER, SubmitRecord};
+use crate::history::invariant::Invariant::{
+    CountsAgree, DeadWithReason, Liveness, NothingLost, OneState, OnlySuccessCompletes,
+};
+use crate::history::records::{CallRequest, Delivery, FinalRecord, NEVER, SubmitRecord};
 
 pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     if let Some(accepted) = job.accepted().filter(|_| run.is_dumped()) {
-        found.findings.checked(I1);
+        found.findings.checked(NothingLost);
         if is_gone(job) {
             check_gone(run, job, accepted, found);
         }
@@ -19,7 +21,7 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
         check_left(run, job, last, found);
         check_numbers(run, job, last, found);
         if last.state == JobState::Dead {
-            found.findings.checked(I16);
+            found.findings.checked(DeadWithReason);
             check_reason(run, job, last, found);
         }
     }
@@ -27,7 +29,7 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
 
 /// Whether a job can only be done: it is neither pending nor dead, and nobody cancelled or removed it.
 fn is_gone(job: &Job<'_>) -> bool {
-    let is_removed = |asked| matches!(asked, Asked::Cancel | Asked::Move(MoveKind::Purge));
+    let is_removed = |asked| matches!(asked, CallRequest::Cancel | CallRequest::Move(MoveKind::Purge));
     let is_done = |state| state == JobState::Done;
     job.last.is_none_or(|last| is_done(last.state)) && job.possible_calls(is_removed).next().is_none()
 }
@@ -44,9 +46,9 @@ fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut
         (!job.leases.is_empty(), was_finished())
     } else {
         let mut verdicts = job.deliveries.iter().map(|delivery| job.verdict(delivery));
-        (!job.deliveries.is_empty(), verdicts.any(|verdict| verdict != Verdict::Failure))
+        (!job.deliveries.is_empty(), verdicts.any(|verdict| verdict != DeliveryResult::Failure))
     };
-    found.findings.checked(I12);
+    found.findings.checked(OnlySuccessCompletes);
     if succeeded {
         return;
     }
@@ -59,13 +61,13 @@ fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut
     if is_handed_over && !job.is_pull() {
         lines.extend(job.deliveries.iter().flat_map(|delivery| delivery.lines()));
         let what = format_args!("counts as done, although no attempt succeeded");
-        return found.findings.violated(I12, Some(job.name), &lines, what);
+        return found.findings.violated(OnlySuccessCompletes, Some(job.name), &lines, what);
     }
     found.counts.lost += 1;
     lines.extend(job.leases.iter().map(|lease| lease.line));
     let what =
         if is_handed_over { "was reserved, never finished, and is gone" } else { "was accepted and is lost" };
-    found.findings.violated(I1, Some(job.name), &lines, format_args!("{what}"));
+    found.findings.violated(NothingLost, Some(job.name), &lines, format_args!("{what}"));
 }
 
 /// A job whose delivery succeeded is neither pending nor dead, unless a fault before the next attempt kept the success
@@ -77,12 +79,12 @@ fn check_success(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     if job.may_begin_anew(NEVER) {
         return;
     }
-    let is_success = |(_, delivery): &(usize, &Delivery)| job.verdict(delivery) == Verdict::Success;
+    let is_success = |(_, delivery): &(usize, &Delivery)| job.verdict(delivery) == DeliveryResult::Success;
     let successes: Vec<_> = job.deliveries.iter().enumerate().filter(is_success).collect();
     if successes.is_empty() {
         return;
     }
-    found.findings.checked(I12);
+    found.findings.checked(OnlySuccessCompletes);
     let is_lost = || run.tables.texts.name(last.reason) == "lost";
     let until = |place: usize, success: &Delivery| match job.deliveries.get(place + 1) {
         Some(next) => next.start.max(success.end),
@@ -96,20 +98,21 @@ fn check_success(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
         let lines = [success.lines(), vec![last.line]].concat();
         let state = last.state;
         let what = format_args!("was delivered with success and is {state:?} at the end");
-        found.findings.violated(I12, Some(job.name), &lines, what);
+        found.findings.violated(OnlySuccessCompletes, Some(job.name), &lines, what);
     }
 }
 
 fn check_left(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
-    let asked_to_cancel = job.calls.iter().any(|call| call.asked == Asked::Cancel && call.span.may_count());
+    let asked_to_cancel =
+        job.calls.iter().any(|call| call.asked == CallRequest::Cancel && call.span.may_count());
     if last.state == JobState::Cancelled && !asked_to_cancel {
         let what = format_args!("is cancelled, but nobody asked for that");
-        found.findings.violated(I9, Some(job.name), &[last.line], what);
+        found.findings.violated(OneState, Some(job.name), &[last.line], what);
     }
     if !run.is_drained() {
         return;
     }
-    found.findings.checked(I17);
+    found.findings.checked(Liveness);
     let now = run.tables.clocks.about(job.store(), last.time);
     let is_overdue = last.due.is_some_and(|due| due * 1_000 <= now);
     let is_left = match last.state {
@@ -120,13 +123,13 @@ fn check_left(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judg
     if is_left {
         let state = last.state;
         let what = format_args!("is still {state:?} after the run was drained");
-        found.findings.violated(I17, Some(job.name), &[last.line], what);
+        found.findings.violated(Liveness, Some(job.name), &[last.line], what);
     }
 }
 
 /// Attempts and failures by the dump are those that were seen.
 fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
-    found.findings.checked(I11);
+    found.findings.checked(CountsAgree);
     let delivered = job.deliveries.iter().map(|delivery| delivery.attempt);
     let leased = job.leases.iter().map(|lease| lease.attempt);
     let seen = delivered.chain(leased).max().unwrap_or_default();
@@ -137,21 +140,21 @@ fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut J
     if last.attempts < seen || (is_calm && !job.is_pull() && last.attempts != seen) {
         let what =
             format_args!("has {} attempts at the end, but attempt {seen} was seen last", last.attempts);
-        found.findings.violated(I11, Some(job.name), &[last.line], what);
+        found.findings.violated(CountsAgree, Some(job.name), &[last.line], what);
     }
     if job.is_pull() || job.may_begin_anew(NEVER) || run.unreachable.overlap(job.begin(), last.time) {
         return;
     }
     // A fault of the store or of a process never costs a failure: the receiver has seen each one.
-    found.findings.checked(I16);
-    let failed = job.deliveries.iter().filter(|delivery| job.verdict(delivery) != Verdict::Success);
+    found.findings.checked(DeadWithReason);
+    let failed = job.deliveries.iter().filter(|delivery| job.verdict(delivery) != DeliveryResult::Success);
     let failed = u32::try_from(failed.count()).unwrap_or(u32::MAX);
     if last.failures > failed {
         let what = format_args!("has {} failures, but only {failed} attempts failed", last.failures);
-        found.findings.violated(I16, Some(job.name), &[last.line], what);
+        found.findings.violated(DeadWithReason, Some(job.name), &[last.line], what);
     } else if is_calm && last.failures < failed {
         let what = format_args!("has {} failures, but {failed} attempts failed", last.failures);
-        found.findings.violated(I11, Some(job.name), &[last.line], what);
+        found.findings.violated(CountsAgree, Some(job.name), &[last.line], what);
     }
 }
 
@@ -176,6 +179,6 @@ fn check_reason(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Ju
         let what = format_args!(
             "is dead by {reason:?} after {failures} failures, which the history does not explain"
         );
-        found.findings.violated(I16, Some(job.name), &[last.line], what);
+        found.findings.violated(DeadWithReason, Some(job.name), &[last.line], what);
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::history::entry::Loss;
 use crate::history::records::{
-    Asked, CallRecord, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, NEVER, SettleRecord,
-    StateRecord, SubmitRecord,
+    CallRecord, CallRequest, Delivery, FinalRecord, JobRecord, LeaseRecord, NEVER, SettleRecord, StateRecord,
+    SubmitRecord, TransitionRecord,
 };
 use crate::history::tables::Tables;
 
@@ -17,7 +17,7 @@ pub(crate) struct Job<'a> {
     pub(crate) leases: &'a [LeaseRecord],
     pub(crate) settles: &'a [SettleRecord],
     pub(crate) states: &'a [StateRecord],
-    pub(crate) edges: &'a [EdgeRecord],
+    pub(crate) transitions: &'a [TransitionRecord],
     /// How it was at the end.
     pub(crate) last: Option<&'a FinalRecord>,
     timeout: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Job<'a> {
 
 /// What a delivery came to, as the receiver knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum DeliveryResult {
     /// A complete 2xx in time.
     Success,
     Failure,
@@ -61,7 +61,10 @@ impl Job<'_> {
     }
 
     /// Cancels and moves that took effect or may have.
-    pub(crate) fn possible_calls(&self, asked: impl Fn(Asked) -> bool) -> impl Iterator<Item = &CallRecord> {
+    pub(crate) fn possible_calls(
+        &self,
+        asked: impl Fn(CallRequest) -> bool,
+    ) -> impl Iterator<Item = &CallRecord> {
         self.calls.iter().filter(move |call| call.span.may_count() && asked(call.asked))
     }
 
@@ -83,22 +86,21 @@ impl Job<'_> {
     /// Whether it may have been revived, or replaced by another job, before a time.
     pub(crate) fn may_be_another(&self, until: u64) -> bool {
         use crate::history::entry::MoveKind::{Purge, Revive};
-        let mut revives = self.possible_calls(|asked| matches!(asked, Asked::Move(Revive | Purge)));
+        let mut revives = self.possible_calls(|asked| matches!(asked, CallRequest::Move(Revive | Purge)));
         revives.any(|call| call.span.sent <= until)
             || self.possible_submits().any(|submit| submit.replaces && submit.span.sent <= until)
     }
 
-    /// What a delivery came to.
-    pub(crate) fn verdict(&self, delivery: &Delivery) -> Verdict {
+    pub(crate) fn verdict(&self, delivery: &Delivery) -> DeliveryResult {
         if delivery.end_line == crate::history::records::NONE {
-            return Verdict::Unknown;
+            return DeliveryResult::Unknown;
         }
         if !(200..300).contains(&delivery.status) || delivery.is_cut || delivery.is_unexpected {
-            return Verdict::Failure;
+            return DeliveryResult::Failure;
         }
         // An attempt begins before its delivery arrives, so its deadline comes a little earlier too.
         let in_time = delivery.end - delivery.start < self.timeout / 10 * 9;
-        if in_time { Verdict::Success } else { Verdict::Unknown }
+        if in_time { DeliveryResult::Success } else { DeliveryResult::Unknown }
     }
 
     /// When a delivery was over at the latest for the notifier, which knows of its deadline.
@@ -123,7 +125,7 @@ impl Job<'_> {
             || self.deliveries.iter().any(|delivery| is_later(delivery.start) || is_later(delivery.end))
             || self.leases.iter().any(|lease| is_later(lease.granted))
             || self.states.iter().any(|state| is_later(state.known))
-            || self.edges.iter().any(|edge| is_later(edge.time)))
+            || self.transitions.iter().any(|transition| is_later(transition.time)))
         .then_some(loss.t)
     }
 
@@ -154,7 +156,7 @@ impl<'a> Jobs<'a> {
             leases: &tables.leases,
             settles: &tables.settles,
             states: &tables.states,
-            edges: &tables.edges,
+            transitions: &tables.transitions,
             last: None,
             timeout: 0,
             lost: None,
@@ -183,7 +185,7 @@ impl<'a> Iterator for Jobs<'a> {
             leases: cut(&mut self.rest.leases, number),
             settles: cut(&mut self.rest.settles, number),
             states: cut(&mut self.rest.states, number),
-            edges: cut(&mut self.rest.edges, number),
+            transitions: cut(&mut self.rest.transitions, number),
             last: cut(&mut self.finals, number).last(),
             timeout: timeout.unwrap_or(self.tables.settings.timeout),
             lost: None,

@@ -1,10 +1,10 @@
-//! Idempotency keys: the same key makes one job, and refuses other content (I14).
+//! Idempotency keys: the same key makes one job, and refuses other content (NoSecondJob).
 
 use std::collections::HashMap;
 
 use super::Run;
 use crate::history::findings::Findings;
-use crate::history::invariant::Invariant::I14;
+use crate::history::invariant::Invariant::NoSecondJob;
 use crate::history::records::{NONE, SubmitRecord};
 use crate::history::tables::Tables;
 
@@ -15,15 +15,15 @@ pub(super) fn check(run: &Run<'_>, findings: &mut Findings) {
     for uses in keyed.chunk_by(|one, other| one.key == other.key) {
         let first = uses[0];
         for other in uses[1..].iter().filter(|other| !run.forgets(first.span.sent, other.span.ended)) {
-            findings.checked(I14);
+            findings.checked(NoSecondJob);
             let name = (first.job != NONE).then(|| tables.jobs.name(first.job));
             let lines = [first.span.lines(), other.span.lines()].concat();
             if other.job != first.job {
                 let what = format_args!("and another one were made by submits with the same idempotency key");
-                findings.violated(I14, name, &lines, what);
+                findings.violated(NoSecondJob, name, &lines, what);
             } else if !other.is_same(first) {
                 let what = format_args!("was answered for other content under the same idempotency key");
-                findings.violated(I14, name, &lines, what);
+                findings.violated(NoSecondJob, name, &lines, what);
             }
         }
     }

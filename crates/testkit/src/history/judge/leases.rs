@@ -1,10 +1,10 @@
-//! Leases of consumers: numbered upwards (I7), one at a time (I8), and only the current one settles (I15).
+//! Leases of consumers: numbered upwards (Fencing), one at a time (OneLease), and only the current one settles (StaleReceipts).
 
 use super::job::Job;
 use super::{Judgement, Run};
 use crate::history::entry::SettleKind;
 use crate::history::findings::Findings;
-use crate::history::invariant::Invariant::{I5, I7, I8, I15};
+use crate::history::invariant::Invariant::{AttemptNumbers, Fencing, OneLease, StaleReceipts};
 use crate::history::records::{LeaseRecord, NONE, SettleRecord};
 use crate::history::tables::Tables;
 
@@ -23,7 +23,7 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     }
     let is_ok = |settle: &&SettleRecord| settle.span.is_ok() && !job.is_forgotten(settle.span.ended);
     for settle in job.settles.iter().filter(is_ok) {
-        findings.checked(I15);
+        findings.checked(StaleReceipts);
         check_current(job, settle, findings);
         check_only(job, settle, findings);
     }
@@ -32,27 +32,27 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
 /// A receipt that no lease has settles nothing.
 pub(super) fn check_unknown_receipts(tables: &Tables, findings: &mut Findings) {
     for settle in tables.settles.iter().filter(|settle| settle.job == NONE && settle.span.is_ok()) {
-        findings.checked(I15);
+        findings.checked(StaleReceipts);
         let what = format_args!("a receipt that nobody was given settled a job");
-        findings.violated(I15, None, &settle.span.lines(), what);
+        findings.violated(StaleReceipts, None, &settle.span.lines(), what);
     }
 }
 
 fn check_tokens(job: &Job<'_>, earlier: &LeaseRecord, lease: &LeaseRecord, findings: &mut Findings) {
-    findings.checked(I7);
+    findings.checked(Fencing);
     let lines = [earlier.line, lease.line];
     if earlier.token == lease.token {
         if earlier.call != lease.call {
             let what = format_args!("was given to two reserves with the same receipt");
-            findings.violated(I7, Some(job.name), &lines, what);
+            findings.violated(Fencing, Some(job.name), &lines, what);
         }
     } else if earlier.attempt == lease.attempt {
         let what = format_args!("was reserved twice as attempt {}", lease.attempt);
-        findings.violated(I7, Some(job.name), &lines, what);
+        findings.violated(Fencing, Some(job.name), &lines, what);
     } else if earlier.attempt > lease.attempt && is_over(job, earlier, lease) {
         let (from, to) = (earlier.attempt, lease.attempt);
         let what = format_args!("was reserved as attempt {to} after attempt {from}");
-        findings.violated(I5, Some(job.name), &lines, what);
+        findings.violated(AttemptNumbers, Some(job.name), &lines, what);
     }
 }
 
@@ -81,7 +81,7 @@ fn check_overlap(
     if next.attempt < one.attempt && next.asked < one.granted {
         return;
     }
-    findings.checked(I8);
+    findings.checked(OneLease);
     if one.token == next.token || settles(job, one).any(|settle| settle.span.sent <= next.granted) {
         return;
     }
@@ -92,7 +92,7 @@ fn check_overlap(
     if now.latest + run.tables.settings.epsilon < deadline {
         let what =
             format_args!("was reserved as attempt {} while attempt {} held it", next.attempt, one.attempt);
-        findings.violated(I8, Some(job.name), &[one.line, next.line], what);
+        findings.violated(OneLease, Some(job.name), &[one.line, next.line], what);
     }
 }
 
@@ -110,7 +110,7 @@ fn check_current(job: &Job<'_>, settle: &SettleRecord, findings: &mut Findings) 
         let (kind, attempt) = (settle.kind, lease.attempt);
         let what =
             format_args!("had a {kind:?} of attempt {attempt} accepted after a later attempt had begun");
-        findings.violated(I15, Some(job.name), &lines, what);
+        findings.violated(StaleReceipts, Some(job.name), &lines, what);
     }
 }
 
@@ -131,6 +131,6 @@ fn check_only(job: &Job<'_>, settle: &SettleRecord, findings: &mut Findings) {
         let lines = [other.span.lines(), settle.span.lines()].concat();
         let (one, two) = (other.kind, settle.kind);
         let what = format_args!("had a {one:?} and then a {two:?} accepted with the same receipt");
-        findings.violated(I15, Some(job.name), &lines, what);
+        findings.violated(StaleReceipts, Some(job.name), &lines, what);
     }
 }

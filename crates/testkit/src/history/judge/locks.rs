@@ -1,10 +1,10 @@
-//! Locks: their fencing tokens grow, and a stale holder has no effect (I7).
+//! Locks: their fencing tokens grow, and a stale holder has no effect (Fencing).
 
 use std::collections::BTreeMap;
 
 use crate::history::entry::FaultClass;
 use crate::history::findings::Findings;
-use crate::history::invariant::Invariant::I7;
+use crate::history::invariant::Invariant::Fencing;
 use crate::history::tables::{FaultRecord, LockRecord, Tables};
 use crate::history::windows::Windows;
 
@@ -32,13 +32,13 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
 fn check_claims(lock: &str, claims: &[&LockRecord], findings: &mut Findings) {
     for pair in claims.windows(2) {
         let (one, next) = (pair[0], pair[1]);
-        findings.checked(I7);
+        findings.checked(Fencing);
         // Of two claims at the same time either may be the first.
         let is_order_certain = one.known < next.asked;
         if one.token == next.token || (one.token > next.token && is_order_certain) {
             let (from, to) = (one.token, next.token);
             let what = format_args!("{lock} was claimed with the token {to} after {from}");
-            findings.violated(I7, None, &[one.line, next.line], what);
+            findings.violated(Fencing, None, &[one.line, next.line], what);
         }
     }
 }
@@ -51,7 +51,7 @@ fn check_effect(
     splits: &Windows,
     findings: &mut Findings,
 ) {
-    findings.checked(I7);
+    findings.checked(Fencing);
     let known = claims.partition_point(|claim| claim.known < effect.asked);
     // What was claimed during a split may have gone with its server.
     let lasting = claims[..known].iter().filter(|claim| !splits.overlap(claim.asked, claim.asked));
@@ -59,11 +59,11 @@ fn check_effect(
     if let Some(newest) = newest.filter(|newest| newest.token > effect.token) {
         let (token, newer) = (effect.token, newest.token);
         let what = format_args!("{lock} was used with the token {token} after {newer} had been claimed");
-        findings.violated(I7, None, &[newest.line, effect.line], what);
+        findings.violated(Fencing, None, &[newest.line, effect.line], what);
     }
     let owner = claims.iter().find(|claim| claim.token == effect.token);
     if let Some(owner) = owner.filter(|owner| owner.pid != effect.pid) {
         let what = format_args!("{lock} was used by process {} with the token of {}", effect.pid, owner.pid);
-        findings.violated(I7, None, &[owner.line, effect.line], what);
+        findings.violated(Fencing, None, &[owner.line, effect.line], what);
     }
 }

@@ -1,10 +1,10 @@
-//! Processes: what they use is bounded (I20), they end as expected (I21) and tell no secrets (I25); and a hostile
-//! tenant does not delay the others (I18).
+//! Processes: what they use is bounded (ResourcesBounded), they end as expected (ProcessesHealthy) and tell no secrets (SecretsHidden); and a hostile
+//! tenant does not delay the others (TenantsApart).
 
 use super::{Judgement, Run, millis};
 use crate::history::entry::LogLevel;
 use crate::history::findings::Findings;
-use crate::history::invariant::Invariant::{I18, I20, I21, I25};
+use crate::history::invariant::Invariant::{ProcessesHealthy, ResourcesBounded, SecretsHidden, TenantsApart};
 use crate::history::tables::{ExitRecord, Tables};
 
 /// How much later than twice its lateness alone a tenant's may be, in µs.
@@ -14,19 +14,24 @@ pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
     let tables = run.tables;
     check_samples(tables, &mut found.findings);
     for exit in &tables.run.exits {
-        found.findings.checked(I21);
+        found.findings.checked(ProcessesHealthy);
         check_exit(tables, exit, &mut found.findings);
     }
     for log in &tables.run.logs {
-        found.findings.checked(I21);
+        found.findings.checked(ProcessesHealthy);
         let text = &log.text;
         match log.level {
             LogLevel::Panic => {
-                found.findings.violated(I21, None, &[log.line], format_args!("a process panicked: {text}"));
+                found.findings.violated(
+                    ProcessesHealthy,
+                    None,
+                    &[log.line],
+                    format_args!("a process panicked: {text}"),
+                );
             }
             LogLevel::Error if !log.is_known => {
                 let what = format_args!("a process logged an unknown error: {text}");
-                found.findings.violated(I21, None, &[log.line], what);
+                found.findings.violated(ProcessesHealthy, None, &[log.line], what);
             }
             LogLevel::Error => {}
         }
@@ -38,17 +43,17 @@ pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
 fn check_samples(tables: &Tables, findings: &mut Findings) {
     for ((name, of), series) in &tables.run.series {
         let Some(limit) = tables.run.limits.get(name) else { continue };
-        findings.checked(I20);
+        findings.checked(ResourcesBounded);
         if series.most > limit.most {
             let what =
                 format_args!("{name} of {of} reached {}, but its limit is {}", series.most, limit.most);
-            findings.violated(I20, None, &[series.lines[1]], what);
+            findings.violated(ResourcesBounded, None, &[series.lines[1]], what);
         }
         let Some(leak) = limit.leak else { continue };
         if series.last.saturating_mul(100) > series.first.saturating_mul(100 + leak) {
             let (first, last) = (series.first, series.last);
             let what = format_args!("{name} of {of} was {first} at first and {last} at the end");
-            findings.violated(I20, None, &[series.lines[0], series.lines[2]], what);
+            findings.violated(ResourcesBounded, None, &[series.lines[0], series.lines[2]], what);
         }
     }
 }
@@ -68,24 +73,24 @@ fn check_exit(tables: &Tables, exit: &ExitRecord, findings: &mut Findings) {
         lines.extend(tables.run.starts.get(&exit.pid));
         let (pid, status, signal) = (exit.pid, exit.status, exit.signal);
         let what = format_args!("process {pid} ended with status {status:?} and signal {signal:?}");
-        findings.violated(I21, None, &lines, what);
+        findings.violated(ProcessesHealthy, None, &lines, what);
     }
 }
 
 fn check_secrets(tables: &Tables, findings: &mut Findings) {
     if tables.run.canaries > 0 {
-        findings.checked(I25);
+        findings.checked(SecretsHidden);
     }
     let (lines, count) = &tables.run.leaks;
     if *count > 0 {
         let what = format_args!("{count} lines of the history have a planted secret");
-        findings.violated(I25, None, lines, what);
+        findings.violated(SecretsHidden, None, lines, what);
     }
     for (line, leaks) in &tables.run.scans {
-        findings.checked(I25);
+        findings.checked(SecretsHidden);
         if *leaks > 0 {
             let what = format_args!("{leaks} planted secrets are in logs, metrics or answers");
-            findings.violated(I25, None, &[*line], what);
+            findings.violated(SecretsHidden, None, &[*line], what);
         }
     }
 }
@@ -93,12 +98,12 @@ fn check_secrets(tables: &Tables, findings: &mut Findings) {
 fn check_tenants(tables: &Tables, found: &mut Judgement) {
     for (topic, alone) in &tables.run.tenants {
         let Some(p99) = found.counts.p99_of_topic(topic) else { continue };
-        found.findings.checked(I18);
+        found.findings.checked(TenantsApart);
         if p99 > alone.saturating_mul(2) + TENANT_SLACK {
             let (p99, alone) = (millis(p99), millis(*alone));
             let what =
                 format_args!("topic {topic} was {p99} ms late at the 99th percentile, and {alone} ms alone");
-            found.findings.violated(I18, None, &[], what);
+            found.findings.violated(TenantsApart, None, &[], what);
         }
     }
 }

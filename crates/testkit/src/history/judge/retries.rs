@@ -1,14 +1,14 @@
-//! Attempts and the waits between them: their numbers and how many there are (I5), that none is made twice (I7), and
-//! the tiers with their jitter and Retry-After (I6).
+//! Attempts and the waits between them: their numbers and how many there are (AttemptNumbers), that none is made twice (Fencing), and
+//! the tiers with their jitter and Retry-After (RetryTimes).
 
 use std::collections::BTreeMap;
 
-use super::job::{Job, Verdict};
+use super::job::{DeliveryResult, Job};
 use super::{Judgement, Run, millis};
 use crate::history::entry::Policy;
 use crate::history::findings::Findings;
-use crate::history::invariant::Invariant::{I5, I6, I7};
-use crate::history::records::{Asked, Delivery};
+use crate::history::invariant::Invariant::{AttemptNumbers, Fencing, RetryTimes};
+use crate::history::records::{CallRequest, Delivery};
 
 /// The longest Retry-After that counts, in µs.
 const MAX_RETRY_AFTER: u64 = 86_400_000_000;
@@ -31,26 +31,26 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement, spread:
 }
 
 fn check_first(run: &Run<'_>, job: &Job<'_>, first: &Delivery, findings: &mut Findings) {
-    findings.checked(I5);
+    findings.checked(AttemptNumbers);
     if first.attempt != 1 && (first.attempt == 0 || !run.explains(job.begin(), first.start)) {
         let what = format_args!("was delivered for the first time as attempt {}", first.attempt);
-        findings.violated(I5, Some(job.name), &[first.line], what);
+        findings.violated(AttemptNumbers, Some(job.name), &[first.line], what);
     }
 }
 
 fn check_numbers(run: &Run<'_>, job: &Job<'_>, one: &Delivery, next: &Delivery, findings: &mut Findings) {
-    findings.checked(I5);
-    findings.checked(I7);
+    findings.checked(AttemptNumbers);
+    findings.checked(Fencing);
     let (from, to) = (one.attempt, next.attempt);
     if job.is_forgotten(next.start) {
         return;
     }
     if from == to {
         let what = format_args!("was delivered twice as attempt {to}");
-        findings.violated(I7, Some(job.name), &[one.line, next.line], what);
+        findings.violated(Fencing, Some(job.name), &[one.line, next.line], what);
     } else if from + 1 != to && !run.explains(one.start, next.start) {
         let what = format_args!("was delivered as attempt {to} after attempt {from}, without a fault");
-        findings.violated(I5, Some(job.name), &[one.line, next.line], what);
+        findings.violated(AttemptNumbers, Some(job.name), &[one.line, next.line], what);
     }
 }
 
@@ -62,18 +62,18 @@ fn check_waits(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement, spread: &mut
     let (mut certain, mut possible) = (0_u32, 0_u32);
     for (place, delivery) in job.deliveries.iter().enumerate() {
         let next = job.deliveries.get(place + 1);
-        let is_failure = job.verdict(delivery) == Verdict::Failure;
+        let is_failure = job.verdict(delivery) == DeliveryResult::Failure;
         let until = next.map_or(job.end_of(delivery), |next| next.start);
         let is_certain = is_failure && !run.explains(delivery.start, until);
         possible += 1;
         certain += u32::from(is_certain);
-        found.findings.checked(I5);
+        found.findings.checked(AttemptNumbers);
         if policy.max > 0 && certain > policy.max {
             let what = format_args!("has {certain} failed attempts, but its policy allows {}", policy.max);
-            return found.findings.violated(I5, Some(job.name), &delivery.lines(), what);
+            return found.findings.violated(AttemptNumbers, Some(job.name), &delivery.lines(), what);
         }
         let Some(next) = next.filter(|_| is_certain) else { continue };
-        if job.possible_calls(|asked| matches!(asked, Asked::Move(_))).next().is_none() {
+        if job.possible_calls(|asked| matches!(asked, CallRequest::Move(_))).next().is_none() {
             let wait = Wait { policy, tiers: (certain, possible), delivery, next };
             wait.check(run, job, &mut found.findings);
             if certain == possible {
@@ -105,7 +105,7 @@ impl Wait<'_> {
     }
 
     fn check(&self, run: &Run<'_>, job: &Job<'_>, findings: &mut Findings) {
-        findings.checked(I6);
+        findings.checked(RetryTimes);
         let tiers = || (self.tiers.0..=self.tiers.1).map(|failures| self.tier(failures));
         let after = self.delivery.retry_after.min(MAX_RETRY_AFTER);
         let least = tiers().min().unwrap_or_default().max(after);
@@ -115,14 +115,14 @@ impl Wait<'_> {
         if waited + run.tables.settings.epsilon < least {
             let (waited, least) = (millis(waited), millis(least));
             let what = format_args!("was tried again after {waited} ms, but its wait is {least} ms");
-            findings.violated(I6, Some(job.name), &lines, what);
+            findings.violated(RetryTimes, Some(job.name), &lines, what);
         }
         let Some(live) = run.tables.settings.live else { return };
         let due = job.end_of(self.delivery) + (most as f64 * (1.0 + self.policy.jitter)) as u64;
         if self.next.start > run.disturbed.end_around(due + live) {
             let (late, most) = (millis(self.next.start - due), millis(most));
             let what = format_args!("was tried again {late} ms later than its wait of {most} ms and jitter");
-            findings.violated(I6, Some(job.name), &lines, what);
+            findings.violated(RetryTimes, Some(job.name), &lines, what);
         }
     }
 }
@@ -153,7 +153,7 @@ impl Spread {
             if waits.len() < MIN_WAITS {
                 continue;
             }
-            findings.checked(I6);
+            findings.checked(RetryTimes);
             waits.sort_unstable_by_key(|(_, due, _)| *due);
             let same =
                 waits.chunk_by(|(_, one, _), (_, other, _)| one == other).max_by_key(|same| same.len());
@@ -162,7 +162,7 @@ impl Spread {
                 let what = format_args!(
                     "{count} of {all} retries of policy {policy} were due at the same time, {due}"
                 );
-                findings.violated(I6, None, &[line, same[count - 1].2], what);
+                findings.violated(RetryTimes, None, &[line, same[count - 1].2], what);
             }
             waits.sort_unstable_by(|(one, ..), (other, ..)| one.total_cmp(other));
             let (low, high) = (waits[waits.len() / 10], waits[waits.len() * 9 / 10]);
@@ -172,7 +172,7 @@ impl Spread {
                 let what = format_args!(
                     "the waits of policy {policy} spread over only {percent:.0} % of their jitter, not 80 %"
                 );
-                findings.violated(I6, None, &[low.2, high.2], what);
+                findings.violated(RetryTimes, None, &[low.2, high.2], what);
             }
         }
     }

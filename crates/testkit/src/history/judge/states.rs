@@ -1,29 +1,29 @@
-//! States: one at a time, final ones for good, and changed only by the known edges (I9).
+//! States: one at a time, final ones for good, and changed only by the known transitions (OneState).
 
-use ringback_core::contract::EdgeName;
+use ringback_core::contract::TransitionName;
 
 use super::job::Job;
 use super::{Judgement, Run};
 use crate::history::entry::JobState;
 use crate::history::findings::Findings;
-use crate::history::invariant::Invariant::I9;
-use crate::history::records::EdgeRecord;
+use crate::history::invariant::Invariant::OneState;
+use crate::history::records::TransitionRecord;
 
 pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let findings = &mut found.findings;
     for seen in job.states {
-        findings.checked(I9);
+        findings.checked(OneState);
         if seen.places != 1 {
             let what = format_args!("was found in {} states at once", seen.places);
-            findings.violated(I9, Some(job.name), &[seen.line], what);
+            findings.violated(OneState, Some(job.name), &[seen.line], what);
         }
     }
-    for edge in job.edges {
-        findings.checked(I9);
-        if !is_allowed(edge) {
-            let EdgeRecord { edge: name, from, to, .. } = edge;
+    for transition in job.transitions {
+        findings.checked(OneState);
+        if !is_allowed(transition) {
+            let TransitionRecord { transition: name, from, to, .. } = transition;
             let what = format_args!("went from {from:?} to {to:?} by {name:?}");
-            findings.violated(I9, Some(job.name), &[edge.line], what);
+            findings.violated(OneState, Some(job.name), &[transition.line], what);
         }
     }
     if !job.may_begin_anew(u64::MAX) {
@@ -33,10 +33,11 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
 }
 
 fn check_completed_once(job: &Job<'_>, findings: &mut Findings) {
-    let mut completed = job.edges.iter().filter(|edge| edge.edge == EdgeName::Complete);
+    let mut completed =
+        job.transitions.iter().filter(|transition| transition.transition == TransitionName::Complete);
     if let (Some(one), Some(two)) = (completed.next(), completed.next()) {
         let what = format_args!("was completed twice");
-        findings.violated(I9, Some(job.name), &[one.line, two.line], what);
+        findings.violated(OneState, Some(job.name), &[one.line, two.line], what);
     }
 }
 
@@ -50,18 +51,18 @@ fn check_final_states(run: &Run<'_>, job: &Job<'_>, findings: &mut Findings) {
     let changed = later.chain(last).find(|(state, _)| *state != first.state && *state != JobState::Nothing);
     if let Some((state, line)) = changed {
         let what = format_args!("was {:?} and later {state:?}", first.state);
-        findings.violated(I9, Some(job.name), &[first.line, line], what);
+        findings.violated(OneState, Some(job.name), &[first.line, line], what);
     }
 }
 
-/// The edges of docs/lifecycle.md.
-fn is_allowed(edge: &EdgeRecord) -> bool {
-    use EdgeName::{
-        Bury, Cancel, Complete, Evict, Import, Promote, Purge, Recover, Redrive, Release, Renew, Reschedule,
-        Reserve, Retry, Revive, Run, Submit,
-    };
+/// The transitions of docs/lifecycle.md.
+fn is_allowed(transition: &TransitionRecord) -> bool {
     use JobState::{Cancelled, Dead, Delayed, Done, Nothing, Ready, Reserved};
-    let (from, to): (&[JobState], &[JobState]) = match edge.edge {
+    use TransitionName::{
+        Bury, Cancel, Complete, Evict, Import, Promote, Purge, Recover, Release, Renew, Reschedule, Reserve,
+        Retry, Revive, Run, Submit,
+    };
+    let (from, to): (&[JobState], &[JobState]) = match transition.transition {
         Submit => (&[Nothing, Delayed, Ready, Dead], &[Delayed, Ready]),
         Import => (&[Nothing], &[Delayed, Ready, Dead]),
         Promote | Run => (&[Delayed], &[Ready]),
@@ -74,11 +75,11 @@ fn is_allowed(edge: &EdgeRecord) -> bool {
         Release => (&[Reserved], &[Ready, Delayed, Cancelled]),
         Recover => (&[Reserved], &[Ready, Dead, Cancelled]),
         // Of a reserved job the cancel is only requested.
-        Cancel if edge.from == Reserved => (&[Reserved], &[Reserved]),
+        Cancel if transition.from == Reserved => (&[Reserved], &[Reserved]),
         Cancel => (&[Delayed, Ready, Dead], &[Cancelled]),
         Reschedule => (&[Delayed], &[Delayed, Ready]),
-        Revive | Redrive => (&[Dead], &[Ready]),
+        Revive => (&[Dead], &[Ready]),
         Purge | Evict => (&[Dead], &[Nothing]),
     };
-    from.contains(&edge.from) && to.contains(&edge.to)
+    from.contains(&transition.from) && to.contains(&transition.to)
 }

@@ -1,27 +1,29 @@
-//! The store: its indexes (I10) and counts (I11, I19), honest answers (I23), and that a loss is noticed (I24).
+//! The store: its indexes (RecordsIndexed) and counts (CountsAgree, LatenessKnown), honest answers (DurableAccept), and that a loss is noticed (LossNoticed).
 
 mod alarms;
 
 use super::{Judgement, Run};
 use crate::history::entry::{FaultClass, JobState, Ledger};
 use crate::history::findings::Findings;
-use crate::history::invariant::Invariant::{I10, I11, I19, I23, I24};
-use crate::history::records::{Asked, NEVER, NONE, SubmitRecord};
+use crate::history::invariant::Invariant::{
+    CountsAgree, DurableAccept, LatenessKnown, LossNoticed, RecordsIndexed,
+};
+use crate::history::records::{CallRequest, NEVER, NONE, SubmitRecord};
 use crate::history::tables::{FaultRecord, Tables};
 
 pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
     let (tables, findings) = (run.tables, &mut found.findings);
-    for (line, audit) in &tables.run.audits {
-        findings.checked(I10);
-        findings.checked(I11);
-        if audit.findings > 0 || audit.foreign > 0 {
-            let (jobs, keys) = (audit.findings, audit.foreign);
-            let what = format_args!("the audit has {jobs} findings about jobs and {keys} foreign keys");
-            findings.violated(I10, None, &[*line], what);
+    for (line, check) in &tables.run.checks {
+        findings.checked(RecordsIndexed);
+        findings.checked(CountsAgree);
+        if check.findings > 0 || check.foreign > 0 {
+            let (jobs, keys) = (check.findings, check.foreign);
+            let what = format_args!("the check has {jobs} findings about jobs and {keys} foreign keys");
+            findings.violated(RecordsIndexed, None, &[*line], what);
         }
-        if audit.miscounts > 0 {
-            let what = format_args!("the audit has {} findings about counts", audit.miscounts);
-            findings.violated(I11, None, &[*line], what);
+        if check.miscounts > 0 {
+            let what = format_args!("the check has {} findings about counts", check.miscounts);
+            findings.violated(CountsAgree, None, &[*line], what);
         }
     }
     if let Some((line, ledger)) = &tables.run.ledger {
@@ -31,7 +33,7 @@ pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
     for (line, asked, answered) in &tables.mistaken {
         let (asked, answered) = (tables.jobs.name(*asked), tables.jobs.name(*answered));
         let what = format_args!("was submitted, and the answer was about {answered}");
-        findings.violated(I23, Some(asked), &[*line], what);
+        findings.violated(DurableAccept, Some(asked), &[*line], what);
     }
     alarms::check(tables, findings);
     let mut created: Vec<_> = tables.submits.iter().filter(|submit| submit.span.status == 201).collect();
@@ -56,24 +58,24 @@ impl Bounds {
 }
 
 fn check_ledger(run: &Run<'_>, line: u32, ledger: &Ledger, findings: &mut Findings) {
-    findings.checked(I11);
+    findings.checked(CountsAgree);
     let Ledger { accepted, delayed, ready, reserved, done, dead, cancelled, purged, missing, .. } = *ledger;
     let sum = delayed + ready + reserved + done + dead + cancelled + purged + missing;
     if accepted != sum {
         let what = format_args!("the ledger has accepted {accepted} jobs, but its states add up to {sum}");
-        findings.violated(I11, None, &[line], what);
+        findings.violated(CountsAgree, None, &[line], what);
     }
     let created = created(run.tables);
     let may_lose = run.is_lossy();
     if missing > 0 && !may_lose {
         let what = format_args!("a repair has found {missing} accepted jobs to be missing");
-        findings.violated(I11, None, &[line], what);
+        findings.violated(CountsAgree, None, &[line], what);
     }
     if accepted > created.most || (accepted < created.least && !may_lose) {
         let Bounds { least, most } = created;
         let what =
             format_args!("the ledger has accepted {accepted} jobs, the clients created {least} to {most}");
-        findings.violated(I11, None, &[line], what);
+        findings.violated(CountsAgree, None, &[line], what);
     }
     let cancels = cancels(run.tables);
     if cancelled > cancels.most || (cancelled < cancels.least && !may_lose) {
@@ -81,7 +83,7 @@ fn check_ledger(run: &Run<'_>, line: u32, ledger: &Ledger, findings: &mut Findin
         let what = format_args!(
             "the ledger has {cancelled} cancelled jobs, the clients cancelled {least} to {most}"
         );
-        findings.violated(I11, None, &[line], what);
+        findings.violated(CountsAgree, None, &[line], what);
     }
     if run.is_dumped() {
         let states = [(JobState::Delayed, delayed), (JobState::Ready, ready)];
@@ -91,7 +93,7 @@ fn check_ledger(run: &Run<'_>, line: u32, ledger: &Ledger, findings: &mut Findin
             let dumped = run.tables.final_count(state);
             if dumped != count {
                 let what = format_args!("the ledger has {count} jobs that are {state:?}, the dump {dumped}");
-                findings.violated(I11, None, &[line], what);
+                findings.violated(CountsAgree, None, &[line], what);
             }
         }
     }
@@ -111,7 +113,7 @@ fn created(tables: &Tables) -> Bounds {
 /// How many jobs the clients cancelled.
 fn cancels(tables: &Tables) -> Bounds {
     let mut bounds = Bounds::default();
-    let cancels: Vec<_> = tables.calls.iter().filter(|call| call.asked == Asked::Cancel).collect();
+    let cancels: Vec<_> = tables.calls.iter().filter(|call| call.asked == CallRequest::Cancel).collect();
     for calls in cancels.chunk_by(|one, other| one.job == other.job) {
         let is_certain =
             calls.iter().any(|call| call.span.is_ok() && call.state == Some(JobState::Cancelled));
@@ -129,9 +131,9 @@ fn check_metrics(tables: &Tables, findings: &mut Findings) {
     let is_whole = tables.kills() == 0;
     for ((name, label), (value, line)) in &tables.run.metrics {
         let (invariant, bounds) = match (name.as_str(), label.as_str()) {
-            ("ringback_api_submitted_jobs_total", "created") => (I11, created(tables)),
-            ("ringback_notifier_attempts_total", "complete") => (I11, successes(tables)),
-            ("ringback_notifier_lateness_seconds_count", _) => (I19, deliveries(tables)),
+            ("ringback_api_submitted_jobs_total", "created") => (CountsAgree, created(tables)),
+            ("ringback_notifier_attempts_total", "complete") => (CountsAgree, successes(tables)),
+            ("ringback_notifier_lateness_seconds_count", _) => (LatenessKnown, deliveries(tables)),
             _ => continue,
         };
         findings.checked(invariant);
@@ -164,15 +166,15 @@ fn deliveries(tables: &Tables) -> Bounds {
 /// While the store accepts no writes, no submit is answered with 201. `created` are those that were, by time.
 fn check_answers(tables: &Tables, fault: &FaultRecord, created: &[&SubmitRecord], findings: &mut Findings) {
     let (begin, invariant, what) = match fault.class {
-        FaultClass::StoreDown => (fault.begin, I23, "accepted no writes"),
-        FaultClass::Amnesia => (alarms::deadline(tables, fault), I24, "had lost its data"),
+        FaultClass::StoreDown => (fault.begin, DurableAccept, "accepted no writes"),
+        FaultClass::Amnesia => (alarms::deadline(tables, fault), LossNoticed, "had lost its data"),
         FaultClass::Process
         | FaultClass::Store
         | FaultClass::Split
         | FaultClass::Network
         | FaultClass::Receiver => return,
     };
-    findings.checked(I23);
+    findings.checked(DurableAccept);
     let epsilon = tables.settings.epsilon;
     let first = created.partition_point(|submit| submit.span.sent <= begin + epsilon);
     let within = created[first..].iter().take_while(|submit| submit.span.sent < fault.end);

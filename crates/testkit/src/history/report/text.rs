@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Quantiles, Report, Verdict};
+use super::{InvariantResult, Quantiles, Report};
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -13,9 +13,9 @@ impl fmt::Display for Report {
             let name = format!("{:?}", standing.invariant);
             let (meaning, checks) = (standing.invariant.meaning(), standing.checks);
             match standing.verdict {
-                Verdict::Held => writeln!(f, "{name:>4}  held         {meaning} ({checks} checks)")?,
-                Verdict::NotChecked => writeln!(f, "{name:>4}  not checked  {meaning}")?,
-                Verdict::Violated => {
+                InvariantResult::Held => writeln!(f, "{name:>4}  held         {meaning} ({checks} checks)")?,
+                InvariantResult::NotChecked => writeln!(f, "{name:>4}  not checked  {meaning}")?,
+                InvariantResult::Violated => {
                     writeln!(f, "{name:>4}  VIOLATED     {meaning} ({} times)", standing.violations)?;
                 }
             }

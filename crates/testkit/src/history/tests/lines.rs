@@ -43,12 +43,10 @@ impl Lines {
         self.all(tag, |_| true)
     }
 
-    /// The lines with a tag about a job.
     pub(super) fn of(&self, tag: &str, job: &str) -> Vec<usize> {
         self.all(tag, |fields| fields.get("job").is_some_and(|name| name == job))
     }
 
-    /// The jobs of a kind, each once.
     pub(super) fn jobs(&self, kind: &str) -> Vec<String> {
         let part = format!("/{kind}-");
         let name = |line: usize| self.fields_of(line).1.get("job").and_then(Value::as_str).map(str::to_owned);
@@ -60,7 +58,6 @@ impl Lines {
         names
     }
 
-    /// The first job of a kind.
     pub(super) fn job(&self, kind: &str) -> String {
         self.jobs(kind).swap_remove(0)
     }
@@ -191,7 +188,6 @@ impl Lines {
         self.shift(ledger, state, by);
     }
 
-    /// Moves the lines with some tags to the end.
     pub(super) fn move_to_end(&mut self, tags: &[&str]) {
         let is_moved = |line: &Value| {
             let tag = line.as_object().and_then(|line| line.keys().next());

@@ -12,13 +12,12 @@ use strum::VariantArray as _;
 
 use super::lines::Lines;
 use super::{history, report};
-use crate::history::{Invariant, Verdict};
+use crate::history::{Invariant, InvariantResult};
 
 /// A change that a fault of the product could have made.
 struct Mutation {
     /// What the product would have done wrong.
     name: &'static str,
-    /// What is violated then.
     violates: &'static [Invariant],
     /// Whether the history has faults before the change.
     has_faults: bool,
@@ -33,7 +32,6 @@ const fn faulty(name: &'static str, violates: &'static [Invariant], change: fn(&
     Mutation { name, violates, has_faults: true, change }
 }
 
-/// The tables of mutations.
 const TABLES: [&[Mutation]; 4] = [jobs::MUTATIONS, times::MUTATIONS, leases::MUTATIONS, run::MUTATIONS];
 
 fn right(has_faults: bool) -> Lines {
@@ -48,12 +46,13 @@ fn check_table(table: &[Mutation]) {
         let mut lines = right(mutation.has_faults);
         (mutation.change)(&mut lines);
         let report = report(&lines.text());
-        let violated = report.invariants.iter().filter(|standing| standing.verdict == Verdict::Violated);
+        let violated =
+            report.invariants.iter().filter(|standing| standing.verdict == InvariantResult::Violated);
         let violated: BTreeSet<_> = violated.map(|standing| standing.invariant).collect();
         let lines = report.totals.lines;
         let is_proved = report.violations.iter().all(|violation| {
             let lines_exist = violation.lines.iter().all(|&line| line > 0 && u64::from(line) <= lines);
-            lines_exist && (!violation.lines.is_empty() || violation.invariant == Invariant::I18)
+            lines_exist && (!violation.lines.is_empty() || violation.invariant == Invariant::TenantsApart)
         });
         if violated != mutation.violates.iter().copied().collect() || !is_proved {
             wrong.push(format!("{}: {violated:?}, {:#?}", mutation.name, report.violations));

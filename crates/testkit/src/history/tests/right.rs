@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use super::{history, report};
-use crate::history::{Invariant, Verdict};
+use crate::history::{Invariant, InvariantResult};
 
 #[test]
 fn right_histories_are_clean() {
@@ -18,7 +18,7 @@ fn right_histories_are_clean() {
 fn a_history_with_faults_brings_data_for_all_invariants() {
     let report = report(&history(1, 3_000, true));
     for standing in &report.invariants {
-        assert_eq!(standing.verdict, Verdict::Held, "{:?}", standing.invariant);
+        assert_eq!(standing.verdict, InvariantResult::Held, "{:?}", standing.invariant);
     }
 }
 
@@ -48,8 +48,8 @@ fn what_a_history_has_no_data_for_is_not_checked() {
     assert!(report.clean, "{report}");
     let verdict = |standing: &crate::history::Standing| standing.verdict;
     let checked: Vec<_> =
-        report.invariants.iter().filter(|one| verdict(one) != Verdict::NotChecked).collect();
+        report.invariants.iter().filter(|one| verdict(one) != InvariantResult::NotChecked).collect();
     assert!(checked.is_empty(), "without deliveries and an end nothing can be said: {checked:?}");
-    assert_eq!(report.standing(Invariant::I1).checks, 0);
+    assert_eq!(report.standing(Invariant::NothingLost).checks, 0);
     assert_eq!((report.totals.jobs, report.totals.accepted), (1, 1));
 }

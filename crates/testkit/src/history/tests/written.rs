@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::report;
 use crate::history::{
-    Answered, Arrive, Digest, End, Entry, History, Invariant, Respond, Start, Submit, Verdict,
+    Answered, Arrive, Digest, End, Entry, History, Invariant, InvariantResult, Respond, Start, Submit,
 };
 
 fn start(history: &History) -> Entry<'static> {
@@ -100,7 +100,7 @@ async fn many_tasks_write_one_history() {
     let report = report(&std::fs::read(&path).expect("it can be read"));
     assert!(report.clean, "{report}");
     assert_eq!((report.totals.lines, report.totals.accepted, report.totals.deliveries), (2_002, 500, 500));
-    assert_eq!(report.standing(Invariant::I1).verdict, Verdict::Held);
+    assert_eq!(report.standing(Invariant::NothingLost).verdict, InvariantResult::Held);
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Alarms (I24): a loss of the store is noticed in time, and no process says so of a store that has all of its data.
+//! Alarms (LossNoticed): a loss of the store is noticed in time, and no process says so of a store that has all of its data.
 
 use crate::history::entry::FaultClass;
 use crate::history::findings::Findings;
-use crate::history::invariant::Invariant::I24;
+use crate::history::invariant::Invariant::LossNoticed;
 use crate::history::records::NEVER;
 use crate::history::tables::{FaultRecord, Tables};
 
@@ -21,19 +21,19 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
         .map(|(begin, end)| begin..=end.saturating_add(GRACE))
         .collect();
     for (line, alarm) in &tables.run.alarms {
-        findings.checked(I24);
+        findings.checked(LossNoticed);
         if !open.iter().any(|open| open.contains(&alarm.t)) {
             let what = format_args!("process {} says that the store lost data, which it has not", alarm.pid);
-            findings.violated(I24, None, &[*line], what);
+            findings.violated(LossNoticed, None, &[*line], what);
         }
     }
     for fault in amnesia() {
-        findings.checked(I24);
+        findings.checked(LossNoticed);
         let in_time = fault.begin..=deadline(tables, fault);
         if !tables.run.alarms.iter().any(|(_, alarm)| in_time.contains(&alarm.t)) {
             let what =
                 format_args!("the store lost data, and no process noticed within two and a half seconds");
-            findings.violated(I24, None, &[fault.line], what);
+            findings.violated(LossNoticed, None, &[fault.line], what);
         }
     }
 }

@@ -3,41 +3,41 @@
 use serde_json::json;
 
 use super::{Mutation, calm, faulty};
-use crate::history::Invariant::{I5, I7, I8, I9, I15, I17};
+use crate::history::Invariant::{AttemptNumbers, Fencing, Liveness, OneLease, OneState, StaleReceipts};
 use crate::history::tests::lines::Lines;
 
 pub(super) const MUTATIONS: &[Mutation] = &[
-    faulty("no fence check: a carrier that was stopped has an effect", &[I7], |lines| {
+    faulty("no fence check: a carrier that was stopped has an effect", &[Fencing], |lines| {
         let stale = lines.all("effect", |fields| fields.get("fenced").is_some())[0];
         lines.unset(stale, "fenced");
     }),
-    faulty("the fencing token comes from a counter that was lost", &[I7], |lines| {
+    faulty("the fencing token comes from a counter that was lost", &[Fencing], |lines| {
         let claim = lines.all("claim", |fields| fields["pid"] == 102)[0];
         lines.shift(claim, "token", -5);
     }),
-    faulty("a token is used by another process", &[I7], |lines| {
+    faulty("a token is used by another process", &[Fencing], |lines| {
         let effect = lines.all("effect", |fields| fields["pid"] == 102)[0];
         lines.set(effect, "pid", 101);
     }),
-    calm("a lease does not raise the attempt number", &[I7], |lines| {
+    calm("a lease does not raise the attempt number", &[Fencing], |lines| {
         lines.set(lines.of("lease", &lines.job("expired"))[1], "attempt", 1);
     }),
-    calm("a lease lowers the attempt number", &[I5, I15], |lines| {
+    calm("a lease lowers the attempt number", &[AttemptNumbers, StaleReceipts], |lines| {
         lines.set(lines.of("lease", &lines.job("pullretry"))[0], "attempt", 3);
     }),
-    calm("one receipt is given twice", &[I7, I15], |lines| {
+    calm("one receipt is given twice", &[Fencing, StaleReceipts], |lines| {
         let [first, second] = [0, 1].map(|place| lines.of("lease", &lines.job("pullretry"))[place]);
         let (token, other) = (lines.value(first, "token"), lines.value(second, "token"));
         for line in [lines.all("settle", |fields| fields["token"] == other), vec![second]].concat() {
             lines.set(line, "token", token.clone());
         }
     }),
-    calm("a lease is granted while another consumer holds the job", &[I8], |lines| {
+    calm("a lease is granted while another consumer holds the job", &[OneLease], |lines| {
         let [first, second] = [0, 1].map(|place| lines.of("lease", &lines.job("expired"))[place]);
         let t = lines.number(first, "t") + 200_000;
         lines.set(second, "t", t);
     }),
-    calm("a renewal does not count", &[I8, I15], |lines| {
+    calm("a renewal does not count", &[OneLease, StaleReceipts], |lines| {
         let job = lines.job("renewed");
         let lease = lines.of("lease", &job)[0];
         let again = lines.copy(lease);
@@ -48,50 +48,52 @@ pub(super) const MUTATIONS: &[Mutation] = &[
             lines.set(again, field, value);
         }
     }),
-    calm("two calls for one move: a job is in two states", &[I9], |lines| {
+    calm("two calls for one move: a job is in two states", &[OneState], |lines| {
         lines.set(lines.of("state", &lines.job("observed"))[0], "places", 2);
     }),
-    calm("two calls for one move: a job is in no state", &[I9], |lines| {
+    calm("two calls for one move: a job is in no state", &[OneState], |lines| {
         lines.set(lines.of("state", &lines.job("observed"))[0], "places", 0);
     }),
-    calm("a done job is delayed again", &[I9], |lines| {
+    calm("a done job is delayed again", &[OneState], |lines| {
         let job = lines.job("observed");
         let done = lines.number(lines.of("state", &job)[1], "t");
         lines.add("state", &json!({ "t": done + 900, "asked": done + 500, "job": job, "state": "delayed" }));
     }),
-    calm("a done job is cancelled", &[I9], |lines| {
+    calm("a done job is cancelled", &[OneState], |lines| {
         let job = lines.job("observed");
-        lines
-            .add("edge", &json!({ "t": 9, "job": job, "edge": "cancel", "from": "done", "to": "cancelled" }));
+        lines.add(
+            "transition",
+            &json!({ "t": 9, "job": job, "transition": "cancel", "from": "done", "to": "cancelled" }),
+        );
     }),
-    calm("a job is completed twice", &[I9], |lines| {
+    calm("a job is completed twice", &[OneState], |lines| {
         let job = lines.job("observed");
-        lines.copy(lines.of("edge", &job)[3]);
+        lines.copy(lines.of("transition", &job)[3]);
     }),
-    calm("a job is promoted before it is in any state", &[I9], |lines| {
+    calm("a job is promoted before it is in any state", &[OneState], |lines| {
         let job = lines.job("observed");
-        lines.set(lines.of("edge", &job)[1], "from", "nothing");
+        lines.set(lines.of("transition", &job)[1], "from", "nothing");
     }),
-    calm("a stale receipt finishes a job", &[I15], |lines| {
+    calm("a stale receipt finishes a job", &[StaleReceipts], |lines| {
         let job = lines.job("expired");
         let stale = lines.value(lines.of("lease", &job)[0], "token");
         let refused = lines.answer(lines.all("settle", |fields| fields["token"] == stale)[0]);
         accept(lines, refused);
     }),
-    calm("a receipt that nobody was given finishes a job", &[I15], |lines| {
+    calm("a receipt that nobody was given finishes a job", &[StaleReceipts], |lines| {
         settle(lines, "forged", "finish", 50_000_000);
     }),
-    calm("a finished job is retried by the same receipt", &[I15], |lines| {
+    calm("a finished job is retried by the same receipt", &[StaleReceipts], |lines| {
         let lease = lines.of("lease", &lines.job("pulled"))[0];
         let (token, t) = (lines.value(lease, "token"), lines.number(lease, "t"));
         settle(lines, token.as_str().expect("a text"), "retry", t + 500_000);
     }),
-    calm("a finished job's lease is renewed", &[I15], |lines| {
+    calm("a finished job's lease is renewed", &[StaleReceipts], |lines| {
         let lease = lines.of("lease", &lines.job("pulled"))[0];
         let (token, t) = (lines.value(lease, "token"), lines.number(lease, "t"));
         settle(lines, token.as_str().expect("a text"), "renew", t + 500_000);
     }),
-    calm("a lease that ran out is not returned", &[I17], |lines| {
+    calm("a lease that ran out is not returned", &[Liveness], |lines| {
         let job = lines.job("expired");
         let leases = lines.of("lease", &job);
         let (token, deadline) = (lines.value(leases[1], "token"), lines.number(leases[0], "deadline"));

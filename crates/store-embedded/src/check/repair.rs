@@ -1,0 +1,164 @@
+//! The findings of a check and their repairs, which the writer applies. A repair corrects counts, and
+//! restores the entries of indexes, the topics of the schedule, and the turns of lanes.
+
+use ringback_core::contract::{Check, Finding, Repair};
+use ringback_core::state::State;
+
+use crate::error::Result;
+use crate::tables::{LaneCounts, QueueEnd, Record, Stage, Sums};
+use crate::txn::Txn;
+use crate::txn::transitions::To;
+
+/// The most repairs after one walk. If there are more, another walk follows.
+const MAX_FIXES: usize = 10_000;
+
+/// What a walk finds: findings to report, and findings to repair.
+pub(crate) struct Findings {
+    pub(crate) repair: Repair,
+    pub(crate) check: Check,
+    pub(crate) fixes: Vec<Fix>,
+}
+
+impl Findings {
+    /// Adds a finding: to the repairs, if these are wanted and there is an action for it, else to the
+    /// report.
+    pub(crate) fn add(&mut self, finding: Finding, action: Option<Action>) {
+        match action {
+            Some(action) if self.repair == Repair::Yes => {
+                if self.fixes.len() < MAX_FIXES {
+                    self.fixes.push(Fix { finding, action });
+                }
+            }
+            _ => self.check.find(finding),
+        }
+    }
+}
+
+/// A finding, and how to repair it.
+pub(crate) struct Fix {
+    pub(crate) finding: Finding,
+    pub(crate) action: Action,
+}
+
+/// One repair. Counts are corrected by a difference, which stays right however much moves meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// Restores the links of a job, by its number.
+    RelinkJob(u64),
+    /// Restores a job in the index of tags, by its number.
+    RelinkTags(u64),
+    /// Puts a topic into the schedule.
+    RelinkTopic(Box<str>),
+    /// Gives a lane its turn.
+    RelinkLane(Box<str>),
+    /// Puts a schedule among the times.
+    RelinkSchedule(Box<str>),
+    /// Corrects the counts of states, and then those of accepted and missing jobs.
+    ShiftLedger(Vec<(State, i64)>),
+    ShiftTombstones(i64),
+    ShiftLane(Box<str>, LaneCounts),
+    ShiftTopic(Box<str>, i64),
+    /// Corrects the sums of a shard, or of a tenant in it.
+    ShiftSums(Box<str>, Sums),
+    RegisterTopic(Box<str>),
+}
+
+impl Action {
+    /// Returns whether there was something to repair.
+    pub(crate) fn apply(&self, txn: &mut Txn<'_>) -> Result<bool> {
+        let shard = txn.shard();
+        match self {
+            Self::RelinkJob(number) => return txn.relink(*number),
+            Self::RelinkTags(number) => return txn.relink_tags(*number),
+            Self::RelinkTopic(topic) => return txn.relink_topic(topic),
+            Self::RelinkLane(lane) => return txn.relink_lane(lane),
+            Self::RelinkSchedule(name) => {
+                let next = txn.tables.schedules.relink(name)?;
+                next.iter().for_each(|_| txn.wake_at(txn.now()));
+                return Ok(next.is_some());
+            }
+            Self::ShiftLedger(counts) => {
+                counts.iter().for_each(|(state, by)| txn.row.ledger.shift(*state, *by));
+                txn.row.ledger.balance();
+            }
+            Self::ShiftTombstones(by) => {
+                txn.row.tombstones = txn.row.tombstones.saturating_add_signed(*by);
+            }
+            Self::ShiftLane(lane, by) => txn.tables.counts.shift_lane(shard, lane, *by)?,
+            Self::ShiftTopic(topic, by) => txn.tables.counts.shift_topic(shard, topic, *by)?,
+            Self::ShiftSums(name, by) => txn.tables.counts.shift_sums(shard, name, *by)?,
+            Self::RegisterTopic(topic) => txn.tables.due.register(shard, topic)?,
+        }
+        Ok(true)
+    }
+}
+
+impl Txn<'_> {
+    /// Restores the missing links of a job. Returns whether any was missing.
+    fn relink(&mut self, number: u64) -> Result<bool> {
+        let Some(mut record) = self.tables.records.get(number)? else { return Ok(false) };
+        let was_missing = self.tables.records.relink(&record)?;
+        if self.tables.is_indexed(&record)? {
+            return Ok(was_missing);
+        }
+        let shard = self.shard();
+        match record.stage {
+            Stage::Delayed => {
+                self.tables.due.add(shard, &record.topic, record.due, number)?;
+                self.wake_at(record.due);
+            }
+            Stage::Ready { position } => self.relink_ready(&mut record, position)?,
+            Stage::Reserved { deadline, put_off, .. } => {
+                self.tables.leases.add(shard, deadline + put_off, number)?;
+                self.wake_at(deadline + put_off);
+            }
+            Stage::Dead { since, .. } => {
+                self.tables.dead.add(shard, since, number)?;
+                self.wake_at(since);
+            }
+            Stage::Done { at } | Stage::Cancelled { at, .. } => {
+                self.tables.tombstones.add(shard, at, number)?;
+                self.wake_at(at);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Restores a job in the index of tags. Returns whether any of its tags was missing.
+    fn relink_tags(&mut self, number: u64) -> Result<bool> {
+        let Some(record) = self.tables.records.get(number)? else { return Ok(false) };
+        let (_, missing) = self.tables.tagged.count(&record)?;
+        self.tables.tagged.add(&record)?;
+        Ok(missing > 0)
+    }
+
+    /// Puts a ready job back at its position, or behind the others where another job has that.
+    fn relink_ready(&mut self, record: &mut Record, position: i64) -> Result<()> {
+        let (shard, lane) = (self.shard(), record.lane().name());
+        if self.tables.ready.at(shard, &lane, position)?.is_none() {
+            self.tables.ready.fill(shard, &lane, position, record.number)?;
+        } else {
+            self.row.ledger.leave(State::Ready);
+            self.tables.counts.note(shard, record, State::Ready, -1)?;
+            self.link(record, To::Ready(QueueEnd::Back))?;
+            self.tables.records.put(record)?;
+        }
+        self.relink_lane(&lane).map(drop)
+    }
+
+    /// Puts a topic with delayed jobs into the schedule. Returns whether it has any.
+    fn relink_topic(&mut self, topic: &str) -> Result<bool> {
+        let first = self.tables.due.relink(self.shard(), topic)?;
+        first.into_iter().for_each(|first| self.wake_at(first));
+        Ok(first.is_some())
+    }
+
+    /// Gives a lane with ready jobs its turn. Returns whether it has any.
+    fn relink_lane(&mut self, lane: &str) -> Result<bool> {
+        if self.tables.ready.is_empty(self.shard(), lane)? {
+            return Ok(false);
+        }
+        self.give_turn(lane)?;
+        Ok(true)
+    }
+}

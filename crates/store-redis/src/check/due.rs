@@ -1,0 +1,53 @@
+//! Due times that lead to no delayed job. No edge leaves one behind; half an edge can, if the server was killed in the
+//! middle of a write and has replayed the half. A promote counts each as a job, so a repair removes them before it
+//! counts. They are not findings: until they are due they do no harm, and a check counts them as stale.
+
+use ringback_core::contract::StoreError;
+
+use super::Walk;
+use super::calls::Scan;
+
+impl Walk<'_> {
+    /// Removes such due times. What changes meanwhile is judged in the call that removes it.
+    pub(super) async fn remove_due(&self) -> Result<(), StoreError> {
+        let removed = self.remove_near().await? + self.remove_far().await?;
+        if removed > 0 {
+            tracing::info!(
+                shard = self.shard.number(),
+                removed,
+                "removed due times that led to no delayed job"
+            );
+        }
+        Ok(())
+    }
+
+    async fn remove_near(&self) -> Result<u64, StoreError> {
+        let (mut scan, mut removed) = (Scan::start(), 0);
+        while !scan.is_over {
+            for lane in self.calls.index_page(&mut scan).await? {
+                let mut entries = Scan::start();
+                while !entries.is_over {
+                    removed += self.calls.remove_due(&lane, &mut entries).await?;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn remove_far(&self) -> Result<u64, StoreError> {
+        let (mut scan, mut removed) = (Scan::start(), 0);
+        while !scan.is_over {
+            for slot in self.calls.slots_page(&mut scan).await? {
+                let mut skip = 0;
+                loop {
+                    let (read, gone) = self.calls.remove_far_due(&slot, skip).await?;
+                    if read == 0 {
+                        break;
+                    }
+                    (skip, removed) = (skip + read, removed + gone);
+                }
+            }
+        }
+        Ok(removed)
+    }
+}

@@ -1,0 +1,69 @@
+//! Asks scripts for the edges that they take while these are logged, and logs them. Otherwise calls and
+//! answers are the same as without a log.
+
+use redis::Value;
+use ringback_core::contract::{LoggedTransition, StoreError, transition_log};
+use ringback_core::job::{JobKey, Topic};
+use ringback_core::state::State;
+
+use super::reply::{self, take};
+use super::script::{Returns, Script};
+
+/// Whether a call of the script has to return its edges.
+pub(crate) fn wanted(script: &Script) -> Returns {
+    if transition_log::is_on() && script.takes_edges() { Returns::WithEdges } else { Returns::Plain }
+}
+
+/// The script's own answer. Logs the edges that came with it.
+pub(crate) fn answer(answer: Value, returns: Returns) -> Result<Value, StoreError> {
+    match returns {
+        Returns::Plain => Ok(answer),
+        Returns::WithEdges => {
+            let Ok([answer, edges]) = <[Value; 2]>::try_from(take::list(answer)?) else {
+                return Err(StoreError::Unreadable("an answer with edges"));
+            };
+            log(edges);
+            Ok(answer)
+        }
+    }
+}
+
+/// Name, states before and after, topic, id and reason.
+type Packed = (String, i64, i64, String, String, String);
+
+/// Logs the edges that can be read. The others are skipped: the call itself has succeeded.
+fn log(edges: Value) {
+    match reply::read::<Vec<Packed>>(edges, "edges") {
+        Ok(edges) => transition_log::write(&edges.into_iter().filter_map(unpack).collect::<Vec<_>>()),
+        Err(error) => tracing::debug!(%error, "edges that were taken cannot be logged"),
+    }
+}
+
+fn unpack((name, from, to, topic, id, reason): Packed) -> Option<LoggedTransition> {
+    let state = |code| if code == 0 { None } else { reply::state(code).ok() };
+    let (from, to): (Option<State>, Option<State>) = (state(from), state(to));
+    let key = JobKey { topic: Topic::from_stored(&topic)?, id: id.parse().ok()? };
+    let reason = Some(reason).filter(|reason| !reason.is_empty()).map(Into::into);
+    Some(LoggedTransition { key, name: name.parse().ok()?, from, to, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::contract::TransitionName;
+
+    use super::*;
+
+    #[test]
+    fn an_edge_is_read_with_its_states_and_its_reason() {
+        let packed = |name: &str, to, reason: &str| {
+            (name.to_owned(), 3, to, "pay".to_owned(), "order-1".to_owned(), reason.to_owned())
+        };
+        let edge = unpack(packed("bury", 5, "gone")).unwrap();
+        assert_eq!((edge.name, edge.key.to_string().as_str()), (TransitionName::Bury, "pay/order-1"));
+        assert_eq!((edge.from, edge.to), (Some(State::Reserved), Some(State::Dead)));
+        assert_eq!(edge.reason.as_deref(), Some("gone"));
+        let edge = unpack(packed("evict", 0, "")).unwrap();
+        assert_eq!((edge.to, edge.reason), (None, None));
+        assert_eq!(unpack(packed("dance", 5, "")), None);
+    }
+}

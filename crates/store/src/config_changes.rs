@@ -1,0 +1,258 @@
+//! Calls that change and read the entries of the shared configuration: policies of topics, keys of callers, quotas of tenants,
+//! credentials. Each change notifies every [`SharedConfig`](crate::SharedConfig).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use ringback_core::access::{AccessKey, KeyId, MAX_KEYS, MAX_QUOTAS, Quota, QuotaOf};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{ConfigEntry, PolicyPut, PolicyVersion, StoreError};
+use ringback_core::credential::{Credential, CredentialKey, MAX_CREDENTIALS};
+use ringback_core::job::{TenantScope, Topic};
+use ringback_core::policy::{MAX_POLICIES, Metrics, Policies, Policy};
+use ringback_core::wire::parse_policy;
+use serde::Serialize;
+
+use crate::backend::{Store, dispatch};
+use crate::config_entries::{
+    Credentials, Entries, Quotas, name_of_credential, name_of_key, name_of_quota, sorted,
+};
+
+/// How often a change of an entry is tried, if others change the stored entry meanwhile.
+const MAX_TRIES: usize = 8;
+
+impl Store {
+    /// Puts the policy of a topic in place of any other, and notifies every [`SharedConfig`](crate::SharedConfig).
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn put_policy(&self, topic: &Topic, policy: &Policy) -> Result<PolicyPut, StoreError> {
+        let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(policy.clone()));
+        let Ok((_, put)) = self.replace_policy(topic, make).await?;
+        Ok(put)
+    }
+
+    /// Replaces the stored policy of a topic by the one that `make` makes of it. If the stored policy
+    /// changes meanwhile, `make` is called again. After some tries the result is [`PolicyPut::Outdated`].
+    /// Returns the policy that was put, or the error of `make`.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn change_policy<E>(
+        &self,
+        topic: &Topic,
+        mut make: impl FnMut(Option<&Policy>) -> Result<Policy, E>,
+    ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
+        let make = |stored: Option<&str>| Ok(make(stored.map(parse_stored).transpose()?.as_ref()));
+        self.replace_policy(topic, make).await
+    }
+
+    /// [`Store::change_policy`] of the text that is stored.
+    async fn replace_policy<E>(
+        &self,
+        topic: &Topic,
+        make: impl FnMut(Option<&str>) -> Result<Result<Policy, E>, StoreError>,
+    ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
+        let write = |policy: &Policy| (policy.written().to_owned(), policy.metrics);
+        self.replace_entry(topic.as_str(), MAX_POLICIES, make, write).await
+    }
+
+    /// Replaces the text of an entry by what `write` makes of the result of `make`, again and again while others change
+    /// it meanwhile. Nothing is put with more than `limit` entries.
+    async fn replace_entry<T, E>(
+        &self,
+        name: &str,
+        limit: usize,
+        mut make: impl FnMut(Option<&str>) -> Result<Result<T, E>, StoreError>,
+        write: impl Fn(&T) -> (String, Metrics),
+    ) -> Result<Result<(T, PolicyPut), E>, StoreError> {
+        let mut tries = 0;
+        loop {
+            let stored = dispatch!(self.entry(name))?;
+            let made = match make(stored.as_deref())? {
+                Ok(made) => made,
+                Err(error) => return Ok(Err(error)),
+            };
+            let (written, metrics) = write(&made);
+            let entry = ConfigEntry { name, written: &written, metrics, limit };
+            let put = dispatch!(self.put_entry(entry, stored.as_deref()))?;
+            tries += 1;
+            if put != PolicyPut::Outdated || tries == MAX_TRIES {
+                return Ok(Ok((made, put)));
+            }
+        }
+    }
+
+    /// The policy of a topic.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn policy(&self, topic: &Topic) -> Result<Option<Policy>, StoreError> {
+        dispatch!(self.entry(topic.as_str()))?.as_deref().map(parse_stored).transpose()
+    }
+
+    /// Deletes the policy of a topic; `None` if it had none.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+        dispatch!(self.delete_entry(topic.as_str()))
+    }
+
+    /// All policies, and a version that they have at least; `None` if the version is still `known`, which
+    /// takes only one small read.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn policies(
+        &self,
+        known: Option<PolicyVersion>,
+    ) -> Result<Option<(PolicyVersion, Policies)>, StoreError> {
+        Ok(self.read_entries(known).await?.map(|(version, entries)| (version, entries.policies)))
+    }
+
+    /// All policies of a scope, for a copy that leaves nothing out.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; unreadable if one of these policies is.
+    pub async fn all_policies(&self, scope: &TenantScope) -> Result<Policies, StoreError> {
+        let Some((_, Entries { policies, unreadable, .. })) = self.read_entries(None).await? else {
+            return Ok(Policies::default());
+        };
+        if unreadable.iter().any(|topic| scope.has(topic)) {
+            return Err(StoreError::Unreadable("the policy of a topic"));
+        }
+        Ok(policies.into_iter().filter(|(topic, _)| scope.has(topic)).collect())
+    }
+
+    /// Adds a key, and notifies every [`SharedConfig`](crate::SharedConfig). Returns the version with it.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn add_key(&self, key: &AccessKey) -> Result<PolicyPut, StoreError> {
+        self.put_key(key, None).await
+    }
+
+    /// Notes that a key was used. Nothing changes if it was changed or deleted meanwhile.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn note_key_use(&self, key: &AccessKey, at: Timestamp) -> Result<(), StoreError> {
+        let used = AccessKey { last_used: Some(at), ..key.clone() };
+        self.put_key(&used, Some(&written(key))).await.map(drop)
+    }
+
+    async fn put_key(&self, key: &AccessKey, replaced: Option<&str>) -> Result<PolicyPut, StoreError> {
+        let (name, written) = (name_of_key(&key.id), written(key));
+        let limit = MAX_POLICIES + MAX_KEYS;
+        let entry = ConfigEntry { name: &name, written: &written, metrics: Metrics::Together, limit };
+        dispatch!(self.put_entry(entry, replaced))
+    }
+
+    /// Deletes a key; `None` if there is none with this id.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn delete_key(&self, id: &KeyId) -> Result<Option<PolicyVersion>, StoreError> {
+        dispatch!(self.delete_entry(&name_of_key(id)))
+    }
+
+    /// All keys, in no particular order.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn access_keys(&self) -> Result<Vec<Arc<AccessKey>>, StoreError> {
+        let entries = self.read_entries(None).await?;
+        Ok(entries.map(|(_, entries)| entries.keys.into_values().collect()).unwrap_or_default())
+    }
+
+    /// Sets a quota in place of any other, and notifies every [`SharedConfig`](crate::SharedConfig).
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn put_quota(&self, of: &QuotaOf, quota: Quota) -> Result<PolicyPut, StoreError> {
+        let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS;
+        let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(quota));
+        let write = |quota: &Quota| (written(quota), Metrics::Together);
+        let Ok((_, put)) = self.replace_entry(&name_of_quota(of), limit, make, write).await?;
+        Ok(put)
+    }
+
+    /// Deletes a quota; `None` if there is none.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn delete_quota(&self, of: &QuotaOf) -> Result<Option<PolicyVersion>, StoreError> {
+        dispatch!(self.delete_entry(&name_of_quota(of)))
+    }
+
+    /// All quotas.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn quotas(&self) -> Result<Quotas, StoreError> {
+        let entries = self.read_entries(None).await?;
+        Ok(entries.map(|(_, entries)| entries.quotas).unwrap_or_default())
+    }
+
+    /// Replaces the stored credential by the one that `make` makes of it, and notifies every
+    /// [`SharedConfig`](crate::SharedConfig). If it changes meanwhile, `make` is called again. After some tries the result is
+    /// [`PolicyPut::Outdated`]. Returns the credential that was put, or the error of `make`. One that cannot be read counts
+    /// as none.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn change_credential<E>(
+        &self,
+        key: &CredentialKey,
+        make: impl Fn(Option<Credential>) -> Result<Credential, E>,
+    ) -> Result<Result<(Credential, PolicyPut), E>, StoreError> {
+        let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS + MAX_CREDENTIALS;
+        let make = |stored: Option<&str>| Ok(make(stored.and_then(|text| serde_json::from_str(text).ok())));
+        let write = |credential: &Credential| (written(credential), Metrics::Together);
+        self.replace_entry(&name_of_credential(key), limit, make, write).await
+    }
+
+    /// A credential. One that cannot be read counts as none.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn credential(&self, key: &CredentialKey) -> Result<Option<Credential>, StoreError> {
+        let stored = dispatch!(self.entry(&name_of_credential(key)))?;
+        Ok(stored.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    /// Deletes a credential; `None` if there is none.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn delete_credential(&self, key: &CredentialKey) -> Result<Option<PolicyVersion>, StoreError> {
+        dispatch!(self.delete_entry(&name_of_credential(key)))
+    }
+
+    /// All credentials.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn credentials(&self) -> Result<Credentials, StoreError> {
+        let entries = self.read_entries(None).await?;
+        Ok(entries.map(|(_, entries)| entries.credentials).unwrap_or_default())
+    }
+
+    /// All entries of the shared configuration.
+    pub(crate) async fn read_entries(
+        &self,
+        known: Option<PolicyVersion>,
+    ) -> Result<Option<(PolicyVersion, Entries)>, StoreError> {
+        Ok(dispatch!(self.policies(known))?.map(|(version, rows)| (version, sorted(rows))))
+    }
+}
+
+/// The JSON of a key, a quota or a credential.
+fn written(entry: &impl Serialize) -> String {
+    serde_json::to_string(entry).expect("plain data always serialises")
+}
+
+fn parse_stored(written: &str) -> Result<Policy, StoreError> {
+    parse_policy(written.as_bytes()).map_err(|_| StoreError::Unreadable("a policy"))
+}

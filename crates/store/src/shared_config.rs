@@ -1,0 +1,257 @@
+//! The shared configuration: this process's copy of all policies of topics, with the keys of callers, the quotas of tenants
+//! and credentials. It is read again when a change is announced, and every few seconds in case an announcement was lost.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use rand::rngs::StdRng;
+use ringback_core::access::{Quota, QuotaOf};
+use ringback_core::contract::PolicyVersion;
+use ringback_core::credential::{Credential, CredentialKey};
+use ringback_core::job::{Tenant, Topic};
+use ringback_core::policy::{Policies, Policy};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::backend::Store;
+use crate::config_entries::{AccessKeys, Credentials, Entries, Quotas};
+
+/// How often the version is checked without an announcement.
+const FLOOR: Duration = Duration::from_secs(5);
+/// The shortest pause between two readings. Changes in between are read together.
+const MIN_PAUSE: Duration = Duration::from_millis(5);
+/// The longest pause between two readings. A pause is four times as long as the reading before it.
+const MAX_PAUSE: Duration = Duration::from_millis(250);
+/// When to try again if the first reading fails.
+const FIRST_RETRY: Duration = Duration::from_millis(25);
+/// When to try again if a later reading fails.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// All topic policies as this process knows them. Cheap to clone; all clones share the same copy.
+#[derive(Clone, Debug)]
+pub struct SharedConfig(Arc<watch::Sender<Option<ConfigSnapshot>>>);
+
+#[derive(Clone, Debug)]
+struct ConfigSnapshot {
+    version: PolicyVersion,
+    policies: Arc<Policies>,
+    /// Topics that have a policy which cannot be read.
+    unreadable: HashSet<Topic>,
+    keys: Arc<AccessKeys>,
+    quotas: Arc<Quotas>,
+    credentials: Arc<Credentials>,
+    /// Whether any policy says which attempts are logged.
+    is_any_logging: bool,
+}
+
+impl ConfigSnapshot {
+    fn new(
+        version: PolicyVersion,
+        Entries { policies, unreadable, keys, quotas, credentials }: Entries,
+    ) -> Self {
+        let is_any_logging = policies.values().any(|policy| policy.attempts.is_some());
+        let (policies, keys, quotas) = (Arc::new(policies), Arc::new(keys), Arc::new(quotas));
+        let credentials = Arc::new(credentials);
+        Self { version, policies, unreadable, keys, quotas, credentials, is_any_logging }
+    }
+}
+
+impl Default for SharedConfig {
+    /// A shared that is not loaded yet.
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+/// The readings of a [`SharedConfig`], from some moment on.
+#[derive(Debug)]
+pub struct ConfigReadings(watch::Receiver<Option<ConfigSnapshot>>);
+
+impl ConfigReadings {
+    /// Waits until the shared configuration has been read again. Safe to cancel.
+    pub async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            // Nobody has the shared configuration any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The policies are not loaded yet, so the policy of a topic is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the policies of the topics are not known yet")]
+pub struct PoliciesUnknown;
+
+impl SharedConfig {
+    #[cfg(test)]
+    pub(crate) fn of(policies: Policies) -> Self {
+        let entries = Entries { policies, ..Entries::default() };
+        Self(Arc::new(watch::Sender::new(Some(ConfigSnapshot::new(PolicyVersion(1), entries)))))
+    }
+
+    /// All policies.
+    ///
+    /// # Errors
+    /// Before they were loaded.
+    pub fn all(&self) -> Result<Arc<Policies>, PoliciesUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.policies)).ok_or(PoliciesUnknown)
+    }
+
+    /// The policy of a topic.
+    ///
+    /// # Errors
+    /// Before the policies were loaded.
+    pub fn get(&self, topic: &Topic) -> Result<Option<Arc<Policy>>, PoliciesUnknown> {
+        match &*self.0.borrow() {
+            // Most installations have none.
+            Some(known) if known.policies.is_empty() => Ok(None),
+            Some(known) => Ok(known.policies.get(topic).cloned()),
+            None => Err(PoliciesUnknown),
+        }
+    }
+
+    /// The keys of callers.
+    ///
+    /// # Errors
+    /// Before they were loaded, with the policies.
+    pub fn keys(&self) -> Result<Arc<AccessKeys>, PoliciesUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.keys)).ok_or(PoliciesUnknown)
+    }
+
+    /// The quotas of tenants.
+    ///
+    /// # Errors
+    /// Before they were loaded, with the policies.
+    pub fn quotas(&self) -> Result<Arc<Quotas>, PoliciesUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.quotas)).ok_or(PoliciesUnknown)
+    }
+
+    /// The credentials that policies refer to.
+    ///
+    /// # Errors
+    /// Before they were loaded, with the policies.
+    pub fn credentials(&self) -> Result<Arc<Credentials>, PoliciesUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.credentials)).ok_or(PoliciesUnknown)
+    }
+
+    /// A credential; `None` without it, or before they were loaded.
+    pub fn credential(&self, key: &CredentialKey) -> Option<Arc<Credential>> {
+        self.0.borrow().as_ref()?.credentials.get(key).cloned()
+    }
+
+    /// The quota of a tenant: its own, or that of all that have none.
+    ///
+    /// # Errors
+    /// Before they were loaded, with the policies.
+    pub fn quota(&self, tenant: &Tenant) -> Result<Option<Quota>, PoliciesUnknown> {
+        let known = self.0.borrow();
+        let quotas = &known.as_ref().ok_or(PoliciesUnknown)?.quotas;
+        if quotas.is_empty() {
+            return Ok(None);
+        }
+        let own = quotas.get(&QuotaOf::Tenant(tenant.clone()));
+        Ok(own.or_else(|| quotas.get(&QuotaOf::Others)).copied())
+    }
+
+    /// Whether a topic has a policy that cannot be read. What it says, such as who signs, is then not known.
+    pub fn is_unreadable(&self, topic: &Topic) -> bool {
+        self.0.borrow().as_ref().is_some_and(|known| known.unreadable.contains(topic))
+    }
+
+    /// Whether any loaded policy says which attempts are logged.
+    pub fn is_any_logging(&self) -> bool {
+        self.0.borrow().as_ref().is_some_and(|known| known.is_any_logging)
+    }
+
+    /// Waits until the policies are loaded.
+    pub async fn known(&self) {
+        // It cannot fail: the sender is held here.
+        self.0.subscribe().wait_for(Option::is_some).await.ok();
+    }
+
+    /// Waits until this version, or a later one, is loaded.
+    pub async fn reached(&self, version: PolicyVersion) {
+        let reached =
+            |known: &Option<ConfigSnapshot>| known.as_ref().is_some_and(|known| known.version >= version);
+        self.0.subscribe().wait_for(reached).await.ok();
+    }
+
+    /// The readings of the shared configuration from now on.
+    pub fn readings(&self) -> ConfigReadings {
+        ConfigReadings(self.0.subscribe())
+    }
+
+    /// Keeps the policies up to date, for ever. Calls `known` after they were loaded for the first time.
+    /// `rng` is that of [`Store::policy_changes`].
+    pub async fn keep(self, store: Store, rng: StdRng, known: impl FnOnce() + Send) {
+        let (mut changes, mut version, mut known) = (store.policy_changes(rng), None, Some(known));
+        let mut look_at = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                () = changes.next() => {}
+                () = sleep_until(look_at) => {}
+            }
+            // One reading covers all announcements that have arrived.
+            while changes.next().now_or_never().is_some() {}
+            let started = Instant::now();
+            let wait = self.read(&store, &mut version).await;
+            look_at = Instant::now() + wait;
+            if version.is_some() {
+                known.take().into_iter().for_each(|known| known());
+                sleep((4 * started.elapsed()).clamp(MIN_PAUSE, MAX_PAUSE)).await;
+            }
+        }
+    }
+
+    /// Reads the policies if they have changed. Returns the time until the next check.
+    async fn read(&self, store: &Store, known: &mut Option<PolicyVersion>) -> Duration {
+        match store.read_entries(*known).await {
+            Ok(None) => FLOOR,
+            Ok(Some((version, entries))) => {
+                let (topics, keys) = (entries.policies.len(), entries.keys.len());
+                tracing::debug!(
+                    topics,
+                    keys,
+                    "read the policies of the topics, the keys of callers, the quotas of tenants and the credentials"
+                );
+                *known = Some(version);
+                self.0.send_replace(Some(ConfigSnapshot::new(version, entries)));
+                FLOOR
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the policies of the topics cannot be read; trying again");
+                // The process cannot work before the first reading. Later the last one counts.
+                if known.is_none() { FIRST_RETRY } else { RETRY }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::wire::parse_policy;
+
+    use super::*;
+
+    #[test]
+    fn the_shared_configuration_knows_which_topics_have_a_policy_that_cannot_be_read() {
+        let topic = |name: &str| name.parse::<Topic>().unwrap();
+        let unreadable = HashSet::from([topic("b")]);
+        let known = ConfigSnapshot::new(PolicyVersion(1), Entries { unreadable, ..Entries::default() });
+        let shared = SharedConfig(Arc::new(watch::Sender::new(Some(known))));
+        assert!(shared.is_unreadable(&topic("b")) && !shared.is_unreadable(&topic("a")));
+    }
+
+    #[test]
+    fn the_shared_configuration_knows_whether_any_topic_says_which_attempts_are_logged() {
+        assert!(!SharedConfig::default().is_any_logging());
+        for (written, is_any) in [(r#"{"timeout":"5s"}"#, false), (r#"{"attempts":"off"}"#, true)] {
+            let policy = parse_policy(written.as_bytes()).unwrap();
+            let shared = SharedConfig::of(Policies::from([("t".parse().unwrap(), policy.into())]));
+            assert_eq!(shared.is_any_logging(), is_any, "{written}");
+        }
+    }
+}

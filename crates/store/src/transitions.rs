@@ -1,0 +1,163 @@
+//! The transitions that move many jobs of a shard: submit, import, promote, recover, evict, reserve, renew and
+//! settle. And which carrier owns a shard. Pull jobs are in `pull`.
+
+use std::time::Duration;
+
+use ringback_core::contract::{
+    Cancelled, Epoch, Lateness, Lease, LiveCarriers, Pass, PassLimits, Recovered, Renewed, Reserve, Reserved,
+    SettleResult, Shard, StoreError, Submitted, Unsettled,
+};
+use ringback_core::job::{ImportJob, JobKey, NewJob};
+use ringback_core::outcome::Outcome;
+use tokio::time::Instant;
+
+use crate::backend::{Backend, Store, dispatch};
+
+impl Store {
+    /// submit: nothing → delayed, or ready if already due. All jobs must belong to the shard, at most
+    /// [`MAX_BATCH`](ringback_core::limits::MAX_BATCH) and about
+    /// [`MAX_BATCH_BYTES`](ringback_core::limits::MAX_BATCH_BYTES). Returns a result per job, in order.
+    /// Jobs with the same key are treated as if submitted one after the other.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]. No job is accepted, unless the error is [`StoreError::Away`], [`StoreError::Slow`] or
+    /// [`StoreError::Unreplicated`]: then repeating the call shows whether they were.
+    pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+        self.noting(shard, dispatch!(self.submit(shard, jobs)))
+    }
+
+    /// import: nothing → delayed, ready or dead, for jobs with a history. Otherwise like
+    /// [`Store::submit`]: a submit and an import of the same content count as repetitions of each other.
+    ///
+    /// # Errors
+    /// Those of [`Store::submit`].
+    pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
+        self.noting(shard, dispatch!(self.import(shard, jobs)))
+    }
+
+    /// cancel: delayed, ready, dead → cancelled. For a reserved job, it requests the cancel.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating the call shows whether it took effect.
+    pub async fn cancel(&self, key: &JobKey) -> Result<Cancelled, StoreError> {
+        dispatch!(self.cancel(self.shard_of(key), key))
+    }
+
+    /// A carrier's heartbeat: it counts as alive for `ttl`. Zero removes it.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.heartbeat(carrier, ttl).await,
+            Backend::Embedded(store) => store.heartbeat(carrier, ttl),
+        }
+    }
+
+    /// A carrier takes over a shard. The store fences the previous owner.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.claim(shard, carrier).await,
+            Backend::Embedded(store) => store.claim(shard).await,
+        }
+    }
+
+    /// A carrier gives up a shard, if it still owns it.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn release_shard(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.release_shard(shard, epoch).await,
+            Backend::Embedded(store) => store.release_shard(),
+        }
+    }
+
+    /// promote: delayed and due → ready, at most `limit` jobs. `floor` is the longest time that the carrier
+    /// will sleep.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        dispatch!(self.promote(shard, epoch, limits))
+    }
+
+    /// recover: jobs whose lease has run out, at most `limit` → ready; dead after
+    /// [`MAX_LOST`](ringback_core::limits::MAX_LOST) in a row; cancelled if that was requested. Expired pull
+    /// jobs are returned instead, for the caller to settle.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn recover(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limits: PassLimits,
+    ) -> Result<Recovered, StoreError> {
+        dispatch!(self.recover(shard, epoch, limits))
+    }
+
+    /// evict: dead jobs whose retention has ended, at most `limit` → gone.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        dispatch!(self.evict(shard, epoch, limits))
+    }
+
+    /// reserve: ready → reserved.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating with the same sequence returns the same leases.
+    pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
+        dispatch!(self.reserve(shard, ask))
+    }
+
+    /// renew: the lease lasts for `by` from now.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
+        let asked = Instant::now();
+        let Some(_deadline) = dispatch!(self.renew(&lease.grant().receipt, by, None))? else {
+            return Ok(Renewed::Stale);
+        };
+        lease.renewed(asked, by);
+        Ok(Renewed::Extended)
+    }
+
+    /// settle: the outcome of each lease, all of one shard. `lateness` is the lateness of deliveries since
+    /// the last settle of this shard. Returns a result per lease, in order.
+    ///
+    /// # Errors
+    /// Returns the leases; settling them again does no harm.
+    pub async fn settle(
+        &self,
+        shard: Shard,
+        items: Vec<(Lease, Outcome)>,
+        lateness: &Lateness,
+    ) -> Result<Vec<SettleResult>, Unsettled> {
+        let settled = dispatch!(self.settle(shard, &items, lateness));
+        settled.map_err(|error| Unsettled { error, items })
+    }
+
+    /// exchange: [`Store::settle`] and then [`Store::reserve`] of the same shard, in one call. The reserve
+    /// can return jobs that the settle released.
+    ///
+    /// # Errors
+    /// Returns the leases. Settling them again and reserving with the same sequence, together or one by
+    /// one, does no harm.
+    pub async fn exchange(
+        &self,
+        shard: Shard,
+        items: Vec<(Lease, Outcome)>,
+        lateness: &Lateness,
+        ask: &Reserve<'_>,
+    ) -> Result<(Vec<SettleResult>, Reserved), Unsettled> {
+        let exchanged = dispatch!(self.exchange(shard, &items, lateness, ask));
+        exchanged.map_err(|error| Unsettled { error, items })
+    }
+}

@@ -1,0 +1,29 @@
+//! Checks of a store at the end of a case: the ledger adds up, and the store's own check finds nothing.
+//!
+//! `redis_layout::check` checks the keys in Redis without the check of the product.
+
+use ringback_core::contract::{Repair, Stats};
+use ringback_store::Store;
+
+/// accepted = done + cancelled + purged + delayed + ready + reserved + dead + missing.
+pub(crate) fn ledger(stats: &Stats) {
+    let s = &stats.states;
+    let sum = s.done + s.cancelled + s.purged + s.delayed + s.ready + s.reserved + s.dead + s.missing;
+    assert_eq!(stats.accepted, sum, "the ledger does not add up: {stats:?}");
+}
+
+/// What the embedded store's own check finds.
+pub(crate) async fn tables(store: &Store) {
+    let check = store.check(Repair::No).await.expect("check");
+    assert!(check.findings.is_empty() && check.stale == 0, "{check:#?}");
+}
+
+/// Checks that the store's own check finds nothing and has looked at every job.
+pub(crate) async fn own(store: &Store) {
+    let check = store.check(Repair::No).await.expect("check");
+    assert!(check.is_clean() && check.findings.is_empty(), "{check:#?}");
+    let states = store.stats().await.expect("stats").states;
+    assert_eq!(check.missing, states.missing);
+    assert_eq!(check.checked, states.delayed + states.ready + states.reserved + states.dead);
+    assert_eq!((check.shards, check.compared), (check.shards, check.shards), "nothing moves here");
+}
