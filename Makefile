@@ -1,7 +1,7 @@
 # What is done with a checkout. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help up stack down demo test test-server figures chaos soak openapi-tools guard check bench advisories
+.PHONY: help up stack down demo test test-server figures chaos soak openapi-tools guard check docs bench advisories
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -57,6 +57,9 @@ guard: ## Run only the tests of what a job costs in calls, memory, allocations a
 
 check: ## Format, lints, rustdoc, shell and sample files, licences and bans
 	@.ci/check
+
+docs: ## Write docs/reference from the declarations of the code
+	RINGBACK_WRITE_DOCS=1 cargo test --quiet --locked --package e2e --test tree reference
 
 # What `make bench` builds; dev is enough to see that the benchmarks work.
 BENCH_PROFILE ?= dist

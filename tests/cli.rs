@@ -25,7 +25,6 @@ mod topics;
 mod up;
 mod watch;
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -254,56 +253,4 @@ async fn what_is_no_ringback_is_2() {
         run.code == Some(2) && run.err.contains("answered 404 Not Found, but it is not a Ringback API"),
         "{run:?}"
     );
-}
-
-const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy secret credential key quota archive history schedule reserve finish retry renew bury release \
-    purge bulk dead topics topic destinations pause resume stats forecast watch check audit-log list export import backup restore compact completions";
-/// What `ringback dead` has below it.
-const DEAD: [&str; 3] = ["list", "purge", "revive"];
-
-#[tokio::test]
-async fn the_document_names_every_command_and_flag() {
-    let text = include_str!("../docs/cli.md");
-    let (general, sections) = text.split_once("\n## ").expect("a section per command");
-    let names = |text: &str| -> BTreeSet<String> {
-        let is_flag = |c: char| c.is_ascii_lowercase() || c == '-';
-        let words = text.split(|c: char| !is_flag(c)).filter(|word| word.starts_with("--") && word.len() > 2);
-        words.map(str::to_owned).collect()
-    };
-    let documented_for_all = names(general);
-    for command in COMMANDS.split(' ') {
-        assert!(general.contains(&format!("[`{command}`](#{command})")), "{command} is not in the table");
-        let section =
-            sections.split("\n## ").find_map(|section| section.strip_prefix(&format!("{command}\n")));
-        let documented = names(section.unwrap_or_else(|| panic!("{command} has no section")));
-        let mut known = BTreeSet::new();
-        let parts: &[&str] = match command {
-            "dead" => &DEAD,
-            "bulk" => &["list", "get", "watch", "stop"],
-            "policy" => &["set", "get", "delete"],
-            "secret" => &["add", "list", "delete", "master-key"],
-            "key" => &["create", "list", "delete", "root"],
-            "archive" => &["status", "detach"],
-            "history" => &["list", "get", "replay", "erase"],
-            "credential" | "quota" => &["set", "list", "delete"],
-            "schedule" => &["set", "get", "list", "next", "run", "pause", "resume", "delete"],
-            _ => &[],
-        };
-        for part in [""].iter().chain(parts) {
-            let words: Vec<_> = ["help", command, part].into_iter().filter(|word| !word.is_empty()).collect();
-            let help = ringback("http://h", &words).await.out;
-            // The examples follow the flags.
-            known.extend(names(help.split("Examples:").next().unwrap_or_default()));
-        }
-        for flag in known.iter().filter(|flag| *flag != "--help" && !documented_for_all.contains(*flag)) {
-            assert!(documented.contains(flag), "{command} {flag} is not documented");
-        }
-        for flag in documented.difference(&documented_for_all) {
-            assert!(known.contains(flag), "{command} {flag} is documented and unknown");
-        }
-    }
-    let help = ringback("http://h", &["--help"]).await.out;
-    let commands =
-        help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 44, "the forty-three and help: {commands}");
 }

@@ -1,5 +1,5 @@
 -- The outbox of a feed: business transactions insert jobs here, and ringback-feed takes them out once they are committed.
--- Of the columns that a job may have (see docs/feeds.md) those that are never used can be left out, but for id; others can
+-- Of the columns that a job may have (see docs/operate/feeds.md) those that are never used can be left out, but for id; others can
 -- be added.
 create table ringback_outbox (
   seq bigint generated always as identity primary key,

@@ -35,7 +35,7 @@ async fn the_metrics_of_each_role_are_those_that_are_documented() {
         if text.contains("ringback_topic_jobs") { Ok(()) } else { Err(text) }
     })
     .await;
-    let documented = documented_metrics(include_str!("../../docs/operations.md"));
+    let documented = documented_metrics(include_str!("../../docs/reference/metrics.md"));
     for (role, process) in roles(&stack) {
         let text = process.metrics().await;
         let seen = names(&text);

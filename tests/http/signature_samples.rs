@@ -1,5 +1,6 @@
-//! The samples in `docs/verifying-signatures.md`: each accepts a callback that is signed and recent, and refuses every
-//! other one. A sample runs where its tool is installed. The sample in Rust is a doctest, so it only has to be there.
+//! The samples in `docs/guides/verify-signatures.md`: each accepts a callback that is signed and recent, and refuses
+//! every other one. The document has a function in each language; the test adds what reads a request and calls it. A
+//! sample runs where its tool is installed.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,7 +12,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use tempfile::TempDir;
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/verifying-signatures.md");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/verify-signatures.md");
 
 /// The vector of the official libraries.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -35,17 +36,78 @@ struct Case {
     is_valid: bool,
 }
 
-#[test]
-fn the_document_has_one_sample_in_each_language() {
-    for language in ["python", "js", "go", "java", "rust"] {
-        assert!(sample(language).lines().count() > 40, "{language}");
-    }
+/// Reads header lines, an empty line and the body from the standard input, and calls the function of the document.
+const PYTHON_MAIN: &str = r#"
+import os, sys
+
+head, _, body = sys.stdin.buffer.read().partition(b"\n\n")
+lines = [line.partition(":") for line in head.decode("latin-1").split("\n")]
+headers = {name.strip().lower(): value.strip() for name, _, value in lines}
+try:
+    verify(os.environ["WEBHOOK_SECRETS"].split(), headers, body, int(os.environ["WEBHOOK_NOW"]))
+except ValueError as error:
+    sys.exit(str(error))
+print("valid")
+"#;
+const NODE_MAIN: &str = r#"
+import { buffer } from "node:stream/consumers";
+
+const request = await buffer(process.stdin);
+const end = request.indexOf("\n\n");
+const headers = {};
+for (const line of request.toString("latin1", 0, end).split("\n")) {
+  const [name, ...value] = line.split(":");
+  headers[name.trim().toLowerCase()] = value.join(":").trim();
 }
+const secrets = process.env.WEBHOOK_SECRETS.split(" ").filter((secret) => secret !== "");
+try {
+  verify(secrets, headers, request.subarray(end + 2), Number(process.env.WEBHOOK_NOW));
+  console.log("valid");
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+}
+"#;
+const GO_HEAD: &str = r#"package main
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+"#;
+const GO_MAIN: &str = r#"
+func main() {
+	request, _ := io.ReadAll(os.Stdin)
+	head, body, _ := bytes.Cut(request, []byte("\n\n"))
+	headers := http.Header{}
+	for _, line := range strings.Split(string(head), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		headers.Set(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	now, _ := strconv.ParseInt(os.Getenv("WEBHOOK_NOW"), 10, 64)
+	if err := verify(strings.Fields(os.Getenv("WEBHOOK_SECRETS")), headers, body, time.Unix(now, 0)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("valid")
+}
+"#;
 
 #[test]
 fn the_sample_in_python_accepts_what_is_signed_and_nothing_else() {
     if is_installed("python3", "--version") {
-        let directory = directory_with("python", "verify.py");
+        let directory = directory_with("verify.py", &[&sample("python"), PYTHON_MAIN]);
         check(&directory, Path::new("python3"), &["verify.py"]);
     }
 }
@@ -53,30 +115,18 @@ fn the_sample_in_python_accepts_what_is_signed_and_nothing_else() {
 #[test]
 fn the_sample_for_node_accepts_what_is_signed_and_nothing_else() {
     if is_installed("node", "--version") {
-        let directory = directory_with("js", "verify.mjs");
+        let directory = directory_with("verify.mjs", &[&sample("js"), NODE_MAIN]);
         check(&directory, Path::new("node"), &["verify.mjs"]);
     }
 }
 
 #[test]
 fn the_sample_in_go_accepts_what_is_signed_and_nothing_else() {
+    let sample = sample("go");
     if is_installed("go", "version") {
-        let directory = directory_with("go", "verify.go");
+        let directory = directory_with("verify.go", &[GO_HEAD, &sample, GO_MAIN]);
         compile(&directory, "go", &["build", "-o", "verify", "verify.go"]);
         check(&directory, &directory.path().join("verify"), &[]);
-    }
-}
-
-#[test]
-fn the_sample_in_java_accepts_what_is_signed_and_nothing_else() {
-    if is_installed("java", "--version") {
-        let directory = directory_with("java", "VerifyCallback.java");
-        if is_installed("javac", "--version") {
-            compile(&directory, "javac", &["-Xlint:all", "-Werror", "VerifyCallback.java"]);
-            check(&directory, Path::new("java"), &["-cp", ".", "VerifyCallback"]);
-        } else {
-            check(&directory, Path::new("java"), &["VerifyCallback.java"]);
-        }
     }
 }
 
@@ -102,7 +152,6 @@ fn accepted() -> Vec<Case> {
 
 fn refused() -> Vec<Case> {
     let wrong = SIGNATURE.replace('g', "h");
-    let overlong = format!("{} {SIGNATURE}", vec![wrong; 10_000].join(" "));
     let of_v1a = SIGNATURE.replace("v1,", "v1a,");
     // What anybody can sign.
     let empty_key = "whsec_".to_owned();
@@ -121,7 +170,7 @@ fn refused() -> Vec<Case> {
         Case { signatures: None, ..invalid("no signature header") },
         Case { signatures: Some("v1,*not base64*".to_owned()), ..invalid("a signature that is not base64") },
         Case { signatures: Some(of_v1a), ..invalid("only a signature of another version") },
-        Case { signatures: Some(overlong), ..invalid("an overlong list of signatures") },
+        Case { signatures: Some(vec![wrong; 1_000].join(" ")), ..invalid("many wrong signatures") },
     ]
 }
 
@@ -173,9 +222,9 @@ fn sample(language: &str) -> String {
     format!("{sample}\n")
 }
 
-fn directory_with(language: &str, file: &str) -> TempDir {
+fn directory_with(file: &str, parts: &[&str]) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
-    fs::write(directory.path().join(file), sample(language)).expect("a file");
+    fs::write(directory.path().join(file), parts.concat()).expect("a file");
     directory
 }
 
@@ -216,8 +265,6 @@ fn run(directory: &TempDir, program: &Path, arguments: &[&str], case: &Case) -> 
         .current_dir(directory.path())
         .env("WEBHOOK_SECRETS", &case.secrets)
         .env("WEBHOOK_NOW", case.now.to_string())
-        // With it, Java prints a line more.
-        .env_remove("JAVA_TOOL_OPTIONS")
         .stdin(File::open(&request).expect("the request can be read"))
         .output()
         .expect("the sample starts")

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_norway::Value;
 
-use crate::docs::metrics_in;
 use crate::files::{read, root};
+use crate::reference;
 
 /// The alarms of the file with the rules, by name.
 fn alarms() -> BTreeMap<String, Value> {
@@ -25,7 +25,7 @@ fn parsed(file: &str) -> Value {
 
 #[test]
 fn every_alarm_is_on_metrics_of_the_code() {
-    let known = metrics_in(&read(&root().join("docs/operations.md")), '`');
+    let known = reference::metrics::names();
     for (name, rule) in alarms() {
         let named = metrics_of(rule["expr"].as_str().expect("an expression"), &known);
         assert!(!named.is_empty(), "{name} is on no metric");
@@ -36,14 +36,14 @@ fn every_alarm_is_on_metrics_of_the_code() {
 
 #[test]
 fn every_alarm_has_a_severity_a_summary_and_an_entry_that_says_what_to_do() {
-    let text = read(&root().join("docs/alarms.md"));
+    let text = read(&root().join("docs/operate/alarms.md"));
     let entries: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let alarms = alarms();
     assert_eq!(entries.iter().copied().collect::<BTreeSet<_>>(), alarms.keys().map(String::as_str).collect());
     for (name, rule) in &alarms {
         assert!(["page", "ticket"].contains(&rule["labels"]["severity"].as_str().expect("one")), "{name}");
         assert!(rule["annotations"]["summary"].is_string(), "{name} has no summary");
-        let runbook = format!("docs/alarms.md#{}", name.to_lowercase());
+        let runbook = format!("docs/operate/alarms.md#{}", name.to_lowercase());
         assert_eq!(rule["annotations"]["runbook"], runbook.as_str(), "{name}");
     }
     for entry in text.split("\n## ").skip(1) {

@@ -63,13 +63,25 @@ fn names_of_code_are_found_in_text_and_looked_up() {
 
 /// The words between backticks, and the variables anywhere, that look like names of code.
 fn names(text: &str) -> BTreeSet<String> {
-    let spans = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let spans: Vec<_> =
+        text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).flat_map(expanded).collect();
     let is_name_part = |c: char| c.is_alphanumeric() || "_-:/.".contains(c);
-    let words = spans.flat_map(|span| span.split(|c| !is_name_part(c)));
+    let words = spans.iter().flat_map(|span| span.split(|c| !is_name_part(c)));
     let words = words.map(|word| word.trim_end_matches(['.', ':', '/'])).filter(|word| looks_like_code(word));
     let is_variable_part = |c: char| c.is_ascii_uppercase() || c == '_';
     let variables = text.split(|c| !is_variable_part(c)).map(|word| word.trim_end_matches('_'));
     words.chain(variables.filter(|word| word.starts_with(PREFIX))).map(str::to_owned).collect()
+}
+
+/// A text with several files in braces, such as `a/{b,c}.rs`, once for each of them.
+fn expanded(span: &str) -> Vec<String> {
+    if let Some((before, rest)) = span.split_once('{')
+        && let Some((files, after)) = rest.split_once('}')
+        && (after.starts_with(".rs") || after.starts_with(".lua"))
+    {
+        return files.split(',').map(|file| format!("{before}{file}{after}")).collect();
+    }
+    vec![span.to_owned()]
 }
 
 fn looks_like_code(word: &str) -> bool {
@@ -105,6 +117,12 @@ impl Source {
     fn has(&self, name: &str) -> bool {
         if let Some(variable) = name.strip_prefix(PREFIX) {
             return ALL_NAMES.contains(&variable) || self.words.contains(name);
+        }
+        if let Some((name, module)) = name.strip_prefix("ringback_").and_then(|name| name.split_once("::")) {
+            // The target of log lines: a module of a crate, or a text.
+            let file = format!("crates/{}/src/{module}.rs", name.replace('_', "-"));
+            return self.paths.iter().any(|path| path == Path::new(&file))
+                || self.words.contains(&format!("ringback_{name}::{module}"));
         }
         if let Some((before, item)) = name.rsplit_once("::") {
             let owner = before.rsplit("::").next().unwrap_or_default();

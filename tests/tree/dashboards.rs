@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::alarms::{metrics_of, promtool};
-use crate::docs::metrics_in;
 use crate::files::{files_below, read, root};
+use crate::reference;
 
 /// The dashboards, each with the name of its file.
 fn dashboards() -> Vec<(String, Value)> {
@@ -48,7 +48,7 @@ fn each_has_a_name_of_its_own_and_panels_that_say_what_they_show() {
 
 #[test]
 fn each_panel_is_on_metrics_of_the_code_and_every_gauge_of_jobs_is_on_one() {
-    let known = metrics_in(&read(&root().join("docs/operations.md")), '`');
+    let known = reference::metrics::names();
     let mut shown = BTreeSet::new();
     for (name, dashboard) in dashboards() {
         for (title, expression) in expressions(&dashboard) {

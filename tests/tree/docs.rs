@@ -1,67 +1,22 @@
-//! Documents agree with the code: settings, metrics, links and make targets.
+//! Documents agree with the code: metrics, links, decisions and make targets.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use ringback_service::{Setting, config, settings};
-
 use crate::files::{documents, files_below, read, root};
-
-/// A setting as one binary has it: binary, variable, flag, default.
-type Row = (String, String, String, String);
+use crate::reference;
 
 #[test]
-fn the_settings_are_those_of_the_code() {
-    let documented = documented_settings(&read(&root().join("docs/configuration.md")));
-    let binaries: [(&str, &[&'static [Setting]]); 5] = [
-        ("api", ringback_api::Config::SETTINGS),
-        ("carrier", ringback_carrier::Config::SETTINGS),
-        ("notifier", ringback_notifier::Config::SETTINGS),
-        ("archiver", ringback_archiver::Config::SETTINGS),
-        ("feed", ringback_feed::Config::SETTINGS),
-    ];
-    let mut known = BTreeSet::new();
-    for (binary, groups) in binaries {
-        let groups: Vec<_> = groups.iter().copied().chain([settings::SETTINGS]).collect();
-        for setting in config::distinct(&groups) {
-            let flag = setting.flag().unwrap_or_default();
-            let row = (binary.to_owned(), setting.env(), flag, setting.default.to_owned());
-            known.insert(row);
-        }
-    }
-    let difference: Vec<_> = documented.symmetric_difference(&known).collect();
-    assert!(difference.is_empty(), "in the table or in the code, but not in both: {difference:#?}");
-}
-
-/// The rows of the table that names flags, one per binary.
-fn documented_settings(text: &str) -> BTreeSet<Row> {
-    let plain = |cell: &str| cell.trim().trim_matches('`').to_owned();
-    let mut rows = BTreeSet::new();
-    for line in text.lines().filter(|line| line.starts_with("| `RINGBACK_")) {
-        let cells: Vec<_> = line.trim_matches('|').split('|').collect();
-        let [variable, flag, default, users, meaning] = cells.as_slice() else {
-            panic!("{} cells in place of five: {line}", cells.len());
-        };
-        assert!(!meaning.trim().is_empty(), "{variable} has no meaning");
-        for user in users.split(',') {
-            let row = (plain(user), plain(variable), plain(flag), plain(default));
-            assert!(rows.insert(row), "listed twice: {line}");
-        }
-    }
-    rows
-}
-
-#[test]
-fn the_metrics_are_those_of_the_code() {
-    let documented = metrics_in(&read(&root().join("docs/operations.md")), '`');
+fn every_metric_of_the_code_is_declared() {
+    let declared = reference::metrics::names();
     let known: BTreeSet<_> = ["api", "carrier", "notifier", "archive", "feed", "service"]
         .iter()
         .flat_map(|name| files_below(&root().join("crates").join(name).join("src"), ".rs"))
-        .flat_map(|path| metrics_in(&read(&path), '"'))
+        .flat_map(|path| metrics_in(&read(&path)))
         .collect();
     assert!(!known.is_empty());
-    let difference: Vec<_> = documented.symmetric_difference(&known).collect();
-    assert_eq!(difference, [""; 0], "in operations.md or in the code, but not in both");
+    let difference: Vec<_> = declared.symmetric_difference(&known).collect();
+    assert_eq!(difference, [""; 0], "declared in METRICS of a role or named in its code, but not both");
 }
 
 /// How the names of metrics begin: with the role that they are of, or with what they count.
@@ -83,12 +38,12 @@ const START: [&str; 14] = [
 ];
 
 /// The names of metrics that stand between quotes.
-pub(crate) fn metrics_in(text: &str, quote: char) -> BTreeSet<String> {
+fn metrics_in(text: &str) -> BTreeSet<String> {
     let is_metric = |word: &&str| {
         START.iter().any(|start| word.starts_with(start))
             && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
     };
-    text.split(quote).filter(is_metric).map(str::to_owned).collect()
+    text.split('"').filter(is_metric).map(str::to_owned).collect()
 }
 
 #[test]
@@ -124,15 +79,12 @@ fn headings(document: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_decision_is_numbered_in_turn() {
-    let mut names: Vec<_> = files_below(&root().join("docs/decisions"), ".md")
-        .iter()
-        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-        .collect();
-    names.sort_unstable();
-    for (name, number) in names.iter().zip(1..) {
-        assert!(name.starts_with(&format!("{number:04}-")), "{name} is not number {number}");
-    }
+fn every_decision_has_a_number_of_its_own() {
+    let text = read(&root().join("docs/internals/decisions.md"));
+    let numbers = text.lines().filter_map(|line| line.strip_prefix("### ")?.split(' ').next());
+    let mut numbers: Vec<_> = numbers.map(|number| number.parse::<usize>().expect("a number")).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>());
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod image;
 mod imports;
 mod layers;
 mod modules;
+mod reference;
 mod source;
 mod weight;
 mod words;

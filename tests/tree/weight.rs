@@ -16,7 +16,7 @@ fn crates_of_up() -> Vec<String> {
     let tree = Command::new(env!("CARGO"))
         .current_dir(root())
         .args(["tree", "--locked", "--offline", "--package", "ringback"])
-        .args(["--transitions", "normal,build", "--prefix", "none", "--format", "{p}"])
+        .args(["--edges", "normal,build", "--prefix", "none", "--format", "{p}"])
         .output()
         .expect("cargo starts");
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));

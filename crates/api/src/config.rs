@@ -28,26 +28,34 @@ const RETRY: &[Setting] = &Setting::table(retry::SETTINGS);
 const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
 const SECRETS: &[Setting] = &[Setting::secret(ringback_secrets::MASTER_KEYS)];
 const OWN: &[Setting] = &[
-    Setting::new("API_LISTEN", "127.0.0.1:7411", "Where the public API is served"),
-    Setting::new("EVENT_LISTENERS", "100", "How many callers may listen to events at once"),
+    Setting::new("API_LISTEN", "127.0.0.1:7411", "Where the public API is served, IP address and port"),
+    Setting::new(
+        "EVENT_LISTENERS",
+        "100",
+        "How many callers may listen to events at once, 1 to 10000, one address at most half of what the others leave; more are refused with 503. One that does not read uses up to 1.5 MiB until it is dropped",
+    ),
     Setting::new(
         "API_CONNECTIONS",
         "10000",
-        "How many connections callers may have at once; one address gets half of what the others leave",
+        "How many connections callers may have at once, 2 to 1000000, and at most half of the open files; one address gets at most half of what the others leave. As many requests over HTTP/2 may be under way at once, by the same rule",
     ),
     Setting::new(
         "ARCHIVE",
         "",
-        "The database of the archive, for /v1/history: postgres://user:password@host/database, or sqlite: and a file; empty for none",
+        "The database of the archive, for /v1/history: postgres://user:password@host/database, or sqlite: and the path of a file; empty for none",
     ),
     Setting::new(
         "CA_FILE",
         "",
-        "File in the PEM form with the authorities that PostgreSQL is trusted by on TLS; those of the system if empty",
+        "File (PEM) with the certificate authorities that PostgreSQL is trusted by on TLS; empty: those of the system",
     ),
     Setting::new("UI", "on", "Whether the dashboard is served at /ui/: on or off"),
     DRAIN_DELAY,
-    Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
+    Setting::new(
+        "ADMIN_LISTEN",
+        "127.0.0.1:7412",
+        "Where /healthz, /readyz and /metrics are served, IP address and port",
+    ),
 ];
 
 /// The configuration of an API process.

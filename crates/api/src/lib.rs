@@ -47,6 +47,7 @@ use tokio::time::{sleep, timeout};
 pub use crate::access::Access;
 use crate::access::{Gate, KeyUses};
 pub use crate::config::{Config, Dashboard};
+pub use crate::metrics::METRICS;
 use crate::state::Api;
 
 /// The name of the task that reads the topic policies, and of its readiness check.

@@ -9,21 +9,66 @@ use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 use opentelemetry::{KeyValue, Value};
 use ringback_core::contract::{Limit, SubmitResult};
 use ringback_service::http_server::Connections;
-use ringback_service::telemetry;
+use ringback_service::telemetry::{Metric, counter};
 
-const REQUESTS: &str = "ringback_api_requests_total";
-const REQUEST_DURATION: &str = "ringback_api_request_duration_seconds";
-const SUBMITTED: &str = "ringback_api_submitted_jobs_total";
-const PULLED: &str = "ringback_api_pulled_jobs_total";
-const UNLOGGED: &str = "ringback_api_unlogged_attempts_total";
-const LISTENERS: &str = "ringback_api_event_listeners";
-const EVENTS_SENT: &str = "ringback_api_events_sent_total";
-const DROPPED: &str = "ringback_api_event_listeners_dropped_total";
-const CONNECTIONS: &str = "ringback_api_connections";
-const REFUSED_CONNECTIONS: &str = "ringback_api_refused_connections_total";
-const AUDIT_LOG_FAILURES: &str = "ringback_audit_log_failures_total";
-const MISSED_FIRINGS: &str = "ringback_api_missed_firings_total";
-const BATCH_JOBS: &str = "ringback_api_submit_batch_jobs";
+const REQUESTS: Metric =
+    Metric::counter("ringback_api_requests_total", "Requests answered").by(&["route", "method", "status"]);
+const REQUEST_DURATION: Metric = Metric::histogram(
+    "ringback_api_request_duration_seconds",
+    "From the head of a request to the head of its response",
+)
+.by(&["route"]);
+const SUBMITTED: Metric = Metric::counter(
+    "ringback_api_submitted_jobs_total",
+    "Jobs submitted or imported; conflict is a 409, over_quota a refusal by a quota or a part of a tenant, invalid any other 4xx, unavailable a 5xx; also created, repeated, replaced, postponed",
+)
+.by(&["result"]);
+const PULLED: Metric = Metric::counter("ringback_api_pulled_jobs_total", "Jobs that consumers have reserved");
+const UNLOGGED: Metric = Metric::counter(
+    "ringback_api_unlogged_attempts_total",
+    "Failed attempts of consumers that are missing in the attempt log, because the store was too full or too slow",
+);
+const LISTENERS: Metric = Metric::gauge("ringback_api_event_listeners", "Open event streams");
+const EVENTS_SENT: Metric =
+    Metric::counter("ringback_api_events_sent_total", "Events sent, counted once per listener");
+const DROPPED: Metric = Metric::counter(
+    "ringback_api_event_listeners_dropped_total",
+    "Event streams ended because they were read too slowly",
+);
+const CONNECTIONS: Metric = Metric::gauge("ringback_api_connections", "Connections of callers");
+const REFUSED_CONNECTIONS: Metric = Metric::counter(
+    "ringback_api_refused_connections_total",
+    "Connections, and requests over HTTP/2, refused because their address has as many as it may have",
+);
+const AUDIT_LOG_FAILURES: Metric = Metric::counter(
+    "ringback_audit_log_failures_total",
+    "Entries of the audit log that the store did not take; each is a line of the log",
+);
+const MISSED_FIRINGS: Metric = Metric::counter(
+    "ringback_api_missed_firings_total",
+    "Firings whose time had come when their schedule was paused or changed, and that are not made up for",
+);
+const BATCH_JOBS: Metric = Metric::histogram(
+    "ringback_api_submit_batch_jobs",
+    "Jobs, imported ones included, per call to the store",
+);
+
+/// The metrics of an API.
+pub const METRICS: &[Metric] = &[
+    REQUESTS,
+    REQUEST_DURATION,
+    SUBMITTED,
+    PULLED,
+    UNLOGGED,
+    LISTENERS,
+    EVENTS_SENT,
+    DROPPED,
+    CONNECTIONS,
+    REFUSED_CONNECTIONS,
+    MISSED_FIRINGS,
+    BATCH_JOBS,
+    AUDIT_LOG_FAILURES,
+];
 
 /// The route of a request that matches none.
 pub(crate) const UNMATCHED: &str = "unmatched";
@@ -35,16 +80,14 @@ const JOBS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
 pub(crate) fn observe(meter: &Meter, connections: &Connections) {
     let open = connections.clone();
     meter
-        .u64_observable_gauge(CONNECTIONS)
-        .with_description("Connections of callers")
+        .u64_observable_gauge(CONNECTIONS.name)
+        .with_description(CONNECTIONS.about)
         .with_callback(move |gauge| gauge.observe(open.open() as u64, &[]))
         .build();
     let refused = connections.clone();
     meter
-        .u64_observable_counter(REFUSED_CONNECTIONS)
-        .with_description(
-            "Connections, and requests over HTTP/2, refused because their address has as many as it may have",
-        )
+        .u64_observable_counter(REFUSED_CONNECTIONS.name)
+        .with_description(REFUSED_CONNECTIONS.about)
         .with_callback(move |counter| counter.observe(refused.refused(), &[]))
         .build();
 }
@@ -98,12 +141,11 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new(meter: &Meter) -> Self {
         let outcome = |name: &'static str| [KeyValue::new("result", name)];
-        let counter = |name, description| telemetry::counter(meter, name, description);
-        let labelled = |name, description| meter.u64_counter(name).with_description(description).build();
-        let seconds = meter.f64_histogram(REQUEST_DURATION).with_boundaries(SECONDS.to_vec());
-        let batch_jobs = meter.u64_histogram(BATCH_JOBS).with_boundaries(JOBS.to_vec());
-        let listeners = meter.i64_up_down_counter(LISTENERS).with_description("Open event streams");
-        let submitted: Counter<u64> = labelled(SUBMITTED, "Jobs submitted or imported");
+        let counter = |metric| counter(meter, metric);
+        let seconds = meter.f64_histogram(REQUEST_DURATION.name).with_description(REQUEST_DURATION.about);
+        let batch_jobs = meter.u64_histogram(BATCH_JOBS.name).with_description(BATCH_JOBS.about);
+        let listeners = meter.i64_up_down_counter(LISTENERS.name).with_description(LISTENERS.about);
+        let submitted = counter(SUBMITTED);
         let outcomes = [
             "created",
             "repeated",
@@ -117,25 +159,17 @@ impl Metrics {
         .map(outcome);
         outcomes.iter().for_each(|outcome| submitted.add(0, outcome));
         Self {
-            requests: labelled(REQUESTS, "Requests answered"),
-            seconds: seconds
-                .with_description("From the head of a request to the head of its response")
-                .build(),
+            requests: counter(REQUESTS),
+            seconds: seconds.with_boundaries(SECONDS.to_vec()).build(),
             submitted,
-            pulled: counter(PULLED, "Jobs that consumers have reserved"),
-            unlogged: counter(UNLOGGED, "Failed attempts of consumers that are missing in the attempt log"),
+            pulled: counter(PULLED),
+            unlogged: counter(UNLOGGED),
             listeners: listeners.build(),
-            events_sent: counter(EVENTS_SENT, "Events sent, counted once per listener"),
-            dropped: counter(DROPPED, "Event streams ended because they were read too slowly"),
-            audit_log_failures: counter(
-                AUDIT_LOG_FAILURES,
-                "Entries of the audit log that are in the log of the process alone",
-            ),
-            missed_firings: counter(
-                MISSED_FIRINGS,
-                "Firings whose time had come when their schedule was paused or changed",
-            ),
-            batch_jobs: batch_jobs.with_description("Jobs per store call").build(),
+            events_sent: counter(EVENTS_SENT),
+            dropped: counter(DROPPED),
+            audit_log_failures: counter(AUDIT_LOG_FAILURES),
+            missed_firings: counter(MISSED_FIRINGS),
+            batch_jobs: batch_jobs.with_boundaries(JOBS.to_vec()).build(),
             outcomes,
         }
     }

@@ -101,6 +101,12 @@ static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
     complete(document, &operations).to_string().into()
 });
 
+/// The document as JSON.
+#[must_use]
+pub fn document() -> Bytes {
+    TEXT.clone()
+}
+
 /// All operations of the API with their handlers. The dashboard is beside them: it is not a part of the API.
 pub(crate) fn table() -> Vec<Route> {
     let mut table = routes::table();
@@ -114,7 +120,7 @@ pub(crate) fn table() -> Vec<Route> {
     responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json")),
 )]
 pub(crate) async fn serve() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], TEXT.clone())
+    ([(header::CONTENT_TYPE, "application/json")], document())
 }
 
 #[cfg(test)]

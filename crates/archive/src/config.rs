@@ -19,7 +19,7 @@ pub const SETTINGS: &[Setting] = &Setting::table([
     (
         "ARCHIVE",
         "",
-        "The database that keeps the ended jobs: postgres://user:password@host/database, or sqlite: and a file; empty for none",
+        "The database that keeps ended jobs: postgres://user:password@host/database, or sqlite: and the path of a file; empty for none. Give a password in the environment: all users of a machine can read command lines",
     ),
     (
         "ARCHIVE_STATES",
@@ -34,12 +34,12 @@ pub const SETTINGS: &[Setting] = &Setting::table([
     (
         "ARCHIVE_KEEP",
         "",
-        "How long it keeps ends and the audit log, from 1d; ended jobs are removed by whole months in PostgreSQL; empty for ever",
+        "How long it keeps ended jobs and entries of the audit log, at least 1d; in PostgreSQL jobs go by whole months; empty for ever",
     ),
     (
         "ARCHIVE_OUTBOX_MIB",
         "256",
-        "How many MiB of ended jobs may wait in the store for the database, from 1; each shard has its part of them",
+        "How many MiB of ended jobs may wait in the store while the database is away, 1 to 1048576; each shard has an equal part",
     ),
     (
         "ARCHIVE_WHEN_FULL",

@@ -23,6 +23,7 @@ mod start;
 
 pub use self::audit_entry::AuditEntryRow;
 pub use self::config::{ArchiveUrl, Config, SETTINGS};
+pub use self::metrics::METRICS;
 pub use self::row::EndedJobRow;
 pub use self::sink::{Sink, SinkError, WriteResult};
 pub use self::start::start;

@@ -15,16 +15,20 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(3);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const OWN: &[Setting] = &Setting::table([
-    ("ADMIN_LISTEN", "127.0.0.1:7415", "Address of the admin port: /healthz, /readyz and /metrics"),
+    (
+        "ADMIN_LISTEN",
+        "127.0.0.1:7415",
+        "Where /healthz, /readyz and /metrics are served, IP address and port; two processes on one machine need two ports",
+    ),
     (
         "ARCHIVE_SOURCE",
         "store",
-        "Where ends come from: store, or pipe for the standard input, as `ringback up` starts it; with history it answers the queries of an API on the standard input instead",
+        "Where ends come from: store, or pipe for the standard input, as `ringback up` starts it; with history it takes none and answers the queries of the API that has started it",
     ),
     (
         "CA_FILE",
         "",
-        "File in the PEM form with the authorities that PostgreSQL is trusted by on TLS; those of the system if empty",
+        "File (PEM) with the certificate authorities that PostgreSQL is trusted by on TLS; empty: those of the system",
     ),
 ]);
 

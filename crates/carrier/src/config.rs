@@ -21,12 +21,12 @@ const OWN: &[Setting] = &[
     Setting::new(
         "LOCK_TTL",
         "5s",
-        "How long a carrier keeps its shards without a heartbeat, 300ms to 5m; a call to the store times out after a third of it, at most 3s, and --shutdown-timeout must be at least that",
+        "How long a carrier keeps its shards without a heartbeat, 300ms to 5m; it sends three within this time. A call to the store times out after a third of it, at most 3s, and --shutdown-timeout must be at least that",
     ),
     Setting::new(
         "ADMIN_LISTEN",
         "127.0.0.1:7413",
-        "Address of the admin port: /healthz, /readyz and /metrics",
+        "Where /healthz, /readyz and /metrics are served, IP address and port; two processes on one machine need two ports",
     ),
 ];
 

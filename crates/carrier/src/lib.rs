@@ -30,6 +30,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::bulk::Bulks;
 pub use crate::config::Config;
 use crate::gauges::{HeldShards, gauges};
+pub use crate::metrics::METRICS;
 use crate::metrics::{Metrics, show_eviction};
 use crate::shards::Shards;
 use crate::wake::DeadlineSignals;

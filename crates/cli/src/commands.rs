@@ -230,9 +230,16 @@ Examples:
   ringback completions zsh > ~/.zfunc/_ringback
   ringback completions fish > ~/.config/fish/completions/ringback.fish";
 
+/// The commands with their flags and help.
+#[must_use]
+pub fn command() -> clap::Command {
+    usage::fixed(Cli::command())
+}
+
 /// Parses the command line, runs the command and returns the exit code.
-pub(crate) fn main() -> ExitCode {
-    let mut command = usage::fixed(Cli::command());
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut command = command();
     let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
         Ok(matches) => matches,
         Err(error) => return failure::usage(&error),

@@ -1,17 +1,4 @@
-//! `ringback`, the command line. `up` runs a complete Ringback, `listen` a receiver to try it with; every other command
-//! calls the HTTP API. The commands and their arguments are in `commands`.
-
-mod access;
-mod args;
-mod backup_file;
-mod client;
-mod commands;
-mod failure;
-mod listen;
-mod output;
-mod progress;
-mod response_lines;
-mod up;
+//! `ringback`, the command line: see the library of this package.
 
 use std::process::ExitCode;
 
@@ -21,5 +8,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    commands::main()
+    ringback::main()
 }

@@ -1,4 +1,4 @@
-//! The states of a job. The transitions between them are in docs/lifecycle.md.
+//! The states of a job. The transitions between them are in docs/concepts/life-of-a-job.md.
 
 use serde::{Deserialize, Serialize};
 

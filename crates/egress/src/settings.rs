@@ -16,18 +16,18 @@ pub const NAMES: [(&str, &str, &str); 4] = [
     (
         "EGRESS_ALLOW",
         "",
-        "Networks that callbacks may go to although they are not public, such as 127.0.0.0/8,10.1.0.0/16; none is an empty list",
+        "Networks or addresses that callbacks may go to although they are not public, such as 127.0.0.0/8,10.1.0.0/16; none is an empty list that counts as set",
     ),
     ("EGRESS_DENY", "", "Networks that callbacks may not go to, whatever else allows them"),
     (
         "EGRESS_HOSTS",
         "",
-        "Names that callbacks may go to although they are not of the public DNS, such as receiver,*.internal; * is all",
+        "Names that callbacks may go to although they are not of the public DNS, such as receiver,*.internal; * is all. Their addresses must be allowed too",
     ),
     (
         "EGRESS_PORTS",
         "",
-        "Ports that callbacks may go to, such as 443,8000-8999; unset: 80, 443 and those from 1024 but for well-known databases and control planes",
+        "Ports that callbacks may go to, such as 443,8000-8999; empty: 80, 443 and those from 1024 but for well-known databases and control planes",
     ),
 ];
 

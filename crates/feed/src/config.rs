@@ -30,18 +30,22 @@ const AWAY: Duration = Duration::from_secs(15 * 60);
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const EGRESS: &[Setting] = &Setting::table(ringback_egress::NAMES);
 const OWN: &[Setting] = &Setting::table([
-    ("FEEDS", "", "The TOML file with the feeds"),
+    ("FEEDS", "", "The TOML file with the feeds; ringback-feed FILE is the same"),
     (
         "FEED_LOCK_TTL",
         "15s",
-        "How long a feed stays with a process that does not renew its lease, 1s to 1m; a call to the store times out after a third of it, at most 3s",
+        "How long a feed stays with a process that does not renew its lease, 1s to 1m; it is renewed four times within this time. A call to the store times out after a third of it, at most 3s",
     ),
     (
         "CA_FILE",
         "",
-        "File in the PEM form with the authorities that PostgreSQL is trusted by on TLS; those of the system if empty",
+        "File (PEM) with the certificate authorities that PostgreSQL is trusted by on TLS; empty: those of the system",
     ),
-    ("ADMIN_LISTEN", "127.0.0.1:7416", "Address of the admin port: /healthz, /readyz and /metrics"),
+    (
+        "ADMIN_LISTEN",
+        "127.0.0.1:7416",
+        "Where /healthz, /readyz and /metrics are served, IP address and port; two processes on one machine need two ports",
+    ),
 ]);
 
 /// The configuration of a feed process.

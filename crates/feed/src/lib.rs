@@ -23,4 +23,5 @@ mod source;
 mod trouble;
 
 pub use self::config::Config;
+pub use self::metrics::METRICS;
 pub use self::run::run;

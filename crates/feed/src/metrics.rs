@@ -7,10 +7,38 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::FeedName;
+use ringback_service::telemetry::{Metric, counter};
 use ringback_service::{GaugeValues, Scrapes};
 use strum::VariantArray as _;
 
-/// The instruments of a feed process; their descriptions are in [`Metrics::new`].
+const ROWS: Metric = Metric::counter(
+    "ringback_feed_rows_total",
+    "Rows read, each row by each pass: submitted, replaced, kept (the job has other content), unchanged, cancelled, postponed (tried again), refused (not a job)",
+)
+.by(&["feed", "result"]);
+const FAILURES: Metric = Metric::counter(
+    "ringback_feed_failures_total",
+    "Passes and batches that could not be completed, and are tried again",
+)
+.by(&["feed"]);
+const PASS: Metric = Metric::histogram(
+    "ringback_feed_pass_duration_seconds",
+    "How long a complete pass over the rows of a feed takes; not for an outbox",
+)
+.by(&["feed"]);
+const LAG: Metric = Metric::gauge(
+    "ringback_feed_lag_seconds",
+    "How long ago the last complete pass over a feed of this process began, or since when rows wait in its outbox, 0 for none",
+)
+.by(&["feed"]);
+const REMEMBERED: Metric =
+    Metric::gauge("ringback_feed_remembered_rows", "Rows of a feed of this process that are remembered")
+        .by(&["feed"]);
+
+/// The metrics of a feed process.
+pub const METRICS: &[Metric] = &[ROWS, FAILURES, PASS, LAG, REMEMBERED];
+
+/// The instruments of a feed process.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     rows: Counter<u64>,
@@ -55,18 +83,9 @@ impl Metrics {
         let states = States::default();
         let shown = Arc::clone(&states);
         scrapes.add(move || std::future::ready(gauges(&shown, clock.now())));
-        let counter = |name, about| meter.u64_counter(name).with_description(about).build();
-        let pass = meter.f64_histogram("ringback_feed_pass_duration_seconds");
+        let pass = meter.f64_histogram(PASS.name).with_description(PASS.about);
         let pass = pass.with_boundaries(vec![0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0]);
-        Self {
-            rows: counter("ringback_feed_rows_total", "Rows that were read, by feed and result"),
-            failures: counter(
-                "ringback_feed_failures_total",
-                "Passes and batches that could not be completed, and are tried again, by feed",
-            ),
-            pass: pass.with_description("How long a complete pass over the rows of a feed takes").build(),
-            states,
-        }
+        Self { rows: counter(meter, ROWS), failures: counter(meter, FAILURES), pass: pass.build(), states }
     }
 
     /// Shows the counters of a feed, which are 0.
@@ -127,22 +146,12 @@ fn of(feed: &FeedName) -> KeyValue {
 
 fn gauges(states: &States, now: Timestamp) -> Vec<GaugeValues> {
     let states = states.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let gauge = |name, about, value: &dyn Fn(&State) -> f64| GaugeValues {
-        name,
-        about,
-        labels: &["feed"],
+    let gauge = |metric, value: &dyn Fn(&State) -> f64| GaugeValues {
+        metric,
         values: states.iter().map(|(feed, state)| (vec![feed.clone()], value(state))).collect(),
     };
     vec![
-        gauge(
-            "ringback_feed_lag_seconds",
-            "How long ago the last complete pass over a feed of this process began, or since when rows wait in its outbox",
-            &|state| state.complete.map_or(0.0, |since| now.since(since).as_secs_f64()),
-        ),
-        gauge(
-            "ringback_feed_remembered_rows",
-            "Rows of a feed of this process that are remembered",
-            &|state| state.remembered as f64,
-        ),
+        gauge(LAG, &|state| state.complete.map_or(0.0, |since| now.since(since).as_secs_f64())),
+        gauge(REMEMBERED, &|state| state.remembered as f64),
     ]
 }

@@ -31,32 +31,32 @@ const OWN: &[Setting] = &[
     Setting::new(
         "CONCURRENCY",
         "512",
-        "Maximum callbacks in flight, 1 to 65536; each may need an open file (ulimit -Hn), and 64 more stay reserved (320 in ringback up)",
+        "Maximum callbacks in flight per notifier, 1 to 65536, until their outcome is settled; each may need an open file (ulimit -Hn), and 64 more stay reserved (320 in ringback up)",
     ),
     Setting::new(
         "LANE_CONCURRENCY",
         "64",
-        "Maximum callbacks in flight per lane (topic and origin); fewer while most of --concurrency is in use",
+        "Maximum callbacks in flight per notifier and lane (topic and origin), 1 to 65536, and at most half of what the other lanes leave free; not strict with more than 256 full lanes. Also the most idle connections per origin",
     ),
     Setting::new(
         "LEASE_MARGIN",
         "10s",
-        "How much longer a lease is than the timeout of its attempt, 200ms to 10m; a call to the store times out after half of it, at most 3s, and --shutdown-timeout must be at least that",
+        "How much longer a lease is than its attempt, 200ms to 10m: the timeout of the job, else 10s, at most 15s, longer ones are renewed. A call to the store times out after half of it, at most 3s, and --shutdown-timeout must be at least that",
     ),
     Setting::new(
         "NAME_SERVERS",
         "",
-        "Name servers that look up the hosts of callback URLs, each an IP address with a port; unset: those of /etc/resolv.conf; /etc/hosts comes first",
+        "Name servers that look up the hosts of callback URLs, each an IP address with a port, such as 10.0.0.2:53; empty: those of /etc/resolv.conf. /etc/hosts comes first. Read at the start",
     ),
     Setting::new(
         "CA_FILE",
         "",
-        "File (PEM) with the certificate authorities that receivers on https are trusted by; unset: those of the system",
+        "File (PEM) with the certificate authorities that receivers on https are trusted by; empty: those of the system. Read at the start and on SIGHUP",
     ),
     Setting::new(
         "ADMIN_LISTEN",
         "127.0.0.1:7414",
-        "Address of the admin port: /healthz, /readyz and /metrics",
+        "Where /healthz, /readyz and /metrics are served, IP address and port; two processes on one machine need two ports",
     ),
 ];
 

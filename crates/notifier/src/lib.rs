@@ -43,6 +43,7 @@ use crate::deliverer::Deliverer;
 use crate::destination_reports::DestinationReports;
 use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
+pub use crate::metrics::METRICS;
 use crate::metrics::Metrics;
 use crate::shard_signals::ShardSignals;
 use crate::signer::Signer;

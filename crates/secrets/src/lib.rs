@@ -21,8 +21,3 @@ pub use self::settings::{MASTER_KEYS, ROOT_KEY, SIGNING_SECRET, WEBHOOK_PREFIX, 
 pub use self::signature::sign;
 pub use self::signing_secret::SigningSecret;
 pub use self::tls_identity::{TlsIdentity, TlsIdentityError};
-
-/// The sample in Rust of the document for receivers is compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/verifying-signatures.md")]
-struct VerifyingSignatures;

@@ -9,28 +9,28 @@ const MAX_SECRETS: usize = 8;
 pub const MASTER_KEYS: (&str, &str, &str) = (
     "MASTER_KEYS",
     "",
-    "Keys that seal secrets in the store, as id:base64 of 32 bytes; the first one seals, all open (ringback secret master-key makes one)",
+    "Keys that seal secrets in the store, at most 16, each an id, a colon and the base64 of 32 bytes (ringback secret master-key makes one); the first one seals, each opens what it has sealed. Empty: topics have no secrets, but ringback up on an embedded store makes a key. Use the same everywhere",
 );
 
 /// Name, default and meaning of the setting with the key with which everything is allowed. Its value is a secret.
 pub const ROOT_KEY: (&str, &str, &str) = (
     "ROOT_KEY",
     "",
-    "Key with which a caller of the API may do everything, 32 characters or more; with it each call needs a key",
+    "Key with which a caller of the API may do everything, 32 to 256 visible ASCII characters; with it each call needs a key. Empty: only callers on this machine are served. Use the same everywhere",
 );
 
 /// Name, default and meaning of the setting with the secrets that sign callbacks of all topics. Its value is a secret.
 pub const SIGNING_SECRET: (&str, &str, &str) = (
     "SIGNING_SECRET",
     "",
-    "Secrets that sign the callbacks of all topics, as whsec_ and base64 of 24 to 64 bytes; several while they rotate",
+    "Secrets that sign the callbacks of all topics, at most 8, each whsec_ and the base64 of 24 to 64 bytes; several while they rotate. Empty: only topics with secrets of their own are signed",
 );
 
 /// Name, default and meaning of the setting with the prefix of the headers.
 pub const WEBHOOK_PREFIX: (&str, &str, &str) = (
     "WEBHOOK_PREFIX",
     "webhook",
-    "Beginning of the names of the headers -id, -timestamp and -signature of callbacks, such as svix",
+    "Beginning of the names of the headers -id, -timestamp and -signature of callbacks, such as svix: 1 to 32 of a-z 0-9 -, beginning with a letter, not ringback. Use the same everywhere",
 );
 
 /// Parses the value of [`SIGNING_SECRET`]. `get` returns the value of a name.

@@ -10,6 +10,7 @@ use crate::admin::Health;
 use crate::scrape::{GaugeValues, Scrapes};
 use crate::shutdown::Shutdown;
 use crate::tasks::Tasks;
+use crate::telemetry::CLOCK_AHEAD;
 
 /// The handles that a role needs from its process.
 #[derive(Clone)]
@@ -32,12 +33,7 @@ impl Context {
     #[must_use]
     pub fn on_store(self, clock: Arc<dyn Clock>, ahead: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.scrapes.add(move || {
-            std::future::ready(vec![GaugeValues {
-                name: "ringback_store_clock_ahead_seconds",
-                about: "How far the time of the store is ahead of this machine's clock",
-                labels: &[],
-                values: vec![(Vec::new(), ahead())],
-            }])
+            std::future::ready(vec![GaugeValues { metric: CLOCK_AHEAD, values: vec![(Vec::new(), ahead())] }])
         });
         Self { clock, ..self }
     }

@@ -102,7 +102,7 @@ impl Process {
         if !self.settings.not_honoured.is_empty() {
             let names = self.settings.not_honoured.join(", ");
             tracing::warn!(
-                "these variables are set and have no effect here, or not with their value: {names}; docs/configuration.md has those that are honoured"
+                "these variables are set and have no effect here, or not with their value: {names}; docs/reference/configuration.md has those that are honoured"
             );
         }
         files::raise();

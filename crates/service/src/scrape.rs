@@ -11,6 +11,8 @@ use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, Opts, Registry};
 use tokio::time::timeout;
 
+use crate::telemetry::Metric;
+
 /// How long a scrape waits for the sources. Later than that their gauges are absent.
 const WAIT: Duration = Duration::from_secs(2);
 
@@ -23,9 +25,8 @@ pub struct Scrapes(Arc<Mutex<Vec<Source>>>);
 /// The values of one gauge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaugeValues {
-    pub name: &'static str,
-    pub about: &'static str,
-    pub labels: &'static [&'static str],
+    /// The metric.
+    pub metric: Metric,
     /// A value for each set of labels. Without any, the gauge is absent.
     pub values: Vec<(Vec<String>, f64)>,
 }
@@ -60,9 +61,9 @@ impl fmt::Debug for Scrapes {
 impl GaugeValues {
     /// The metric in the format of the registry, with its values in order.
     fn families(self) -> Vec<MetricFamily> {
-        let Self { name, about, labels, values } = self;
-        let gauge =
-            GaugeVec::new(Opts::new(name, about), labels).expect("names of metrics and labels are valid");
+        let Self { metric, values } = self;
+        let options = Opts::new(metric.name, metric.about);
+        let gauge = GaugeVec::new(options, metric.labels).expect("names of metrics and labels are valid");
         for (labels, value) in &values {
             gauge.with_label_values(labels).set(*value);
         }
@@ -82,7 +83,7 @@ mod tests {
 
     fn jobs(values: &[(&str, f64)]) -> GaugeValues {
         let values = values.iter().map(|(state, value)| (vec![(*state).to_owned()], *value)).collect();
-        GaugeValues { name: "ringback_test_jobs", about: "Jobs", labels: &["state"], values }
+        GaugeValues { metric: Metric::gauge("ringback_test_jobs", "Jobs").by(&["state"]), values }
     }
 
     async fn text(scrapes: &Scrapes) -> String {
@@ -94,8 +95,8 @@ mod tests {
         let scrapes = Scrapes::default();
         scrapes.add(|| ready(vec![jobs(&[("dead", 0.0), ("ready", 2.0)])]));
         scrapes.clone().add(|| {
-            let name = "ringback_test_seconds";
-            ready(vec![GaugeValues { name, about: "Age", labels: &[], values: vec![(Vec::new(), 1.5)] }])
+            let metric = Metric::gauge("ringback_test_seconds", "Age");
+            ready(vec![GaugeValues { metric, values: vec![(Vec::new(), 1.5)] }])
         });
         let expected = "\
 # HELP ringback_test_jobs Jobs

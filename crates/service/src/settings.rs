@@ -18,12 +18,16 @@ pub const SETTINGS: &[Setting] = &[
     tls::SETTINGS[1],
     tls::SETTINGS[2],
     tls::SETTINGS[3],
-    Setting::new("LOG", "info", "Log filter: a level, or directives such as info,ringback_store=debug"),
-    Setting::new("LOG_FORMAT", "text", "Log format: text or json"),
+    Setting::new(
+        "LOG",
+        "info",
+        "What is logged: off, error, warn, info, debug, trace, or directives such as info,ringback_store=debug",
+    ),
+    Setting::new("LOG_FORMAT", "text", "How log lines on stderr look: text or json"),
     Setting::new(
         "SHUTDOWN_TIMEOUT",
         "30s",
-        "Grace period: how long running work may take to finish after the first signal",
+        "How long work may go on after the first signal to stop, 0s to 24h; for a carrier and a notifier no shorter than the timeout of a call to the store",
     ),
 ];
 
@@ -31,7 +35,7 @@ pub const SETTINGS: &[Setting] = &[
 pub const DRAIN_DELAY: Setting = Setting::new(
     "DRAIN_DELAY",
     "0s",
-    "How long the process says that it is not ready and serves on, after the first signal and before DRAIN",
+    "How long the API says that it is not ready and serves on, after the first signal and before --shutdown-timeout begins, 0s to 1h",
 );
 
 /// What a balancer needs to notice is far shorter.

@@ -14,6 +14,7 @@ mod export;
 mod limited;
 mod log_format;
 mod log_queue;
+mod metric;
 mod panics;
 mod variables;
 
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Meter, MeterProvider as _};
+use opentelemetry::metrics::{Meter, MeterProvider as _};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
@@ -41,10 +42,24 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::limited::Limited;
 pub use self::log_format::LogFormat;
 pub(crate) use self::log_queue::LogQueue;
+pub use self::metric::{Metric, MetricKind, counter};
 pub(crate) use self::variables::{exports_traces, not_honoured};
 
 /// The target of the lines of the audit log. None of them is suppressed, however many there are.
 pub const AUDIT_LOG: &str = "ringback_api::audit_log";
+
+const DROPPED_LINES: Metric = Metric::counter(
+    "ringback_log_lines_dropped_total",
+    "Log lines that stderr did not take in time, or at all",
+);
+pub(crate) const CLOCK_AHEAD: Metric = Metric::gauge(
+    "ringback_store_clock_ahead_seconds",
+    "How far the time of the store is ahead of the clock of this machine",
+);
+
+/// The metrics of every process.
+pub const METRICS: &[Metric] = &[DROPPED_LINES, CLOCK_AHEAD];
+
 /// How long the last spans may take to be exported when the process ends.
 const FLUSH: Duration = Duration::from_secs(3);
 
@@ -109,15 +124,6 @@ impl Telemetry {
             tracing::warn!("cannot export the last traces");
         }
     }
-}
-
-/// Creates a counter without labels. It is on `/metrics` from the start: the increase of a counter that appears with its
-/// first event has no beginning, so no alarm would see that event.
-#[must_use]
-pub fn counter(meter: &Meter, name: &'static str, about: &'static str) -> Counter<u64> {
-    let counter = meter.u64_counter(name).with_description(about).build();
-    counter.add(0, &[]);
-    counter
 }
 
 /// Creates the registry that `/metrics` reads and the provider whose instruments fill it.
@@ -186,8 +192,8 @@ fn lines<S: Subscriber + for<'a> LookupSpan<'a>>(
 /// Exports the number of dropped log lines, which is 0 at the start.
 fn count_dropped(meter: &Meter, queue: LogQueue) {
     meter
-        .u64_observable_counter("ringback_log_lines_dropped_total")
-        .with_description("Log lines that stderr did not take in time")
+        .u64_observable_counter(DROPPED_LINES.name)
+        .with_description(DROPPED_LINES.about)
         .with_callback(move |counter| counter.observe(queue.dropped(), &[]))
         .build();
 }

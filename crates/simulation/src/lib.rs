@@ -3,7 +3,7 @@
 //!
 //! `world` starts and crashes the roles and makes time pass, `receiver` answers callbacks by a script,
 //! `calls` lets calls of the store fail, `history` keeps what happened, `properties` says what must hold, and
-//! `scenarios` are the tests. docs/design/simulation.md describes how to use it.
+//! `scenarios` are the tests. docs/internals/testing.md describes how to use it.
 
 #![cfg(test)]
 

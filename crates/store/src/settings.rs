@@ -16,40 +16,64 @@ pub const NAMES: [(&str, &str, &str); 14] = [
     (
         "STORE",
         "redis://127.0.0.1:6379",
-        "Where jobs are kept: redis://, rediss://, redis-cluster://a:1,b:2,c:3, redis-sentinel://a,b,c/name, or embedded:./directory",
+        "Where jobs are kept: redis://, rediss:// (TLS), redis-cluster://a:1,b:2,c:3 with some of the nodes, redis-sentinel://a,b,c/name with the sentinels and the name of the master, or embedded:./directory, which one process at a time can open. All processes of an installation need the same",
     ),
     (
         "STORE_CA_FILE",
         "",
-        "File in the PEM form with the authorities that a rediss:// server is trusted by; those of the system if empty",
+        "File (PEM) with the certificate authorities that a rediss:// server is trusted by; empty: those of the system. Read at the start",
     ),
-    ("STORE_CERT", "", "File in the PEM form with the certificate of this process for a rediss:// server"),
-    ("STORE_KEY", "", "File in the PEM form with the key of that certificate"),
+    (
+        "STORE_CERT",
+        "",
+        "File (PEM) with the client certificate for a rediss:// server, and those up to its authority; needs the key too. Read at the start",
+    ),
+    ("STORE_KEY", "", "File (PEM) with the private key of that certificate, without a passphrase"),
     (
         "PREFIX",
         "ringback",
-        "Prefix of every key, or name of the file, [A-Za-z0-9._-]{1,32}: for several installations on one Redis",
+        "What every key and channel begins with, or the name of the file of an embedded store, 1 to 32 of A-Z a-z 0-9 . _ -; several installations on one Redis need different ones",
     ),
-    ("SHARDS", "4", "Number of shards, 1 to 256, fixed at the first start; another number later is refused"),
-    ("KEEP_DONE", "1h", "How long tombstones of done and cancelled jobs are kept, at least 1m"),
-    ("KEEP_DONE_MIB", "256", "How many MiB all tombstones may take, at least 1"),
-    ("KEEP_DEAD", "30d", "How long dead jobs are kept, at least 1m"),
+    (
+        "SHARDS",
+        "4",
+        "Number of shards, 1 to 256; more for a cluster or a machine with many cores. Fixed at the first start: another number later is refused with exit status 1",
+    ),
+    (
+        "KEEP_DONE",
+        "1h",
+        "How long done and cancelled jobs are remembered, at least 1m: meanwhile submitting one again changes nothing, afterwards its id is free. Feeds need longer than the default. Use the same everywhere",
+    ),
+    (
+        "KEEP_DONE_MIB",
+        "256",
+        "About how many MiB the tombstones of done and cancelled jobs may take in all, 1 to 1048576; beyond it the oldest are evicted early, but never within two minutes. Use the same everywhere",
+    ),
+    (
+        "KEEP_DEAD",
+        "30d",
+        "How long dead jobs are kept before a carrier evicts them, at least 1m. Only carriers act on it; give all of them the same",
+    ),
     (
         "ATTEMPT_LOG",
         "failed",
-        "Which attempts are logged: failed (and the success of a job that needed more than one), all or off",
+        "Which attempts are logged: failed (and the success of a job that needed more than one), all, or off; of pull jobs only failures. Use the same everywhere",
     ),
-    ("KEEP_ATTEMPTS", "7d", "How long logged attempts are kept, at least 1m"),
-    ("KEEP_ATTEMPTS_MIB", "64", "How many MiB all logged attempts may take; 0 keeps none"),
+    ("KEEP_ATTEMPTS", "7d", "How long logged attempts are kept, at least 1m. Use the same everywhere"),
+    (
+        "KEEP_ATTEMPTS_MIB",
+        "64",
+        "How many MiB logged attempts may take in all, 0 to 1048576, each shard an equal part; beyond it the oldest are evicted early, and 0 keeps none. Use the same everywhere",
+    ),
     (
         "KEEP_FREE_MIB",
         "64",
-        "How many MiB an embedded store leaves free on its disk: with less, it takes no new jobs; 0 is no limit",
+        "How many MiB an embedded store leaves free on its disk, 0 to 1048576: with less, submits are refused and attempts are not logged; 0 is no limit",
     ),
     (
         "DURABILITY",
         "",
-        "How safely the store has to keep data: memory, everysec, disk or replicated; a weaker one is refused, and unset takes what is found",
+        "How safely the store has to keep data: memory, everysec, disk or replicated. A weaker store is refused at the start with exit status 1, and takes no new jobs if it becomes weaker later; empty takes what is found. Use the same everywhere",
     ),
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! A run under faults writes one file, its history: what clients asked for and were answered, what receivers saw, which
 //! faults there were, and what the product said of itself at the end. [`History`] writes it, [`check`] reads it and
-//! says which of the [invariants](Invariant) held. What a line can be is in [`Entry`] and docs/design/histories.md.
+//! says which of the [invariants](Invariant) held. What a line can be is in [`Entry`].
 //!
 //! The checker needs the lines in no particular order, because it sorts what it has kept of them by job and time. It
 //! trusts only what is certain: a call may take effect at any time between its request and its answer.

@@ -15,9 +15,13 @@ pub(crate) const NAMES: &[Setting] = &[
     Setting::new(
         HOSTS,
         LOOPBACK,
-        "Names and addresses by which callers may name the API in Host, while there is no root key",
+        "Names and addresses, without ports, by which callers may name the API in Host while there is no root key. On another address than loopback Host is checked only if this is set",
     ),
-    Setting::new(INSECURE, "0", "1 serves callers on other machines without a root key"),
+    Setting::new(
+        INSECURE,
+        "0",
+        "1 serves other machines without a root key and without client certificates: whoever reaches the API may do everything",
+    ),
 ];
 
 /// How access is limited.

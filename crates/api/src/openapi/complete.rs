@@ -35,13 +35,21 @@ pub(super) fn complete(mut document: Value, operations: &Operations) -> Value {
         let method = operation.method.as_str().to_ascii_lowercase();
         let Some(described) = document["paths"][&*operation.path].get_mut(method) else { continue };
         complete_operation(described);
-        if operation.need == Need::Nothing {
-            described["security"] = json!([]);
-        } else {
+        described["security"] = security(operation.need);
+        if operation.need != Need::Nothing {
             refusals(described, operation);
         }
     }
     document
+}
+
+/// Who may call an operation. Without a root key no key is needed.
+fn security(need: Need) -> Value {
+    match need {
+        Need::Nothing => json!([]),
+        Need::Scope(scope) => json!([{"key": [scope.to_string()]}, {}]),
+        Need::Root => json!([{"key": ["root"]}, {}]),
+    }
 }
 
 /// The request to the URL of an `on_dead`.

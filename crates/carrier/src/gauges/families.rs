@@ -4,6 +4,7 @@ use ringback_core::contract::{ArchiveGauge, JobGauge, ShardGauges, StateCounts};
 use ringback_core::job::Topic;
 use ringback_core::state::State;
 use ringback_service::GaugeValues;
+use ringback_service::telemetry::Metric;
 use strum::VariantArray as _;
 
 use crate::metrics::{
@@ -29,45 +30,16 @@ pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic], memory: Option<f64>)
     }
     let counted = vec![(Vec::new(), shards.len() as f64)];
     let mut families = archive(shards);
+    let memory = memory.into_iter().map(|share| (Vec::new(), share)).collect();
     families.extend([
-        gauge(JOBS, "Jobs by state in the shards held by this carrier", &["state"], jobs),
-        gauge(
-            MISSING_JOBS,
-            "Accepted jobs of the shards held by this carrier that repairs have found to be missing",
-            &[],
-            missing,
-        ),
-        gauge(
-            EVICTED_EARLY,
-            "Tombstones of these shards that were evicted before RINGBACK_KEEP_DONE, since the installation began",
-            &[],
-            evicted,
-        ),
-        gauge(
-            MEMORY,
-            "The share of its memory limit that the store uses; of several servers that of the fullest",
-            &[],
-            memory.into_iter().map(|share| (Vec::new(), share)).collect(),
-        ),
-        gauge(
-            OLDEST_READY,
-            "How long the oldest ready job in the shards held by this carrier has been due",
-            &[],
-            oldest,
-        ),
-        gauge(
-            TOPIC_JOBS,
-            "Jobs by topic and state in the shards held by this carrier",
-            &["topic", "state"],
-            topic_jobs,
-        ),
-        gauge(
-            TOPIC_OLDEST_READY,
-            "How long the oldest ready job of a topic in the shards held by this carrier has been due",
-            &["topic"],
-            topic_oldest,
-        ),
-        gauge(COUNTED_SHARDS, "Shards whose jobs this carrier counts in its gauges", &[], counted),
+        gauge(JOBS, jobs),
+        gauge(MISSING_JOBS, missing),
+        gauge(EVICTED_EARLY, evicted),
+        gauge(MEMORY, memory),
+        gauge(OLDEST_READY, oldest),
+        gauge(TOPIC_JOBS, topic_jobs),
+        gauge(TOPIC_OLDEST_READY, topic_oldest),
+        gauge(COUNTED_SHARDS, counted),
     ]);
     families
 }
@@ -81,43 +53,18 @@ fn archive(shards: &[&ShardGauges]) -> Vec<GaugeValues> {
     let oldest = shards.iter().map(|shard| shard.archive.oldest.unwrap_or_default()).max();
     let oldest = oldest.into_iter().map(|age| (Vec::new(), age.as_secs_f64())).collect();
     vec![
-        gauge(
-            ARCHIVE_PENDING,
-            "Ended jobs that wait for the archive in the shards held by this carrier",
-            &[],
-            sum(|archive| archive.pending),
-        ),
-        gauge(
-            ARCHIVE_BYTES,
-            "How many bytes these ended jobs take in the store",
-            &[],
-            sum(|archive| archive.bytes),
-        ),
-        gauge(
-            ARCHIVE_DROPPED,
-            "Ends of these shards that were dropped since the installation began, and are in no archive",
-            &[],
-            sum(|archive| archive.dropped),
-        ),
-        gauge(ARCHIVE_OLDEST, "How long ago the first of these ended jobs happened", &[], oldest),
-        gauge(
-            ARCHIVE_FULL,
-            "Shards held by this carrier that refuse submits because too many ended jobs wait for the archive",
-            &[],
-            sum(|archive| archive.is_full.into()),
-        ),
+        gauge(ARCHIVE_PENDING, sum(|archive| archive.pending)),
+        gauge(ARCHIVE_BYTES, sum(|archive| archive.bytes)),
+        gauge(ARCHIVE_DROPPED, sum(|archive| archive.dropped)),
+        gauge(ARCHIVE_OLDEST, oldest),
+        gauge(ARCHIVE_FULL, sum(|archive| archive.is_full.into())),
     ]
 }
 
 type Values = Vec<(Vec<String>, f64)>;
 
-fn gauge(
-    name: &'static str,
-    about: &'static str,
-    labels: &'static [&'static str],
-    values: Values,
-) -> GaugeValues {
-    GaugeValues { name, about, labels, values }
+const fn gauge(metric: Metric, values: Values) -> GaugeValues {
+    GaugeValues { metric, values }
 }
 
 fn sum<'g>(gauges: impl Iterator<Item = &'g JobGauge>) -> JobGauge {
@@ -149,8 +96,8 @@ mod tests {
         JobGauge { states, oldest_ready: oldest_ready.map(Duration::from_millis) }
     }
 
-    fn values(gauges: &[GaugeValues], name: &str) -> Vec<(String, f64)> {
-        let gauge = gauges.iter().find(|gauge| gauge.name == name).unwrap();
+    fn values(gauges: &[GaugeValues], metric: Metric) -> Vec<(String, f64)> {
+        let gauge = gauges.iter().find(|gauge| gauge.metric == metric).unwrap();
         gauge.values.iter().map(|(labels, value)| (labels.join(" "), *value)).collect()
     }
 
@@ -181,10 +128,10 @@ mod tests {
         assert!(values(&gauges, TOPIC_JOBS).contains(&("a ready".to_owned(), 2.0)));
         assert_eq!(values(&gauges, TOPIC_OLDEST_READY), [("a".to_owned(), 0.5)], "that of b is not known");
         assert_eq!(values(&gauges, COUNTED_SHARDS), [(String::new(), 2.0)]);
-        for (name, value) in
+        for (metric, value) in
             [(ARCHIVE_PENDING, 5.0), (ARCHIVE_OLDEST, 1.5), (ARCHIVE_FULL, 1.0), (ARCHIVE_DROPPED, 0.0)]
         {
-            assert_eq!(values(&gauges, name), [(String::new(), value)], "{name}");
+            assert_eq!(values(&gauges, metric), [(String::new(), value)], "{}", metric.name);
         }
     }
 

@@ -18,7 +18,11 @@ const OWN: &[Setting] = &[
         "embedded:./ringback-data",
         "Store of the jobs: embedded: and a directory on this machine, or redis://, rediss://, redis-cluster://a:1,b:2,c:3, redis-sentinel://a,b,c/name",
     ),
-    Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
+    Setting::new(
+        "ADMIN_LISTEN",
+        "127.0.0.1:7412",
+        "Where /healthz, /readyz and /metrics are served, IP address and port",
+    ),
 ];
 
 static SETTINGS: LazyLock<Vec<&'static [Setting]>> = LazyLock::new(|| {

@@ -15,18 +15,22 @@ pub const SETTINGS: [(&str, &str, &str); 4] = [
     (
         "RETRY",
         DEFAULT_TIERS,
-        "Waits before each retry where neither the job nor its topic's policy says: 1 to 50, each 10ms to 30d",
+        "Waits before each retry of jobs whose policy, and that of their topic, says nothing: 1 to 50, each 10ms to 30d. Read at each failure, also of jobs that already wait. Use the same everywhere",
     ),
-    ("RETRY_MIN_DELAY", "10ms", "Shortest wait before a retry, whatever a job or a policy says: 10ms to 30d"),
+    (
+        "RETRY_MIN_DELAY",
+        "10ms",
+        "Shortest wait before a retry, 10ms to 30d, whatever a job or a policy says. Use the same everywhere",
+    ),
     (
         "RETRY_MAX_FAILURES",
         "-1",
-        "Failures after which a job is dead at the latest, whatever it or a policy says: 1 to 4294967295, or -1 for no limit",
+        "Failures after which a job is dead at the latest, 1 to 4294967295, whatever it or a policy says; -1 for no limit. Use the same everywhere",
     ),
     (
         "RETRY_MAX_AGE",
         "0",
-        "How long after it was first due a job is still retried, whatever it or a policy says: 10ms to 366d, or 0 for no limit",
+        "How long after it was first due a job is still retried, 10ms to 366d, whatever it or a policy says; 0 for no limit. A job whose next retry would come later is dead. Use the same everywhere",
     ),
 ];
 

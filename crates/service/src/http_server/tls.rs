@@ -29,15 +29,19 @@ pub(crate) const SETTINGS: [Setting; 4] = [
     Setting::new(
         "TLS_CERT",
         "",
-        "File with the certificate chain (PEM) of the API; with it the API speaks https",
+        "File (PEM) with the certificate chain of the API, its own first; with it the API speaks https only. Read again when it changes",
     ),
-    Setting::new("TLS_KEY", "", "File with the private key (PEM) of the certificate"),
+    Setting::new("TLS_KEY", "", "File (PEM) with the private key of that certificate"),
     Setting::new(
         "TLS_CLIENT_CA",
         "",
-        "File with the authorities (PEM) of client certificates; callers need one then",
+        "File (PEM) with the authorities of client certificates: callers need one that one of them has signed. Empty: none is asked for",
     ),
-    Setting::new("ADMIN_TLS", "off", "Whether the admin port uses the same TLS: on or off"),
+    Setting::new(
+        "ADMIN_TLS",
+        "off",
+        "Whether the admin port has the same TLS, client certificates included: on or off",
+    ),
 ];
 
 /// The TLS of a server. Clones share it.

@@ -408,7 +408,7 @@ async fn without_memory(api: &Api, operation: &Operation) -> Request<Body> {
 
 const ROOT: &str = "0123456789abcdef0123456789abcdef";
 
-/// What each scope allows, as docs/access.md says it. All other operations are for the root key.
+/// What each scope allows, as docs/concepts/tenants-and-keys.md says it. All other operations are for the root key.
 const ALLOWED: [(&str, &[&str]); 5] = [
     (
         "submit",

@@ -55,7 +55,7 @@ fn check_final_states(run: &Run<'_>, job: &Job<'_>, findings: &mut Findings) {
     }
 }
 
-/// The transitions of docs/lifecycle.md.
+/// The transitions of docs/concepts/life-of-a-job.md.
 fn is_allowed(transition: &TransitionRecord) -> bool {
     use JobState::{Cancelled, Dead, Delayed, Done, Nothing, Ready, Reserved};
     use TransitionName::{

@@ -1,0 +1,158 @@
+//! The page of the HTTP API, from the OpenAPI document: the operations by tag, then the objects and values that they name.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::api_schemas::{self, Schemas};
+use super::{line, sentence, sentences};
+
+const HEAD: &str = include_str!("heads/api.md");
+/// What the head describes once for all operations.
+const TENANT: &str = "ringback-tenant";
+/// The errors that the head names for all operations.
+const EVERYWHERE: [&str; 8] = ["400", "401", "403", "408", "413", "415", "422", "503"];
+/// The most sentences of the description of an operation.
+const SENTENCES: usize = 2;
+
+pub(super) fn page() -> String {
+    let document: Value = serde_json::from_slice(&ringback_api::openapi::document()).expect("JSON");
+    let schemas = Schemas::of(&document);
+    let mut page = HEAD.to_owned();
+    errors(&mut page, &document);
+    for tag in document["tags"].as_array().expect("tags") {
+        let operations = operations(&document, &tag["name"]);
+        let name = text(&tag["name"]);
+        write!(page, "\n## {name}\n\n{}\n", sentence(text(&tag["description"]))).expect("a text");
+        for (method, path, operation) in operations {
+            self::operation(&mut page, &schemas, (method, path), operation);
+        }
+    }
+    api_schemas::add(&mut page, &schemas, &document);
+    page
+}
+
+/// The operations of a tag, with method and path.
+fn operations<'d>(document: &'d Value, tag: &Value) -> Vec<(&'d str, &'d str, &'d Value)> {
+    let paths = document["paths"].as_object().expect("paths").iter();
+    let all = paths.flat_map(|(path, methods)| {
+        let methods = methods.as_object().expect("methods").iter();
+        methods.map(|(method, operation)| (method.as_str(), path.as_str(), operation))
+    });
+    let webhooks = document["webhooks"].as_object().expect("webhooks").iter();
+    let notices = webhooks.map(|(_, hook)| ("post", "", &hook["post"]));
+    let is_of_tag = |operation: &Value| operation["tags"].as_array().is_some_and(|tags| tags.contains(tag));
+    all.chain(notices).filter(|(_, _, operation)| is_of_tag(operation)).collect()
+}
+
+/// What each status of an error means.
+fn errors(page: &mut String, document: &Value) {
+    let mut meanings = Map::new();
+    for methods in document["paths"].as_object().expect("paths").values() {
+        for operation in methods.as_object().expect("methods").values() {
+            for (status, response) in responses(operation).filter(|(status, _)| status.as_bytes()[0] >= b'4')
+            {
+                meanings.insert(status.clone(), response["description"].clone());
+            }
+        }
+    }
+    page.push_str("\n| status | meaning |\n|---|---|\n");
+    let mut sorted: Vec<_> = meanings.into_iter().collect();
+    sorted.sort_by(|one, other| one.0.cmp(&other.0));
+    for (status, meaning) in sorted {
+        writeln!(page, "| {status} | {} |", sentence(text(&meaning))).expect("a text");
+    }
+}
+
+/// Adds an operation.
+fn operation(page: &mut String, schemas: &Schemas<'_>, (method, path): (&str, &str), operation: &Value) {
+    write!(page, "\n### {}\n\n", text(&operation["summary"])).expect("a text");
+    if !path.is_empty() {
+        write!(page, "`{} {path}`, {}\n\n", method.to_uppercase(), who(&operation["security"]))
+            .expect("a text");
+    }
+    let about = sentence(operation["description"].as_str().unwrap_or_default());
+    let about = sentences(&about, SENTENCES);
+    if !about.is_empty() {
+        write!(page, "{about}\n\n").expect("a text");
+    }
+    parameters(page, schemas, operation);
+    let content = operation["requestBody"]["content"].as_object();
+    let bodies: Vec<_> =
+        content.into_iter().flatten().map(|(media, body)| body_of(schemas, media, body)).collect();
+    if !bodies.is_empty() {
+        writeln!(page, "- Body: {}", bodies.join(", or ")).expect("a text");
+    }
+    let mut answers = answers(schemas, operation);
+    let refusals: Vec<_> =
+        responses(operation).map(|(status, _)| status.as_str()).filter(|s| s.as_bytes()[0] >= b'4').collect();
+    answers.extend(
+        refusals
+            .into_iter()
+            .filter(|status| !EVERYWHERE.contains(status) && !path.is_empty())
+            .map(str::to_owned),
+    );
+    writeln!(page, "- Answers: {}", answers.join(", ")).expect("a text");
+}
+
+/// The answers of an operation that are not errors. What each means is said if there are several.
+fn answers(schemas: &Schemas<'_>, operation: &Value) -> Vec<String> {
+    let good: Vec<_> = responses(operation).filter(|(status, _)| status.as_bytes()[0] < b'4').collect();
+    let is_only = good.len() == 1;
+    let answer = |(status, response): &(&String, &Value)| {
+        let content = response["content"].as_object().into_iter().flatten();
+        let bodies: Vec<_> = content.map(|(media, body)| body_of(schemas, media, body)).collect();
+        let body = if bodies.is_empty() { String::new() } else { format!(" {}", bodies.join(" or ")) };
+        let meaning =
+            if is_only { String::new() } else { format!(" ({})", line(text(&response["description"]))) };
+        format!("{status}{body}{meaning}")
+    };
+    good.iter().map(answer).collect()
+}
+
+/// The answers of an operation, by status.
+fn responses(operation: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    operation["responses"].as_object().into_iter().flatten()
+}
+
+/// Who may call an operation.
+fn who(security: &Value) -> String {
+    match security[0]["key"][0].as_str() {
+        Some("root") => "root key".to_owned(),
+        Some(scope) => format!("scope `{scope}`"),
+        None => "without a key".to_owned(),
+    }
+}
+
+/// The schema of a body, with its media type unless that is JSON.
+fn body_of(schemas: &Schemas<'_>, media: &str, body: &Value) -> String {
+    let kind = body.get("schema").map(|schema| schemas.kind(schema)).filter(|kind| kind != "object");
+    match (media, kind) {
+        ("application/json", Some(kind)) => kind,
+        (media, Some(kind)) => format!("`{media}` of {kind}"),
+        (media, None) => format!("`{media}`"),
+    }
+}
+
+/// Adds the parameters in the query and in headers. Those in the path say what they are by their names.
+fn parameters(page: &mut String, schemas: &Schemas<'_>, operation: &Value) {
+    let all = operation["parameters"].as_array().into_iter().flatten();
+    let all: Vec<_> = all.filter(|one| one["in"] != "path" && one["name"] != TENANT).collect();
+    let filter = schemas.properties("JobFilter");
+    let is_filter = |one: &Value| filter.contains_key(text(&one["name"]));
+    let has_filter = all.iter().filter(|one| is_filter(one)).count() > 10;
+    for one in all.iter().filter(|one| !(has_filter && is_filter(one))) {
+        let about = one["description"].as_str().unwrap_or_default();
+        let place = if one["in"] == "header" { "header, " } else { "" };
+        let required = if one["required"] == true { "required, " } else { "" };
+        let (name, kind) = (text(&one["name"]), schemas.kind(&one["schema"]));
+        writeln!(page, "- `{name}` ({place}{required}{kind}): {}", sentence(about)).expect("a text");
+    }
+    if has_filter {
+        page.push_str("- The fields of [JobFilter](#jobfilter), each as a parameter.\n");
+    }
+}
+
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}

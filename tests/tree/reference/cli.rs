@@ -1,0 +1,127 @@
+//! The page of the command line, from its definitions.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use clap::{Arg, ArgAction, Command};
+use ringback_service::config::ALL_NAMES;
+
+use super::sentence;
+
+const HEAD: &str = include_str!("heads/cli.md");
+/// The headings of flags that many commands share, as sections of the page.
+const SHARED: [&str; 2] = ["Server and output", "Filter"];
+
+pub(super) fn page() -> String {
+    let mut command = ringback::command();
+    command.build();
+    let mut page = HEAD.to_owned();
+    let list = command.find_subcommand("list").expect("a command with a filter");
+    let mut known = BTreeSet::new();
+    for (heading, of) in SHARED.iter().zip([&command, list]) {
+        write!(page, "\n## {heading}\n\n").expect("a text");
+        flags(&mut page, of, &mut known, |arg| arg.get_help_heading() == Some(*heading));
+    }
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        section(&mut page, below, "##", &mut known);
+    }
+    page
+}
+
+/// Adds a command and those below it.
+fn section(page: &mut String, command: &Command, heading: &str, known: &mut BTreeSet<String>) {
+    let name = command.get_bin_name().unwrap_or_default();
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    write!(page, "\n{heading} {name}\n\n{}\n", sentence(&about)).expect("a text");
+    let below: Vec<_> = command.get_subcommands().filter(|below| below.get_name() != "help").collect();
+    if below.is_empty() {
+        let usage = command.clone().render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").lines().map(str::trim).collect::<Vec<_>>();
+        write!(page, "\n```text\n{}\n```\n\n", usage.join("\n")).expect("a text");
+        let is_shared = |arg: &Arg| SHARED.iter().any(|name| arg.get_help_heading() == Some(*name));
+        flags(page, command, known, |arg| !is_shared(arg) && !is_setting(arg));
+        if command.get_arguments().any(is_setting) {
+            page.push_str("- A flag for each [setting](configuration.md) that is not a secret.\n");
+        }
+        if command.get_arguments().any(|arg| arg.get_help_heading() == Some("Filter")) {
+            page.push_str("- The [filter](#filter).\n");
+        }
+    }
+    for note in notes(command) {
+        write!(page, "\n{note}\n").expect("a text");
+    }
+    for command in below {
+        section(page, command, "###", known);
+    }
+}
+
+/// The exit codes of a command that has others. Help shows examples and notes too.
+fn notes(command: &Command) -> Vec<String> {
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let codes = after.split("\n\n").filter(|part| part.starts_with("Exit codes"));
+    codes.map(sentence).collect()
+}
+
+/// Whether it is the flag of a setting.
+fn is_setting(arg: &Arg) -> bool {
+    ALL_NAMES.contains(&arg.get_id().as_str())
+}
+
+/// Adds a line for each argument that is chosen. One that a command above has in the same form is only named.
+fn flags(
+    page: &mut String,
+    command: &Command,
+    known: &mut BTreeSet<String>,
+    is_chosen: impl Fn(&Arg) -> bool,
+) {
+    let is_shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
+    let mut as_above = Vec::new();
+    for arg in command.get_arguments().filter(is_shown).filter(|arg| is_chosen(arg)) {
+        let flag = format!("- `{}`: {}\n", name(arg), meaning(arg));
+        if known.contains(&flag) {
+            as_above.push(format!("`{}`", name(arg)));
+        } else {
+            page.push_str(&flag);
+            known.insert(flag);
+        }
+    }
+    if !as_above.is_empty() {
+        writeln!(page, "- As above: {}.", as_above.join(", ")).expect("a text");
+    }
+}
+
+/// What an argument means, its values, default and variable.
+fn meaning(arg: &Arg) -> String {
+    let mut meaning = sentence(&arg.get_help().map(ToString::to_string).unwrap_or_default());
+    if let ArgAction::Set | ArgAction::Append = arg.get_action() {
+        let values: Vec<_> =
+            arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+        if !values.is_empty() && values.len() < 8 {
+            write!(meaning, " One of {}.", values.join(", ")).expect("a text");
+        }
+        let defaults: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+        if !defaults.is_empty() {
+            write!(meaning, " Default: `{}`.", defaults.join(" ")).expect("a text");
+        }
+    }
+    if let Some(variable) = arg.get_env() {
+        write!(meaning, " Variable: `{}`.", variable.to_string_lossy()).expect("a text");
+    }
+    meaning
+}
+
+/// An argument as it is written.
+fn name(arg: &Arg) -> String {
+    let value = arg.get_value_names().unwrap_or_default().join(" ");
+    let value = match arg.get_action() {
+        ArgAction::Set | ArgAction::Append => value,
+        _ => String::new(),
+    };
+    let flag = match (arg.get_short(), arg.get_long()) {
+        (Some(short), Some(long)) => format!("-{short}, --{long}"),
+        (None, Some(long)) => format!("--{long}"),
+        (Some(short), None) => format!("-{short}"),
+        (None, None) => String::new(),
+    };
+    format!("{flag} {value}").trim().to_owned()
+}
