@@ -9,6 +9,7 @@ mod contract;
 mod embedded;
 mod faults;
 mod feeds;
+mod guides;
 mod http;
 mod raw_post;
 mod redis_layout;
