@@ -89,15 +89,15 @@ const CHANGED: Metric = Metric::counter(
 )
 .by(&["action"]);
 const PUBLISHED_NOTICES: Metric = Metric::counter(
-    "ringback_carrier_published_dead_letter_notices_total",
+    "ringback_carrier_notices_published_total",
     "Notices of deaths and successes submitted as jobs, repetitions included",
 );
 const REJECTED_NOTICES: Metric = Metric::counter(
     "ringback_carrier_rejected_dead_letter_notices_total",
     "Submits of notices that failed; each is retried",
 );
-const UNREADABLE_DEAD_LETTERS: Metric = Metric::counter(
-    "ringback_carrier_unreadable_dead_letters_total",
+const OUTBOX_UNREADABLE: Metric = Metric::counter(
+    "ringback_carrier_outbox_unreadable_total",
     "Outbox entries without a notice because they cannot be read",
 );
 const FIRED: Metric =
@@ -119,7 +119,7 @@ const REFUSED_FIRINGS: Metric = Metric::counter(
     "Jobs of schedules that a quota or a limit has refused; each is retried",
 );
 const FENCED: Metric = Metric::counter(
-    "ringback_carrier_fenced_shards_total",
+    "ringback_carrier_fenced_passes_total",
     "Passes refused because another carrier holds the shard",
 );
 const PASS: Metric =
@@ -148,7 +148,7 @@ pub const METRICS: &[Metric] = &[
     CHANGED,
     PUBLISHED_NOTICES,
     REJECTED_NOTICES,
-    UNREADABLE_DEAD_LETTERS,
+    OUTBOX_UNREADABLE,
     FIRED,
     FIRING_LATENESS,
     MISSED_FIRINGS,
@@ -183,7 +183,7 @@ pub(crate) struct Metrics {
     pub(crate) changed: Counter<u64>,
     pub(crate) published_notices: Counter<u64>,
     pub(crate) rejected_notices: Counter<u64>,
-    pub(crate) unreadable_dead_letters: Counter<u64>,
+    pub(crate) outbox_unreadable: Counter<u64>,
     pub(crate) fired: Counter<u64>,
     pub(crate) missed_firings: Counter<u64>,
     pub(crate) overlapped_firings: Counter<u64>,
@@ -216,7 +216,7 @@ impl Metrics {
             changed,
             published_notices: counter(PUBLISHED_NOTICES),
             rejected_notices: counter(REJECTED_NOTICES),
-            unreadable_dead_letters: counter(UNREADABLE_DEAD_LETTERS),
+            outbox_unreadable: counter(OUTBOX_UNREADABLE),
             fired: counter(FIRED),
             missed_firings: counter(MISSED_FIRINGS),
             overlapped_firings: counter(OVERLAPPED_FIRINGS),

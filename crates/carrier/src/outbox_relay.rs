@@ -158,7 +158,7 @@ impl OutboxRelay<'_> {
         let mut by_shard: BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
         for (index, entry) in pending.iter().enumerate() {
             let Some(ended) = &entry.ended else {
-                self.metrics.unreadable_dead_letters.add(1, &[]);
+                self.metrics.outbox_unreadable.add(1, &[]);
                 continue;
             };
             let Some(notice) = self.notice(ended) else { continue };

@@ -61,7 +61,7 @@ pub(super) fn cases(has_archive: bool) -> Vec<Case> {
         let entry = json!({"after": {"run_id": "8b1f", "jobs": 3}, "target": {}});
         all.insert(
             0,
-            root("accept_loss", Method::POST, "/v1/audit/accept-loss", json!({"run_id": "8b1f"}), entry),
+            root("accept_loss", Method::POST, "/v1/check/accept-loss", json!({"run_id": "8b1f"}), entry),
         );
     }
     all
@@ -372,7 +372,7 @@ fn of_root() -> Vec<Case> {
         root(
             "repair",
             Method::POST,
-            "/v1/audit/repair",
+            "/v1/check/repair",
             none(),
             json!({"target": {}, "after": {"missing": 0}}),
         ),

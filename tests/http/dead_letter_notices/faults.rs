@@ -90,7 +90,7 @@ async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
     assert_eq!(ids, ["\"a\"", "\"b\""]);
     outbox_is_empty(&stack).await;
     let text = stack.carriers[1].metrics().await;
-    let line = text.lines().find(|line| line.starts_with("ringback_carrier_unreadable_dead_letters_total"));
+    let line = text.lines().find(|line| line.starts_with("ringback_carrier_outbox_unreadable_total"));
     assert_eq!(
         line.and_then(|line| line.rsplit(' ').next()).map(str::to_owned),
         Some(torn.to_string()),

@@ -179,7 +179,7 @@ impl StackOptions {
 
     /// Sets how long a carrier's lock outlives its carrier.
     pub fn lock_ttl(self, ttl: &str) -> Self {
-        self.env("RINGBACK_LOCK_TTL", ttl)
+        self.env("RINGBACK_LOCK_TTL", ttl).env("RINGBACK_FEED_LOCK_TTL", ttl)
     }
 
     /// Sets how much longer a lease is than its job's timeout.
@@ -227,7 +227,8 @@ impl StackOptions {
 /// Whether a role has a setting, because processes refuse unknown ones.
 fn known_to(role: Role, name: &str) -> bool {
     match name {
-        "RINGBACK_LOCK_TTL" => matches!(role, Role::Carrier | Role::Up | Role::Feed),
+        "RINGBACK_LOCK_TTL" => matches!(role, Role::Carrier | Role::Up),
+        "RINGBACK_FEED_LOCK_TTL" => role == Role::Feed,
         "RINGBACK_LEASE_MARGIN" => matches!(role, Role::Notifier | Role::Up),
         _ => true,
     }
