@@ -110,7 +110,7 @@ async fn start(store: &str, collector: &Sink) -> Stack {
         .env("RINGBACK_EGRESS_DENY", "10.0.0.0/8")
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url(""))
         .env("OTEL_BSP_SCHEDULE_DELAY", "100")
-        .unaudited()
+        .unchecked()
         .start()
         .await
 }

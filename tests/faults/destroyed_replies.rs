@@ -29,7 +29,7 @@ async fn jobs_whose_submits_lost_their_replies_exist_once_and_are_counted_once()
     let behind = format!("redis://127.0.0.1:{}", proxy.port());
     let options = Stack::options().store(&redis.url()).role_env(Role::Api, "RINGBACK_STORE", &behind);
     // One shard, so that all jobs of a batch are in one call. The check at the end is in the history.
-    let stack = options.env("RINGBACK_SHARDS", "1").unaudited().start().await;
+    let stack = options.env("RINGBACK_SHARDS", "1").unchecked().start().await;
     let recorded = Recorded::start("destroyed replies", &Bounds::default());
     let (sink, api) = (Sink::recorded(recorded.history()).await, stack.api_urls().remove(0));
 

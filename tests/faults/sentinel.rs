@@ -148,7 +148,7 @@ async fn a_wrong_name_ends_a_process_and_sentinels_that_are_away_are_waited_for(
     let url = set.url();
     let (sentinels, _) = url.rsplit_once('/').expect("the name is at the end");
     let wrong = Stack::options().store(&format!("{sentinels}/wrong")).count(Role::Carrier, 0);
-    let wrong = wrong.count(Role::Notifier, 0).count(Role::Api, 0).unaudited().start().await;
+    let wrong = wrong.count(Role::Notifier, 0).count(Role::Api, 0).unchecked().start().await;
     let mut process = wrong.spec(Role::Carrier).start();
     assert_eq!(process.wait_exit(SOON).await.code(), Some(1), "{}", process.log());
     assert!(process.log().contains("the sentinels know no master named"), "{}", process.log());

@@ -308,7 +308,7 @@ async fn logged(stack: &Stack, count: usize) -> Value {
 
 #[tokio::test]
 async fn a_caller_who_does_not_wait_leaves_an_entry_and_so_does_a_call_whose_outcome_is_unknown() {
-    let mut stack = StackOptions::api_only().unaudited().start().await;
+    let mut stack = StackOptions::api_only().unchecked().start().await;
     for id in ["a", "b"] {
         stack.accept(&json!({"topic": "t", "id": id, "delay": "1h"})).await;
     }
@@ -347,7 +347,7 @@ async fn entries_are_stored_at_the_shutdown_and_survive_it() {
 
 #[tokio::test]
 async fn a_store_that_is_away_changes_no_answer_and_the_entry_is_in_the_log() {
-    let mut stack = StackOptions::api_only().unaudited().start().await;
+    let mut stack = StackOptions::api_only().unchecked().start().await;
     stack.accept(&json!({"topic": "t", "id": "a", "delay": "1h"})).await;
     stack.delete("/v1/jobs/t/a").await.expect(200);
     stack.redis_mut().kill();

@@ -122,7 +122,7 @@ async fn a_repair_with_fields_in_its_body_is_refused() {
 
 /// Each shard takes its time, empty or not. Who checks them all has no need of another check at the end.
 fn many_shards() -> StackOptions {
-    StackOptions::api_only().env("RINGBACK_SHARDS", "256").unaudited()
+    StackOptions::api_only().env("RINGBACK_SHARDS", "256").unchecked()
 }
 
 #[tokio::test]

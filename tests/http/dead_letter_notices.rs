@@ -82,10 +82,7 @@ async fn the_notice_of_a_dead_job_agrees_with_what_the_api_shows() {
         assert_eq!(notices(&sink, "/dead", 2).await.len(), 2, "one notice each");
         let relay = stack.carriers.first().or(stack.ups.first()).expect("a carrier runs");
         let text = relay.metrics().await;
-        assert!(
-            text.lines().any(|line| line == "ringback_carrier_notices_published_total 2"),
-            "{text}"
-        );
+        assert!(text.lines().any(|line| line == "ringback_carrier_notices_published_total 2"), "{text}");
         assert_eq!(stack.count_in("dead").await, 2);
     }
 }

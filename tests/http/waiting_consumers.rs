@@ -122,7 +122,7 @@ async fn one_of_many_who_come_at_once_asks_the_store() {
 
 #[tokio::test]
 async fn who_comes_while_the_store_is_away_learns_of_it_though_others_wait() {
-    let mut stack = Stack::options().unaudited().start().await;
+    let mut stack = Stack::options().unchecked().start().await;
     let mut waiters = JoinSet::new();
     waiters.spawn(waiting(&stack, &json!({"wait": "25s"})));
     assert!(timeout(Duration::from_millis(500), waiters.join_next()).await.is_err());

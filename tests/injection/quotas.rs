@@ -74,7 +74,7 @@ async fn stored(client: &Client, stack: &Stack) -> u64 {
 async fn draws_may_be_cut_short() {
     let plan = Plan::new(&quota_points(), seed(), true);
     let redis = RedisServer::options().persistence(Persistence::Always);
-    let options = StackOptions::api_only().redis(redis).count(Role::Api, 2).unaudited();
+    let options = StackOptions::api_only().redis(redis).count(Role::Api, 2).unchecked();
     let mut stack = plan.give(options.env("RINGBACK_ROOT_KEY", ROOT)).start().await;
     let (client, urls) = (http_client(), stack.api_urls());
     let key = prepared(&stack).await;
@@ -120,7 +120,7 @@ async fn draws_may_be_cut_short() {
 async fn each_error_of_redis_at_a_draw_has_its_outcome() {
     let redis = RedisServer::options().persistence(Persistence::Always).start().await;
     let proxy = RedisErrors::start(redis.port()).await;
-    let options = StackOptions::api_only().store(&format!("redis://127.0.0.1:{}", proxy.port())).unaudited();
+    let options = StackOptions::api_only().store(&format!("redis://127.0.0.1:{}", proxy.port())).unchecked();
     let mut stack = options.env("RINGBACK_SHARDS", "1").env("RINGBACK_ROOT_KEY", ROOT).start().await;
     let (client, key, mut wrong) = (http_client(), prepared(&stack).await, Vec::new());
     let jobs = stack.url("/v1/jobs");

@@ -47,7 +47,7 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     let feeds = feeds.display().to_string();
     let options = options.count(Role::Feed, 1).role_env(Role::Feed, "RINGBACK_FEEDS", &feeds);
     // The check at the end is in the history: the proxy ends with this test.
-    let mut stack = options.env("RINGBACK_SHARDS", "1").unaudited().start().await;
+    let mut stack = options.env("RINGBACK_SHARDS", "1").unchecked().start().await;
     let recorded = Arc::new(Recorded::start("errors of redis", &Bounds::default()));
     let fault = recorded.fault("error", FaultClass::Network);
     let (sink, aside) = (Sink::recorded(recorded.history()).await, Sink::start().await);

@@ -24,7 +24,7 @@ async fn calls_that_repair_damage_may_be_cut_short() {
     let plan = Plan::new(&share(repair_points(), seed, is_whole), seed, is_whole);
     let redis = RedisServer::options().persistence(Persistence::Always);
     let options =
-        StackOptions::api_only().redis(redis).count(Role::Api, 2).env("RINGBACK_SHARDS", "1").unaudited();
+        StackOptions::api_only().redis(redis).count(Role::Api, 2).env("RINGBACK_SHARDS", "1").unchecked();
     let mut stack = plan.give(options).start().await;
     let recorded = Arc::new(Recorded::start(NAME, &Bounds::default()));
     let aside = Sink::start().await;

@@ -96,7 +96,7 @@ impl Setup {
 
     /// The options of a stack with the timings of a real installation.
     pub(crate) fn stack(&self, profile: Profile) -> StackOptions {
-        let options = Stack::options().redis(profile.redis()).lock_ttl("5s").lease_margin("10s").unaudited();
+        let options = Stack::options().redis(profile.redis()).lock_ttl("5s").lease_margin("10s").unchecked();
         match self.shards {
             Some(shards) => options.env("RINGBACK_SHARDS", &shards.to_string()),
             None => options,

@@ -298,7 +298,7 @@ scripts! {
     CHECK_STATES: "check_states", Reads;
     CHECK_TAGS: "check_tags", Reads;
     CHECK_LANES: "check_lanes", Reads;
-    CHECK_ENTRIES: "audit_entries", Reads;
+    CHECK_ENTRIES: "check_entries", Reads;
     CHECK_LISTS: "check_lists", Reads;
     CHECK_CONFIRM: "check_confirm", Reads;
     CHECK_REPAIR: "check_repair", Drains;
@@ -349,7 +349,7 @@ mod tests {
                 | "read_audit_log"
                 | "failing" => Kind::Reads,
                 "check_repair" | "check_count" | "check_index" | "check_due" | "check_slot" => Kind::Drains,
-                name if name.starts_with("audit_") => Kind::Reads,
+                name if name.starts_with("check_") => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());

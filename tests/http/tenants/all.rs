@@ -84,7 +84,7 @@ async fn lists_of_all_tenants_have_what_the_overview_counts() {
 
 #[tokio::test]
 async fn the_operator_settles_the_receipts_of_the_tenant_that_it_has_chosen_alone() {
-    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unaudited().start().await;
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unchecked().start().await;
     let mut receipts = Vec::new();
     for id in ["one", "two"] {
         let acme = Caller::root(Some("acme"));

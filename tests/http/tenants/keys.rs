@@ -144,7 +144,7 @@ async fn a_key_for_some_topics_lists_them_page_by_page() {
 
 #[tokio::test]
 async fn a_key_for_some_topics_settles_no_jobs_of_others() {
-    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unaudited().start().await;
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unchecked().start().await;
     let free = Caller::of(&stack, "acme").await;
     let caller =
         Caller::with(&stack, &json!({"tenant": "acme", "scopes": ["consume"], "topics": ["t"]})).await;
@@ -221,7 +221,7 @@ async fn calls_without_a_valid_key_learn_nothing_and_a_key_chooses_no_tenant() {
 
 #[tokio::test]
 async fn a_store_that_has_lost_its_keys_admits_the_root_key_alone() {
-    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unaudited().start().await;
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unchecked().start().await;
     let caller = Caller::of(&stack, "acme").await;
     caller.get(&stack, "/v1/topics").await.expect(200);
     let mut redis = stack.redis().client().await;

@@ -59,7 +59,7 @@ async fn a_consumer_that_waits_with_a_deleted_key_is_given_no_job() {
 
 #[tokio::test]
 async fn jobs_that_come_as_the_key_ends_are_given_to_others_unharmed() {
-    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unaudited().start().await;
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unchecked().start().await;
     let at = SystemClock.now().plus(Duration::from_secs(2));
     let ask = json!({"tenant": "acme", "scopes": ["consume"], "expires": at.to_string()});
     let caller = Caller::with(&stack, &ask).await;

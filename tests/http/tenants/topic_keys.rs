@@ -45,7 +45,7 @@ async fn a_key_for_some_topics_keeps_a_credential_and_puts_none_into_use() {
 
 #[tokio::test]
 async fn what_a_key_for_some_topics_is_refused_names_no_other_topic() {
-    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unaudited().start().await;
+    let stack = StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).unchecked().start().await;
     let all = Caller::of(&stack, "acme").await;
     let some = Caller::with(&stack, &json!({"tenant": "acme", "scopes": ALL, "topics": ["t"]})).await;
     let schedule = |topic: &str| json!({"every": "7d", "job": {"topic": topic, "url": "https://h.example/"}});

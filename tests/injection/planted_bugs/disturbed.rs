@@ -64,7 +64,7 @@ pub(crate) async fn run(bug: Option<&Bug>) -> Report {
     let (plan, log) = (files.path().join("plan"), files.path().join("log"));
     fs::write(&plan, PLAN).expect("a file");
     let redis = RedisServer::options().persistence(Persistence::Always);
-    let options = Stack::options().redis(redis).count(Role::Carrier, 2).lock_ttl("500ms").unaudited();
+    let options = Stack::options().redis(redis).count(Role::Carrier, 2).lock_ttl("500ms").unchecked();
     let options = plant::options(bug, options).env("RINGBACK_SHARDS", "1");
     let options =
         options.env("FAULT_PLAN", &plan.display().to_string()).env("FAULT_LOG", &log.display().to_string());

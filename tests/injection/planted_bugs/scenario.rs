@@ -33,7 +33,7 @@ pub(crate) async fn run(bug: Option<&Bug>) -> Report {
     ];
     let recorded = Recorded::start(bug.map_or("no bug", |bug| bug.name), &Bounds { live: None, policies });
     let sink = Sink::recorded(recorded.history()).await;
-    let options = Stack::options().retry("100ms 200ms").env("RINGBACK_SHARDS", "1").unaudited();
+    let options = Stack::options().retry("100ms 200ms").env("RINGBACK_SHARDS", "1").unchecked();
     let mut stack = plant::options(bug, options).start().await;
     let ways = plant::plant(bug, &stack, &sink).await;
     let run = Run { recorded: Arc::new(recorded), api: stack.api_urls().remove(0), sink, ways };

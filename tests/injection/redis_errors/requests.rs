@@ -52,7 +52,7 @@ impl Client<'_> {
                 (Method::POST, path("check/repair"), None)
             }
             "check_slots" => (Method::POST, path("check/repair"), None),
-            _ if call.starts_with("audit_") => (Method::GET, path("check"), None),
+            _ if call.starts_with("check_") => (Method::GET, path("check"), None),
             "pull" | "lease_info" | "settle_receipts" | "renew" => self.of_consumer(call, id).await,
             "revive" | "purge" | "purge_many" | "dead" | "begin_bulk" | "bulks" => {
                 self.of_dead_jobs(call, id).await

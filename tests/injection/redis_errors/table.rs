@@ -45,7 +45,7 @@ pub(crate) const ANSWERED: [&str; 59] = [
     "check_states",
     "check_tags",
     "check_lanes",
-    "audit_entries",
+    "check_entries",
     "check_lists",
     "check_confirm",
     "check_repair",
@@ -199,7 +199,7 @@ pub(crate) fn outcome(call: &str, fault: RedisFault) -> ErrorEffect {
         Error(NOT_FOUND) if call.bytes().all(|byte| byte.is_ascii_uppercase()) => ErrorEffect::Unavailable,
         // The library is loaded again.
         Error(NOT_FOUND) => ErrorEffect::Served,
-        _ if call.starts_with("audit_") || call == "unlisted_schedules" => ErrorEffect::Either,
+        _ if call.starts_with("check_") || call == "unlisted_schedules" => ErrorEffect::Either,
         // Would fail again.
         Error(line) if ["OOM", "READONLY", "NOAUTH", "NOPERM"].iter().any(|code| line.starts_with(code)) => {
             ErrorEffect::Unavailable

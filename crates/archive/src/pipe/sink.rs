@@ -171,7 +171,7 @@ mod tests {
             let answer: Response = receive(&mut from).await.unwrap().unwrap();
             texts.push(format!("{answer:?}"));
         }
-        let written = "Written(Written { new: 0, refused: 0 })";
+        let written = "Written(WriteResult { new: 0, refused: 0 })";
         assert_eq!(
             texts,
             [r#"Prepared("a test")"#, r#"Failed(SinkError("nothing"))"#, written, "Maintained"]

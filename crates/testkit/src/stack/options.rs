@@ -163,7 +163,7 @@ impl StackOptions {
     }
 
     /// Skips the check at the end, for benchmarks and for stores that are damaged on purpose.
-    pub fn unaudited(self) -> Self {
+    pub fn unchecked(self) -> Self {
         Self { is_audited: false, ..self }
     }
 

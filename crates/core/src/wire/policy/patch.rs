@@ -121,7 +121,7 @@ mod tests {
             (
                 r#"{"archive":{"states":["done"]}}"#,
                 r#"{"archive":{"bodies":true}}"#,
-                r#"{"archive":{"bodies":true,"ends":["done"]}}"#,
+                r#"{"archive":{"bodies":true,"states":["done"]}}"#,
             ),
             (
                 r#"{"archive":{"states":["done"],"bodies":true}}"#,

@@ -1,10 +1,10 @@
 -- Lists and sets, whose entries a check reads or counts.
 
--- audit_entries: how many entries a page of lists and sets has.
+-- check_entries: how many entries a page of lists and sets has.
 -- KEYS  shard
 -- ARGV  'lanes', 'pulls', 'parked', 'schedule', 'slots' or 'batches'; then the arguments of a scan
 -- Returns {generation, where to go on ('0' is the end), entries}; {generation} if the scan began in another generation
-function edges.audit_entries(args)
+function edges.check_entries(args)
   shard.begin({})
   local kind, sum = args[1], 0
   local generation, at, found = check.scan(kind == 'batches' and 'HSCAN' or 'ZSCAN', KEY[kind], unpack(args, 2))
