@@ -48,6 +48,7 @@ async fn every_crash_point_of_the_embedded_store_loses_nothing() {
         .await;
 }
 
+#[expect(clippy::too_many_lines, reason = "one run, from its plan to what is checked at its end")]
 async fn sweep(name: &str, options: StackOptions, points: &[String]) {
     let sweeps = sweeps();
     for round in 0..sweeps.unwrap_or(1) {

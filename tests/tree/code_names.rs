@@ -100,10 +100,11 @@ impl Source {
             items.visit_file(&parse(file));
             each(tokens(file), &mut |token| match token {
                 TokenTree::Ident(ident) => drop(words.insert(text(ident))),
-                TokenTree::Literal(literal) => match Lit::new(literal.clone()) {
-                    Lit::Str(text) => drop(words.insert(text.value())),
-                    _ => {}
-                },
+                TokenTree::Literal(literal) => {
+                    if let Lit::Str(text) = Lit::new(literal.clone()) {
+                        words.insert(text.value());
+                    }
+                }
                 TokenTree::Group(_) | TokenTree::Punct(_) => {}
             });
         }

@@ -48,8 +48,8 @@ fn line(text: &str) -> String {
 
 /// The first sentences of a text.
 fn sentences(text: &str, most: usize) -> &str {
-    let ends = text.match_indices(". ").map(|(end, _)| end + 1);
-    ends.skip(most - 1).next().map_or(text, |end| &text[..end])
+    let mut ends = text.match_indices(". ").map(|(end, _)| end + 1);
+    ends.nth(most - 1).map_or(text, |end| &text[..end])
 }
 
 /// A text with a full stop.

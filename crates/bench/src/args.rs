@@ -13,7 +13,7 @@ struct Args {
     /// Only to see that the benchmarks work
     #[arg(long)]
     quick: bool,
-    /// RINGBACK_SHARDS
+    /// `RINGBACK_SHARDS`
     #[arg(long, value_name = "N")]
     shards: Option<u16>,
     /// Only with this setting of appendfsync

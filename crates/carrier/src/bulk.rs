@@ -55,7 +55,7 @@ impl Bulks {
                     match &error {
                         StoreError::Unprepared => {}
                         StoreError::Unreadable(_) => {
-                            warn!(error = with_causes(&error), "a bulk operation cannot be read; retrying")
+                            warn!(error = with_causes(&error), "a bulk operation cannot be read; retrying");
                         }
                         _ => debug!(error = with_causes(&error), "cannot take a bulk operation; retrying"),
                     }

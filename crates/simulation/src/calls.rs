@@ -45,7 +45,6 @@ impl CallFaults for RoleCalls {
         let slow = CallFault::Delayed { request: some_ms(), answer: some_ms() };
         match *line {
             Line::Good => CallFault::Delayed { request: Duration::ZERO, answer: Duration::ZERO },
-            Line::Slow => slow,
             Line::Flaky(percent) => match rng.random_range(0..100) {
                 n if n < percent => CallFault::Failed,
                 n if n < 2 * percent => CallFault::AnswerLost,
@@ -54,7 +53,7 @@ impl CallFaults for RoleCalls {
             Line::Late(percent) if rng.random_range(0..100) < percent => {
                 CallFault::Late(Duration::from_millis(rng.random_range(0..LATEST)))
             }
-            Line::Late(_) => slow,
+            Line::Slow | Line::Late(_) => slow,
             Line::Cut => CallFault::Swallowed,
         }
     }

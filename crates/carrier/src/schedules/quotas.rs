@@ -57,7 +57,7 @@ impl Allowances {
 }
 
 impl ScheduleRunner<'_> {
-    /// QuotaGrants what tenants need from their quotas. A tenant of which nothing can be said gets nothing this time.
+    /// Gets what tenants need from their quotas. A tenant of which nothing can be said gets nothing this time.
     pub(super) async fn allowances(&self, needed: HashMap<Tenant, u64>) -> Allowances {
         let draws = needed.iter().filter_map(|(tenant, jobs)| {
             let quota = self.policies.quota(tenant).ok().flatten()?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::access::Quota;
 use crate::clock::Timestamp;
 
-/// QuotaGrants are counted together for this long, in milliseconds.
+/// Grants are counted together for this long, in milliseconds.
 pub const QUOTA_SLOT_MS: u64 = 250;
 /// For how many slots they are kept.
 pub const QUOTA_SLOTS: u64 = 40;

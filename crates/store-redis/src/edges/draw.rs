@@ -1,4 +1,4 @@
-//! QuotaGrants of tenants from their quotas.
+//! Grants of tenants from their quotas.
 
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{QUOTA_SLOT_MS, QUOTA_SLOTS, QuotaGrant, QuotaLimit, QuotaRequest, StoreError};

@@ -1,4 +1,4 @@
-//! Cancels: nothing is delivered afterwards, they can be repeated, and they make nothing (NotAfterCancel).
+//! Cancels: nothing is delivered afterwards, they can be repeated, and they make nothing (`NotAfterCancel`).
 
 use super::job::Job;
 use super::{Judgement, Run, millis};

@@ -1,4 +1,4 @@
-//! Idempotency keys: the same key makes one job, and refuses other content (NoSecondJob).
+//! Idempotency keys: the same key makes one job, and refuses other content (`NoSecondJob`).
 
 use std::collections::HashMap;
 

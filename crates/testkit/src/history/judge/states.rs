@@ -1,4 +1,4 @@
-//! States: one at a time, final ones for good, and changed only by the known transitions (OneState).
+//! States: one at a time, final ones for good, and changed only by the known transitions (`OneState`).
 
 use ringback_core::contract::TransitionName;
 

@@ -1,4 +1,4 @@
-//! Alarms (LossNoticed): a loss of the store is noticed in time, and no process says so of a store that has all of its data.
+//! Alarms (`LossNoticed`): a loss of the store is noticed in time, and no process says so of a store that has all of its data.
 
 use crate::history::entry::FaultClass;
 use crate::history::findings::Findings;
