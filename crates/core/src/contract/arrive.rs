@@ -57,7 +57,7 @@ impl Submitted {
 /// from there. Otherwise a new generation begins: [`Job::created`] is now, but at least a millisecond after that of
 /// the former generation, so that the two differ; failures, lost leases and the last failed attempt are cleared;
 /// attempt numbers continue. A lease of a former generation settles nothing: it is
-/// [`Stale`](super::Settled::Stale), also for a late success and for a repetition.
+/// [`Stale`](super::SettleResult::Stale), also for a late success and for a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitResult {
     /// It created a job. The ledger counts one more accepted job.
