@@ -3,11 +3,11 @@
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use ringback_testkit::{NameServer, Stack};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Notify;
 
 use super::raw_receiver::{Boxed, RawReceiver, acceptor, file, header, read_request};
 use crate::sample_jobs::{SOON, TOPIC};
@@ -20,20 +20,26 @@ enum End {
     /// When the next request was read.
     Closes,
     Resets,
-    /// Before the next request comes, at the same moment as that, or later.
-    ClosesAfter(Duration),
+    /// When the first byte of the next request was read.
+    ClosesAtFirstByte,
+    /// When the first request was answered.
+    ClosesAtOnce,
+    /// When the next job is about to be submitted, and when it was accepted: before its request comes, at the same moment,
+    /// or later.
+    ClosesAtSubmit,
+    ClosesAtAccept,
 }
 
 fn job(id: &str, url: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "url": url, "body": {"id": id}, "retry": {"preset": "none"}})
 }
 
-/// A receiver whose first connection ends at its second request. Returns what came.
-async fn ending(end: End, tls: bool) -> (RawReceiver, Arc<Mutex<Vec<String>>>) {
+/// A receiver whose first connection ends at its second request, or at the `moment`. Returns what came.
+async fn ending(end: End, tls: bool, moment: Arc<Notify>) -> (RawReceiver, Arc<Mutex<Vec<String>>>) {
     let came = Arc::<Mutex<Vec<String>>>::default();
     let seen = Arc::clone(&came);
     let receiver = RawReceiver::start(move |stream, number| {
-        let seen = Arc::clone(&seen);
+        let (seen, moment) = (Arc::clone(&seen), Arc::clone(&moment));
         async move {
             if end == End::Resets && number == 1 {
                 stream.set_zero_linger().expect("a socket");
@@ -45,11 +51,13 @@ async fn ending(end: End, tls: bool) -> (RawReceiver, Arc<Mutex<Vec<String>>>) {
                 Box::pin(stream)
             };
             for nth in 1.. {
-                if let End::ClosesAfter(length) = end
-                    && (number, nth) == (1, 2)
-                {
-                    tokio::time::sleep(length).await;
-                    return;
+                if (number, nth) == (1, 2) {
+                    match end {
+                        End::ClosesAtOnce => return,
+                        End::ClosesAtSubmit | End::ClosesAtAccept => return moment.notified().await,
+                        End::ClosesAtFirstByte => return drop(stream.read_u8().await),
+                        End::Closes | End::Resets => {}
+                    }
                 }
                 let Some(head) = read_request(&mut stream).await else { return };
                 seen.lock().expect("no panic").push(head);
@@ -69,21 +77,35 @@ async fn a_callback_on_a_kept_connection_that_ends_is_sent_once_more_and_has_not
     let options = Stack::options().env("RINGBACK_NAME_SERVERS", &names.address().to_string());
     let stack = options.env("RINGBACK_CA_FILE", ca.to_str().expect("a path")).start().await;
     stack.set_policy(TOPIC, &json!({"attempts": "all"})).await;
-    let mut after: Vec<_> = (0..5).map(|n| End::ClosesAfter(Duration::from_millis(n))).collect();
-    after.extend([End::Closes, End::Resets]);
-    for (n, end) in after.into_iter().enumerate() {
+    let ends = [
+        End::Closes,
+        End::Resets,
+        End::ClosesAtFirstByte,
+        End::ClosesAtOnce,
+        End::ClosesAtSubmit,
+        End::ClosesAtAccept,
+    ];
+    for (n, end) in ends.into_iter().enumerate() {
         for tls in [false, true] {
-            let (receiver, came) = ending(end, tls).await;
+            let moment = Arc::<Notify>::default();
+            let (receiver, came) = ending(end, tls, Arc::clone(&moment)).await;
             let url = if tls { receiver.https_url("shop.example") } else { receiver.url() };
             let ids = [1, 2].map(|nth| format!("{n}-{tls}-{nth}"));
             for id in &ids {
+                let is_second = *id == ids[1];
+                if is_second && end == End::ClosesAtSubmit {
+                    moment.notify_one();
+                }
                 stack.accept(&job(id, &url)).await;
+                if is_second && end == End::ClosesAtAccept {
+                    moment.notify_one();
+                }
                 stack.wait_state(TOPIC, id, "done", SOON).await;
             }
             let attempts = stack.attempts(TOPIC, &ids[1]).await;
             assert_eq!(attempts.len(), 1, "{end:?}: {attempts:?}");
             let came = came.lock().expect("no panic").clone();
-            if matches!(end, End::ClosesAfter(_)) {
+            if !matches!(end, End::Closes | End::Resets) {
                 continue;
             }
             assert_eq!(came.len(), 3, "{end:?}");

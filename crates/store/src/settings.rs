@@ -68,7 +68,7 @@ pub const NAMES: [(&str, &str, &str); 14] = [
     (
         "KEEP_FREE_MIB",
         "64",
-        "How many MiB an embedded store leaves free on its disk, 0 to 1048576: with less, submits are refused and attempts are not logged; 0 is no limit",
+        "How many MiB an embedded store leaves free on its disk, 0 to 1048576: with less, submits are refused and attempts are not logged; 0 means no limit",
     ),
     (
         "DURABILITY",

@@ -15,7 +15,7 @@ pub(crate) const NAMES: &[Setting] = &[
     Setting::new(
         HOSTS,
         LOOPBACK,
-        "Names and addresses, without ports, by which callers may name the API in Host while there is no root key. On another address than loopback Host is checked only if this is set",
+        "Host names and addresses, without ports, that the Host header of a request may have while there is no root key. If the API listens on an address that is not loopback, the header is checked only if this is set",
     ),
     Setting::new(
         INSECURE,

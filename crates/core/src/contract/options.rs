@@ -33,7 +33,7 @@ pub struct Options {
     pub keep_attempts: Duration,
     /// How many MiB all logged attempts may take; 0 keeps none.
     pub keep_attempts_mib: u32,
-    /// How many MiB of its disk an embedded store leaves free; 0 is no limit.
+    /// How many MiB of its disk an embedded store leaves free; 0 means no limit.
     pub keep_free_mib: u32,
     /// How durable the store has to be at least; `None` takes it as it is. With [`Profile::Replicated`] changes are
     /// acknowledged when a replica has them.
