@@ -239,7 +239,7 @@ async fn a_server_that_is_away_is_reported_at_once_with_2() {
 async fn a_store_that_is_away_is_2() {
     let mut stack = StackOptions::api_only().start().await;
     stack.redis_mut().kill();
-    stack.forgo_audit();
+    stack.skip_check();
     let run = ringback(&stack.url(""), &["get", "t/i"]).await;
     assert!(run.code == Some(2) && run.err.starts_with("error: 503 Service Unavailable"), "{run:?}");
 }

@@ -1,5 +1,5 @@
-//! Feeds: rows of a business database are jobs, read by `ringback-feed` from PostgreSQL or SQLite, or taken out of an outbox;
-//! whatever is killed, changed or wrong meanwhile.
+//! Feeds: rows of a business database are jobs, read by `ringback-feed` from PostgreSQL or SQLite, or taken out of an
+//! outbox; whatever is killed, changed or wrong meanwhile.
 
 mod business;
 mod check;

@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// The tools that a page may use.
 const TOOLS: [&str; 5] = ["curl", "jq", "openssl", "python3", "sqlite3"];
 /// The ports in the pages: those of the API, of its admin port, and of receivers.
-const PORTS: [u16; 11] = [7411, 7412, 8080, 8081, 8082, 8083, 8084, 8085, 8086, 8087, 8090];
+const PORTS: [u16; 10] = [7411, 7412, 8080, 8081, 8082, 8083, 8084, 8085, 8086, 8090];
 
 macro_rules! pages {
     ($($name:ident: $page:literal;)+) => {
@@ -73,9 +73,12 @@ fn script(page: &str) -> String {
 /// A script with free ports in place of those that are printed.
 fn with_free_ports(script: &str, ports: &[(u16, u16)]) -> String {
     let explicit = script.replace("ringback listen &", "ringback listen --listen 8080 &");
-    ports
-        .iter()
-        .fold(explicit, |script, (printed, free)| script.replace(&printed.to_string(), &free.to_string()))
+    let with_free = |part: &str| {
+        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let free = ports.iter().find(|(printed, _)| printed.to_string() == part[..end]);
+        free.map_or_else(|| part.to_owned(), |(_, free)| format!("{free}{}", &part[end..]))
+    };
+    explicit.split_inclusive(|c: char| !c.is_ascii_digit()).map(with_free).collect()
 }
 
 #[expect(clippy::print_stderr, reason = "a page that is left out says why")]

@@ -1,4 +1,5 @@
-//! The history: ended jobs that the archive has kept are listed, shown, replayed and erased through the API and the command line.
+//! The history: ended jobs that the archive has kept are listed, shown, replayed and erased through the API and the
+//! command line.
 
 mod erase;
 mod replay;

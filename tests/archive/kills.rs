@@ -25,7 +25,7 @@ fn random() -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
-/// Submits jobs of all ended jobs, in batches: done at once, dead by 410, cancelled before they are due, expired.
+/// Submits jobs that end in each way, in batches: done at once, dead by 410, cancelled before they are due, expired.
 async fn submit(stack: &Stack, sink: &Sink, count: usize, mut between: impl AsyncFnMut(usize)) {
     sink.answer_path("/gone", Answer::status(410));
     let mut sent = 0;

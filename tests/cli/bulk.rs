@@ -1,4 +1,5 @@
-//! Changes of many jobs from the command line: `cancel`, `run`, `revive`, `reschedule` and `purge` with a filter, and `bulk`.
+//! Changes of many jobs from the command line: `cancel`, `run`, `revive`, `reschedule` and `purge` with a filter, and
+//! `bulk`.
 
 use ringback_testkit::{Answer, Sink, StackOptions};
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ async fn jobs_of_a_filter_are_counted_and_changed() {
     let stack = StackOptions::default().start().await;
     let server = stack.url("");
     let run = async |words: &[&str]| ringback(&server, words).await;
+    assert_eq!(run(&["bulk", "list"]).await.err, "no bulk operations\n");
     let jobs: Vec<_> =
         (0..20).map(|n| tagged(&format!("job-{n}"), ["customer:42", "customer:4"][n % 2])).collect();
     stack.batch(&jobs).await;
@@ -62,7 +64,9 @@ async fn jobs_of_a_filter_are_counted_and_changed() {
     }
     let list = run(&["bulk", "list"]).await;
     assert!(list.code == Some(0) && list.out.contains("--tag customer:42"), "{list:?}");
-    assert_eq!(run(&["bulk", "get", "0123456789abcdef"]).await.code, Some(1));
+    for word in ["get", "stop"] {
+        assert_eq!(run(&["bulk", word, "0123456789abcdef"]).await.code, Some(1), "{word}");
+    }
     for wrong in [
         &["cancel"][..],
         &["cancel", "t/a", "--tag", "a"],

@@ -189,7 +189,7 @@ impl Pair {
                 self.sequence += 1;
                 self.repeat(*times, async |pair: &mut Self| pair.call(&key, *call).await).await;
             }
-            Op::AttemptLogEntry { hands, times } => self.note(hands, *times).await,
+            Op::LogAttempts { hands, times } => self.note(hands, *times).await,
             Op::Get { name } => self.get(&key(step, *name)).await,
             Op::Promote { limit } => {
                 until(self.soon).await;

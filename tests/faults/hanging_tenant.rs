@@ -1,6 +1,6 @@
-//! A tenant, or a caller without one, with so many receivers that hang that they could take all places of a notifier, each
-//! within the limits of an origin and of an address: it holds a bounded part of them, and jobs of others are delivered
-//! meanwhile.
+//! A tenant, or a caller without one, with so many receivers that hang that they could take all places of a notifier,
+//! each within the limits of an origin and of an address: it holds a bounded part of them, and jobs of others are
+//! delivered meanwhile.
 
 use std::time::Duration;
 

@@ -18,8 +18,10 @@ use crate::sample_jobs::{SOON, TOPIC};
 
 const NAME: &str = "shop.example";
 
+/// How many callbacks are made at once.
+const TOGETHER: usize = 24;
 /// Where callbacks wait for each other: none goes on before all are there.
-static TOGETHER: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(24));
+static ALL_THERE: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(TOGETHER));
 
 /// What a receiver has seen.
 #[derive(Default)]
@@ -145,19 +147,19 @@ async fn no_connection_has_more_streams_than_the_receiver_allows_and_no_callback
     for streams in [1, 3] {
         // A callback that waited for the end of another one would keep all of them waiting, until they have failed.
         let slow = receiver(streams, |_, _request, respond| async move {
-            TOGETHER.wait().await;
+            ALL_THERE.wait().await;
             Some(respond)
         });
         let (receiver, seen) = slow.await;
-        let ids: Vec<_> = (0..24).map(|n| format!("{streams}-{n}")).collect();
+        let ids: Vec<_> = (0..TOGETHER).map(|n| format!("{streams}-{n}")).collect();
         let jobs: Vec<_> = ids.iter().map(|id| job(id, &receiver)).collect();
-        assert_eq!(stack.batch(&jobs).await.1["accepted"], 24);
+        assert_eq!(stack.batch(&jobs).await.1["accepted"], TOGETHER);
         for id in &ids {
             stack.wait_state(TOPIC, id, "done", SOON).await;
         }
         let seen = seen.lock().expect("no panic");
         assert!(seen.most_streams <= streams as usize, "{} streams", seen.most_streams);
-        assert!(seen.connections <= 24, "{} connections", seen.connections);
+        assert!(seen.connections <= TOGETHER, "{} connections", seen.connections);
     }
 }
 

@@ -24,8 +24,8 @@ enum End {
     ClosesAtFirstByte,
     /// When the first request was answered.
     ClosesAtOnce,
-    /// When the next job is about to be submitted, and when it was accepted: before its request comes, at the same moment,
-    /// or later.
+    /// When the next job is about to be submitted, and when it was accepted: before its request comes, at the same
+    /// moment, or later.
     ClosesAtSubmit,
     ClosesAtAccept,
 }

@@ -1,5 +1,5 @@
-//! URLs of stores and databases that are wrong, each in its way: what is wrong is said, and no password, wherever it is in
-//! the URL, is printed, logged or shown.
+//! URLs of stores and databases that are wrong, each in its way: what is wrong is said, and no password, wherever it is
+//! in the URL, is printed, logged or shown.
 
 use std::process::Stdio;
 

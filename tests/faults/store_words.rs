@@ -1,5 +1,5 @@
-//! What a server that is not as it should be says for itself: shown in its own words, the end of a start that cannot pass, and
-//! waited out where it can. And `rediss://` with an authority and a certificate of one's own.
+//! What a server that is not as it should be says for itself: shown in its own words, the end of a start that cannot
+//! pass, and waited out where it can. And `rediss://` with an authority and a certificate of one's own.
 
 use std::path::Path;
 

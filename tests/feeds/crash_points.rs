@@ -1,5 +1,5 @@
-//! A process that loads rows is killed at each of its crash points, and its connection to the store is cut at each call: each
-//! order and each row of the outbox is delivered, once.
+//! A process that loads rows is killed at each of its crash points, and its connection to the store is cut at each
+//! call: each order and each row of the outbox is delivered, once.
 
 use std::fs;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! A table with many orders, of which some are due within the hour, two processes of which one is killed, and orders that are
-//! inserted, changed and paid meanwhile. `RINGBACK_TEST_ORDERS` asks for a million and `RINGBACK_TEST_ORDERS_WITHIN` for the
-//! seconds in which a tenth of them is due; by default there are few.
+//! A table with many orders, of which some are due within the hour, two processes of which one is killed, and orders
+//! that are inserted, changed and paid meanwhile. `RINGBACK_TEST_ORDERS` asks for a million and
+//! `RINGBACK_TEST_ORDERS_WITHIN` for the seconds in which a tenth of them is due; by default there are few.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -91,8 +91,8 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
     stack.wait_count("done", counts.len() as u64, SOON).await;
 }
 
-/// Adds so many orders, of which every tenth is due in so many seconds and more, and each so many microseconds after the one
-/// before.
+/// Adds so many orders, of which every tenth is due in so many seconds and more, and each so many microseconds after
+/// the one before.
 async fn fill(business: &Business, sink: &Sink, (all, first, apart): (usize, usize, usize)) {
     let url = sink.url("/hook");
     let sql = format!(

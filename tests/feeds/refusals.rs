@@ -1,5 +1,5 @@
-//! Rows and queries that are wrong: a row is left out, counted and logged with its id, and never the end of the feed. And a
-//! feed whose jobs could be delivered again does not go on by itself.
+//! Rows and queries that are wrong: a row is left out, counted and logged with its id, and never the end of the feed.
+//! And a feed whose jobs could be delivered again does not go on by itself.
 
 use std::time::Duration;
 

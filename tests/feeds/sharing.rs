@@ -1,4 +1,5 @@
-//! Several processes share the feeds: each feed has one of them at a time. When it is killed or stands still another goes on.
+//! Several processes share the feeds: each feed has one of them at a time. When it is killed or stands still another
+//! goes on.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The audit log: each call that changes something leaves one entry, which shows no secret, and only to those whose it is.
+//! The audit log: each call that changes something leaves one entry, which shows no secret, and only to those whose it
+//! is.
 
 mod cases;
 

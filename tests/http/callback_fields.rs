@@ -1,5 +1,5 @@
-//! Fields of a job or its policy that few have: the method of the callback, statuses that are final, delays that grow, and
-//! when a job expires.
+//! Fields of a job or its policy that few have: the method of the callback, statuses that are final, delays that grow,
+//! and when a job expires.
 
 use ringback_testkit::{Answer, Script, Sink, Stack, StackOptions};
 use serde_json::json;

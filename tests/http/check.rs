@@ -42,7 +42,7 @@ async fn a_job_that_would_never_be_due_is_found_and_arrives_after_the_repair() {
 }
 
 #[tokio::test]
-async fn the_embedded_store_is_audited_and_repaired_by_the_same_calls() {
+async fn the_embedded_store_is_checked_and_repaired_by_the_same_calls() {
     let stack = Stack::options().in_one_process().store("embedded:data").start().await;
     let sink = Sink::start().await;
     sink.answer_job("dead", Answer::status(410));
@@ -126,7 +126,7 @@ fn many_shards() -> StackOptions {
 }
 
 #[tokio::test]
-async fn of_two_audits_at_a_time_one_is_refused() {
+async fn of_two_checks_at_a_time_one_is_refused() {
     let stack = many_shards().start().await;
     let ask = || stack.get("/v1/check");
     let (one, other) = tokio::join!(ask(), ask());
@@ -141,7 +141,7 @@ async fn of_two_audits_at_a_time_one_is_refused() {
 }
 
 #[tokio::test]
-async fn a_caller_that_hangs_up_ends_its_audit() {
+async fn a_caller_that_hangs_up_ends_its_check() {
     let mut stack = many_shards().start().await;
     let url = stack.url("/v1/check");
     let hung_up = http_client().get(&url).timeout(Duration::from_millis(300)).send().await;
@@ -158,7 +158,7 @@ async fn a_caller_that_hangs_up_ends_its_audit() {
 }
 
 #[tokio::test]
-async fn an_audit_rides_over_a_redis_that_is_silent_for_a_while() {
+async fn a_check_rides_over_a_redis_that_is_silent_for_a_while() {
     let mut stack = many_shards().start().await;
     let url = stack.url("/v1/check");
     let mut check = std::pin::pin!(async { http_client().get(&url).send().await });
@@ -197,10 +197,10 @@ async fn repairs_made_before_the_caller_hung_up_are_logged() {
 }
 
 #[tokio::test]
-async fn an_audit_of_a_store_that_is_away_is_503() {
+async fn a_check_of_a_store_that_is_away_is_503() {
     let mut stack = StackOptions::api_only().start().await;
     stack.redis_mut().kill();
-    stack.forgo_audit();
+    stack.skip_check();
     for (method, path) in [(Method::GET, "/v1/check"), (Method::POST, "/v1/check/repair")] {
         let reply = stack.request(method, path, None).await;
         assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{path}");

@@ -194,7 +194,7 @@ async fn a_bulk_revive_waits_for_a_carrier() {
     stack.add(Role::Carrier).await;
     assert_eq!(wait_done(&stack, &location).await["changed"], 50);
     assert_eq!(stack.count_in("ready").await, 50);
-    let line = "ringback_carrier_revived_jobs_total 50";
+    let line = "ringback_carrier_changed_jobs_total{action=\"revive\"} 50";
     eventually(SOON, line, async || {
         let text = stack.carriers[0].metrics().await;
         if text.lines().any(|have| have == line) { Ok(()) } else { Err(text) }

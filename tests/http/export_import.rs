@@ -177,7 +177,7 @@ async fn the_largest_import_goes_in_whole_and_a_silent_redis_is_reported_in_time
     assert_eq!(counts(&answer), [10_000, 0, 0], "{}", answer["problems"][0]);
     assert_eq!(export(&stack, "").await.len(), 10_000);
     stack.redis_mut().stop();
-    stack.forgo_audit();
+    stack.skip_check();
     let begin = Instant::now();
     let few: String = lines.lines().take(50).map(|line| line.to_owned() + "\n").collect();
     let reply = stack.import_lines(few).await;
@@ -286,7 +286,7 @@ async fn an_export_that_loses_redis_breaks_off() {
     let by_http2 = begun(&http2, &stack).await;
     assert_eq!(by_http2.version(), http::Version::HTTP_2);
     stack.redis_mut().kill();
-    stack.forgo_audit();
+    stack.skip_check();
     breaks_off(export).await;
     breaks_off(by_http2).await;
     eventually(SOON, "it is logged", async || {

@@ -158,10 +158,10 @@ async fn readers_that_give_no_window_leave_exports_and_event_streams() {
     let paths = ["/v1/export", "/v1/events"].map(url);
     let mut held = BTreeMap::new();
     // All four places of each.
-    for (last, fair_limiter) in [(1, 2), (2, 1), (3, 1)] {
+    for (last, times) in [(1, 2), (2, 1), (3, 1)] {
         let deaf = http2(last, 0);
         for path in &paths {
-            for _ in 0..fair_limiter {
+            for _ in 0..times {
                 let answer = expect_room(&deaf, path).await;
                 held.entry(path).or_insert_with(Vec::new).push(answer);
             }

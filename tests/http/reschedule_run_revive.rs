@@ -188,7 +188,7 @@ async fn a_moved_job_is_listed_exported_and_taken_in_as_it_is() {
 async fn a_store_that_is_away_is_a_503() {
     let mut stack = StackOptions::api_only().start().await;
     stack.redis_mut().kill();
-    stack.forgo_audit();
+    stack.skip_check();
     let answers = [
         stack.reschedule(TOPIC, "a", &json!({"delay": 1})).await,
         stack.run(TOPIC, "a").await,

@@ -287,9 +287,9 @@ async fn schedules_are_listed_page_by_page_and_exported_as_they_can_be_put() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_nothing_leads_to_is_found_by_the_audit_and_repaired() {
+async fn a_schedule_that_nothing_leads_to_is_found_by_the_check_and_repaired() {
     let (mut stack, sink) = (Stack::options().start().await, Sink::start().await);
-    stack.forgo_audit();
+    stack.skip_check();
     put(&stack, "tick", &each_second(&sink)).await;
     wait_for(&sink, "tick", 1).await;
     act(&stack, "tick", "pause").await;

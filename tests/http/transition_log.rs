@@ -1,5 +1,5 @@
-//! The log of transitions of real processes: one job is followed through all of them. At the level info nothing is logged,
-//! and the store is asked for nothing more.
+//! The log of transitions of real processes: one job is followed through all of them. At the level info nothing is
+//! logged, and the store is asked for nothing more.
 
 use ringback_testkit::{Answer, Process, Script, Sink, Stack, StackOptions, eventually};
 use serde_json::json;

@@ -97,12 +97,12 @@ async fn a_name_with_the_dot_of_the_root_is_the_same_destination() {
             let listed = stack.get(&format!("/v1/jobs?host={host}")).await.expect(200);
             assert_eq!(listed["items"].as_array().map(Vec::len), Some(2), "{host}: {listed}");
         }
-        let fair_limiter = stack.get("/v1/destinations").await.expect(200);
-        let of_name = fair_limiter["items"].as_array().expect("items").iter();
+        let destinations = stack.get("/v1/destinations").await.expect(200);
+        let of_name = destinations["items"].as_array().expect("items").iter();
         let hosts: Vec<_> = of_name
             .filter(|item| item["host"].as_str().is_some_and(|host| host.starts_with("merchant")))
             .collect();
-        assert_eq!(hosts.len(), 1, "{fair_limiter}");
+        assert_eq!(hosts.len(), 1, "{destinations}");
         stack.post_empty("/v1/destinations/merchant.example/resume").await.expect(200);
         sink.wait_for_jobs(&["plain", "dot"], 1, SOON).await;
         let expected = at("merchant.example").replace("http://", "").replace("/hook", "");

@@ -92,7 +92,8 @@ async fn judged(planned: Vec<(Option<Bug>, Scenario)>) -> Vec<String> {
         if bug.is_none() && !report.clean {
             attempts::remember(WITHOUT, &text(&report));
         }
-        if if bug.is_some() { !is_found } else { !report.clean } {
+        let is_wrong = if bug.is_some() { !is_found } else { !report.clean };
+        if is_wrong {
             wrong.push(format!("{name}: expected {violated:?}, found {}", text(&report)));
         }
     }

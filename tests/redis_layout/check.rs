@@ -291,7 +291,8 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     assert_eq!(Ok(first.unwrap_or(0)), stored, "the first slot of {base}");
 }
 
-/// Whether a lane is parked under its name, and its topic is paused, or its destination and the name is that of the pause.
+/// Whether a lane is parked under its name, and its topic is paused, or its destination and the name is that of the
+/// pause.
 async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
     let shard = format!("{base}:shard");
     let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;

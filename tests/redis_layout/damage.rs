@@ -364,7 +364,7 @@ async fn of_very_many_findings_the_first_are_listed_and_all_are_repaired() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_cannot_be_audited() {
+async fn a_store_that_is_away_cannot_be_checked() {
     let mut server = RedisServer::start().await;
     let options = Options { url: server.url(), ..settings::defaults(ms(500)) };
     let store = Store::open(options).expect("a store");

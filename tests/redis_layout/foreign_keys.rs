@@ -1,4 +1,5 @@
-//! Content of Redis that no transition writes: another layout, epochs and times of long ago, more topics and lanes than fit.
+//! Content of Redis that no transition writes: another layout, epochs and times of long ago, more topics and lanes than
+//! fit.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

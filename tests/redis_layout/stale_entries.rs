@@ -46,17 +46,16 @@ async fn entries_of_dead_jobs_that_are_not_dead_are_neither_listed_nor_revived_n
         DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
     let page = bench.store().dead(&filter, None, 10).await.expect("a page");
     assert_eq!((page.items, page.next), (Vec::new(), None));
-    let fair_limiter =
-        bench.store().dead_cursors(bench.shard(), &filter, None, 10).await.expect("a page").items;
-    assert_eq!(fair_limiter.len(), 2);
+    let cursors = bench.store().dead_cursors(bench.shard(), &filter, None, 10).await.expect("a page").items;
+    assert_eq!(cursors.len(), 2);
     let BulkStart::Bulk(bulk) =
         bench.store().start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin")
     else {
         panic!("one is not too many")
     };
-    let revived = bench.store().revive_many(bench.shard(), bulk.id, &fair_limiter).await.expect("revive");
+    let revived = bench.store().revive_many(bench.shard(), bulk.id, &cursors).await.expect("revive");
     assert_eq!(revived, BulkStep::Jobs(0));
-    assert_eq!(bench.store().purge_many(bench.shard(), &fair_limiter).await.expect("purge"), 0);
+    assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 0);
     assert_eq!(bench.get(&ready.key).await, ready);
     bench.evict(10).await;
     run(&mut redis, &[b"DEL", dead.as_bytes()]).await;

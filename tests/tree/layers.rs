@@ -26,7 +26,7 @@ const ALLOWED: [(&str, &[&str]); 21] = [
     ("bench", &["core", "store", "testkit"]),
     ("fuzz", &[]),
     ("simulation", &[]),
-    ("chaos", &["core", "testkit"]),
+    ("chaos", &["testkit"]),
 ];
 
 #[test]

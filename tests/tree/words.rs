@@ -10,7 +10,7 @@ use crate::source::{each, text, tokens};
 const FOLDERS: [&str; 2] = ["crates", "tests"];
 
 /// Each word, and the term to use. A part of an identifier counts as a word.
-const RETIRED: [(&str, &str); 21] = [
+const RETIRED: [(&str, &str); 32] = [
     ("told", "acknowledged, published or recorded"),
     ("untold", "pending"),
     ("teller", "outbox relay"),
@@ -25,7 +25,18 @@ const RETIRED: [(&str, &str); 21] = [
     ("setbacks", "PassBackoff"),
     ("bell", "DeadlineSignal"),
     ("bells", "DeadlineSignals"),
-    ("reviver", "redrive"),
+    ("reviver", "bulk revive"),
+    ("revival", "bulk revive"),
+    ("revivals", "bulk revives"),
+    ("redrives", "bulk revives"),
+    ("redriving", "revive"),
+    ("redriven", "revived"),
+    ("book", "SharedConfig"),
+    ("claimant", "Holder"),
+    ("witness", "AcceptedCounts"),
+    ("fitness", "server_checks"),
+    ("unjudged", "unverified"),
+    ("lately", "recent"),
     ("graves", "tombstones"),
     ("buried", "ended"),
     ("doubt", "maybe_in_flight"),
@@ -35,14 +46,34 @@ const RETIRED: [(&str, &str); 21] = [
 ];
 
 /// Types by their whole name: parts of these names are plain English.
-const RETIRED_TYPES: [&str; 12] =
-    ["Answer", "Base", "Owner", "Hub", "Kept", "Mark", "Moved", "News", "Tower", "Tries", "Wanted", "Word"];
+const RETIRED_TYPES: [&str; 23] = [
+    "Answer",
+    "Audit",
+    "Base",
+    "Draw",
+    "EdgeName",
+    "EndKind",
+    "EndKinds",
+    "Hub",
+    "Inbox",
+    "Mark",
+    "Moved",
+    "News",
+    "Note",
+    "Noted",
+    "Owner",
+    "Places",
+    "PullCaller",
+    "Settled",
+    "Tower",
+    "Tries",
+    "Verdict",
+    "Wanted",
+    "Word",
+];
 
 /// Names that stay: the folder, the name, and why it is right there.
-const STAYS: [(&str, &str, &str); 6] = [
-    ("crates/", "Kept", "`Noted::Kept`: logged attempts are kept"),
-    ("tests/", "Kept", "`Noted::Kept`: logged attempts are kept"),
-    ("crates/core/src/wire/", "BURIED", "`buried`, the reason of a job that is buried without one"),
+const STAYS: [(&str, &str, &str); 3] = [
     ("crates/testkit/", "Answer", "what a receiver answers"),
     ("crates/chaos/", "Answer", "what a receiver of the testkit answers"),
     ("tests/", "Answer", "what a receiver of the testkit answers"),

@@ -29,8 +29,8 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Decides by the policies and quotas of a shared, which another task keeps, and by a guard. `rng` makes the ids of
-    /// jobs without one, and tokens.
+    /// Decides by the policies and quotas of the shared configuration, which another task keeps, and by a guard. `rng`
+    /// makes the ids of jobs without one, and tokens.
     pub fn new(
         store: &Store,
         policies: SharedConfig,

@@ -59,11 +59,11 @@ impl Principal {
         Self { reach: own.clone(), own, rights }
     }
 
-    /// Whether what it has begun may go on: its key, if it has one, is still there and valid, as far as the shared configuration
-    /// knows.
-    pub fn may_go_on(&self, shared: &SharedConfig, now: Timestamp) -> bool {
+    /// Whether what it has begun may go on: its key, if it has one, is still there and valid, as far as the shared
+    /// configuration knows.
+    pub fn may_go_on(&self, config: &SharedConfig, now: Timestamp) -> bool {
         let Some(key) = self.key() else { return true };
-        let keys = shared.keys().ok();
+        let keys = config.keys().ok();
         keys.is_some_and(|keys| {
             keys.get(&key.hash).is_some_and(|known| known.id == key.id && known.is_valid_at(now))
         })
@@ -251,11 +251,11 @@ mod tests {
         assert_eq!(part.topic(&topic("pay")).unwrap(), topic("~acme/pay"));
         assert!(!part.owns(&topic("pay")) && !part.reaches(&topic("~bcme/pay")));
         assert!(part.judge("url", &Callback::parse("http://any.example/").unwrap()).is_none());
-        // No key is known to an empty shared.
-        let (shared, now) = (SharedConfig::default(), Timestamp::default());
-        assert!(part.may_go_on(&shared, now) && !with(Grant::default()).may_go_on(&shared, now));
+        // An empty shared configuration knows no key.
+        let (config, now) = (SharedConfig::default(), Timestamp::default());
+        assert!(part.may_go_on(&config, now) && !with(Grant::default()).may_go_on(&config, now));
         let plain = Principal::of_tenant(None);
-        assert!(plain.limited_tenant().is_none() && plain.is_operator() && plain.may_go_on(&shared, now));
+        assert!(plain.limited_tenant().is_none() && plain.is_operator() && plain.may_go_on(&config, now));
         assert!(plain.owns(&topic("pay")) && !plain.reaches(&topic("~acme/pay")));
     }
 

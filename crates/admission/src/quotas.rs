@@ -37,7 +37,7 @@ const AHEAD_WITHOUT_RATE: u64 = 100;
 /// The accounts of the tenants that have quotas.
 pub struct Quotas {
     store: Store,
-    shared: SharedConfig,
+    config: SharedConfig,
     clock: Arc<dyn Clock>,
     accounts: SyncMutex<HashMap<Tenant, Arc<Mutex<Account>>>>,
 }
@@ -101,8 +101,8 @@ impl Allowed {
 
 impl Quotas {
     /// The accounts of one process. The shared configuration has the quotas.
-    pub fn new(store: Store, shared: SharedConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { store, shared, clock, accounts: SyncMutex::default() }
+    pub fn new(store: Store, config: SharedConfig, clock: Arc<dyn Clock>) -> Self {
+        Self { store, config, clock, accounts: SyncMutex::default() }
     }
 
     /// Checks the size of a job that a tenant submits, and notes how many topics and lanes the tenant may have. While the
@@ -166,7 +166,7 @@ impl Quotas {
 
     fn of<'a>(&self, caller: &'a Principal) -> Result<Option<(&'a Tenant, Quota)>, PoliciesUnknown> {
         let Some(tenant) = caller.limited_tenant() else { return Ok(None) };
-        Ok(self.shared.quota(tenant)?.map(|quota| (tenant, quota)))
+        Ok(self.config.quota(tenant)?.map(|quota| (tenant, quota)))
     }
 
     fn account(&self, tenant: &Tenant, quota: Quota) -> Arc<Mutex<Account>> {
@@ -174,7 +174,7 @@ impl Quotas {
         let known = accounts.get(tenant).map(Arc::clone);
         known.unwrap_or_else(|| {
             // Tenants whose quota was deleted.
-            accounts.retain(|tenant, _| matches!(self.shared.quota(tenant), Ok(Some(_))));
+            accounts.retain(|tenant, _| matches!(self.config.quota(tenant), Ok(Some(_))));
             let account = Arc::new(Mutex::new(Account::new(quota)));
             accounts.insert(tenant.clone(), Arc::clone(&account));
             account

@@ -53,8 +53,9 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate, table: Vec<Route>) -> Router {
         .with_state(api)
 }
 
-/// Middleware: observes a request, answers it if the caller may make it, notes in the audit log what it has changed, and
-/// counts its answer until that is read. All in one, since each layer costs every request two allocations. It runs inside the router, so that it knows the route.
+/// Middleware: observes a request, answers it if the caller may make it, notes in the audit log what it has changed,
+/// and counts its answer until that is read. All in one, since each layer costs every request two allocations. It runs
+/// inside the router, so that it knows the route.
 async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
     let Around { observer, operations, gate, answers, audit_log, activity } = &*around;
     let operation = operations.of(&request);

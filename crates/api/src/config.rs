@@ -64,7 +64,8 @@ pub struct Config {
     /// Where the public API is served (`API_LISTEN`, 127.0.0.1:7411).
     pub listen: SocketAddr,
     pub store: Options,
-    /// The retry policy of failed pull jobs that have none of their own (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`, `RETRY_MAX_AGE`).
+    /// The retry policy of failed pull jobs that have none of their own (`RETRY`), and the limits of all policies
+    /// (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`, `RETRY_MAX_AGE`).
     pub retry: InstallationRetry,
     /// How many callers may listen to events at once (`EVENT_LISTENERS`, 100).
     pub event_listeners: usize,

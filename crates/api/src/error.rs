@@ -54,12 +54,12 @@ impl ApiError {
         Self(Problem::new(status, detail), Effect::None)
     }
 
-    /// The same of a call that may have changed something.
+    /// The error of a call that may have changed something.
     pub(crate) fn with_unknown_effect(self) -> Self {
         Self(self.0, Effect::Unknown)
     }
 
-    /// The same of a call that has changed nothing.
+    /// The error of a call that has changed nothing.
     pub(crate) fn without_effect(self) -> Self {
         Self(self.0, Effect::None)
     }

@@ -1,5 +1,5 @@
-//! Answers with whole jobs, for `include=request`. Whole jobs can be large, so reading them takes a part of a memory budget
-//! of their own.
+//! Answers with whole jobs, for `include=request`. Whole jobs can be large, so reading them takes a part of a memory
+//! budget of their own.
 
 use ringback_core::job::{Callback, Delivery, Topic};
 use ringback_core::policy::Policies;

@@ -1,5 +1,5 @@
-//! The limits of requests: their deadlines, the memory of their bodies and of their answers, the turns of those that take much
-//! work, the shares of tenants, and how often the store is asked for statistics.
+//! The limits of requests: their deadlines, the memory of their bodies and of their answers, the turns of those that
+//! take much work, the shares of tenants, and how often the store is asked for statistics.
 
 mod activity;
 mod answer_memory;

@@ -162,8 +162,8 @@ impl Pulls {
         shards.into_iter()
     }
 
-    /// Asks one shard, and again while it only found entries of jobs that are gone, and jobs that had expired. If these are
-    /// too many for one call, there may be more.
+    /// Asks one shard, and again while it only found entries of jobs that are gone, and jobs that had expired. If these
+    /// are too many for one call, there may be more.
     async fn ask(
         &self,
         shard: Shard,

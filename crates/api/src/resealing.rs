@@ -1,6 +1,6 @@
-//! Seals the secrets of topics, the secret header values of their policies, and credentials again with the newest master key, while the
-//! process runs. So a key can be removed once nothing is sealed with it. Header values from before there was a key are sealed
-//! then too.
+//! Seals the secrets of topics, the secret header values of their policies, and credentials again with the newest
+//! master key, while the process runs. So a key can be removed once nothing is sealed with it. Header values from
+//! before there was a key are sealed then too.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

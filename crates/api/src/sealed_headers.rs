@@ -1,5 +1,5 @@
-//! The secret header values of policies: sealed before they are stored, if there is a master key, and opened to keep those
-//! that a caller puts back as a mask.
+//! The secret header values of policies: sealed before they are stored, if there is a master key, and opened to keep
+//! those that a caller puts back as a mask.
 
 use ringback_core::job::Topic;
 use ringback_core::policy::Policy;

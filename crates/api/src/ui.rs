@@ -1,5 +1,5 @@
-//! The dashboard at `/ui/`, where `/` leads to: files that are part of the binary, served with a strict content security policy and entity
-//! tags. It calls the public API like any other client, so nothing here knows a job.
+//! The dashboard at `/ui/`, where `/` leads to: files that are part of the binary, served with a strict content
+//! security policy and entity tags. It calls the public API like any other client, so nothing here knows a job.
 
 mod assets;
 

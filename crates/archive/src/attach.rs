@@ -18,8 +18,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How often the store is looked at: an archive is attached again if it was detached, or if the store has lost its data.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Attaches the archive to the store, and does so again when policies ask for other ended jobs. Runs for ever; may be dropped at
-/// any time. The archive stays attached then, so that nothing is lost until an archiver runs again.
+/// Attaches the archive to the store, and does so again when policies ask for other ended jobs. Runs for ever; may be
+/// dropped at any time. The archive stays attached then, so that nothing is lost until an archiver runs again.
 pub(crate) async fn keep_attached(store: Store, policies: SharedConfig, config: Config) {
     let (mut attached, mut outage, mut looked) = (None, Outage::new(), Instant::now());
     policies.known().await;
@@ -37,7 +37,7 @@ pub(crate) async fn keep_attached(store: Store, policies: SharedConfig, config: 
                 Ok(()) => {
                     outage.ends();
                     attached = Some(wanted);
-                    info!(ends = ?names(wanted.ends), bodies = wanted.with_bodies, "the archive is attached");
+                    info!(states = ?names(wanted.ends), bodies = wanted.with_bodies, "the archive is attached");
                 }
                 Err(error) => {
                     if outage.begins() {

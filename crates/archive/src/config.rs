@@ -102,7 +102,7 @@ fn ends(text: &str) -> Result<EndedStates, String> {
     let names = text.split([' ', ',']).filter(|name| !name.is_empty());
     let kinds: EndedStates = names.map(str::parse::<EndedState>).collect::<Result<_, _>>()?;
     if kinds == EndedStates::default() {
-        Err("must name some ended jobs, or be off".to_owned())
+        Err("must name at least one state, or be off".to_owned())
     } else {
         Ok(kinds)
     }

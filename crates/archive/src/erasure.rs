@@ -1,5 +1,6 @@
-//! Erasures: which ended jobs are removed from the archive, and kept out of it if they come later. An ended job may wait in the store
-//! while it is erased, so a database notes each erasure as a mark: a hash instead of the text, which can be found only by guessing.
+//! Erasures: which ended jobs are removed from the archive, and kept out of it if they come later. An ended job may
+//! wait in the store while it is erased, so a database notes each erasure as a mark: a hash instead of the text, which
+//! can be found only by guessing.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};

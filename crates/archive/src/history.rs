@@ -60,7 +60,7 @@ pub enum Order {
 /// What has only its last end on a page, and none if it was done or cancelled after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LastOf {
-    /// Each life of a job.
+    /// Each generation of a job.
     Generation,
     Id,
 }
@@ -173,7 +173,8 @@ pub trait History: Send {
     /// If they cannot be read.
     fn rows(&mut self, ask: &PageAsk) -> impl Future<Output = Result<Vec<EndedJobRow>, QueryError>> + Send;
 
-    /// Erases some ended jobs, or all of them, of which none is archived any more either. Returns how many; 0 if none is left.
+    /// Erases some ended jobs, or all of them, of which none is archived any more either. Returns how many; 0 if none
+    /// is left.
     ///
     /// # Errors
     /// If they cannot be erased. Some may have been.

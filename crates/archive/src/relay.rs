@@ -1,6 +1,6 @@
-//! The archive relay: takes the ended jobs of some shards out of the store, writes them to the sink as rows, and then removes
-//! them from the store. What is taken and not removed, after a crash for example, is taken and written again; the sink
-//! keeps each row once. One relay of an archiver writes the audit log too, which stays in the store.
+//! The archive relay: takes the ended jobs of some shards out of the store, writes them to the sink as rows, and then
+//! removes them from the store. What is taken and not removed, after a crash for example, is taken and written again;
+//! the sink keeps each row once. One relay of an archiver writes the audit log too, which stays in the store.
 
 use std::time::Duration;
 

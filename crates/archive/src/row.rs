@@ -42,8 +42,8 @@ pub struct EndedJobRow {
     /// How long it took, in ms.
     pub last_duration_ms: Option<i64>,
     pub tags: Vec<String>,
-    /// What was submitted beside the URL, the tags and the body, as JSON, with the values of secret headers masked; `None` if it could
-    /// not be read.
+    /// What was submitted beside the URL, the tags and the body, as JSON, with the values of secret headers masked;
+    /// `None` if it could not be read.
     pub request: Option<String>,
     /// The attempts that were logged, as JSON: a list, the newest last.
     pub attempt_log: String,

@@ -13,8 +13,8 @@ pub trait Sink: Send {
     /// If the database cannot be used now.
     fn prepare(&mut self) -> impl Future<Output = Result<String, SinkError>> + Send;
 
-    /// Stores rows, each once: a row that is there already is left as it is. When this returns they survive a crash of the
-    /// database. Without rows it is a look at the database.
+    /// Stores rows, each once: a row that is there already is left as it is. When this returns they survive a crash of
+    /// the database. Without rows it is a look at the database.
     ///
     /// # Errors
     /// If the database cannot be used now. Then none of the rows counts as stored; writing them again does no harm.

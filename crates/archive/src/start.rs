@@ -16,8 +16,8 @@ use crate::sink::Sink;
 /// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "archive's policies";
 
-/// Archives the ended jobs and the audit log of a store until the shutdown; the sinks share its shards, and the first one has the
-/// log. If the database `is_essential`, the process is not ready without it.
+/// Archives the ended jobs and the audit log of a store until the shutdown; the sinks share its shards, and the first
+/// one has the log. If the database `is_essential`, the process is not ready without it.
 pub fn start<S: Sink + Sync + 'static>(
     store: &Store,
     config: &Config,

@@ -23,7 +23,7 @@ const OWN: &[Setting] = &Setting::table([
     (
         "ARCHIVE_SOURCE",
         "store",
-        "Where ends come from: store, or pipe for the standard input, as `ringback up` starts it; with history it takes none and answers the queries of the API that has started it",
+        "Where ended jobs come from: store, or pipe for the standard input, as `ringback up` starts it; with history it takes none and answers the queries of the API that has started it",
     ),
     (
         "CA_FILE",

@@ -1,6 +1,6 @@
-//! The archiver: keeps the ended jobs in PostgreSQL or SQLite. Any number of archivers share the shards of a store; each
-//! end is kept once. Started by `ringback up` it reads ends from a pipe, because no other process can open an embedded store.
-//! Started by an API it answers queries for ended jobs that were kept.
+//! The archiver: keeps the ended jobs in PostgreSQL or SQLite. Any number of archivers share the shards of a store;
+//! each end is kept once. Started by `ringback up` it reads ends from a pipe, because no other process can open an
+//! embedded store. Started by an API it answers queries for ended jobs that were kept.
 //!
 //! `database` is the sink and the history, which `postgres` or `sqlite` is behind, and `select` the statement of a page;
 //! `ringback-archive` has the relay from the store to it.

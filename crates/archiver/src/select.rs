@@ -1,5 +1,5 @@
-//! The statement that finds a page of ended jobs. Both databases have the same tables; what their SQL writes in other ways is a
-//! [`Dialect`].
+//! The statement that finds a page of ended jobs. Both databases have the same tables; what their SQL writes in other
+//! ways is a [`Dialect`].
 
 use std::fmt::Write as _;
 
@@ -36,8 +36,8 @@ pub(crate) struct Statement {
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// The statement for a part of a page. Its columns are those of an [`EndedJobRow`](ringback_archive::EndedJobRow), in the order in which
-/// both databases read them.
+/// The statement for a part of a page. Its columns are those of an [`EndedJobRow`](ringback_archive::EndedJobRow), in
+/// the order in which both databases read them.
 pub(crate) fn select(dialect: &Dialect, ask: &PageAsk) -> Statement {
     let mut building = Building { dialect, arguments: vec![Argument::Text(ask.filter.tenant.clone())] };
     let mut condition = building.filter(&ask.filter);
@@ -155,7 +155,8 @@ impl Building<'_> {
         text
     }
 
-    /// The condition that no later end of the same generation, or of the same id, matches the filter, or is a success or a cancel.
+    /// The condition that no later end of the same generation, or of the same id, matches the filter, or is a success
+    /// or a cancel.
     fn is_last(&mut self, of: LastOf, filter: &HistoryFilter) -> String {
         let parts = self.parts(filter, "later");
         let generation = match of {

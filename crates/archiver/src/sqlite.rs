@@ -37,8 +37,8 @@ const TAGS: &str = "insert into ringback_tags (tenant, topic, id, generation, at
 /// What is said of a file that is gone.
 const REMOVED_FILE: &str = "the file was removed, moved or replaced while it was open; put it back, or start the archiver again to begin a new one";
 
-/// Makes a file, which is readable by its owner alone: bodies of jobs are secret. SQLite gives the files beside it the same
-/// mode.
+/// Makes a file, which is readable by its owner alone: bodies of jobs are secret. SQLite gives the files beside it the
+/// same mode.
 fn create(file: &Path) {
     // What keeps it from being made is in the error of the next step.
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).ok();
@@ -64,8 +64,8 @@ impl Sqlite {
         Self { file, keep, clock, connection: Arc::default(), opened: None }
     }
 
-    /// Runs `work` on a thread that may block. After an error the file is opened again. Fails if the file is not there any
-    /// more: what was written to it is gone.
+    /// Runs `work` on a thread that may block. After an error the file is opened again. Fails if the file is not there
+    /// any more: what was written to it is gone.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Option<Connection>) -> rusqlite::Result<T> + Send + 'static,
@@ -85,8 +85,8 @@ impl Sqlite {
         done.map_err(|error| SinkError(format!("{file}: {error}")))
     }
 
-    /// Makes the file at the start. One that was removed since is not made anew: the ended jobs in it would be missing, and
-    /// nobody would notice.
+    /// Makes the file at the start. One that was removed since is not made anew: the ended jobs in it would be missing,
+    /// and nobody would notice.
     fn find_file(&mut self) -> Result<(), SinkError> {
         if self.opened.is_none() {
             create(&self.file);

@@ -130,7 +130,8 @@ async fn each(listener: &TcpListener, serve: impl AsyncFn(TcpStream)) {
     }
 }
 
-/// No attack: it uses all cores and sends nothing. So it shows what is due to the machine that attacker and attacked share.
+/// No attack: it uses all cores and sends nothing. So it shows what is due to the machine that attacker and attacked
+/// share.
 async fn busy_cores() {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     for _ in 0..cores {

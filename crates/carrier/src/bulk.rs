@@ -1,5 +1,5 @@
-//! Bulk operations: changes of many jobs at a given rate. A carrier takes each bulk operation that no carrier works on and
-//! extends its claim while it works. If the claim expires, another carrier goes on.
+//! Bulk operations: changes of many jobs at a given rate. A carrier takes each bulk operation that no carrier works on
+//! and extends its claim while it works. If the claim expires, another carrier goes on.
 
 mod rate;
 mod source;

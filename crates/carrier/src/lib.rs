@@ -1,9 +1,9 @@
 //! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes notices, makes
 //! schedules fire and runs bulk operations. Any number of carriers share the shards. A carrier delivers nothing.
 //!
-//! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks
-//! `pace` for the next pass and `pass_backoff` for kinds that fail; beside it run an `outbox_relay`, and `schedules`, which
-//! makes schedules fire. `bulk` works on bulk operations. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the
+//! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks `pace` for the
+//! next pass and `pass_backoff` for kinds that fail; beside it run an `outbox_relay`, and `schedules`, which makes
+//! schedules fire. `bulk` works on bulk operations. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the
 //! store into signals for all of them. `epoch_log` logs claims and what is done under them.
 
 mod bulk;

@@ -81,8 +81,6 @@ const LOST: Metric =
     Metric::counter("ringback_carrier_lost_jobs_total", "Jobs dead after five leases in a row expired");
 const EVICTED: Metric =
     Metric::counter("ringback_carrier_evicted_jobs_total", "Dead jobs removed after RINGBACK_KEEP_DEAD");
-const REVIVED: Metric =
-    Metric::counter("ringback_carrier_revived_jobs_total", "Dead jobs made ready by bulk revives");
 const CHANGED: Metric = Metric::counter(
     "ringback_carrier_changed_jobs_total",
     "Jobs changed by bulk operations: cancel, run, revive, reschedule, purge",
@@ -126,7 +124,7 @@ const PASS: Metric =
     Metric::histogram("ringback_carrier_pass_duration_seconds", "Duration of a pass over a shard");
 const HELD_SHARDS: Metric = Metric::gauge(
     "ringback_carrier_held_shards",
-    "Shards held by this carrier; the sum over all carriers is RINGBACK_SHARDS at rest",
+    "Shards held by this carrier; the sum over all carriers is RINGBACK_SHARDS while no shard moves",
 );
 const EVICTS_KEYS: Metric = Metric::gauge(
     "ringback_store_evicts_keys",
@@ -144,7 +142,6 @@ pub const METRICS: &[Metric] = &[
     UNLOGGED,
     LOST,
     EVICTED,
-    REVIVED,
     CHANGED,
     PUBLISHED_NOTICES,
     REJECTED_NOTICES,
@@ -179,7 +176,6 @@ pub(crate) struct Metrics {
     pub(crate) unlogged: Counter<u64>,
     pub(crate) lost: Counter<u64>,
     pub(crate) evicted: Counter<u64>,
-    pub(crate) revived: Counter<u64>,
     pub(crate) changed: Counter<u64>,
     pub(crate) published_notices: Counter<u64>,
     pub(crate) rejected_notices: Counter<u64>,
@@ -212,7 +208,6 @@ impl Metrics {
             unlogged: counter(UNLOGGED),
             lost: counter(LOST),
             evicted: counter(EVICTED),
-            revived: counter(REVIVED),
             changed,
             published_notices: counter(PUBLISHED_NOTICES),
             rejected_notices: counter(REJECTED_NOTICES),

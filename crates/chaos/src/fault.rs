@@ -2,11 +2,14 @@
 
 use ringback_testkit::Role;
 use ringback_testkit::history::FaultClass;
+use strum::VariantArray as _;
 
 use crate::store_kind::StoreKind;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Kind {
     KillApi,
     KillCarrier,
@@ -30,6 +33,7 @@ pub enum Kind {
     OneWay,
     Hold,
     FullDisk,
+    #[strum(serialize = "receiver-500")]
     Receiver500,
     ReceiverHangs,
     ReceiverResets,
@@ -78,96 +82,14 @@ pub(crate) enum Target {
 }
 
 impl Kind {
-    pub const ALL: [Self; 39] = [
-        Self::KillApi,
-        Self::KillCarrier,
-        Self::KillNotifier,
-        Self::KillUp,
-        Self::StopApi,
-        Self::StopCarrier,
-        Self::StopNotifier,
-        Self::StopUp,
-        Self::BlockedLog,
-        Self::KillRedis,
-        Self::StopRedis,
-        Self::FullMemory,
-        Self::FlushFunctions,
-        Self::Cut,
-        Self::Swallow,
-        Self::Blackhole,
-        Self::Delay,
-        Self::HalfClose,
-        Self::CutReplies,
-        Self::OneWay,
-        Self::Hold,
-        Self::FullDisk,
-        Self::Receiver500,
-        Self::ReceiverHangs,
-        Self::ReceiverResets,
-        Self::ReceiverSlow,
-        Self::WipedRedis,
-        Self::OlderRedis,
-        Self::TornRedis,
-        Self::ClockBack,
-        Self::ClockAhead,
-        Self::SilentNames,
-        Self::KillMaster,
-        Self::StopMaster,
-        Self::FailOver,
-        Self::KillSentinel,
-        Self::MoveSlot,
-        Self::Partition,
-        Self::NoMajority,
-    ];
-
     /// Its name on the command line and in histories.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::KillApi => "kill-api",
-            Self::KillCarrier => "kill-carrier",
-            Self::KillNotifier => "kill-notifier",
-            Self::KillUp => "kill-up",
-            Self::StopApi => "stop-api",
-            Self::StopCarrier => "stop-carrier",
-            Self::StopNotifier => "stop-notifier",
-            Self::StopUp => "stop-up",
-            Self::BlockedLog => "blocked-log",
-            Self::KillRedis => "kill-redis",
-            Self::StopRedis => "stop-redis",
-            Self::FullMemory => "full-memory",
-            Self::FlushFunctions => "flush-functions",
-            Self::Cut => "cut",
-            Self::Swallow => "swallow",
-            Self::Blackhole => "blackhole",
-            Self::Delay => "delay",
-            Self::HalfClose => "half-close",
-            Self::CutReplies => "cut-replies",
-            Self::OneWay => "one-way",
-            Self::Hold => "hold",
-            Self::FullDisk => "full-disk",
-            Self::Receiver500 => "receiver-500",
-            Self::ReceiverHangs => "receiver-hangs",
-            Self::ReceiverResets => "receiver-resets",
-            Self::ReceiverSlow => "receiver-slow",
-            Self::WipedRedis => "wiped-redis",
-            Self::OlderRedis => "older-redis",
-            Self::TornRedis => "torn-redis",
-            Self::ClockBack => "clock-back",
-            Self::ClockAhead => "clock-ahead",
-            Self::SilentNames => "silent-names",
-            Self::KillMaster => "kill-master",
-            Self::StopMaster => "stop-master",
-            Self::FailOver => "fail-over",
-            Self::KillSentinel => "kill-sentinel",
-            Self::MoveSlot => "move-slot",
-            Self::Partition => "partition",
-            Self::NoMajority => "no-majority",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The kinds that a store can have.
     pub fn of(store: StoreKind) -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(move |kind| kind.is_possible(store))
+        Self::VARIANTS.iter().copied().filter(move |kind| kind.is_possible(store))
     }
 
     fn is_possible(self, store: StoreKind) -> bool {

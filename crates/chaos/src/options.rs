@@ -23,6 +23,7 @@ pub struct Options {
     pub seed: u64,
     /// On what: redis, cluster, sentinel, embedded, or all, one after the other
     #[arg(long = "store", value_name = "STORE", default_value = "all", value_parser = stores)]
+    // The path keeps clap from taking one value for each store.
     pub stores: std::vec::Vec<StoreKind>,
     /// Only these kinds of faults; all but those that take accepted jobs away if it is left out
     #[arg(long = "faults", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
@@ -56,7 +57,7 @@ fn stores(name: &str) -> Result<Vec<StoreKind>, String> {
 }
 
 fn kind(name: &str) -> Result<Kind, String> {
-    Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| "not a kind of fault".to_owned())
+    name.parse().map_err(|_| "not a kind of fault".to_owned())
 }
 
 fn faults() -> String {

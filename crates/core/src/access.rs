@@ -1,5 +1,5 @@
-//! Who may do what: the keys of callers, and the quotas of tenants. A key belongs to a tenant, or to none, and has scopes.
-//! The store has its hash alone.
+//! Who may do what: the keys of callers, and the quotas of tenants. A key belongs to a tenant, or to none, and has
+//! scopes. The store has its hash alone.
 
 mod quota;
 
@@ -22,8 +22,6 @@ pub const TENANT_HEADER_ALL: &str = "~all";
 pub const MAX_KEYS: usize = 1000;
 /// The most topics, destinations or networks of a key.
 pub const MAX_ENTRIES: usize = 32;
-/// The longest stored key, in bytes.
-pub const MAX_STORED_KEY: usize = 8 * 1024;
 
 /// What a key allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,5 +1,5 @@
-//! Credentials: what proves to receivers who calls. A credential has a name, policies of topics refer to it, and callbacks
-//! to the origins that it names carry it. Its secrets are kept sealed; whoever calls opens them.
+//! Credentials: what proves to receivers who calls. A credential has a name, policies of topics refer to it, and
+//! callbacks to the origins that it names carry it. Its secrets are kept sealed; whoever calls opens them.
 
 mod contents;
 

@@ -2,8 +2,8 @@
 //! from its store.
 //!
 //! Only builds with debug assertions have them; in all others [`crash_point!`](crate::crash_point) and
-//! [`is_cut!`](crate::is_cut) leave nothing behind, not even a name. What is done at a point decides the hook that the
-//! process installs at its start; without one, nothing is done.
+//! [`is_cut!`](crate::is_cut) leave nothing behind, not even a name. The hook that the process installs at its
+//! start decides what happens at a point; without a hook nothing happens.
 
 #[cfg(debug_assertions)]
 pub use self::enabled::{Hook, Reached, install, reach, reach_store};

@@ -8,7 +8,7 @@ use crate::guard::Guard;
 use crate::names::Pattern;
 use crate::ports::Ports;
 
-/// What stands for an empty list. A setting with it counts as given.
+/// What stands for an empty list.
 const NONE: &str = "none";
 
 /// Name, default and meaning of each setting.
@@ -16,7 +16,7 @@ pub const NAMES: [(&str, &str, &str); 4] = [
     (
         "EGRESS_ALLOW",
         "",
-        "Networks or addresses that callbacks may go to although they are not public, such as 127.0.0.0/8,10.1.0.0/16; none is an empty list that counts as set",
+        "Networks or addresses that callbacks may go to although they are not public, such as 127.0.0.0/8,10.1.0.0/16",
     ),
     ("EGRESS_DENY", "", "Networks that callbacks may not go to, whatever else allows them"),
     (
@@ -27,7 +27,7 @@ pub const NAMES: [(&str, &str, &str); 4] = [
     (
         "EGRESS_PORTS",
         "",
-        "Ports that callbacks may go to, such as 443,8000-8999; empty: 80, 443 and those from 1024 but for well-known databases and control planes",
+        "Ports that callbacks may go to, such as 443,8000-8999; none for no port. Empty: 80, 443 and all from 1024, except the ports of well-known databases and control planes",
     ),
 ];
 

@@ -1,4 +1,5 @@
-//! The command line: `ringback-feed FILE`, `ringback-feed check FILE` and `ringback-feed seek FILE FEED TIME`, each with flags.
+//! The command line: `ringback-feed FILE`, `ringback-feed check FILE` and `ringback-feed seek FILE FEED TIME`, each
+//! with flags.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

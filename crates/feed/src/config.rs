@@ -20,8 +20,8 @@ use crate::query::Query;
 /// lease runs out has ended by then.
 const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(3);
 const LEASE: RangeInclusive<Duration> = Duration::from_secs(1)..=MAX_FEED_LEASE;
-/// How much earlier than the last complete pass rows are read again: transactions that commit later than this after their rows
-/// were due are not noticed.
+/// How much earlier than the last complete pass rows are read again: transactions that commit later than this after
+/// their rows were due are not noticed.
 pub(crate) const READ_BACK: Duration = Duration::from_secs(15 * 60);
 
 /// How long a feed may be away at least, before somebody has to decide from where it goes on.

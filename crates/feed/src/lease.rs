@@ -1,5 +1,5 @@
-//! `Lease`: a process has a feed for some seconds, and keeps it. What it submits after its lease has run out could change back
-//! what the next process has loaded, so it stops before, and says so if it was too late.
+//! `Lease`: a process has a feed for some seconds, and keeps it. What it submits after its lease has run out could
+//! change back what the next process has loaded, so it stops before, and says so if it was too late.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

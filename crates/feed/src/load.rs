@@ -1,4 +1,5 @@
-//! `Loader`: has submits admitted as the API does, by the limits, the guard and the quota of the tenant, and stores the jobs.
+//! `Loader`: has submits admitted as the API does, by the limits, the guard and the quota of the tenant, and stores the
+//! jobs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

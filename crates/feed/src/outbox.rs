@@ -1,5 +1,6 @@
-//! An outbox in PostgreSQL: a table into which business transactions insert jobs. Rows are locked, loaded, and then deleted or
-//! marked, in one transaction of the database, so a row is a job or still there. A notification wakes the feed at once.
+//! An outbox in PostgreSQL: a table into which business transactions insert jobs. Rows are locked, loaded, and then
+//! deleted or marked, in one transaction of the database, so a row is a job or still there. A notification wakes the
+//! feed at once.
 
 use std::collections::HashSet;
 use std::convert::Infallible;

@@ -1,5 +1,5 @@
-//! A pass over the rows of a query: reads those that are due soon, page by page, loads what is new or changed, cancels what
-//! went, and then moves the position of the feed.
+//! A pass over the rows of a query: reads those that are due soon, page by page, loads what is new or changed, cancels
+//! what went, and then moves the position of the feed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,8 +101,8 @@ impl Pass<'_> {
         Ok(Passed { stored, since, waiting: self.waiting })
     }
 
-    /// From which due time rows are read, unless jobs that have ended since may be forgotten, here and in the store. Where an
-    /// operator has set that, it is as it was decided.
+    /// From which due time rows are read, unless jobs that have ended since may be forgotten, here and in the store.
+    /// Where an operator has set that, it is as it was decided.
     fn from(&self, position: Option<FeedPosition>, now: Timestamp) -> Result<Timestamp, PassError> {
         let from = first_due(position, now);
         // A job may have ended as soon as it was loaded, which is the window before it was due.

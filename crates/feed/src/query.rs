@@ -1,5 +1,5 @@
-//! `Query`: a SELECT of the user's own with the parameters `:from`, `:to`, `:after` and `:limit`. `tokens` knows where SQL has
-//! a name behind a colon; all else is passed on as it is.
+//! `Query`: a SELECT of the user's own with the parameters `:from`, `:to`, `:after` and `:limit`. `tokens` knows where
+//! SQL has a name behind a colon; all else is passed on as it is.
 
 mod tokens;
 

@@ -165,7 +165,8 @@ impl FeedTask {
         }
     }
 
-    /// Says, for ever, when the database does not answer. The end of the pass or the error that follows says what is then.
+    /// Says, for ever, when the database does not answer. The end of the pass or the error that follows says what is
+    /// then.
     async fn watch(&self, asked: &Asked) {
         let mut is_silent = false;
         loop {
@@ -324,8 +325,8 @@ impl FeedTask {
         self.report(true, "this process loads it");
     }
 
-    /// Looks whether another process forgets jobs so early that rows would be loaded twice. `is_known` is what the last look
-    /// has shown.
+    /// Looks whether another process forgets jobs so early that rows would be loaded twice. `is_known` is what the last
+    /// look has shown.
     fn look_at_others(&self, is_known: &mut bool) {
         let shortest = self.shared.store.shortest_keep_done();
         let Some(why) = self.feed.is_forgotten_early(shortest) else {

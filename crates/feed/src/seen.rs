@@ -1,5 +1,6 @@
-//! `SeenRows`: which rows are known to be in the store, or to be no jobs, so that they are not submitted again and again. Kept by
-//! the process that has the feed; another one that takes over submits every row once more, which changes nothing.
+//! `SeenRows`: which rows are known to be in the store, or to be no jobs, so that they are not submitted again and
+//! again. Kept by the process that has the feed; another one that takes over submits every row once more, which changes
+//! nothing.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,6 @@
-//! Shards to ask again at a time of their own, because there may be jobs behind what a reserve has looked at: it saw only
-//! lanes whose origins or tenants are at their limits, or there are many that were put off. The pause doubles while that goes on. Pure.
+//! Shards to ask again at a time of their own, because there may be jobs behind what a reserve has looked at: it saw
+//! only lanes whose origins or tenants are at their limits, or there are many that were put off. The pause doubles
+//! while that goes on. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -69,7 +69,8 @@ pub struct Config {
     pub concurrency: usize,
     /// Maximum callbacks in flight per lane (`LANE_CONCURRENCY`, 64).
     pub lane_concurrency: usize,
-    /// The retry policy of jobs if neither they nor their topic have one (`RETRY`), and the limits of all policies (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`, `RETRY_MAX_AGE`).
+    /// The retry policy of jobs if neither they nor their topic have one (`RETRY`), and the limits of all policies
+    /// (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`, `RETRY_MAX_AGE`).
     pub retry: InstallationRetry,
     /// How much longer than the timeout of its attempt a lease is (`LEASE_MARGIN`, 10s).
     pub lease_margin: Duration,

@@ -20,7 +20,7 @@ use crate::signer::CannotOpen;
 /// The credentials of the shared configuration.
 pub(crate) struct Credentials {
     keys: MasterKeys,
-    shared: SharedConfig,
+    config: SharedConfig,
     opened: Mutex<HashMap<CredentialKey, OpenCredential>>,
     /// The number of the next identity.
     next: AtomicU64,
@@ -49,8 +49,8 @@ pub(crate) struct Identity {
 }
 
 impl Credentials {
-    pub(crate) fn new(keys: MasterKeys, shared: SharedConfig) -> Self {
-        Self { keys, shared, opened: Mutex::default(), next: AtomicU64::new(0) }
+    pub(crate) fn new(keys: MasterKeys, config: SharedConfig) -> Self {
+        Self { keys, config, opened: Mutex::default(), next: AtomicU64::new(0) }
     }
 
     /// What the callback of a job carries under the policy of its topic; `None` if that has no credential for its origin.
@@ -60,7 +60,7 @@ impl Credentials {
     pub(crate) fn carried(&self, lease: &Lease, policy: &Policy) -> Result<Option<Arc<Carried>>, CannotOpen> {
         let topic = &lease.key.topic;
         let Some(key) = policy.credential_of(topic) else { return Ok(None) };
-        let opened = match self.shared.credential(&key) {
+        let opened = match self.config.credential(&key) {
             Some(credential) if !credential.is_for(lease.delivery.callback.origin()) => return Ok(None),
             Some(credential) => self.open(&key, &credential),
             None => Err("there is no such credential, or it cannot be read".to_owned()),
@@ -83,7 +83,7 @@ impl Credentials {
         let contents = Contents::parse(&contents).ok_or("it has other contents than a credential")?;
         let carried = Arc::new(self.carry(contents)?);
         if opened.len() >= MAX_CREDENTIALS {
-            opened.retain(|key, _| self.shared.credential(key).is_some());
+            opened.retain(|key, _| self.config.credential(key).is_some());
         }
         let new = OpenCredential { credential: Arc::clone(credential), carried: Arc::clone(&carried) };
         opened.insert(key.clone(), new);

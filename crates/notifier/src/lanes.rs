@@ -141,8 +141,9 @@ impl Lanes {
         fair.min(self.lane_concurrency).saturating_sub(in_flight + self.lanes.requested).min(self.free())
     }
 
-    /// Returns how many more callbacks may start of one of these origins or tenants that has `in_flight` in flight: at most
-    /// half of the permits that others leave free, or seven eighths while no more than one has callbacks in flight.
+    /// Returns how many more callbacks may start of one of these origins or tenants that has `in_flight` in flight: at
+    /// most half of the permits that others leave free, or seven eighths while no more than one has callbacks in
+    /// flight.
     fn group_slots(&self, groups: &InFlight, in_flight: usize) -> usize {
         let left = self.free() + in_flight;
         let is_alone = groups.len() <= 1;
@@ -157,7 +158,7 @@ impl Lanes {
         usable(free, (free + in_flight) / 2, refill)
     }
 
-    /// The same of an origin or a tenant.
+    /// How many callbacks of an origin or a tenant may start, by a refill.
     fn usable_group_slots(&self, groups: &InFlight, in_flight: usize, refill: Refill) -> usize {
         let free = self.group_slots(groups, in_flight);
         usable(free, ((free + in_flight) / 2).min(MIN_RESERVE), refill)

@@ -1,11 +1,13 @@
 //! The notifier: reserves ready jobs, POSTs each to its callback URL, and settles the outcome. Any number
 //! of notifiers share the work; none of them knows a due time.
 //!
-//! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to
-//! wait after a wake-up), `dispatcher` (the main loop), `lanes` (limits of lanes, origins and tenants), `tenants` (whether there are any), `ask_again` (when to look behind skipped lanes), `store_call` (one reserve
-//! and settle of a batch), `deliverer` (one attempt), `request` (its headers), `signer` (its signature), `client` (the HTTP client),
-//! `response_class` (the meaning of a response), `failing` (which destinations fail, for the log),
-//! `destination_reports` (the same for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this machine is out of resources), `settle_queue` (outcomes on their way to the store).
+//! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to wait after a
+//! wake-up), `dispatcher` (the main loop), `lanes` (limits of lanes, origins and tenants), `tenants` (whether there are
+//! any), `ask_again` (when to look behind skipped lanes), `store_call` (one reserve and settle of a batch), `deliverer`
+//! (one attempt), `request` (its headers), `signer` (its signature), `client` (the HTTP client), `response_class` (the
+//! meaning of a response), `failing` (which destinations fail, for the log), `destination_reports` (the same for the
+//! store), `slow_calls` (which receivers hang), `resource_backoff` (when this machine is out of resources),
+//! `settle_queue` (outcomes on their way to the store).
 
 mod ask_again;
 mod client;

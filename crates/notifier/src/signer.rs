@@ -18,7 +18,7 @@ use crate::config::Signing;
 /// Signs callbacks, and knows the names of their headers.
 pub(crate) struct Signer {
     keys: MasterKeys,
-    shared: SharedConfig,
+    config: SharedConfig,
     /// The secrets that sign callbacks of all topics.
     installation: Vec<SigningSecret>,
     names: WebhookHeaders,
@@ -32,11 +32,11 @@ pub(crate) struct Signer {
 pub(crate) struct CannotOpen;
 
 impl Signer {
-    pub(crate) fn new(Signing { keys, secrets, headers }: Signing, shared: SharedConfig) -> Self {
+    pub(crate) fn new(Signing { keys, secrets, headers }: Signing, config: SharedConfig) -> Self {
         let name = |text: &str| text.parse().expect("a prefix and a letter are a header name");
         let (id, timestamp, signature) =
             (name(&headers.id), name(&headers.timestamp), name(&headers.signature));
-        Self { keys, shared, installation: secrets, names: headers, id, timestamp, signature }
+        Self { keys, config, installation: secrets, names: headers, id, timestamp, signature }
     }
 
     /// The value of the signature header of a callback; `None` if nothing signs it. `policy` is that of the job's topic.
@@ -54,7 +54,7 @@ impl Signer {
         if is_notice_topic(topic) {
             // A notice is signed as the callbacks of the job are that died.
             let topic = topic_of_notice(topic, &lease.delivery.body.bytes).unwrap_or_else(|| topic.clone());
-            let policy = self.shared.get(&topic).ok().flatten();
+            let policy = self.config.get(&topic).ok().flatten();
             return self.sign_as(&topic, policy.as_deref(), lease, id, now);
         }
         self.sign_as(topic, policy, lease, id, now)
@@ -68,7 +68,7 @@ impl Signer {
         id: &str,
         now: Timestamp,
     ) -> Result<Option<HeaderValue>, CannotOpen> {
-        if policy.is_none() && self.shared.is_unreadable(topic) {
+        if policy.is_none() && self.config.is_unreadable(topic) {
             warn!(job.topic = topic.as_str(), "the policy of a topic cannot be read, so its callbacks wait");
             return Err(CannotOpen);
         }
@@ -76,8 +76,8 @@ impl Signer {
         let own = stored.map(|secret| self.open(topic, secret)).collect::<Result<Vec<_>, _>>()?;
         let seconds = i64::try_from(now.as_millis() / 1000).unwrap_or(i64::MAX);
         // Receivers of one tenant must not be able to sign for those of another.
-        let shared = if topic.tenant().is_none() { &self.installation[..] } else { &[] };
-        let signatures = sign(own.iter().chain(shared), id, seconds, &lease.delivery.body.bytes);
+        let config = if topic.tenant().is_none() { &self.installation[..] } else { &[] };
+        let signatures = sign(own.iter().chain(config), id, seconds, &lease.delivery.body.bytes);
         Ok(signatures.map(|text| HeaderValue::from_str(&text).expect("base64 is visible ASCII")))
     }
 

@@ -1,5 +1,5 @@
-//! Whether the installation has tenants, as far as the shared configuration shows: by a key or a policy of one. It does not know
-//! whose jobs wait.
+//! Whether the installation has tenants, as far as the shared configuration shows: by a key or a policy of one. It does
+//! not know whose jobs wait.
 
 use std::sync::Arc;
 

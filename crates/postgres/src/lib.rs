@@ -1,5 +1,5 @@
-//! Connections to PostgreSQL, with TLS by rustls, bounded statements, and notifications. What is asked through them is known
-//! to the crates that use this one.
+//! Connections to PostgreSQL, with TLS by rustls, bounded statements, and notifications. What is asked through them is
+//! known to the crates that use this one.
 
 mod server;
 mod tls;

@@ -44,8 +44,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Waits for a notification of a channel that this connection listens to, or for the end of the connection. One that has
-    /// come since the last wait is not missed.
+    /// Waits for a notification of a channel that this connection listens to, or for the end of the connection. One
+    /// that has come since the last wait is not missed.
     pub async fn notified(&self) {
         self.notified.notified().await;
     }

@@ -1,5 +1,5 @@
-//! The certificate authorities that servers are trusted by: receivers and databases. A certificate that is named as one may
-//! also be that of the server itself, as self-signed ones are.
+//! The certificate authorities that servers are trusted by: receivers and databases. A certificate that is named as one
+//! may also be that of the server itself, as self-signed ones are.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -28,8 +28,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// The context of a role on a store: its clock, and a metric of how many seconds the time of the store is ahead of this
-    /// machine's clock.
+    /// The context of a role on a store: its clock, and a metric of how many seconds the time of the store is ahead of
+    /// this machine's clock.
     #[must_use]
     pub fn on_store(self, clock: Arc<dyn Clock>, ahead: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.scrapes.add(move || {

@@ -77,8 +77,8 @@ impl<C: 'static> Service<C> {
         }
     }
 
-    /// Runs a short command instead of the service: without admin port, log and signals. Returns its exit status, or those
-    /// of [`main`](Self::main).
+    /// Runs a short command instead of the service: without admin port, log and signals. Returns its exit status, or
+    /// those of [`main`](Self::main).
     pub fn once<F, Fut>(self, args: impl IntoIterator<Item = OsString>, run: F) -> ExitCode
     where
         F: FnOnce(C) -> Fut,

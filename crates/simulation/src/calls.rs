@@ -1,4 +1,5 @@
-//! The calls of one role to the store: whether they take time, fail, lose their answers, arrive late, or do not arrive at all.
+//! The calls of one role to the store: whether they take time, fail, lose their answers, arrive late, or do not arrive
+//! at all.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

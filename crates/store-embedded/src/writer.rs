@@ -208,8 +208,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Goes back to the clock if the store's time is far ahead of it, or if somebody has said that the clock is right. What
-    /// was done by that time stays known, and is shown, until it makes no difference.
+    /// Goes back to the clock if the store's time is far ahead of it, or if somebody has said that the clock is right.
+    /// What was done by that time stays known, and is shown, until it makes no difference.
     fn follow_clock(&mut self, txn: &mut Txn<'_>) -> Result<()> {
         let (word, known) = (self.location.clock_word.take(), self.location.clock_word.ahead());
         let accepted = known.filter(|_| word == ClockConsent::Given).map(|ahead| ahead.time_us);

@@ -1,5 +1,5 @@
-//! What a process knows of the data in the store: how many jobs each shard has accepted, the generation of the installation,
-//! and a loss that has to be accepted. Plain values; `losses` decides what they mean.
+//! What a process knows of the data in the store: how many jobs each shard has accepted, the generation of the
+//! installation, and a loss that has to be accepted. Plain values; `losses` decides what they mean.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

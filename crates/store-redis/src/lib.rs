@@ -1,6 +1,6 @@
-//! The store on Redis: one Lua script per edge. Rust turns the arguments of an edge into a script call and
-//! the reply into values. `losses` notices data that are gone, `record` packs jobs, `lane_ids` numbers lanes, `lua/prelude`
-//! knows their keys, and `topology` knows the servers.
+//! The store on Redis: one Lua script per transition. Rust turns the arguments of a transition into a script call and
+//! the reply into values. `losses` notices data that are gone, `record` packs jobs, `lane_ids` numbers lanes,
+//! `lua/prelude` knows their keys, and `topology` knows the servers.
 
 mod accepted_counts;
 mod channel;

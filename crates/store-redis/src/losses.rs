@@ -1,9 +1,9 @@
 //! Notices that the store has lost accepted jobs: it was emptied, or came back with older data.
 //!
-//! Two things are known of the data. The row of the installation has a generation, a text that is made with it: another one,
-//! or none, means that the row is gone. And each shard counts the jobs that it has accepted, which never falls. A
-//! process remembers the highest count that it was answered (`accepted_counts`) and sends it with each submit. The script adds
-//! nothing to a shard that has accepted fewer.
+//! Two things are known of the data. The row of the installation has a generation, a text that is made with it: another
+//! one, or none, means that the row is gone. And each shard counts the jobs that it has accepted, which never falls. A
+//! process remembers the highest count that it was answered (`accepted_counts`) and sends it with each submit. The
+//! script adds nothing to a shard that has accepted fewer.
 //!
 //! Where each accepted job was on disk or on a replica before it was answered, a loss is noted in the row and has to be
 //! accepted by hand: until then submits are refused. Elsewhere losses are expected: they are logged and counted, and work
@@ -130,8 +130,8 @@ impl RedisStore {
         Ok(SeenRow { is_another, run_id })
     }
 
-    /// Looks at one shard of which something is known, all in turn, and whether it has lost jobs. Jobs that no replica has
-    /// do not count: they are not acknowledged, and may be gone when one takes over.
+    /// Looks at one shard of which something is known, all in turn, and whether it has lost jobs. Jobs that no replica
+    /// has do not count: they are not acknowledged, and may be gone when one takes over.
     pub(crate) async fn has_next_shard_lost(&self) -> Result<bool, StoreError> {
         let Some(shard) = self.accepted_counts.next() else { return Ok(false) };
         let known = self.accepted_counts.known(shard);
@@ -259,8 +259,8 @@ mod tests {
         RedisStore::open(options).expect("the options are right")
     }
 
-    /// Takes rows of a generation, with a loss that has to be accepted or not, and its text of the last loss. Returns the lives
-    /// that are sent with the next look, and how many losses were noticed.
+    /// Takes rows of a generation, with a loss that has to be accepted or not, and its text of the last loss. Returns
+    /// the lives that are sent with the next look, and how many losses were noticed.
     fn taken(rows: &[(&str, bool, &str)]) -> (String, String, u64) {
         let store = store();
         for (generation, is_lost, last_loss) in rows {

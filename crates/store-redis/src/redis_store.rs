@@ -41,7 +41,8 @@ pub struct RedisStore {
     pub(crate) preparing: Mutex<()>,
     /// Set when the store was found fit.
     pub(crate) server_checks: RwLock<Option<ServerChecks>>,
-    /// What removes jobs when memory is short, since it was set while the store was used; and when that was looked at last.
+    /// What removes jobs when memory is short, since it was set while the store was used; and when that was looked at
+    /// last.
     pub(crate) eviction: RwLock<(Option<Eviction>, Option<Instant>)>,
     /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
     pub(crate) weakness: RwLock<Option<StoreError>>,

@@ -41,8 +41,8 @@ pub(crate) mod take {
     }
 }
 
-/// Reads a page of a scan: the server's generation, where to go on, and what was found. The answer is the server's generation
-/// alone if the server has restarted since the scan began.
+/// Reads a page of a scan: the server's generation, where to go on, and what was found. The answer is the server's
+/// generation alone if the server has restarted since the scan began.
 pub(crate) fn scanned<T: FromRedisValue>(
     mut answer: Vec<Value>,
     what: &'static str,

@@ -150,8 +150,8 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Takes note of what removes jobs when memory is short, or that nothing does. Jobs are delivered all the same, and no
-    /// new ones are taken.
+    /// Takes note of what removes jobs when memory is short, or that nothing does. Jobs are delivered all the same, and
+    /// no new ones are taken.
     pub(crate) fn note_eviction(&self, found: Option<Eviction>) {
         let mut known = self.eviction.write().unwrap_or_else(PoisonError::into_inner);
         known.1 = Some(Instant::now());

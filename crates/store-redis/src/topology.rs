@@ -157,7 +157,8 @@ impl Topology {
         listed.chain(masters.iter().cloned()).chain(master).collect()
     }
 
-    /// Why the servers of the URL, none of which was ever reached, are not Redis or let nobody in, if one of them shows that.
+    /// Why the servers of the URL, none of which was ever reached, are not Redis or let nobody in, if one of them shows
+    /// that.
     pub(crate) async fn diagnosis(&self) -> Option<StoreError> {
         for address in &self.listed {
             if let Some(error) = diagnosis::of(address).await {

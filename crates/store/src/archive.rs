@@ -22,8 +22,8 @@ impl Store {
         answer
     }
 
-    /// Says which ended jobs every shard puts into its archive outbox from now on. `None` detaches the archive: then no end
-    /// does, and what waits there stays.
+    /// Says which ended jobs every shard puts into its archive outbox from now on. `None` detaches the archive: then no
+    /// end does, and what waits there stays.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -55,8 +55,8 @@ impl Store {
     }
 
     /// The first entries of the archive outbox of a shard, at most `limit` and [`MAX_ARCHIVE_ENTRIES`], of about
-    /// [`MAX_ARCHIVE_BYTES`](ringback_core::contract::MAX_ARCHIVE_BYTES). They are those of `archiver` for the time that it
-    /// `lasts`, or until it removes them.
+    /// [`MAX_ARCHIVE_BYTES`](ringback_core::contract::MAX_ARCHIVE_BYTES). They are those of `archiver` for the time
+    /// that it `lasts`, or until it removes them.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating returns the same entries.

@@ -81,8 +81,8 @@ impl Store {
     ///
     /// # Errors
     /// A transient error if the store is away; [`StoreError::Unfit`] if it must not be used; [`StoreError::Lost`] if a
-    /// loss of jobs has to be accepted before it takes new ones; [`StoreError::Weaker`] or [`StoreError::NoReplica`] if it
-    /// has become less durable than asked. With the last three every call works but submits, if it was fit before.
+    /// loss of jobs has to be accepted before it takes new ones; [`StoreError::Weaker`] or [`StoreError::NoReplica`] if
+    /// it has become less durable than asked. With the last three every call works but submits, if it was fit before.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         dispatch!(self.prepare())
     }
@@ -156,8 +156,8 @@ impl Store {
         }
     }
 
-    /// How often a loss of jobs was noticed since the start, by this process or another one: whoever can submit them again
-    /// does so when this changes.
+    /// How often a loss of jobs was noticed since the start, by this process or another one: whoever can submit them
+    /// again does so when this changes.
     pub fn losses_noticed(&self) -> u64 {
         match &self.backend {
             Backend::Redis(store) => store.losses_noticed(),
@@ -232,9 +232,9 @@ impl Store {
         (0..self.shards).map(Shard)
     }
 
-    /// Where the pages of a filter can begin: one place for each part of the store, and each part ends where a page names
-    /// another shard. The parts are the shards, but for what the embedded store keeps together: jobs by their numbers, and
-    /// by tags.
+    /// Where the pages of a filter can begin: one place for each part of the store, and each part ends where a page
+    /// names another shard. The parts are the shards, but for what the embedded store keeps together: jobs by their
+    /// numbers, and by tags.
     pub fn page_starts(&self, filter: &Filter) -> Vec<Cursor> {
         if matches!(self.backend, Backend::Embedded(_)) && filter.index() != Some(FilterIndex::Dead) {
             return vec![Cursor::START];

@@ -9,9 +9,9 @@ use ringback_store_redis::RedisStore;
 use crate::backend::{Backend, Store};
 
 impl Store {
-    /// How far the time of the store is ahead of this machine's clock, if that is more than a minute. On Redis as the last
-    /// look at the store has shown it; the embedded store follows the clock, and shows how far its time was ahead until
-    /// that makes no difference.
+    /// How far the time of the store is ahead of this machine's clock, if that is more than a minute. On Redis as the
+    /// last look at the store has shown it; the embedded store follows the clock, and shows how far its time was ahead
+    /// until that makes no difference.
     pub fn clock_gap(&self) -> Option<ClockGap> {
         match &self.backend {
             Backend::Redis(store) => Some(store.clock_gap()).filter(|gap| gap.is_wide()),
@@ -19,8 +19,8 @@ impl Store {
         }
     }
 
-    /// Whether the time of a shard's server and this machine's clock agree within a minute: only then is something deleted
-    /// because it is old. Asks the server.
+    /// Whether the time of a shard's server and this machine's clock agree within a minute: only then is something
+    /// deleted because it is old. Asks the server.
     ///
     /// # Errors
     /// Any [`StoreError`].
@@ -31,8 +31,8 @@ impl Store {
         }
     }
 
-    /// How many seconds the time of the store is ahead of this machine's clock, for a metric. 0 for an embedded store that
-    /// follows the clock.
+    /// How many seconds the time of the store is ahead of this machine's clock, for a metric. 0 for an embedded store
+    /// that follows the clock.
     pub fn clock_ahead_seconds(&self) -> f64 {
         let gap = match &self.backend {
             Backend::Redis(store) => store.clock_gap(),

@@ -1,5 +1,5 @@
-//! Calls that change and read the entries of the shared configuration: policies of topics, keys of callers, quotas of tenants,
-//! credentials. Each change notifies every [`SharedConfig`](crate::SharedConfig).
+//! Calls that change and read the entries of the shared configuration: policies of topics, keys of callers, quotas of
+//! tenants, credentials. Each change notifies every [`SharedConfig`](crate::SharedConfig).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -196,9 +196,9 @@ impl Store {
     }
 
     /// Replaces the stored credential by the one that `make` makes of it, and notifies every
-    /// [`SharedConfig`](crate::SharedConfig). If it changes meanwhile, `make` is called again. After some tries the result is
-    /// [`PolicyPut::Outdated`]. Returns the credential that was put, or the error of `make`. One that cannot be read counts
-    /// as none.
+    /// [`SharedConfig`](crate::SharedConfig). If it changes meanwhile, `make` is called again. After some tries the
+    /// result is [`PolicyPut::Outdated`]. Returns the credential that was put, or the error of `make`. One that cannot
+    /// be read counts as none.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.

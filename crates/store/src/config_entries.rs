@@ -1,5 +1,5 @@
-//! The entries of the shared configuration as stores keep them, by their names: policies of topics, keys of callers, quotas of
-//! tenants and credentials. What cannot be read affects nothing else.
+//! The entries of the shared configuration as stores keep them, by their names: policies of topics, keys of callers,
+//! quotas of tenants and credentials. What cannot be read affects nothing else.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

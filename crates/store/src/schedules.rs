@@ -1,8 +1,8 @@
 //! Schedules: finding, listing and changing them, and making those fire whose time has come.
 //!
-//! On Redis a schedule lies in the shard of its jobs, and an index of the installation leads to it. The index is written
-//! first and removed last. A put and a delete of the same schedule at the same time both look again at the end, so that no
-//! schedule is left that the index does not know.
+//! On Redis a schedule lies in the shard of its jobs, and an index of the installation leads to it. The index is
+//! written first and removed last. A put and a delete of the same schedule at the same time both look again at the end,
+//! so that no schedule is left that the index does not know.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ impl Store {
         }
     }
 
-    /// The first schedules of a scope behind one, in the order of their keys, at most `limit`. Fewer, and even none, may be
-    /// followed by others; the second value is where to go on, `None` at the end.
+    /// The first schedules of a scope behind one, in the order of their keys, at most `limit`. Fewer, and even none,
+    /// may be followed by others; the second value is where to go on, `None` at the end.
     ///
     /// # Errors
     /// Any [`StoreError`].
@@ -115,8 +115,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the place of a schedule that is not there, which a call that ended early has left. Returns whether there was
-    /// one.
+    /// Removes the place of a schedule that is not there, which a call that ended early has left. Returns whether there
+    /// was one.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -182,8 +182,8 @@ impl Store {
         dispatch!(self.due_schedules(shard, limit))
     }
 
-    /// Changes schedules of a shard that have the expected versions, and submits the jobs of each, at least one, in the same
-    /// step. Returns a result for each.
+    /// Changes schedules of a shard that have the expected versions, and submits the jobs of each, at least one, in the
+    /// same step. Returns a result for each.
     ///
     /// # Errors
     /// Any [`StoreError`]. Repeating shows that the version is another one.

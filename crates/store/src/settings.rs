@@ -26,7 +26,7 @@ pub const NAMES: [(&str, &str, &str); 14] = [
     (
         "STORE_CERT",
         "",
-        "File (PEM) with the client certificate for a rediss:// server, and those up to its authority; needs the key too. Read at the start",
+        "File (PEM) with the client certificate for a rediss:// server, followed by its intermediate certificates; needs the key too. Read at the start",
     ),
     ("STORE_KEY", "", "File (PEM) with the private key of that certificate, without a passphrase"),
     (
@@ -143,8 +143,8 @@ fn store(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether what is set for TLS makes a difference. With an embedded store there is no server, and the settings may be those
-/// of all processes.
+/// Whether what is set for TLS makes a difference. With an embedded store there is no server, and the settings may be
+/// those of all processes.
 fn uses_tls(url: &str) -> bool {
     url.starts_with("rediss://") || url.starts_with(SCHEME)
 }

@@ -1,5 +1,6 @@
-//! The shared configuration: this process's copy of all policies of topics, with the keys of callers, the quotas of tenants
-//! and credentials. It is read again when a change is announced, and every few seconds in case an announcement was lost.
+//! The shared configuration: this process's copy of all policies of topics, with the keys of callers, the quotas of
+//! tenants and credentials. It is read again when a change is announced, and every few seconds in case an announcement
+//! was lost.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(25);
 /// When to try again if a later reading fails.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// All topic policies as this process knows them. Cheap to clone; all clones share the same copy.
+/// The shared configuration as this process knows it. Cheap to clone; all clones share the same copy.
 #[derive(Clone, Debug)]
 pub struct SharedConfig(Arc<watch::Sender<Option<ConfigSnapshot>>>);
 
@@ -59,7 +60,7 @@ impl ConfigSnapshot {
 }
 
 impl Default for SharedConfig {
-    /// A shared that is not loaded yet.
+    /// A configuration that is not loaded yet.
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(None)))
     }

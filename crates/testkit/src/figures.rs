@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::table::table;
 
-/// Declares the figures, in the order of the table: how much a run of the tests has to reach; what is counted, and what is
-/// wrong.
+/// Declares the figures, in the order of the table: how much a run of the tests has to reach; what is counted, and what
+/// is wrong.
 macro_rules! figures {
     ($($name:ident: $wanted:literal, $meaning:literal;)*) => {
         /// What is counted.

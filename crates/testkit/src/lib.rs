@@ -1,6 +1,6 @@
-//! The harness of tests and benchmarks: private redis-servers, clusters and PostgreSQL servers, the real binaries as child processes,
-//! whole stacks of them, proxies that fail on purpose, HTTP receivers that answer by script, and name servers. Runs under faults
-//! write a [`history`], which is checked afterwards.
+//! The harness of tests and benchmarks: private redis-servers, clusters and PostgreSQL servers, the real binaries as
+//! child processes, whole stacks of them, proxies that fail on purpose, HTTP receivers that answer by script, and name
+//! servers. Runs under faults write a [`history`], which is checked afterwards.
 //!
 //! Everything listens on 127.0.0.1 only and ends when its value is dropped. Whatever fails, is answered with another
 //! status than a method names, or takes longer than its time limit, panics with a message that reads alone: only tests

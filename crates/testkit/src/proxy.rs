@@ -1,6 +1,6 @@
 //! A TCP proxy on 127.0.0.1 that can stop to pass on what arrives: it swallows, delays or holds it, or cuts the
-//! connection, whole, in one direction, or in place of a reply; for all clients, or for those of some addresses. Where new
-//! connections lead can be changed, as when a host name moves to another address.
+//! connection, whole, in one direction, or in place of a reply; for all clients, or for those of some addresses. Where
+//! new connections lead can be changed, as when a host name moves to another address.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
@@ -129,7 +129,8 @@ impl Proxy {
     }
 
     /// Puts the connections that exist into a mode: those from some addresses, or all. Returns how many they are. Those
-    /// that have lost bytes are only cut or lose all of them: with others passed on, a reply would look like another one's.
+    /// that have lost bytes are only cut or lose all of them: with others passed on, a reply would look like another
+    /// one's.
     pub fn change(&self, from: Option<&[IpAddr]>, mode: ProxyMode) -> usize {
         self.set(mode, |connection| from.is_none_or(|from| from.contains(&connection.from)))
     }

@@ -31,7 +31,7 @@ pub struct Stack {
     store: Store,
     http: reqwest::Client,
     options: StackOptions,
-    is_audited: bool,
+    is_checked: bool,
 }
 
 /// The store of a stack.
@@ -87,7 +87,7 @@ impl StackOptions {
             store,
             http: http_client(),
             options: self.clone(),
-            is_audited: self.is_audited,
+            is_checked: self.is_checked,
         }
     }
 }

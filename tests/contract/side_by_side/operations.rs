@@ -188,7 +188,7 @@ pub(crate) enum Op {
         times: Times,
     },
     /// Attempts of some leases are recorded.
-    AttemptLogEntry {
+    LogAttempts {
         hands: Vec<usize>,
         times: Times,
     },
@@ -272,7 +272,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         3 => any::<usize>().prop_map(|hand| Op::RenewReceipt { hand }),
         20 => (0..WINDOW, call, times()).prop_map(|(name, call, times)| Op::Call { name, call, times }),
         8 => (prop::collection::vec(any::<usize>(), 1..4), times())
-            .prop_map(|(hands, times)| Op::AttemptLogEntry { hands, times }),
+            .prop_map(|(hands, times)| Op::LogAttempts { hands, times }),
         4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
         6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
         2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),

@@ -1,5 +1,5 @@
-//! A master that sentinels watch, with `RINGBACK_DURABILITY=replicated`: killed or replaced by hand under load, back in the
-//! middle of its replacement, and replaced by a replica that lags.
+//! A master that sentinels watch, with `RINGBACK_DURABILITY=replicated`: killed or replaced by hand under load, back in
+//! the middle of its replacement, and replaced by a replica that lags.
 
 use std::time::Duration;
 

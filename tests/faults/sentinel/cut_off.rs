@@ -1,5 +1,5 @@
-//! A master that is cut off with a carrier and a notifier, and replaced: with `min-replicas-to-write` nothing is delivered
-//! there that was cancelled on its successor.
+//! A master that is cut off with a carrier and a notifier, and replaced: with `min-replicas-to-write` nothing is
+//! delivered there that was cancelled on its successor.
 
 use std::time::Duration;
 

@@ -72,9 +72,9 @@ async fn schemathesis(options: StackOptions, phases: &str) {
 #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 fn installed(name: &str) -> Option<PathBuf> {
     let below = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/openapi-tools");
-    let fair_limiter = [below.join("bin"), below.join("node_modules/.bin")];
+    let folders = [below.join("bin"), below.join("node_modules/.bin")];
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = fair_limiter.into_iter().chain(std::env::split_paths(&path)).map(|place| place.join(name));
+    let found = folders.into_iter().chain(std::env::split_paths(&path)).map(|place| place.join(name));
     let found = found.into_iter().find(|path| path.is_file());
     if found.is_none() {
         println!("skipped: {name} is not installed; `make openapi-tools` installs it");

@@ -1,5 +1,5 @@
-//! The libraries of the Standard Webhooks specification: those for Rust, Python (`PyPI`) and Node (npm). The latter two are
-//! left out where `deploy/local/webhook-tools.sh` has not installed them, and that is said.
+//! The libraries of the Standard Webhooks specification: those for Rust, Python (`PyPI`) and Node (npm). The latter two
+//! are left out where `deploy/local/webhook-tools.sh` has not installed them, and that is said.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

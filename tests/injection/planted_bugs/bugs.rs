@@ -134,7 +134,7 @@ bugs! {
             "min(timeout == 0 and default or timeout, longest) end";
         "lease-too-short" Calm [OneLease NoUnexplainedRepeat RetryTimes CountsAgree] "pack('>I8', grant.last), NOW_UP + length" =>
             "pack('>I8', grant.last), NOW_UP + 50";
-        // That of a delay of 400 ms, which is added by the process.
+        // The jitter of a delay of 400 ms, which is added by the process.
         "no-jitter" Calm [RetryTimes] RETRY_AT =>
             "local wait = outcomes.delay(o)
              local at = NOW_UP + (wait > 400 and wait <= 800 and 400 or wait)";

@@ -220,8 +220,8 @@ async fn a_paused_topic_without_jobs_a_policy_and_a_bulk_revive_are_no_findings(
         panic!("one is not too many")
     };
     let shard = ground.bench.shard();
-    let fair_limiter = store.dead_cursors(shard, &filter, None, 10).await.expect("places").items;
-    store.revive_many(shard, bulk.id, &fair_limiter).await.expect("revive");
+    let cursors = store.dead_cursors(shard, &filter, None, 10).await.expect("a page").items;
+    store.revive_many(shard, bulk.id, &cursors).await.expect("revive");
     for repair in [Repair::No, Repair::Yes, Repair::No] {
         let check = ground.check(repair).await;
         assert_eq!((check.total(), check.stale, check.compared), (0, 0, check.shards), "{check:#?}");

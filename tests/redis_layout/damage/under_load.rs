@@ -224,7 +224,7 @@ async fn of_one_shard(server: &RedisServer) -> (Store, Shard) {
 }
 
 /// Checks `times` while `change` is called with growing numbers. Returns how often it was called.
-async fn audited(store: &Store, times: usize, change: impl AsyncFn(u64)) -> u64 {
+async fn checked_while(store: &Store, times: usize, change: impl AsyncFn(u64)) -> u64 {
     let is_over = AtomicBool::new(false);
     let changes = async {
         let mut n = 0;
@@ -259,7 +259,7 @@ async fn no_count_is_wrong_while_a_job_is_replaced_there_and_back() {
         let new = NewJob { if_exists: IfExists::Replace { token }, ..job };
         store.submit(shard, &[new]).await.expect("submit");
     };
-    let replaced = audited(&store, 60, replace).await;
+    let replaced = checked_while(&store, 60, replace).await;
     assert!(replaced > 100, "{replaced} times are not a load");
 }
 
@@ -289,7 +289,7 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
         let jobs: Vec<_> = (from..from + 25).flat_map(|n| [new(n, ready(n), 0), new(n, far(n), 1)]).collect();
         store.submit(shard, &jobs).await.expect("submit");
     };
-    audited(&store, 6, replace).await;
+    checked_while(&store, 6, replace).await;
     let mut redis = server.client().await;
     let shards: Vec<String> = keys::all(&mut redis, "shard").await;
     let cleanings: u64 = keys::ask(&mut redis, &[b"HGET", shards[0].as_bytes(), b"unqueued"]).await;

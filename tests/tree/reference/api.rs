@@ -1,4 +1,5 @@
-//! The page of the HTTP API, from the OpenAPI document: the operations by tag, then the objects and values that they name.
+//! The page of the HTTP API, from the OpenAPI document: the operations by tag, then the objects and values that they
+//! name.
 
 use std::fmt::Write as _;
 

@@ -98,7 +98,9 @@ fn link(name: &str, schema: &Value, schemas: &Schemas<'_>) -> String {
 
 /// Whether callers write the object.
 fn is_request(name: &str) -> bool {
-    ["Request", "Fields", "Filter", "ImportLine"].iter().any(|end| name.ends_with(end))
+    ["Request", "Fields", "Filter", "ImportLine", "Retry", "Backoff", "ArchivedEnds", "SealedSecret"]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// Adds all objects and values.

@@ -1,5 +1,5 @@
-//! When keys were last used, to the hour. Each process notes in the store the first use of a key in an hour, so that a key
-//! costs at most one write an hour and process.
+//! When keys were last used, to the hour. Each process notes in the store the first use of a key in an hour, so that a
+//! key costs at most one write an hour and process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -29,7 +29,7 @@ const ONE_TENANT: &str = "the name of a tenant; or ~none for what belongs to no 
 /// What is known of callers.
 pub(crate) struct Gate {
     access: Access,
-    shared: SharedConfig,
+    config: SharedConfig,
     clock: Arc<dyn Clock>,
     uses: Arc<KeyUses>,
     /// The operator who has chosen no tenant. Without a root key everybody is this one.
@@ -39,11 +39,11 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) fn new(
         access: Access,
-        shared: SharedConfig,
+        config: SharedConfig,
         clock: Arc<dyn Clock>,
         uses: Arc<KeyUses>,
     ) -> Self {
-        Self { access, shared, clock, uses, operator: Arc::new(Principal::operator(TenantScope::All)) }
+        Self { access, config, clock, uses, operator: Arc::new(Principal::operator(TenantScope::All)) }
     }
 
     /// One that lets everybody in, for tests.
@@ -81,7 +81,7 @@ impl Gate {
     /// # Errors
     /// 401 if its key was deleted or has expired.
     pub(crate) fn check_again(&self, caller: &Principal) -> Result<(), ApiError> {
-        standing::check(caller, &self.shared, &*self.clock)
+        standing::check(caller, &self.config, &*self.clock)
     }
 
     fn principal(&self, parts: &Parts, operation: Option<&Operation>) -> Result<Arc<Principal>, ApiError> {
@@ -130,7 +130,7 @@ impl Gate {
     /// The key with a text, if it is known and valid.
     fn find(&self, token: &str) -> Result<Arc<AccessKey>, ApiError> {
         let hash = CallerKey::parse(token).ok_or_else(unknown_key)?.hash();
-        let keys = self.shared.keys()?;
+        let keys = self.config.keys()?;
         let key = keys.get(&hash.0).filter(|key| KeyHash(key.hash) == hash).ok_or_else(unknown_key)?;
         if !key.is_valid_at(self.clock.now()) {
             return Err(unauthorized("the key has expired"));

@@ -1,6 +1,6 @@
 //! Requests that a browser on this machine was made to send. While there is no root key whoever reaches the API may do
-//! everything, so a page that somebody visits must not reach it by a name that leads here (DNS rebinding), and must change
-//! nothing by a form or a script of another site.
+//! everything, so a page that somebody visits must not reach it by a name that leads here (DNS rebinding), and must
+//! change nothing by a form or a script of another site.
 
 use http::StatusCode;
 use http::header::{HOST, ORIGIN};

@@ -19,13 +19,13 @@ const EXPIRY_EVERY: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub(crate) struct Standing {
     caller: Arc<Principal>,
-    shared: SharedConfig,
+    config: SharedConfig,
     clock: Arc<dyn Clock>,
 }
 
 impl Standing {
-    pub(crate) const fn new(caller: Arc<Principal>, shared: SharedConfig, clock: Arc<dyn Clock>) -> Self {
-        Self { caller, shared, clock }
+    pub(crate) const fn new(caller: Arc<Principal>, config: SharedConfig, clock: Arc<dyn Clock>) -> Self {
+        Self { caller, config, clock }
     }
 
     /// Checks that the caller may go on now.
@@ -33,7 +33,7 @@ impl Standing {
     /// # Errors
     /// 401 if its key was deleted or has expired.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
-        check(&self.caller, &self.shared, &*self.clock)
+        check(&self.caller, &self.config, &*self.clock)
     }
 
     /// Waits for something as long as the caller may go on. What has come is dropped if it may not any more.
@@ -54,7 +54,7 @@ impl Standing {
     /// Waits until the caller may not go on.
     async fn end(&self) {
         // Begun before the first look, so that no change is missed.
-        let mut readings = self.shared.readings();
+        let mut readings = self.config.readings();
         while self.check().is_ok() {
             let expiry = async {
                 if self.caller.expires().is_none() {
@@ -74,8 +74,8 @@ impl Standing {
 ///
 /// # Errors
 /// 401 if its key was deleted or has expired.
-pub(crate) fn check(caller: &Principal, shared: &SharedConfig, clock: &dyn Clock) -> Result<(), ApiError> {
-    if caller.may_go_on(shared, clock.now()) { Ok(()) } else { Err(ended()) }
+pub(crate) fn check(caller: &Principal, config: &SharedConfig, clock: &dyn Clock) -> Result<(), ApiError> {
+    if caller.may_go_on(config, clock.now()) { Ok(()) } else { Err(ended()) }
 }
 
 fn ended() -> ApiError {

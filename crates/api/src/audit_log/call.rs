@@ -114,8 +114,8 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Leaves an entry, unless the answer says that nothing was changed. Waits for room while too many entries wait for the
-    /// store.
+    /// Leaves an entry, unless the answer says that nothing was changed. Waits for room while too many entries wait for
+    /// the store.
     pub(crate) async fn end(mut self, response: &mut Response) {
         let extensions = response.extensions_mut();
         let (change, effect) = (extensions.remove::<Change>(), extensions.remove::<Effect>());

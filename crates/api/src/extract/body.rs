@@ -60,8 +60,8 @@ impl Upload {
     }
 }
 
-/// Reads the body of a request, of up to `limit` bytes, and checks that its caller may still go on: its key may have ended
-/// while the body was coming.
+/// Reads the body of a request, of up to `limit` bytes, and checks that its caller may still go on: its key may have
+/// ended while the body was coming.
 ///
 /// # Errors
 /// The errors of [`read`], and 401 if the key has ended.

@@ -1,5 +1,6 @@
-//! Turns of calls that take much work: few at a time in all, and one or few at a time for each caller, so that the others of a
-//! caller wait behind it and not before other callers. While others are active, a caller rests after each turn.
+//! Turns of calls that take much work: few at a time in all, and one or few at a time for each caller, so that the
+//! others of a caller wait behind it and not before other callers. While others are active, a caller rests after each
+//! turn.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -15,8 +15,8 @@ use crate::state::ApiState;
 
 /// Get the archive's outbox
 ///
-/// Shows how many ended jobs wait in the store for the database of the archive. Archivers attach the archive, take ended jobs
-/// from its outbox and remove them once the database has them.
+/// Shows how many ended jobs wait in the store for the database of the archive. Archivers attach the archive, take
+/// ended jobs from its outbox and remove them once the database has them.
 #[utoipa::path(
     get, path = "/v1/archive", tag = "stats", operation_id = "archive",
     responses((status = 200, description = "The outbox", body = ArchiveResponse), StoreProblems),
@@ -29,8 +29,8 @@ pub(crate) async fn archive(State(api): ApiState) -> JsonResult<ArchiveResponse>
 /// Detach the archive
 ///
 /// Ended jobs are not kept for an archive any more. For an installation that gives its archive up: stop its archivers
-/// first, since each attaches it again. Ends that wait are dropped with `drop=true`; else the answer is 409 if there are
-/// any. It is safe to repeat.
+/// first, since each attaches it again. Ended jobs that wait are dropped with `drop=true`; else the answer is 409 if
+/// there are any. It is safe to repeat.
 #[utoipa::path(
     delete, path = "/v1/archive", tag = "stats", operation_id = "detach_archive",
     params(("drop" = Option<bool>, Query, description = "Drop the ended jobs that wait")),

@@ -20,10 +20,10 @@ const MAX_LOOKED_AT: usize = 2_048;
 
 /// List the audit log
 ///
-/// Lists the calls that have changed something, the newest first: who, from where, what, and what it was before. The operator
-/// sees all; a key sees those about its tenant, and one for some topics those about these. A page holds at most `limit`
-/// entries. It may hold fewer or none and still have a next page; `next` is null on the last page. The store keeps about the
-/// last 10,000 entries.
+/// Lists the calls that have changed something, the newest first: who, from where, what, and what it was before. The
+/// operator sees all; a key sees those about its tenant, and one for some topics those about these. A page holds at
+/// most `limit` entries. It may hold fewer or none and still have a next page; `next` is null on the last page. The
+/// store keeps about the last 10,000 entries.
 #[utoipa::path(
     get, path = "/v1/audit-log", tag = "audit log", operation_id = "list_audit_log",
     params(

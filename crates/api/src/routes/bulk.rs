@@ -132,9 +132,9 @@ async fn begin(call: Call, verb: BulkVerb) -> Result<Response, ApiError> {
 
 /// Revive the dead jobs of a topic
 ///
-/// The short form of `POST /v1/jobs/revive` for one topic: the jobs that are dead at the time of this call become due now,
-/// with their failures counted from zero and their attempts kept. `died_after` and `died_before` choose by the time of
-/// death. It is a bulk operation like the others; `Location` is where to get the progress.
+/// The short form of `POST /v1/jobs/revive` for one topic: the jobs that are dead at the time of this call become due
+/// now, with their failures counted from zero and their attempts kept. `died_after` and `died_before` choose by the
+/// time of death. It is a bulk operation like the others; `Location` is where to get the progress.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "revive_dead",
     params(TopicParams),

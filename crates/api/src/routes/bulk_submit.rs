@@ -35,7 +35,8 @@ pub(super) struct BulkResults {
 /// Parses and submits all items.
 ///
 /// # Errors
-/// 401 if the key of the caller has ended meanwhile; 429 if the quota of the caller allows none of them; 503 if all items are valid and the store accepted none of them.
+/// 401 if the key of the caller has ended meanwhile; 429 if the quota of the caller allows none of them; 503 if all
+/// items are valid and the store accepted none of them.
 pub(super) async fn submit_items<J: QueuedJob>(
     api: &Api,
     caller: &Principal,

@@ -1,6 +1,6 @@
-//! The consistency check of the store: whether every job is in the right indexes and every count is
-//! right, the repair of what is not, and accepting a loss of jobs. A check has no time limit, so only one runs at a time. A
-//! client that disconnects cancels it; the store logs what a repair has done by then.
+//! The consistency check of the store: whether every job is in the right indexes and every count is right, the repair
+//! of what is not, and accepting a loss of jobs. A check has no time limit, so only one runs at a time. A client that
+//! disconnects cancels it; the store logs what a repair has done by then.
 
 use std::time::Duration;
 
@@ -86,9 +86,9 @@ pub(crate) async fn accept_loss(
 
 /// Accept the machine's clock
 ///
-/// The embedded store once had a time that was far ahead of the machine's clock, and jobs were accepted, tried or became due
-/// by it. This says that the clock is right. Retries and retentions that counted from the wrong time count from now; jobs
-/// wait until the clock shows their due time, as they did before.
+/// The embedded store once had a time that was far ahead of the machine's clock, and jobs were accepted, tried or
+/// became due by it. This says that the clock is right. Retries and retentions that counted from the wrong time count
+/// from now; jobs wait until the clock shows their due time, as they did before.
 #[utoipa::path(
     post, path = "/v1/check/accept-clock", tag = "stats", operation_id = "accept_clock",
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),

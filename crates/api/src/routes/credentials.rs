@@ -167,7 +167,8 @@ fn check_whole_tenant(caller: &Principal) -> Result<(), ApiError> {
     Err(ApiError::new(StatusCode::FORBIDDEN, detail))
 }
 
-/// Whether a caller is shown a credential of its tenant. A key for some topics is shown those that their policies refer to.
+/// Whether a caller is shown a credential of its tenant. A key for some topics is shown those that their policies refer
+/// to.
 fn is_seen_by(caller: &Principal, key: &CredentialKey, policies: &Policies) -> bool {
     let refers = |topic: &Topic| {
         policies.get(topic).and_then(|policy| policy.credential_of(topic)).as_ref() == Some(key)

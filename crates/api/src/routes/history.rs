@@ -31,14 +31,14 @@ use crate::schema::{
 };
 use crate::state::{Api, ApiState};
 
-/// How long one call erases ends.
+/// How long one call erases ended jobs.
 const ERASE_FOR: Duration = Duration::from_secs(1);
 
 /// List the history
 ///
 /// Lists the ended jobs that the archive has kept, the newest first. A job that died and was done later has two. A page
-/// holds at most `limit` ends; with `include` it ends after about 1 MiB. Ends come to the archive within about a second,
-/// and later if it was away. The answer is 409 if the API has no archive.
+/// holds at most `limit` of them; with `include` it is full at about 1 MiB. Ended jobs reach the archive within about a
+/// second, and later if it was away. The answer is 409 if the API has no archive.
 #[utoipa::path(
     get, path = "/v1/history", tag = "history", operation_id = "list_history",
     params(
@@ -65,8 +65,8 @@ pub(crate) async fn list_history(
 
 /// Get the history of a job
 ///
-/// Lists the ended jobs with this topic and id, the newest first: of each generation of the id, and in each generation of each time
-/// that the job ended. Empty if the archive has none.
+/// Lists the ended jobs with this topic and id, the newest first: those of every generation of the id, one for each
+/// time that the job ended. Empty if the archive has none.
 #[utoipa::path(
     get, path = "/v1/history/{topic}/{id}", tag = "history", operation_id = "get_history",
     params(
@@ -117,9 +117,10 @@ async fn ends(
 
 /// Erase from the history
 ///
-/// Removes the ended jobs with a tag, or with an id of a topic, from the archive: bodies and logged attempts too. Ends that
-/// still wait for the archive are erased when they come. What ends after this call stays. One call erases for about a
-/// second; if some are left the answer is 202: call again. It is safe to repeat. What the store has of jobs is not touched.
+/// Removes the ended jobs with a tag, or with an id of a topic, from the archive: bodies and logged attempts too. Ended
+/// jobs that still wait for the archive are erased when they come. What ends after this call stays. One call erases for
+/// about a second; if some are left the answer is 202: call again. It is safe to repeat. What the store has of jobs is
+/// not touched.
 #[utoipa::path(
     delete, path = "/v1/history", tag = "history", operation_id = "erase_history",
     params(

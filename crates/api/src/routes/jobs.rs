@@ -184,11 +184,10 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
 
 /// List jobs
 ///
-/// Lists the pending and dead jobs that fit the filter, in no particular order. A page holds at most `limit` jobs. It may hold
-/// fewer or none and still have a next page; `next` is null on the last page. A job that exists from
-/// the first page to the last is on at least one of them, even if it changes meanwhile. With
-/// `include=request` each job has `request` and `effective`, and a page ends after about 1 MiB of
-/// requests.
+/// Lists the pending and dead jobs that fit the filter, in no particular order. A page holds at most `limit` jobs. It
+/// may hold fewer or none and still have a next page; `next` is null on the last page. A job that exists from the first
+/// page to the last is on at least one of them, even if it changes meanwhile. With `include=request` each job has
+/// `request` and `effective`, and a page ends after about 1 MiB of requests.
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs",
     params(

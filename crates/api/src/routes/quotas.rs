@@ -32,10 +32,10 @@ pub(crate) async fn list_quotas(State(api): ApiState) -> JsonResult<QuotasRespon
 
 /// Set a quota
 ///
-/// Limits what a tenant may submit, in place of any other quota; `*` is each tenant that has none of its own. It holds
-/// for callers with a key of the tenant, at all APIs together and within a second. Beyond it they are answered 429. The
-/// operator has no quota, and neither have callers without a tenant. Keys can only be created once a root key is set; until
-/// then the quota is stored without effect, and `note` says so.
+/// Limits what a tenant may submit, in place of any other quota; `*` stands for every tenant that does not have a quota
+/// of its own. It holds for callers with a key of the tenant, at all APIs together and within a second. Beyond it they
+/// are answered 429. The operator has no quota, and neither have callers without a tenant. Keys can only be created
+/// once a root key is set; until then the quota is stored without effect, and `note` says so.
 #[utoipa::path(
     put, path = "/v1/quotas/{tenant}", tag = "keys", operation_id = "put_quota",
     params(QuotaParams), request_body = QuotaRequest,

@@ -36,8 +36,8 @@ use crate::state::{Api, ApiState};
 /// Put a schedule
 ///
 /// A schedule submits a job again and again: at the times of a cron expression, or after a period. Each job has the id
-/// of the schedule, a `~` and the time in UTC, such as `daily~20261127T070000Z`, so no time fires twice. Putting a schedule
-/// in place of another keeps its counts; one that is the same changes nothing. Its topic stays.
+/// of the schedule, a `~` and the time in UTC, such as `daily~20261127T070000Z`, so no time fires twice. Putting a
+/// schedule in place of another keeps its counts; one that is the same changes nothing. Its topic stays.
 #[utoipa::path(
     put, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "put_schedule",
     params(
@@ -211,9 +211,9 @@ pub(crate) async fn resume_schedule(
 
 /// Fire a schedule now
 ///
-/// Submits its job now, also if it is paused or the last job has not ended. Its times stay. The answer has the id of the
-/// job in `last`, such as `daily~run-20261127T081502.123Z`. With an `Idempotency-Key` the id is derived from that, and the
-/// same call again changes nothing while the job or its tombstone is kept.
+/// Submits its job now, also if it is paused or the last job has not ended. Its times stay. The answer has the id of
+/// the job in `last`, such as `daily~run-20261127T081502.123Z`. With an `Idempotency-Key` the id is derived from that,
+/// and the same call again changes nothing while the job or its tombstone is kept.
 #[utoipa::path(
     post, path = "/v1/schedules/{id}/run", tag = "schedules", operation_id = "run_schedule",
     params(ScheduleParams,

@@ -21,8 +21,8 @@ pub(crate) struct QuotaRequest {
     /// How many jobs it may have that are delayed, ready, reserved or dead. If it is left out, any number.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     jobs: Option<u64>,
-    /// How many topics of it may have jobs or be paused in a shard of the store. If it is left out, half of what the others
-    /// leave, which is the most in any case.
+    /// How many topics of it may have jobs or be paused in a shard of the store. If it is left out, half of what the
+    /// others leave, which is the most in any case.
     #[schema(minimum = 1, maximum = 10_000)]
     topics: Option<u32>,
     /// For how many pairs of a topic and an origin it may have jobs in a shard, likewise.
@@ -33,8 +33,8 @@ pub(crate) struct QuotaRequest {
     body_bytes: Option<u32>,
 }
 
-/// What proves to receivers who calls: at least one of `bearer`, `basic`, `certificate` with `key`, and `ca`. At most 16 KiB
-/// in all. With `certificate` or `ca`, all origins are of https.
+/// What proves to receivers who calls: at least one of `bearer`, `basic`, `certificate` with `key`, and `ca`. At most
+/// 16 KiB in all. With `certificate` or `ca`, all origins are of https.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"to": ["https://bank.example"], "bearer": "AbCdEf123456"}))]
 #[serde(deny_unknown_fields)]
@@ -76,10 +76,9 @@ pub(crate) struct BasicRequest {
 pub(crate) struct NewKeyRequest {
     /// The tenant whose topics and jobs it is for. If it is left out, those without a tenant.
     tenant: Option<TenantName>,
-    /// What it allows. `submit`: submit, cancel, reschedule and run jobs. `consume`: reserve and settle pull jobs. `read`:
-    /// see jobs, topics, counts and events. `manage`: set policies and secrets, pause topics, revive and purge jobs, read the
-    /// audit log.
-    /// `import`: export and import.
+    /// What it allows. `submit`: submit, cancel, reschedule and run jobs. `consume`: reserve and settle pull jobs.
+    /// `read`: see jobs, topics, counts and events. `manage`: set policies and secrets, pause topics, revive and purge
+    /// jobs, read the audit log. `import`: export and import.
     #[schema(min_items = 1)]
     scopes: HashSet<KeyScope>,
     /// The topics that it is for. If it is left out, all of the tenant.

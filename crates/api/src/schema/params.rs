@@ -74,7 +74,7 @@ pub(crate) struct ScheduleParams {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct QuotaParams {
-    /// The tenant; `*` for each that has no quota of its own
+    /// The tenant; `*` stands for every tenant that does not have a quota of its own
     tenant: QuotaName,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct ReceiptParams {
 pub(crate) struct HistoryPageParams {
     /// `next` of the previous page; opaque
     cursor: Option<HistoryCursor>,
-    /// The most ends of the page; 100 by default
+    /// The most ended jobs of the page; 100 by default
     #[param(example = 100, minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// Add what was submitted, the attempts that were logged, or both

@@ -34,9 +34,9 @@ pub(crate) struct ScheduleRequest {
     time_zone: Option<ZoneName>,
     /// The job.
     job: ScheduledJobRequest,
-    /// What becomes of firings that were missed because nobody was there to make them, so that they are more than a minute
-    /// late: `skip` makes none, `one` makes the last, `all` makes all, the last 1,000 at most. Of several times that come
-    /// within a minute, `skip` and `one` make the last.
+    /// What becomes of firings that were missed because nobody was there to make them, so that they are more than a
+    /// minute late: `skip` makes none, `one` makes the last, `all` makes all, the last 1,000 at most. Of several times
+    /// that come within a minute, `skip` and `one` make the last.
     #[schema(default = "one")]
     missed: Option<MissedFirings>,
     /// How late a missed firing is at most, to be made up for. Less than a minute has no effect.

@@ -66,9 +66,9 @@ values! {
     ZoneName = text(patterns::ZONE, 1, 64)
         .format(Some(SchemaFormat::Custom("time-zone".to_owned())))
         .examples(["Europe/Berlin"]);
-    /// A URL of http or https, without credentials or fragment, at most 2,048 bytes when it is encoded.
-    /// A host name in other letters than ASCII is to be given in its ASCII form. The address guard of the installation says
-    /// where it may lead; by default to public addresses and usual ports.
+    /// A URL of http or https, without credentials or fragment, at most 2,048 bytes when it is encoded. A host name in
+    /// other letters than ASCII is to be given in its ASCII form. The address guard of the installation says where it
+    /// may lead; by default to public addresses and usual ports.
     CallbackUrl = text(patterns::URL, 8, MAX_URL)
         .format(Some(SchemaFormat::Custom("uri".to_owned())))
         .examples(["https://merchant.example/notify"]);
@@ -87,8 +87,8 @@ values! {
     ReceiptText = text(patterns::RECEIPT, 40, 40).examples(["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]);
     /// The id of a bulk operation.
     BulkId = text(patterns::BULK_ID, 16, 16).examples(["00a1b2c3d4e5f607"]);
-    /// A host of callback URLs, or a host and a port. It is read by the rules of the URL Standard: case does not matter, and
-    /// an IPv6 address is in brackets.
+    /// A host of callback URLs, or a host and a port. It is read by the rules of the URL Standard: case does not
+    /// matter, and an IPv6 address is in brackets.
     HostAndPort = text(patterns::LINE, 1, 259).examples(["merchant.example:8443"]);
     /// How ids begin: 1 to 128 of `A-Z a-z 0-9 . _ ~ : @ + = , -`.
     IdPrefix = text(patterns::ID_PREFIX, 1, 128).examples(["order-20261120"]);
@@ -98,7 +98,7 @@ values! {
     KeyName = text(patterns::KEY_ID, 5, 64).examples(["key_01KAR8Z6V5Q0M5W8C1T3N9X2YB"]);
     /// A tenant: whom topics and jobs belong to.
     TenantName = text(patterns::TENANT, 1, 32).examples(["acme"]);
-    /// A tenant, or `*` for each that has no quota of its own.
+    /// A tenant, or `*` for every tenant that does not have a quota of its own.
     QuotaName = text(patterns::QUOTA, 1, 32).examples(["acme"]);
     /// A host that jobs may go to.
     HostName = text(patterns::HOST, 1, 253).examples(["hooks.example.com"]);
@@ -145,8 +145,8 @@ values! {
     JobCursor = text(patterns::JOB_CURSOR, 5, 128).examples(["0-0-0"]);
     /// `next` of the previous page of topics. Opaque.
     TopicCursor = text(patterns::TOPIC_CURSOR, 1, 98).examples(["pay.notify"]);
-    /// A host of callback URLs, or a host and a port. It is read by the rules of the URL standard: case does not matter, and an
-    /// IPv6 address is in brackets. A host in other letters is to be written in its ASCII form.
+    /// A host of callback URLs, or a host and a port. It is read by the rules of the URL standard: case does not
+    /// matter, and an IPv6 address is in brackets. A host in other letters is to be written in its ASCII form.
     DestinationText = text(patterns::DESTINATION, 1, 259).examples(["merchant.example", "merchant.example:8443"]);
     /// `next` of the previous page of destinations. Opaque.
     DestinationCursor = text(patterns::DESTINATION_CURSOR, 4, 270).examples(["https~443~merchant.example"]);
@@ -156,8 +156,8 @@ values! {
     ScheduleCursor = text(patterns::SCHEDULE_CURSOR, 3, 195).examples(["daily-report~reports"]);
     /// A cron expression: minute, hour, day of the month, month and day of the week. Each is `*`, a number, a list, a
     /// range or a step of these; months and days of the week can be names, `L` is the last day, `15W` the weekday
-    /// nearest to the 15th, `MON#2` the second Monday and `FRIL` the last Friday of a month. If both days are given, either
-    /// is enough, unless one begins with `*`. Or `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`.
+    /// nearest to the 15th, `MON#2` the second Monday and `FRIL` the last Friday of a month. If both days are given,
+    /// either is enough, unless one begins with `*`. Or `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`.
     CronText = text(patterns::CRON, 1, 256).examples(["0 8 * * MON-FRI"]);
     /// How long from one firing to the next, 1 s to 366 days: seconds as a number, or a friendly duration.
     Period = duration(MIN_EVERY, MAX_EVERY).examples(["15m"]);

@@ -1,6 +1,6 @@
-//! `PacedBatch`: sends the jobs of a batch to the store a few at a time, with pauses, where they would else be in the way of
-//! those of others. Each call to the store costs the others some time, however small it is, so jobs of one shard go
-//! together.
+//! `PacedBatch`: sends the jobs of a batch to the store a few at a time, with pauses, where they would else be in the
+//! way of those of others. Each call to the store costs the others some time, however small it is, so jobs of one shard
+//! go together.
 
 use std::time::Duration;
 

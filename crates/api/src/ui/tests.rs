@@ -1,4 +1,5 @@
-//! Tests of the dashboard's files over the router of the API: who may load them, their headers, and what they may contain.
+//! Tests of the dashboard's files over the router of the API: who may load them, their headers, and what they may
+//! contain.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -31,7 +31,7 @@ function ofStore({ states, tombstones, archive, store }) {
   const found = [];
   if (states.missing > 0) found.push({ kind: 'bad', text: `${plural(states.missing, 'accepted job is missing', 'accepted jobs are missing')}: repairs have found that their records were deleted.`, links: [] });
   if (archive?.full_shards > 0) found.push({ kind: 'bad', text: `${plural(archive.full_shards, 'shard has', 'shards have')} as many ended jobs waiting for the archive as may wait (${archive.when_full}).`, links: [] });
-  if (archive?.dropped > 0) found.push({ kind: 'note', text: `${plural(archive.dropped, 'end was', 'ended jobs were')} dropped before the archive had them.`, links: [] });
+  if (archive?.dropped > 0) found.push({ kind: 'note', text: `${plural(archive.dropped, 'ended job was', 'ended jobs were')} dropped before the archive had them.`, links: [] });
   if (tombstones?.tombstones_evicted_early > 0) found.push({ kind: 'note', text: `${plural(tombstones.tombstones_evicted_early, 'ended job was', 'ended jobs were')} forgotten early, for want of room.`, links: [] });
   if (store?.profile === 'memory') found.push({ kind: 'note', text: 'The store keeps jobs in memory alone: they are lost when it restarts.', links: [] });
   return found;

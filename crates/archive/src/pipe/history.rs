@@ -17,8 +17,8 @@ use super::program::{ChildProgram, ended, unexpected};
 use crate::erasure::Erasure;
 use crate::history::{History, HistoryPage, PageAsk, QueryError, page};
 
-/// How long a query is waited for. The process bounds its own work by about as much, and does not begin with one that nobody
-/// waits for any more.
+/// How long a query is waited for. The process bounds its own work by about as much, and does not begin with one that
+/// nobody waits for any more.
 const WAITS: Duration = Duration::from_secs(5);
 /// A process that has not answered a query for so long hangs.
 const HANGS: Duration = Duration::from_secs(20);
@@ -52,8 +52,8 @@ enum Reply {
     Failed(QueryError),
 }
 
-/// Serves queries to the process at the other end, until that closes the pipe. As many are answered at a time as there are
-/// connections.
+/// Serves queries to the process at the other end, until that closes the pipe. As many are answered at a time as there
+/// are connections.
 ///
 /// # Errors
 /// If the pipe breaks, or a message cannot be read.

@@ -1,5 +1,5 @@
-//! Writing rows: one statement for all ended jobs and one for all bodies, in one transaction. A row that the database refuses
-//! for what is in it does not hold up the others.
+//! Writing rows: one statement for all ended jobs and one for all bodies, in one transaction. A row that the database
+//! refuses for what is in it does not hold up the others.
 
 use ringback_archive::{EndedJobRow, WriteResult};
 use tokio_postgres::types::ToSql;
@@ -99,8 +99,8 @@ impl Insert for EndedJobRow {
     }
 }
 
-/// Whether an error is about what is in a row, so that the row will never be accepted: a data exception, or a value that is
-/// too large (SQLSTATE classes 22 and 54).
+/// Whether an error is about what is in a row, so that the row will never be accepted: a data exception, or a value
+/// that is too large (SQLSTATE classes 22 and 54).
 fn is_of_a_row(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| code.code().starts_with("22") || code.code().starts_with("54"))
 }

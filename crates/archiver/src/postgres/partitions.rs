@@ -1,4 +1,5 @@
-//! The partitions of a month: made when they are needed or ahead, and dropped when all that is in them was kept long enough.
+//! The partitions of a month: made when they are needed or ahead, and dropped when all that is in them was kept long
+//! enough.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -53,8 +54,8 @@ impl Month {
     }
 }
 
-/// Makes the partitions of a month, unless they are there. False if they cannot be made, because rows of the month are in the
-/// default partition, or because somebody reads the table for long.
+/// Makes the partitions of a month, unless they are there. False if they cannot be made, because rows of the month are
+/// in the default partition, or because somebody reads the table for long.
 pub(super) async fn ensure(client: &mut Client, month: Month) -> Result<bool, Failed> {
     let (from, until) = (month.first_day(), month.next().first_day());
     let mut are_made = true;

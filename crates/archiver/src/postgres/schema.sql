@@ -5,7 +5,7 @@ create table ringback_schema (
 );
 insert into ringback_schema values (1);
 
--- Ended jobs. Each row is one end of one life of a job; a row is never changed.
+-- Ended jobs. A job has a row for each time it ended; a row is never changed.
 create table ringback_ended_jobs (
   -- '' without a tenant.
   tenant text collate "C" not null,

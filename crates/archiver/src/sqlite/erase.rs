@@ -1,5 +1,5 @@
-//! Erasures in SQLite: marks that keep ends out, and the removal of those that are there. There is one writer at a time, so
-//! a batch of ends has read the marks, or its rows are there when the erasure looks for them.
+//! Erasures in SQLite: marks that keep ends out, and the removal of those that are there. There is one writer at a
+//! time, so a batch of ends has read the marks, or its rows are there when the erasure looks for them.
 
 use ringback_archive::EndedJobRow;
 use ringback_archive::erasure::{Erased, Erasure, KEEP_MARKS, marks_of};

@@ -4,7 +4,7 @@ create table ringback_schema (
 );
 insert into ringback_schema values (1);
 
--- Ended jobs. Each row is one end of one life of a job; a row is never changed. Times are in ms since 1970.
+-- Ended jobs. A job has a row for each time it ended; a row is never changed. Times are in ms since 1970.
 create table ringback_ended_jobs (
   tenant text not null,
   topic text not null,

@@ -1,5 +1,5 @@
-//! The archive in PostgreSQL: lateness with it and without it at 1,000 jobs/s, and how fast ended jobs that have waited for the
-//! database get there.
+//! The archive in PostgreSQL: lateness with it and without it at 1,000 jobs/s, and how fast ended jobs that have waited
+//! for the database get there.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ pub(crate) async fn run(setup: &Setup) {
     let probe = Probe::start(stack.redis()).await;
     let begun = Instant::now();
     let answer = http_client().get(stack.url("/v1/check")).timeout(WITHIN).send().await.expect("an answer");
-    let body = answer.error_for_status().expect("it is audited").bytes().await.expect("the whole answer");
+    let body = answer.error_for_status().expect("it is checked").bytes().await.expect("the whole answer");
     let seconds = begun.elapsed().as_secs_f64();
     let seen = probe.end(stack.redis()).await;
     let check: CheckResponse = serde_json::from_slice(&body).expect("a check");

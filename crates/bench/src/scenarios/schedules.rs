@@ -1,5 +1,5 @@
-//! Schedules: what very many cost while none fires, and how late the jobs of many firings arrive, beside as many jobs that
-//! were submitted before.
+//! Schedules: what very many cost while none fires, and how late the jobs of many firings arrive, beside as many jobs
+//! that were submitted before.
 
 use std::time::Duration;
 

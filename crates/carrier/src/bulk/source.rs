@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use ringback_core::contract::{
-    BulkAction, BulkId, BulkStep, BulkTarget, Cursor, DeadCursor, DeadFilter, Filter, MAX_DEAD, Shard,
-    StoreError,
+    BulkAction, BulkId, BulkStep, BulkTarget, BulkVerb, Cursor, DeadCursor, DeadFilter, Filter, MAX_DEAD,
+    Shard, StoreError,
 };
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
@@ -115,7 +115,7 @@ impl DeadJobs {
         cursor.found.drain(..batch.len());
         match revived {
             BulkStep::Jobs(count) => {
-                metrics.revived.add(count, &[]);
+                metrics.changed.add(count, &[KeyValue::new("action", <&str>::from(BulkVerb::Revive))]);
                 self.cursors.rotate_left(1);
                 Ok(Step::Changed(usize::try_from(count).unwrap_or(batch.len())))
             }

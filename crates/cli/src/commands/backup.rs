@@ -99,7 +99,8 @@ async fn to_file(
     }
 }
 
-/// Reads everything, or everything of a tenant, and writes it. What does not fit in memory meanwhile is kept in the directory.
+/// Reads everything, or everything of a tenant, and writes it. What does not fit in memory meanwhile is kept in the
+/// directory.
 async fn save(
     calls: PatientCalls<'_>,
     tenant: Option<&Tenant>,

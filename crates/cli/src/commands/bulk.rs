@@ -1,5 +1,5 @@
-//! Changes of many jobs by a filter: the bulk form of `ringback cancel`, `run`, `revive` and `reschedule`, `ringback purge`,
-//! and `ringback bulk`.
+//! Changes of many jobs by a filter: the bulk form of `ringback cancel`, `run`, `revive` and `reschedule`, `ringback
+//! purge`, and `ringback bulk`.
 
 use std::time::Duration;
 

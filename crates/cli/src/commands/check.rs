@@ -1,5 +1,6 @@
 //! `ringback check`: checks indexes and counts, repairs them with `--repair`, and accepts a loss of jobs with
-//! `--accept-loss`, or the machine's clock with `--accept-clock`. Findings that remain, and a loss that waits to be accepted, make the exit code 1.
+//! `--accept-loss`, or the machine's clock with `--accept-clock`. Findings that remain, and a loss that waits to be
+//! accepted, make the exit code 1.
 
 use std::time::Duration;
 

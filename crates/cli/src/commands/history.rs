@@ -1,4 +1,5 @@
-//! `ringback history`: lists and shows the ended jobs that the archive has kept, and erases them; replays are in `replay`.
+//! `ringback history`: lists and shows the ended jobs that the archive has kept, and erases them; replays are in
+//! `replay`.
 
 mod replay;
 

@@ -1,6 +1,6 @@
-//! `ringback restore`: checks a backup, then puts its credentials, pauses its destinations, sets the policies and pauses of
-//! its topics, imports its jobs, and puts its schedules. What the installation has already stays as it is, so a run that
-//! ended early can be run again.
+//! `ringback restore`: checks a backup, then puts its credentials, pauses its destinations, sets the policies and
+//! pauses of its topics, imports its jobs, and puts its schedules. What the installation has already stays as it is, so
+//! a run that ended early can be run again.
 
 mod batches;
 mod credentials;
@@ -192,8 +192,8 @@ fn refusal(name: &str, damage: Damage) -> anyhow::Error {
     Unfinished { what, next: next.to_owned() }.into()
 }
 
-/// Restores the credentials, the paused destinations, the topics and then the jobs, so that nothing is sent that a pause is
-/// to hold; and the schedules last.
+/// Restores the credentials, the paused destinations, the topics and then the jobs, so that nothing is sent that a
+/// pause is to hold; and the schedules last.
 async fn restore(
     calls: PatientCalls<'_>,
     mut file: File,

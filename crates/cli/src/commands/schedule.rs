@@ -70,7 +70,7 @@ Jobs that it has submitted stay.";
 /// The commands on schedules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScheduleCommand {
-    /// Set when which job is submitted, in place of the former schedule of this id
+    /// Create or replace a schedule: when it fires, and which job it submits
     Set(Box<SetArgs>),
     /// Show a schedule
     #[command(after_help = GET_EXAMPLES)]

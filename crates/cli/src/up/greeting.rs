@@ -1,5 +1,5 @@
-//! The message that `ringback up` prints once it is ready: its addresses, its data, and commands to try, which work as they
-//! are printed.
+//! The message that `ringback up` prints once it is ready: its addresses, its data, and commands to try, which work as
+//! they are printed.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

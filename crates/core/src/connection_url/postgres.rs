@@ -30,8 +30,8 @@ const PASSED: &[&str] = &[
     "tcp_user_timeout",
     "user",
 ];
-/// Options that change nothing here: of Kerberos, which is not used, of compression, which is not offered, of the pools of
-/// providers, and of other clients.
+/// Options that change nothing here: of Kerberos, which is not used, of compression, which is not offered, of the pools
+/// of providers, and of other clients.
 const PASSED_OVER: &[&str] = &[
     "connection_limit",
     "fallback_application_name",

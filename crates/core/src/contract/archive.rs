@@ -1,6 +1,6 @@
-//! The archive outbox: the ended jobs that are to go to a database. While an archive is attached to a shard, the transition that
-//! ends a job adds an entry in the same step. An archiver takes the first entries, writes them to its database, and then
-//! removes them. An entry has all that the archive keeps of a job, so later changes do not matter.
+//! The archive outbox: the ended jobs that are to go to a database. While an archive is attached to a shard, the
+//! transition that ends a job adds an entry in the same step. An archiver takes the first entries, writes them to its
+//! database, and then removes them. An entry has all that the archive keeps of a job, so later changes do not matter.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl EndedState {
         Self::VARIANTS.get(usize::from(code).wrapping_sub(1)).copied()
     }
 
-    /// That of a job that dies for this reason.
+    /// The state of a job that dies for this reason.
     pub fn of_reason(reason: &str) -> Self {
         if reason == EXPIRED { Self::Expired } else { Self::Dead }
     }
@@ -158,7 +158,7 @@ impl ArchiveStatus {
     }
 }
 
-/// A job at the time of an ended job, with all that the archive keeps.
+/// A job as it ended, with all that the archive keeps of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArchivedJob {
     pub kind: EndedState,

@@ -1,5 +1,5 @@
-//! Feeds, which load rows of a database as jobs: which process loads one, and how far it has come. The store keeps no more of
-//! a feed; what it loads and from where is known to the process alone.
+//! Feeds, which load rows of a database as jobs: which process loads one, and how far it has come. The store keeps no
+//! more of a feed; what it loads and from where is known to the process alone.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -73,8 +73,8 @@ pub struct FeedHold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedLease {
     Held(StoredFeed),
-    /// It has none, as it wanted or because another process has it: for so long, unless that one keeps it. Nothing else was
-    /// changed.
+    /// It has none, as it wanted or because another process has it: for so long, unless that one keeps it. Nothing else
+    /// was changed.
     Free(Duration),
 }
 

@@ -7,10 +7,6 @@ use super::error::StoreError;
 use super::shard::Shard;
 use super::stats::StateCounts;
 
-/// How many entries of a ready queue are searched for the first one that leads to a ready job. More than
-/// [`MAX_READY_SEARCHED`](super::MAX_READY_SEARCHED) are searched only if none of those does.
-pub const MAX_HEAD_SEARCHED: usize = 100;
-
 /// The jobs of a shard, or those of one topic in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobGauge {

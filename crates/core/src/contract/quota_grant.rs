@@ -1,5 +1,5 @@
-//! Grants of quotas: how many more jobs a tenant may submit. All APIs draw from what the installation's store counts, so a quota is
-//! one for all of them.
+//! Grants of quotas: how many more jobs a tenant may submit. All APIs draw from what the installation's store counts,
+//! so a quota is one for all of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

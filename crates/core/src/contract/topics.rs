@@ -14,8 +14,8 @@ pub const MAX_TOPIC_PAGE: usize = 1000;
 pub const MAX_TOPICS: u64 = 10_000;
 /// The most lanes of a shard that have jobs.
 pub const MAX_LANES: u64 = 100_000;
-/// How many of `most` topics or lanes of a shard a tenant may have that has `own` of the `used` ones: as many as its quota
-/// allows, and never more than half of what the others leave.
+/// How many of `most` topics or lanes of a shard a tenant may have that has `own` of the `used` ones: as many as its
+/// quota allows, and never more than half of what the others leave.
 pub fn tenant_limit(quota: u32, most: u64, used: u64, own: u64) -> u64 {
     let others = used.saturating_sub(own);
     u64::from(quota).min(most.saturating_sub(others) / 2)
@@ -134,8 +134,8 @@ pub struct TopicPage {
     pub next: Option<Topic>,
 }
 
-/// An entry of the shared configuration, of which every process has a copy: the policy of a topic under the text of the topic, or
-/// the key of a caller.
+/// An entry of the shared configuration, of which every process has a copy: the policy of a topic under the text of the
+/// topic, or the key of a caller.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigEntry<'a> {
     /// What it is stored under.

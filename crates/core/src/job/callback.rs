@@ -52,8 +52,9 @@ fn refused(detail: impl Into<String>, allowed: &'static str) -> Refused {
     Refused { detail: detail.into(), allowed }
 }
 
-/// An http or https URL in the form of the WHATWG parser, without the dot of the root behind a name, split into the origin (scheme and authority)
-/// and the path (the rest). Topic and origin together are a job's lane. Both are empty for a pull job.
+/// An http or https URL in the form of the WHATWG parser, without the dot of the root behind a name, split into the
+/// origin (scheme and authority) and the path (the rest). Topic and origin together are a job's lane. Both are empty
+/// for a pull job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
     origin: String,

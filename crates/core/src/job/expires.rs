@@ -17,8 +17,8 @@ pub enum Expires {
 }
 
 impl Expires {
-    /// When a job expires that is due at `due` and was first due at `first_due`. One that was made due later than that, such
-    /// as by a revive, does not.
+    /// When a job expires that is due at `due` and was first due at `first_due`. One that was made due later than that,
+    /// such as by a revive, does not.
     pub fn of(self, due: Timestamp, first_due: Timestamp) -> Option<Timestamp> {
         let time = self.time(first_due);
         (due < time).then_some(time)

@@ -284,8 +284,8 @@ impl Locator {
     /// specification requires.
     pub fn webhook_id(&self, created: Timestamp) -> String {
         let created = created.as_millis().to_be_bytes();
-        let life = [&self.0[..], &created[2..]].concat();
-        format!("msg_{}", URL_SAFE_NO_PAD.encode(life))
+        let generation = [&self.0[..], &created[2..]].concat();
+        format!("msg_{}", URL_SAFE_NO_PAD.encode(generation))
     }
 }
 

@@ -49,8 +49,8 @@ impl ScheduleState {
         Some(plan)
     }
 
-    /// The time for which it waits. One that a wrong clock has put too far ahead becomes the first after now, unless that has
-    /// just fired.
+    /// The time for which it waits. One that a wrong clock has put too far ahead becomes the first after now, unless
+    /// that has just fired.
     pub fn waits_for(&self, now: Timestamp) -> Option<Timestamp> {
         let Self { schedule, progress } = self;
         let (next, first) = (progress.next?, schedule.next_after(now));

@@ -39,8 +39,8 @@ pub struct JobResponse {
     /// Its tags; absent if it has none, and once it is done or cancelled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// In the answer to a look at one job that is delayed or ready: the pauses that hold it, `topic`, `destination` or both.
-    /// Absent if there are none.
+    /// In the answer to a look at one job that is delayed or ready: the pauses that hold it, `topic`, `destination` or
+    /// both. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paused_by: Vec<String>,
     /// What the request may not have meant: a `delay` of more than a day without a unit, which is in seconds.
@@ -217,8 +217,8 @@ pub struct StoreResponse {
     /// The version of the layout in which this version keeps jobs. Redis and the embedded store have layouts of
     /// their own.
     pub layout: u64,
-    /// How far its time is ahead of the clock of the API, in milliseconds, if that is more than a minute; negative if it is
-    /// behind. For an embedded store how far its last time was, while `ringback check --accept-clock` is awaited.
+    /// How far its time is ahead of the clock of the API, in milliseconds, if that is more than a minute; negative if
+    /// it is behind. For an embedded store how far its last time was, while `ringback check --accept-clock` is awaited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead_ms: Option<i64>,
 }

@@ -39,9 +39,9 @@ pub struct AuditLogEntry {
     pub operation: String,
     /// What was changed.
     pub target: AuditLogTarget,
-    /// What it was before, as far as the call knows it, without secrets, bodies of jobs and queries of URLs. If it is long
-    /// it is `{"cut": "…", "bytes": …}`, with the beginning of its JSON and the length of that. Null if there is nothing to
-    /// show.
+    /// What it was before, as far as the call knows it, without secrets, bodies of jobs and queries of URLs. If it is
+    /// long it is `{"cut": "…", "bytes": …}`, with the beginning of its JSON and the length of that. Null if there is
+    /// nothing to show.
     pub before: Option<Value>,
     /// What it is after, likewise.
     pub after: Option<Value>,

@@ -77,7 +77,8 @@ impl From<Loss> for LossResponse {
 /// One piece of damage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FindingResponse {
-    /// `unindexed`, `tag`, `turn`, `moment`, `schedule`, `ledger`, `lane_count`, `topic`, `attempts`, `run`, `body`, `lane` or `unreadable`.
+    /// `unindexed`, `tag`, `turn`, `moment`, `schedule`, `ledger`, `lane_count`, `topic`, `attempts`, `run`, `body`,
+    /// `lane` or `unreadable`.
     pub kind: String,
     /// The shard.
     pub shard: u16,

@@ -38,8 +38,8 @@ pub struct DestinationResponse {
 }
 
 /// How callbacks to an origin fail: from the first failed attempt on, until one succeeds and none has failed for ten
-/// seconds, or until a week after the last attempt. An answer of 410 is not a failure of the destination. With the key of a
-/// tenant, these are the attempts for its jobs.
+/// seconds, or until a week after the last attempt. An answer of 410 is not a failure of the destination. With the key
+/// of a tenant, these are the attempts for its jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailingResponse {
     /// When the first of these attempts failed.

@@ -74,8 +74,8 @@ pub struct EffectiveRetry {
     pub from: SetBy,
     /// The delays, as friendly durations; none without retries. None is shorter than the installation allows.
     pub delays: Vec<String>,
-    /// After how many failures the job is dead; -1 for never. Beyond the list its last delay repeats. It is no more than the
-    /// installation allows.
+    /// After how many failures the job is dead; -1 for never. Beyond the list its last delay repeats. It is no more
+    /// than the installation allows.
     pub max: i64,
     /// How long after the job was first due it is still retried, as the installation allows; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

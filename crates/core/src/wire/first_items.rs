@@ -1,4 +1,5 @@
-//! Lists of a request that may be longer than is allowed: no more is kept than that, and the rest is counted for the error.
+//! Lists of a request that may be longer than is allowed: no more is kept than that, and the rest is counted for the
+//! error.
 
 use std::fmt;
 

@@ -121,8 +121,8 @@ fn open<'a>(opened: &'a mut Option<OpenFile>, file: &Path) -> Result<&'a Connect
     Ok(&opened.insert(current).connection)
 }
 
-/// The first page is asked for with the least integer. Where ids are texts it is asked for again with the empty text, for an
-/// integer that is compared with a text becomes one.
+/// The first page is asked for with the least integer. Where ids are texts it is asked for again with the empty text,
+/// for an integer that is compared with a text becomes one.
 fn read(connection: &Connection, query: &Query, ask: &PageAsk) -> Result<Page, String> {
     let read = |after: &Value| read_after(connection, query, ask, after).map_err(|error| message(&error));
     if let Some(after) = &ask.after {

@@ -77,7 +77,8 @@ struct Load {
     since: Instant,
 }
 
-/// Makes a connection to an origin, the name of which is `name`. `changed` is notified when it may serve more attempts than before.
+/// Makes a connection to an origin, the name of which is `name`. `changed` is notified when it may serve more attempts
+/// than before.
 pub(super) async fn open(
     mut connector: Connector,
     uri: Uri,

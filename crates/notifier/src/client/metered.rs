@@ -17,7 +17,8 @@ use tokio::time::Instant;
 /// How many bytes an attempt may receive: a head of 32 KiB, 20 interim ones, and 64 KiB of a body in small chunks.
 const PER_ATTEMPT: u64 = 1024 * 1024;
 
-/// How many bytes are read at once. Others have a turn before more is read: what comes is parsed as long as there is some.
+/// How many bytes are read at once. Others have a turn before more is read: what comes is parsed as long as there is
+/// some.
 const MAX_READ: usize = 4 * 1024;
 
 /// More was received than the attempts on this connection may receive.
@@ -123,7 +124,8 @@ impl MeteredStream {
     }
 
     /// If the receiver takes nothing more, the rest of `length` bytes is for nobody, and counts as written: by the
-    /// error, the library would end without a look at what has been received. An answer may be there, and after it the end.
+    /// error, the library would end without a look at what has been received. An answer may be there, and after it the
+    /// end.
     fn read_on(&mut self, length: usize, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         self.meter.is_blocked.store(written.is_pending(), Ordering::Relaxed);
         match written {

@@ -1,5 +1,5 @@
-//! The connections that are kept for the next request: apart by tenant, and by what TLS uses, so that no callback goes over
-//! a connection that another tenant, or another certificate, has opened.
+//! The connections that are kept for the next request: apart by tenant, and by what TLS uses, so that no callback goes
+//! over a connection that another tenant, or another certificate, has opened.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -13,8 +13,8 @@ use super::error::PostError;
 use super::tls::Tls;
 use crate::credentials::Identity;
 
-/// How many pools there may be beside the one of callbacks without a tenant and an identity. The one that was not used for
-/// the longest time makes room.
+/// How many pools there may be beside the one of callbacks without a tenant and an identity. The one that was not used
+/// for the longest time makes room.
 const MAX_POOLS: usize = 1_024;
 
 /// All connections that are kept.

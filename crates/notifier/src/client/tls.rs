@@ -20,8 +20,8 @@ use crate::credentials::Identity;
 const HTTP_2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
 
-/// What is needed for connections with TLS; nothing on a system without certificate authorities, which is enough for plain
-/// HTTP.
+/// What is needed for connections with TLS; nothing on a system without certificate authorities, which is enough for
+/// plain HTTP.
 pub(super) struct Tls {
     roots: Authorities,
     connector: Option<TlsConnector>,

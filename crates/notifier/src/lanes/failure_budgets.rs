@@ -1,9 +1,9 @@
-//! How many of its callbacks may fail: while several tenants have callbacks, one whose callbacks fail has so many a second
-//! here, and each success allows one more. A failed attempt costs as much as one that succeeds, so a tenant with receivers
-//! that fail at once would else use up the time of all. First its lanes that fail are closed for a while, so that its other
-//! receivers get their callbacks, and all of its lanes if that is not enough. Then, and before its first success, its
-//! callbacks count when they begin, because those that time out are known to have failed only when many more have begun.
-//! Pure.
+//! How many of its callbacks may fail: while several tenants have callbacks, one whose callbacks fail has so many a
+//! second here, and each success allows one more. A failed attempt costs as much as one that succeeds, so a tenant with
+//! receivers that fail at once would else use up the time of all. First its lanes that fail are closed for a while, so
+//! that its other receivers get their callbacks, and all of its lanes if that is not enough. Then, and before its first
+//! success, its callbacks count when they begin, because those that time out are known to have failed only when many
+//! more have begun. Pure.
 
 mod budget;
 

@@ -1,5 +1,5 @@
-//! `Beginning`: the first bytes of a connection must arrive in time. The server of HTTP/2 waits for the preface of a client
-//! without a limit of its own.
+//! `Beginning`: the first bytes of a connection must arrive in time. The server of HTTP/2 waits for the preface of a
+//! client without a limit of its own.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};

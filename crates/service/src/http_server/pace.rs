@@ -1,5 +1,5 @@
-//! `Pace`: when connections of an address begin to be served. Thousands that come at once would else take all threads until
-//! each has been read, and requests of open connections would wait behind them. Pure.
+//! `Pace`: when connections of an address begin to be served. Thousands that come at once would else take all threads
+//! until each has been read, and requests of open connections would wait behind them. Pure.
 
 use std::collections::HashMap;
 use std::time::Duration;

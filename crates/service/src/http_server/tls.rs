@@ -35,7 +35,7 @@ pub(crate) const SETTINGS: [Setting; 4] = [
     Setting::new(
         "TLS_CLIENT_CA",
         "",
-        "File (PEM) with the authorities of client certificates: callers need one that one of them has signed. Empty: none is asked for",
+        "File (PEM) with certificate authorities: callers then need a client certificate that one of these has signed. Empty: no client certificate is asked for",
     ),
     Setting::new(
         "ADMIN_TLS",

@@ -1,6 +1,7 @@
-//! Cancels while roles crash, lose the store or its answers, and calls arrive late: what was cancelled is not delivered any
-//! more, and what was reserved is not tried again.
+//! Cancels while roles crash, lose the store or its answers, and calls arrive late: what was cancelled is not delivered
+//! any more, and what was reserved is not tried again.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rand::RngExt as _;
@@ -11,17 +12,20 @@ use tokio::time::sleep;
 
 use super::jobs::pick;
 use super::under_faults::{begin_fault, end_fault};
-use crate::history::ResponseKind;
+use crate::history::{Attempt, ResponseKind};
 use crate::properties::by_job;
 use crate::receiver::Reply;
 use crate::seeds;
 use crate::world::Simulation;
 
 const SEEDS: u64 = 40;
+/// How many jobs were cancelled, and of how many that was requested.
+static CANCELLED: AtomicUsize = AtomicUsize::new(0);
+static REQUESTED: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
 fn cancels_hold_though_roles_fail() {
-    seeds::run("cancels_hold_though_roles_fail", SEEDS, async |simulation: &mut Simulation| {
+    let seeds = seeds::run("cancels_hold_though_roles_fail", SEEDS, async |simulation: &mut Simulation| {
         simulation.start(2, 2).await;
         let (mut cancelled, mut requested) = (Vec::new(), Vec::new());
         for number in 0..3 {
@@ -49,7 +53,11 @@ fn cancels_hold_though_roles_fail() {
         }
         simulation.run_to_the_end().await;
         check(simulation, &cancelled, &requested).await;
+        CANCELLED.fetch_add(cancelled.len(), Ordering::Relaxed);
+        REQUESTED.fetch_add(requested.len(), Ordering::Relaxed);
     });
+    let counts = [&CANCELLED, &REQUESTED].map(|count| count.load(Ordering::Relaxed));
+    assert!((seeds as u64) < SEEDS || !counts.contains(&0), "{counts:?} cancels");
 }
 
 /// Checks jobs by the times at which they were cancelled, and at which that was requested.
@@ -61,11 +69,10 @@ async fn check(
     let attempts = by_job(simulation);
     for (most, jobs) in [(0, cancelled), (1, requested)] {
         for (job, at) in jobs {
-            let later = attempts.get(job).map_or(&[][..], Vec::as_slice);
-            let later = later
-                .iter()
-                .filter(|one| one.started >= *at || most > 0 && one.ended.is_none_or(|end| end >= *at));
-            let found: Vec<_> = later.collect();
+            let of_job = attempts.get(job).map_or(&[][..], Vec::as_slice);
+            let is_later =
+                |one: &&Attempt| one.started >= *at || (most > 0 && one.ended.is_none_or(|end| end >= *at));
+            let found: Vec<_> = of_job.iter().filter(is_later).collect();
             assert!(found.len() <= most, "{job}, cancelled at {at}: {found:?}\n{}", simulation.history.log());
         }
     }

@@ -1,5 +1,5 @@
-//! A year of schedules in four time zones, while carriers crash now and then: each time fires once, when a table says that
-//! another program has computed.
+//! A year of schedules in four time zones, while carriers crash now and then: each time fires once, when a table says
+//! that another program has computed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! Random jobs while roles crash, restart, lose the store for longer than a lease, get errors, lose answers or give up
-//! calls that arrive later, and while the whole machine is suspended. Nothing is lost, early or invented; after the last fault everything drains.
+//! calls that arrive later, and while the whole machine is suspended. Nothing is lost, early or invented; after the
+//! last fault everything drains.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The archive outbox: attaching an archive, and taking and removing the first entries. The store is in one process, so one
-//! archiver takes them.
+//! The archive outbox: attaching an archive, and taking and removing the first entries. The store is in one process, so
+//! one archiver takes them.
 
 use std::time::Duration;
 
@@ -104,8 +104,8 @@ fn remove_first(txn: &mut Txn<'_>, n: u64) -> Result<(u64, u64)> {
 }
 
 impl Txn<'_> {
-    /// Adds an end to the archive outbox, if an archive is attached that wants it. The job is as it ended, but still has its
-    /// topic and its body.
+    /// Adds an end to the archive outbox, if an archive is attached that wants it. The job is as it ended, but still
+    /// has its topic and its body.
     pub(crate) fn archive(&mut self, kind: EndedState, record: &Record) -> Result<()> {
         let Some(mut row) = self.row.archive else { return Ok(()) };
         let Some(settings) = row.wants(kind) else { return Ok(()) };

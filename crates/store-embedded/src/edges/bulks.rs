@@ -182,8 +182,8 @@ fn revive_many(txn: &mut Txn<'_>, id: BulkId, jobs: &[(u64, u64)]) -> Result<Opt
     Ok(Some(revived))
 }
 
-/// Returns how many jobs were changed; `None` if the bulk operation has ended. A job that it has moved before has its id as
-/// token, and is passed over.
+/// Returns how many jobs were changed; `None` if the bulk operation has ended. A job that it has moved before has its
+/// id as token, and is passed over.
 fn change_many(
     txn: &mut Txn<'_>,
     id: BulkId,

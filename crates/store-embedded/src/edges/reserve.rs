@@ -1,6 +1,6 @@
 //! reserve: ready → reserved, for a notifier. Lanes take turns; a lane that is full for the caller is skipped, as are
-//! all lanes of an origin or a tenant that is full for it, and a lane of a paused topic or destination is parked. exchange settles and
-//! reserves in one call.
+//! all lanes of an origin or a tenant that is full for it, and a lane of a paused topic or destination is parked.
+//! exchange settles and reserves in one call.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,14 +19,15 @@ use crate::tables::StoredJob;
 use crate::txn::Txn;
 use crate::{EDGE_BYTES, EmbeddedStore};
 
-/// The most lanes that are looked at, beside those that may give no job by a limit of their own, and how many that were put
-/// off.
+/// The most lanes that are looked at, beside those that may give no job by a limit of their own, and how many that were
+/// put off.
 const LANES: usize = 64;
 const OTHERS: usize = 8;
-/// More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them. If
-/// fewer of each hide others together, these are put off.
+/// More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them.
+/// If fewer of each hide others together, these are put off.
 const MOST_CLOSED: usize = 8;
-/// How late the last lane that is put off has its turn, in µs: so late for each lane of its tenant, and within these bounds.
+/// How late the last lane that is put off has its turn, in µs: so late for each lane of its tenant, and within these
+/// bounds.
 const PER_LANE: u64 = 4_000;
 const SOON: u64 = 100_000;
 const LATEST: u64 = 10_000_000;
@@ -151,8 +152,8 @@ struct Found {
     is_rest: bool,
     skipped: Vec<String>,
     skipped_groups: BTreeSet<String>,
-    /// So many lanes of an origin or a tenant that may give no job that others may be behind them, and how late the last one
-    /// has its turn, in µs.
+    /// So many lanes of an origin or a tenant that may give no job that others may be behind them, and how late the
+    /// last one has its turn, in µs.
     put_off: Vec<(Vec<String>, u64)>,
     /// The lanes of paused topics and destinations, and the turns at which they are parked.
     parked: Vec<(String, u64)>,

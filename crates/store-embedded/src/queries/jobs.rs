@@ -95,9 +95,9 @@ impl EmbeddedStore {
         .await
     }
 
-    /// Jobs for which `show` returns `None` are left out. A filter by the tag of a tenant reads the index of tags, one that
-    /// only dead jobs fit theirs. But for the latter the cursor is the number of a job: numbers outlive a restart, and are
-    /// counted over all shards.
+    /// Jobs for which `show` returns `None` are left out. A filter by the tag of a tenant reads the index of tags, one
+    /// that only dead jobs fit theirs. But for the latter the cursor is the number of a job: numbers outlive a restart,
+    /// and are counted over all shards.
     async fn read_page<T>(
         &self,
         filter: &Filter,
@@ -193,7 +193,8 @@ fn indexed<E>(
     Ok((found, None))
 }
 
-/// The bits of a cursor's position that are a time of death, in ms. Above them, and in its generation, is the number of the job.
+/// The bits of a cursor's position that are a time of death, in ms. Above them, and in its generation, is the number of
+/// the job.
 const TIME_BITS: u32 = 48;
 
 /// The cursor before a dead job: its time of death and its number.

@@ -1,5 +1,5 @@
-//! The archive outbox: ends of jobs that are to go to a database, by shard and number. A row has the record and the body of
-//! the job as they were when it ended.
+//! The archive outbox: ends of jobs that are to go to a database, by shard and number. A row has the record and the
+//! body of the job as they were when it ended.
 
 use redb::ReadableTable as _;
 use ringback_core::contract::{ArchiveSettings, EndedState, WhenFull, payload};

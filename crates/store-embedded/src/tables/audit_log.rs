@@ -85,8 +85,8 @@ impl AuditLog<Writing<'_>> {
         self.weights.insert(owner, weight + row.weight())
     }
 
-    /// Removes entries until all weigh no more than `most`: the oldest one of the owner whose entries weigh most, again and
-    /// again.
+    /// Removes entries until all weigh no more than `most`: the oldest one of the owner whose entries weigh most, again
+    /// and again.
     pub(crate) fn remove_beyond(&mut self, most: u64) -> Result<()> {
         let mut owners = self.by_weight()?;
         let mut total: u64 = owners.iter().map(|(weight, _)| weight).sum();

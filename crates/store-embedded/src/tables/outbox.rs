@@ -25,7 +25,8 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// The time of the end (8 bytes), the success if there was one, the length of the record (2), the record, and the body.
+    /// The time of the end (8 bytes), the success if there was one, the length of the record (2), the record, and the
+    /// body.
     fn pack(at: u64, success: Option<&Success>, record: &Record, body: &Body) -> Vec<u8> {
         let (success, record) = (Success::pack(success), record.pack());
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");

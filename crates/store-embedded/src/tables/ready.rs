@@ -1,6 +1,6 @@
-//! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, by turn.
-//! Lanes of pull jobs take no turns: all of them have the turn [`PULL`], behind the others, and are
-//! asked for by name. Lanes of paused topics have the turn [`PARKED`], those of paused destinations [`parked_by`] the pause.
+//! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, by turn. Lanes of pull jobs
+//! take no turns: all of them have the turn [`PULL`], behind the others, and are asked for by name. Lanes of paused
+//! topics have the turn [`PARKED`], those of paused destinations [`parked_by`] the pause.
 
 use std::ops::Bound;
 

@@ -59,7 +59,7 @@ pub(crate) struct Record {
     pub(crate) tags: Tags,
 }
 
-/// The beginning of a life of a job that had another one before.
+/// The beginning of a generation that is not the first of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Generation {
     /// The last lease of the shard before. Leases up to it do not belong to this generation.

@@ -76,8 +76,8 @@ impl SetBack {
 }
 
 impl Txn<'_> {
-    /// Takes the time back. Returns how many jobs the wrong time has touched: they were accepted or tried by it, or became
-    /// due. Reads all jobs, which may take a second for a million.
+    /// Takes the time back. Returns how many jobs the wrong time has touched: they were accepted or tried by it, or
+    /// became due. Reads all jobs, which may take a second for a million.
     pub(crate) fn set_back(&mut self, step: &SetBack) -> Result<u64> {
         let (mut touched, mut changed) = (0, Vec::new());
         self.tables.records.each(|number, job| {

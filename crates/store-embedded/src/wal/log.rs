@@ -47,9 +47,9 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Creates an empty log behind the checkpoint `base`, in place of any other, so that it is there after a power cut. `wrap`
-    /// makes the disk of its file. The first block is written once the end mark is safe, so that no
-    /// power cut leaves a log without an end.
+    /// Creates an empty log behind the checkpoint `base`, in place of any other, so that it is there after a power cut.
+    /// `wrap` makes the disk of its file. The first block is written once the end mark is safe, so that no power cut
+    /// leaves a log without an end.
     pub(crate) fn create(
         path: &Path,
         generation: u64,

@@ -189,7 +189,8 @@ impl Ids {
 struct ArrivingLane<'a> {
     id: LaneId,
     lane: Lane<'a>,
-    /// What its tenant may use. The operator is not limited, and neither are the jobs that come with those of the operator.
+    /// What its tenant may use. The operator is not limited, and neither are the jobs that come with those of the
+    /// operator.
     limits: Option<TenantLimits>,
 }
 

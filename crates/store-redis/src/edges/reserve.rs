@@ -27,8 +27,8 @@ use crate::script;
 
 /// One call takes no more jobs once they have this many bytes, large payloads included.
 pub(crate) const RESERVE_BYTES: usize = 1024 * 1024;
-/// Flags in the answer: more jobs can be taken, the shard's events are watched, closed lanes were put off, and there may be
-/// more only in lanes that were put off.
+/// Flags in the answer: more jobs can be taken, the shard's events are watched, closed lanes were put off, and there
+/// may be more only in lanes that were put off.
 const MORE: i64 = 1;
 const WATCHED: i64 = 2;
 const PUT_OFF: i64 = 4;

@@ -76,8 +76,8 @@ impl Replicas {
         }
     }
 
-    /// Keeps those that are listed, or were ready after a time, or are possible. If the nodes have other addresses, nobody
-    /// knows which are.
+    /// Keeps those that are listed, or were ready after a time, or are possible. If the nodes have other addresses,
+    /// nobody knows which are.
     pub(super) fn keep(&mut self, possible: &BTreeSet<Address>, after: Instant) {
         let is_named = matches!(self.candidates, Candidates::Named(_));
         self.ready.retain(|address, seen| {

@@ -1,5 +1,5 @@
-//! TLS to a server: the authorities that it is trusted by, and the certificate of this process, as files give them. They are
-//! read once, at the start.
+//! TLS to a server: the authorities that it is trusted by, and the certificate of this process, as files give them.
+//! They are read once, at the start.
 
 use std::fs;
 use std::sync::Arc;

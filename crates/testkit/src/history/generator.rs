@@ -1,7 +1,7 @@
 //! Histories that are right, from a seed: to test the checker, and to measure it.
 //!
-//! They are made up, by the rules of docs/concepts/life-of-a-job.md: jobs of many kinds, each of which says in its id what happens
-//! to it, such as `retry-17`. Nothing runs.
+//! They are made up, by the rules of docs/concepts/life-of-a-job.md: jobs of many kinds, each of which says in its id
+//! what happens to it, such as `retry-17`. Nothing runs.
 
 mod disturbed;
 mod ending;

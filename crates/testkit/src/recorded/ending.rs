@@ -39,7 +39,7 @@ impl Recorded {
             self.ledger(&stats);
         }
         let check = stack.check().await;
-        self.audited(&check);
+        self.write_check(&check);
         self.history.write(&Entry::End(End { t: self.history.t(), dumped: true, drained: true }));
     }
 
@@ -79,7 +79,7 @@ impl Recorded {
         }));
     }
 
-    fn audited(&self, check: &CheckResponse) {
+    fn write_check(&self, check: &CheckResponse) {
         let miscounts =
             check.findings.iter().filter(|found| COUNTS.contains(&found.kind.as_str())).count() as u64;
         let findings = check.found.saturating_sub(miscounts);

@@ -40,7 +40,7 @@ pub(super) fn name(call: &[u8]) -> Option<String> {
         return Some(command);
     }
     let function = word(call, 1)?;
-    // `ringback_`, a digest, and for a call that returns its edges an ending.
+    // `ringback_`, a digest, and for a call that returns its transitions an ending.
     let name = function.strip_prefix("ringback_")?.split_once('_')?.1;
     Some(name.strip_suffix("_logged").unwrap_or(name).to_owned())
 }

@@ -26,10 +26,10 @@ struct Target {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        if !self.is_audited || std::thread::panicking() {
+        if !self.is_checked || std::thread::panicking() {
             return;
         }
-        let Some(target) = self.audit_target() else { return };
+        let Some(target) = self.check_target() else { return };
         // On a runtime of its own, because the test's runtime may be the one that drops this.
         let check = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -41,7 +41,7 @@ impl Drop for Stack {
                 assert_eq!(check.missing, 0, "a repair has found jobs to be missing: {check:#?}");
             }
             Err(why) => panic!(
-                "the store cannot be audited at the end; call forgo_audit() when it is gone on purpose: {why}"
+                "the store cannot be checked at the end; call skip_check() when it is gone on purpose: {why}"
             ),
         }
     }
@@ -49,12 +49,12 @@ impl Drop for Stack {
 
 impl Stack {
     /// Skips the check at the end, for a store that is gone or damaged on purpose.
-    pub fn forgo_audit(&mut self) {
-        self.is_audited = false;
+    pub fn skip_check(&mut self) {
+        self.is_checked = false;
     }
 
     /// `None` for a stack without processes.
-    fn audit_target(&mut self) -> Option<Target> {
+    fn check_target(&mut self) -> Option<Target> {
         let (apis, ups) = (&mut self.apis, &mut self.ups);
         let running = |process: &mut &mut crate::Process| process.exit_status().is_none();
         let api = apis.iter_mut().chain(ups).find_map(|mut process| running(&mut process).then_some(process));

@@ -55,7 +55,7 @@ pub struct StackOptions {
     pub(crate) ups: usize,
     pub(crate) archivers: usize,
     pub(crate) feeds: usize,
-    pub(crate) is_audited: bool,
+    pub(crate) is_checked: bool,
     is_unread: bool,
     is_guarded: bool,
     env: Vec<(Option<Role>, String, String)>,
@@ -81,7 +81,7 @@ impl Default for StackOptions {
             ups: 0,
             archivers: 0,
             feeds: 0,
-            is_audited: true,
+            is_checked: true,
             is_unread: false,
             is_guarded: false,
             env: Vec::new(),
@@ -164,7 +164,7 @@ impl StackOptions {
 
     /// Skips the check at the end, for benchmarks and for stores that are damaged on purpose.
     pub fn unchecked(self) -> Self {
-        Self { is_audited: false, ..self }
+        Self { is_checked: false, ..self }
     }
 
     /// Starts each process [unread](ProcessSpec::unread).

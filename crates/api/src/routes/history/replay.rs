@@ -40,15 +40,15 @@ const GROUPS: u32 = 10;
 
 /// Replay a part of the history
 ///
-/// Submits again the the ended jobs that a filter matches, the oldest first, to be due at once. Of several ends of a generation of
-/// a job the last one that matches counts, and none if the job was done or cancelled after it. Notices are left out. One call
-/// submits for about a second, at `rate` jobs a second; while there are more the answer has `next`: call again with it as
-/// `cursor`, and with the same filter. Ends after the first call are left out.
+/// Submits the ended jobs that a filter matches again, the oldest first, to be due at once. If a job ended several
+/// times, the last match counts, and none if the job was done or cancelled after that. Notices are left out. One call
+/// submits for about a second, at `rate` jobs a second; while there are more the answer has `next`: call again with it
+/// as `cursor`, and with the same filter. Jobs that end after the first call are left out.
 ///
-/// With new ids, `<id>~<16 hexadecimal digits>`, which follow from the job and the `name` of the replay, a repeated call
-/// submits no job twice as long as the store knows the ids. With the same ids, the last generation of each id is submitted, and only
-/// where the id is free: a dead job can be revived instead. Each job is checked as any other submit is, and refused if it has
-/// a secret header, which the archive does not have, or a body that it has not kept.
+/// With new ids, `<id>~<16 hexadecimal digits>`, which follow from the job and the `name` of the replay, a repeated
+/// call submits no job twice as long as the store knows the ids. With the same ids, the last generation of each id is
+/// submitted, and only where the id is free: a dead job can be revived instead. Each job is checked as any other submit
+/// is, and refused if it has a secret header, which the archive does not have, or a body that it has not kept.
 #[utoipa::path(
     post, path = "/v1/history/replay", tag = "history", operation_id = "replay_history",
     request_body = ReplayRequest,
@@ -170,8 +170,8 @@ impl Replay<'_> {
         HistoryFilter { not_topics, ..filter_of(self.caller, &filter) }
     }
 
-    /// Submits the some ended jobs. The result of each is `None` if it was not tried, or may not have been; then the error
-    /// says why. One that was accepted all the same exists the next time.
+    /// Submits some ended jobs again. The result of each is `None` if it was not tried, or may not have been; then the
+    /// error says why. One that was accepted all the same exists the next time.
     ///
     /// # Errors
     /// If none was tried.
@@ -234,7 +234,7 @@ struct Step {
     has_more: bool,
 }
 
-/// The result for the job of an ended job.
+/// The result of submitting one job again.
 #[derive(Clone, Debug)]
 enum Replayed {
     Submitted,
@@ -288,7 +288,7 @@ fn in_one_line(problem: &Problem) -> String {
 struct ReplayCursor {
     /// When it began: what ended later is left out.
     before: Timestamp,
-    /// The last end whose job was submitted.
+    /// The last ended job that was submitted again.
     after: Option<Cursor>,
 }
 

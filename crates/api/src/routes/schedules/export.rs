@@ -27,8 +27,8 @@ const PAGE: usize = 100;
 
 /// Export schedules
 ///
-/// Streams the schedules that fire again, one line of JSON each, sorted by tenant and id. `schedule` is what a request puts elsewhere. If
-/// the connection is aborted the export is incomplete. The values of secret headers are not masked.
+/// Streams the schedules that fire again, one line of JSON each, sorted by tenant and id. `schedule` is what a request
+/// puts elsewhere. If the connection is aborted the export is incomplete. The values of secret headers are not masked.
 #[utoipa::path(
     get, path = "/v1/export/schedules", tag = "schedules", operation_id = "export_schedules",
     responses(

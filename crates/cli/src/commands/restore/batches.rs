@@ -23,7 +23,8 @@ pub(super) struct Batches<R> {
     source: Option<R>,
     lines: Option<Lines<R>>,
     chosen: Chosen,
-    /// The job with which the next batch begins, because it belongs to a tenant and those before it to none, or the other way.
+    /// The job with which the next batch begins, because it belongs to a tenant and those before it to none, or the
+    /// other way.
     next: Option<Job>,
     sequence: u64,
 }

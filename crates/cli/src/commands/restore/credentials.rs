@@ -1,5 +1,5 @@
-//! Puts the credentials of a backup before the policies that refer to them. One that is there stays as it is, since nothing
-//! can be said of its secrets. Without their master keys they can be left out.
+//! Puts the credentials of a backup before the policies that refer to them. One that is there stays as it is, since
+//! nothing can be said of its secrets. Without their master keys they can be left out.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;

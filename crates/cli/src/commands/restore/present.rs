@@ -53,8 +53,8 @@ async fn add(
     each_line(calls, ("topics", "backups"), owner, add).await
 }
 
-/// Reads the lines of an export of what belongs to a tenant, or to none. The export has a name, and needs a feature of the
-/// server.
+/// Reads the lines of an export of what belongs to a tenant, or to none. The export has a name, and needs a feature of
+/// the server.
 pub(super) async fn each_line(
     calls: PatientCalls<'_>,
     (export, feature): (&str, &'static str),

@@ -20,8 +20,8 @@ const NEEDS_ZONE: &str =
 /// From here on a delay without a unit may be meant in milliseconds, as other systems have it.
 const LONG: Duration = Duration::from_secs(86_400);
 
-/// What to say of the `delay` of a request that was accepted: without a unit it is in seconds, which more than a day may not
-/// have been meant in.
+/// What to say of the `delay` of a request that was accepted: without a unit it is in seconds, which more than a day
+/// may not have been meant in.
 pub fn delay_note(json: &[u8], due: Due) -> Option<String> {
     let Due::In(delay) = due else { return None };
     if delay <= LONG {

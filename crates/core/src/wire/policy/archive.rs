@@ -7,15 +7,15 @@ use crate::policy::ArchivePolicy;
 use crate::wire::fields::object::{Fields, Mistakes, read};
 use crate::wire::fields::values::{field, object};
 
-const ENDS: &str = "a list of done, dead, expired, cancelled and purged, each once; an empty list for none";
+const STATES: &str = "a list of done, dead, expired, cancelled and purged, each once; an empty list for none";
 
 /// The field `archive`.
 pub(super) fn archive(fields: &Fields<'_>, mistakes: &mut Mistakes) -> ArchivePolicy {
-    const ALLOWED: &str = "an object with ends (a list) and bodies (true or false); each may be left out";
+    const ALLOWED: &str = "an object with states (a list) and bodies (true or false); each may be left out";
     let Some(archive) = object(fields, "archive", ALLOWED, mistakes) else { return ArchivePolicy::default() };
     archive.check_names("archive.", &["states", "bodies"], mistakes);
     ArchivePolicy {
-        states: field(&archive, "archive.states", "is not a list of ended jobs", ENDS, mistakes, |raw| {
+        states: field(&archive, "archive.states", "is not a list of states", STATES, mistakes, |raw| {
             let names = read::<Vec<String>>(raw)?;
             let kinds: BTreeSet<_> =
                 names.iter().map(|name| name.parse::<EndedState>().ok()).collect::<Option<_>>()?;
@@ -31,7 +31,7 @@ mod tests {
     use crate::wire::parse_policy;
 
     #[test]
-    fn a_policy_says_which_ends_are_archived_and_whether_with_bodies() {
+    fn a_policy_says_which_ended_jobs_are_archived_and_whether_with_bodies() {
         let of = |json: &str| parse_policy(json.as_bytes()).map(|policy| policy.archive);
         assert_eq!(of("{}").unwrap(), ArchivePolicy::default());
         let both = of(r#"{"archive":{"states":["dead","purged"],"bodies":false}}"#).unwrap();

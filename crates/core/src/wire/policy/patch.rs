@@ -15,8 +15,8 @@ use crate::wire::problem::Problem;
 const HEADERS: &str = "headers";
 const ARCHIVE: &str = "archive";
 
-/// A change of some fields of a policy (RFC 7396): a field takes the place of the stored one, and null removes it. `headers` and
-/// `archive` are merged one by one. The fields of `retry` belong together, so it is replaced as a whole.
+/// A change of some fields of a policy (RFC 7396): a field takes the place of the stored one, and null removes it.
+/// `headers` and `archive` are merged one by one. The fields of `retry` belong together, so it is replaced as a whole.
 #[derive(Clone, Debug)]
 pub struct PolicyPatch(Vec<(String, Box<RawValue>)>);
 
@@ -33,8 +33,8 @@ impl PolicyPatch {
         mistakes.or(Self(fields.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())).collect()))
     }
 
-    /// The stored policy with this change, as a caller would put the whole: secret header values that are kept are masked,
-    /// and the secrets of the topic are left out.
+    /// The stored policy with this change, as a caller would put the whole: secret header values that are kept are
+    /// masked, and the secrets of the topic are left out.
     ///
     /// # Errors
     /// Those of [`parse_policy`].
@@ -57,8 +57,8 @@ impl PolicyPatch {
     }
 }
 
-/// The entries of a stored object with those of a patch in place of the ones of the same names, in any case; `None` if the
-/// patch has no object.
+/// The entries of a stored object with those of a patch in place of the ones of the same names, in any case; `None` if
+/// the patch has no object.
 fn merged_entries(name: &str, stored: Option<&RawValue>, patch: &RawValue) -> Option<String> {
     if name == HEADERS {
         // The names are checked, also of those to remove.

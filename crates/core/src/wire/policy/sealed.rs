@@ -1,5 +1,6 @@
-//! The secret header values of a policy, sealed: the field `sealed_headers` of a stored policy has them, and its `headers`
-//! have a mask in their place. Whoever has the master key seals and opens them; here they are taken out and put back.
+//! The secret header values of a policy, sealed: the field `sealed_headers` of a stored policy has them, and its
+//! `headers` have a mask in their place. Whoever has the master key seals and opens them; here they are taken out and
+//! put back.
 
 use serde_json::{Map, Value};
 
@@ -61,8 +62,8 @@ pub fn with_opened_headers(policy: &Policy, values: &[u8]) -> Option<Policy> {
     parse_policy(json.as_bytes()).ok().filter(|_| is_complete)
 }
 
-/// The headers of a policy with the values that were sealed in place of their masks; `None` if these are not the values of
-/// its masks. Each attempt needs them, so nothing else of the policy is parsed.
+/// The headers of a policy with the values that were sealed in place of their masks; `None` if these are not the values
+/// of its masks. Each attempt needs them, so nothing else of the policy is parsed.
 pub fn opened_headers(policy: &Policy, values: &[u8]) -> Option<Vec<(String, String)>> {
     let values = serde_json::from_slice::<Map<String, Value>>(values).ok()?;
     let opened = |(name, value): &(String, String)| {

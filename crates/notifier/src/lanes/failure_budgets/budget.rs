@@ -26,8 +26,8 @@ pub(super) struct Budget {
     state: State,
     /// The lanes that have failed since all was well.
     pub(super) lanes: BTreeSet<String>,
-    /// Whether they failed on when they were closed, or more have failed than are known: all lanes of the tenant are closed
-    /// with them.
+    /// Whether they failed on when they were closed, or more have failed than are known: all lanes of the tenant are
+    /// closed with them.
     pub(super) fails_on: bool,
     /// When that was last so.
     failed_on: Instant,

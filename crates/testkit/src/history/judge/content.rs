@@ -1,4 +1,5 @@
-//! What is delivered: only what was submitted, unchanged (`ContentUnchanged`), with the right webhook headers (`WebhookHeaders`).
+//! What is delivered: only what was submitted, unchanged (`ContentUnchanged`), with the right webhook headers
+//! (`WebhookHeaders`).
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Times of deliveries: never early (`NotEarly`), within the bound (Liveness), and with a known lateness (`LatenessKnown`).
+//! Times of deliveries: never early (`NotEarly`), within the bound (Liveness), and with a known lateness
+//! (`LatenessKnown`).
 
 use super::job::Job;
 use super::{Judgement, Run, millis};

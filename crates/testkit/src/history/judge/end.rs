@@ -1,5 +1,6 @@
-//! How jobs ended: none is lost (`NothingLost`), done only by a success (`OnlySuccessCompletes`), dead only for a reason (`DeadWithReason`), nothing is left over
-//! (Liveness), and the numbers of attempts and failures are those of the receivers (`CountsAgree`).
+//! How jobs ended: none is lost (`NothingLost`), done only by a success (`OnlySuccessCompletes`), dead only for a
+//! reason (`DeadWithReason`), nothing is left over (Liveness), and the numbers of attempts and failures are those of
+//! the receivers (`CountsAgree`).
 
 use super::job::{DeliveryResult, Job};
 use super::{Judgement, Run};

@@ -1,4 +1,5 @@
-//! Leases of consumers: numbered upwards (Fencing), one at a time (`OneLease`), and only the current one settles (`StaleReceipts`).
+//! Leases of consumers: numbered upwards (Fencing), one at a time (`OneLease`), and only the current one settles
+//! (`StaleReceipts`).
 
 use super::job::Job;
 use super::{Judgement, Run};

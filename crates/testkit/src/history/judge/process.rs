@@ -1,5 +1,5 @@
-//! Processes: what they use is bounded (`ResourcesBounded`), they end as expected (`ProcessesHealthy`) and tell no secrets (`SecretsHidden`); and a hostile
-//! tenant does not delay the others (`TenantsApart`).
+//! Processes: what they use is bounded (`ResourcesBounded`), they end as expected (`ProcessesHealthy`) and tell no
+//! secrets (`SecretsHidden`); and a hostile tenant does not delay the others (`TenantsApart`).
 
 use super::{Judgement, Run, millis};
 use crate::history::entry::LogLevel;

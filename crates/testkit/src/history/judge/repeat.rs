@@ -1,4 +1,5 @@
-//! Repeated submits (`NoSecondJob`), and repeated deliveries: those after a success, and those beside another (`NoUnexplainedRepeat`, `OneLease`).
+//! Repeated submits (`NoSecondJob`), and repeated deliveries: those after a success, and those beside another
+//! (`NoUnexplainedRepeat`, `OneLease`).
 
 use super::job::{DeliveryResult, Job};
 use super::{Judgement, Run, millis};

@@ -1,5 +1,5 @@
-//! Attempts and the waits between them: their numbers and how many there are (`AttemptNumbers`), that none is made twice (Fencing), and
-//! the tiers with their jitter and Retry-After (`RetryTimes`).
+//! Attempts and the waits between them: their numbers and how many there are (`AttemptNumbers`), that none is made
+//! twice (Fencing), and the tiers with their jitter and Retry-After (`RetryTimes`).
 
 use std::collections::BTreeMap;
 

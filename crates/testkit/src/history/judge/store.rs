@@ -1,4 +1,5 @@
-//! The store: its indexes (`RecordsIndexed`) and counts (`CountsAgree`, `LatenessKnown`), honest answers (`DurableAccept`), and that a loss is noticed (`LossNoticed`).
+//! The store: its indexes (`RecordsIndexed`) and counts (`CountsAgree`, `LatenessKnown`), honest answers
+//! (`DurableAccept`), and that a loss is noticed (`LossNoticed`).
 
 mod alarms;
 

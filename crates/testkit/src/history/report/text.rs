@@ -13,10 +13,10 @@ impl fmt::Display for Report {
             let name = format!("{:?}", standing.invariant);
             let (meaning, checks) = (standing.invariant.meaning(), standing.checks);
             match standing.verdict {
-                InvariantResult::Held => writeln!(f, "{name:>4}  held         {meaning} ({checks} checks)")?,
-                InvariantResult::NotChecked => writeln!(f, "{name:>4}  not checked  {meaning}")?,
+                InvariantResult::Held => writeln!(f, "{name:<20}  held         {meaning} ({checks} checks)")?,
+                InvariantResult::NotChecked => writeln!(f, "{name:<20}  not checked  {meaning}")?,
                 InvariantResult::Violated => {
-                    writeln!(f, "{name:>4}  VIOLATED     {meaning} ({} times)", standing.violations)?;
+                    writeln!(f, "{name:<20}  VIOLATED     {meaning} ({} times)", standing.violations)?;
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Alarms (`LossNoticed`): a loss of the store is noticed in time, and no process says so of a store that has all of its data.
+//! Alarms (`LossNoticed`): a loss of the store is noticed in time, and no process says so of a store that has all of
+//! its data.
 
 use crate::history::entry::FaultClass;
 use crate::history::findings::Findings;
@@ -6,8 +7,8 @@ use crate::history::invariant::Invariant::LossNoticed;
 use crate::history::records::NEVER;
 use crate::history::tables::{FaultRecord, Tables};
 
-/// How soon a loss has to be noticed, in µs: a process to which the store was away tries again after a second at most, loads
-/// its functions into a server that has none, and looks. On a machine under full load that took 1.9 s.
+/// How soon a loss has to be noticed, in µs: a process to which the store was away tries again after a second at most,
+/// loads its functions into a server that has none, and looks. On a machine under full load that took 1.9 s.
 const LIMIT: u64 = 2_500_000;
 /// How long a process may still speak of a loss that was accepted, in µs: it looks about once a second.
 const GRACE: u64 = 2_500_000;
