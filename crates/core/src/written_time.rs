@@ -1,12 +1,10 @@
 //! Times as people write them: by RFC 3339, with annotations by RFC 9557, or as the local time of a time
 //! zone. The zones are those of the database that is part of the binary; the system's is never read.
 
-mod annotations;
 mod zone;
 
-use jiff::SignedDuration;
 use jiff::civil::DateTime;
-use jiff::fmt::temporal::{Pieces, PiecesOffset};
+use jiff::fmt::temporal::{Pieces, PiecesOffset, TimeZoneAnnotationKind};
 use jiff::tz::{AmbiguousOffset, Offset};
 
 pub use self::zone::Zone;
@@ -16,7 +14,8 @@ use crate::clock::Timestamp;
 pub const ALLOWED_TIME: &str = "a time by RFC 3339, such as 2026-11-20T09:30:00Z";
 /// The longest text of a time, in bytes.
 pub const MAX_TIME: usize = 256;
-const ALLOWED_ANNOTATIONS: &str = "annotations by RFC 9557: at most one time zone, such as [Europe/Berlin], which comes first; others without !";
+const ALLOWED_ANNOTATION: &str =
+    "at most one time zone by RFC 9557, such as [Europe/Berlin], and no annotation with ! that asks for more";
 const ALLOWED_OFFSET: &str = "the offset of the zone at that time, or the local time without an offset";
 
 /// Why a text is not a time.
@@ -33,12 +32,9 @@ pub enum TimeError {
     /// It is a local time without an offset or a time zone.
     #[error("a local time without an offset or a time zone")]
     Local,
-    /// What follows the time is not a list of annotations.
-    #[error("what begins with [ is not an annotation by RFC 9557")]
+    /// What follows the time are not annotations, or one of them is critical (RFC 9557, section 3.3).
+    #[error("what begins with [ is not a time zone by RFC 9557")]
     Annotation,
-    /// A critical annotation is not known (RFC 9557, section 3.3).
-    #[error("[!{0}=…] is critical and not known")]
-    Critical(String),
     /// There is no such time zone.
     #[error("{0:?} is not a known time zone")]
     UnknownZone(String),
@@ -64,7 +60,7 @@ impl TimeError {
         match self {
             Self::TooLong | Self::Unreadable | Self::OutOfRange => ALLOWED_TIME,
             Self::Local => "an offset, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00",
-            Self::Annotation | Self::Critical(_) => ALLOWED_ANNOTATIONS,
+            Self::Annotation => ALLOWED_ANNOTATION,
             Self::UnknownZone(_) => Zone::ALLOWED,
             Self::OtherZone(_) => "one time zone, in the time or beside it",
             Self::OtherOffset { .. } | Self::Skipped(_) => ALLOWED_OFFSET,
@@ -73,14 +69,12 @@ impl TimeError {
 }
 
 /// A time as written, which may need a zone to be a point in time.
-#[derive(Clone, Copy, Debug)]
-pub struct WrittenTime<'a> {
+#[derive(Clone, Debug)]
+pub struct WrittenTime {
     local: DateTime,
-    /// The second 60 was written; `local` has 59.
-    is_leap_second: bool,
     offset: WrittenOffset,
-    /// The name or the offset of the annotation.
-    zone: Option<&'a str>,
+    /// That of the annotation.
+    zone: Option<Result<Zone, TimeError>>,
 }
 
 /// The offset of a time as written.
@@ -93,17 +87,23 @@ enum WrittenOffset {
     Offset(Offset),
 }
 
-impl<'a> WrittenTime<'a> {
-    /// Reads a time without looking up its zone.
+impl WrittenTime {
+    /// Reads a time. A second 60 is read as 59.
     ///
     /// # Errors
-    /// The text is not a time, or a critical annotation is not known.
-    pub fn parse(text: &'a str) -> Result<Self, TimeError> {
+    /// The text is not a time, or what follows it are not annotations.
+    pub fn parse(text: &str) -> Result<Self, TimeError> {
         if text.len() > MAX_TIME {
             return Err(TimeError::TooLong);
         }
-        let (time, annotations) = text.split_at(text.find('[').unwrap_or(text.len()));
-        let pieces = Pieces::parse(time).map_err(|_| TimeError::Unreadable)?;
+        let pieces = Pieces::parse(text).map_err(|_| {
+            let time = text.split('[').next().unwrap_or_default();
+            if time != text && Pieces::parse(time).is_ok() {
+                TimeError::Annotation
+            } else {
+                TimeError::Unreadable
+            }
+        })?;
         let of_day = pieces.time().ok_or(TimeError::Unreadable)?;
         let offset = match pieces.offset() {
             None => WrittenOffset::No,
@@ -112,12 +112,12 @@ impl<'a> WrittenTime<'a> {
             }
             Some(_) => WrittenOffset::Utc,
         };
-        Ok(Self {
-            local: pieces.date().to_datetime(of_day),
-            is_leap_second: has_leap_second(time),
-            offset,
-            zone: annotations::zone(annotations)?,
-        })
+        let zone = pieces.time_zone_annotation().map(|annotation| match annotation.kind() {
+            TimeZoneAnnotationKind::Named(name) => Zone::named(name.as_str()),
+            TimeZoneAnnotationKind::Offset(offset) => Ok(Zone::fixed(*offset)),
+            _ => Err(TimeError::Annotation),
+        });
+        Ok(Self { local: pieces.date().to_datetime(of_day), offset, zone })
     }
 
     /// Whether the time needs a zone that it does not name itself.
@@ -132,7 +132,7 @@ impl<'a> WrittenTime<'a> {
     /// # Errors
     /// The zone is not known, or the offset, the annotation and `zone` do not agree.
     pub fn resolve(&self, zone: Option<&Zone>) -> Result<Timestamp, TimeError> {
-        let own = self.zone.map(Zone::find).transpose()?;
+        let own = self.zone.clone().transpose()?;
         if let (Some(own), Some(given)) = (&own, zone)
             && own != given
         {
@@ -147,9 +147,7 @@ impl<'a> WrittenTime<'a> {
                 self.agreed(offset, zone)?.to_timestamp(self.local)
             }
         };
-        let leap = SignedDuration::from_secs(self.is_leap_second.into());
-        let time = time.and_then(|time| time.checked_add(leap)).map_err(|_| TimeError::OutOfRange)?;
-        Ok(Timestamp::from_millis(millis_up(time)))
+        Ok(Timestamp::from_millis(millis_up(time.map_err(|_| TimeError::OutOfRange)?)))
     }
 
     fn agreed(&self, written: Offset, zone: &Zone) -> Result<Offset, TimeError> {
@@ -186,17 +184,6 @@ fn shown(offset: Offset) -> String {
 /// What is wrong; [`TimeError::allowed`] says what is allowed.
 pub fn parse_time(text: &str) -> Result<Timestamp, TimeError> {
     WrittenTime::parse(text)?.resolve(None)
-}
-
-/// Whether the second of a time by RFC 3339 is 60. It counts as the first one of the next minute, as in
-/// POSIX, so that a job is not early.
-fn has_leap_second(time: &str) -> bool {
-    let of_day = time.split_once(['T', 't', ' ']).map_or("", |(_, of_day)| of_day).as_bytes();
-    let digits = |range: std::ops::Range<usize>| {
-        of_day.get(range).is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
-    };
-    let extended = of_day.get(5..8) == Some(b":60");
-    extended || (digits(0..6) && of_day.get(4..6) == Some(b"60"))
 }
 
 /// A time in whole milliseconds, rounded up so that a job is never early. Times before 1970 count as 1970.

@@ -33,17 +33,8 @@ impl Zone {
         Self(TimeZone::UTC)
     }
 
-    /// The zone of an annotation: a name, or an offset such as `+01:00`.
-    ///
-    /// # Errors
-    /// There is no such zone.
-    pub(super) fn find(text: &str) -> Result<Self, TimeError> {
-        if text.starts_with(['+', '-']) {
-            return offset(text)
-                .map(|offset| Self(TimeZone::fixed(offset)))
-                .ok_or_else(|| TimeError::UnknownZone(name_start(text)));
-        }
-        Self::named(text)
+    pub(super) const fn fixed(offset: Offset) -> Self {
+        Self(TimeZone::fixed(offset))
     }
 
     pub(crate) const fn time_zone(&self) -> &TimeZone {
@@ -64,17 +55,6 @@ impl fmt::Display for Zone {
             (None, Err(_)) => f.write_str("that zone"),
         }
     }
-}
-
-/// An offset of hours and minutes with a sign.
-fn offset(text: &str) -> Option<Offset> {
-    let (hours, minutes) = text.get(1..)?.split_once(':')?;
-    let number = |digits: &str, max: i32| {
-        let is_number = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
-        digits.parse::<i32>().ok().filter(|number| is_number && *number <= max)
-    };
-    let seconds = number(hours, 23)? * 3600 + number(minutes, 59)? * 60;
-    Offset::from_seconds(if text.starts_with('-') { -seconds } else { seconds }).ok()
 }
 
 #[cfg(test)]
@@ -102,15 +82,6 @@ mod tests {
         for name in ["", "Mars/Phobos", "Berlin", "CEST", "+01:00", "Etc/Unknown", "factory", "Z", &long] {
             let TimeError::UnknownZone(shown) = Zone::named(name).unwrap_err() else { panic!("{name}") };
             assert!(name.starts_with(&shown) && shown.len() <= 64);
-        }
-    }
-
-    #[test]
-    fn an_annotation_can_be_an_offset() {
-        assert_eq!(Zone::find("-05:30").unwrap().to_string(), "-05:30");
-        assert_eq!(Zone::find("+00:00"), Zone::named("UTC"));
-        for bad in ["+1:00", "+01", "+0100", "+24:00", "+01:60", "+01:00:00", "+-1:00", "-", "+aa:bb"] {
-            assert!(Zone::find(bad).is_err(), "{bad}");
         }
     }
 }
