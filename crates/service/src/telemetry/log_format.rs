@@ -24,8 +24,8 @@ pub(super) struct MissingLines<'a> {
     /// The message of the missing lines, if they have one in common.
     pub(super) like: Option<&'a str>,
     pub(super) lines: u64,
-    /// When the first of them was left out.
-    pub(super) since: Timestamp,
+    /// When the first of them was left out, if that is known.
+    pub(super) since: Option<Timestamp>,
 }
 
 impl MissingLines<'_> {
@@ -34,13 +34,17 @@ impl MissingLines<'_> {
         match format {
             LogFormat::Text => {
                 let like = like.map_or_else(String::new, |like| format!(" like={like:?}"));
-                format!("{now} {level:>5} {target}: {message}{like} lines={lines} since={since}\n")
+                let since = since.map_or_else(String::new, |since| format!(" since={since}"));
+                format!("{now} {level:>5} {target}: {message}{like} lines={lines}{since}\n")
             }
             LogFormat::Json => {
                 let mut line = json!({
                     "timestamp": now.to_string(), "level": level.as_str(), "message": message,
-                    "lines": lines, "since": since.to_string(), "target": target,
+                    "lines": lines, "target": target,
                 });
+                if let Some(since) = since {
+                    line["since"] = json!(since.to_string());
+                }
                 if let Some(like) = like {
                     line["like"] = json!(like);
                 }
@@ -70,7 +74,7 @@ mod tests {
             message: "lines are missing",
             like: None,
             lines: 12,
-            since: Timestamp::from_millis(0),
+            since: Some(Timestamp::from_millis(0)),
         };
         assert_eq!(
             missing.line(LogFormat::Text, now),

@@ -1,75 +1,59 @@
 //! The queue between the code that logs and stderr. One thread writes to stderr, so a pipe that nobody reads blocks
-//! that thread and nothing else. When the queue is full, lines are dropped and counted, and the log says so.
+//! that thread and nothing else. When too much waits, lines are dropped and counted, and the log says so later.
 //!
-//! Why not `tracing_appender::non_blocking`: it bounds lines, not bytes; what it dropped is known as a number only;
-//! and it has no way to flush with a time limit before a process that panics is gone.
-
-mod writer;
+//! Why not `tracing_appender::non_blocking`: it bounds lines and not bytes, and cannot flush within a time, as a process
+//! that panics must.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
+use ringback_core::clock::{Clock as _, SystemClock};
 use tokio::time::Instant;
-use tracing::Metadata;
+use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-use self::writer::Writer;
 use super::callsite_limits::{Admission, CallsiteLimits, SuppressedLines};
-use super::log_format::LogFormat;
+use super::log_format::{LogFormat, MissingLines};
 
-/// The most bytes that wait. Lines lie behind each other without gaps, so their number needs no limit of its own.
-/// As many bytes again can be on their way to stderr.
+/// The most bytes that wait to be written.
 const MAX_BYTES: usize = 1024 * 1024;
+/// The most bytes of a write, unless a line is longer. A pipe takes as much (`PIPE_BUF`) in one piece, so lines of
+/// several processes that share a pipe do not mix.
+const MAX_WRITE: usize = 4096;
+/// The target of lines about the log itself.
+const TARGET: &str = "ringback_service::telemetry";
 
 /// The queue. Clones share it.
 #[derive(Clone)]
-pub(crate) struct LogQueue(Arc<Shared>);
-
-struct Shared {
-    state: Mutex<State>,
-    /// Notified when the writer has something to do.
-    filled: Condvar,
-    /// Notified when the writer has done it.
-    written: Condvar,
-    /// All lines dropped since the start.
-    dropped: AtomicU64,
+pub(crate) struct LogQueue {
+    messages: Sender<Message>,
+    shared: Arc<Shared>,
 }
 
 #[derive(Default)]
-struct State {
-    lines: Vec<u8>,
-    /// The lines that were dropped after `lines`. Until the writer takes both, further lines are dropped too, so that
-    /// the gap is in one place.
-    dropped: Option<DroppedLines>,
-    limits: CallsiteLimits,
-    /// Counts the lines and reports that the writer got to do.
-    queued: u64,
-    /// Of these, the last one that is done.
-    done: u64,
-    /// True if no report waits for its time any more.
-    is_ending: bool,
+struct Shared {
+    /// Bytes that wait.
+    waiting: AtomicUsize,
+    /// All lines dropped since the start.
+    dropped: AtomicU64,
+    limits: Mutex<CallsiteLimits>,
 }
 
-/// Lines that were dropped one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct DroppedLines {
-    lines: u64,
-    since: Timestamp,
-}
-
-/// What the writer writes in one go.
-struct Batch {
-    lines: Vec<u8>,
-    dropped: Option<DroppedLines>,
-    suppressed: Vec<SuppressedLines>,
-    /// The value of [`State::queued`] that it reaches to.
-    until: u64,
+/// What the writer is asked to do.
+enum Message {
+    Line(Vec<u8>),
+    /// Lines are suppressed: their report has a time.
+    Suppressed,
+    /// Say that all before it is written.
+    Flush(Sender<()>),
+    /// The same, after the reports of suppressed lines, whose time has not come.
+    End(Sender<()>),
 }
 
 impl LogQueue {
@@ -81,22 +65,17 @@ impl LogQueue {
     }
 
     pub(super) fn start(format: LogFormat, out: impl Write + Send + 'static) -> io::Result<Self> {
-        let shared = Shared {
-            state: Mutex::default(),
-            filled: Condvar::new(),
-            written: Condvar::new(),
-            dropped: AtomicU64::new(0),
-        };
-        let queue = Self(Arc::new(shared));
-        let writer = Writer::new(queue.clone(), format, out);
+        let (messages, received) = mpsc::channel();
+        let shared = Arc::<Shared>::default();
+        let writer = Writer { shared: Arc::clone(&shared), format, out, lines: Vec::new(), reported: 0 };
         // Ends with the process, and is not waited for: it may be blocked.
-        thread::Builder::new().name("log".to_owned()).spawn(|| writer.run())?;
-        Ok(queue)
+        thread::Builder::new().name("log".to_owned()).spawn(move || writer.run(&received))?;
+        Ok(Self { messages, shared })
     }
 
     /// All lines dropped since the start.
     pub(super) fn dropped(&self) -> u64 {
-        self.0.dropped.load(Ordering::Relaxed)
+        self.shared.dropped.load(Ordering::Relaxed)
     }
 
     /// Whether the limit of its callsite lets a line pass. `message` is asked for when it begins to suppress lines.
@@ -108,105 +87,53 @@ impl LogQueue {
         if !CallsiteLimits::apply_to(metadata) {
             return true;
         }
-        let admission = self.lock().limits.admit(metadata, Instant::now(), SystemClock.now());
+        let admission = self.shared.limits().admit(metadata, Instant::now(), SystemClock.now());
         if admission == Admission::FirstSuppressed {
             // Without the lock: it runs code of the caller, which may log.
             let like = message();
-            self.lock().limits.describe(metadata, like);
-            self.0.filled.notify_one();
+            self.shared.limits().describe(metadata, like);
+            self.messages.send(Message::Suppressed).ok();
         }
         admission == Admission::Logged
     }
 
     /// Waits until what is queued by now is written, for at most `within`.
     pub(super) fn flush(&self, within: Duration) {
-        let state = self.lock();
-        let queued = state.queued;
-        self.wait_while(state, within, |state| state.done < queued);
+        self.wait(Message::Flush, within);
     }
 
     /// Waits until everything is written, reports of suppressed lines included, for at most `within`.
     pub(crate) fn end(&self, within: Duration) {
-        let mut state = self.lock();
-        state.is_ending = true;
-        self.0.filled.notify_one();
-        self.wait_while(state, within, |state| {
-            state.done < state.queued || state.limits.next_due().is_some()
-        });
+        self.wait(Message::End, within);
     }
 
-    /// Adds a line, or drops it if the queue is full.
+    fn wait(&self, message: impl FnOnce(Sender<()>) -> Message, within: Duration) {
+        let (done, is_done) = mpsc::channel();
+        self.messages.send(message(done)).ok();
+        is_done.recv_timeout(within).ok();
+    }
+
+    /// Adds a line, or drops it if too much waits.
     fn push(&self, line: &[u8]) {
-        let mut state = self.lock();
-        let is_idle = state.lines.is_empty() && state.dropped.is_none();
-        state.queued += 1;
-        if state.dropped.is_none() && state.lines.len() + line.len() <= MAX_BYTES {
-            state.lines.extend_from_slice(line);
+        let fits = |waiting: usize| Some(waiting + line.len()).filter(|bytes| *bytes <= MAX_BYTES);
+        if self.shared.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok() {
+            self.messages.send(Message::Line(line.to_vec())).ok();
         } else {
-            let lines = self.drop_lines(line);
-            let dropped = state.dropped.take();
-            state.dropped = DroppedLines::add(dropped, lines);
+            self.shared.drop_lines(line);
         }
-        drop(state);
-        if is_idle {
-            self.0.filled.notify_one();
-        }
-    }
-
-    /// Counts lines that are not written.
-    fn drop_lines(&self, text: &[u8]) -> u64 {
-        let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
-        self.0.dropped.fetch_add(lines, Ordering::Relaxed);
-        lines
-    }
-
-    /// Waits for something to write. `spare` becomes the buffer of further lines.
-    fn next(&self, spare: Vec<u8>) -> Batch {
-        let mut state = self.lock();
-        loop {
-            let now = Instant::now();
-            let due = if state.is_ending { None } else { Some(now) };
-            let suppressed = state.limits.take_due(due);
-            if !suppressed.is_empty() {
-                state.queued += 1;
-            }
-            if state.done < state.queued {
-                let lines = std::mem::replace(&mut state.lines, spare);
-                return Batch { lines, dropped: state.dropped.take(), suppressed, until: state.queued };
-            }
-            let wait = state.limits.next_due().map(|due| due.saturating_duration_since(now));
-            state = match wait {
-                Some(wait) => recover(self.0.filled.wait_timeout(state, wait)).0,
-                None => recover(self.0.filled.wait(state)),
-            };
-        }
-    }
-
-    /// Records that a batch is written, or lost.
-    fn finish(&self, until: u64) {
-        self.lock().done = until;
-        self.0.written.notify_all();
-    }
-
-    fn wait_while(
-        &self,
-        state: MutexGuard<'_, State>,
-        within: Duration,
-        is_waiting: impl Fn(&State) -> bool,
-    ) {
-        drop(recover(self.0.written.wait_timeout_while(state, within, |state| is_waiting(state))));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        recover(self.0.state.lock())
     }
 }
 
-impl DroppedLines {
-    fn add(before: Option<Self>, lines: u64) -> Option<Self> {
-        let since = before.map_or_else(|| SystemClock.now(), |before| before.since);
-        let lines = before.map_or(0, |before| before.lines) + lines;
-        (lines > 0).then_some(Self { lines, since })
+impl Shared {
+    /// Counts lines that are not written.
+    fn drop_lines(&self, text: &[u8]) {
+        let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.dropped.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    /// They are consistent whenever a thread may panic.
+    fn limits(&self) -> MutexGuard<'_, CallsiteLimits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -230,9 +157,84 @@ impl<'a> MakeWriter<'a> for LogQueue {
     }
 }
 
-/// The state is consistent whenever a thread may panic.
-fn recover<T>(locked: Result<T, PoisonError<T>>) -> T {
-    locked.unwrap_or_else(PoisonError::into_inner)
+/// Writes what is in the queue. A write that fails loses its lines and ends nothing.
+struct Writer<W> {
+    shared: Arc<Shared>,
+    format: LogFormat,
+    out: W,
+    /// The lines of the next write.
+    lines: Vec<u8>,
+    /// How many of the dropped lines the log mentions.
+    reported: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Runs as long as the process.
+    fn run(mut self, messages: &Receiver<Message>) {
+        loop {
+            match messages.try_recv().or_else(|_| self.next(messages)) {
+                Ok(Message::Line(line)) => {
+                    if self.lines.len() + line.len() > MAX_WRITE {
+                        self.write();
+                    }
+                    self.lines.extend(line);
+                }
+                Ok(Message::Flush(done)) => {
+                    self.report(Some(Instant::now()));
+                    done.send(()).ok();
+                }
+                Ok(Message::End(done)) => {
+                    self.report(None);
+                    done.send(()).ok();
+                }
+                Ok(Message::Suppressed) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Writes and reports what there is, then waits for the next message or for the time of a report.
+    fn next(&mut self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
+        self.report(Some(Instant::now()));
+        let due = self.shared.limits().next_due();
+        match due {
+            Some(due) => messages.recv_timeout(due.saturating_duration_since(Instant::now())),
+            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    fn write(&mut self) {
+        if !self.lines.is_empty() && self.out.write_all(&self.lines).is_err() {
+            self.shared.drop_lines(&self.lines);
+        }
+        self.shared.waiting.fetch_sub(self.lines.len(), Ordering::Relaxed);
+        self.lines.clear();
+    }
+
+    /// Writes what there is, then how many lines were dropped, and what was suppressed and is due by `now`; all of
+    /// it without a time.
+    fn report(&mut self, now: Option<Instant>) {
+        self.write();
+        let dropped = self.shared.dropped.load(Ordering::Relaxed);
+        if dropped > self.reported {
+            let message = "log lines were dropped: stderr did not take them in time";
+            let (level, lines) = (Level::ERROR, dropped - self.reported);
+            let line = MissingLines { level, target: TARGET, message, like: None, lines, since: None };
+            // Otherwise the next report includes them.
+            if self.out.write_all(line.line(self.format, SystemClock.now()).as_bytes()).is_ok() {
+                self.reported = dropped;
+            }
+        }
+        let due = self.shared.limits().take_due(now);
+        for SuppressedLines { level, target, like, lines, since, .. } in due {
+            let (message, like) = ("similar lines were suppressed", Some(like.as_str()));
+            let line = MissingLines { level, target, message, like, lines, since: Some(since) };
+            let line = line.line(self.format, SystemClock.now());
+            if self.out.write_all(line.as_bytes()).is_err() {
+                self.shared.drop_lines(line.as_bytes());
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_do_not_fit_are_dropped_and_reported_where_they_are_missing() {
+    fn lines_that_do_not_fit_are_dropped_and_reported() {
         let (queue, mut lines) = piped();
         let line = [vec![b'x'; 99], b"\n".to_vec()].concat();
         // Nobody reads, so the pipe is full soon, and then the queue.
@@ -260,7 +262,7 @@ mod tests {
         assert!((1..30_000).contains(&dropped), "{dropped}");
         queue.flush(Duration::from_millis(1));
         queue.end(Duration::from_millis(1));
-        // There is more than one report if the queue was full before the thread of the writer began.
+        // There is more than one report if the queue was empty meanwhile.
         let (mut written, mut reported) = (0, 0);
         while written + reported < 30_000 {
             let line = lines.next().unwrap().unwrap();
@@ -269,8 +271,7 @@ mod tests {
                 continue;
             }
             assert!(line.contains("ERROR ringback_service::telemetry: log lines were dropped"), "{line}");
-            let field = line.split(" lines=").nth(1).and_then(|rest| rest.split_once(" since="));
-            reported += field.unwrap().0.parse::<u64>().unwrap();
+            reported += line.split(" lines=").nth(1).unwrap().parse::<u64>().unwrap();
         }
         assert_eq!((written + reported, reported), (30_000, dropped));
         queue.push(b"after\n");
@@ -280,23 +281,19 @@ mod tests {
     #[test]
     fn what_waits_is_bounded_in_bytes() {
         let (queue, _lines) = piped();
-        // More than a pipe holds: the writer has taken it, and is blocked.
-        queue.push(&[b'x'; 500_000]);
-        while !queue.lock().lines.is_empty() {
-            thread::yield_now();
-        }
         (0..300).for_each(|_| queue.push(&[b'x'; 10_000]));
-        let waiting = queue.lock().lines.len();
-        assert!(waiting <= MAX_BYTES && waiting > MAX_BYTES - 10_000, "{waiting}");
+        let waiting = queue.shared.waiting.load(Ordering::Relaxed);
+        // A pipe holds 64 KiB, and a write may be under way.
+        assert!(waiting <= MAX_BYTES && waiting > MAX_BYTES - 100_000, "{waiting}");
     }
 
     #[test]
     fn a_line_larger_than_the_queue_is_dropped_alone() {
         let (queue, mut lines) = piped();
         queue.push(&[vec![b'x'; MAX_BYTES], b"\n".to_vec()].concat());
-        assert!(lines.next().unwrap().unwrap().contains(" lines=1 since="));
         queue.push(b"after\n");
         assert_eq!(lines.next().unwrap().unwrap(), "after");
+        assert!(lines.next().unwrap().unwrap().ends_with(" lines=1"));
     }
 
     /// Text that is written while `is_broken` is not set.
@@ -333,7 +330,7 @@ mod tests {
         queue.push(b"written\n");
         queue.flush(SOON);
         let text = String::from_utf8(out.text.lock().unwrap().clone()).unwrap();
-        assert!(text.starts_with("written\n") && text.contains(" lines=3 since="), "{text}");
+        assert!(text.starts_with("written\n") && text.contains(" lines=3\n"), "{text}");
         assert_eq!(text.lines().count(), 2, "{text}");
     }
 }
