@@ -282,13 +282,9 @@ async fn an_export_that_loses_redis_breaks_off() {
     let mut stack = StackOptions::api_only().start().await;
     accept_much(&stack).await;
     let export = begun_export(&stack).await;
-    let http2 = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
-    let by_http2 = begun(&http2, &stack).await;
-    assert_eq!(by_http2.version(), http::Version::HTTP_2);
     stack.redis_mut().kill();
     stack.skip_check();
     breaks_off(export).await;
-    breaks_off(by_http2).await;
     eventually(SOON, "it is logged", async || {
         let log = stack.apis[0].log();
         if log.contains("export aborted") { Ok(()) } else { Err(log) }

@@ -37,7 +37,7 @@ const OWN: &[Setting] = &[
     Setting::new(
         "API_CONNECTIONS",
         "10000",
-        "How many connections callers may have at once, 2 to 1000000, and at most half of the open files; one address gets at most half of what the others leave. As many requests over HTTP/2 may be under way at once, by the same rule",
+        "How many connections callers may have at once, 2 to 1000000, and at most half of the open files; one address gets at most half of what the others leave",
     ),
     Setting::new(
         "ARCHIVE",

@@ -38,7 +38,7 @@ const DROPPED: Metric = Metric::counter(
 const CONNECTIONS: Metric = Metric::gauge("ringback_api_connections", "Connections of callers");
 const REFUSED_CONNECTIONS: Metric = Metric::counter(
     "ringback_api_refused_connections_total",
-    "Connections, and requests over HTTP/2, refused because their address has as many as it may have",
+    "Connections refused because their address has as many as it may have",
 );
 const AUDIT_LOG_FAILURES: Metric = Metric::counter(
     "ringback_audit_log_failures_total",

@@ -30,7 +30,7 @@ pub(crate) struct Attack {
     run: fn(Target) -> LocalBoxFuture<'static, ()>,
 }
 
-pub(crate) const ATTACKS: [Attack; 12] = [
+pub(crate) const ATTACKS: [Attack; 11] = [
     Attack { name: "busy-cores", run: |_| Box::pin(busy_cores()) },
     Attack { name: "silent-names", run: |target| Box::pin(silent_names(target)) },
     Attack { name: "dead-receiver", run: |target| Box::pin(dead_receiver(target)) },
@@ -38,7 +38,6 @@ pub(crate) const ATTACKS: [Attack; 12] = [
     Attack { name: "failing-receiver", run: |target| Box::pin(failing_receiver(target)) },
     Attack { name: "slow-bodies", run: |target| Box::pin(slow_bodies(target)) },
     Attack { name: "partial-heads", run: |target| Box::pin(partial_heads(target)) },
-    Attack { name: "unread-streams", run: |target| Box::pin(unread_streams(target)) },
     Attack { name: "many-topics", run: |target| Box::pin(many_topics(target)) },
     Attack { name: "long-lists", run: |target| Box::pin(long_lists(target)) },
     Attack { name: "huge-fields", run: |target| Box::pin(huge_fields(target)) },
@@ -227,33 +226,6 @@ async fn partial_heads(target: Target) {
         held.extend(target.open(head.as_bytes()).await);
     }
     let () = pending().await;
-}
-
-/// Connections over HTTP/2 whose streams ask for lists and give no window for the answers.
-async fn unread_streams(target: Target) {
-    // The preface; settings with an initial window of 0 (RFC 9113, section 6.5.2).
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0".to_vec();
-    let text = |text: &str| [&[u8::try_from(text.len()).expect("it is short")][..], text.as_bytes()].concat();
-    // GET, http, and three fields without an index (RFC 7541, section 6.2.2): path, authority, authorization.
-    let authorization = format!("Bearer {}", target.key);
-    let fields = [("\x04", "/v1/jobs?limit=1000"), ("\x01", "h"), ("\x0f\x08", authorization.as_str())];
-    let mut block = vec![0x82, 0x86];
-    for (name, value) in fields {
-        block.extend(name.bytes().chain(text(value)));
-    }
-    for stream in (1..200_u8).step_by(2) {
-        let length = u8::try_from(block.len()).expect("it is short");
-        bytes.extend([0, 0, length, 0x01, 0x05, 0, 0, 0, stream]);
-        bytes.extend(&block);
-    }
-    let hold = async || loop {
-        if let Some(mut stream) = target.open(&bytes).await {
-            let mut read = [0; 16 * 1024];
-            while stream.read(&mut read).await.is_ok_and(|bytes| bytes > 0) {}
-        }
-        sleep(SECOND / 10).await;
-    };
-    join_all((0..50).map(|_| hold())).await;
 }
 
 /// Jobs that are due in ten years, each of a topic of its own.

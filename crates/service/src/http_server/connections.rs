@@ -1,5 +1,4 @@
-//! How many connections a server may have at a time, how many requests over HTTP/2 it answers at a time, and how long
-//! their clients may read nothing.
+//! How many connections a server may have at a time, and how long their clients may read nothing.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::fair_limiter::{FairLimiter, NoPermit, Peer, Permit};
+use super::fair_limiter::{FairLimiter, Peer, Permit};
 use super::pace::Pace;
 
 /// How often a refusal is logged.
@@ -36,8 +35,6 @@ enum Limit {
 #[derive(Debug)]
 struct Fair {
     connections: FairLimiter,
-    /// Requests over HTTP/2.
-    requests: FairLimiter,
     refused: Refusals,
     /// When connections begin; `None` if each does at once.
     pace: Option<Mutex<Pace>>,
@@ -89,24 +86,21 @@ impl Connections {
         Self::new(Limit::Waiting(Arc::new(Semaphore::new(limit))))
     }
 
-    /// At most `limit`, shared by addresses as [`FairLimiter`] are. More are closed at once. As many requests over HTTP/2
-    /// may be under way at a time by the same rule, so that a connection with many of them is not worth many
-    /// connections; more are answered with 503.
+    /// At most `limit`, shared by addresses as [`FairLimiter`] does. More are closed at once.
     #[must_use]
     pub fn fair(limit: usize) -> Self {
         Self::shared(limit, None)
     }
 
-    /// The same, and of those of one address that come in a burst 1,000 a second begin to be served.
+    /// As [`Self::fair`], and a burst of connections of one address begins to be served at 1,000 a second.
     #[must_use]
     pub fn fair_and_paced(limit: usize) -> Self {
         Self::shared(limit, Some(Mutex::default()))
     }
 
     fn shared(limit: usize, pace: Option<Mutex<Pace>>) -> Self {
-        let (connections, requests) = (FairLimiter::new(limit), FairLimiter::new(limit));
-        let refused = Refusals::default();
-        Self::new(Limit::Fair(Arc::new(Fair { connections, requests, refused, pace })))
+        let (connections, refused) = (FairLimiter::new(limit), Refusals::default());
+        Self::new(Limit::Fair(Arc::new(Fair { connections, refused, pace })))
     }
 
     fn new(limit: Limit) -> Self {
@@ -139,7 +133,7 @@ impl Connections {
         if let Limit::Fair(fair) = &self.limit { fair.connections.taken() } else { 0 }
     }
 
-    /// How many connections, and requests over HTTP/2, were refused so far.
+    /// How many were refused so far.
     #[must_use]
     pub fn refused(&self) -> u64 {
         if let Limit::Fair(fair) = &self.limit { fair.refused.count.load(Ordering::Relaxed) } else { 0 }
@@ -171,17 +165,6 @@ impl Connections {
                 Ok(None)
             }
         }
-    }
-
-    /// Takes the permit of a request over HTTP/2; `None` if they are not limited.
-    pub(super) fn begin_request(&self, peer: Peer) -> Result<Option<Permit>, NoPermit> {
-        let Limit::Fair(fair) = &self.limit else { return Ok(None) };
-        fair.requests.take(peer).map(Some).inspect_err(|_| {
-            if let Some(refused) = fair.refused.one() {
-                let requests = fair.requests.taken();
-                tracing::warn!(%peer, requests, refused, "a request is refused: its address has as many as it may have");
-            }
-        })
     }
 }
 

@@ -1,12 +1,10 @@
 //! A body of a response that holds something until its client has taken it.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
-
-use super::chunks::Chunks;
 
 /// The most bytes that the connection is given at a time. It asks for more once it has written nearly all of these.
 const PIECE: usize = 64 * 1024;
@@ -14,11 +12,13 @@ const PIECE: usize = 64 * 1024;
 /// The body in pieces, so that what it holds is free only when the client has taken all but the last of them. Its length
 /// stays known.
 pub fn hold_until_taken(body: Body, held: impl Send + Unpin + 'static) -> Body {
-    Body::new(HeldBody { chunks: Chunks::new(body), _held: held })
+    Body::new(HeldBody { body, chunk: Bytes::new(), _held: held })
 }
 
 struct HeldBody<T> {
-    chunks: Chunks,
+    body: Body,
+    /// What is left of the chunk that the body gave last.
+    chunk: Bytes,
     _held: T,
 }
 
@@ -30,15 +30,30 @@ impl<T: Unpin> HttpBody for HeldBody<T> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.chunks.poll_piece(cx, |left| left.min(PIECE))
+        if self.chunk.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(chunk) => self.chunk = chunk,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        let length = self.chunk.len().min(PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.chunk.split_to(length)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.chunks.is_end_stream()
+        self.chunk.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.chunks.size_hint()
+        let (mut hint, chunk) = (self.body.size_hint(), self.chunk.len() as u64);
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + chunk);
+        }
+        hint.set_lower(hint.lower() + chunk);
+        hint
     }
 }
 

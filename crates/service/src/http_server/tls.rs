@@ -18,8 +18,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config::{Lookup, Setting};
 
-/// Its name in ALPN (RFC 7301).
-pub(super) const HTTP_2: &[u8] = b"h2";
+/// The name of HTTP/1.1 in ALPN (RFC 7301).
 const HTTP_1_1: &[u8] = b"http/1.1";
 /// How old what was read may be when a connection comes. Then the files are read again.
 const READ_EVERY: Duration = Duration::from_secs(5);
@@ -205,7 +204,7 @@ impl Files {
 }
 
 impl Content {
-    /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1.
+    /// TLS 1.2 and 1.3, HTTP/1.1.
     fn config(&self) -> Result<ServerConfig, Mistake> {
         let chain = certificates("TLS_CERT", &self.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&self.key);
@@ -229,7 +228,7 @@ impl Content {
         let mut config = builder
             .with_single_cert(chain, key)
             .map_err(|why| ("TLS_CERT", format!("cannot be used with the key of TLS_KEY: {why}")))?;
-        config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()];
+        config.alpn_protocols = vec![HTTP_1_1.to_vec()];
         Ok(config)
     }
 }

@@ -10,8 +10,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use super::beginning::Beginning;
-
 /// A stream whose writes time out when they make no progress. Part of the kernel's buffer must drain before more can
 /// be written.
 pub(super) struct WriteTimeout<S> {
@@ -19,18 +17,12 @@ pub(super) struct WriteTimeout<S> {
     stalled_for: Duration,
     /// The timer of a write that waits.
     stalled: Option<Pin<Box<Sleep>>>,
-    beginning: Option<Beginning>,
 }
 
 impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
     /// A write may make no progress for `stalled_for`.
     pub(super) fn new(stream: S, stalled_for: Duration) -> Self {
-        Self { stream, stalled_for, stalled: None, beginning: None }
-    }
-
-    /// Its first bytes must arrive in time, too.
-    pub(super) fn with_beginning(self, beginning: Beginning) -> Self {
-        Self { beginning: Some(beginning), ..self }
+        Self { stream, stalled_for, stalled: None }
     }
 
     /// Turns a write that has waited too long into an error.
@@ -51,13 +43,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        let arrived = buf.filled().len() - before;
-        match &mut self.beginning {
-            Some(beginning) => beginning.check(cx, arrived, read),
-            None => read,
-        }
+        Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
