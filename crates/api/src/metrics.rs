@@ -9,72 +9,46 @@ use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 use opentelemetry::{KeyValue, Value};
 use ringback_core::contract::{Limit, SubmitResult};
 use ringback_service::http_server::Connections;
-use ringback_service::telemetry::{Metric, counter};
-
-const REQUESTS: Metric =
-    Metric::counter("ringback_api_requests_total", "Requests answered").by(&["route", "method", "status"]);
-const REQUEST_DURATION: Metric = Metric::histogram(
-    "ringback_api_request_duration_seconds",
-    "From the head of a request to the head of its response",
-)
-.by(&["route"]);
-const SUBMITTED: Metric = Metric::counter(
-    "ringback_api_submitted_jobs_total",
-    "Jobs submitted or imported; conflict is a 409, over_quota a refusal by a quota or a part of a tenant, invalid any other 4xx, unavailable a 5xx; also created, repeated, replaced, postponed",
-)
-.by(&["result"]);
-const PULLED: Metric = Metric::counter("ringback_api_pulled_jobs_total", "Jobs that consumers have reserved");
-const UNLOGGED: Metric = Metric::counter(
-    "ringback_api_unlogged_attempts_total",
-    "Failed attempts of consumers that are missing in the attempt log, because the store was too full or too slow",
-);
-const LISTENERS: Metric = Metric::gauge("ringback_api_event_listeners", "Open event streams");
-const EVENTS_SENT: Metric =
-    Metric::counter("ringback_api_events_sent_total", "Events sent, counted once per listener");
-const DROPPED: Metric = Metric::counter(
-    "ringback_api_event_listeners_dropped_total",
-    "Event streams ended because they were read too slowly",
-);
-const CONNECTIONS: Metric = Metric::gauge("ringback_api_connections", "Connections of callers");
-const REFUSED_CONNECTIONS: Metric = Metric::counter(
-    "ringback_api_refused_connections_total",
-    "Connections refused because their address has as many as it may have",
-);
-const AUDIT_LOG_FAILURES: Metric = Metric::counter(
-    "ringback_audit_log_failures_total",
-    "Entries of the audit log that the store did not take; each is a line of the log",
-);
-const MISSED_FIRINGS: Metric = Metric::counter(
-    "ringback_api_missed_firings_total",
-    "Firings whose time had come when their schedule was paused or changed, and that are not made up for",
-);
-const BATCH_JOBS: Metric = Metric::histogram(
-    "ringback_api_submit_batch_jobs",
-    "Jobs, imported ones included, per call to the store",
-);
-
-/// The metrics of an API.
-pub const METRICS: &[Metric] = &[
-    REQUESTS,
-    REQUEST_DURATION,
-    SUBMITTED,
-    PULLED,
-    UNLOGGED,
-    LISTENERS,
-    EVENTS_SENT,
-    DROPPED,
-    CONNECTIONS,
-    REFUSED_CONNECTIONS,
-    MISSED_FIRINGS,
-    BATCH_JOBS,
-    AUDIT_LOG_FAILURES,
-];
+use strum::VariantArray as _;
 
 /// The route of a request that matches none.
 pub(crate) const UNMATCHED: &str = "unmatched";
 
-const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-const JOBS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
+const SECONDS: &[f64] = &[0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+const JOBS: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
+
+ringback_service::metrics! {
+    struct Metrics {
+        requests: Counter<u64> = "ringback_api_requests_total",
+            "Requests answered", by "route" "method" "status";
+        seconds: Histogram<f64> = "ringback_api_request_duration_seconds",
+            "From the head of a request to the head of its response", by "route", buckets SECONDS;
+        submitted: Counter<u64> = "ringback_api_submitted_jobs_total",
+            "Jobs submitted or imported; conflict is a 409, over_quota a refusal by a quota or a part of a tenant, invalid any other 4xx, unavailable a 5xx; also created, repeated, replaced, postponed", by "result";
+        pulled: Counter<u64> = "ringback_api_pulled_jobs_total",
+            "Jobs that consumers have reserved";
+        unlogged: Counter<u64> = "ringback_api_unlogged_attempts_total",
+            "Failed attempts of consumers that are missing in the attempt log, because the store was too full or too slow";
+        listeners: UpDownCounter<i64> = "ringback_api_event_listeners",
+            "Open event streams";
+        events_sent: Counter<u64> = "ringback_api_events_sent_total",
+            "Events sent, counted once per listener";
+        dropped: Counter<u64> = "ringback_api_event_listeners_dropped_total",
+            "Event streams ended because they were read too slowly";
+        missed_firings: Counter<u64> = "ringback_api_missed_firings_total",
+            "Firings whose time had come when their schedule was paused or changed, and that are not made up for";
+        batch_jobs: Histogram<u64> = "ringback_api_submit_batch_jobs",
+            "Jobs, imported ones included, per call to the store", buckets JOBS;
+        audit_log_failures: Counter<u64> = "ringback_audit_log_failures_total",
+            "Entries of the audit log that the store did not take; each is a line of the log";
+    }
+    read {
+        CONNECTIONS: Gauge = "ringback_api_connections",
+            "Connections of callers";
+        REFUSED_CONNECTIONS: Counter = "ringback_api_refused_connections_total",
+            "Connections refused because their address has as many as it may have";
+    }
+}
 
 /// Exports how many connections callers have, and how many were refused.
 pub(crate) fn observe(meter: &Meter, connections: &Connections) {
@@ -93,7 +67,8 @@ pub(crate) fn observe(meter: &Meter, connections: &Connections) {
 }
 
 /// The result of a submitted or imported job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum SubmitOutcome {
     Created,
     Repeated,
@@ -121,57 +96,17 @@ impl From<SubmitResult> for SubmitOutcome {
     }
 }
 
-/// The instruments.
-pub(crate) struct Metrics {
-    requests: Counter<u64>,
-    seconds: Histogram<f64>,
-    submitted: Counter<u64>,
-    pulled: Counter<u64>,
-    unlogged: Counter<u64>,
-    listeners: UpDownCounter<i64>,
-    events_sent: Counter<u64>,
-    dropped: Counter<u64>,
-    audit_log_failures: Counter<u64>,
-    missed_firings: Counter<u64>,
-    batch_jobs: Histogram<u64>,
-    /// One label set per [`SubmitOutcome`], in its order.
-    outcomes: [[KeyValue; 1]; 8],
+impl SubmitOutcome {
+    fn label(self) -> KeyValue {
+        KeyValue::new("result", <&str>::from(self))
+    }
 }
 
 impl Metrics {
     pub(crate) fn new(meter: &Meter) -> Self {
-        let outcome = |name: &'static str| [KeyValue::new("result", name)];
-        let counter = |metric| counter(meter, metric);
-        let seconds = meter.f64_histogram(REQUEST_DURATION.name).with_description(REQUEST_DURATION.about);
-        let batch_jobs = meter.u64_histogram(BATCH_JOBS.name).with_description(BATCH_JOBS.about);
-        let listeners = meter.i64_up_down_counter(LISTENERS.name).with_description(LISTENERS.about);
-        let submitted = counter(SUBMITTED);
-        let outcomes = [
-            "created",
-            "repeated",
-            "replaced",
-            "postponed",
-            "conflict",
-            "invalid",
-            "over_quota",
-            "unavailable",
-        ]
-        .map(outcome);
-        outcomes.iter().for_each(|outcome| submitted.add(0, outcome));
-        Self {
-            requests: counter(REQUESTS),
-            seconds: seconds.with_boundaries(SECONDS.to_vec()).build(),
-            submitted,
-            pulled: counter(PULLED),
-            unlogged: counter(UNLOGGED),
-            listeners: listeners.build(),
-            events_sent: counter(EVENTS_SENT),
-            dropped: counter(DROPPED),
-            audit_log_failures: counter(AUDIT_LOG_FAILURES),
-            missed_firings: counter(MISSED_FIRINGS),
-            batch_jobs: batch_jobs.with_boundaries(JOBS.to_vec()).build(),
-            outcomes,
-        }
+        let metrics = Self::create(meter);
+        SubmitOutcome::VARIANTS.iter().for_each(|outcome| metrics.submitted.add(0, &[outcome.label()]));
+        metrics
     }
 
     /// Counts and times an answered request.
@@ -195,7 +130,7 @@ impl Metrics {
     /// Counts jobs with this result.
     pub(crate) fn submitted(&self, outcome: SubmitOutcome, jobs: usize) {
         if jobs > 0 {
-            self.submitted.add(jobs as u64, &self.outcomes[outcome as usize]);
+            self.submitted.add(jobs as u64, &[outcome.label()]);
         }
     }
 

@@ -38,7 +38,7 @@ pub fn start<S: Sink + Sync + 'static>(
             () = shutdown.stopping() => {}
         }
     });
-    let (metrics, archiver) = (Metrics::new(&context.meter), random::generator().random::<u64>());
+    let (metrics, archiver) = (Metrics::create(&context.meter), random::generator().random::<u64>());
     let relays = sinks.len();
     for (n, sink) in sinks.into_iter().enumerate() {
         let relay = Relay {

@@ -1,4 +1,4 @@
-//! The metrics of a feed process. Each appears on `/metrics` under the name given here.
+//! The metrics of a feed process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,43 +7,32 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::FeedName;
-use ringback_service::telemetry::{Metric, counter};
 use ringback_service::{GaugeValues, Scrapes};
 use strum::VariantArray as _;
 
-const ROWS: Metric = Metric::counter(
-    "ringback_feed_rows_total",
-    "Rows read, each row by each pass: submitted, replaced, kept (the job has other content), unchanged, cancelled, postponed (tried again), refused (not a job)",
-)
-.by(&["feed", "result"]);
-const FAILURES: Metric = Metric::counter(
-    "ringback_feed_failures_total",
-    "Passes and batches that could not be completed, and are tried again",
-)
-.by(&["feed"]);
-const PASS: Metric = Metric::histogram(
-    "ringback_feed_pass_duration_seconds",
-    "How long a complete pass over the rows of a feed takes; not for an outbox",
-)
-.by(&["feed"]);
-const LAG: Metric = Metric::gauge(
-    "ringback_feed_lag_seconds",
-    "How long ago the last complete pass over a feed of this process began, or since when rows wait in its outbox, 0 for none",
-)
-.by(&["feed"]);
-const REMEMBERED: Metric =
-    Metric::gauge("ringback_feed_remembered_rows", "Rows of a feed of this process that are remembered")
-        .by(&["feed"]);
+const SECONDS: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
 
-/// The metrics of a feed process.
-pub const METRICS: &[Metric] = &[ROWS, FAILURES, PASS, LAG, REMEMBERED];
+ringback_service::metrics! {
+    struct Instruments {
+        rows: Counter<u64> = "ringback_feed_rows_total",
+            "Rows read, each row by each pass: submitted, replaced, kept (the job has other content), unchanged, cancelled, postponed (tried again), refused (not a job)", by "feed" "result";
+        failures: Counter<u64> = "ringback_feed_failures_total",
+            "Passes and batches that could not be completed, and are tried again", by "feed";
+        pass: Histogram<f64> = "ringback_feed_pass_duration_seconds",
+            "How long a complete pass over the rows of a feed takes; not for an outbox", by "feed", buckets SECONDS;
+    }
+    read {
+        LAG: Gauge = "ringback_feed_lag_seconds",
+            "How long ago the last complete pass over a feed of this process began, or since when rows wait in its outbox, 0 for none", by "feed";
+        REMEMBERED: Gauge = "ringback_feed_remembered_rows",
+            "Rows of a feed of this process that are remembered", by "feed";
+    }
+}
 
-/// The instruments of a feed process.
+/// What a feed process records.
 #[derive(Clone)]
 pub(crate) struct Metrics {
-    rows: Counter<u64>,
-    failures: Counter<u64>,
-    pass: Histogram<f64>,
+    instruments: Instruments,
     states: States,
 }
 
@@ -83,33 +72,31 @@ impl Metrics {
         let states = States::default();
         let shown = Arc::clone(&states);
         scrapes.add(move || std::future::ready(gauges(&shown, clock.now())));
-        let pass = meter.f64_histogram(PASS.name).with_description(PASS.about);
-        let pass = pass.with_boundaries(vec![0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0]);
-        Self { rows: counter(meter, ROWS), failures: counter(meter, FAILURES), pass: pass.build(), states }
+        Self { instruments: Instruments::create(meter), states }
     }
 
     /// Shows the counters of a feed, which are 0.
     pub(crate) fn begin(&self, feed: &FeedName) {
-        self.failures.add(0, &[of(feed)]);
+        self.instruments.failures.add(0, &[of(feed)]);
         for &result in RowResult::VARIANTS {
-            self.rows.add(0, &[of(feed), KeyValue::new("result", <&str>::from(result))]);
+            self.instruments.rows.add(0, &[of(feed), KeyValue::new("result", <&str>::from(result))]);
         }
     }
 
     pub(crate) fn rows(&self, feed: &FeedName, result: RowResult, count: u64) {
         if count > 0 {
-            self.rows.add(count, &[of(feed), KeyValue::new("result", <&str>::from(result))]);
+            self.instruments.rows.add(count, &[of(feed), KeyValue::new("result", <&str>::from(result))]);
         }
     }
 
     /// Counts a pass that could not be completed.
     pub(crate) fn failed(&self, feed: &FeedName) {
-        self.failures.add(1, &[of(feed)]);
+        self.instruments.failures.add(1, &[of(feed)]);
     }
 
     /// Notes how long a pass took.
     pub(crate) fn passed(&self, feed: &FeedName, seconds: f64) {
-        self.pass.record(seconds, &[of(feed)]);
+        self.instruments.pass.record(seconds, &[of(feed)]);
     }
 
     /// Notes when the last complete pass over a feed of this process began, and how many rows are remembered.

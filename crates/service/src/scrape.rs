@@ -80,10 +80,15 @@ mod tests {
     use prometheus::TextEncoder;
 
     use super::*;
+    use crate::telemetry::MetricKind;
+
+    fn gauge(name: &'static str, about: &'static str, labels: &'static [&'static str]) -> Metric {
+        Metric { name, kind: MetricKind::Gauge, labels, buckets: &[], about }
+    }
 
     fn jobs(values: &[(&str, f64)]) -> GaugeValues {
         let values = values.iter().map(|(state, value)| (vec![(*state).to_owned()], *value)).collect();
-        GaugeValues { metric: Metric::gauge("ringback_test_jobs", "Jobs").by(&["state"]), values }
+        GaugeValues { metric: gauge("ringback_test_jobs", "Jobs", &["state"]), values }
     }
 
     async fn text(scrapes: &Scrapes) -> String {
@@ -95,7 +100,7 @@ mod tests {
         let scrapes = Scrapes::default();
         scrapes.add(|| ready(vec![jobs(&[("dead", 0.0), ("ready", 2.0)])]));
         scrapes.clone().add(|| {
-            let metric = Metric::gauge("ringback_test_seconds", "Age");
+            let metric = gauge("ringback_test_seconds", "Age", &[]);
             ready(vec![GaugeValues { metric, values: vec![(Vec::new(), 1.5)] }])
         });
         let expected = "\

@@ -42,23 +42,20 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::limited::Limited;
 pub use self::log_format::LogFormat;
 pub(crate) use self::log_queue::LogQueue;
-pub use self::metric::{Metric, MetricKind, counter};
+pub use self::metric::{Instrument, Metric, MetricKind};
 pub(crate) use self::variables::{exports_traces, not_honoured};
 
 /// The target of the lines of the audit log. None of them is suppressed, however many there are.
 pub const AUDIT_LOG: &str = "ringback_api::audit_log";
 
-const DROPPED_LINES: Metric = Metric::counter(
-    "ringback_log_lines_dropped_total",
-    "Log lines that stderr did not take in time, or at all",
-);
-pub(crate) const CLOCK_AHEAD: Metric = Metric::gauge(
-    "ringback_store_clock_ahead_seconds",
-    "How far the time of the store is ahead of the clock of this machine",
-);
-
-/// The metrics of every process.
-pub const METRICS: &[Metric] = &[DROPPED_LINES, CLOCK_AHEAD];
+crate::metrics! {
+    read {
+        DROPPED_LINES: Counter = "ringback_log_lines_dropped_total",
+            "Log lines that stderr did not take in time, or at all";
+        CLOCK_AHEAD: Gauge = "ringback_store_clock_ahead_seconds",
+            "How far the time of the store is ahead of the clock of this machine";
+    }
+}
 
 /// How long the last spans may take to be exported when the process ends.
 const FLUSH: Duration = Duration::from_secs(3);
