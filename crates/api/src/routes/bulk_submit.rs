@@ -15,7 +15,7 @@ use crate::extract::Items;
 use crate::limits::Deadline;
 use crate::metrics::{Metrics, SubmitOutcome};
 use crate::state::Api;
-use crate::submit::{ItemFailure, ItemResult, PacedBatch, QueuedJob, SubmitQueues};
+use crate::submit::{ItemFailure, ItemResult, Pace, PacedBatch, QueuedJob, SubmitQueues};
 
 /// After parsing this many bytes the task yields to others.
 const YIELD_AFTER: usize = 16 * 1024;
@@ -69,9 +69,8 @@ pub(super) async fn submit_items<J: QueuedJob>(
         let taken = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
         taken.map(|_| job).map_err(|_| allowed.refusal())
     };
-    let (sender, submitted) = queues.submit_all(&permit, deadline);
-    let spread = if beside.is_some() { PacedBatch::over(sender, all) } else { PacedBatch::none(sender) };
-    let parsed = parse_items(items, parse, spread, deadline);
+    let (batch, submitted) = queues.submit_all(&permit, deadline, beside.map(|_| Pace::of(all)));
+    let parsed = parse_items(items, parse, batch, deadline);
     let (mut results, submitted) = tokio::join!(parsed, submitted);
     results.submitted.extend(submitted);
     api.admission.quotas.give_back(caller, left.into_inner()).await;
@@ -90,7 +89,7 @@ pub(super) async fn submit_items<J: QueuedJob>(
 async fn parse_items<J: QueuedJob>(
     items: Vec<(usize, Bytes)>,
     parse: impl Fn(usize, &[u8]) -> Result<J, Problem>,
-    mut spread: PacedBatch<'_, J>,
+    mut batch: PacedBatch<'_, J>,
     deadline: Deadline,
 ) -> BulkResults {
     let (mut results, mut since_yield, mut errors) = (BulkResults::default(), 0, 0);
@@ -100,16 +99,16 @@ async fn parse_items<J: QueuedJob>(
             tokio::task::yield_now().await;
         }
         since_yield += item.len();
-        if spread.has_failed() && deadline.has_passed() {
+        if batch.has_failed() && deadline.has_passed() {
             results.submitted.push((number, Err(ItemFailure::not_tried())));
             continue;
         }
         match parse(number, &item) {
-            Ok(job) => spread.send(number, job, &mut results.submitted).await,
+            Ok(job) => batch.send(number, job, &mut results.submitted).await,
             Err(problem) => results.invalid.push((number, shortened(problem, &mut errors))),
         }
     }
-    spread.finish(&mut results.submitted).await;
+    batch.finish(&mut results.submitted).await;
     results
 }
 
@@ -162,7 +161,7 @@ mod tests {
     async fn parsed_after(wait: Duration) -> (Vec<usize>, Vec<usize>) {
         let (api, deadline) = (unprepared(), Deadline::from_now());
         let permit = MemoryBudget::default().acquire(1).await.unwrap();
-        let (sender, results) = api.submits.submit_all(&permit, deadline);
+        let (batch, results) = api.submits.submit_all(&permit, deadline, None);
         drop(results);
         tokio::time::advance(wait).await;
         let items = ["{}", r#"{"topic":"t","url":"http://h/"}"#, "5", r#"{"topic":"u","url":"http://h/"}"#];
@@ -170,7 +169,7 @@ mod tests {
         let results = parse_items(
             items,
             |_, item| api.admission.parse_job(item, None, &mut None, &Principal::operator(TenantScope::All)),
-            PacedBatch::none(sender),
+            batch,
             deadline,
         )
         .await;

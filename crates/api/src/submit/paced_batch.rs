@@ -4,10 +4,12 @@
 
 use std::time::Duration;
 
+use ringback_store::Store;
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::batch::{ItemFailure, ItemResult, NumberedJob};
 use super::queued_job::QueuedJob;
-use super::queues::{BatchSender, ItemResult, NumberedJob};
 
 /// How many jobs of a shard go together.
 const TOGETHER: usize = 4;
@@ -18,16 +20,17 @@ const FREE: usize = 8;
 const RATE: usize = 2;
 const WITHIN: usize = 200;
 
-/// Sends the jobs of a batch.
+/// Sends the jobs of a batch to the queues of their shards.
 pub(crate) struct PacedBatch<'a, J> {
-    sender: BatchSender<'a, J>,
+    store: &'a Store,
+    shards: Vec<mpsc::UnboundedSender<NumberedJob<J>>>,
     /// The pace; `None` if each job is sent at once.
     pace: Option<Pace>,
     /// Jobs that wait for others of their shard.
     waiting: Vec<Vec<NumberedJob<J>>>,
 }
 
-struct Pace {
+pub(crate) struct Pace {
     /// Jobs in a millisecond.
     rate: usize,
     /// Jobs that still go without a pause.
@@ -37,8 +40,9 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(all: usize) -> Self {
-        Self { rate: RATE.max(all.div_ceil(WITHIN)), free: FREE, sent: 0 }
+    /// The pace of a batch of so many jobs.
+    pub(crate) fn of(jobs: usize) -> Self {
+        Self { rate: RATE.max(jobs.div_ceil(WITHIN)), free: FREE, sent: 0 }
     }
 
     /// The pause before the next jobs are sent.
@@ -56,27 +60,21 @@ impl Pace {
 }
 
 impl<'a, J: QueuedJob> PacedBatch<'a, J> {
-    /// Sends each job at once.
-    pub(crate) fn none(sender: BatchSender<'a, J>) -> Self {
-        Self { waiting: Vec::new(), sender, pace: None }
-    }
-
-    /// Sends the jobs of a batch of `all` a few at a time.
-    pub(crate) fn over(sender: BatchSender<'a, J>, all: usize) -> Self {
-        let waiting = std::iter::repeat_with(Vec::new).take(sender.shards()).collect();
-        Self { waiting, sender, pace: Some(Pace::new(all)) }
+    pub(super) fn new(
+        store: &'a Store,
+        shards: Vec<mpsc::UnboundedSender<NumberedJob<J>>>,
+        pace: Option<Pace>,
+    ) -> Self {
+        let waiting = shards.iter().map(|_| Vec::new()).collect();
+        Self { store, shards, pace, waiting }
     }
 
     /// Sends a job, at once or once there are others of its shard. Adds those that were not sent, because their shard has
     /// failed before, to `results`.
     pub(crate) async fn send(&mut self, number: usize, job: J, results: &mut Vec<ItemResult>) {
-        if self.pace.is_none() {
-            results.extend(self.sender.send(number, job));
-            return;
-        }
-        let shard = self.sender.shard_of(&job);
+        let shard = usize::from(self.store.shard_of(&job.job().key).number());
         self.waiting[shard].push((number, job));
-        if self.waiting[shard].len() == TOGETHER {
+        if self.pace.is_none() || self.waiting[shard].len() == TOGETHER {
             self.send_waiting(shard, results).await;
         }
     }
@@ -90,19 +88,21 @@ impl<'a, J: QueuedJob> PacedBatch<'a, J> {
 
     /// Whether the store has failed at any shard.
     pub(crate) fn has_failed(&self) -> bool {
-        self.sender.has_failed()
+        self.shards.iter().any(mpsc::UnboundedSender::is_closed)
     }
 
     async fn send_waiting(&mut self, shard: usize, results: &mut Vec<ItemResult>) {
-        let jobs = std::mem::take(&mut self.waiting[shard]);
-        let Some(pace) = self.pace.as_mut().filter(|_| !jobs.is_empty()) else { return };
-        let pause = pace.pause();
-        pace.sent(jobs.len());
-        if !pause.is_zero() {
-            sleep(pause).await;
+        let jobs = self.waiting[shard].len();
+        if let Some(pace) = self.pace.as_mut().filter(|_| jobs > 0) {
+            let pause = pace.pause();
+            pace.sent(jobs);
+            if !pause.is_zero() {
+                sleep(pause).await;
+            }
         }
-        for (number, job) in jobs {
-            results.extend(self.sender.send(number, job));
+        for job in self.waiting[shard].drain(..) {
+            let sent = self.shards[shard].send(job);
+            results.extend(sent.err().map(|job| (job.0.0, Err(ItemFailure::not_tried()))));
         }
     }
 }
@@ -127,8 +127,8 @@ mod tests {
             };
             jobs.iter().map(pause).collect()
         };
-        assert_eq!(pauses(&mut Pace::new(24), &[4, 4, 4, 3, 3, 1, 1]), [0, 0, 0, 2, 1, 2, 0]);
-        let of_many = pauses(&mut Pace::new(10_000), &[4; 27]);
+        assert_eq!(pauses(&mut Pace::of(24), &[4, 4, 4, 3, 3, 1, 1]), [0, 0, 0, 2, 1, 2, 0]);
+        let of_many = pauses(&mut Pace::of(10_000), &[4; 27]);
         assert_eq!((of_many.iter().sum::<u128>(), of_many[15]), (1, 1), "{of_many:?}");
     }
 
@@ -142,8 +142,8 @@ mod tests {
         };
         for (is_spread, least, most) in [(true, 14, 25), (false, 0, 0)] {
             let (permit, began) = (MemoryPermit::default(), Instant::now());
-            let (sender, results) = api.submits.submit_all(&permit, Deadline::from_now());
-            let mut spread = if is_spread { PacedBatch::over(sender, 40) } else { PacedBatch::none(sender) };
+            let pace = is_spread.then(|| Pace::of(40));
+            let (mut spread, results) = api.submits.submit_all(&permit, Deadline::from_now(), pace);
             let send = async {
                 let mut results = Vec::new();
                 for n in 0..40 {

@@ -1,22 +1,15 @@
-//! `QueuedJob`: a job in the submit queues, submitted or imported, and the store call that saves jobs of
-//! its kind.
+//! `QueuedJob`: a job in the submit queues, submitted or imported, and the store call for jobs of its kind.
 
-use std::future::Future;
-
-use ringback_admission::weight;
 use ringback_core::contract::{Shard, StoreError, Submitted};
-use ringback_core::job::{ImportJob, JobKey, NewJob};
+use ringback_core::job::{ImportJob, NewJob};
 use ringback_store::Store;
 
 /// A job on its way to the store.
 pub(crate) trait QueuedJob: Send + Sync + Sized + 'static {
-    const NAME: &'static str;
+    /// What its queues are called.
+    const QUEUE: &'static str;
 
-    /// The job's topic and id.
-    fn key(&self) -> &JobKey;
-
-    /// About how many bytes it adds to a call.
-    fn weight(&self) -> usize;
+    fn job(&self) -> &NewJob;
 
     /// Saves jobs of one shard.
     fn store(
@@ -27,14 +20,10 @@ pub(crate) trait QueuedJob: Send + Sync + Sized + 'static {
 }
 
 impl QueuedJob for NewJob {
-    const NAME: &'static str = "submits";
+    const QUEUE: &'static str = "submits";
 
-    fn key(&self) -> &JobKey {
-        &self.key
-    }
-
-    fn weight(&self) -> usize {
-        weight(self)
+    fn job(&self) -> &NewJob {
+        self
     }
 
     async fn store(store: &Store, shard: Shard, jobs: &[Self]) -> Result<Vec<Submitted>, StoreError> {
@@ -42,16 +31,11 @@ impl QueuedJob for NewJob {
     }
 }
 
-/// The history of an imported job is small and does not count.
 impl QueuedJob for ImportJob {
-    const NAME: &'static str = "imports";
+    const QUEUE: &'static str = "imports";
 
-    fn key(&self) -> &JobKey {
-        self.job.key()
-    }
-
-    fn weight(&self) -> usize {
-        self.job.weight()
+    fn job(&self) -> &NewJob {
+        &self.job
     }
 
     async fn store(store: &Store, shard: Shard, jobs: &[Self]) -> Result<Vec<Submitted>, StoreError> {
